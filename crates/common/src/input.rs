@@ -1,0 +1,264 @@
+//! The scalar values a request may carry (contract, "JSON" and "Identifiers"): parsed once at the door, so that what
+//! passes needs no further check. All of them gather violations instead of stopping at the first.
+
+use std::{collections::HashSet, fmt, ops::Deref, str::FromStr};
+
+use deserr::{DeserializeError, Deserr, ErrorKind, IntoValue, Value, ValueKind, ValuePointerRef, take_cf_content};
+use serde::Deserialize;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        KnownFormat, ObjectBuilder, RefOr, SchemaFormat,
+        schema::{Schema, Type},
+    },
+};
+use uuid::Uuid;
+
+use crate::problem::{Violations, pointer};
+
+fn refuse<T, E: DeserializeError, V: IntoValue>(error: ErrorKind<'_, V>, at: ValuePointerRef<'_>) -> Result<T, E> {
+    Err(take_cf_content(E::error(None, error, at)))
+}
+
+fn string<E: DeserializeError, V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<String, E> {
+    match value {
+        Value::String(text) => Ok(text),
+        actual => refuse(ErrorKind::IncorrectValueKind { actual, accepted: &[ValueKind::String] }, at),
+    }
+}
+
+fn broken<T>(at: ValuePointerRef<'_>, code: &'static str, message: String) -> Result<T, Violations> {
+    let mut violations = Violations::default();
+    violations.push(pointer(at), code, message);
+    Err(violations)
+}
+
+/// A text of `MIN` to `MAX` Unicode scalar values without control characters other than `\n`, `\r` and `\t`.
+/// With `MIN` of 1 or more it must have something besides white space. Kept as sent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Text<const MIN: usize, const MAX: usize>(String);
+
+impl<const MIN: usize, const MAX: usize> Text<MIN, MAX> {
+    /// The text, checked.
+    ///
+    /// # Errors
+    /// The stable code and the words of the rule that it breaks.
+    pub fn new(text: String) -> Result<Self, (&'static str, String)> {
+        let length = text.chars().count();
+        if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+            return Err(("control-character", "must not contain control characters".to_owned()));
+        }
+        if MIN > 0 && text.trim().is_empty() {
+            return Err(("blank", "must not be empty or only white space".to_owned()));
+        }
+        if length < MIN || length > MAX {
+            return Err(("length", format!("must have {MIN} to {MAX} characters, not {length}")));
+        }
+        Ok(Self(text))
+    }
+
+    /// The text itself.
+    #[must_use]
+    pub fn into_inner(self) -> String {
+        self.0
+    }
+}
+
+impl<const MIN: usize, const MAX: usize> Deref for Text<MIN, MAX> {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<const MIN: usize, const MAX: usize> Deserr<Violations> for Text<MIN, MAX> {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
+        let text = string(value, at)?;
+        Self::new(text).or_else(|(code, message)| broken(at, code, message))
+    }
+}
+
+impl<const MIN: usize, const MAX: usize> PartialSchema for Text<MIN, MAX> {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .min_length(Some(MIN).filter(|min| *min > 0))
+            .max_length(Some(MAX))
+            .into()
+    }
+}
+
+impl<const MIN: usize, const MAX: usize> ToSchema for Text<MIN, MAX> {}
+
+/// An identifier in a request: a UUID in any case, not the nil one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Id(pub Uuid);
+
+impl FromStr for Id {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // Only the hyphenated form is an identifier here; the uuid crate also reads URNs, braces and bare digits.
+        match Uuid::try_parse(text) {
+            Ok(id) if text.len() == 36 && !id.is_nil() => Ok(Self(id)),
+            _ => Err("must be a UUID, and not the nil UUID"),
+        }
+    }
+}
+
+impl TryFrom<String> for Id {
+    type Error = &'static str;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Deserr<Violations> for Id {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
+        string(value, at)?.parse().or_else(|message: &str| broken(at, "not-a-uuid", message.to_owned()))
+    }
+}
+
+impl PartialSchema for Id {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid))).into()
+    }
+}
+
+impl ToSchema for Id {}
+
+/// A set of identifiers in the order sent, `MIN` or more different ones, 10 000 at most; repeats are dropped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdSet<const MIN: usize>(Vec<Uuid>);
+
+/// The most identifiers one list of a request may name.
+pub const MOST_IDS: usize = 10_000;
+
+impl<const MIN: usize> IdSet<MIN> {
+    /// The identifiers.
+    #[must_use]
+    pub fn into_inner(self) -> Vec<Uuid> {
+        self.0
+    }
+}
+
+impl<const MIN: usize> Deserr<Violations> for IdSet<MIN> {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
+        let sent = Vec::<Id>::deserialize_from_value(value, at)?;
+        let mut seen = HashSet::new();
+        let ids: Vec<_> = sent.into_iter().map(|id| id.0).filter(|id| seen.insert(*id)).collect();
+        if ids.len() < MIN || ids.len() > MOST_IDS {
+            return broken(at, "length", format!("must name {MIN} to {MOST_IDS} ids, not {}", ids.len()));
+        }
+        Ok(Self(ids))
+    }
+}
+
+impl<const MIN: usize> PartialSchema for IdSet<MIN> {
+    fn schema() -> RefOr<Schema> {
+        utoipa::openapi::ArrayBuilder::new()
+            .items(Id::schema())
+            .min_items(Some(MIN).filter(|min| *min > 0))
+            .max_items(Some(MOST_IDS))
+            .into()
+    }
+}
+
+impl<const MIN: usize> ToSchema for IdSet<MIN> {}
+
+/// A boolean query parameter: `true` or `false`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Flag(pub bool);
+
+impl Deserr<Violations> for Flag {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
+        match string(value, at)?.as_str() {
+            "true" => Ok(Self(true)),
+            "false" => Ok(Self(false)),
+            _ => broken(at, "not-a-boolean", "must be true or false".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use deserr::deserialize;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[derive(Debug, Deserr, PartialEq)]
+    #[deserr(error = Violations, rename_all = camelCase)]
+    struct Body {
+        name: Text<1, 4>,
+        group_id: Id,
+        admins: IdSet<1>,
+        #[deserr(default)]
+        open: Option<bool>,
+    }
+
+    fn read(body: Value) -> Result<Body, Violations> {
+        deserialize(body)
+    }
+
+    fn codes(body: Value) -> Vec<(String, &'static str)> {
+        let violations = read(body).unwrap_err().0;
+        violations
+            .into_iter()
+            .map(|violation| match violation.location {
+                crate::problem::Location::Pointer { pointer } => (pointer, violation.code),
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    const ONE: &str = "0198c0de-0000-7000-8000-000000000001";
+
+    #[test]
+    fn unknown_fields_are_ignored_and_ids_are_read_in_any_case() {
+        let body = read(json!({"name": "五一六", "groupId": ONE.to_uppercase(), "admins": [ONE, ONE], "extra": {}}));
+        let body = body.unwrap();
+        assert_eq!(body.group_id.to_string(), ONE);
+        assert_eq!(body.admins.into_inner().len(), 1);
+        assert_eq!(body.open, None);
+    }
+
+    #[test]
+    fn all_violations_come_at_once() {
+        let found = codes(json!({"name": 5, "admins": [], "open": "yes"}));
+        let expected =
+            [("/name", "wrong-type"), ("/admins", "length"), ("/open", "wrong-type"), ("/groupId", "required")];
+        for (pointer, code) in expected {
+            assert!(found.contains(&(pointer.to_owned(), code)), "{pointer} {code} in {found:?}");
+        }
+        assert_eq!(found.len(), 4);
+        let found = codes(json!({"name": "x", "groupId": ONE, "admins": [ONE, "x", 3]}));
+        assert_eq!(found, [("/admins/1".to_owned(), "not-a-uuid"), ("/admins/2".to_owned(), "wrong-type")]);
+    }
+
+    #[test]
+    fn text_rules() {
+        assert_eq!(Text::<1, 4>::new("五一六号".into()).unwrap().into_inner(), "五一六号");
+        assert_eq!(Text::<1, 4>::new(" a ".into()).unwrap().into_inner(), " a ");
+        assert_eq!(Text::<1, 4>::new("五一六号室".into()).unwrap_err().0, "length");
+        assert_eq!(Text::<1, 4>::new("\u{3000} ".into()).unwrap_err().0, "blank");
+        assert_eq!(Text::<1, 4>::new("a\0".into()).unwrap_err().0, "control-character");
+        assert_eq!(Text::<1, 4>::new("a\u{85}".into()).unwrap_err().0, "control-character");
+        assert_eq!(Text::<0, 4>::new("\r\n\t".into()).unwrap().into_inner(), "\r\n\t");
+        assert_eq!(Text::<0, 4>::new(String::new()).unwrap().into_inner(), "");
+    }
+
+    #[test]
+    fn ids_are_hyphenated_and_not_nil() {
+        for text in ["", "x", "00000000-0000-0000-0000-000000000000", "0198c0de000070008000000000000001"] {
+            assert!(text.parse::<Id>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! The one shape of failure: an RFC 9457 problem with a stable code (contract, "Errors").
+//!
+//! A [`Code`] is declared once as a constant; `GET /problems` lists the declared ones. A [`Problem`] is one occurrence.
+//! What `instance` and the legacy member are depends on the request and the service, so [`Problem::body`] takes both.
+
+use std::{fmt, ops::ControlFlow};
+
+use deserr::{DeserializeError, ErrorKind, IntoValue, MergeWithError, ValueKind, ValuePointerRef};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// A kind of problem: the last segment of its `type`, its HTTP status and what it means.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Code {
+    /// Stable kebab-case name, the `code` member and the end of the `type` reference.
+    pub name: &'static str,
+    /// HTTP status code of every answer with this code.
+    pub status: u16,
+    /// Short human-readable summary, the same for every occurrence.
+    pub title: &'static str,
+    /// What happened and what a client can do about it.
+    pub about: &'static str,
+}
+
+/// Declares [`Code`] constants and the list of them all.
+#[macro_export]
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $status:literal $code:literal, $title:literal, $about:literal;)+) => {
+        $($(#[$doc])* pub const $name: &$crate::problem::Code =
+            &$crate::problem::Code { name: $code, status: $status, title: $title, about: $about };)+
+        /// Every code declared here, in order of declaration.
+        pub const ALL: &[&$crate::problem::Code] = &[$($name),+];
+    };
+}
+
+/// The codes that any operation of either service may answer with.
+pub mod code {
+    crate::codes! {
+        /// 400: one or more values of the body break a rule.
+        INVALID_BODY = 400 "invalid-body", "The request body breaks a rule",
+            "Each entry of `violations` names one value by JSON pointer (RFC 6901) and says what is wrong with it.";
+        /// 400: the body is no JSON text.
+        MALFORMED_JSON = 400 "malformed-json", "The request body is not JSON",
+            "The body could not be parsed as JSON (RFC 8259). `detail` gives line and column.";
+        /// 400: a path or query parameter cannot be used.
+        INVALID_PARAMETER = 400 "invalid-parameter", "A path or query parameter cannot be used",
+            "Each entry of `violations` names one parameter and says what is wrong with it.";
+        /// 400: the request cannot be read at all.
+        BAD_REQUEST = 400 "bad-request", "The request cannot be read",
+            "The request breaks HTTP itself, for example by a truncated body or an encoding that does not decode.";
+        /// 401: no credential.
+        NOT_SIGNED_IN = 401 "not-signed-in", "Sign-in is needed",
+            "The operation needs a session cookie or an API token, and the request carried none.";
+        /// 401: a credential that is not, or no longer, valid.
+        BAD_CREDENTIALS = 401 "bad-credentials", "The credential is not valid",
+            "The session or token is unknown, expired or revoked. Sign in again or use another token.";
+        /// 403: the caller may see the object but not do this.
+        FORBIDDEN = 403 "forbidden", "Not allowed",
+            "The caller is signed in but lacks the right that `detail` names.";
+        /// 403: the caller's account is suspended or deactivated.
+        ACCOUNT_INACTIVE = 403 "account-inactive", "The account is not active",
+            "A suspended or deactivated account can do nothing that needs sign-in.";
+        /// 403: a read-only token used for a write.
+        INSUFFICIENT_SCOPE = 403 "insufficient-scope", "The token does not allow writing",
+            "The API token has the scope `read`; the operation changes something and needs `write`.";
+        /// 403: a write with a cookie that another site started.
+        CROSS_SITE = 403 "cross-site-request", "The request came from another site",
+            "A write with the session cookie must come from this service's own origin or an allowed one.";
+        /// 404: nothing there that the caller may see.
+        NOT_FOUND = 404 "not-found", "There is nothing here",
+            "No such path, or no such object that the caller may see.";
+        /// 405: the path exists, the method does not.
+        METHOD_NOT_ALLOWED = 405 "method-not-allowed", "The method is not available here",
+            "The path exists; the `Allow` header lists the methods that it takes.";
+        /// 408: the client was too slow.
+        REQUEST_TIMEOUT = 408 "request-timeout", "The request took too long to arrive",
+            "The head or the body of the request did not arrive in time.";
+        /// 409: conflicts with the present state.
+        CONFLICT = 409 "conflict", "The request conflicts with the present state",
+            "`detail` says with what. Look at the present state and decide again.";
+        /// 409: a name that is taken.
+        DUPLICATE_NAME = 409 "duplicate-name", "The name is taken",
+            "Names of this kind are unique. Choose another one.";
+        /// 413: body too large.
+        TOO_LARGE = 413 "payload-too-large", "The request body is too large",
+            "Bodies may have 1 MiB; a room import may have 2 MiB.";
+        /// 415: body of another media type.
+        UNSUPPORTED_MEDIA_TYPE = 415 "unsupported-media-type", "The media type of the body is not taken here",
+            "Send `application/json`, or the media type that the operation documents.";
+        /// 500: a fault of ours.
+        INTERNAL = 500 "internal-error", "Something went wrong on our side",
+            "The failure is logged under the request id in `instance`. Please report it with that id.";
+        /// 503: the database or a lock cannot be had in time.
+        UNAVAILABLE = 503 "unavailable", "The service cannot answer right now",
+            "The database, a needed lock or another server is not available. Try again after `Retry-After` seconds.";
+    }
+}
+
+/// Where in a request a violation stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Location {
+    /// In the JSON body, as an RFC 6901 pointer.
+    Pointer {
+        /// For example `/tags/0/name`; empty for the whole body.
+        pointer: String,
+    },
+    /// In the path or the query.
+    Parameter {
+        /// The parameter's name.
+        parameter: String,
+    },
+    /// In an uploaded table.
+    Cell {
+        /// Data row, from 1, the header not counted; 0 for the file as a whole.
+        row: usize,
+        /// Column by name, left out when the row as a whole is meant.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        column: Option<String>,
+    },
+}
+
+/// One broken rule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// What breaks the rule.
+    #[serde(flatten)]
+    pub location: Location,
+    /// Stable kebab-case name of the rule.
+    pub code: &'static str,
+    /// The rule in words.
+    pub message: String,
+}
+
+impl Violation {
+    /// A violation at a JSON pointer of the body.
+    pub fn at(pointer: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
+        Self { location: Location::Pointer { pointer: pointer.into() }, code, message: message.into() }
+    }
+
+    /// A violation of a path or query parameter.
+    pub fn parameter(name: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
+        Self { location: Location::Parameter { parameter: name.into() }, code, message: message.into() }
+    }
+}
+
+/// All violations of one body, gathered while it is deserialized.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Violations(pub Vec<Violation>);
+
+impl Violations {
+    /// Adds a violation at a JSON pointer.
+    pub fn push(&mut self, pointer: impl Into<String>, code: &'static str, message: impl Into<String>) {
+        self.0.push(Violation::at(pointer, code, message));
+    }
+
+    /// `Ok` when there are none, else the problem `invalid-body`.
+    ///
+    /// # Errors
+    /// 400 `invalid-body` with every violation.
+    pub fn into_result(self) -> Result<(), Problem> {
+        if self.0.is_empty() { Ok(()) } else { Err(self.into()) }
+    }
+}
+
+/// The RFC 6901 pointer of a place in a body.
+#[must_use]
+pub fn pointer(location: ValuePointerRef<'_>) -> String {
+    match location {
+        ValuePointerRef::Origin => String::new(),
+        ValuePointerRef::Key { key, prev } => {
+            format!("{}/{}", pointer(*prev), key.replace('~', "~0").replace('/', "~1"))
+        }
+        ValuePointerRef::Index { index, prev } => format!("{}/{index}", pointer(*prev)),
+    }
+}
+
+impl MergeWithError<Self> for Violations {
+    fn merge(self_: Option<Self>, other: Self, _: ValuePointerRef<'_>) -> ControlFlow<Self, Self> {
+        let mut all = self_.unwrap_or_default();
+        all.0.extend(other.0);
+        ControlFlow::Continue(all)
+    }
+}
+
+impl DeserializeError for Violations {
+    fn error<V: IntoValue>(
+        self_: Option<Self>,
+        error: ErrorKind<'_, V>,
+        location: ValuePointerRef<'_>,
+    ) -> ControlFlow<Self, Self> {
+        let mut all = self_.unwrap_or_default();
+        let here = pointer(location);
+        match error {
+            ErrorKind::IncorrectValueKind { actual, accepted } => {
+                let accepted: Vec<_> = accepted.iter().map(|kind| json_kind(*kind)).collect();
+                let found = json_kind(actual.kind());
+                all.push(here, "wrong-type", format!("must be {}, not {found}", accepted.join(" or ")));
+            }
+            ErrorKind::MissingField { field } => {
+                let field = pointer(location.push_key(field));
+                all.push(field, "required", "is required");
+            }
+            ErrorKind::UnknownKey { key, .. } => {
+                let key = pointer(location.push_key(key));
+                all.push(key, "unknown-field", "is not a field of this object");
+            }
+            ErrorKind::UnknownValue { accepted, .. } => {
+                all.push(here, "not-allowed", format!("must be one of {}", accepted.join(", ")));
+            }
+            ErrorKind::BadSequenceLen { expected, .. } => {
+                all.push(here, "wrong-length", format!("must have {expected} elements"));
+            }
+            ErrorKind::Unexpected { msg } => all.push(here, "invalid", msg),
+        }
+        ControlFlow::Continue(all)
+    }
+}
+
+fn json_kind(kind: ValueKind) -> &'static str {
+    match kind {
+        ValueKind::Null => "null",
+        ValueKind::Boolean => "a boolean",
+        ValueKind::Integer => "an integer",
+        ValueKind::NegativeInteger => "a negative integer",
+        ValueKind::Float => "a number",
+        ValueKind::String => "a string",
+        ValueKind::Sequence => "an array",
+        ValueKind::Map => "an object",
+    }
+}
+
+/// The member that clients written before RFC 9457 read the message from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Legacy {
+    /// `errors: {message}`, as the booking front ends expect.
+    Errors,
+    /// `message`, as the portfolio front ends expect.
+    Message,
+}
+
+/// One occurrence of a failure.
+pub struct Problem(Box<Inner>);
+
+struct Inner {
+    code: &'static Code,
+    detail: Option<String>,
+    violations: Vec<Violation>,
+    members: Map<String, Value>,
+    cause: Option<String>,
+}
+
+impl Problem {
+    /// A problem of this kind, its detail being the kind's explanation until [`detail`](Self::detail) is called.
+    #[must_use]
+    pub fn new(code: &'static Code) -> Self {
+        Self(Box::new(Inner { code, detail: None, violations: Vec::new(), members: Map::new(), cause: None }))
+    }
+
+    /// 404 `not-found`.
+    #[must_use]
+    pub fn not_found(what: &str) -> Self {
+        Self::new(code::NOT_FOUND).detail(format!("There is no such {what}."))
+    }
+
+    /// 403 `forbidden`; `needed` completes "This needs …".
+    #[must_use]
+    pub fn forbidden(needed: &str) -> Self {
+        Self::new(code::FORBIDDEN).detail(format!("This needs {needed}."))
+    }
+
+    /// 500 `internal-error`; the cause is for the log and never shown.
+    pub fn internal(cause: impl fmt::Display) -> Self {
+        Self::new(code::INTERNAL).because(cause)
+    }
+
+    /// 400 `invalid-body` with one violation at a JSON pointer.
+    pub fn invalid(pointer: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
+        Violations(vec![Violation::at(pointer, code, message)]).into()
+    }
+
+    /// 400 `invalid-parameter` for one path or query parameter.
+    pub fn parameter(name: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(code::INVALID_PARAMETER).violations(vec![Violation::parameter(name, code, message)])
+    }
+
+    /// Sets the human-readable explanation of this occurrence.
+    #[must_use]
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.0.detail = Some(detail.into());
+        self
+    }
+
+    /// Sets the broken rules; the detail becomes a summary of them.
+    #[must_use]
+    pub fn violations(mut self, violations: Vec<Violation>) -> Self {
+        self.0.violations = violations;
+        self
+    }
+
+    /// Adds a member of the problem's own, such as `conflicts`.
+    #[must_use]
+    pub fn member(mut self, name: &str, value: Value) -> Self {
+        self.0.members.insert(name.to_owned(), value);
+        self
+    }
+
+    /// Sets what is written to the log, and only there.
+    #[must_use]
+    pub fn because(mut self, cause: impl fmt::Display) -> Self {
+        self.0.cause = Some(cause.to_string());
+        self
+    }
+
+    /// The kind of this problem.
+    #[must_use]
+    pub fn code(&self) -> &'static Code {
+        self.0.code
+    }
+
+    /// The HTTP status.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.0.code.status
+    }
+
+    /// What caused it, for the log.
+    #[must_use]
+    pub fn cause(&self) -> Option<&str> {
+        self.0.cause.as_deref()
+    }
+
+    /// The explanation shown to the caller.
+    #[must_use]
+    pub fn explanation(&self) -> String {
+        if let Some(detail) = &self.0.detail {
+            return detail.clone();
+        }
+        let broken: Vec<_> = self.0.violations.iter().map(ToString::to_string).collect();
+        if broken.is_empty() { self.0.code.about.to_owned() } else { broken.join("; ") }
+    }
+
+    /// The `application/problem+json` object; `instance` is the request id.
+    #[must_use]
+    pub fn body(&self, instance: &str, legacy: Legacy) -> Value {
+        let detail = self.explanation();
+        let mut body = json!({
+            "type": format!("/problems/{}", self.0.code.name),
+            "title": self.0.code.title,
+            "status": self.0.code.status,
+            "detail": detail,
+            "instance": instance,
+            "code": self.0.code.name,
+        });
+        if !self.0.violations.is_empty() {
+            body["violations"] = json!(self.0.violations);
+        }
+        for (name, value) in &self.0.members {
+            body[name] = value.clone();
+        }
+        match legacy {
+            Legacy::Errors => body["errors"] = json!({ "message": detail }),
+            Legacy::Message => body["message"] = json!(detail),
+        }
+        body
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.location {
+            Location::Pointer { pointer } if pointer.is_empty() => write!(f, "the body {}", self.message),
+            Location::Pointer { pointer } => write!(f, "{pointer} {}", self.message),
+            Location::Parameter { parameter } => write!(f, "{parameter} {}", self.message),
+            Location::Cell { row, column: Some(column) } => write!(f, "row {row}, {column}: {}", self.message),
+            Location::Cell { row, column: None } => write!(f, "row {row}: {}", self.message),
+        }
+    }
+}
+
+impl From<Violations> for Problem {
+    fn from(violations: Violations) -> Self {
+        Self::new(code::INVALID_BODY).violations(violations.0)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.code.name, self.explanation())
+    }
+}
+
+impl fmt::Debug for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self} ({:?})", self.0.cause)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_body_has_every_member_of_the_contract() {
+        let problem = Problem::invalid("/name", "required", "is required").member("conflicts", json!([]));
+        let body = problem.body("r-1", Legacy::Errors);
+        assert_eq!(
+            body,
+            json!({
+                "type": "/problems/invalid-body", "title": "The request body breaks a rule", "status": 400,
+                "detail": "/name is required", "instance": "r-1", "code": "invalid-body",
+                "violations": [{"pointer": "/name", "code": "required", "message": "is required"}],
+                "conflicts": [], "errors": {"message": "/name is required"},
+            })
+        );
+        assert_eq!(Problem::not_found("room").body("r-2", Legacy::Message)["message"], "There is no such room.");
+    }
+
+    #[test]
+    fn a_cause_is_never_shown() {
+        let problem = Problem::internal("SELECT secret FROM users");
+        assert!(!problem.body("r", Legacy::Errors).to_string().contains("secret"));
+        assert_eq!(problem.cause(), Some("SELECT secret FROM users"));
+    }
+
+    #[test]
+    fn codes_are_unique_kebab_case_errors() {
+        let mut names: Vec<_> = code::ALL.iter().map(|code| code.name).collect();
+        assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '-')));
+        assert!(code::ALL.iter().all(|code| (400..600).contains(&code.status)));
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), code::ALL.len());
+    }
+
+    #[test]
+    fn pointers_are_escaped() {
+        let origin = ValuePointerRef::Origin;
+        let key = origin.push_key("a/b~c");
+        assert_eq!(pointer(key.push_index(2)), "/a~1b~0c/2");
+    }
+}

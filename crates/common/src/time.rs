@@ -1,0 +1,234 @@
+//! Points in time (contract, "Time"): RFC 3339 in and out, stored as UTC with microseconds.
+
+use std::{
+    fmt,
+    str::FromStr,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+};
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono_tz::Tz;
+use deserr::{DeserializeError, Deserr, ErrorKind, IntoValue, Value, ValueKind, ValuePointerRef, take_cf_content};
+use serde::{Serialize, Serializer};
+
+/// A point in time, UTC, with microsecond precision; finer digits are cut on the way in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(DateTime<Utc>);
+
+/// 0001-01-02T00:00:00Z: the first instant that is in the year 1 in every zone.
+const FIRST_MICROS: i64 = -62_135_510_400_000_000;
+/// 9999-12-30T23:59:59.999999Z: the last instant that is in the year 9999 in every zone.
+const LAST_MICROS: i64 = 253_402_214_399_999_999;
+
+impl Timestamp {
+    /// The instant cut to microseconds, or `None` when its year would not have four digits in every zone.
+    #[must_use]
+    pub fn new(at: DateTime<Utc>) -> Option<Self> {
+        Self::from_micros(at.timestamp_micros())
+    }
+
+    /// Microseconds since 1970-01-01T00:00:00Z, or `None` outside the years 1 to 9999.
+    #[must_use]
+    pub fn from_micros(micros: i64) -> Option<Self> {
+        let micros = Some(micros).filter(|micros| (FIRST_MICROS..=LAST_MICROS).contains(micros))?;
+        DateTime::from_timestamp_micros(micros).map(Self)
+    }
+
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    #[must_use]
+    pub fn micros(self) -> i64 {
+        self.0.timestamp_micros()
+    }
+
+    /// The instant as chrono's type.
+    #[must_use]
+    pub fn utc(self) -> DateTime<Utc> {
+        self.0
+    }
+
+    /// This instant moved by `delta`, staying within the representable years.
+    #[must_use]
+    pub fn plus(self, delta: TimeDelta) -> Self {
+        let micros = delta.num_microseconds().unwrap_or(if delta < TimeDelta::zero() { i64::MIN } else { i64::MAX });
+        let micros = self.micros().saturating_add(micros).clamp(FIRST_MICROS, LAST_MICROS);
+        Self::from_micros(micros).unwrap_or(self)
+    }
+
+    /// This instant as the wire shows it in `zone`.
+    #[must_use]
+    pub fn in_zone(self, zone: Tz) -> Zoned {
+        Zoned { at: self, zone }
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = &'static str;
+
+    /// Any offset, 0 to 9 fractional digits, `Z` or a numeric offset.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits = text.split_once('.').map_or(0, |(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count());
+        DateTime::parse_from_rfc3339(text)
+            .ok()
+            .filter(|_| digits <= 9)
+            .and_then(|at| Self::new(at.to_utc()))
+            .ok_or("must be an RFC 3339 date-time, such as 2026-04-01T18:00:00+09:00, within the years 1 to 9999")
+    }
+}
+
+impl From<Timestamp> for DateTime<Utc> {
+    fn from(timestamp: Timestamp) -> Self {
+        timestamp.0
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.in_zone(Tz::UTC).fmt(f)
+    }
+}
+
+/// UTC with `Z`.
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<E: DeserializeError> Deserr<E> for Timestamp {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, E> {
+        let error = match value {
+            Value::String(text) => match text.parse() {
+                Ok(at) => return Ok(at),
+                Err(message) => ErrorKind::Unexpected { msg: message.to_owned() },
+            },
+            actual => ErrorKind::IncorrectValueKind { actual, accepted: &[ValueKind::String] },
+        };
+        Err(take_cf_content(E::error::<V>(None, error, location)))
+    }
+}
+
+/// A [`Timestamp`] as it is shown in a zone: `Z` for UTC, else a numeric offset; fractional seconds only when not zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Zoned {
+    at: Timestamp,
+    zone: Tz,
+}
+
+impl fmt::Display for Zoned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.at.0.with_timezone(&self.zone);
+        f.write_str(&shown.to_rfc3339_opts(SecondsFormat::AutoSi, self.zone == Tz::UTC))
+    }
+}
+
+impl Serialize for Zoned {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Where the present time comes from. A test moves it forward; nothing else can.
+#[derive(Debug, Clone, Default)]
+pub struct Clock {
+    ahead_micros: Arc<AtomicI64>,
+}
+
+impl Clock {
+    /// The present time.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "the one place that asks the system for the time")]
+    pub fn now(&self) -> Timestamp {
+        let now = Utc::now() + TimeDelta::microseconds(self.ahead_micros.load(Ordering::Relaxed));
+        Timestamp::new(now).unwrap_or(Timestamp(DateTime::UNIX_EPOCH))
+    }
+
+    /// Moves every later [`now`](Self::now) of this clock and its clones by `delta`.
+    pub fn advance(&self, delta: TimeDelta) {
+        self.ahead_micros.fetch_add(delta.num_microseconds().unwrap_or(0), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn any_offset_and_up_to_nine_digits_are_read() {
+        for text in [
+            "2026-04-01T09:00:00Z",
+            "2026-04-01T18:00:00+09:00",
+            "2026-04-01T09:00:00.0000000Z",
+            "2026-04-01T09:00:00.000000999+00:00",
+        ] {
+            assert_eq!(at(text).to_string(), "2026-04-01T09:00:00Z", "{text}");
+        }
+        assert_eq!(at("2026-04-01T09:00:00.1234567Z").to_string(), "2026-04-01T09:00:00.123456Z");
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for text in [
+            "",
+            "2026-04-01",
+            "2026-04-01T09:00:00",
+            "2026-04-01T25:00:00Z",
+            "2026-02-30T09:00:00Z",
+            "2026-04-01T09:00:00.1234567890Z",
+            "0000-01-01T00:00:00Z",
+            "9999-12-31T23:59:59Z",
+            "+12026-04-01T09:00:00Z",
+            "2026-04-01T09:00:00Z ",
+        ] {
+            assert!(text.parse::<Timestamp>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn output_keeps_one_offset_style_per_zone() {
+        let noon = at("2026-04-01T09:00:00Z");
+        assert_eq!(noon.in_zone(Tz::Asia__Tokyo).to_string(), "2026-04-01T18:00:00+09:00");
+        assert_eq!(at("2026-01-01T00:00:00Z").in_zone(Tz::Europe__London).to_string(), "2026-01-01T00:00:00+00:00");
+        assert_eq!(noon.in_zone(Tz::Europe__London).to_string(), "2026-04-01T10:00:00+01:00");
+    }
+
+    #[test]
+    fn the_clock_can_be_moved_and_its_clones_follow() {
+        let clock = Clock::default();
+        let other = clock.clone();
+        let before = clock.now();
+        other.advance(TimeDelta::days(31));
+        assert!(clock.now() >= before.plus(TimeDelta::days(31)));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_in_any_zone_reads_back(
+            micros in FIRST_MICROS..=LAST_MICROS,
+            zone in prop::sample::select(chrono_tz::TZ_VARIANTS.to_vec()),
+        ) {
+            let shown = Timestamp::from_micros(micros).unwrap();
+            let text = shown.in_zone(zone).to_string();
+            // Offsets before standard time have seconds, which RFC 3339 cannot say.
+            if micros > 0 {
+                prop_assert_eq!(at(&text), shown, "{}", text);
+            }
+            prop_assert_eq!(at(&shown.to_string()), shown);
+            prop_assert_eq!(text.find('T'), Some(10));
+        }
+
+        #[test]
+        fn moving_never_leaves_the_range(micros in FIRST_MICROS..=LAST_MICROS, by in any::<i64>()) {
+            let moved = Timestamp::from_micros(micros).unwrap().plus(TimeDelta::microseconds(by));
+            prop_assert!((FIRST_MICROS..=LAST_MICROS).contains(&moved.micros()));
+        }
+    }
+}
