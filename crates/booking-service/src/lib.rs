@@ -1,1 +1,3 @@
 //! b
+
+pub mod rooms;

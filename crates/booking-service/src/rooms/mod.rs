@@ -1,0 +1,3 @@
+//! Rooms: windows of time on a place.
+
+pub mod overlap;
