@@ -1,3 +1,4 @@
 //! Rooms: windows of time on a place.
 
 pub mod overlap;
+pub mod place;
