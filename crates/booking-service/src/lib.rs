@@ -1,3 +1,5 @@
 //! b
 
 pub mod rooms;
+
+pub mod events;
