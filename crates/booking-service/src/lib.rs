@@ -3,3 +3,5 @@
 pub mod rooms;
 
 pub mod events;
+
+pub mod ical;
