@@ -1,1 +1,7 @@
 //! b
+
+pub mod rooms;
+
+pub mod events;
+
+pub mod ical;

@@ -1,0 +1,3 @@
+//! Events: declared uses of a room.
+
+pub mod filter;

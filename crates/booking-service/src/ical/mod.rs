@@ -1,0 +1,3 @@
+//! The personal calendar feed.
+
+pub mod feed;

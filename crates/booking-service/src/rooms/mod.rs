@@ -1,0 +1,5 @@
+//! Rooms: windows of time on a place.
+
+pub mod import;
+pub mod overlap;
+pub mod place;

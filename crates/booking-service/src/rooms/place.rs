@@ -1,0 +1,94 @@
+//! When two ways of writing a place mean the same place.
+
+use caseless::default_case_fold_str;
+use unicode_normalization::UnicodeNormalization;
+
+/// The key by which places compare: equal keys, one place (contract, "No double booking").
+///
+/// Compatibility decomposition, full case folding, NFKC, then white space trimmed from both ends. Folding needs the
+/// decomposed form: `ᾳ` folds to two letters, and a mark that follows it would end up on the wrong one. Trimming comes
+/// last because NFKC makes white space out of other characters. Idempotent. A place of nothing but white space has
+/// the empty key; a key may be longer than its place (`㍿` becomes `株式会社`).
+#[must_use]
+pub fn place_key(place: &str) -> String {
+    let decomposed: String = place.nfkd().collect();
+    let folded: String = default_case_fold_str(&decomposed).nfkc().collect();
+    folded.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn ways_to_write_one_place_agree() {
+        for place in ["S516", "s516", "Ｓ５１６", "ｓ５１６", " S516 ", "\u{3000}S516\t\n", "\u{a0}S516"] {
+            assert_eq!(place_key(place), "s516", "{place:?}");
+        }
+        assert_eq!(place_key("ｶﾞｲﾀﾞﾝｽ室"), place_key("ガイダンス室"));
+        assert_eq!(place_key("Cafe\u{301}"), place_key("CAFÉ"));
+        assert_eq!(place_key("STRASSE"), place_key("Straße"));
+    }
+
+    #[test]
+    fn different_places_stay_apart() {
+        assert_ne!(place_key("S516"), place_key("S51"));
+        assert_ne!(place_key("S 516"), place_key("S516"));
+        assert_ne!(place_key("ガイダンス"), place_key("カイタンス"));
+    }
+
+    #[test]
+    fn white_space_alone_has_the_empty_key() {
+        assert_eq!(place_key(""), "");
+        assert_eq!(place_key(" \u{3000}\t"), "");
+    }
+
+    #[test]
+    fn the_key_of_every_character_is_its_own_key() {
+        for character in '\0'..=char::MAX {
+            let place = character.to_string();
+            let key = place_key(&place);
+            // Most characters are their own key, and asking again would only repeat the question.
+            if key != place {
+                assert_eq!(place_key(&key), key, "U+{:04X}", u32::from(character));
+            }
+        }
+    }
+
+    /// Characters that normalisation or folding changes, marks that move or join, and white space.
+    fn tricky() -> impl Strategy<Value = String> {
+        let character = prop_oneof![
+            any::<char>(),
+            prop::sample::select(
+                "AaÄßẞǰΐΣςᾳᾼŉİıſﬃ㍿Ｓ５½¨´\u{345}\u{301}\u{308}\u{30c}\u{323}\u{3099} \u{a0}\u{3000}ﾞカᎠꭰ"
+                    .chars()
+                    .collect::<Vec<_>>()
+            ),
+        ];
+        prop::collection::vec(character, 0..12).prop_map(|characters| characters.into_iter().collect())
+    }
+
+    proptest! {
+        #[test]
+        fn a_key_is_its_own_key(place in tricky()) {
+            let key = place_key(&place);
+            prop_assert_eq!(place_key(&key), key);
+        }
+
+        #[test]
+        fn normal_forms_case_and_margins_do_not_matter(place in tricky()) {
+            let key = place_key(&place);
+            prop_assert_eq!(&place_key(&place.nfd().collect::<String>()), &key);
+            prop_assert_eq!(&place_key(&place.nfkd().collect::<String>()), &key);
+            prop_assert_eq!(&place_key(&default_case_fold_str(&place.nfkd().collect::<String>())), &key);
+            prop_assert_eq!(&place_key(&format!("\u{3000} {place}\t")), &key);
+        }
+
+        #[test]
+        fn ascii_case_does_not_matter(place in "[ -~]{0,32}") {
+            prop_assert_eq!(place_key(&place.to_uppercase()), place_key(&place.to_lowercase()));
+        }
+    }
+}
