@@ -1,1 +1,19 @@
-//! k
+//! What any HTTP service of the club needs to run, and neither may write twice.
+//!
+//! * [`db`]: the one door to the database, SQLite or PostgreSQL by URL; migrations at start.
+//! * [`error`]: what a handler or a query may fail with, and how that becomes a problem.
+//! * [`http`]: extractors for bodies, parameters and credentials; replies; the frame around every request.
+//! * [`server`]: start, readiness and graceful drain.
+//! * [`config`]: the options that every service has; secrets; what `check-config` prints.
+//! * [`logging`], [`metrics`]: one line and a few numbers a request.
+//! * [`credentials`]: secrets, their hashes, and the sealed cookies.
+//! * [`directory`]: where users and groups come from.
+
+pub mod config;
+pub mod credentials;
+pub mod db;
+pub mod error;
+pub mod http;
+pub mod logging;
+pub mod metrics;
+pub mod server;

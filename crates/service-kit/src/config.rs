@@ -1,0 +1,219 @@
+//! The options that every service has: each one a flag and an environment variable.
+
+use std::{
+    fmt,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
+
+use clap::{Args, ValueEnum};
+use url::Url;
+
+use crate::logging::Format;
+
+/// Where and how a service listens, logs and ends.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Server")]
+pub struct ServerOptions {
+    /// Address and port to listen on. Port 0 takes a free one.
+    #[arg(long, env = "BIND", default_value = "127.0.0.1:3000", value_name = "ADDRESS:PORT")]
+    pub bind: SocketAddr,
+
+    /// The address browsers use, scheme and host [default: http://ADDRESS:PORT].
+    #[arg(long, env = "PUBLIC_URL", value_name = "URL")]
+    pub public_url: Option<Url>,
+
+    /// Origins of other sites whose pages may call this service with credentials (CORS), comma-separated.
+    #[arg(long, env = "ALLOWED_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
+    pub allowed_origins: Vec<String>,
+
+    /// Worker threads [default: one per processor].
+    #[arg(long, env = "WORKERS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
+    pub workers: Option<u16>,
+
+    /// Seconds a request may take before it is answered 503.
+    #[arg(long, env = "REQUEST_TIMEOUT", value_name = "SECONDS", default_value_t = 30,
+          value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub request_timeout: u64,
+
+    /// Seconds that requests under way have to finish after SIGTERM or SIGINT.
+    #[arg(long, env = "SHUTDOWN_TIMEOUT", value_name = "SECONDS", default_value_t = 25,
+          value_parser = clap::value_parser!(u64).range(0..=600))]
+    pub shutdown_timeout: u64,
+
+    /// What to log, as a level or as env_logger filters such as `info,access=warn`.
+    #[arg(long, env = "LOG", value_name = "FILTER", default_value = "info")]
+    pub log: String,
+
+    /// One line of text or one JSON object for each record.
+    #[arg(long, env = "LOG_FORMAT", value_enum, default_value_t = Format::Plain)]
+    pub log_format: Format,
+}
+
+/// How the database is used.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Database")]
+pub struct DatabaseOptions {
+    /// Connections at most: all on PostgreSQL, the readers on SQLite.
+    #[arg(long, env = "DATABASE_CONNECTIONS", value_name = "N", default_value_t = 8,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub database_connections: u32,
+
+    /// Seconds that the statements of one request may take before it is answered 503.
+    #[arg(long, env = "DATABASE_TIMEOUT", value_name = "SECONDS", default_value_t = 10,
+          value_parser = clap::value_parser!(u64).range(1..=300))]
+    pub database_timeout: u64,
+}
+
+impl DatabaseOptions {
+    /// The limits of the door to the database.
+    #[must_use]
+    pub fn limits(&self) -> crate::db::Limits {
+        crate::db::Limits {
+            connections: self.database_connections,
+            checkout: Duration::from_millis(2500),
+            work: Duration::from_secs(self.database_timeout),
+        }
+    }
+}
+
+impl ServerOptions {
+    /// Scheme and authority that browsers use, without a slash at the end.
+    #[must_use]
+    pub fn public_origin(&self) -> String {
+        match &self.public_url {
+            Some(url) => url.origin().ascii_serialization(),
+            None => format!("http://{}", self.bind),
+        }
+    }
+
+    /// Whether browsers come by https, so that cookies must be `Secure`.
+    #[must_use]
+    pub fn is_https(&self) -> bool {
+        self.public_url.as_ref().is_some_and(|url| url.scheme() == "https")
+    }
+
+    /// Whether only this machine can reach the service.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        self.bind.ip().is_loopback()
+    }
+
+    /// What is wrong with these options, one line a fault.
+    #[must_use]
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        if let Some(url) = &self.public_url {
+            if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+                faults.push("--public-url must be an http or https address".to_owned());
+            } else if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
+                faults.push("--public-url must have no path, query or fragment".to_owned());
+            }
+        }
+        for origin in &self.allowed_origins {
+            if Url::parse(origin).ok().is_none_or(|url| url.origin().ascii_serialization() != *origin) {
+                faults.push(format!("--allowed-origins: {origin:?} is no origin such as https://club.example"));
+            }
+        }
+        if let Err(error) = crate::logging::check(&self.log) {
+            faults.push(format!("--log: {error}"));
+        }
+        faults
+    }
+}
+
+/// A value that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The value, to be used and not kept.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// The secret given by value or by file; a file's last line break is cut off.
+    ///
+    /// # Errors
+    /// One line naming `option` when both are given or the file cannot be read or is empty.
+    pub fn resolve(option: &str, value: Option<&Self>, file: Option<&Path>) -> Result<Option<Self>, String> {
+        match (value, file) {
+            (Some(_), Some(_)) => Err(format!("--{option} and --{option}-file are both given")),
+            (value, None) => Ok(value.cloned()),
+            (None, Some(file)) => {
+                let text = std::fs::read_to_string(file)
+                    .map_err(|error| format!("--{option}-file: cannot read {}: {error}", file.display()))?;
+                let text = text.trim_end_matches(['\r', '\n']);
+                if text.is_empty() {
+                    return Err(format!("--{option}-file: {} is empty", file.display()));
+                }
+                Ok(Some(Self(text.to_owned())))
+            }
+        }
+    }
+}
+
+impl FromStr for Secret {
+    type Err = std::convert::Infallible;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[hidden]")
+    }
+}
+
+/// Which client of the club directory to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DirectoryKind {
+    /// A TOML or JSON file.
+    File,
+    /// A traQ server.
+    Traq,
+}
+
+/// Where users and groups come from (contract, "The club directory"). Without any of these there is no directory.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Directory")]
+pub struct DirectoryOptions {
+    /// TOML or JSON file with the club's users and groups.
+    #[arg(long, env = "DIRECTORY_FILE", value_name = "FILE", conflicts_with = "traq_url")]
+    pub directory_file: Option<PathBuf>,
+
+    /// Base address of a traQ server's API, such as https://traq.example/api/v3.
+    #[arg(long, env = "TRAQ_URL", value_name = "URL")]
+    pub traq_url: Option<Url>,
+
+    /// Token for the traQ server.
+    #[arg(long, env = "TRAQ_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    pub traq_token: Option<Secret>,
+
+    /// File that holds the token for the traQ server.
+    #[arg(long, env = "TRAQ_TOKEN_FILE", value_name = "FILE")]
+    pub traq_token_file: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_never_shows_and_comes_from_one_place() {
+        let secret: Secret = "hunter2".parse().unwrap();
+        assert_eq!(format!("{secret:?}"), "[hidden]");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("key");
+        std::fs::write(&file, "from file\n").unwrap();
+        let read = Secret::resolve("key", None, Some(&file)).unwrap().unwrap();
+        assert_eq!(read.reveal(), "from file");
+        assert!(Secret::resolve("key", Some(&secret), Some(&file)).is_err());
+        assert!(Secret::resolve("key", None, Some(&folder.path().join("none"))).is_err());
+        assert_eq!(Secret::resolve("key", None, None).unwrap(), None);
+    }
+}

@@ -1,0 +1,228 @@
+//! Connections: which database by URL scheme, how each is set up, how many statements they send.
+
+use std::{
+    fmt,
+    path::PathBuf,
+    str::FromStr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use diesel::{
+    Connection, ConnectionError, ConnectionResult, PgConnection, RunQueryDsl, SqliteConnection,
+    connection::{InstrumentationEvent, SimpleConnection},
+    r2d2::{ManageConnection, R2D2Connection},
+};
+
+use super::Limits;
+
+pub use self::any::{AnyConnection, MultiBackend};
+
+mod any {
+    #![expect(missing_docs, reason = "the derive macro makes undocumented public items")]
+
+    use diesel::{PgConnection, SqliteConnection};
+
+    /// A connection to either database. Queries are written once, against this type.
+    #[derive(diesel::MultiConnection)]
+    pub enum AnyConnection {
+        /// PostgreSQL 13 or newer.
+        Postgresql(PgConnection),
+        /// The bundled SQLite.
+        Sqlite(SqliteConnection),
+    }
+}
+
+/// Where the database is: `sqlite://FILE` or `postgres://…` as libpq reads it. `Debug` and `Display` never show more
+/// than the scheme and, for SQLite, the file.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Url(Kind);
+
+#[derive(Clone, PartialEq, Eq)]
+enum Kind {
+    Sqlite(PathBuf),
+    Postgres(String),
+}
+
+impl Url {
+    /// Whether this is PostgreSQL.
+    #[must_use]
+    pub fn is_postgres(&self) -> bool {
+        matches!(self.0, Kind::Postgres(_))
+    }
+
+    /// The database file, for SQLite.
+    #[must_use]
+    pub fn file(&self) -> Option<&std::path::Path> {
+        match &self.0 {
+            Kind::Sqlite(file) => Some(file),
+            Kind::Postgres(_) => None,
+        }
+    }
+
+    /// Opens one connection outside the pools, for migrations and tests.
+    ///
+    /// # Errors
+    /// When the database cannot be reached or the file not opened.
+    pub fn connect(&self) -> ConnectionResult<AnyConnection> {
+        self.connect_with(Duration::from_secs(30))
+    }
+
+    fn connect_with(&self, statement_timeout: Duration) -> ConnectionResult<AnyConnection> {
+        match &self.0 {
+            Kind::Postgres(url) => {
+                let mut conn = PgConnection::establish(&with_defaults(url))?;
+                let limit = statement_timeout.as_millis();
+                // A lock that is not had in two seconds is a 503, well within the three that a caller may wait.
+                let setup = format!(
+                    "SET statement_timeout = {limit}; SET lock_timeout = 2000; \
+                     SET idle_in_transaction_session_timeout = {limit}; SET timezone = 'UTC'"
+                );
+                conn.batch_execute(&setup).map_err(ConnectionError::CouldntSetupConfiguration)?;
+                Ok(AnyConnection::Postgresql(conn))
+            }
+            Kind::Sqlite(file) => {
+                if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+                    std::fs::create_dir_all(folder).map_err(|error| {
+                        ConnectionError::BadConnection(format!("cannot make the folder {}: {error}", folder.display()))
+                    })?;
+                }
+                let mut conn = SqliteConnection::establish(&file.to_string_lossy())?;
+                // The wait for a lock comes first, because switching to WAL already needs one. FULL makes an
+                // acknowledged commit survive a power cut.
+                conn.batch_execute(
+                    "PRAGMA busy_timeout = 2000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
+                     PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 268435456; \
+                     PRAGMA journal_size_limit = 67108864;",
+                )
+                .map_err(ConnectionError::CouldntSetupConfiguration)?;
+                Ok(AnyConnection::Sqlite(conn))
+            }
+        }
+    }
+}
+
+/// Time-outs that libpq does not have by itself, unless the URL sets its own.
+fn with_defaults(url: &str) -> String {
+    let mut url = url.to_owned();
+    for (name, value) in [("connect_timeout", "2"), ("tcp_user_timeout", "10000"), ("keepalives_idle", "30")] {
+        if !url.contains(name) {
+            let separator = if url.contains('?') { '&' } else { '?' };
+            url.push(separator);
+            url.push_str(name);
+            url.push('=');
+            url.push_str(value);
+        }
+    }
+    url
+}
+
+impl FromStr for Url {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            return Ok(Self(Kind::Postgres(text.to_owned())));
+        }
+        match text.strip_prefix("sqlite://").or_else(|| text.strip_prefix("sqlite:")) {
+            Some("") | None => Err("must be sqlite://FILE or postgres://…"),
+            Some(file) if file.contains(":memory:") || file.contains("mode=memory") => {
+                Err("an in-memory database would be another one for every connection; give a file")
+            }
+            Some(file) => Ok(Self(Kind::Sqlite(PathBuf::from(file)))),
+        }
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Sqlite(file) => write!(f, "sqlite://{}", file.display()),
+            Kind::Postgres(_) => f.write_str("postgres://…"),
+        }
+    }
+}
+
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Statements sent by all connections of a door.
+#[derive(Clone, Default)]
+pub(super) struct StatementCount(Arc<AtomicU64>);
+
+impl StatementCount {
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Makes and checks the connections of a pool. The derived way to connect would try each database in turn and hide
+/// why the right one failed.
+pub(super) struct Manager {
+    url: Url,
+    statement_timeout: Duration,
+    statements: StatementCount,
+}
+
+impl Manager {
+    pub(super) fn new(url: Url, limits: &Limits, statements: StatementCount) -> Self {
+        Self { url, statement_timeout: limits.work, statements }
+    }
+}
+
+impl ManageConnection for Manager {
+    type Connection = AnyConnection;
+    type Error = diesel::r2d2::Error;
+
+    fn connect(&self) -> Result<AnyConnection, Self::Error> {
+        let mut conn =
+            self.url.connect_with(self.statement_timeout).map_err(diesel::r2d2::Error::ConnectionError)?;
+        let statements = self.statements.clone();
+        conn.set_instrumentation(move |event: InstrumentationEvent<'_>| {
+            if matches!(event, InstrumentationEvent::StartQuery { .. }) {
+                statements.0.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        Ok(conn)
+    }
+
+    fn is_valid(&self, conn: &mut AnyConnection) -> Result<(), Self::Error> {
+        diesel::sql_query("SELECT 1").execute(conn).map(|_| ()).map_err(diesel::r2d2::Error::QueryError)
+    }
+
+    fn has_broken(&self, conn: &mut AnyConnection) -> bool {
+        std::thread::panicking() || R2D2Connection::is_broken(conn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scheme_chooses_and_secrets_stay_hidden() {
+        let url: Url = "postgres://user:hunter2@db/club".parse().unwrap();
+        assert!(url.is_postgres());
+        assert!(!format!("{url} {url:?}").contains("hunter2"));
+        let url: Url = "sqlite://data/club.sqlite3".parse().unwrap();
+        assert_eq!(url.file().unwrap(), std::path::Path::new("data/club.sqlite3"));
+        for bad in ["", "mysql://db", "sqlite://", "sqlite::memory:", "sqlite://x?mode=memory", "club.sqlite3"] {
+            assert!(bad.parse::<Url>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_url_may_override_the_time_outs() {
+        assert_eq!(
+            with_defaults("postgres://a,b/c?connect_timeout=9"),
+            "postgres://a,b/c?connect_timeout=9&tcp_user_timeout=10000&keepalives_idle=30"
+        );
+        assert!(with_defaults("postgres:///c").starts_with("postgres:///c?connect_timeout=2&"));
+    }
+}

@@ -1,0 +1,259 @@
+//! Column types that mean the same on both databases: identifiers and points in time.
+
+use std::{io::Write, ops::Deref};
+
+use chrono_tz::Tz;
+use common::{
+    input::Id,
+    time::{Timestamp, Zoned},
+};
+use diesel::{
+    backend::Backend,
+    deserialize::{self, FromSql, FromSqlRow},
+    expression::AsExpression,
+    pg::{Pg, PgValue},
+    query_builder::QueryId,
+    serialize::{self, IsNull, Output, ToSql},
+    sql_types::{BigInt, Binary, HasSqlType, SqlType},
+    sqlite::Sqlite,
+};
+use serde::Serialize;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{RefOr, schema::Schema},
+};
+use uuid::Uuid;
+
+use super::MultiBackend;
+
+/// SQL type of an identifier: `uuid` on PostgreSQL, 16 bytes on SQLite.
+#[derive(Debug, Clone, Copy, Default, SqlType, QueryId)]
+#[diesel(postgres_type(oid = 2950, array_oid = 2951), sqlite_type(name = "Binary"))]
+pub struct Key;
+
+/// SQL type of a point in time: `timestamptz` on PostgreSQL, microseconds since 1970 on SQLite.
+#[derive(Debug, Clone, Copy, Default, SqlType, QueryId)]
+#[diesel(postgres_type(oid = 1184, array_oid = 1185), sqlite_type(name = "Long"))]
+pub struct Instant;
+
+/// An identifier as the database keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, AsExpression, FromSqlRow)]
+#[diesel(sql_type = Key)]
+#[serde(transparent)]
+pub struct Uid(pub Uuid);
+
+impl Uid {
+    /// A new time-ordered identifier (UUID version 7).
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Uuid::now_v7())
+    }
+
+    /// The nil identifier, shown where nobody is meant.
+    #[must_use]
+    pub fn nil() -> Self {
+        Self(Uuid::nil())
+    }
+}
+
+impl Default for Uid {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl From<Id> for Uid {
+    fn from(id: Id) -> Self {
+        Self(id.0)
+    }
+}
+
+impl std::fmt::Display for Uid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl PartialSchema for Uid {
+    fn schema() -> RefOr<Schema> {
+        Id::schema()
+    }
+}
+
+impl ToSchema for Uid {}
+
+/// A point in time as the database keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, AsExpression, FromSqlRow)]
+#[diesel(sql_type = Instant)]
+pub struct Moment(pub Timestamp);
+
+impl Moment {
+    /// As the wire shows it in `zone`.
+    #[must_use]
+    pub fn in_zone(self, zone: Tz) -> Zoned {
+        self.0.in_zone(zone)
+    }
+}
+
+impl From<Timestamp> for Moment {
+    fn from(at: Timestamp) -> Self {
+        Self(at)
+    }
+}
+
+impl Deref for Moment {
+    type Target = Timestamp;
+    fn deref(&self) -> &Timestamp {
+        &self.0
+    }
+}
+
+/// Microseconds from 1970-01-01 to 2000-01-01, from which PostgreSQL counts.
+const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
+
+impl FromSql<Key, Pg> for Uid {
+    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
+        Ok(Self(Uuid::from_slice(value.as_bytes())?))
+    }
+}
+
+impl ToSql<Key, Pg> for Uid {
+    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
+        out.write_all(self.0.as_bytes())?;
+        Ok(IsNull::No)
+    }
+}
+
+impl FromSql<Key, Sqlite> for Uid {
+    fn from_sql(value: <Sqlite as Backend>::RawValue<'_>) -> deserialize::Result<Self> {
+        let bytes = <Vec<u8> as FromSql<Binary, Sqlite>>::from_sql(value)?;
+        Ok(Self(Uuid::from_slice(&bytes)?))
+    }
+}
+
+impl ToSql<Key, Sqlite> for Uid {
+    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Sqlite>) -> serialize::Result {
+        out.set_value(self.0.as_bytes().as_slice());
+        Ok(IsNull::No)
+    }
+}
+
+fn moment(micros: Option<i64>) -> deserialize::Result<Moment> {
+    micros.and_then(Timestamp::from_micros).map(Moment).ok_or_else(|| "a point in time is out of range".into())
+}
+
+impl FromSql<Instant, Pg> for Moment {
+    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
+        moment(<i64 as FromSql<BigInt, Pg>>::from_sql(value)?.checked_add(POSTGRES_EPOCH))
+    }
+}
+
+impl ToSql<Instant, Pg> for Moment {
+    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
+        out.write_all(&(self.0.micros() - POSTGRES_EPOCH).to_be_bytes())?;
+        Ok(IsNull::No)
+    }
+}
+
+impl FromSql<Instant, Sqlite> for Moment {
+    fn from_sql(value: <Sqlite as Backend>::RawValue<'_>) -> deserialize::Result<Self> {
+        moment(Some(<i64 as FromSql<BigInt, Sqlite>>::from_sql(value)?))
+    }
+}
+
+impl ToSql<Instant, Sqlite> for Moment {
+    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Sqlite>) -> serialize::Result {
+        out.set_value(self.0.micros());
+        Ok(IsNull::No)
+    }
+}
+
+macro_rules! on_both_backends {
+    ($sql:ty, $rust:ty) => {
+        impl HasSqlType<$sql> for MultiBackend {
+            fn metadata(lookup: &mut Self::MetadataLookup) -> Self::TypeMetadata {
+                Self::lookup_sql_type::<$sql>(lookup)
+            }
+        }
+
+        impl FromSql<$sql, MultiBackend> for $rust {
+            fn from_sql(value: <MultiBackend as Backend>::RawValue<'_>) -> deserialize::Result<Self> {
+                value.from_sql::<$rust, $sql>()
+            }
+        }
+
+        impl ToSql<$sql, MultiBackend> for $rust {
+            fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, MultiBackend>) -> serialize::Result {
+                out.set_value((<$sql>::default(), self));
+                Ok(IsNull::No)
+            }
+        }
+    };
+}
+
+on_both_backends!(Key, Uid);
+on_both_backends!(Instant, Moment);
+
+/// An enum kept as TEXT with the words of the wire, on both databases.
+#[macro_export]
+macro_rules! text_enum {
+    ($(#[$doc:meta])* pub enum $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, diesel::expression::AsExpression, diesel::deserialize::FromSqlRow)]
+        #[diesel(sql_type = diesel::sql_types::Text)]
+        pub enum $name { $($(#[$vdoc])* $variant,)+ }
+
+        impl $name {
+            /// The word on the wire and in the database.
+            #[must_use]
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word,)+ }
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = String;
+            fn from_str(word: &str) -> Result<Self, String> {
+                match word {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err(format!("must be one of {}", [$($word),+].join(", "))),
+                }
+            }
+        }
+
+        impl<B: diesel::backend::Backend> diesel::deserialize::FromSql<diesel::sql_types::Text, B> for $name
+        where
+            String: diesel::deserialize::FromSql<diesel::sql_types::Text, B>,
+        {
+            fn from_sql(value: B::RawValue<'_>) -> diesel::deserialize::Result<Self> {
+                Ok(String::from_sql(value)?.parse()?)
+            }
+        }
+
+        impl<B: diesel::backend::Backend> diesel::serialize::ToSql<diesel::sql_types::Text, B> for $name
+        where
+            str: diesel::serialize::ToSql<diesel::sql_types::Text, B>,
+        {
+            fn to_sql<'b>(&'b self, out: &mut diesel::serialize::Output<'b, '_, B>) -> diesel::serialize::Result {
+                <str as diesel::serialize::ToSql<diesel::sql_types::Text, B>>::to_sql(self.word(), out)
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.word())
+            }
+        }
+
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+                utoipa::openapi::ObjectBuilder::new()
+                    .schema_type(utoipa::openapi::schema::Type::String)
+                    .enum_values(Some([$($word),+]))
+                    .into()
+            }
+        }
+
+        impl utoipa::ToSchema for $name {}
+    };
+}

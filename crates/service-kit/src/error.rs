@@ -1,0 +1,188 @@
+//! What a query or a handler may fail with.
+
+use std::fmt;
+
+use actix_web::{HttpResponse, ResponseError, http::StatusCode};
+use common::problem::{Problem, Violations, code};
+use diesel::result::{DatabaseErrorKind, Error as DieselError};
+
+/// Anything that stops an operation. Queries and handlers return it; `?` takes database errors and problems alike.
+#[derive(Debug)]
+pub enum Error {
+    /// A failure with a meaning for the caller.
+    Problem(Problem),
+    /// The database said no. Whether that is worth another try, a 503 or a 500 is decided in one place, here.
+    Database(DieselError),
+    /// The database or another needed part cannot be reached in time: 503. The text goes to the log only.
+    Unavailable(String),
+    /// Something read before a lock was taken has changed meanwhile; the transaction runs again from its start.
+    Stale,
+}
+
+impl Error {
+    /// Whether the same transaction may well succeed when it runs again.
+    #[must_use]
+    pub fn is_worth_another_try(&self) -> bool {
+        match self {
+            Self::Stale | Self::Database(DieselError::DatabaseError(DatabaseErrorKind::SerializationFailure, _)) => true,
+            // Neither backend gives these a kind of their own.
+            Self::Database(DieselError::DatabaseError(_, info)) => {
+                ["deadlock detected", "database is locked"].iter().any(|text| info.message().contains(text))
+            }
+            _ => false,
+        }
+    }
+
+    /// The problem shown to the caller.
+    #[must_use]
+    pub fn into_problem(self) -> Problem {
+        match self {
+            Self::Problem(problem) => problem,
+            Self::Database(error) if is_unavailability(&error) => Problem::new(code::UNAVAILABLE).because(error),
+            Self::Database(error) => Problem::internal(error),
+            Self::Unavailable(cause) => Problem::new(code::UNAVAILABLE).because(cause),
+            Self::Stale => Problem::new(code::UNAVAILABLE).because("the transaction lost every try to another writer"),
+        }
+    }
+}
+
+fn is_unavailability(error: &DieselError) -> bool {
+    const SIGNS: &[&str] = &[
+        "database is locked",
+        "deadlock detected",
+        "lock timeout",
+        "statement timeout",
+        "terminating connection",
+        "server closed the connection",
+        "connection to server",
+        "no connection to the server",
+        "could not receive data",
+        "the database system is",
+        "database or disk is full",
+        "disk I/O error",
+    ];
+    match error {
+        DieselError::DatabaseError(
+            DatabaseErrorKind::ClosedConnection
+            | DatabaseErrorKind::SerializationFailure
+            | DatabaseErrorKind::ReadOnlyTransaction
+            | DatabaseErrorKind::UnableToSendCommand,
+            _,
+        )
+        | DieselError::BrokenTransactionManager => true,
+        DieselError::DatabaseError(_, info) => SIGNS.iter().any(|sign| info.message().contains(sign)),
+        _ => false,
+    }
+}
+
+impl From<DieselError> for Error {
+    fn from(error: DieselError) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl From<Violations> for Error {
+    fn from(violations: Violations) -> Self {
+        Self::Problem(violations.into())
+    }
+}
+
+/// Turns the violation of a named uniqueness rule into a problem of the caller's.
+pub trait OnUnique<T> {
+    /// When the database refused the row because `columns` (as `table.column, table.column`) must be unique, the
+    /// answer is `problem`. PostgreSQL names the constraint, which must then be `table_column_column_key`.
+    ///
+    /// # Errors
+    /// `problem`, or the database error unchanged.
+    fn on_unique(self, columns: &str, problem: impl FnOnce() -> Problem) -> Result<T, Error>;
+}
+
+impl<T> OnUnique<T> for Result<T, DieselError> {
+    fn on_unique(self, columns: &str, problem: impl FnOnce() -> Problem) -> Result<T, Error> {
+        match self {
+            Err(DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, info))
+                if match info.constraint_name() {
+                    Some(name) => name == constraint_name(columns),
+                    None => info.message().ends_with(columns),
+                } =>
+            {
+                Err(problem().into())
+            }
+            other => other.map_err(Error::from),
+        }
+    }
+}
+
+/// `table.a, table.b` → `table_a_b_key`, as PostgreSQL names a UNIQUE constraint.
+fn constraint_name(columns: &str) -> String {
+    let table = columns.split('.').next().unwrap_or_default();
+    let columns: Vec<_> = columns.split(", ").filter_map(|column| column.split('.').nth(1)).collect();
+    format!("{table}_{}_key", columns.join("_"))
+}
+
+/// The error type of handlers: a problem on its way to the frame, which renders it.
+#[derive(Debug)]
+pub struct Failure(pub Problem);
+
+impl<E: Into<Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self(error.into().into_problem())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl ResponseError for Failure {
+    fn status_code(&self) -> StatusCode {
+        StatusCode::from_u16(self.0.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// Only the status: the frame finds the problem itself behind the response and renders its body.
+    fn error_response(&self) -> HttpResponse {
+        HttpResponse::new(self.status_code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unique(message: &str) -> DieselError {
+        DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, Box::new(message.to_owned()))
+    }
+
+    fn unknown(message: &str) -> Error {
+        DieselError::DatabaseError(DatabaseErrorKind::Unknown, Box::new(message.to_owned())).into()
+    }
+
+    #[test]
+    fn only_the_named_rule_becomes_the_problem() {
+        let taken = || Problem::new(code::DUPLICATE_NAME);
+        let error = Err::<(), _>(unique("UNIQUE constraint failed: tags.name_key"));
+        assert!(matches!(error.on_unique("tags.name_key", taken), Err(Error::Problem(p)) if p.status() == 409));
+        let error = Err::<(), _>(unique("UNIQUE constraint failed: users.name"));
+        assert!(matches!(error.on_unique("tags.name_key", taken), Err(Error::Database(_))));
+        assert_eq!(constraint_name("members.group_id, members.user_id"), "members_group_id_user_id_key");
+    }
+
+    #[test]
+    fn deadlocks_and_busy_are_tried_again_and_end_as_503() {
+        for message in ["deadlock detected", "database is locked"] {
+            assert!(unknown(message).is_worth_another_try());
+            assert_eq!(unknown(message).into_problem().status(), 503);
+        }
+        assert!(!unknown("canceling statement due to lock timeout").is_worth_another_try());
+        assert_eq!(unknown("canceling statement due to lock timeout").into_problem().status(), 503);
+        assert_eq!(unknown("syntax error").into_problem().status(), 500);
+    }
+}

@@ -1,0 +1,88 @@
+//! Request bodies: media type, size and JSON checked, all violations at once.
+
+use std::{future::Future, pin::Pin, time::Duration};
+
+use actix_web::{
+    FromRequest, HttpMessage, HttpRequest,
+    dev::Payload,
+    web::{Bytes, PayloadConfig},
+};
+use common::problem::{Problem, Violations, code};
+use deserr::Deserr;
+
+use crate::error::Failure;
+
+/// The most bytes of a JSON body.
+pub const LIMIT: usize = 1 << 20;
+
+/// How long a body may take to arrive.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A JSON body that has been parsed into `T`.
+pub struct Body<T>(pub T);
+
+/// A JSON body that may be missing altogether.
+pub struct OptionalBody<T>(pub Option<T>);
+
+type Extracted<T> = Pin<Box<dyn Future<Output = Result<T, Failure>>>>;
+
+impl<T: Deserr<Violations> + 'static> FromRequest for Body<T> {
+    type Error = Failure;
+    type Future = Extracted<Self>;
+
+    fn from_request(req: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let bytes = read(req, payload, "application/json", LIMIT);
+        Box::pin(async move { parse(&bytes.await?).map(Self) })
+    }
+}
+
+impl<T: Deserr<Violations> + 'static> FromRequest for OptionalBody<T> {
+    type Error = Failure;
+    type Future = Extracted<Self>;
+
+    fn from_request(req: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let bytes = read(req, payload, "application/json", LIMIT);
+        Box::pin(async move {
+            let bytes = bytes.await?;
+            if bytes.is_empty() { Ok(Self(None)) } else { parse(&bytes).map(|body| Self(Some(body))) }
+        })
+    }
+}
+
+/// Reads a whole body of one media type. A body without any `Content-Type` is taken for the expected one; an empty
+/// body may name any.
+///
+/// # Errors
+/// 415 for another media type, 413 above `limit` bytes, 408 when it takes too long to arrive, 400 when it breaks off.
+pub fn read(
+    req: &HttpRequest,
+    payload: &mut Payload,
+    media_type: &'static str,
+    limit: usize,
+) -> impl Future<Output = Result<Bytes, Failure>> + use<> {
+    let sent = req.content_type().trim().to_ascii_lowercase();
+    let declared: Option<usize> = req
+        .headers()
+        .get(actix_web::http::header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok())
+        .and_then(|length| length.parse().ok());
+    let limited = PayloadConfig::new(limit);
+    let scoped = HttpRequestWithLimit { req: req.clone(), limited };
+    let body = scoped.bytes(payload);
+    async move {
+        if declared.is_some_and(|length| length > limit) {
+            return Err(too_large(limit).into());
+        }
+        let bytes = match tokio::time::timeout(PATIENCE, body).await {
+            Err(_) => return Err(Problem::new(code::REQUEST_TIMEOUT).into()),
+            Ok(Err(_)) => return Err(Problem::new(code::BAD_REQUEST).detail("The body broke off.").into()),
+            Ok(Ok(None)) => return Err(too_large(limit).into()),
+            Ok(Ok(Some(bytes))) => bytes,
+        };
+        if !bytes.is_empty() && !sent.is_empty() && sent != media_type {
+            let detail = format!("Send {media_type}.");
+            return Err(Problem::new(code::UNSUPPORTED_MEDIA_TYPE).detail(detail).into());
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,11 @@
+//! Between actix and a handler: what comes in, what goes out, and the frame around every request.
+
+pub mod body;
+pub mod credential;
+pub mod frame;
+pub mod query;
+pub mod reply;
+pub mod root;
+pub mod routes;
+
+pub use self::{body::Body, query::Query, reply::Reply};

@@ -1,0 +1,85 @@
+//! What a service counts, in the Prometheus text format at `/metrics`.
+
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text::encode},
+    metrics::{
+        counter::Counter,
+        family::Family,
+        gauge::Gauge,
+        histogram::{Histogram, exponential_buckets},
+    },
+    registry::Registry,
+};
+
+use crate::db::Db;
+
+/// Labels of a request: what was asked and how it ended. The route is the template, so the number of series is bounded.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Request {
+    method: String,
+    route: String,
+    status: u16,
+}
+
+/// The numbers of one service.
+pub struct Metrics {
+    registry: Registry,
+    requests: Family<Request, Counter>,
+    seconds: Family<Route, Histogram, fn() -> Histogram>,
+    statements: Counter,
+    in_use: Gauge,
+    connections: Gauge,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Route {
+    method: String,
+    route: String,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::default();
+        let requests = Family::<Request, Counter>::default();
+        registry.register("http_requests", "Requests answered", requests.clone());
+        let seconds = Family::new_with_constructor(
+            (|| Histogram::new(exponential_buckets(0.0005, 2.0, 15))) as fn() -> Histogram,
+        );
+        registry.register("http_request_duration_seconds", "Time from request to end of answer", seconds.clone());
+        let statements = Counter::default();
+        registry.register("db_statements", "SQL statements sent", statements.clone());
+        let in_use = Gauge::default();
+        registry.register("db_connections_in_use", "Database connections in use", in_use.clone());
+        let connections = Gauge::default();
+        registry.register("db_connections", "Database connections at most", connections.clone());
+        Self { registry, requests, seconds, statements, in_use, connections }
+    }
+}
+
+impl Metrics {
+    /// Counts one request.
+    pub fn count(&self, method: &str, route: &str, status: u16, seconds: f64) {
+        // Methods are text of the caller's; a series for each would let anybody fill the memory.
+        let method = match method {
+            known @ ("GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS") => known.to_owned(),
+            _ => "other".to_owned(),
+        };
+        let route = route.to_owned();
+        self.seconds.get_or_create(&Route { method: method.clone(), route: route.clone() }).observe(seconds);
+        self.requests.get_or_create(&Request { method, route, status }).inc();
+    }
+
+    /// All numbers as text.
+    #[must_use]
+    pub fn text(&self, db: &Db) -> String {
+        let sent = db.statements();
+        self.statements.inc_by(sent.saturating_sub(self.statements.get()));
+        let (in_use, all) = db.connections();
+        self.in_use.set(in_use.into());
+        self.connections.set(all.into());
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
