@@ -1,1 +1,3 @@
 //! k
+
+pub mod directory;
