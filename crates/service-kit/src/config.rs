@@ -117,9 +117,6 @@ impl ServerOptions {
                 faults.push(format!("--allowed-origins: {origin:?} is no origin such as https://club.example"));
             }
         }
-        if let Err(error) = crate::logging::check(&self.log) {
-            faults.push(format!("--log: {error}"));
-        }
         faults
     }
 }

@@ -24,7 +24,9 @@ impl Error {
     #[must_use]
     pub fn is_worth_another_try(&self) -> bool {
         match self {
-            Self::Stale | Self::Database(DieselError::DatabaseError(DatabaseErrorKind::SerializationFailure, _)) => true,
+            Self::Stale | Self::Database(DieselError::DatabaseError(DatabaseErrorKind::SerializationFailure, _)) => {
+                true
+            }
             // Neither backend gives these a kind of their own.
             Self::Database(DieselError::DatabaseError(_, info)) => {
                 ["deadlock detected", "database is locked"].iter().any(|text| info.message().contains(text))

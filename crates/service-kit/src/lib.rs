@@ -12,6 +12,7 @@
 pub mod config;
 pub mod credentials;
 pub mod db;
+pub mod directory;
 pub mod error;
 pub mod http;
 pub mod logging;

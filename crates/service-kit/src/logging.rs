@@ -16,18 +16,12 @@ pub enum Format {
     Json,
 }
 
-/// Whether `filter` is a filter that [`start`] understands.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn check(filter: &str) -> Result<(), String> {
-    Builder::new().try_parse_filters(filter).map(|_| ()).map_err(|error| error.to_string())
-}
-
 /// Starts logging. A second start in one process changes nothing, so that tests may start several services.
 pub fn start(filter: &str, format: Format) {
     let mut builder = Builder::new();
     builder.parse_filters(filter).target(Target::Stderr);
+    // At the level trace this one dumps whole requests, credentials included.
+    builder.filter_module("ureq_proto", log::LevelFilter::Info);
     match format {
         Format::Plain => builder.format(|out, record| {
             write!(out, "{} {:5} {} {}", out.timestamp_millis(), record.level(), record.target(), record.args())?;
@@ -35,7 +29,9 @@ pub fn start(filter: &str, format: Format) {
             let _ = record.key_values().visit(&mut fields);
             for (key, value) in fields.0 {
                 match value {
-                    serde_json::Value::String(text) if !text.contains([' ', '"', '\n']) => write!(out, " {key}={text}")?,
+                    serde_json::Value::String(text) if !text.contains([' ', '"', '\n']) => {
+                        write!(out, " {key}={text}")?
+                    }
                     other => write!(out, " {key}={other}")?,
                 }
             }

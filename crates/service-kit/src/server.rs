@@ -1,1 +1,270 @@
-//! x
+//! Start, readiness and graceful drain of a service.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use actix_cors::Cors;
+use actix_web::{
+    App, HttpServer,
+    dev::ServerHandle,
+    middleware::{Compress, Condition, from_fn},
+    web::{self, Bytes, Data},
+};
+use common::{
+    problem::{Code, Legacy, code},
+    time::Clock,
+};
+use tokio::signal::unix::{SignalKind, signal};
+use utoipa::openapi::OpenApi;
+use utoipa_actix_web::{AppExt, service_config::ServiceConfig};
+
+use crate::{
+    config::ServerOptions,
+    db::Db,
+    http::{
+        credential::Origins,
+        frame::{frame, problems},
+        query::path_config,
+        root,
+        routes::Routes,
+    },
+    metrics::Metrics,
+};
+
+/// What sets one service apart from another.
+pub struct About {
+    /// Its name in logs.
+    pub name: &'static str,
+    /// The member that its older clients read the message of an error from.
+    pub legacy: Legacy,
+    /// Its problem codes besides the common ones.
+    pub codes: &'static [&'static Code],
+    /// Headers of every answer.
+    pub headers: &'static [(&'static str, &'static str)],
+    /// Headers of every 401.
+    pub unauthorized_headers: &'static [(&'static str, &'static str)],
+    /// Registers the operations.
+    pub routes: fn(&mut ServiceConfig<'_>),
+    /// Registers what is not part of the documented interface, such as pages.
+    pub pages: fn(&mut web::ServiceConfig),
+    /// Title, version and description of the OpenAPI document; the operations are added to it.
+    pub document: fn() -> OpenApi,
+}
+
+/// What the workers of a running service share.
+pub struct Service {
+    about: &'static About,
+    db: Db,
+    clock: Clock,
+    origins: Origins,
+    metrics: Metrics,
+    routes: Routes,
+    document: Bytes,
+    draining: AtomicBool,
+    request_timeout: Duration,
+}
+
+impl Service {
+    /// The shared state of a service.
+    #[must_use]
+    pub fn new(about: &'static About, options: &ServerOptions, db: Db, clock: Clock) -> Data<Self> {
+        let document = document(about);
+        Data::new(Self {
+            about,
+            db,
+            clock,
+            origins: Origins::new(options),
+            metrics: Metrics::default(),
+            routes: Routes::new(&document),
+            document: Bytes::from(document.to_json().unwrap_or_default()),
+            draining: AtomicBool::new(false),
+            request_timeout: Duration::from_secs(options.request_timeout),
+        })
+    }
+
+    /// What sets the service apart.
+    #[must_use]
+    pub fn about(&self) -> &'static About {
+        self.about
+    }
+
+    /// The door to its database.
+    #[must_use]
+    pub fn db(&self) -> &Db {
+        &self.db
+    }
+
+    /// Its clock.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The sites that may write with a cookie.
+    #[must_use]
+    pub fn origins(&self) -> &Origins {
+        &self.origins
+    }
+
+    /// Its numbers.
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Its paths.
+    #[must_use]
+    pub fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// Its OpenAPI document as JSON.
+    #[must_use]
+    pub fn document(&self) -> &Bytes {
+        &self.document
+    }
+
+    /// Every problem code it can answer with.
+    pub fn codes(&self) -> impl Iterator<Item = &'static Code> + use<> {
+        code::ALL.iter().chain(self.about.codes).copied()
+    }
+
+    /// Whether it is ending: requests under way are finished, new connections should go elsewhere.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// How long a request may take.
+    #[must_use]
+    pub fn request_timeout(&self) -> Duration {
+        self.request_timeout
+    }
+}
+
+/// The OpenAPI document of a service: its own head, and the operations as they are registered.
+#[must_use]
+pub fn document(about: &About) -> OpenApi {
+    let (_, operations) = App::new().into_utoipa_app().configure(about.routes).split_for_parts();
+    let mut document = (about.document)();
+    document.paths = operations.paths;
+    if let Some(found) = operations.components {
+        document.components.get_or_insert_default().schemas.extend(found.schemas);
+    }
+    document
+}
+
+/// A service that listens.
+pub struct Running {
+    /// Where; the port is the real one when 0 was asked for.
+    pub address: SocketAddr,
+    service: Data<Service>,
+    server: actix_web::dev::Server,
+    shutdown_timeout: Duration,
+}
+
+/// Opens the port. `configure` adds what only this service needs to every worker's app.
+///
+/// # Errors
+/// When the address cannot be had.
+pub fn listen(
+    service: Data<Service>,
+    options: &ServerOptions,
+    configure: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
+) -> io::Result<Running> {
+    let allowed = options.allowed_origins.clone();
+    let shared = service.clone();
+    let workers = options
+        .workers
+        .map_or_else(|| std::thread::available_parallelism().map_or(2, std::num::NonZeroUsize::get), usize::from);
+    let shutdown_timeout = Duration::from_secs(options.shutdown_timeout);
+    let (_, connections) = service.db.connections();
+    let server = HttpServer::new(move || {
+        App::new()
+            .app_data(shared.clone())
+            .app_data(path_config())
+            .configure(configure.clone())
+            .into_utoipa_app()
+            .configure(shared.about.routes)
+            .into_app()
+            .configure(shared.about.pages)
+            .configure(root::routes)
+            .default_service(web::to(root::nothing_here))
+            .wrap(from_fn(problems))
+            .wrap(Condition::new(!allowed.is_empty(), cors(&allowed)))
+            .wrap(Compress::default())
+            .wrap(from_fn(frame))
+    })
+    .workers(workers)
+    // Threads beyond the connections would only wait for one.
+    .worker_max_blocking_threads((connections as usize).div_ceil(workers).max(2))
+    .shutdown_timeout(options.shutdown_timeout)
+    .disable_signals()
+    .bind(options.bind)?;
+    let address = server.addrs().first().copied().unwrap_or(options.bind);
+    Ok(Running { address, service, server: server.run(), shutdown_timeout })
+}
+
+fn cors(allowed: &[String]) -> Cors {
+    let mut cors = Cors::default()
+        .allow_any_header()
+        .allowed_methods(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"])
+        .expose_headers(["ETag", "Link", "Location", "Retry-After", "X-Request-Id", "X-KNOQ-Need-Authorization"])
+        .supports_credentials()
+        .block_on_origin_mismatch(false)
+        .max_age(3600);
+    for origin in allowed {
+        cors = cors.allowed_origin(origin);
+    }
+    cors
+}
+
+/// Ends a running service from elsewhere in the process.
+#[derive(Clone)]
+pub struct Stop {
+    service: Data<Service>,
+    handle: ServerHandle,
+}
+
+impl Stop {
+    /// Turns `/readyz` to 503, lets requests under way finish, then stops.
+    pub async fn drain(self) {
+        self.service.draining.store(true, Ordering::Relaxed);
+        log::info!("draining");
+        self.handle.stop(true).await;
+    }
+}
+
+impl Running {
+    /// The way to end it.
+    #[must_use]
+    pub fn stop(&self) -> Stop {
+        Stop { service: self.service.clone(), handle: self.server.handle() }
+    }
+
+    /// Serves until SIGTERM, SIGINT or [`Stop::drain`], then until the requests under way are finished or the
+    /// shutdown time-out has passed.
+    ///
+    /// # Errors
+    /// When the server fails.
+    pub async fn serve(self) -> io::Result<()> {
+        let stop = self.stop();
+        let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let signals = async move {
+            tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
+            stop.drain().await;
+            std::future::pending::<io::Result<()>>().await
+        };
+        log::info!(
+            "{} listens on http://{}, drains for {} s at most",
+            self.service.about.name,
+            self.address,
+            self.shutdown_timeout.as_secs()
+        );
+        tokio::select! { ended = self.server => ended, never = signals => never }
+    }
+}

@@ -181,8 +181,7 @@ impl ManageConnection for Manager {
     type Error = diesel::r2d2::Error;
 
     fn connect(&self) -> Result<AnyConnection, Self::Error> {
-        let mut conn =
-            self.url.connect_with(self.statement_timeout).map_err(diesel::r2d2::Error::ConnectionError)?;
+        let mut conn = self.url.connect_with(self.statement_timeout).map_err(diesel::r2d2::Error::ConnectionError)?;
         let statements = self.statements.clone();
         conn.set_instrumentation(move |event: InstrumentationEvent<'_>| {
             if matches!(event, InstrumentationEvent::StartQuery { .. }) {

@@ -137,7 +137,9 @@ impl Db {
 
     /// Whether the database answers.
     pub async fn ping(&self) -> bool {
-        self.read(|conn| Ok(diesel::RunQueryDsl::execute(diesel::sql_query("SELECT 1"), conn).map(|_| ())?)).await.is_ok()
+        self.read(|conn| Ok(diesel::RunQueryDsl::execute(diesel::sql_query("SELECT 1"), conn).map(|_| ())?))
+            .await
+            .is_ok()
     }
 
     /// SQL statements sent since the start, transaction control included.

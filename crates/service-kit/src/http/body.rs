@@ -5,7 +5,7 @@ use std::{future::Future, pin::Pin, time::Duration};
 use actix_web::{
     FromRequest, HttpMessage, HttpRequest,
     dev::Payload,
-    web::{Bytes, PayloadConfig},
+    web::{self, Bytes},
 };
 use common::problem::{Problem, Violations, code};
 use deserr::Deserr;
@@ -66,18 +66,17 @@ pub fn read(
         .get(actix_web::http::header::CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok())
         .and_then(|length| length.parse().ok());
-    let limited = PayloadConfig::new(limit);
-    let scoped = HttpRequestWithLimit { req: req.clone(), limited };
-    let body = scoped.bytes(payload);
+    let body = web::Payload::from_request(req, payload).into_inner();
     async move {
         if declared.is_some_and(|length| length > limit) {
             return Err(too_large(limit).into());
         }
-        let bytes = match tokio::time::timeout(PATIENCE, body).await {
+        let broken = || Failure::from(Problem::new(code::BAD_REQUEST).detail("The body broke off."));
+        let body = body.map_err(|_| broken())?;
+        let bytes = match tokio::time::timeout(PATIENCE, body.to_bytes_limited(limit)).await {
             Err(_) => return Err(Problem::new(code::REQUEST_TIMEOUT).into()),
-            Ok(Err(_)) => return Err(Problem::new(code::BAD_REQUEST).detail("The body broke off.").into()),
-            Ok(Ok(None)) => return Err(too_large(limit).into()),
-            Ok(Ok(Some(bytes))) => bytes,
+            Ok(Err(_)) => return Err(too_large(limit).into()),
+            Ok(Ok(bytes)) => bytes.map_err(|_| broken())?,
         };
         if !bytes.is_empty() && !sent.is_empty() && sent != media_type {
             let detail = format!("Send {media_type}.");
@@ -85,4 +84,16 @@ pub fn read(
         }
         Ok(bytes)
     }
+}
+
+fn too_large(limit: usize) -> Problem {
+    Problem::new(code::TOO_LARGE).detail(format!("The body may have {} MiB at most.", limit >> 20))
+}
+
+fn parse<T: Deserr<Violations>>(bytes: &[u8]) -> Result<T, Failure> {
+    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        Problem::new(code::MALFORMED_JSON).detail(format!("The body is not JSON: line {line}, column {column}."))
+    })?;
+    Ok(deserr::deserialize::<T, _, Violations>(value)?)
 }

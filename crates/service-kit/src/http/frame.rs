@@ -1,0 +1,245 @@
+//! The frame around every request: request id, HEAD, time-out, panics, problem bodies, headers of every answer, one
+//! line in the log and one count in the metrics.
+
+use std::{
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
+
+use actix_web::{
+    Error, HttpMessage, HttpResponse,
+    body::{BodySize, BoxBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    error::InternalError,
+    http::{
+        Method, StatusCode,
+        header::{self, HeaderMap, HeaderName, HeaderValue},
+    },
+    middleware::Next,
+    web::{Bytes, Data},
+};
+use common::problem::{Problem, code};
+use futures_util::FutureExt;
+use uuid::Uuid;
+
+use crate::{error::Failure, server::Service};
+
+/// The header that carries the request id in both directions.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Who made a request, for the log: put into the request's extensions by whoever finds out.
+pub struct LoggedCaller(pub Uuid);
+
+struct RequestId(String);
+
+/// The outermost middleware: all but the rendering of problems.
+///
+/// # Errors
+/// Only finished responses travel as errors: those to requests that timed out or panicked.
+pub async fn frame<B: MessageBody + 'static>(
+    mut req: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let Some(service) = req.app_data::<Data<Service>>().cloned() else {
+        return Ok(req.into_response(HttpResponse::InternalServerError().finish()));
+    };
+    let mut line = Line {
+        method: req.method().to_string(),
+        route: "-".to_owned(),
+        status: 0,
+        bytes: 0,
+        id: request_id(req.headers()),
+        caller: None,
+        begun: Instant::now(),
+        service: service.clone(),
+    };
+    req.extensions_mut().insert(RequestId(line.id.clone()));
+    // HEAD is GET without the body, everywhere; the encoder drops the body by what the connection read.
+    if req.method() == Method::HEAD {
+        req.head_mut().method = Method::GET;
+    }
+    let answer = AssertUnwindSafe(tokio::time::timeout(service.request_timeout(), next.call(req))).catch_unwind().await;
+    // Without an answer there is no request any more either, so that what is left can only travel as an error.
+    let error = match answer {
+        Ok(Ok(Ok(answered))) => {
+            let (req, response) = answered.map_into_boxed_body().into_parts();
+            line.route = req.match_pattern().unwrap_or_else(|| "-".to_owned());
+            line.caller = req.extensions().get::<LoggedCaller>().map(|caller| caller.0);
+            return Ok(ServiceResponse::new(req, complete(line, response)));
+        }
+        Ok(Ok(Err(error))) => error,
+        Ok(Err(_)) => Failure(Problem::new(code::UNAVAILABLE).because("the request passed its time limit")).into(),
+        Err(_) => Failure(Problem::internal("the handler panicked")).into(),
+    };
+    let response = complete(line, HttpResponse::from_error(error));
+    Err(InternalError::from_response("", response).into())
+}
+
+/// The innermost middleware: renders problems, before they are compressed.
+///
+/// # Errors
+/// Passes on what it is given.
+pub async fn problems<B: MessageBody + 'static>(
+    req: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let (req, response) = next.call(req).await?.map_into_boxed_body().into_parts();
+    let rendered = match (req.app_data::<Data<Service>>(), req.extensions().get::<RequestId>()) {
+        (Some(service), Some(id)) => as_problem(service, &id.0, response),
+        _ => response,
+    };
+    Ok(ServiceResponse::new(req, rendered))
+}
+
+/// Adds what every answer carries.
+fn complete(mut line: Line, response: HttpResponse) -> HttpResponse {
+    let mut response = as_problem(&line.service, &line.id, response);
+    let headers = response.headers_mut();
+    let mut set = |name: HeaderName, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(name, value);
+        }
+    };
+    set(REQUEST_ID, &line.id);
+    set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(header::REFERRER_POLICY, "no-referrer");
+    for (name, value) in line.service.about().headers {
+        set(HeaderName::from_static(name), value);
+    }
+    if !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    }
+    if !headers.contains_key(header::CONTENT_SECURITY_POLICY) {
+        let page = headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+        let policy = if page { PAGE_POLICY } else { DATA_POLICY };
+        headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    }
+    line.status = response.status().as_u16();
+    response.map_body(|_, body| BoxBody::new(Counted { body, line }))
+}
+
+/// For answers that are data: a browser that shows one as a page runs nothing of it.
+const DATA_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
+/// For our own pages: nothing from elsewhere.
+const PAGE_POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+    form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+/// Renders the problem behind a response, or the one that its status stands for when it has no body of its own.
+fn as_problem(service: &Service, id: &str, response: HttpResponse) -> HttpResponse {
+    let status = response.status();
+    let failure = response.error().and_then(|error| error.as_error::<Failure>());
+    let has_body = response.error().is_none() && !matches!(response.body().size(), BodySize::None | BodySize::Sized(0));
+    if !(status.is_client_error() || status.is_server_error()) || (failure.is_none() && has_body) {
+        return response;
+    }
+    let generic = of_status(status);
+    let problem = failure.map_or(&generic, |failure| &failure.0);
+    if problem.status() >= 500 {
+        let cause = problem.cause().unwrap_or("unknown");
+        log::error!(target: "problem", request_id = id, code = problem.code().name; "{cause}");
+    }
+    let mut rendered = HttpResponse::build(status);
+    for (name, value) in response.headers() {
+        if !matches!(*name, header::CONTENT_TYPE | header::CONTENT_LENGTH | header::CONTENT_ENCODING) {
+            rendered.append_header((name, value));
+        }
+    }
+    rendered.insert_header((header::CACHE_CONTROL, "no-store"));
+    if matches!(problem.status(), 429 | 503) {
+        rendered.insert_header((header::RETRY_AFTER, "1"));
+    }
+    if problem.status() == 401 {
+        for (name, value) in service.about().unauthorized_headers {
+            rendered.insert_header((*name, *value));
+        }
+    }
+    let body = problem.body(id, service.about().legacy).to_string();
+    rendered.content_type("application/problem+json").body(body)
+}
+
+/// The problem of an answer that actix made without us.
+fn of_status(status: StatusCode) -> Problem {
+    let code = match status.as_u16() {
+        404 => code::NOT_FOUND,
+        405 => code::METHOD_NOT_ALLOWED,
+        408 => code::REQUEST_TIMEOUT,
+        413 => code::TOO_LARGE,
+        415 => code::UNSUPPORTED_MEDIA_TYPE,
+        503 => code::UNAVAILABLE,
+        500.. => code::INTERNAL,
+        _ => code::BAD_REQUEST,
+    };
+    Problem::new(code)
+}
+
+/// The caller's id when it is short and plain, so that it can stand in a log line; else a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    headers
+        .get(REQUEST_ID)
+        .and_then(|id| id.to_str().ok())
+        .filter(|id| (1..=128).contains(&id.len()))
+        .filter(|id| id.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.')))
+        .map_or_else(|| Uuid::now_v7().to_string(), str::to_owned)
+}
+
+/// What the log says of a request.
+struct Line {
+    method: String,
+    route: String,
+    status: u16,
+    bytes: u64,
+    id: String,
+    caller: Option<Uuid>,
+    begun: Instant,
+    service: Data<Service>,
+}
+
+impl Line {
+    fn write(&self) {
+        let took: Duration = self.begun.elapsed();
+        self.service.metrics().count(&self.method, &self.route, self.status, took.as_secs_f64());
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let caller = self.caller.map_or_else(|| "-".to_owned(), |caller| caller.to_string());
+        log::info!(
+            target: "access",
+            method = self.method.as_str(),
+            route = self.route.as_str(),
+            status = self.status,
+            duration_us = micros,
+            bytes = self.bytes,
+            request_id = self.id.as_str(),
+            caller = caller.as_str();
+            "request"
+        );
+    }
+}
+
+/// A body that writes the line when it has been sent, or given up.
+struct Counted {
+    body: BoxBody,
+    line: Line,
+}
+
+impl MessageBody for Counted {
+    type Error = <BoxBody as MessageBody>::Error;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        let next = Pin::new(&mut self.body).poll_next(cx);
+        if let Poll::Ready(Some(Ok(chunk))) = &next {
+            self.line.bytes += chunk.len() as u64;
+        }
+        next
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.line.write();
+    }
+}

@@ -1,0 +1,83 @@
+//! What stands at the root of every service: health, metrics, problem codes, the OpenAPI document and its page.
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::header,
+    web::{self, Data, Path},
+};
+use common::problem::{Problem, code};
+use serde_json::json;
+use utoipa_swagger_ui::{Config, SwaggerUi};
+
+use crate::{error::Failure, server::Service};
+
+/// The paths of this module, for the `Allow` header.
+pub(super) const PATHS: &[&str] =
+    &["/livez", "/readyz", "/metrics", "/problems", "/problems/{code}", "/openapi.json", "/docs", "/docs/{tail:.*}"];
+
+/// Adds them to an app.
+pub fn routes(config: &mut web::ServiceConfig) {
+    config
+        .route("/livez", web::get().to(livez))
+        .route("/readyz", web::get().to(readyz))
+        .route("/metrics", web::get().to(metrics))
+        .route("/problems", web::get().to(problems))
+        .route("/problems/{code}", web::get().to(problem))
+        .route("/openapi.json", web::get().to(openapi))
+        .route("/docs", web::get().to(docs))
+        .service(SwaggerUi::new("/docs/{tail:.*}").config(
+            Config::from("/openapi.json").validator_url("none").try_it_out_enabled(true).with_credentials(true),
+        ));
+}
+
+/// Answers whatever no other route takes.
+///
+/// # Errors
+/// 405 with `Allow` when the path exists, else 404.
+pub async fn nothing_here(req: HttpRequest, service: Data<Service>) -> Result<HttpResponse, Failure> {
+    match service.routes().allow(req.path()) {
+        // The frame renders the body of an empty answer with an error status.
+        Some(allow) => Ok(HttpResponse::MethodNotAllowed().insert_header((header::ALLOW, allow)).finish()),
+        None => Err(Problem::new(code::NOT_FOUND).detail("There is no such path.").into()),
+    }
+}
+
+async fn livez() -> HttpResponse {
+    HttpResponse::Ok().json(json!({ "status": "alive" }))
+}
+
+/// 200 when requests can be served: not draining, and the database answers. Migrations ran before the port was opened.
+async fn readyz(service: Data<Service>) -> HttpResponse {
+    if service.is_draining() {
+        return HttpResponse::ServiceUnavailable().json(json!({ "status": "draining" }));
+    }
+    if !service.db().ping().await {
+        return HttpResponse::ServiceUnavailable()
+            .insert_header((header::RETRY_AFTER, "1"))
+            .json(json!({ "status": "database unreachable" }));
+    }
+    HttpResponse::Ok().json(json!({ "status": "ready" }))
+}
+
+async fn metrics(service: Data<Service>) -> HttpResponse {
+    HttpResponse::Ok()
+        .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
+        .body(service.metrics().text(service.db()))
+}
+
+async fn problems(service: Data<Service>) -> HttpResponse {
+    HttpResponse::Ok().json(service.codes().collect::<Vec<_>>())
+}
+
+async fn problem(service: Data<Service>, name: Path<String>) -> Result<HttpResponse, Failure> {
+    let found = service.codes().find(|code| code.name == name.as_str());
+    Ok(HttpResponse::Ok().json(found.ok_or_else(|| Problem::not_found("problem code"))?))
+}
+
+async fn openapi(service: Data<Service>) -> HttpResponse {
+    HttpResponse::Ok().content_type("application/json").body(service.document().clone())
+}
+
+async fn docs() -> HttpResponse {
+    HttpResponse::Found().insert_header((header::LOCATION, "/docs/")).finish()
+}
