@@ -1,7 +1,27 @@
-//! b
+//! The booking-service: lecture rooms that the club holds, declarations of their use, groups, attendance, tags, a
+//! calendar feed, sign-in.
+//!
+//! A slice for each resource; each may use those above it and `auth`, `club`, `codes`, `schema`, nothing below:
+//!
+//! 1. [`users`]: members, privileges, the copy from the directory
+//! 2. [`groups`]: made here, from the directory, and the everyone group
+//! 3. [`tags`]: names for events
+//! 4. [`rooms`]: windows on places; free times; the overlap arithmetic; import
+//! 5. [`events`]: declarations of use, attendance, the `q` filter, the activity list
+//! 6. [`ical`]: the personal calendar feed
+//! 7. [`sign_in`]: sessions, API tokens, the development sign-in
+//!
+//! [`server`] puts them together, [`commands`] is the command line, [`demo`] a made-up club.
 
-pub mod rooms;
+pub mod auth;
+pub mod club;
+pub mod codes;
+pub mod config;
+pub mod schema;
 
 pub mod events;
-
 pub mod ical;
+pub mod rooms;
+pub mod users;
+
+pub mod server;

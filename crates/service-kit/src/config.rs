@@ -8,47 +8,47 @@ use std::{
     time::Duration,
 };
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use url::Url;
 
-use crate::logging::Format;
+use crate::{directory::Source, logging::Format};
 
 /// Where and how a service listens, logs and ends.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Server")]
 pub struct ServerOptions {
     /// Address and port to listen on. Port 0 takes a free one.
-    #[arg(long, env = "BIND", default_value = "127.0.0.1:3000", value_name = "ADDRESS:PORT")]
+    #[arg(global = true, long, env = "BIND", default_value = "127.0.0.1:3000", value_name = "ADDRESS:PORT")]
     pub bind: SocketAddr,
 
     /// The address browsers use, scheme and host [default: http://ADDRESS:PORT].
-    #[arg(long, env = "PUBLIC_URL", value_name = "URL")]
+    #[arg(global = true, long, env = "PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<Url>,
 
     /// Origins of other sites whose pages may call this service with credentials (CORS), comma-separated.
-    #[arg(long, env = "ALLOWED_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
+    #[arg(global = true, long, env = "ALLOWED_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
     pub allowed_origins: Vec<String>,
 
     /// Worker threads [default: one per processor].
-    #[arg(long, env = "WORKERS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
+    #[arg(global = true, long, env = "WORKERS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
     pub workers: Option<u16>,
 
     /// Seconds a request may take before it is answered 503.
-    #[arg(long, env = "REQUEST_TIMEOUT", value_name = "SECONDS", default_value_t = 30,
+    #[arg(global = true, long, env = "REQUEST_TIMEOUT", value_name = "SECONDS", default_value_t = 30,
           value_parser = clap::value_parser!(u64).range(1..=600))]
     pub request_timeout: u64,
 
     /// Seconds that requests under way have to finish after SIGTERM or SIGINT.
-    #[arg(long, env = "SHUTDOWN_TIMEOUT", value_name = "SECONDS", default_value_t = 25,
+    #[arg(global = true, long, env = "SHUTDOWN_TIMEOUT", value_name = "SECONDS", default_value_t = 25,
           value_parser = clap::value_parser!(u64).range(0..=600))]
     pub shutdown_timeout: u64,
 
     /// What to log, as a level or as env_logger filters such as `info,access=warn`.
-    #[arg(long, env = "LOG", value_name = "FILTER", default_value = "info")]
+    #[arg(global = true, long, env = "LOG", value_name = "FILTER", default_value = "info")]
     pub log: String,
 
     /// One line of text or one JSON object for each record.
-    #[arg(long, env = "LOG_FORMAT", value_enum, default_value_t = Format::Plain)]
+    #[arg(global = true, long, env = "LOG_FORMAT", value_enum, default_value_t = Format::Plain)]
     pub log_format: Format,
 }
 
@@ -57,12 +57,12 @@ pub struct ServerOptions {
 #[command(next_help_heading = "Database")]
 pub struct DatabaseOptions {
     /// Connections at most: all on PostgreSQL, the readers on SQLite.
-    #[arg(long, env = "DATABASE_CONNECTIONS", value_name = "N", default_value_t = 8,
+    #[arg(global = true, long, env = "DATABASE_CONNECTIONS", value_name = "N", default_value_t = 8,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub database_connections: u32,
 
     /// Seconds that the statements of one request may take before it is answered 503.
-    #[arg(long, env = "DATABASE_TIMEOUT", value_name = "SECONDS", default_value_t = 10,
+    #[arg(global = true, long, env = "DATABASE_TIMEOUT", value_name = "SECONDS", default_value_t = 10,
           value_parser = clap::value_parser!(u64).range(1..=300))]
     pub database_timeout: u64,
 }
@@ -166,34 +166,44 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Which client of the club directory to use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DirectoryKind {
-    /// A TOML or JSON file.
-    File,
-    /// A traQ server.
-    Traq,
-}
-
 /// Where users and groups come from (contract, "The club directory"). Without any of these there is no directory.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Directory")]
 pub struct DirectoryOptions {
     /// TOML or JSON file with the club's users and groups.
-    #[arg(long, env = "DIRECTORY_FILE", value_name = "FILE", conflicts_with = "traq_url")]
+    #[arg(global = true, long, env = "DIRECTORY_FILE", value_name = "FILE")]
     pub directory_file: Option<PathBuf>,
 
     /// Base address of a traQ server's API, such as https://traq.example/api/v3.
-    #[arg(long, env = "TRAQ_URL", value_name = "URL")]
+    #[arg(global = true, long, env = "TRAQ_URL", value_name = "URL")]
     pub traq_url: Option<Url>,
 
     /// Token for the traQ server.
-    #[arg(long, env = "TRAQ_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    #[arg(global = true, long, env = "TRAQ_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     pub traq_token: Option<Secret>,
 
     /// File that holds the token for the traQ server.
-    #[arg(long, env = "TRAQ_TOKEN_FILE", value_name = "FILE")]
+    #[arg(global = true, long, env = "TRAQ_TOKEN_FILE", value_name = "FILE")]
     pub traq_token_file: Option<PathBuf>,
+}
+
+impl DirectoryOptions {
+    /// The configured source, if any.
+    ///
+    /// # Errors
+    /// One line saying what is wrong with the options.
+    pub fn source(&self) -> Result<Option<Source>, String> {
+        let token = Secret::resolve("traq-token", self.traq_token.as_ref(), self.traq_token_file.as_deref())?;
+        match (&self.directory_file, &self.traq_url, token) {
+            (Some(_), Some(_), _) => Err("--directory-file and --traq-url are both given".to_owned()),
+            (Some(file), None, _) => Ok(Some(Source::File(file.clone()))),
+            (None, Some(base), Some(token)) => {
+                Ok(Some(Source::Traq { base: base.clone(), token: token.reveal().to_owned() }))
+            }
+            (None, Some(_), None) => Err("--traq-url needs --traq-token or --traq-token-file".to_owned()),
+            (None, None, _) => Ok(None),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ use crate::{
     http::{
         credential::Origins,
         frame::{frame, problems},
+        openapi,
         query::path_config,
         root,
         routes::Routes,
@@ -155,6 +156,7 @@ pub fn document(about: &About) -> OpenApi {
     if let Some(found) = operations.components {
         document.components.get_or_insert_default().schemas.extend(found.schemas);
     }
+    openapi::complete(&mut document);
     document
 }
 

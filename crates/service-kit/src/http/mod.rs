@@ -3,6 +3,7 @@
 pub mod body;
 pub mod credential;
 pub mod frame;
+pub mod openapi;
 pub mod query;
 pub mod reply;
 pub mod root;

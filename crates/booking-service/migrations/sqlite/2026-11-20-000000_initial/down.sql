@@ -1,0 +1,15 @@
+DROP TABLE attendees;
+DROP TABLE event_tags;
+DROP TABLE event_admins;
+DROP TABLE events;
+DROP TABLE room_admins;
+DROP TABLE rooms;
+DROP TABLE places;
+DROP TABLE tags;
+DROP TABLE group_admins;
+DROP TABLE group_members;
+DROP TABLE groups;
+DROP TABLE spent_logins;
+DROP TABLE api_tokens;
+DROP TABLE sessions;
+DROP TABLE users;

@@ -1,0 +1,82 @@
+//! What handlers know of this installation.
+
+use std::future::{Ready, ready};
+
+use actix_web::{FromRequest, HttpRequest, dev::Payload, web::Data};
+use chrono_tz::Tz;
+use common::{problem::Problem, time::Timestamp};
+use service_kit::{credentials::Keys, directory::Source, error::Failure, server::Service};
+
+use crate::config::Config;
+
+/// The installation: as an argument of a handler, a clone of it.
+#[derive(Debug, Clone)]
+pub struct Club {
+    /// Zone in which times are shown and an import reads them.
+    pub zone: Tz,
+    /// Scheme and authority of the web address, without a slash at the end.
+    pub origin: String,
+    /// Whether cookies must be `Secure`.
+    pub is_https: bool,
+    /// Name of the everyone group.
+    pub everyone_group: String,
+    /// The keys of this installation.
+    pub keys: Keys,
+    /// Where users and groups come from.
+    pub directory: Option<Source>,
+}
+
+impl Club {
+    /// The installation of a configuration.
+    ///
+    /// # Errors
+    /// One line saying what is wrong with the options.
+    pub fn new(config: &Config) -> Result<Self, String> {
+        Ok(Self {
+            zone: config.time_zone,
+            origin: config.server.public_origin(),
+            is_https: config.server.is_https(),
+            everyone_group: config.everyone_group.clone(),
+            keys: config.keys()?,
+            directory: config.directory()?,
+        })
+    }
+}
+
+impl FromRequest for Club {
+    type Error = Failure;
+    type Future = Ready<Result<Self, Failure>>;
+
+    fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let club = req.app_data::<Data<Self>>().map(|club| club.as_ref().clone());
+        ready(club.ok_or_else(|| Problem::internal("the app has no club").into()))
+    }
+}
+
+/// The zone alone, for the many handlers that need nothing else.
+#[derive(Debug, Clone, Copy)]
+pub struct Zone(pub Tz);
+
+impl FromRequest for Zone {
+    type Error = Failure;
+    type Future = Ready<Result<Self, Failure>>;
+
+    fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let zone = req.app_data::<Data<Club>>().map(|club| Self(club.zone));
+        ready(zone.ok_or_else(|| Problem::internal("the app has no club").into()))
+    }
+}
+
+/// The present time, the same for the whole of one request.
+#[derive(Debug, Clone, Copy)]
+pub struct Now(pub Timestamp);
+
+impl FromRequest for Now {
+    type Error = Failure;
+    type Future = Ready<Result<Self, Failure>>;
+
+    fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let now = req.app_data::<Data<Service>>().map(|service| Self(service.clock().now()));
+        ready(now.ok_or_else(|| Problem::internal("the app has no service").into()))
+    }
+}

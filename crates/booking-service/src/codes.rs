@@ -1,0 +1,28 @@
+//! The problem codes of this service besides the common ones.
+
+common::codes! {
+    /// 400: an event that is not inside its room's window.
+    OUTSIDE_ROOM_WINDOW = 400 "outside-room-window", "The event is not inside the room's window",
+        "An event must begin and end within the time for which the club holds its room.";
+    /// 400: a place and a room, or neither.
+    PLACE_OR_ROOM = 400 "place-or-room", "Exactly one of place and roomId is needed",
+        "An event either names a place, for which an unverified room is made, or an existing room by its id.";
+    /// 400: a filter that cannot be read.
+    BAD_FILTER = 400 "bad-filter", "The filter cannot be read",
+        "The parameter `q` does not follow the grammar; `position` counts characters from 0.";
+    /// 400: an imported table with bad rows.
+    BAD_IMPORT = 400 "bad-import", "The table cannot be imported",
+        "Nothing was imported. Each entry of `violations` names a row, counted from 1 without the header, and a column.";
+    /// 400: a login that cannot be finished.
+    BAD_LOGIN = 400 "bad-login", "The sign-in cannot be finished",
+        "It was begun in another browser or more than ten minutes ago, or has been finished already. Sign in again.";
+    /// 409: a double booking.
+    ROOM_CONFLICT = 409 "room-conflict", "The room is taken",
+        "`conflicts` lists the events in the way, `freeTimes` when the room is free.";
+    /// 409: something that events to come still need.
+    EVENTS_TO_COME = 409 "events-to-come", "There are events that have not ended",
+        "`events` lists them. Repeat the request with `force=true` to delete them as well.";
+    /// 409: the last privileged user.
+    LAST_PRIVILEGED = 409 "last-privileged-user", "Somebody must stay privileged",
+        "Grant the privilege to somebody else first.";
+}

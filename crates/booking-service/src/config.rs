@@ -1,0 +1,209 @@
+//! The command line: every option is a flag and an environment variable.
+
+use std::path::PathBuf;
+
+use chrono_tz::Tz;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use service_kit::{
+    config::{DatabaseOptions, DirectoryOptions, Secret, ServerOptions},
+    credentials::Keys,
+    db,
+    directory::Source,
+};
+
+/// Lecture rooms, their use, groups, attendance, tags, calendar feeds and sign-in of a student club.
+#[derive(Debug, Parser)]
+#[command(name = "booking-service", version, max_term_width = 120)]
+pub struct Cli {
+    /// What to do; without one, `serve`.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    /// The options, the same for every command.
+    #[command(flatten)]
+    pub config: Config,
+}
+
+/// The commands.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Command {
+    /// Bring the database schema up to date and serve requests (the default)
+    Serve,
+    /// Bring the database schema up to date and end
+    Migrate,
+    /// Print the OpenAPI document
+    Openapi,
+    /// Print what is wrong with the options, one line a fault, and exit with 78 if anything is
+    CheckConfig,
+    /// Bring users and groups in from the club's directory
+    Sync,
+    /// Make, list and revoke API tokens
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Change users
+    #[command(subcommand)]
+    User(UserCommand),
+}
+
+/// `token …`
+#[derive(Debug, Clone, Subcommand)]
+pub enum TokenCommand {
+    /// Make a token and print it; it is not shown again
+    Create {
+        /// Sign-in name of the owner.
+        #[arg(long, value_name = "NAME")]
+        user: String,
+        /// What the token is for.
+        #[arg(long, value_name = "TEXT")]
+        name: String,
+        /// What it allows.
+        #[arg(long, value_enum, default_value_t = ScopeArg::Read)]
+        scope: ScopeArg,
+        /// Days until it expires; without this it does not.
+        #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..=3650))]
+        expires_in: Option<u16>,
+    },
+    /// List tokens: id, owner, name, scope, made, expires
+    List {
+        /// Only those of this user.
+        #[arg(long, value_name = "NAME")]
+        user: Option<String>,
+    },
+    /// Revoke a token
+    Revoke {
+        /// Its id, as `token list` shows it.
+        id: uuid::Uuid,
+    },
+}
+
+/// What a token allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ScopeArg {
+    /// Reading.
+    Read,
+    /// Reading and writing.
+    Write,
+}
+
+/// `user …`
+#[derive(Debug, Clone, Subcommand)]
+pub enum UserCommand {
+    /// Make a user privileged
+    GrantPrivilege {
+        /// Sign-in name.
+        name: String,
+    },
+}
+
+/// The options.
+#[derive(Debug, Clone, Args)]
+pub struct Config {
+    /// Time zone of the club, as an IANA name: how times are shown and how an import reads them.
+    #[arg(long, env = "TIME_ZONE", value_name = "ZONE", default_value = "UTC", global = true)]
+    pub time_zone: Tz,
+
+    /// Name of the group that every active member belongs to.
+    #[arg(long, env = "EVERYONE_GROUP", value_name = "NAME", default_value = "traP", global = true)]
+    pub everyone_group: String,
+
+    /// Fill an empty database with a made-up club.
+    #[arg(long, env = "DEMO", global = true)]
+    pub demo: bool,
+
+    /// Key of this installation, 32 characters or more: seals cookies and makes feed addresses. Changing it changes
+    /// every feed address. On loopback there is a well-known one for development.
+    #[arg(long, env = "SECRET_KEY", value_name = "TEXT", hide_env_values = true, global = true)]
+    pub secret_key: Option<Secret>,
+
+    /// File that holds the key.
+    #[arg(long, env = "SECRET_KEY_FILE", value_name = "FILE", global = true)]
+    pub secret_key_file: Option<PathBuf>,
+
+    /// Where the database is: sqlite://FILE or postgres://… as libpq reads it
+    /// [default: sqlite://data/booking.sqlite3].
+    #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true, global = true)]
+    pub database_url: Option<Secret>,
+
+    /// File that holds the address of the database.
+    #[arg(long, env = "DATABASE_URL_FILE", value_name = "FILE", global = true)]
+    pub database_url_file: Option<PathBuf>,
+
+    /// How the service listens, logs and ends.
+    #[command(flatten)]
+    pub server: ServerOptions,
+
+    /// How the database is used.
+    #[command(flatten)]
+    pub database: DatabaseOptions,
+
+    /// Where users and groups come from.
+    #[command(flatten)]
+    pub directory: DirectoryOptions,
+}
+
+/// Where the database is when nothing is said.
+const DEFAULT_DATABASE: &str = "sqlite://data/booking.sqlite3";
+
+/// The key on loopback when none is given. It is public, so nothing but development may rest on it.
+const DEVELOPMENT_KEY: &str = "development only: anybody can read this key";
+
+impl Config {
+    /// What is wrong with the options, one line a fault.
+    #[must_use]
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = self.server.faults();
+        faults.extend(self.database_url().err());
+        faults.extend(self.keys().err());
+        faults.extend(self.directory().err());
+        if self.everyone_group.trim().is_empty() || self.everyone_group.chars().count() > 32 {
+            faults.push("--everyone-group must have 1 to 32 characters".to_owned());
+        }
+        if !self.server.is_loopback() {
+            faults.push(format!(
+                "--bind {}: without a sign-in provider only loopback addresses are allowed, because the development \
+                 sign-in lets anybody be anyone",
+                self.server.bind
+            ));
+        }
+        faults
+    }
+
+    /// Where the database is.
+    ///
+    /// # Errors
+    /// One line saying what is wrong with the options.
+    pub fn database_url(&self) -> Result<db::Url, String> {
+        let given = Secret::resolve("database-url", self.database_url.as_ref(), self.database_url_file.as_deref())?;
+        let url = given.as_ref().map_or(DEFAULT_DATABASE, Secret::reveal);
+        url.parse().map_err(|error| format!("--database-url {error}"))
+    }
+
+    /// The keys of this installation.
+    ///
+    /// # Errors
+    /// One line saying what is wrong with the options.
+    pub fn keys(&self) -> Result<Keys, String> {
+        let given = Secret::resolve("secret-key", self.secret_key.as_ref(), self.secret_key_file.as_deref())?;
+        match given {
+            Some(key) if key.reveal().chars().count() < Keys::SHORTEST => {
+                Err(format!("--secret-key must have {} characters or more", Keys::SHORTEST))
+            }
+            Some(key) if key.reveal() == DEVELOPMENT_KEY && !self.server.is_loopback() => {
+                Err("--secret-key is the well-known key for development".to_owned())
+            }
+            Some(key) => Ok(Keys::new(&key)),
+            None if self.server.is_loopback() => {
+                Ok(Keys::new(&DEVELOPMENT_KEY.parse().map_err(|never: std::convert::Infallible| never.to_string())?))
+            }
+            None => Err("--secret-key is needed on any address but loopback".to_owned()),
+        }
+    }
+
+    /// Where users and groups come from, if from anywhere.
+    ///
+    /// # Errors
+    /// One line saying what is wrong with the options.
+    pub fn directory(&self) -> Result<Option<Source>, String> {
+        self.directory.source()
+    }
+}

@@ -1,0 +1,102 @@
+//! The service put together: its operations, its pages, its OpenAPI document, and how it starts.
+
+use std::io;
+
+use actix_web::web::{self, Data};
+use common::{problem::Legacy, time::Clock};
+use diesel_migrations::embed_migrations;
+use service_kit::{
+    db::{
+        Db,
+        migrate::{self, Migrations},
+    },
+    server::{About, Running, Service, listen},
+};
+use utoipa::{
+    Modify, OpenApi,
+    openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme},
+};
+use utoipa_actix_web::service_config::ServiceConfig;
+
+use crate::{auth::SESSION_COOKIE, club::Club, codes, config::Config, users};
+
+/// The migrations, once for each database.
+pub const MIGRATIONS: Migrations =
+    Migrations { sqlite: embed_migrations!("migrations/sqlite"), postgres: embed_migrations!("migrations/postgres") };
+
+/// What sets this service apart.
+pub static ABOUT: About = About {
+    name: "booking-service",
+    legacy: Legacy::Errors,
+    codes: codes::ALL,
+    headers: &[("x-knoq-version", env!("CARGO_PKG_VERSION"))],
+    unauthorized_headers: &[("X-KNOQ-Need-Authorization", "1")],
+    routes,
+    pages,
+    document: Document::openapi,
+};
+
+fn routes(config: &mut ServiceConfig<'_>) {
+    config.service(utoipa_actix_web::scope("/api").configure(users::routes));
+}
+
+fn pages(_config: &mut web::ServiceConfig) {}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "booking-service",
+        description = "Lecture rooms that the club holds, declarations of their use, groups, attendance, tags, a \
+            personal calendar feed and sign-in.",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
+    ),
+    security(("session" = []), ("token" = [])),
+    modifiers(&Security)
+)]
+struct Document;
+
+struct Security;
+
+impl Modify for Security {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let components = document.components.get_or_insert_default();
+        let cookie = ApiKeyValue::with_description(SESSION_COOKIE, "Made by signing in.");
+        components.add_security_scheme("session", SecurityScheme::ApiKey(ApiKey::Cookie(cookie)));
+        let bearer = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("An API token: POST /api/users/me/tokens, or `booking-service token create`."))
+            .build();
+        components.add_security_scheme("token", SecurityScheme::Http(bearer));
+    }
+}
+
+/// Brings the schema up to date, makes what every database must have, and opens the port.
+///
+/// # Errors
+/// When the options are at fault, the database cannot be reached or is newer, or the address is taken.
+pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
+    let club = Club::new(config).map_err(io::Error::other)?;
+    let db = open(config).await?;
+    let service = Service::new(&ABOUT, &config.server, db, clock);
+    let shared = Data::new(club);
+    listen(service, &config.server, move |app| {
+        app.app_data(shared.clone());
+    })
+}
+
+/// Brings the schema up to date and opens the door to the database.
+///
+/// # Errors
+/// When the options are at fault, or the database cannot be reached or is newer.
+pub async fn open(config: &Config) -> io::Result<Db> {
+    let url = config.database_url().map_err(io::Error::other)?;
+    let target = url.clone();
+    let applied = tokio::task::spawn_blocking(move || migrate::run(&target, &MIGRATIONS))
+        .await
+        .map_err(io::Error::other)?
+        .map_err(io::Error::other)?;
+    for version in applied {
+        log::info!("applied the schema version {version} to {url}");
+    }
+    Ok(Db::open(&url, config.database.limits()))
+}

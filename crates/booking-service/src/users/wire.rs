@@ -1,0 +1,55 @@
+//! What users look like on the wire.
+
+use common::{input::Flag, problem::Violations};
+use deserr::Deserr;
+use serde::Serialize;
+use service_kit::db::sql::Uid;
+use utoipa::{IntoParams, ToSchema};
+
+use super::queries::User;
+
+/// A member of the club.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ResponseUser, example = json!({
+    "userId": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "displayName": "Alice",
+    "icon": "https://club.example/icons/alice.svg", "privileged": false, "state": 1
+}))]
+pub struct ResponseUser {
+    user_id: Uid,
+    /// The sign-in name.
+    name: String,
+    display_name: String,
+    /// Absolute address of a picture.
+    icon: String,
+    privileged: bool,
+    /// 0 deactivated, 1 active, 2 suspended.
+    #[schema(minimum = 0, maximum = 2)]
+    state: i16,
+}
+
+impl ResponseUser {
+    /// A user as shown by the service at `origin`.
+    pub fn new(user: User, origin: &str) -> Self {
+        let icon = if user.icon.is_empty() { format!("{origin}/icons/{}.svg", user.name) } else { user.icon };
+        Self {
+            user_id: user.id,
+            name: user.name,
+            display_name: user.display_name,
+            icon,
+            privileged: user.privileged,
+            state: user.state,
+        }
+    }
+}
+
+/// Which users to list.
+#[derive(Debug, Deserr, IntoParams)]
+#[deserr(error = Violations)]
+#[into_params(parameter_in = Query)]
+pub struct ListQuery {
+    /// Also those who are suspended or deactivated.
+    #[deserr(rename = "include-suspended", default)]
+    #[param(rename = "include-suspended", value_type = Option<bool>)]
+    pub include_suspended: Flag,
+}

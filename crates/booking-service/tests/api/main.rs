@@ -1,0 +1,5 @@
+//! Tests of the whole service over HTTP, each on SQLite and on PostgreSQL, each on a database of its own.
+
+mod harness;
+
+mod users;

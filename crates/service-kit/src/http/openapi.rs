@@ -1,0 +1,134 @@
+//! What every operation of a document has in common, so that no operation needs to say it.
+
+use serde_json::{Value, json};
+use utoipa::openapi::{
+    Components, Content, OpenApi, Ref, RefOr, Response, ResponseBuilder,
+    path::{Operation, ParameterIn},
+    schema::{ArrayItems, ObjectBuilder, Schema, Type},
+};
+
+/// Completes every operation: the refusals that follow from what it takes, the problem body of each refusal, and
+/// examples of bodies from the examples of their types.
+pub fn complete(document: &mut OpenApi) {
+    let components = document.components.get_or_insert_default();
+    components.schemas.insert("Problem".to_owned(), problem_schema());
+    let components = components.clone();
+    for item in document.paths.paths.values_mut() {
+        let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
+        for operation in operations.into_iter().flatten() {
+            add_refusals(operation);
+            add_examples(operation, &components);
+        }
+    }
+}
+
+fn add_refusals(operation: &mut Operation) {
+    let parameters = operation.parameters.as_deref().unwrap_or_default();
+    let in_path = parameters
+        .iter()
+        .any(|parameter| matches!(parameter, RefOr::T(parameter) if parameter.parameter_in == ParameterIn::Path));
+    let is_public =
+        operation.security.as_ref().is_some_and(|needed| needed.iter().all(|one| *one == Default::default()));
+    let has_body = operation.request_body.is_some();
+    let refusals = [
+        (!parameters.is_empty() || has_body, "400", "Cannot be parsed, or breaks a rule; `violations` says which"),
+        (!is_public, "401", "Not signed in, or the credential is not valid"),
+        (!is_public, "403", "Not allowed, or the account is not active"),
+        (in_path, "404", "No such object that the caller may see"),
+        (has_body, "413", "The body is too large"),
+        (has_body, "415", "The body has another media type"),
+        (true, "500", "A fault of the service"),
+        (true, "503", "The database cannot be reached in time; try again after `Retry-After` seconds"),
+    ];
+    let responses = &mut operation.responses.responses;
+    for (_, status, description) in refusals.into_iter().filter(|(due, ..)| *due) {
+        responses
+            .entry(status.to_owned())
+            .or_insert_with(|| RefOr::T(ResponseBuilder::new().description(description).build()));
+    }
+    for (status, response) in responses.iter_mut() {
+        if let RefOr::T(response) = response
+            && status.as_str() >= "400"
+            && response.content.is_empty()
+        {
+            add_problem(response, status);
+        }
+    }
+}
+
+fn add_problem(response: &mut Response, status: &str) {
+    let code = common::problem::code::ALL.iter().find(|code| code.status.to_string() == status);
+    let example = code.map(|code| {
+        json!({
+            "type": format!("/problems/{}", code.name), "title": code.title, "status": code.status,
+            "detail": code.about, "instance": "0198c0de-0000-7000-8000-00000000beef", "code": code.name,
+        })
+    });
+    let mut content = Content::new(Some(Ref::from_schema_name("Problem")));
+    content.example = example;
+    response.content.insert("application/problem+json".to_owned(), RefOr::T(content));
+}
+
+fn add_examples(operation: &mut Operation, components: &Components) {
+    let answers = operation.responses.responses.values_mut().filter_map(|response| match response {
+        RefOr::T(response) => Some(response.content.values_mut().collect::<Vec<_>>()),
+        RefOr::Ref(_) => None,
+    });
+    let bodies = operation.request_body.iter_mut().filter_map(|body| match body {
+        RefOr::T(body) => Some(body.content.values_mut().collect()),
+        RefOr::Ref(_) => None,
+    });
+    for content in answers.chain(bodies).flatten() {
+        if let RefOr::T(content) = content
+            && content.example.is_none()
+        {
+            content.example = content.schema.as_ref().and_then(|schema| example(schema, components));
+        }
+    }
+}
+
+fn example(schema: &RefOr<Schema>, components: &Components) -> Option<Value> {
+    match schema {
+        RefOr::Ref(reference) => {
+            let name = reference.ref_location.rsplit('/').next()?;
+            example(components.schemas.get(name)?, components)
+        }
+        RefOr::T(Schema::Object(object)) => object.example.clone(),
+        RefOr::T(Schema::Array(array)) => match (&array.example, &array.items) {
+            (Some(example), _) => Some(example.clone()),
+            (None, ArrayItems::RefOrSchema(items)) => example(items, components).map(|one| json!([one])),
+            _ => None,
+        },
+        RefOr::T(Schema::AllOf(all)) => all.example.clone(),
+        RefOr::T(Schema::OneOf(one)) => {
+            one.example.clone().or_else(|| one.items.iter().find_map(|item| example(item, components)))
+        }
+        RefOr::T(_) => None,
+    }
+}
+
+/// RFC 9457, as the contract's "Errors" extends it.
+fn problem_schema() -> RefOr<Schema> {
+    let string = |description: &str| ObjectBuilder::new().schema_type(Type::String).description(Some(description));
+    ObjectBuilder::new()
+        .description(Some("RFC 9457 problem; `GET /problems/{code}` explains each code."))
+        .property("type", string("URI reference /problems/<code>"))
+        .property("title", string("Summary, the same for every occurrence"))
+        .property("status", ObjectBuilder::new().schema_type(Type::Integer))
+        .property("detail", string("What happened this time"))
+        .property("instance", string("The request id"))
+        .property("code", string("Stable name of the problem"))
+        .property(
+            "violations",
+            ObjectBuilder::new()
+                .schema_type(Type::Array)
+                .description(Some("Broken rules: `pointer`, `parameter`, or `row` and `column`; `code`; `message`")),
+        )
+        .required("type")
+        .required("title")
+        .required("status")
+        .required("detail")
+        .required("instance")
+        .required("code")
+        .into()
+}
