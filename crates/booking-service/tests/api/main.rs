@@ -5,6 +5,7 @@ mod harness;
 
 mod double_booking;
 mod events;
+mod plans;
 mod q_filter;
 mod rooms;
 mod users;
