@@ -22,6 +22,7 @@ pub mod schema;
 pub mod events;
 pub mod ical;
 pub mod rooms;
+pub mod sign_in;
 pub mod users;
 
 pub mod server;
