@@ -85,17 +85,19 @@ pub fn replace_nonce(conn: &mut AnyConnection, user: Uid, nonce: &str) -> Result
 fn selected(selection: &Selection, now: Timestamp) -> events::BoxedQuery<'static, MultiBackend> {
     let (since, kept) = (now.plus(-PAST), Moment(now.plus(-CANCELLED)));
     // Each of the three is a piece of an index.
-    let short = events::is_long.eq(false).and(events::starts_at.gt(Moment(since.plus(-REACH))));
-    let present = events::deleted_at.is_null().and(short.or(events::is_long.eq(true)));
-    let cancelled = events::updated_at
-        .gt(kept)
-        .and(events::deleted_at.is_not_null())
-        .and(events::deleted_at.assume_not_null().gt(kept));
+    let present = || events::deleted_at.is_null();
+    let short = present().and(events::is_long.eq(false)).and(events::starts_at.gt(Moment(since.plus(-REACH))));
+    let long = present().and(events::is_long.eq(true));
+    let cancelled = events::updated_at.gt(kept).and(events::deleted_at.gt(kept));
     let chosen = match selection {
         Selection::OfUser(user) => of_user(*user),
         Selection::Matching(filter) => matching(filter),
     };
-    events::table.filter(present.or(cancelled)).filter(events::ends_at.gt(Moment(since))).filter(chosen).into_boxed()
+    events::table
+        .filter(short.or(long).or(cancelled))
+        .filter(events::ends_at.gt(Moment(since)))
+        .filter(chosen)
+        .into_boxed()
 }
 
 fn of_user(user: Uid) -> Condition {

@@ -2,4 +2,7 @@
 
 mod harness;
 
+mod ical;
+mod sign_in;
+mod tokens;
 mod users;
