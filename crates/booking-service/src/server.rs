@@ -18,7 +18,7 @@ use utoipa::{
 };
 use utoipa_actix_web::service_config::ServiceConfig;
 
-use crate::{auth::SESSION_COOKIE, club::Club, codes, config::Config, ical, sign_in, users};
+use crate::{auth::SESSION_COOKIE, club::Club, codes, config::Config, events, ical, rooms, sign_in, users};
 
 /// The migrations, once for each database.
 pub const MIGRATIONS: Migrations =
@@ -38,7 +38,12 @@ pub static ABOUT: About = About {
 
 fn routes(config: &mut ServiceConfig<'_>) {
     config.service(
-        utoipa_actix_web::scope("/api").configure(users::routes).configure(ical::routes).configure(sign_in::routes),
+        utoipa_actix_web::scope("/api")
+            .configure(users::routes)
+            .configure(rooms::routes)
+            .configure(events::routes)
+            .configure(ical::routes)
+            .configure(sign_in::routes),
     );
 }
 

@@ -14,7 +14,6 @@ use actix_web::{
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
 use common::{input::Id, problem::Problem};
-use serde_json::json;
 use service_kit::{
     credentials::{self, Keys},
     db::sql::Uid,
@@ -25,14 +24,13 @@ use service_kit::{
 
 use super::{
     feed::render,
-    queries::{self, Selection},
+    queries,
     wire::{FeedQuery, IcalSecret},
 };
 use crate::{
     auth::SignedIn,
     club::{Club, Now},
-    codes,
-    events::filter::{self, FilterError},
+    events::{self, selection::Which},
 };
 
 /// The secret of the caller's feed
@@ -117,11 +115,11 @@ pub async fn feed(
         if !credentials::same(&expected, secret) || nonce.is_none() {
             return Err(no_feed().into());
         }
-        let selection = match &query.0.q {
-            Some(q) => Selection::Matching(filter::parse(q).map_err(|error| bad_filter(&error))?),
-            None => Selection::OfUser(user),
+        let which = match &query.0.q {
+            Some(q) => Which::Matching(events::parse_filter(q)?),
+            None => Which::ForFeed(user),
         };
-        let found = queries::events(conn, &selection, now.0)?;
+        let found = queries::shown(conn, which, now.0)?;
         let changed = found.iter().map(|event| event.updated_at).max();
         let body = render(&format!("{} events", club.everyone_group), &club.origin, &found);
         Ok((credentials::hash(&body), changed, body))
@@ -149,10 +147,6 @@ fn split(token: &str) -> Option<(Uid, &str)> {
 /// The same for a user who does not exist or is not active, and for a secret that is wrong or has been replaced.
 fn no_feed() -> Problem {
     Problem::not_found("feed")
-}
-
-fn bad_filter(error: &FilterError) -> Problem {
-    Problem::new(codes::BAD_FILTER).detail(format!("q: {error}.")).member("position", json!(error.position))
 }
 
 /// RFC 9110, section 13.2.2: `If-Modified-Since` counts only without `If-None-Match`.

@@ -1,6 +1,6 @@
 //! Sign-in: how a browser gets a session, and the API tokens of programs (contract, "Sign-in").
 //!
-//! * A sign-in under way ([`pending::Pending`]) lives in the browser's cookie alone, so any replica can finish it, once.
+//! * A sign-in under way ([`pending::Pending`]) lives in the browser's cookie alone; any replica can finish it, once.
 //! * A session or token is kept as its hash; neither can be read back from the database.
 //! * The session is a new one at each sign-in, and the one that the browser had before ends.
 

@@ -24,7 +24,7 @@ use crate::{
     users,
 };
 
-/// The sign-in for which somebody is to be chosen, as [`Provider::address`](super::provider::Provider::address) names it.
+/// The sign-in for which somebody is to be chosen, as the provider's address names it.
 #[derive(Debug, Deserr)]
 #[deserr(error = Violations)]
 struct Begun {

@@ -95,10 +95,10 @@ pub fn development_callback(keys: &Keys, user: Uid, state: &str, nonce: &str, no
     format!("/api/callback?{}", query(&[("code", &code), ("state", state)]))
 }
 
-/// The origin by which a browser on this machine came, or `None` when it came by a name that is not this machine's: then
-/// another site's page may have made its own name lead here (DNS rebinding) and must not choose who it is.
+/// The origin by which a browser on this machine came, or `None` when it came by a name that is not this machine's:
+/// then another site's page may have made its own name lead here (DNS rebinding) and must not choose who it is.
 ///
-/// `localhost` and `127.0.0.1` are different hosts to the browser's cookies, so a sign-in stays with the one it began at.
+/// To the browser's cookies `localhost` and `127.0.0.1` are different hosts, so a sign-in stays with one of them.
 #[must_use]
 pub fn local_origin(club: &Club, req: &HttpRequest) -> Option<String> {
     let authority = req.headers().get(header::HOST)?.to_str().ok()?;

@@ -1,18 +1,16 @@
 //! The calendar feed.
 
-use booking_service::schema::{
-    attendees, event_admins, event_tags, events, group_members, groups, places, rooms, tags, users,
+use booking_service::{
+    groups::EVERYONE,
+    schema::{attendees, event_admins, event_tags, events, group_members, groups, places, rooms, tags, users},
 };
 use chrono::{DateTime, TimeDelta};
 use common::time::Timestamp;
 use diesel::prelude::*;
 use serde_json::json;
 use service_kit::db::sql::{Moment, Uid};
-use uuid::Uuid;
 
 use crate::harness::{ALICE, Answer, BOB, CAROL, Club, DAVE, SUSAN, id, on_both};
-
-const EVERYONE: Uid = Uid(Uuid::from_u128(0x1111_1111_1111_1111_1111_1111_1111_1111));
 
 /// Where a member's feed is, as front ends build it.
 fn feed_path(club: &Club, member: &str) -> String {
@@ -170,7 +168,8 @@ on_both! {
 
     many_first_uses_at_once_give_one_secret(club) {
         let secrets: Vec<_> = std::thread::scope(|scope| {
-            let all: Vec<_> = (0..8).map(|_| scope.spawn(|| club.by(BOB).get("/api/users/me/ical").expect(200).text())).collect();
+            let get = || club.by(BOB).get("/api/users/me/ical").expect(200).text();
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(get)).collect();
             all.into_iter().map(|one| one.join().unwrap()).collect()
         });
         assert!(secrets.iter().all(|secret| *secret == secrets[0]), "{secrets:?}");
@@ -270,7 +269,8 @@ on_both! {
         event_that_ended(&club, "recent", group, TimeDelta::days(90) - TimeDelta::hours(1));
         event_that_ended(&club, "old", group, TimeDelta::days(90) + TimeDelta::hours(1));
         let long = event_that_ended(&club, "long", group, TimeDelta::days(89));
-        let set = (events::is_long.eq(true), events::starts_at.eq(Moment(club.clock.now().plus(-TimeDelta::days(200)))));
+        let start = Moment(club.clock.now().plus(-TimeDelta::days(200)));
+        let set = (events::is_long.eq(true), events::starts_at.eq(start));
         diesel::update(events::table.find(long)).set(set).execute(&mut club.connect()).unwrap();
         delete(&club, event(&club, "cancelled", group), TimeDelta::days(30) - TimeDelta::hours(1));
         delete(&club, event(&club, "gone", group), TimeDelta::days(30) + TimeDelta::hours(1));

@@ -368,7 +368,8 @@ on_both! {
         // Reading is not writing, and a token is not sent by a browser on its own.
         club.by(BOB).header("origin", "https://evil.example").get("/api/users/me").expect(200);
         let token = make_token(&club, BOB, "write");
-        by_token(&club, &token).header("origin", "https://evil.example").put("/api/users/me/ical", json!({})).expect(200);
+        let elsewhere = by_token(&club, &token).header("origin", "https://evil.example");
+        elsewhere.put("/api/users/me/ical", json!({})).expect(200);
         // Another site can neither end a session nor replace it by a sign-in.
         let evil = |path| club.by(BOB).header("origin", "https://evil.example").post(path, json!({}));
         evil("/api/logout").refused(403, "cross-site-request");

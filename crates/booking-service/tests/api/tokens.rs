@@ -61,7 +61,8 @@ on_both! {
         by_token(&club, &read).put("/api/users/me/ical", json!({})).refused(403, "insufficient-scope");
         by_token(&club, &write).put("/api/users/me/ical", json!({})).expect(200);
         for token in [&read, &write] {
-            assert_eq!(by_token(&club, token).get("/api/users/me/tokens").expect(200).json().as_array().unwrap().len(), 2);
+            let list = by_token(&club, token).get("/api/users/me/tokens").expect(200).json();
+            assert_eq!(list.as_array().unwrap().len(), 2);
         }
     }
 
@@ -80,7 +81,8 @@ on_both! {
     a_body_that_breaks_a_rule_is_refused_with_all_its_faults(club) {
         let post = |body: Value| club.by(BOB).post("/api/users/me/tokens", body).expect(400).pointers();
         assert_eq!(post(json!({})), ["/name", "/scope"]);
-        assert_eq!(post(json!({"name": " ", "scope": "admin", "expiresAt": "soon"})), ["/expiresAt", "/name", "/scope"]);
+        let all_wrong = json!({"name": " ", "scope": "admin", "expiresAt": "soon"});
+        assert_eq!(post(all_wrong), ["/expiresAt", "/name", "/scope"]);
         assert_eq!(post(json!({"name": "a".repeat(65), "scope": "read"})), ["/name"]);
         assert_eq!(post(json!({"name": "a\u{0}", "scope": 5})), ["/name", "/scope"]);
         for expires in [club.clock.now(), club.clock.now().plus(-TimeDelta::days(1))] {
