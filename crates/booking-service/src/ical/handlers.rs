@@ -6,13 +6,12 @@ use actix_web::{
     HttpRequest, get,
     http::{
         StatusCode,
-        header::{self, EntityTag, Header, HttpDate, IfModifiedSince, IfNoneMatch},
+        header::{self, EntityTag, Header, HttpDate, IfNoneMatch},
     },
     put,
     web::{Data, Path},
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use chrono::{DateTime, Utc};
 use common::{input::Id, problem::Problem};
 use service_kit::{
     credentials::{self, Keys},
@@ -126,7 +125,7 @@ pub async fn feed(
     });
     let (hash, changed, body) = made.await?;
     let etag = EntityTag::new_strong(BASE64_URL_SAFE_NO_PAD.encode(hash));
-    let reply = if is_unchanged(&req, &etag, changed) {
+    let reply = if is_unchanged(&req, &etag) {
         Reply::empty(StatusCode::NOT_MODIFIED)
     } else {
         Reply::of(StatusCode::OK, "text/calendar; charset=utf-8", body.into_bytes())
@@ -149,16 +148,12 @@ fn no_feed() -> Problem {
     Problem::not_found("feed")
 }
 
-/// RFC 9110, section 13.2.2: `If-Modified-Since` counts only without `If-None-Match`.
-fn is_unchanged(req: &HttpRequest, etag: &EntityTag, changed: Option<DateTime<Utc>>) -> bool {
-    if req.headers().contains_key(header::IF_NONE_MATCH) {
-        return match IfNoneMatch::parse(req) {
-            Ok(IfNoneMatch::Any) => true,
-            Ok(IfNoneMatch::Items(known)) => known.iter().any(|known| known.weak_eq(etag)),
-            Err(_) => false,
-        };
+/// By the tag alone. `If-Modified-Since` may be ignored (RFC 9110, section 13.1.3), and must be here: a feed also changes
+/// when somebody answers, joins a group or time passes, and none of that is a change of an event.
+fn is_unchanged(req: &HttpRequest, etag: &EntityTag) -> bool {
+    match IfNoneMatch::parse(req) {
+        Ok(IfNoneMatch::Any) => true,
+        Ok(IfNoneMatch::Items(known)) => known.iter().any(|known| known.weak_eq(etag)),
+        Err(_) => false,
     }
-    let Ok(IfModifiedSince(since)) = IfModifiedSince::parse(req) else { return false };
-    // HTTP dates have whole seconds.
-    changed.is_some_and(|changed| changed.timestamp() <= DateTime::<Utc>::from(SystemTime::from(since)).timestamp())
 }

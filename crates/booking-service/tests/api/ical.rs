@@ -306,9 +306,8 @@ on_both! {
         assert_eq!(status(&[("if-none-match", &format!("\"x\", W/{etag}"))]), 304);
         assert_eq!(status(&[("if-none-match", "*")]), 304);
         assert_eq!(status(&[("if-none-match", "\"x\"")]), 200);
-        assert_eq!(status(&[("if-modified-since", "Fri, 02 Jan 2026 03:04:05 GMT")]), 304);
-        assert_eq!(status(&[("if-modified-since", "Fri, 02 Jan 2026 03:04:04 GMT")]), 200);
-        assert_eq!(status(&[("if-modified-since", "yesterday")]), 200);
+        // An answer changes the feed but not the time of the last change of its events, so that time decides nothing.
+        assert_eq!(status(&[("if-modified-since", "Fri, 02 Jan 2026 03:04:05 GMT")]), 200);
         assert_eq!(status(&[("if-none-match", "\"x\""), ("if-modified-since", "Fri, 02 Jan 2026 03:04:05 GMT")]), 200);
         let same = club.anonymous().header("if-none-match", &etag).get(&path).expect(304);
         assert_eq!((same.header("etag"), same.body.len()), (Some(etag.as_str()), 0));
