@@ -20,8 +20,10 @@ pub mod config;
 pub mod schema;
 
 pub mod events;
+pub mod groups;
 pub mod ical;
 pub mod rooms;
+pub mod tags;
 pub mod users;
 
 pub mod server;

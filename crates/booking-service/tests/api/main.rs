@@ -2,4 +2,5 @@
 
 mod harness;
 
+mod sync;
 mod users;
