@@ -156,7 +156,9 @@ pub fn get_or_create<N: AsRef<str>>(
     let keys: Vec<_> = names.iter().map(|name| key(name.as_ref())).collect();
     let mut found = find(conn, &keys)?;
     // In one order, so that requests that make the same tags wait for each other instead of blocking each other.
-    let missing: BTreeMap<_, _> = keys.iter().zip(names).filter(|(key, _)| !found.contains_key(*key)).collect();
+    // From the back, so that of two spellings of a name the first one stays.
+    let missing = keys.iter().zip(names).rev().filter(|(key, _)| !found.contains_key(*key));
+    let missing: BTreeMap<_, _> = missing.collect();
     if !missing.is_empty() {
         let now = Moment(now);
         let rows: Vec<_> = missing

@@ -2,5 +2,7 @@
 
 mod harness;
 
+mod groups;
 mod sync;
+mod tags;
 mod users;
