@@ -13,6 +13,9 @@
 //!
 //! [`server`] puts them together, [`commands`] is the command line, [`demo`] a made-up club.
 
+#[macro_use]
+mod overlapping;
+
 pub mod auth;
 pub mod club;
 pub mod codes;

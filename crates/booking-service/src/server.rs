@@ -9,6 +9,7 @@ use service_kit::{
     db::{
         Db,
         migrate::{self, Migrations},
+        sql::Moment,
     },
     server::{About, Running, Service, listen},
 };
@@ -18,7 +19,7 @@ use utoipa::{
 };
 use utoipa_actix_web::service_config::ServiceConfig;
 
-use crate::{auth::SESSION_COOKIE, club::Club, codes, config::Config, groups, tags, users};
+use crate::{auth::SESSION_COOKIE, club::Club, codes, config::Config, events, groups, rooms, tags, users};
 
 /// The migrations, once for each database.
 pub const MIGRATIONS: Migrations =
@@ -38,7 +39,12 @@ pub static ABOUT: About = About {
 
 fn routes(config: &mut ServiceConfig<'_>) {
     config.service(
-        utoipa_actix_web::scope("/api").configure(users::routes).configure(groups::routes).configure(tags::routes),
+        utoipa_actix_web::scope("/api")
+            .configure(users::routes)
+            .configure(groups::routes)
+            .configure(tags::routes)
+            .configure(rooms::routes)
+            .configure(events::routes),
     );
 }
 
@@ -81,7 +87,7 @@ impl Modify for Security {
 pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let club = Club::new(config).map_err(io::Error::other)?;
     let db = open(config).await?;
-    let (name, now) = (club.everyone_group.clone(), clock.now());
+    let (name, now) = (club.everyone_group.clone(), Moment(clock.now()));
     db.write(move |conn| groups::queries::ensure_everyone_group(conn, &name, now))
         .await
         .map_err(|error| io::Error::other(format!("{error:?}")))?;

@@ -8,7 +8,7 @@ use actix_web::{get, post};
 use common::{
     input::Text,
     problem::{Problem, Violations, code},
-    time::{Timestamp, Zoned},
+    time::Zoned,
 };
 use deserr::Deserr;
 use diesel::prelude::*;
@@ -103,7 +103,7 @@ async fn list(who: SignedIn, zone: Zone) -> Result<Reply, Failure> {
 #[post("/tags")]
 async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestTag>) -> Result<Reply, Failure> {
     who.write(move |conn, _| {
-        let tag = insert(conn, &body.0.name, now.0)?;
+        let tag = insert(conn, &body.0.name, Moment(now.0))?;
         Reply::created(&ResponseTag::new(tag, zone))
     })
     .await
@@ -127,8 +127,7 @@ pub fn key(name: &str) -> String {
 }
 
 /// A new tag; 409 when there is one of this name.
-fn insert(conn: &mut AnyConnection, name: &str, now: Timestamp) -> Result<Tag, Error> {
-    let now = Moment(now);
+fn insert(conn: &mut AnyConnection, name: &str, now: Moment) -> Result<Tag, Error> {
     let tag = Tag { id: Uid::new(), name: name.to_owned(), created_at: now, updated_at: now };
     diesel::insert_into(tags::table)
         .values((
@@ -151,7 +150,7 @@ fn insert(conn: &mut AnyConnection, name: &str, now: Timestamp) -> Result<Tag, E
 pub fn get_or_create<N: AsRef<str>>(
     conn: &mut AnyConnection,
     names: &[N],
-    now: Timestamp,
+    now: Moment,
 ) -> Result<Vec<(Uid, String)>, Error> {
     let keys: Vec<_> = names.iter().map(|name| key(name.as_ref())).collect();
     let mut found = find(conn, &keys)?;
@@ -160,7 +159,6 @@ pub fn get_or_create<N: AsRef<str>>(
     let missing = keys.iter().zip(names).rev().filter(|(key, _)| !found.contains_key(*key));
     let missing: BTreeMap<_, _> = missing.collect();
     if !missing.is_empty() {
-        let now = Moment(now);
         let rows: Vec<_> = missing
             .into_iter()
             .map(|(key, name)| {

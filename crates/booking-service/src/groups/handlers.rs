@@ -3,13 +3,16 @@
 use actix_web::{delete, get, post, put, web::Path};
 use common::input::Id;
 use service_kit::{
-    db::{AnyConnection, sql::Uid},
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
     error::{Error, Failure},
     http::{Body, Query, Reply},
 };
 
 use super::{
-    queries,
+    changes, queries,
     wire::{DeleteQuery, OfUserQuery, RequestGroup, ResponseGroup},
 };
 use crate::{
@@ -47,7 +50,7 @@ pub async fn list(who: SignedIn, zone: Zone) -> Result<Reply, Failure> {
 pub async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestGroup>) -> Result<Reply, Failure> {
     let group = body.0.into();
     who.write(move |conn, me| {
-        let id = queries::create(conn, &group, me.id, now.0)?;
+        let id = changes::create(conn, &group, me.id, Moment(now.0))?;
         Reply::created(&ResponseGroup::new(queries::get(conn, id)?, zone.0))
     })
     .await
@@ -85,7 +88,7 @@ pub async fn update(
 ) -> Result<Reply, Failure> {
     let (id, group) = (Uid::from(*id), body.0.into());
     who.write(move |conn, me| {
-        queries::update(conn, id, &group, me, now.0)?;
+        changes::update(conn, id, &group, me, Moment(now.0))?;
         Reply::json(&ResponseGroup::new(queries::get(conn, id)?, zone.0))
     })
     .await
@@ -106,7 +109,7 @@ pub async fn update(
 #[delete("/groups/{groupID}")]
 pub async fn delete(who: SignedIn, now: Now, id: Path<Id>, query: Query<DeleteQuery>) -> Result<Reply, Failure> {
     who.write(move |conn, me| {
-        queries::delete(conn, (*id).into(), query.0.force.0, me, now.0)?;
+        changes::delete(conn, (*id).into(), query.0.force.0, me, Moment(now.0))?;
         Ok(Reply::no_content())
     })
     .await
@@ -124,7 +127,7 @@ pub async fn delete(who: SignedIn, now: Now, id: Path<Id>, query: Query<DeleteQu
 #[put("/groups/{groupID}/members/me")]
 pub async fn join(who: SignedIn, now: Now, id: Path<Id>) -> Result<Reply, Failure> {
     who.write(move |conn, me| {
-        queries::join(conn, (*id).into(), me.id, now.0)?;
+        changes::join(conn, (*id).into(), me.id, Moment(now.0))?;
         Ok(Reply::no_content())
     })
     .await
@@ -142,7 +145,7 @@ pub async fn join(who: SignedIn, now: Now, id: Path<Id>) -> Result<Reply, Failur
 #[delete("/groups/{groupID}/members/me")]
 pub async fn leave(who: SignedIn, now: Now, id: Path<Id>) -> Result<Reply, Failure> {
     who.write(move |conn, me| {
-        queries::leave(conn, (*id).into(), me.id, now.0)?;
+        changes::leave(conn, (*id).into(), me.id, Moment(now.0))?;
         Ok(Reply::no_content())
     })
     .await

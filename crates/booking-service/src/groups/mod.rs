@@ -5,11 +5,12 @@
 //! * The everyone group: its members are all active users, found when asked for and never stored.
 //! * A deleted group stays for its past events, with its people. For everything else it is not there.
 
+mod changes;
 mod handlers;
 pub mod queries;
 mod wire;
 
-pub use wire::ResponseGroup;
+pub use self::{queries::EVERYONE, wire::ResponseGroup};
 
 use utoipa_actix_web::service_config::ServiceConfig;
 

@@ -2,13 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use common::{
-    input::IdSet,
-    problem::{Problem, Violations},
-    time::Timestamp,
-};
+use common::problem::Problem;
 use diesel::{OptionalExtension, prelude::*};
-use serde_json::json;
 use service_kit::{
     db::{
         AnyConnection,
@@ -17,13 +12,12 @@ use service_kit::{
     error::Error,
     on_each,
 };
-use uuid::{Uuid, uuid};
+use uuid::uuid;
 
 use crate::{
-    auth::{ACTIVE, Caller},
-    codes,
+    auth::ACTIVE,
     schema::{events, group_admins, group_members, groups, rooms, users as user_rows},
-    users::queries::{User, active_ids, note_unknown},
+    users::queries::{User, active_ids},
 };
 
 /// The everyone group (contract, "Groups").
@@ -57,26 +51,13 @@ pub struct Group {
     pub admins: Vec<Uid>,
 }
 
-/// What a group is to be.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
-pub struct Edit {
-    pub name: String,
-    pub description: String,
-    pub open: bool,
-    pub members: Option<IdSet<0>>,
-    pub admins: IdSet<1>,
-}
-
 /// Makes the everyone group, or gives it its present name.
 ///
 /// # Errors
 /// When the database fails.
-pub fn ensure_everyone_group(conn: &mut AnyConnection, name: &str, now: Timestamp) -> Result<(), Error> {
-    let now = Moment(now);
+pub fn ensure_everyone_group(conn: &mut AnyConnection, name: &str, now: Moment) -> Result<(), Error> {
     let group = (
-        groups::id.eq(EVERYONE),
-        groups::kind.eq(EVERYONE_KIND),
+        (groups::id.eq(EVERYONE), groups::kind.eq(EVERYONE_KIND)),
         groups::name.eq(name),
         groups::description.eq(""),
         groups::open.eq(false),
@@ -107,11 +88,12 @@ pub fn list(conn: &mut AnyConnection) -> Result<Vec<Group>, Error> {
         .load(conn)?;
     let (mut members, mut admins) = (by_group(members), by_group(admins));
     members.insert(EVERYONE, active_ids(conn)?);
-    let mut take = |row: Row| {
-        let (members, admins) = (members.remove(&row.id), admins.remove(&row.id));
-        Group { row, members: members.unwrap_or_default(), admins: admins.unwrap_or_default() }
+    let with_people = |row: Row| Group {
+        members: members.remove(&row.id).unwrap_or_default(),
+        admins: admins.remove(&row.id).unwrap_or_default(),
+        row,
     };
-    Ok(rows.into_iter().map(&mut take).collect())
+    Ok(rows.into_iter().map(with_people).collect())
 }
 
 fn by_group(pairs: Vec<(Uid, Uid)>) -> HashMap<Uid, Vec<Uid>> {
@@ -131,11 +113,20 @@ pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<Group, Error> {
     with_people(conn, row.optional()?)
 }
 
+/// Whether there is a group, as what is asked of it needs.
+///
+/// # Errors
+/// 404 when there is none, or it is deleted.
+pub fn need(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
+    let found: i64 = groups::table.find(id).filter(groups::deleted_at.is_null()).count().get_result(conn)?;
+    if found > 0 { Ok(()) } else { Err(not_found().into()) }
+}
+
 /// One group, which may be deleted: what its events show.
 ///
 /// # Errors
 /// 404 when there never was one.
-pub fn get_with_deleted(conn: &mut AnyConnection, id: Uid) -> Result<Group, Error> {
+pub fn get_even_deleted(conn: &mut AnyConnection, id: Uid) -> Result<Group, Error> {
     let row = groups::table.find(id).select(Row::as_select()).first(conn).optional()?;
     with_people(conn, row)
 }
@@ -151,7 +142,7 @@ fn with_people(conn: &mut AnyConnection, row: Option<Row>) -> Result<Group, Erro
     Ok(Group { row, members, admins })
 }
 
-fn not_found() -> Problem {
+pub(super) fn not_found() -> Problem {
     Problem::not_found("group")
 }
 
@@ -197,186 +188,6 @@ pub fn hold(conn: &mut AnyConnection, id: Uid) -> Result<bool, Error> {
     Ok(found.is_some())
 }
 
-/// Kind and openness of a group, which nobody else changes, joins or gives an event to before the transaction ends.
-fn lock(conn: &mut AnyConnection, id: Uid) -> Result<(i16, bool), Error> {
-    let query = groups::table.find(id).filter(groups::deleted_at.is_null()).select((groups::kind, groups::open));
-    let found = match conn {
-        AnyConnection::Postgresql(pg) => query.for_update().first(pg).optional()?,
-        AnyConnection::Sqlite(sqlite) => query.first(sqlite).optional()?,
-    };
-    Ok(found.ok_or_else(not_found)?)
-}
-
-/// Like [`lock`], for somebody who may change the group.
-fn lock_for_change(conn: &mut AnyConnection, id: Uid, me: &Caller) -> Result<(), Error> {
-    let (kind, _) = lock(conn, id)?;
-    if kind != MADE_HERE {
-        return Err(Problem::forbidden("a group that was made here").into());
-    }
-    let administers = group_admins::table.find((id, me.id)).count().get_result::<i64>(conn)? > 0;
-    if !administers && !me.privileged {
-        return Err(Problem::forbidden("an admin of the group or a privileged user").into());
-    }
-    Ok(())
-}
-
-/// Makes a group.
-///
-/// # Errors
-/// 400 for members and admins who are no users.
-pub fn create(conn: &mut AnyConnection, group: &Edit, creator: Uid, now: Timestamp) -> Result<Uid, Error> {
-    check_people(conn, group)?;
-    let (id, now) = (Uid::new(), Moment(now));
-    diesel::insert_into(groups::table)
-        .values((
-            groups::id.eq(id),
-            groups::kind.eq(MADE_HERE),
-            groups::name.eq(&group.name),
-            groups::description.eq(&group.description),
-            groups::open.eq(group.open),
-            groups::created_by.eq(creator),
-            groups::created_at.eq(now),
-            groups::updated_at.eq(now),
-        ))
-        .execute(conn)?;
-    put_people(conn, id, group)?;
-    Ok(id)
-}
-
-/// Makes a group what it is to be.
-///
-/// # Errors
-/// 404; 403 for a group that was not made here, and for callers who may not; 400 for people who are no users.
-pub fn update(conn: &mut AnyConnection, id: Uid, group: &Edit, me: &Caller, now: Timestamp) -> Result<(), Error> {
-    lock_for_change(conn, id, me)?;
-    check_people(conn, group)?;
-    diesel::update(groups::table.find(id))
-        .set((
-            groups::name.eq(&group.name),
-            groups::description.eq(&group.description),
-            groups::open.eq(group.open),
-            groups::updated_at.eq(Moment(now)),
-        ))
-        .execute(conn)?;
-    put_people(conn, id, group)
-}
-
-fn check_people(conn: &mut AnyConnection, group: &Edit) -> Result<(), Error> {
-    let mut violations = Violations::default();
-    if let Some(members) = &group.members {
-        note_unknown(conn, "/members", members, &mut violations)?;
-    }
-    note_unknown(conn, "/admins", &group.admins, &mut violations)?;
-    Ok(violations.into_result()?)
-}
-
-/// Replaces the links of a group in a table of them, in a fixed number of statements for 1000 users.
-macro_rules! put_links {
-    ($conn:expr, $table:ident, $group:expr, $users:expr) => {{
-        let users: Vec<Uid> = $users.iter().map(|(_, id): (usize, Uuid)| Uid(id)).collect();
-        diesel::delete($table::table.filter($table::group_id.eq($group))).execute($conn)?;
-        for users in users.chunks(1000) {
-            let rows: Vec<_> = users.iter().map(|id| ($table::group_id.eq($group), $table::user_id.eq(*id))).collect();
-            on_each!($conn, c => diesel::insert_into($table::table).values(&rows).execute(c))?;
-        }
-    }};
-}
-
-fn put_people(conn: &mut AnyConnection, id: Uid, group: &Edit) -> Result<(), Error> {
-    if let Some(members) = &group.members {
-        put_links!(conn, group_members, id, members);
-    }
-    put_links!(conn, group_admins, id, group.admins);
-    Ok(())
-}
-
-/// Makes a user a member of an open group.
-///
-/// # Errors
-/// 404; 403 for a group that is not open.
-pub fn join(conn: &mut AnyConnection, id: Uid, user: Uid, now: Timestamp) -> Result<(), Error> {
-    lock_open(conn, id)?;
-    let row = (group_members::group_id.eq(id), group_members::user_id.eq(user));
-    let joined =
-        on_each!(conn, c => diesel::insert_into(group_members::table).values(row).on_conflict_do_nothing().execute(c))?;
-    touch(conn, id, joined, now)
-}
-
-/// Makes a user no longer a member of an open group.
-///
-/// # Errors
-/// 404; 403 for a group that is not open.
-pub fn leave(conn: &mut AnyConnection, id: Uid, user: Uid, now: Timestamp) -> Result<(), Error> {
-    lock_open(conn, id)?;
-    let left = diesel::delete(group_members::table.find((id, user))).execute(conn)?;
-    touch(conn, id, left, now)
-}
-
-fn lock_open(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
-    let (_, open) = lock(conn, id)?;
-    if open { Ok(()) } else { Err(Problem::forbidden("an open group").into()) }
-}
-
-fn touch(conn: &mut AnyConnection, id: Uid, changed: usize, now: Timestamp) -> Result<(), Error> {
-    if changed > 0 {
-        diesel::update(groups::table.find(id)).set(groups::updated_at.eq(Moment(now))).execute(conn)?;
-    }
-    Ok(())
-}
-
-/// Deletes a group, and with `force` its events that have not ended.
-///
-/// # Errors
-/// 404; 403 for a group that was not made here, and for callers who may not; 409 `events-to-come` without `force`.
-pub fn delete(conn: &mut AnyConnection, id: Uid, force: bool, me: &Caller, now: Timestamp) -> Result<(), Error> {
-    lock_for_change(conn, id, me)?;
-    let to_come = events::table
-        .filter(events::group_id.eq(id))
-        .filter(events::deleted_at.is_null())
-        .filter(events::ends_at.gt(Moment(now)))
-        .order((events::starts_at, events::id))
-        .select(events::id);
-    let to_come: Vec<Uid> = match conn {
-        AnyConnection::Postgresql(pg) => to_come.for_update().load(pg)?,
-        AnyConnection::Sqlite(sqlite) => to_come.load(sqlite)?,
-    };
-    if !force && !to_come.is_empty() {
-        return Err(Problem::new(codes::EVENTS_TO_COME).member("events", json!(to_come)).into());
-    }
-    delete_events(conn, &to_come, now)?;
-    diesel::update(groups::table.find(id))
-        .set((groups::deleted_at.eq(Moment(now)), groups::updated_at.eq(Moment(now))))
-        .execute(conn)?;
-    Ok(())
-}
-
-/// Deletes events as `DELETE /events/{eventID}` does, and the rooms made for them that no other event uses: marked,
-/// for the activity list and the feeds.
-///
-/// # Errors
-/// When the database fails.
-pub fn delete_events(conn: &mut AnyConnection, ids: &[Uid], now: Timestamp) -> Result<(), Error> {
-    let now = Moment(now);
-    for ids in ids.chunks(1000) {
-        diesel::update(events::table.filter(events::id.eq_any(ids)).filter(events::deleted_at.is_null()))
-            .set((events::deleted_at.eq(now), events::updated_at.eq(now), events::sequence.eq(events::sequence + 1)))
-            .execute(conn)?;
-    }
-    for ids in ids.chunks(1000) {
-        let owners = events::table.filter(events::id.eq_any(ids)).filter(events::owns_room).select(events::room_id);
-        let users = events::table.filter(events::room_id.eq(rooms::id)).filter(events::deleted_at.is_null());
-        diesel::update(
-            rooms::table
-                .filter(rooms::id.eq_any(owners))
-                .filter(rooms::deleted_at.is_null())
-                .filter(diesel::dsl::not(diesel::dsl::exists(users))),
-        )
-        .set(rooms::deleted_at.eq(now))
-        .execute(conn)?;
-    }
-    Ok(())
-}
-
 /// The ids of the groups that a user belongs to (the everyone group if active) or administers, in the order of
 /// [`list`].
 ///
@@ -397,4 +208,30 @@ pub fn of_user(conn: &mut AnyConnection, user: &User, belongs: bool, admins: boo
         found.extend(live.filter(groups::id.eq_any(ids)).load(conn)?);
     }
     Ok(found.into_iter().map(|(.., id)| id).collect())
+}
+
+/// Deletes events as `DELETE /events/{eventID}` does, and the rooms made for them that no other event uses: marked,
+/// for the activity list and the feeds.
+///
+/// # Errors
+/// When the database fails.
+pub fn delete_events(conn: &mut AnyConnection, ids: &[Uid], now: Moment) -> Result<(), Error> {
+    for ids in ids.chunks(1000) {
+        diesel::update(events::table.filter(events::id.eq_any(ids)).filter(events::deleted_at.is_null()))
+            .set((events::deleted_at.eq(now), events::updated_at.eq(now), events::sequence.eq(events::sequence + 1)))
+            .execute(conn)?;
+    }
+    for ids in ids.chunks(1000) {
+        let owners = events::table.filter(events::id.eq_any(ids)).filter(events::owns_room).select(events::room_id);
+        let users = events::table.filter(events::room_id.eq(rooms::id)).filter(events::deleted_at.is_null());
+        diesel::update(
+            rooms::table
+                .filter(rooms::id.eq_any(owners))
+                .filter(rooms::deleted_at.is_null())
+                .filter(diesel::dsl::not(diesel::dsl::exists(users))),
+        )
+        .set((rooms::deleted_at.eq(now), rooms::updated_at.eq(now)))
+        .execute(conn)?;
+    }
+    Ok(())
 }

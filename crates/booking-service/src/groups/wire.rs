@@ -11,7 +11,10 @@ use serde::Serialize;
 use service_kit::db::sql::Uid;
 use utoipa::{IntoParams, ToSchema};
 
-use super::queries::{Edit, Group, MADE_HERE};
+use super::{
+    changes::Edit,
+    queries::{Group, MADE_HERE},
+};
 
 /// Whom an event is for.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,5 +1,7 @@
 //! Users in the database.
 
+use std::collections::HashSet;
+
 use common::{
     input::IdSet,
     problem::{Problem, Violations},
@@ -55,7 +57,7 @@ pub fn active_ids(conn: &mut AnyConnection) -> Result<Vec<Uid>, Error> {
 }
 
 /// Notes each id of a request's list that is no user's (contract, "Identifiers"): at `/admins/3`, for a list at
-/// `/admins`. For 1000 ids, this is one query.
+/// `/admins`.
 ///
 /// # Errors
 /// When the database fails.
@@ -65,16 +67,32 @@ pub fn note_unknown<const MIN: usize>(
     sent: &IdSet<MIN>,
     violations: &mut Violations,
 ) -> Result<(), Error> {
-    let sent: Vec<(usize, Uid)> = sent.iter().map(|(index, id)| (index, Uid(id))).collect();
-    for sent in sent.chunks(1000) {
-        let ids = sent.iter().map(|(_, id)| *id);
-        let known: Vec<Uid> =
-            users::table.filter(users::id.eq_any(ids)).select(users::id).order(users::id).load(conn)?;
-        for (index, _) in sent.iter().filter(|(_, id)| known.binary_search(id).is_err()) {
-            violations.push(format!("{pointer}/{index}"), "unknown-user", "is no user");
-        }
+    let (indices, ids): (Vec<_>, Vec<_>) = sent.iter().map(|(index, id)| (index, Uid(id))).unzip();
+    for unknown in unknown(conn, &ids)? {
+        violations.push(format!("{pointer}/{}", indices[unknown]), "unknown-user", "names no user");
     }
     Ok(())
+}
+
+/// Refuses ids in a request that name no user, where each stood in the list as `ids` has it.
+///
+/// # Errors
+/// 400 `invalid-body` naming each unknown one below `pointer`.
+pub fn require_known(conn: &mut AnyConnection, pointer: &str, ids: &[Uid]) -> Result<(), Error> {
+    let mut violations = Violations::default();
+    for index in unknown(conn, ids)? {
+        violations.push(format!("{pointer}/{index}"), "unknown-user", "names no user");
+    }
+    Ok(violations.into_result()?)
+}
+
+/// Where in `ids` those stand that are no user's.
+fn unknown(conn: &mut AnyConnection, ids: &[Uid]) -> Result<Vec<usize>, Error> {
+    let mut known = HashSet::new();
+    for ids in ids.chunks(1000) {
+        known.extend(users::table.filter(users::id.eq_any(ids)).select(users::id).load::<Uid>(conn)?);
+    }
+    Ok(ids.iter().enumerate().filter(|(_, id)| !known.contains(id)).map(|(index, _)| index).collect())
 }
 
 /// Makes a user privileged, or no longer (contract, `PATCH /users/{userID}/privileged`). Changes nothing when it is so.

@@ -57,7 +57,7 @@ on_both! {
         assert_eq!(group["createdBy"], "00000000-0000-0000-0000-000000000000");
 
         let mut club = club;
-        club.config.everyone_group = "Everybody".to_owned();
+        club.config.everyone_group = "Everybody".into();
         club.clock.advance(TimeDelta::hours(1));
         club.start_another();
         let renamed = club.by(BOB).get(&format!("/api/groups/{EVERYONE}")).expect(200).json();
@@ -182,7 +182,7 @@ on_both! {
         assert!(!club.by(BOB).get("/api/groups").expect(200).text().contains("art"));
         assert_eq!(of(&club, CAROL, "?relation=belongs-or-admins"), [EVERYONE]);
         let conn = &mut club.connect();
-        assert_eq!(queries::get_with_deleted(conn, uid).unwrap().members, [id(CAROL)]);
+        assert_eq!(queries::get_even_deleted(conn, uid).unwrap().members, [id(CAROL)]);
         assert!(!queries::hold(conn, uid).unwrap());
         club.by(ALICE).delete(&self::path(&make(&club, "another", &json!({})))).expect(204);
     }
@@ -259,7 +259,7 @@ on_both! {
         }
         assert!(queries::hold(conn, group).unwrap());
         assert!(!queries::hold(conn, Uid::new()).unwrap());
-        assert_eq!(queries::get_with_deleted(conn, Uid::new()).unwrap_err().into_problem().status(), 404);
+        assert_eq!(queries::get_even_deleted(conn, Uid::new()).unwrap_err().into_problem().status(), 404);
     }
 
     changes_at_the_same_time_leave_a_group_whole(club) {

@@ -1,8 +1,13 @@
 //! Tests of the whole service over HTTP, each on SQLite and on PostgreSQL, each on a database of its own.
 
+mod builders;
 mod harness;
 
+mod double_booking;
+mod events;
 mod groups;
+mod q_filter;
+mod rooms;
 mod sync;
 mod tags;
 mod users;

@@ -68,7 +68,7 @@ on_both! {
         let mut club = club;
         let group = json!({"name": "graphics", "description": "", "members": [ALICE, BOB], "admins": [ALICE]});
         let replica = start_with_file(&mut club, &with_members(&[], std::slice::from_ref(&group)));
-        let changes = |club: &Club| -> (Vec<(String, Moment)>, Vec<(String, Moment)>) {
+        let changes = |club: &Club| -> (Changes, Changes) {
             let conn = &mut club.connect();
             let users = users::table.select((users::name, users::updated_at)).order(users::name).load(conn).unwrap();
             let groups = groups::table.select((groups::name, groups::updated_at)).order(groups::name).load(conn);
@@ -273,6 +273,9 @@ on_both! {
         sync(&club, replica).expect(201);
     }
 }
+
+/// Names, and when each last changed.
+type Changes = Vec<(String, Moment)>;
 
 /// The members of every test's club as the directory has them, with more users and some groups.
 fn with_members(more: &[Value], groups: &[Value]) -> Value {

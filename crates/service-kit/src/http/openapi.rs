@@ -101,7 +101,7 @@ fn example(schema: &RefOr<Schema>, components: &Components) -> Option<Value> {
         },
         RefOr::T(Schema::AllOf(all)) => all.example.clone(),
         RefOr::T(Schema::OneOf(one)) => {
-            one.example.clone().or_else(|| one.items.iter().find_map(|item| example(item, components)))
+            one.examples.first().cloned().or_else(|| one.items.iter().find_map(|item| example(item, components)))
         }
         RefOr::T(_) => None,
     }
