@@ -230,18 +230,22 @@ on_both! {
         let mut club = club;
         let directory = with_members(&[], &[json!({"name": "art", "members": [ALICE]})]);
         let replicas = [start_with_file(&mut club, &directory), club.start_another()];
-        let extra: Vec<_> = (0..200).map(|n| json!({"id": Uid::new(), "name": format!("user{n}")})).collect();
-        let art = json!({"name": "art", "members": [BOB, CAROL], "admins": [DAVE]});
-        write(&club, &with_members(&extra, &[art, json!({"name": "band"})]));
-        std::thread::scope(|scope| {
-            for n in 0..8 {
-                let club = &club;
-                scope.spawn(move || sync(club, replicas[n % 2]).expect(201));
-            }
-        });
-        assert_eq!(all(&club).len(), 205);
-        let groups = club.by(BOB).get("/api/groups").expect(200).json();
-        assert_eq!(groups[1]["members"], ids(&[BOB, CAROL]));
+        let extra: Vec<_> = (0..50).map(|n| json!({"id": Uid::new(), "name": format!("user{n}")})).collect();
+        for round in 0..6 {
+            let members = if round % 2 == 0 { [BOB, CAROL] } else { [ALICE, DAVE] };
+            let art = json!({"name": "art", "members": members, "admins": members});
+            write(&club, &with_members(&extra, &[art, json!({"name": format!("band{round}"), "members": members})]));
+            std::thread::scope(|scope| {
+                for n in 0..8 {
+                    let club = &club;
+                    scope.spawn(move || sync(club, replicas[n % 2]).expect(201));
+                }
+            });
+            let groups = club.by(BOB).get("/api/groups").expect(200).json();
+            assert_eq!(groups.as_array().unwrap().len(), 3);
+            assert!(groups.as_array().unwrap()[1..].iter().all(|group| group["members"] == ids(&members)));
+        }
+        assert_eq!(all(&club).len(), 55);
     }
 
     a_traq_server_is_a_directory(club) {
