@@ -19,7 +19,9 @@ use utoipa::{
 };
 use utoipa_actix_web::service_config::ServiceConfig;
 
-use crate::{auth::SESSION_COOKIE, club::Club, codes, config::Config, events, groups, rooms, tags, users};
+use crate::{
+    auth::SESSION_COOKIE, club::Club, codes, config::Config, events, groups, ical, rooms, sign_in, tags, users,
+};
 
 /// The migrations, once for each database.
 pub const MIGRATIONS: Migrations =
@@ -44,12 +46,14 @@ fn routes(config: &mut ServiceConfig<'_>) {
             .configure(groups::routes)
             .configure(tags::routes)
             .configure(rooms::routes)
-            .configure(events::routes),
+            .configure(events::routes)
+            .configure(ical::routes)
+            .configure(sign_in::routes),
     );
 }
 
 fn pages(config: &mut web::ServiceConfig) {
-    users::pages(config);
+    config.configure(users::pages).configure(sign_in::pages);
 }
 
 #[derive(OpenApi)]
