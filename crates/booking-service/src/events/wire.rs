@@ -287,7 +287,7 @@ impl RequestEvent {
             at,
             group: fields.group_id.into(),
             open: fields.open.unwrap_or_default(),
-            admins: fields.admins.into_inner().into_iter().map(Uid).collect(),
+            admins: fields.admins,
             tags: fields.tags.unwrap_or_default().into_iter().map(RequestEventTag::into_pair).collect(),
         }
     }
