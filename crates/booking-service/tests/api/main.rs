@@ -13,6 +13,7 @@ mod plans;
 mod q_filter;
 mod rooms;
 mod sign_in;
+mod structure;
 mod sync;
 mod tags;
 mod tokens;
