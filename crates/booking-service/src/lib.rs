@@ -16,6 +16,7 @@
 pub mod auth;
 pub mod club;
 pub mod codes;
+pub mod commands;
 pub mod config;
 pub mod schema;
 
