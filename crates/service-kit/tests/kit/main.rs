@@ -1,0 +1,5 @@
+//! Tests of the parts together: the door to the database on both databases, and the frame on a real server.
+
+mod database;
+
+mod door;
