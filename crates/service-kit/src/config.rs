@@ -57,7 +57,13 @@ pub struct ServerOptions {
           value_parser = clap::value_parser!(u64).range(1..=600))]
     pub request_timeout: u64,
 
-    /// Seconds that requests under way have to finish after SIGTERM or SIGINT.
+    /// Seconds to go on serving after SIGTERM or SIGINT while /readyz already answers 503, so that a load balancer
+    /// that polls it stops sending before the port closes.
+    #[arg(global = true, long, env = "DRAIN_DELAY", value_name = "SECONDS", default_value_t = 0,
+          value_parser = clap::value_parser!(u64).range(0..=600))]
+    pub drain_delay: u64,
+
+    /// Seconds that requests under way then have to finish.
     #[arg(global = true, long, env = "SHUTDOWN_TIMEOUT", value_name = "SECONDS", default_value_t = 25,
           value_parser = clap::value_parser!(u64).range(0..=600))]
     pub shutdown_timeout: u64,

@@ -65,6 +65,7 @@ pub struct Service {
     routes: Routes,
     document: Bytes,
     draining: AtomicBool,
+    drain_delay: Duration,
     request_timeout: Duration,
 }
 
@@ -82,6 +83,7 @@ impl Service {
             routes: Routes::new(&document),
             document: Bytes::from(document.to_json().unwrap_or_default()),
             draining: AtomicBool::new(false),
+            drain_delay: Duration::from_secs(options.drain_delay),
             request_timeout: Duration::from_secs(options.request_timeout),
         })
     }
@@ -216,10 +218,12 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Turns `/readyz` to 503, lets requests under way finish, then stops.
+    /// Turns `/readyz` to 503; after the drain delay closes the port and the idle connections; ends when the requests
+    /// under way are finished, or when the shutdown time-out has passed.
     pub async fn drain(self) {
         self.service.draining.store(true, Ordering::Relaxed);
         log::info!("draining");
+        tokio::time::sleep(self.service.drain_delay).await;
         self.handle.stop(true).await;
     }
 }
@@ -231,18 +235,22 @@ impl Running {
         Stop { service: self.service.clone(), handle: self.server.handle() }
     }
 
-    /// Serves until SIGTERM, SIGINT or [`Stop::drain`], then until the requests under way are finished or the
-    /// shutdown time-out has passed.
+    /// Serves until SIGTERM, SIGINT or [`Stop::drain`], then until the service has drained. A second signal does not
+    /// wait for that.
     ///
     /// # Errors
-    /// When the server fails.
+    /// When the server fails, or at a second signal.
     pub async fn serve(self) -> io::Result<()> {
         let stop = self.stop();
         let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let signals = async move {
             tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
-            stop.drain().await;
-            std::future::pending::<io::Result<()>>().await
+            let drained = async {
+                stop.drain().await;
+                std::future::pending().await
+            };
+            tokio::select! { () = drained => {}, _ = term.recv() => {}, _ = int.recv() => {} }
+            Err(io::Error::other("told twice to stop: requests under way were cut off"))
         };
         log::info!(
             "{} listens on http://{}, drains for {} s at most",
@@ -250,6 +258,6 @@ impl Running {
             self.address,
             self.shutdown_timeout.as_secs()
         );
-        tokio::select! { ended = self.server => ended, never = signals => never }
+        tokio::select! { ended = self.server => ended, told_twice = signals => told_twice }
     }
 }
