@@ -170,6 +170,9 @@ pub struct Running {
     shutdown_timeout: Duration,
 }
 
+/// Threads of each worker that compress answers.
+const ENCODER_THREADS: usize = 2;
+
 /// Opens the port. `configure` adds what only this service needs to every worker's app.
 ///
 /// # Errors
@@ -201,8 +204,9 @@ pub fn listen(
             .wrap(from_fn(frame))
     })
     .workers(workers)
-    // Threads beyond the connections would only wait for one.
-    .worker_max_blocking_threads((connections as usize).div_ceil(workers).max(2))
+    // The door lets in no more callers than there are connections. The encoder needs threads too, and must find one
+    // when all of those wait for a database that does not answer.
+    .worker_max_blocking_threads(connections as usize + ENCODER_THREADS)
     .shutdown_timeout(options.shutdown_timeout)
     .disable_signals()
     .bind(options.bind)?;
