@@ -19,6 +19,9 @@ common::codes! {
     /// 409: a double booking.
     ROOM_CONFLICT = 409 "room-conflict", "The room is taken",
         "`conflicts` lists the events in the way, `freeTimes` when the room is free.";
+    /// 409: a verified room in the way of another.
+    ROOM_OVERLAP = 409 "room-overlap", "Another verified room overlaps this one",
+        "Two verified rooms on one place never overlap. `rooms` lists those in the way.";
     /// 409: something that events to come still need.
     EVENTS_TO_COME = 409 "events-to-come", "There are events that have not ended",
         "`events` lists them. Repeat the request with `force=true` to delete them as well.";

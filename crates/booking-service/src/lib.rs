@@ -13,6 +13,9 @@
 //!
 //! [`server`] puts them together, [`commands`] is the command line, [`demo`] a made-up club.
 
+#[macro_use]
+mod overlapping;
+
 pub mod auth;
 pub mod club;
 pub mod codes;
@@ -21,8 +24,11 @@ pub mod config;
 pub mod schema;
 
 pub mod events;
+pub mod groups;
 pub mod ical;
 pub mod rooms;
+pub mod sign_in;
+pub mod tags;
 pub mod users;
 
 pub mod server;

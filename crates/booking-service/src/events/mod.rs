@@ -1,3 +1,34 @@
-//! Events: declared uses of a room.
+//! Events: declarations that a room is used, for a span inside its window.
+//!
+//! An event that names a place owns the unverified room made for it: that room moves, changes and goes with it, as
+//! long as no other event uses it ([`changes`]). Deleted events stay, marked, for the activity list and the feeds.
 
+mod attendance;
+mod changes;
 pub mod filter;
+mod handlers;
+pub mod queries;
+pub mod selection;
+mod wire;
+
+use utoipa_actix_web::service_config::ServiceConfig;
+
+pub use self::wire::parse_filter;
+
+/// Registers the operations.
+pub fn routes(config: &mut ServiceConfig<'_>) {
+    config
+        .service(handlers::list)
+        .service(handlers::create)
+        .service(handlers::get)
+        .service(handlers::update)
+        .service(handlers::delete)
+        .service(handlers::answer)
+        .service(handlers::add_tag)
+        .service(handlers::remove_tag)
+        .service(handlers::of_room)
+        .service(handlers::of_group)
+        .service(handlers::mine)
+        .service(handlers::of_user)
+        .service(handlers::activity);
+}

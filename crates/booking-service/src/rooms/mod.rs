@@ -1,5 +1,30 @@
-//! Rooms: windows of time on a place.
+//! Rooms: windows of time on a place, such as "S516, 18:00 to 21:00 on 4 April".
+//!
+//! Invariants, all kept under the lock of the place ([`booking`]):
+//! * two verified rooms on one place never overlap;
+//! * no two events conflict (contract, "No double booking"); [`overlap`] is the arithmetic.
 
-pub mod import;
+pub mod booking;
+mod handlers;
+mod import;
 pub mod overlap;
 pub mod place;
+pub mod queries;
+mod table;
+mod wire;
+
+use utoipa_actix_web::service_config::ServiceConfig;
+
+pub use self::wire::{Interval, ResponseRoom, out_of_order, span};
+
+/// Registers the operations.
+pub fn routes(config: &mut ServiceConfig<'_>) {
+    config
+        .service(handlers::list)
+        .service(handlers::create)
+        .service(handlers::import)
+        .service(handlers::verify)
+        .service(handlers::unverify)
+        .service(handlers::get)
+        .service(handlers::delete);
+}

@@ -1,6 +1,8 @@
 //! Users in the database.
 
-use common::problem::Problem;
+use std::collections::HashSet;
+
+use common::problem::{Problem, Violations};
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     db::{AnyConnection, sql::Uid},
@@ -41,4 +43,20 @@ pub fn list(conn: &mut AnyConnection, include_suspended: bool) -> Result<Vec<Use
 pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<User, Error> {
     let found = users::table.find(id).select(User::as_select()).first(conn).optional()?;
     found.ok_or_else(|| Problem::not_found("user").into())
+}
+
+/// Refuses ids in a request that name no user.
+///
+/// # Errors
+/// 400 `invalid-body` naming each unknown one below `pointer`.
+pub fn require_known(conn: &mut AnyConnection, pointer: &str, ids: &[Uid]) -> Result<(), Error> {
+    let mut known = HashSet::new();
+    for ids in ids.chunks(1000) {
+        known.extend(users::table.filter(users::id.eq_any(ids)).select(users::id).load::<Uid>(conn)?);
+    }
+    let mut violations = Violations::default();
+    for (index, _) in ids.iter().enumerate().filter(|(_, id)| !known.contains(id)) {
+        violations.push(format!("{pointer}/{index}"), "unknown-user", "names no user");
+    }
+    Ok(violations.into_result()?)
 }

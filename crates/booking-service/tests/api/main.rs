@@ -1,12 +1,21 @@
 //! Tests of the whole service over HTTP, each on SQLite and on PostgreSQL, each on a database of its own.
 
+mod builders;
 mod harness;
 mod process;
 
 mod commands;
+mod double_booking;
+mod events;
 mod frame;
+mod ical;
 mod lifecycle;
 mod log;
 mod outage;
+mod plans;
+mod q_filter;
+mod rooms;
 mod schema;
+mod sign_in;
+mod tokens;
 mod users;

@@ -1,0 +1,298 @@
+//! The operations on events.
+
+use actix_web::{delete, get, http::header, post, put, web::Path};
+use chrono::TimeDelta;
+use chrono_tz::Tz;
+use common::input::Id;
+use service_kit::{
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    error::{Error, Failure},
+    http::{Body, Query, Reply},
+};
+
+use super::{
+    attendance, changes,
+    filter::Filter,
+    queries::{self, Order},
+    selection::{Deleted, Selection, Which},
+    wire::{
+        ListQuery, RequestEvent, RequestEventTag, RequestSchedule, ResponseEvent, ResponseEventDetail, SpanQuery,
+        UserQuery,
+    },
+};
+use crate::{
+    auth::{ACTIVE, SignedIn},
+    club::{Now, Zone},
+    groups::{self, ResponseGroup},
+    rooms::{self, ResponseRoom},
+    users,
+};
+
+/// How far back the activity list goes.
+const ACTIVITY: TimeDelta = TimeDelta::days(7);
+
+fn list_of(conn: &mut AnyConnection, selection: &Selection, zone: Tz) -> Result<Reply, Error> {
+    Reply::json(&ResponseEvent::all(queries::load(conn, selection, Order::Start)?, zone))
+}
+
+fn detail(conn: &mut AnyConnection, id: Uid, zone: Tz) -> Result<ResponseEventDetail, Error> {
+    let event = queries::get(conn, id)?;
+    let room = ResponseRoom::new(rooms::queries::get_even_deleted(conn, event.row.room_id)?, zone);
+    let group = groups::queries::get_even_deleted(conn, event.row.group_id)?;
+    let name = group.row.name.clone();
+    Ok(ResponseEventDetail::new(event, room, (ResponseGroup::new(group, zone), name), zone))
+}
+
+/// List events
+///
+/// Those that overlap the span, open-ended when one end is missing, and match the filter. Ordered by timeStart and id.
+#[utoipa::path(
+    tag = "events",
+    operation_id = "getEvents",
+    params(ListQuery),
+    responses((status = 200, description = "Events", body = [ResponseEvent]))
+)]
+#[get("/events")]
+pub async fn list(who: SignedIn, Zone(zone): Zone, query: Query<ListQuery>) -> Result<Reply, Failure> {
+    let (span, filter) = query.0.into_parts()?;
+    let which = if filter == Filter::Everything { Which::All } else { Which::Matching(filter) };
+    let selection = Selection::of(which).within(span);
+    who.read(move |conn, _| list_of(conn, &selection, zone)).await
+}
+
+/// Declare the use of a room
+///
+/// With `place`, an unverified room of exactly the event's span is made for it; with `roomId`, the event must lie inside
+/// the window of that room. The members of the group are invited.
+#[utoipa::path(
+    tag = "events",
+    operation_id = "addEvents",
+    request_body = RequestEvent,
+    responses(
+        (status = 201, description = "The new event", body = ResponseEventDetail,
+            headers(("Location" = String, description = "Its address"))),
+        (status = 409, description = "The room is taken; `conflicts` and `freeTimes` say by what and when it is not"),
+    )
+)]
+#[post("/events")]
+pub async fn create(
+    who: SignedIn,
+    Zone(zone): Zone,
+    Now(now): Now,
+    body: Body<RequestEvent>,
+) -> Result<Reply, Failure> {
+    let draft = body.0.into_draft();
+    who.write(move |conn, me| {
+        let id = changes::create(conn, &draft, me, zone, Moment(now))?;
+        Ok(Reply::created(&detail(conn, id, zone)?)?.with(header::LOCATION, format!("/api/events/{id}")))
+    })
+    .await
+}
+
+/// One event
+#[utoipa::path(
+    tag = "events",
+    operation_id = "getEventDetail",
+    params(("eventID" = uuid::Uuid, Path)),
+    responses((status = 200, description = "The event", body = ResponseEventDetail))
+)]
+#[get("/events/{eventID}")]
+pub async fn get(who: SignedIn, Zone(zone): Zone, id: Path<Id>) -> Result<Reply, Failure> {
+    who.read(move |conn, _| Reply::json(&detail(conn, (*id).into(), zone)?)).await
+}
+
+/// Change an event
+///
+/// For its administrators and privileged users. The whole event; its maker and the answers stay.
+#[utoipa::path(
+    tag = "events",
+    operation_id = "updateEvent",
+    params(("eventID" = uuid::Uuid, Path)),
+    request_body = RequestEvent,
+    responses(
+        (status = 200, description = "The event", body = ResponseEventDetail),
+        (status = 409, description = "The room is taken; `conflicts` and `freeTimes` say by what and when it is not"),
+    )
+)]
+#[put("/events/{eventID}")]
+pub async fn update(
+    who: SignedIn,
+    Zone(zone): Zone,
+    Now(now): Now,
+    id: Path<Id>,
+    body: Body<RequestEvent>,
+) -> Result<Reply, Failure> {
+    let (id, draft) = (Uid::from(*id), body.0.into_draft());
+    who.write(move |conn, me| {
+        changes::update(conn, id, &draft, me, zone, Moment(now))?;
+        Reply::json(&detail(conn, id, zone)?)
+    })
+    .await
+}
+
+/// Delete an event
+///
+/// For its administrators and privileged users. The activity list and the feeds go on showing it as deleted.
+#[utoipa::path(
+    tag = "events",
+    operation_id = "deleteEvent",
+    params(("eventID" = uuid::Uuid, Path)),
+    responses((status = 204, description = "Deleted"))
+)]
+#[delete("/events/{eventID}")]
+pub async fn delete(who: SignedIn, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
+    who.write(move |conn, me| changes::delete(conn, (*id).into(), me, Moment(now)).map(|()| Reply::no_content())).await
+}
+
+/// Answer an event
+///
+/// For everybody when the event is open, else for members of its group.
+#[utoipa::path(
+    tag = "events",
+    operation_id = "updateSchedule",
+    params(("eventID" = uuid::Uuid, Path)),
+    request_body = RequestSchedule,
+    responses((status = 204, description = "Answered"))
+)]
+#[put("/events/{eventID}/attendees/me")]
+pub async fn answer(who: SignedIn, id: Path<Id>, body: Body<RequestSchedule>) -> Result<Reply, Failure> {
+    let schedule = body.0.schedule;
+    who.write(move |conn, me| attendance::answer(conn, (*id).into(), me, schedule).map(|()| Reply::no_content())).await
+}
+
+/// Put a tag on an event
+///
+/// Made when it is new; adding twice changes nothing. A locked one needs an administrator of the event.
+#[utoipa::path(
+    tag = "events",
+    operation_id = "addEventTag",
+    params(("eventID" = uuid::Uuid, Path)),
+    request_body = RequestEventTag,
+    responses((status = 204, description = "The event has the tag"))
+)]
+#[post("/events/{eventID}/tags")]
+pub async fn add_tag(
+    who: SignedIn,
+    Now(now): Now,
+    id: Path<Id>,
+    body: Body<RequestEventTag>,
+) -> Result<Reply, Failure> {
+    let tag = body.0.into_pair();
+    who.write(move |conn, me| {
+        attendance::add_tag(conn, (*id).into(), &tag, me, Moment(now)).map(|()| Reply::no_content())
+    })
+    .await
+}
+
+/// Take a tag off an event
+///
+/// A locked one needs an administrator of the event.
+#[utoipa::path(
+    tag = "events",
+    operation_id = "deleteEventTag",
+    params(("eventID" = uuid::Uuid, Path), ("tagName" = String, Path, description = "Percent-encoded")),
+    responses((status = 204, description = "The event no longer has the tag"))
+)]
+#[delete("/events/{eventID}/tags/{tagName}")]
+pub async fn remove_tag(who: SignedIn, Now(now): Now, path: Path<(Id, String)>) -> Result<Reply, Failure> {
+    let (id, name) = path.into_inner();
+    who.write(move |conn, me| {
+        attendance::remove_tag(conn, id.into(), &name, me, Moment(now)).map(|()| Reply::no_content())
+    })
+    .await
+}
+
+/// Events in a room
+#[utoipa::path(
+    tag = "events",
+    operation_id = "getEventsOfRoom",
+    params(("roomID" = uuid::Uuid, Path), SpanQuery),
+    responses((status = 200, description = "Events", body = [ResponseEvent]))
+)]
+#[get("/rooms/{roomID}/events")]
+pub async fn of_room(who: SignedIn, Zone(zone): Zone, id: Path<Id>, query: Query<SpanQuery>) -> Result<Reply, Failure> {
+    let id = Uid::from(*id);
+    let selection = Selection::of(Which::InRoom(id)).within(query.0.span()?);
+    who.read(move |conn, _| {
+        rooms::queries::need(conn, id)?;
+        list_of(conn, &selection, zone)
+    })
+    .await
+}
+
+/// Events of a group
+#[utoipa::path(
+    tag = "events",
+    operation_id = "getEventsOfGroup",
+    params(("groupID" = uuid::Uuid, Path), SpanQuery),
+    responses((status = 200, description = "Events", body = [ResponseEvent]))
+)]
+#[get("/groups/{groupID}/events")]
+pub async fn of_group(
+    who: SignedIn,
+    Zone(zone): Zone,
+    id: Path<Id>,
+    query: Query<SpanQuery>,
+) -> Result<Reply, Failure> {
+    let id = Uid::from(*id);
+    let selection = Selection::of(Which::OfGroup(id)).within(query.0.span()?);
+    who.read(move |conn, _| {
+        groups::queries::need(conn, id)?;
+        list_of(conn, &selection, zone)
+    })
+    .await
+}
+
+/// Events of the signed-in user
+#[utoipa::path(
+    tag = "events",
+    operation_id = "getMyEvents",
+    params(UserQuery),
+    responses((status = 200, description = "Events", body = [ResponseEvent]))
+)]
+#[get("/users/me/events")]
+pub async fn mine(who: SignedIn, Zone(zone): Zone, query: Query<UserQuery>) -> Result<Reply, Failure> {
+    let (span, relation) = query.0.parts()?;
+    who.read(move |conn, me| {
+        let which = Which::OfUser { user: me.id, relation, is_active: true };
+        list_of(conn, &Selection::of(which).within(span), zone)
+    })
+    .await
+}
+
+/// Events of a user
+#[utoipa::path(
+    tag = "events",
+    operation_id = "getEventsOfUser",
+    params(("userID" = uuid::Uuid, Path), UserQuery),
+    responses((status = 200, description = "Events", body = [ResponseEvent]))
+)]
+#[get("/users/{userID}/events")]
+pub async fn of_user(who: SignedIn, Zone(zone): Zone, id: Path<Id>, query: Query<UserQuery>) -> Result<Reply, Failure> {
+    let (span, relation) = query.0.parts()?;
+    who.read(move |conn, _| {
+        let user = users::queries::get(conn, (*id).into())?;
+        let which = Which::OfUser { user: user.id, relation, is_active: user.state == ACTIVE };
+        list_of(conn, &Selection::of(which).within(span), zone)
+    })
+    .await
+}
+
+/// Recent activity
+///
+/// Events created, changed or deleted in the last 7 days, the newest change first.
+#[utoipa::path(
+    tag = "events",
+    operation_id = "getEventActivities",
+    responses((status = 200, description = "Events, deleted ones with `deletedAt`", body = [ResponseEvent]))
+)]
+#[get("/activity/events")]
+pub async fn activity(who: SignedIn, Zone(zone): Zone, Now(now): Now) -> Result<Reply, Failure> {
+    let which = Which::ChangedAfter(Moment(now.plus(-ACTIVITY)));
+    let selection = Selection { deleted: Deleted::All, ..Selection::of(which) };
+    who.read(move |conn, _| Reply::json(&ResponseEvent::all(queries::load(conn, &selection, Order::Change)?, zone)))
+        .await
+}

@@ -1,0 +1,169 @@
+//! Events in the database: loading them. A list takes four statements whatever its length.
+
+use std::collections::HashMap;
+
+use common::problem::Problem;
+use diesel::{OptionalExtension, prelude::*};
+use service_kit::{
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+        within,
+    },
+    error::Error,
+    text_enum,
+};
+
+use super::selection::{Selection, Which};
+use crate::{
+    auth::Caller,
+    schema::{attendees, event_admins, event_tags, events, tags},
+};
+
+text_enum! {
+    /// What a user answered to an event.
+    pub enum Schedule {
+        /// Nothing yet.
+        Pending = "pending",
+        /// Will not come.
+        Absent = "absent",
+        /// Will come.
+        Attendance = "attendance",
+    }
+}
+
+/// The columns of an event.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = events)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Row {
+    pub id: Uid,
+    pub name: String,
+    pub description: String,
+    pub shared: bool,
+    pub starts_at: Moment,
+    pub ends_at: Moment,
+    pub place: String,
+    pub place_key: String,
+    pub room_id: Uid,
+    pub owns_room: bool,
+    pub group_id: Uid,
+    pub open: bool,
+    pub sequence: i32,
+    pub created_by: Uid,
+    pub created_at: Moment,
+    pub updated_at: Moment,
+    pub deleted_at: Option<Moment>,
+}
+
+/// A tag on an event.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct EventTag {
+    pub id: Uid,
+    pub name: String,
+    pub locked: bool,
+}
+
+/// An event with all that hangs on it.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// Its columns.
+    pub row: Row,
+    /// By id.
+    pub admins: Vec<Uid>,
+    /// By name.
+    pub tags: Vec<EventTag>,
+    /// Each user once, by id.
+    pub attendees: Vec<(Uid, Schedule)>,
+}
+
+/// How a list is ordered; ties end in the id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// By start.
+    Start,
+    /// The newest change first.
+    Change,
+}
+
+/// The selected events.
+///
+/// # Errors
+/// When the database fails.
+pub fn load(conn: &mut AnyConnection, selection: &Selection, order: Order) -> Result<Vec<Event>, Error> {
+    let rows = selection.query().select(Row::as_select());
+    let rows: Vec<Row> = match order {
+        Order::Start => rows.order((events::starts_at, events::id)).load(conn)?,
+        Order::Change => rows.order((events::updated_at.desc(), events::id)).load(conn)?,
+    };
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = || selection.query().select(events::id);
+    let admins: Vec<(Uid, Uid)> = event_admins::table
+        .filter(within(event_admins::event_id, ids()))
+        .order((event_admins::event_id, event_admins::user_id))
+        .load(conn)?;
+    let tags: Vec<(Uid, Uid, String, bool)> = event_tags::table
+        .inner_join(tags::table)
+        .filter(within(event_tags::event_id, ids()))
+        .select((event_tags::event_id, tags::id, tags::name, event_tags::locked))
+        .order((tags::name, tags::id))
+        .load(conn)?;
+    let answers: Vec<(Uid, Uid, Schedule)> = attendees::table
+        .filter(within(attendees::event_id, ids()))
+        .order((attendees::event_id, attendees::user_id))
+        .load(conn)?;
+    let mut admins = by_event(admins.into_iter());
+    let mut tags = by_event(tags.into_iter().map(|(event, id, name, locked)| (event, EventTag { id, name, locked })));
+    let mut answers = by_event(answers.into_iter().map(|(event, user, schedule)| (event, (user, schedule))));
+    let event = |row: Row| Event {
+        admins: admins.remove(&row.id).unwrap_or_default(),
+        tags: tags.remove(&row.id).unwrap_or_default(),
+        attendees: answers.remove(&row.id).unwrap_or_default(),
+        row,
+    };
+    Ok(rows.into_iter().map(event).collect())
+}
+
+fn by_event<T>(rows: impl Iterator<Item = (Uid, T)>) -> HashMap<Uid, Vec<T>> {
+    let mut found: HashMap<Uid, Vec<T>> = HashMap::new();
+    for (event, row) in rows {
+        found.entry(event).or_default().push(row);
+    }
+    found
+}
+
+/// One event.
+///
+/// # Errors
+/// 404 when there is none, or it is deleted.
+pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<Event, Error> {
+    load(conn, &Selection::of(Which::One(id)), Order::Start)?.pop().ok_or_else(not_found)
+}
+
+/// The columns of one event.
+///
+/// # Errors
+/// 404 when there is none, or it is deleted.
+pub fn find(conn: &mut AnyConnection, id: Uid) -> Result<Row, Error> {
+    let row = Selection::of(Which::One(id)).query().select(Row::as_select()).first(conn).optional()?;
+    row.ok_or_else(not_found)
+}
+
+fn not_found() -> Error {
+    Problem::not_found("event").into()
+}
+
+/// Whether the caller may change an event: its administrators and privileged users may.
+///
+/// # Errors
+/// 403 for everybody else.
+pub fn need_admin(conn: &mut AnyConnection, event: Uid, me: &Caller) -> Result<(), Error> {
+    let is_admin = || event_admins::table.find((event, me.id)).select(event_admins::user_id);
+    if me.privileged || is_admin().first::<Uid>(conn).optional()?.is_some() {
+        return Ok(());
+    }
+    Err(Problem::forbidden("an administrator of the event, or a privileged user").into())
+}

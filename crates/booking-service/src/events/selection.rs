@@ -1,0 +1,208 @@
+//! Which events: one description, from which every statement that loads them takes its condition.
+
+use diesel::{
+    dsl::{not, sql},
+    prelude::*,
+    sql_types::Bool,
+};
+use service_kit::{
+    db::{
+        MultiBackend, UnionAll,
+        sql::{Moment, Uid},
+        within,
+    },
+    text_enum,
+};
+
+use super::{
+    filter::{Attribute, Filter},
+    queries::Schedule,
+};
+use crate::{
+    groups::EVERYONE,
+    schema::{attendees, event_admins, event_tags, events, group_members},
+};
+
+text_enum! {
+    /// How a user is related to the events of a list.
+    pub enum Relation {
+        /// The user is in the event's group.
+        Belongs = "belongs",
+        /// The user administers the event.
+        Admins = "admins",
+        /// One of the two.
+        BelongsOrAdmins = "belongs-or-admins",
+        /// The user has answered to attend.
+        Attendees = "attendees",
+    }
+}
+
+/// Which events.
+#[derive(Debug, Clone)]
+pub enum Which {
+    /// Each.
+    All,
+    /// The one with this id.
+    One(Uid),
+    /// Those in a room.
+    InRoom(Uid),
+    /// Those of a group.
+    OfGroup(Uid),
+    /// Those of a user.
+    OfUser {
+        /// The user.
+        user: Uid,
+        /// How they are related.
+        relation: Relation,
+        /// Whether the user is active and so belongs to the everyone group.
+        is_active: bool,
+    },
+    /// Those the user belongs to, administers or has answered: the feed of an active user.
+    ForFeed(Uid),
+    /// Those that match a `q` filter.
+    Matching(Filter),
+    /// Those created, changed or deleted after this.
+    ChangedAfter(Moment),
+}
+
+/// Whether deleted events are among them.
+#[derive(Debug, Clone, Copy)]
+pub enum Deleted {
+    /// No.
+    No,
+    /// Those deleted after this.
+    After(Moment),
+    /// All that are still kept.
+    All,
+}
+
+/// A set of events.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    /// Which.
+    pub which: Which,
+    /// Only those that end after this.
+    pub from: Option<Moment>,
+    /// Only those that begin before this.
+    pub to: Option<Moment>,
+    /// Whether deleted ones are among them.
+    pub deleted: Deleted,
+}
+
+type Condition = Box<dyn BoxableExpression<events::table, MultiBackend, SqlType = Bool>>;
+
+impl Selection {
+    /// Events that are not deleted, at any time.
+    #[must_use]
+    pub fn of(which: Which) -> Self {
+        Self { which, from: None, to: None, deleted: Deleted::No }
+    }
+
+    /// The same, overlapping a span that may be open at either end.
+    #[must_use]
+    pub fn within(self, (from, to): (Option<Moment>, Option<Moment>)) -> Self {
+        Self { from, to, ..self }
+    }
+
+    /// The query for them, without an order.
+    #[must_use]
+    pub fn query(&self) -> events::BoxedQuery<'static, MultiBackend> {
+        let query = match &self.which {
+            Which::All => events::table.into_boxed(),
+            Which::One(id) => events::table.filter(events::id.eq(*id)).into_boxed(),
+            Which::InRoom(room) => events::table.filter(events::room_id.eq(*room)).into_boxed(),
+            Which::OfGroup(group) => events::table.filter(events::group_id.eq(*group)).into_boxed(),
+            Which::OfUser { user, relation, is_active } => {
+                let ids = self.related(UnionAll::default(), *user, *relation, *is_active);
+                events::table.filter(within(events::id, ids)).into_boxed()
+            }
+            Which::ForFeed(user) => {
+                let answered = attendees::user_id.eq(*user).and(attendees::schedule.ne(Schedule::Pending));
+                let answered = attendees::table.filter(answered).select(attendees::event_id);
+                let ids = self.related(UnionAll::default().and(answered), *user, Relation::BelongsOrAdmins, true);
+                events::table.filter(within(events::id, ids)).into_boxed()
+            }
+            // Its text is the caller's: as a literal it keeps the statement out of the connection's cache, which has
+            // no bound.
+            Which::Matching(filter) => events::table
+                .filter(matching(filter, comparisons(filter) <= MOST_JOINS))
+                .filter(sql::<Bool>("1 = 1"))
+                .into_boxed(),
+            Which::ChangedAfter(since) => events::table.filter(events::updated_at.gt(*since)).into_boxed(),
+        };
+        let query = match self.deleted {
+            Deleted::No => query.filter(events::deleted_at.is_null()),
+            Deleted::After(since) => query.filter(events::deleted_at.is_null().or(events::deleted_at.gt(since))),
+            Deleted::All => query,
+        };
+        during!(query, events, self.from, self.to)
+    }
+
+    /// Adds queries for the ids of a user's events. A union, because no database finds the rows of "in my groups or in
+    /// my hands" by index when it is one condition.
+    fn related(&self, ids: UnionAll, user: Uid, relation: Relation, is_active: bool) -> UnionAll {
+        let mut ids = ids;
+        if matches!(relation, Relation::Belongs | Relation::BelongsOrAdmins) {
+            let groups = group_members::table.filter(group_members::user_id.eq(user)).select(group_members::group_id);
+            let of_groups = events::table.filter(events::group_id.eq_any(groups)).select(events::id).into_boxed();
+            ids = ids.and(during!(of_groups, events, self.from, self.to));
+            if is_active {
+                let of_all = events::table.filter(events::group_id.eq(EVERYONE)).select(events::id).into_boxed();
+                ids = ids.and(during!(of_all, events, self.from, self.to));
+            }
+        }
+        if matches!(relation, Relation::Admins | Relation::BelongsOrAdmins) {
+            let administered = event_admins::table.filter(event_admins::user_id.eq(user));
+            ids = ids.and(administered.select(event_admins::event_id));
+        }
+        if relation == Relation::Attendees {
+            let attends = attendees::user_id.eq(user).and(attendees::schedule.eq(Schedule::Attendance));
+            ids = ids.and(attendees::table.filter(attends).select(attendees::event_id));
+        }
+        ids
+    }
+}
+
+/// The comparisons that PostgreSQL may turn into joins; beyond that its planner takes longer than the query.
+const MOST_JOINS: usize = 8;
+
+/// The condition of a `q` filter; `!=` is the complement of `==`.
+fn matching(filter: &Filter, joinable: bool) -> Condition {
+    match filter {
+        Filter::Everything => Box::new(events::id.eq(events::id)),
+        Filter::And(left, right) => Box::new(matching(left, joinable).and(matching(right, joinable))),
+        Filter::Or(left, right) => Box::new(matching(left, joinable).or(matching(right, joinable))),
+        Filter::Compare { attribute, equal, id } => {
+            let same = equals(*attribute, Uid(*id));
+            match (equal, joinable) {
+                (false, _) => Box::new(not(same)),
+                (true, true) => same,
+                // The same truth value, but nothing that the planner makes a join of.
+                (true, false) => Box::new(not(not(same))),
+            }
+        }
+    }
+}
+
+fn comparisons(filter: &Filter) -> usize {
+    match filter {
+        Filter::Everything => 0,
+        Filter::Compare { .. } => 1,
+        Filter::And(left, right) | Filter::Or(left, right) => comparisons(left) + comparisons(right),
+    }
+}
+
+fn equals(attribute: Attribute, id: Uid) -> Condition {
+    match attribute {
+        Attribute::Event => Box::new(events::id.eq(id)),
+        Attribute::Group => Box::new(events::group_id.eq(id)),
+        Attribute::User => {
+            let attends = attendees::user_id.eq(id).and(attendees::schedule.ne(Schedule::Absent));
+            Box::new(events::id.eq_any(attendees::table.filter(attends).select(attendees::event_id)))
+        }
+        Attribute::Tag => {
+            let tagged = event_tags::table.filter(event_tags::tag_id.eq(id)).select(event_tags::event_id);
+            Box::new(events::id.eq_any(tagged))
+        }
+    }
+}

@@ -1,0 +1,467 @@
+//! What events look like on the wire.
+
+use chrono_tz::Tz;
+use common::{
+    input::{Id, IdSet, Text},
+    problem::{Problem, Violations, pointer},
+    time::{Timestamp, Zoned},
+};
+use deserr::{DeserializeError, Deserr, ErrorKind, IntoValue, Value, ValueKind, ValuePointerRef, take_cf_content};
+use serde::Serialize;
+use serde_json::json;
+use service_kit::{
+    db::sql::{Moment, Uid},
+    error::Error,
+};
+use utoipa::{
+    IntoParams, PartialSchema, ToSchema,
+    openapi::{OneOfBuilder, Ref, RefOr, schema::Schema},
+};
+
+use super::{
+    changes::{Draft, Where},
+    filter::{self, Filter},
+    queries::{Event, EventTag, Schedule},
+    selection::Relation,
+};
+use crate::{codes, groups::ResponseGroup, rooms::ResponseRoom};
+
+/// A tag on an event.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResponseEventTag {
+    tag_id: Uid,
+    name: String,
+    /// Only administrators of the event may take it off.
+    locked: bool,
+}
+
+impl From<EventTag> for ResponseEventTag {
+    fn from(tag: EventTag) -> Self {
+        Self { tag_id: tag.id, name: tag.name, locked: tag.locked }
+    }
+}
+
+/// An event in a list.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "eventId": "0198c0de-0000-7000-8000-000000000020", "name": "Rust evening", "description": "Bring a laptop.",
+    "sharedRoom": false, "timeStart": "2026-04-04T18:00:00+09:00", "timeEnd": "2026-04-04T20:00:00+09:00",
+    "place": "S516", "roomId": "0198c0de-0000-7000-8000-000000000010",
+    "groupId": "11111111-1111-1111-1111-111111111111", "open": true,
+    "admins": ["0198c0de-0000-7000-8000-000000000001"],
+    "tags": [{"tagId": "0198c0de-0000-7000-8000-000000000030", "name": "rust", "locked": false}],
+    "attendees": ["0198c0de-0000-7000-8000-000000000001"], "createdBy": "0198c0de-0000-7000-8000-000000000001",
+    "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
+}))]
+pub struct ResponseEvent {
+    event_id: Uid,
+    name: String,
+    description: String,
+    /// Others may use the room meanwhile.
+    shared_room: bool,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    time_start: Zoned,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    time_end: Zoned,
+    place: String,
+    room_id: Uid,
+    group_id: Uid,
+    /// Anybody may attend, not only members of the group.
+    open: bool,
+    admins: Vec<Uid>,
+    tags: Vec<ResponseEventTag>,
+    /// Everybody invited or answered.
+    attendees: Vec<Uid>,
+    created_by: Uid,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    created_at: Zoned,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    updated_at: Zoned,
+    /// When it was deleted; only in the activity list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    deleted_at: Option<Zoned>,
+}
+
+impl ResponseEvent {
+    /// Events as shown in `zone`.
+    pub fn all(events: Vec<Event>, zone: Tz) -> Vec<Self> {
+        let show = |event: Event| Self {
+            event_id: event.row.id,
+            name: event.row.name,
+            description: event.row.description,
+            shared_room: event.row.shared,
+            time_start: event.row.starts_at.in_zone(zone),
+            time_end: event.row.ends_at.in_zone(zone),
+            place: event.row.place,
+            room_id: event.row.room_id,
+            group_id: event.row.group_id,
+            open: event.row.open,
+            admins: event.admins,
+            tags: event.tags.into_iter().map(Into::into).collect(),
+            attendees: event.attendees.into_iter().map(|(user, _)| user).collect(),
+            created_by: event.row.created_by,
+            created_at: event.row.created_at.in_zone(zone),
+            updated_at: event.row.updated_at.in_zone(zone),
+            deleted_at: event.row.deleted_at.map(|at| at.in_zone(zone)),
+        };
+        events.into_iter().map(show).collect()
+    }
+}
+
+/// A user's answer.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResponseAttendee {
+    user_id: Uid,
+    #[schema(inline)]
+    schedule: Schedule,
+}
+
+/// An event with its room and group.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "eventId": "0198c0de-0000-7000-8000-000000000020", "name": "Rust evening", "description": "Bring a laptop.",
+    "sharedRoom": false, "timeStart": "2026-04-04T18:00:00+09:00", "timeEnd": "2026-04-04T20:00:00+09:00",
+    "place": "S516", "groupName": "traP", "open": true,
+    "room": {
+        "roomId": "0198c0de-0000-7000-8000-000000000010", "place": "S516", "timeStart": "2026-04-04T18:00:00+09:00",
+        "timeEnd": "2026-04-04T21:00:00+09:00", "verified": true, "freeTimes": [], "sharedTimes": [],
+        "admins": ["0198c0de-0000-7000-8000-000000000001"], "createdBy": "0198c0de-0000-7000-8000-000000000001",
+        "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
+    },
+    "group": {
+        "groupId": "11111111-1111-1111-1111-111111111111", "name": "traP", "description": "", "open": false,
+        "isTraQGroup": true, "members": ["0198c0de-0000-7000-8000-000000000001"], "admins": [],
+        "createdBy": "00000000-0000-0000-0000-000000000000",
+        "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
+    },
+    "admins": ["0198c0de-0000-7000-8000-000000000001"],
+    "tags": [{"tagId": "0198c0de-0000-7000-8000-000000000030", "name": "rust", "locked": false}],
+    "attendees": [{"userId": "0198c0de-0000-7000-8000-000000000001", "schedule": "attendance"}],
+    "createdBy": "0198c0de-0000-7000-8000-000000000001",
+    "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
+}))]
+pub struct ResponseEventDetail {
+    event_id: Uid,
+    name: String,
+    description: String,
+    /// Others may use the room meanwhile.
+    shared_room: bool,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    time_start: Zoned,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    time_end: Zoned,
+    place: String,
+    group_name: String,
+    /// Anybody may attend, not only members of the group.
+    open: bool,
+    room: ResponseRoom,
+    group: ResponseGroup,
+    admins: Vec<Uid>,
+    tags: Vec<ResponseEventTag>,
+    /// Each user once.
+    attendees: Vec<ResponseAttendee>,
+    created_by: Uid,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    created_at: Zoned,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    updated_at: Zoned,
+}
+
+impl ResponseEventDetail {
+    /// An event as shown in `zone`.
+    pub fn new(event: Event, room: ResponseRoom, (group, group_name): (ResponseGroup, String), zone: Tz) -> Self {
+        let attendee = |(user_id, schedule)| ResponseAttendee { user_id, schedule };
+        Self {
+            event_id: event.row.id,
+            name: event.row.name,
+            description: event.row.description,
+            shared_room: event.row.shared,
+            time_start: event.row.starts_at.in_zone(zone),
+            time_end: event.row.ends_at.in_zone(zone),
+            place: event.row.place,
+            group_name,
+            open: event.row.open,
+            room,
+            group,
+            admins: event.admins,
+            tags: event.tags.into_iter().map(Into::into).collect(),
+            attendees: event.attendees.into_iter().map(attendee).collect(),
+            created_by: event.row.created_by,
+            created_at: event.row.created_at.in_zone(zone),
+            updated_at: event.row.updated_at.in_zone(zone),
+        }
+    }
+}
+
+/// A tag for an event.
+#[derive(Debug, Clone, Deserr, ToSchema)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[schema(rename_all = "camelCase", example = json!({"name": "rust", "locked": false}))]
+pub struct RequestEventTag {
+    #[schema(inline)]
+    name: Text<1, 16>,
+    /// Only administrators of the event may take it off.
+    #[deserr(default)]
+    #[schema(value_type = Option<bool>, nullable = false)]
+    locked: Option<bool>,
+}
+
+impl RequestEventTag {
+    /// Name, and whether it is locked.
+    pub fn into_pair(self) -> (String, bool) {
+        (self.name.into_inner(), self.locked.unwrap_or_default())
+    }
+}
+
+/// What both kinds of request have in common, and what each has alone.
+#[derive(Debug, Clone, Deserr, ToSchema)]
+#[deserr(error = Violations, rename_all = camelCase, validate = consistent -> Violations)]
+#[schema(rename_all = "camelCase")]
+struct Fields {
+    #[schema(inline)]
+    name: Text<1, 32>,
+    #[schema(inline)]
+    description: Text<0, 10000>,
+    /// Others may use the room meanwhile.
+    shared_room: bool,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    time_start: Timestamp,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    time_end: Timestamp,
+    /// Where: an unverified room is made for the event.
+    #[deserr(default)]
+    #[schema(inline, required = true, nullable = false)]
+    place: Option<Text<1, 32>>,
+    /// The room.
+    #[deserr(default)]
+    #[schema(value_type = uuid::Uuid, required = true)]
+    room_id: Option<Id>,
+    #[schema(value_type = uuid::Uuid)]
+    group_id: Id,
+    /// Anybody may attend, not only members of the group. Default false.
+    #[deserr(default)]
+    #[schema(nullable = false)]
+    open: Option<bool>,
+    /// At least one.
+    #[schema(inline)]
+    admins: IdSet<1>,
+    #[deserr(default)]
+    #[schema(nullable = false)]
+    tags: Option<Vec<RequestEventTag>>,
+}
+
+fn consistent(fields: Fields, at: ValuePointerRef<'_>) -> Result<Fields, Violations> {
+    let mut violations = Violations::default();
+    if fields.time_start >= fields.time_end {
+        violations = crate::rooms::out_of_order(at);
+    }
+    if fields.place.is_some() == fields.room_id.is_some() {
+        let field = pointer(at.push_key("place"));
+        violations.push(field, codes::PLACE_OR_ROOM.name, "must be given if and only if roomId is not");
+    }
+    if violations.0.is_empty() { Ok(fields) } else { Err(violations) }
+}
+
+/// A new or changed event: at a `place` or in the room `roomId`, exactly one of them.
+pub struct RequestEvent(Fields);
+
+impl RequestEvent {
+    /// As the database takes it.
+    pub fn into_draft(self) -> Draft {
+        let fields = self.0;
+        let at = match (fields.room_id, fields.place) {
+            (Some(room), _) => Where::Room(room.into()),
+            (None, place) => Where::Place(place.map(Text::into_inner).unwrap_or_default()),
+        };
+        Draft {
+            name: fields.name.into_inner(),
+            description: fields.description.into_inner(),
+            shared: fields.shared_room,
+            starts_at: Moment(fields.time_start),
+            ends_at: Moment(fields.time_end),
+            at,
+            group: fields.group_id.into(),
+            open: fields.open.unwrap_or_default(),
+            admins: fields.admins.into_inner().into_iter().map(Uid).collect(),
+            tags: fields.tags.unwrap_or_default().into_iter().map(RequestEventTag::into_pair).collect(),
+        }
+    }
+}
+
+impl Deserr<Violations> for RequestEvent {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
+        Fields::deserialize_from_value(value, at).map(Self)
+    }
+}
+
+impl PartialSchema for RequestEvent {
+    fn schema() -> RefOr<Schema> {
+        let example = json!({
+            "name": "Rust evening", "description": "Bring a laptop.", "sharedRoom": false,
+            "timeStart": "2026-04-04T18:00:00+09:00", "timeEnd": "2026-04-04T20:00:00+09:00",
+            "place": "Discord", "groupId": "11111111-1111-1111-1111-111111111111", "open": true,
+            "admins": ["0198c0de-0000-7000-8000-000000000001"], "tags": [{"name": "rust"}]
+        });
+        OneOfBuilder::new()
+            .item(Ref::from_schema_name("RequestEventInstant"))
+            .item(Ref::from_schema_name("RequestEventStock"))
+            .description(Some("At a `place` or in the room `roomId`, exactly one of them."))
+            .examples([example])
+            .into()
+    }
+}
+
+impl ToSchema for RequestEvent {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        for (name, other) in [("RequestEventInstant", "roomId"), ("RequestEventStock", "place")] {
+            let mut schema = Fields::schema();
+            if let RefOr::T(Schema::Object(object)) = &mut schema {
+                object.properties.remove(other);
+                object.required.retain(|field| field != other);
+            }
+            schemas.push((name.to_owned(), schema));
+        }
+        schemas.push((RequestEventTag::name().into_owned(), RequestEventTag::schema()));
+    }
+}
+
+/// An answer to an event.
+#[derive(Debug, Clone, Copy, Deserr, ToSchema)]
+#[deserr(error = Violations)]
+#[schema(example = json!({"schedule": "attendance"}))]
+pub struct RequestSchedule {
+    #[schema(inline)]
+    pub schedule: Schedule,
+}
+
+impl Deserr<Violations> for Schedule {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
+        word(value, at)
+    }
+}
+
+impl Deserr<Violations> for Relation {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
+        word(value, at)
+    }
+}
+
+fn word<T: std::str::FromStr<Err = String>, V: IntoValue>(
+    value: Value<V>,
+    at: ValuePointerRef<'_>,
+) -> Result<T, Violations> {
+    let error = match value {
+        Value::String(text) => match text.parse() {
+            Ok(word) => return Ok(word),
+            Err(msg) => ErrorKind::Unexpected { msg },
+        },
+        actual => ErrorKind::IncorrectValueKind { actual, accepted: &[ValueKind::String] },
+    };
+    Err(take_cf_content(Violations::error::<V>(None, error, at)))
+}
+
+/// A span of time.
+#[derive(Debug, Deserr, IntoParams)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub struct SpanQuery {
+    /// Events that end after this.
+    #[deserr(default)]
+    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    date_begin: Option<Timestamp>,
+    /// Events that begin before this.
+    #[deserr(default)]
+    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    date_end: Option<Timestamp>,
+}
+
+/// Which events to list.
+#[derive(Debug, Deserr, IntoParams)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub struct ListQuery {
+    /// Events that end after this.
+    #[deserr(default)]
+    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    date_begin: Option<Timestamp>,
+    /// Events that begin before this.
+    #[deserr(default)]
+    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    date_end: Option<Timestamp>,
+    /// Comparisons such as `user==UUID`, joined by `&&` and `||` from the left, in parentheses where needed; the
+    /// attributes are `event`, `user`, `group` and `tag`. 4096 characters and 32 levels at most.
+    #[deserr(default)]
+    #[param(nullable = false, max_length = 4096)]
+    q: Option<String>,
+}
+
+/// Which events of a user to list.
+#[derive(Debug, Deserr, IntoParams)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub struct UserQuery {
+    /// Events that end after this.
+    #[deserr(default)]
+    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    date_begin: Option<Timestamp>,
+    /// Events that begin before this.
+    #[deserr(default)]
+    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    date_end: Option<Timestamp>,
+    /// How the user is related to them. Default `belongs`.
+    #[deserr(default)]
+    #[param(inline, nullable = false)]
+    relation: Option<Relation>,
+}
+
+/// Both ends of a span, each of which may be open.
+type Span = (Option<Moment>, Option<Moment>);
+
+impl SpanQuery {
+    /// The span.
+    ///
+    /// # Errors
+    /// 400 when it does not begin before it ends.
+    pub fn span(&self) -> Result<Span, Error> {
+        crate::rooms::span(self.date_begin, self.date_end)
+    }
+}
+
+impl ListQuery {
+    /// The span and the filter.
+    ///
+    /// # Errors
+    /// 400 when the span does not begin before it ends or the filter cannot be read.
+    pub fn into_parts(self) -> Result<(Span, Filter), Error> {
+        let span = crate::rooms::span(self.date_begin, self.date_end)?;
+        Ok((span, parse_filter(self.q.as_deref().unwrap_or_default())?))
+    }
+}
+
+impl UserQuery {
+    /// The span and the relation.
+    ///
+    /// # Errors
+    /// 400 when the span does not begin before it ends.
+    pub fn parts(&self) -> Result<(Span, Relation), Error> {
+        let span = crate::rooms::span(self.date_begin, self.date_end)?;
+        Ok((span, self.relation.unwrap_or(Relation::Belongs)))
+    }
+}
+
+/// A `q` filter.
+///
+/// # Errors
+/// 400 `bad-filter` with the position of the first character that does not fit.
+pub fn parse_filter(text: &str) -> Result<Filter, Error> {
+    filter::parse(text).map_err(|error| {
+        let violation = common::problem::Violation::parameter("q", codes::BAD_FILTER.name, error.to_string());
+        let problem = Problem::new(codes::BAD_FILTER).violations(vec![violation]);
+        problem.member("position", json!(error.position)).into()
+    })
+}

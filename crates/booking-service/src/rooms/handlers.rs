@@ -1,0 +1,174 @@
+//! The operations on rooms.
+
+use actix_web::{HttpRequest, delete, get, http::header, post, web::Path, web::Payload};
+use common::input::Id;
+use service_kit::{
+    db::sql::Moment,
+    error::Failure,
+    http::{Body, Query, Reply, body},
+};
+
+use super::{
+    import::import_table,
+    queries,
+    wire::{DeleteQuery, GetQuery, ImportQuery, ListQuery, RequestRoom, ResponseRoom},
+};
+use crate::{
+    auth::{Privileged, SignedIn},
+    club::{Now, Zone},
+    users,
+};
+
+/// The most bytes of an import.
+const IMPORT_LIMIT: usize = 2 << 20;
+
+/// List rooms
+///
+/// Rooms whose window overlaps the span, open-ended when one end is missing. Ordered by timeStart, place and id.
+#[utoipa::path(
+    tag = "rooms",
+    operation_id = "getRooms",
+    params(ListQuery),
+    responses((status = 200, description = "Rooms", body = [ResponseRoom]))
+)]
+#[get("/rooms")]
+pub async fn list(who: SignedIn, Zone(zone): Zone, query: Query<ListQuery>) -> Result<Reply, Failure> {
+    let (selection, exclude) = query.0.into_selection()?;
+    who.read(move |conn, _| {
+        let rooms = queries::load(conn, &selection, exclude)?;
+        Reply::json(&rooms.into_iter().map(|room| ResponseRoom::new(room, zone)).collect::<Vec<_>>())
+    })
+    .await
+}
+
+/// Make an unverified room
+#[utoipa::path(
+    tag = "rooms",
+    operation_id = "addRooms",
+    request_body = RequestRoom,
+    responses((status = 201, description = "The new room", body = ResponseRoom,
+        headers(("Location" = String, description = "Its address"))))
+)]
+#[post("/rooms")]
+pub async fn create(who: SignedIn, Zone(zone): Zone, Now(now): Now, body: Body<RequestRoom>) -> Result<Reply, Failure> {
+    let new = body.0.into_new();
+    who.write(move |conn, me| {
+        users::queries::require_known(conn, "/admins", &new.admins)?;
+        let room = queries::create(conn, new.clone(), me.id, Moment(now))?;
+        let location = format!("/api/rooms/{}", room.row.id);
+        Ok(Reply::created(&ResponseRoom::new(room, zone))?.with(header::LOCATION, location))
+    })
+    .await
+}
+
+/// Import verified rooms from a table
+///
+/// CSV with a header row and the columns Subject, Start date, End date, Start time, End time and Location, in any
+/// order; dates as YYYY/MM/DD and times as HH:MM in the club's time zone; 1000 rows and 2 MiB at most. All rows or
+/// none. A row identical to an existing verified room is returned, not doubled.
+#[utoipa::path(
+    tag = "rooms",
+    operation_id = "addAllRooms",
+    params(ImportQuery),
+    request_body(content = String, content_type = "text/csv",
+        example = "Subject,Start date,End date,Start time,End time,Location\nclub,2026/04/04,2026/04/04,18:00,21:00,S516\n"),
+    responses(
+        (status = 200, description = "What would be imported (`dryRun`)", body = [ResponseRoom]),
+        (status = 201, description = "The rooms in the order of the rows", body = [ResponseRoom]),
+        (status = 409, description = "A room overlaps a verified room on the same place"),
+    )
+)]
+#[post("/rooms/all")]
+pub async fn import(
+    who: Privileged,
+    Zone(zone): Zone,
+    Now(now): Now,
+    query: Query<ImportQuery>,
+    req: HttpRequest,
+    payload: Payload,
+) -> Result<Reply, Failure> {
+    let table = body::read(&req, &mut payload.into_inner(), "text/csv", IMPORT_LIMIT).await?;
+    let dry_run = query.0.dry_run.0;
+    who.write(move |conn, me| {
+        let rooms = import_table(conn, &table, zone, me.id, dry_run, Moment(now))?;
+        let rooms: Vec<_> = rooms.into_iter().map(|room| ResponseRoom::new(room, zone)).collect();
+        if dry_run { Reply::json(&rooms) } else { Reply::created(&rooms) }
+    })
+    .await
+}
+
+/// One room
+#[utoipa::path(
+    tag = "rooms",
+    operation_id = "getRoom",
+    params(("roomID" = uuid::Uuid, Path), GetQuery),
+    responses((status = 200, description = "The room", body = ResponseRoom))
+)]
+#[get("/rooms/{roomID}")]
+pub async fn get(who: SignedIn, Zone(zone): Zone, id: Path<Id>, query: Query<GetQuery>) -> Result<Reply, Failure> {
+    let exclude = query.0.exclude_event_id.map(Into::into);
+    who.read(move |conn, _| Reply::json(&ResponseRoom::new(queries::get(conn, (*id).into(), exclude)?, zone))).await
+}
+
+/// Delete a room
+///
+/// For its administrators and privileged users.
+#[utoipa::path(
+    tag = "rooms",
+    operation_id = "deleteRoom",
+    params(("roomID" = uuid::Uuid, Path), DeleteQuery),
+    responses(
+        (status = 200, description = "The room as it was", body = ResponseRoom),
+        (status = 409, description = "Events in it have not ended; `events` lists them"),
+    )
+)]
+#[delete("/rooms/{roomID}")]
+pub async fn delete(
+    who: SignedIn,
+    Zone(zone): Zone,
+    Now(now): Now,
+    id: Path<Id>,
+    query: Query<DeleteQuery>,
+) -> Result<Reply, Failure> {
+    let force = query.0.force.0;
+    who.write(move |conn, me| {
+        let room = queries::delete(conn, (*id).into(), me, force, Moment(now))?;
+        Reply::json(&ResponseRoom::new(room, zone))
+    })
+    .await
+}
+
+/// Confirm that the club may use a room
+///
+/// For privileged users.
+#[utoipa::path(
+    tag = "rooms",
+    operation_id = "verifyRoom",
+    params(("roomID" = uuid::Uuid, Path)),
+    responses(
+        (status = 204, description = "Verified"),
+        (status = 409, description = "Another verified room overlaps it, or its events would conflict"),
+    )
+)]
+#[post("/rooms/{roomID}/verified")]
+pub async fn verify(who: Privileged, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
+    who.write(move |conn, _| queries::verify(conn, (*id).into(), true, zone, Moment(now)).map(|()| Reply::no_content()))
+        .await
+}
+
+/// Take the confirmation of a room back
+///
+/// For privileged users.
+#[utoipa::path(
+    tag = "rooms",
+    operation_id = "unverifyRoom",
+    params(("roomID" = uuid::Uuid, Path)),
+    responses((status = 204, description = "No longer verified"))
+)]
+#[delete("/rooms/{roomID}/verified")]
+pub async fn unverify(who: Privileged, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
+    who.write(move |conn, _| {
+        queries::verify(conn, (*id).into(), false, zone, Moment(now)).map(|()| Reply::no_content())
+    })
+    .await
+}

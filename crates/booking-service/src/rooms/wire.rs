@@ -1,0 +1,223 @@
+//! What rooms look like on the wire.
+
+use chrono_tz::Tz;
+use common::{
+    input::{Flag, Id, IdSet, Text},
+    problem::{Problem, Violations},
+    time::{Timestamp, Zoned},
+};
+use deserr::{Deserr, ValuePointerRef};
+use serde::Serialize;
+use service_kit::{
+    db::sql::{Moment, Uid},
+    error::Error,
+};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    overlap::{self, Span},
+    queries::{NewRoom, Room, Selection},
+};
+
+/// A half-open span of time.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = duration)]
+pub struct Interval {
+    /// The first instant inside.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    time_start: Zoned,
+    /// The first instant after.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    time_end: Zoned,
+}
+
+impl Interval {
+    /// A span as shown in `zone`.
+    #[must_use]
+    pub fn all(spans: Vec<Span>, zone: Tz) -> Vec<Self> {
+        let show = |at| Timestamp::new(at).map(|at| at.in_zone(zone));
+        spans
+            .into_iter()
+            .filter_map(|span| Some(Self { time_start: show(span.start)?, time_end: show(span.end)? }))
+            .collect()
+    }
+}
+
+/// A window of time on a place.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "roomId": "0198c0de-0000-7000-8000-000000000010", "place": "S516", "timeStart": "2026-04-04T18:00:00+09:00",
+    "timeEnd": "2026-04-04T21:00:00+09:00", "verified": true,
+    "freeTimes": [{"timeStart": "2026-04-04T20:00:00+09:00", "timeEnd": "2026-04-04T21:00:00+09:00"}],
+    "sharedTimes": [{"timeStart": "2026-04-04T20:00:00+09:00", "timeEnd": "2026-04-04T21:00:00+09:00"}],
+    "admins": ["0198c0de-0000-7000-8000-000000000001"], "createdBy": "0198c0de-0000-7000-8000-000000000001",
+    "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
+}))]
+pub struct ResponseRoom {
+    room_id: Uid,
+    place: String,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    time_start: Zoned,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    time_end: Zoned,
+    /// A privileged user confirmed that the club may use it.
+    verified: bool,
+    /// The parts of the window that no event uses.
+    free_times: Vec<Interval>,
+    /// The parts of the window without an exclusive event, free ones included.
+    shared_times: Vec<Interval>,
+    admins: Vec<Uid>,
+    created_by: Uid,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    created_at: Zoned,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    updated_at: Zoned,
+}
+
+impl ResponseRoom {
+    /// A room as shown in `zone`.
+    #[must_use]
+    pub fn new(room: Room, zone: Tz) -> Self {
+        let window = room.window();
+        Self {
+            free_times: Interval::all(overlap::free_times(window, &room.uses), zone),
+            shared_times: Interval::all(overlap::shared_times(window, &room.uses), zone),
+            room_id: room.row.id,
+            place: room.row.place,
+            time_start: room.row.starts_at.in_zone(zone),
+            time_end: room.row.ends_at.in_zone(zone),
+            verified: room.row.verified,
+            admins: room.admins,
+            created_by: room.row.created_by,
+            created_at: room.row.created_at.in_zone(zone),
+            updated_at: room.row.updated_at.in_zone(zone),
+        }
+    }
+}
+
+/// A new room.
+#[derive(Debug, Clone, Deserr, ToSchema)]
+#[deserr(error = Violations, rename_all = camelCase, validate = ends_after_start -> Violations)]
+#[schema(rename_all = "camelCase", example = json!({
+    "place": "S516", "timeStart": "2026-04-04T18:00:00+09:00", "timeEnd": "2026-04-04T21:00:00+09:00",
+    "admins": ["0198c0de-0000-7000-8000-000000000001"]
+}))]
+pub struct RequestRoom {
+    #[schema(inline)]
+    place: Text<1, 32>,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    time_start: Timestamp,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    time_end: Timestamp,
+    /// At least one.
+    #[schema(inline)]
+    admins: IdSet<1>,
+}
+
+fn ends_after_start(room: RequestRoom, at: ValuePointerRef<'_>) -> Result<RequestRoom, Violations> {
+    if room.time_start < room.time_end { Ok(room) } else { Err(out_of_order(at)) }
+}
+
+/// The violation "timeEnd is not after timeStart".
+pub fn out_of_order(at: ValuePointerRef<'_>) -> Violations {
+    let mut violations = Violations::default();
+    let pointer = common::problem::pointer(at.push_key("timeEnd"));
+    violations.push(pointer, "out-of-order", "must be after timeStart");
+    violations
+}
+
+impl RequestRoom {
+    /// As the database takes it.
+    pub fn into_new(self) -> NewRoom {
+        NewRoom {
+            place: self.place.into_inner(),
+            starts_at: Moment(self.time_start),
+            ends_at: Moment(self.time_end),
+            verified: false,
+            admins: self.admins.into_inner().into_iter().map(Uid).collect(),
+        }
+    }
+}
+
+/// Which rooms to list.
+#[derive(Debug, Deserr, IntoParams)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub struct ListQuery {
+    /// Rooms whose window ends after this.
+    #[deserr(default)]
+    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    date_begin: Option<Timestamp>,
+    /// Rooms whose window begins before this.
+    #[deserr(default)]
+    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    date_end: Option<Timestamp>,
+    /// An event that does not count as a use: the one that a form is editing.
+    #[deserr(rename = "excludeEventID", default)]
+    #[param(rename = "excludeEventID", value_type = Option<uuid::Uuid>, nullable = false)]
+    exclude_event_id: Option<Id>,
+    /// Only rooms that a privileged user confirmed.
+    #[deserr(default)]
+    #[param(value_type = Option<bool>, nullable = false)]
+    only_verified: Flag,
+}
+
+impl ListQuery {
+    /// What to select, and which event to leave out of the uses.
+    ///
+    /// # Errors
+    /// 400 when the span ends before it begins.
+    pub fn into_selection(self) -> Result<(Selection, Option<Uid>), Error> {
+        let (from, to) = span(self.date_begin, self.date_end)?;
+        let selection = Selection { from, to, only_verified: self.only_verified.0, ..Selection::default() };
+        Ok((selection, self.exclude_event_id.map(Uid::from)))
+    }
+}
+
+/// The ends of a span in the query.
+///
+/// # Errors
+/// 400 when it does not begin before it ends.
+pub fn span(begin: Option<Timestamp>, end: Option<Timestamp>) -> Result<(Option<Moment>, Option<Moment>), Error> {
+    if let (Some(begin), Some(end)) = (begin, end)
+        && begin >= end
+    {
+        return Err(Problem::parameter("dateEnd", "out-of-order", "must be after dateBegin").into());
+    }
+    Ok((begin.map(Moment), end.map(Moment)))
+}
+
+/// How to show one room.
+#[derive(Debug, Deserr, IntoParams)]
+#[deserr(error = Violations)]
+#[into_params(parameter_in = Query)]
+pub struct GetQuery {
+    /// An event that does not count as a use.
+    #[deserr(rename = "excludeEventID", default)]
+    #[param(rename = "excludeEventID", value_type = Option<uuid::Uuid>, nullable = false)]
+    pub exclude_event_id: Option<Id>,
+}
+
+/// How to delete a room.
+#[derive(Debug, Deserr, IntoParams)]
+#[deserr(error = Violations)]
+#[into_params(parameter_in = Query)]
+pub struct DeleteQuery {
+    /// Also delete its events that have not ended.
+    #[deserr(default)]
+    #[param(value_type = Option<bool>, nullable = false)]
+    pub force: Flag,
+}
+
+/// How to import rooms.
+#[derive(Debug, Deserr, IntoParams)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub struct ImportQuery {
+    /// Check only, change nothing.
+    #[deserr(default)]
+    #[param(value_type = Option<bool>, nullable = false)]
+    pub dry_run: Flag,
+}

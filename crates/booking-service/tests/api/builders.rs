@@ -1,0 +1,92 @@
+//! Requests that tests make again and again, with times in whole hours from now.
+
+use serde_json::{Value, json};
+
+use crate::harness::{ALICE, Answer, Club, hours_from_now, id};
+
+/// The everyone group.
+pub const EVERYONE: &str = "11111111-1111-1111-1111-111111111111";
+
+/// A span of whole hours from now, as request fields.
+pub fn span(club: &Club, from: i64, to: i64) -> Value {
+    json!({"timeStart": hours_from_now(club, from).to_string(), "timeEnd": hours_from_now(club, to).to_string()})
+}
+
+/// One object with the members of all, later ones winning.
+pub fn merge<const N: usize>(parts: [Value; N]) -> Value {
+    let mut all = json!({});
+    for part in parts {
+        for (name, value) in part.as_object().unwrap() {
+            all[name] = value.clone();
+        }
+    }
+    all
+}
+
+/// The body of `POST /rooms`.
+pub fn room_body(club: &Club, by: &str, place: &str, (from, to): (i64, i64)) -> Value {
+    merge([span(club, from, to), json!({"place": place, "admins": [id(by)]})])
+}
+
+/// Makes an unverified room and returns its id.
+pub fn room(club: &Club, by: &str, place: &str, hours: (i64, i64)) -> String {
+    let made = club.by(by).post("/api/rooms", room_body(club, by, place, hours)).expect(201).json();
+    made["roomId"].as_str().unwrap().to_owned()
+}
+
+/// Makes a verified room and returns its id.
+pub fn verified_room(club: &Club, by: &str, place: &str, hours: (i64, i64)) -> String {
+    let id = room(club, by, place, hours);
+    club.by(ALICE).post(&format!("/api/rooms/{id}/verified"), json!({})).expect(204);
+    id
+}
+
+/// Where an event is to be.
+#[derive(Clone, Copy)]
+pub enum At<'a> {
+    Place(&'a str),
+    Room(&'a str),
+}
+
+/// The body of an event of the everyone group.
+pub fn event_body(club: &Club, by: &str, at: At<'_>, (from, to): (i64, i64)) -> Value {
+    let at = match at {
+        At::Place(place) => json!({ "place": place }),
+        At::Room(room) => json!({ "roomId": room }),
+    };
+    let rest = json!({
+        "name": "Rust evening", "description": "", "sharedRoom": false, "groupId": EVERYONE, "admins": [id(by)],
+    });
+    merge([rest, span(club, from, to), at])
+}
+
+/// Asks for an event.
+pub fn declare(club: &Club, by: &str, at: At<'_>, hours: (i64, i64)) -> Answer {
+    club.by(by).post("/api/events", event_body(club, by, at, hours))
+}
+
+/// Asks for an event that others may share the room with.
+pub fn declare_shared(club: &Club, by: &str, at: At<'_>, hours: (i64, i64)) -> Answer {
+    club.by(by).post("/api/events", merge([event_body(club, by, at, hours), json!({"sharedRoom": true})]))
+}
+
+/// Makes an event and returns its id.
+pub fn event(club: &Club, by: &str, at: At<'_>, hours: (i64, i64)) -> String {
+    text(&declare(club, by, at, hours).expect(201).json()["eventId"])
+}
+
+/// Makes a group with these members and returns its id.
+pub fn group(club: &Club, by: &str, name: &str, members: &[&str]) -> String {
+    let members: Vec<_> = members.iter().map(|member| id(member)).collect();
+    let body = json!({"name": name, "description": "", "open": false, "members": members, "admins": [id(by)]});
+    text(&club.by(by).post("/api/groups", body).expect(201).json()["groupId"])
+}
+
+pub fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+/// The values of one member of each object of a list.
+pub fn each(list: &Value, member: &str) -> Vec<String> {
+    list.as_array().unwrap().iter().map(|item| text(&item[member])).collect()
+}
