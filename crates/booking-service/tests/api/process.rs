@@ -137,6 +137,13 @@ impl Wire {
         self.0.write_all(text.as_bytes()).unwrap();
     }
 
+    /// So many bytes.
+    pub fn read(&mut self, length: usize) -> String {
+        let mut bytes = vec![0; length];
+        self.0.read_exact(&mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
     /// Status and all the rest, until the other side closes.
     #[track_caller]
     pub fn read_to_end(&mut self) -> (u16, String) {
