@@ -1,5 +1,7 @@
 //! Tests of the whole service over HTTP, each on SQLite and on PostgreSQL, each on a database of its own.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod builders;
 mod harness;
 mod process;
@@ -8,6 +10,7 @@ mod commands;
 mod double_booking;
 mod events;
 mod frame;
+mod groups;
 mod ical;
 mod lifecycle;
 mod log;
@@ -17,5 +20,7 @@ mod q_filter;
 mod rooms;
 mod schema;
 mod sign_in;
+mod sync;
+mod tags;
 mod tokens;
 mod users;
