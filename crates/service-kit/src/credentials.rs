@@ -86,8 +86,9 @@ impl fmt::Debug for ApiToken {
 }
 
 fn checksum(prefix: &str, secret: &str) -> String {
-    let digest = Sha256::digest(format!("{prefix}_{secret}").as_bytes());
-    digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+    let digest: [u8; HASH_LENGTH] = Sha256::digest(format!("{prefix}_{secret}").as_bytes()).into();
+    let [a, b, c, d, ..] = digest;
+    format!("{:08x}", u32::from_be_bytes([a, b, c, d]))
 }
 
 /// The keys derived from the service's one secret.

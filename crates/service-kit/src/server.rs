@@ -251,7 +251,7 @@ impl Running {
             tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
             let drained = async {
                 stop.drain().await;
-                std::future::pending().await
+                std::future::pending::<()>().await;
             };
             tokio::select! { () = drained => {}, _ = term.recv() => {}, _ = int.recv() => {} }
             Err(io::Error::other("told twice to stop: requests under way were cut off"))

@@ -66,8 +66,8 @@ impl Process {
 
     pub fn until_it_listens(&mut self) {
         let line = self.until_it_logs("listens on http://");
-        let address = line.split("http://").nth(1).unwrap();
-        self.address = address.split([',', '"']).next().unwrap().to_owned();
+        let address = line.split("http://").nth(1).and_then(|rest| rest.split([',', '"']).next()).unwrap();
+        address.clone_into(&mut self.address);
     }
 
     /// Waits for a line of the log.
