@@ -63,7 +63,7 @@ pub enum TokenCommand {
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..=3650))]
         expires_in: Option<u16>,
     },
-    /// List tokens: id, owner, name, scope, made, expires
+    /// List tokens, one a line: id, owner, scope, made, expires and name, tabs between them
     List {
         /// Only those of this user.
         #[arg(long, value_name = "NAME")]
