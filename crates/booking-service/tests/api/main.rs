@@ -4,14 +4,21 @@
 
 mod builders;
 mod harness;
+mod process;
 
+mod commands;
 mod double_booking;
 mod events;
+mod frame;
 mod groups;
 mod ical;
+mod lifecycle;
+mod log;
+mod outage;
 mod plans;
 mod q_filter;
 mod rooms;
+mod schema;
 mod sign_in;
 mod structure;
 mod sync;
