@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         LazyLock, RwLock,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicI64, AtomicU32, Ordering},
         mpsc,
     },
     thread::JoinHandle,
@@ -71,6 +71,7 @@ pub struct Club {
     /// Of the first service; further ones share it.
     pub clock: Clock,
     pub config: Config,
+    hour: AtomicI64,
     url: Url,
     // Before the folder, so that it is closed when the folder goes.
     agent: Agent,
@@ -105,7 +106,8 @@ impl Club {
         let url: Url = url.parse().unwrap();
         let clock = Clock::default();
         let agent = Agent::config_builder().http_status_as_error(false).max_redirects(0).build().into();
-        let mut club = Self { services: Vec::new(), clock, config, url, agent, folder };
+        let hour = AtomicI64::new(clock.now().micros() / HOUR);
+        let mut club = Self { services: Vec::new(), clock, config, hour, url, agent, folder };
         club.start_another();
         club.add_members();
         club
@@ -434,9 +436,14 @@ fn operation(method: &str, path: &str) -> Option<(String, &'static Value)> {
     found.first().map(|(template, operation)| ((*template).clone(), *operation))
 }
 
-/// A time today plus these hours, as the wire has it.
+const HOUR: i64 = 3_600_000_000;
+
+/// These hours from the present one. The hour stays the same when the real clock passes the next one during a test, and
+/// follows when the test moves its clock.
 pub fn hours_from_now(club: &Club, hours: i64) -> Timestamp {
-    let now = club.clock.now().micros();
-    let hour = 3_600_000_000;
-    Timestamp::from_micros((now / hour + hours) * hour).unwrap()
+    let hour = club.clock.now().micros() / HOUR;
+    let known = club.hour.load(Ordering::Relaxed);
+    let hour = if (known..=known + 1).contains(&hour) { known } else { hour };
+    club.hour.store(hour, Ordering::Relaxed);
+    Timestamp::from_micros((hour + hours) * HOUR).unwrap()
 }
