@@ -318,7 +318,7 @@ fn refuse_stock_conflicts(
 
 fn check_references(conn: &mut AnyConnection, draft: &Draft, unchanged: Option<&Row>) -> Result<(), Error> {
     users::queries::require_known(conn, "/admins", &draft.admins)?;
-    if unchanged.is_none_or(|event| event.group_id != draft.group) && !groups::queries::exists(conn, draft.group)? {
+    if unchanged.is_none_or(|event| event.group_id != draft.group) && !groups::queries::hold(conn, draft.group)? {
         return Err(Problem::invalid("/groupId", "unknown-group", "names no group").into());
     }
     Ok(())

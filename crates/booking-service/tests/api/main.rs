@@ -5,10 +5,13 @@ mod harness;
 
 mod double_booking;
 mod events;
+mod groups;
 mod ical;
 mod plans;
 mod q_filter;
 mod rooms;
 mod sign_in;
+mod sync;
+mod tags;
 mod tokens;
 mod users;
