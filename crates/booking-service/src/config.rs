@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use chrono_tz::Tz;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 use service_kit::{
     config::{DatabaseOptions, DirectoryOptions, Secret, ServerOptions},
     credentials::Keys,
@@ -107,7 +107,7 @@ pub struct Config {
     pub everyone_group: String,
 
     /// Fill an empty database with a made-up club.
-    #[arg(long, env = "DEMO", global = true)]
+    #[arg(long, env = "DEMO", global = true, value_parser = BoolishValueParser::new())]
     pub demo: bool,
 
     /// Key of this installation, 32 characters or more: seals cookies and makes feed addresses. Changing it changes

@@ -7,11 +7,10 @@ use std::{
     time::Duration,
 };
 
-use actix_cors::Cors;
 use actix_web::{
     App, HttpServer,
     dev::ServerHandle,
-    middleware::{Compress, Condition, from_fn},
+    middleware::{Compress, from_fn},
     web::{self, Bytes, Data},
 };
 use common::{
@@ -66,6 +65,7 @@ pub struct Service {
     routes: Routes,
     document: Bytes,
     draining: AtomicBool,
+    drain_delay: Duration,
     request_timeout: Duration,
 }
 
@@ -83,6 +83,7 @@ impl Service {
             routes: Routes::new(&document),
             document: Bytes::from(document.to_json().unwrap_or_default()),
             draining: AtomicBool::new(false),
+            drain_delay: Duration::from_secs(options.drain_delay),
             request_timeout: Duration::from_secs(options.request_timeout),
         })
     }
@@ -169,6 +170,9 @@ pub struct Running {
     shutdown_timeout: Duration,
 }
 
+/// Threads of each worker that compress answers.
+const ENCODER_THREADS: usize = 2;
+
 /// Opens the port. `configure` adds what only this service needs to every worker's app.
 ///
 /// # Errors
@@ -178,7 +182,6 @@ pub fn listen(
     options: &ServerOptions,
     configure: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
 ) -> io::Result<Running> {
-    let allowed = options.allowed_origins.clone();
     let shared = service.clone();
     let workers = options
         .workers
@@ -197,32 +200,18 @@ pub fn listen(
             .configure(root::routes)
             .default_service(web::to(root::nothing_here))
             .wrap(from_fn(problems))
-            .wrap(Condition::new(!allowed.is_empty(), cors(&allowed)))
             .wrap(Compress::default())
             .wrap(from_fn(frame))
     })
     .workers(workers)
-    // Threads beyond the connections would only wait for one.
-    .worker_max_blocking_threads((connections as usize).div_ceil(workers).max(2))
+    // The door lets in no more callers than there are connections. The encoder needs threads too, and must find one
+    // when all of those wait for a database that does not answer.
+    .worker_max_blocking_threads(connections as usize + ENCODER_THREADS)
     .shutdown_timeout(options.shutdown_timeout)
     .disable_signals()
     .bind(options.bind)?;
     let address = server.addrs().first().copied().unwrap_or(options.bind);
     Ok(Running { address, service, server: server.run(), shutdown_timeout })
-}
-
-fn cors(allowed: &[String]) -> Cors {
-    let mut cors = Cors::default()
-        .allow_any_header()
-        .allowed_methods(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"])
-        .expose_headers(["ETag", "Link", "Location", "Retry-After", "X-Request-Id", "X-KNOQ-Need-Authorization"])
-        .supports_credentials()
-        .block_on_origin_mismatch(false)
-        .max_age(3600);
-    for origin in allowed {
-        cors = cors.allowed_origin(origin);
-    }
-    cors
 }
 
 /// Ends a running service from elsewhere in the process.
@@ -233,10 +222,12 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Turns `/readyz` to 503, lets requests under way finish, then stops.
+    /// Turns `/readyz` to 503; after the drain delay closes the port and the idle connections; ends when the requests
+    /// under way are finished, or when the shutdown time-out has passed.
     pub async fn drain(self) {
         self.service.draining.store(true, Ordering::Relaxed);
         log::info!("draining");
+        tokio::time::sleep(self.service.drain_delay).await;
         self.handle.stop(true).await;
     }
 }
@@ -248,18 +239,22 @@ impl Running {
         Stop { service: self.service.clone(), handle: self.server.handle() }
     }
 
-    /// Serves until SIGTERM, SIGINT or [`Stop::drain`], then until the requests under way are finished or the
-    /// shutdown time-out has passed.
+    /// Serves until SIGTERM, SIGINT or [`Stop::drain`], then until the service has drained. A second signal does not
+    /// wait for that.
     ///
     /// # Errors
-    /// When the server fails.
+    /// When the server fails, or at a second signal.
     pub async fn serve(self) -> io::Result<()> {
         let stop = self.stop();
         let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let signals = async move {
             tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
-            stop.drain().await;
-            std::future::pending::<io::Result<()>>().await
+            let drained = async {
+                stop.drain().await;
+                std::future::pending().await
+            };
+            tokio::select! { () = drained => {}, _ = term.recv() => {}, _ = int.recv() => {} }
+            Err(io::Error::other("told twice to stop: requests under way were cut off"))
         };
         log::info!(
             "{} listens on http://{}, drains for {} s at most",
@@ -267,6 +262,6 @@ impl Running {
             self.address,
             self.shutdown_timeout.as_secs()
         );
-        tokio::select! { ended = self.server => ended, never = signals => never }
+        tokio::select! { ended = self.server => ended, told_twice = signals => told_twice }
     }
 }

@@ -2,14 +2,21 @@
 
 mod builders;
 mod harness;
+mod process;
 
+mod commands;
 mod double_booking;
 mod events;
 mod groups;
+mod frame;
 mod ical;
+mod lifecycle;
+mod log;
+mod outage;
 mod plans;
 mod q_filter;
 mod rooms;
+mod schema;
 mod sign_in;
 mod sync;
 mod tags;

@@ -24,6 +24,7 @@ use common::problem::{Problem, code};
 use futures_util::FutureExt;
 use uuid::Uuid;
 
+use super::cors::Cors;
 use crate::{error::Failure, server::Service};
 
 /// The header that carries the request id in both directions.
@@ -47,7 +48,8 @@ pub async fn frame<B: MessageBody + 'static>(
     };
     let mut line = Line {
         method: req.method().to_string(),
-        route: "-".to_owned(),
+        // Asked before the request goes in, as one that times out or panics does not come out again.
+        route: req.match_pattern().unwrap_or_else(|| "-".to_owned()),
         status: 0,
         bytes: 0,
         id: request_id(req.headers()),
@@ -56,6 +58,10 @@ pub async fn frame<B: MessageBody + 'static>(
         service: service.clone(),
     };
     req.extensions_mut().insert(RequestId(line.id.clone()));
+    let cors = Cors::of(req.headers(), service.origins());
+    if let Some(answer) = cors.preflight(req.method(), req.headers()) {
+        return Ok(req.into_response(complete(line, &cors, answer)));
+    }
     // HEAD is GET without the body, everywhere; the encoder drops the body by what the connection read.
     if req.method() == Method::HEAD {
         req.head_mut().method = Method::GET;
@@ -65,15 +71,14 @@ pub async fn frame<B: MessageBody + 'static>(
     let error = match answer {
         Ok(Ok(Ok(answered))) => {
             let (req, response) = answered.map_into_boxed_body().into_parts();
-            line.route = req.match_pattern().unwrap_or_else(|| "-".to_owned());
             line.caller = req.extensions().get::<LoggedCaller>().map(|caller| caller.0);
-            return Ok(ServiceResponse::new(req, complete(line, response)));
+            return Ok(ServiceResponse::new(req, complete(line, &cors, response)));
         }
         Ok(Ok(Err(error))) => error,
         Ok(Err(_)) => Failure(Problem::new(code::UNAVAILABLE).because("the request passed its time limit")).into(),
         Err(_) => Failure(Problem::internal("the handler panicked")).into(),
     };
-    let response = complete(line, HttpResponse::from_error(error));
+    let response = complete(line, &cors, HttpResponse::from_error(error));
     Err(InternalError::from_response("", response).into())
 }
 
@@ -94,7 +99,7 @@ pub async fn problems<B: MessageBody + 'static>(
 }
 
 /// Adds what every answer carries.
-fn complete(mut line: Line, response: HttpResponse) -> HttpResponse {
+fn complete(mut line: Line, cors: &Cors, response: HttpResponse) -> HttpResponse {
     let mut response = as_problem(&line.service, &line.id, response);
     let headers = response.headers_mut();
     let mut set = |name: HeaderName, value: &str| {
@@ -108,6 +113,7 @@ fn complete(mut line: Line, response: HttpResponse) -> HttpResponse {
     for (name, value) in line.service.about().headers {
         set(HeaderName::from_static(name), value);
     }
+    cors.add_to(headers);
     if !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     }
@@ -130,7 +136,10 @@ const PAGE_POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline';
 fn as_problem(service: &Service, id: &str, response: HttpResponse) -> HttpResponse {
     let status = response.status();
     let failure = response.error().and_then(|error| error.as_error::<Failure>());
-    let has_body = response.error().is_none() && !matches!(response.body().size(), BodySize::None | BodySize::Sized(0));
+    // The encoder's own refusal is the one answer that has a text of another kind.
+    let has_body = response.error().is_none()
+        && status != StatusCode::NOT_ACCEPTABLE
+        && !matches!(response.body().size(), BodySize::None | BodySize::Sized(0));
     if !(status.is_client_error() || status.is_server_error()) || (failure.is_none() && has_body) {
         return response;
     }
@@ -140,7 +149,7 @@ fn as_problem(service: &Service, id: &str, response: HttpResponse) -> HttpRespon
         let cause = problem.cause().unwrap_or("unknown");
         log::error!(target: "problem", request_id = id, code = problem.code().name; "{cause}");
     }
-    let mut rendered = HttpResponse::build(status);
+    let mut rendered = HttpResponse::build(StatusCode::from_u16(problem.status()).unwrap_or(status));
     for (name, value) in response.headers() {
         if !matches!(*name, header::CONTENT_TYPE | header::CONTENT_LENGTH | header::CONTENT_ENCODING) {
             rendered.append_header((name, value));

@@ -1,5 +1,7 @@
 //! Between actix and a handler: what comes in, what goes out, and the frame around every request.
 
+mod cors;
+
 pub mod body;
 pub mod credential;
 pub mod frame;

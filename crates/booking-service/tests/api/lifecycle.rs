@@ -1,0 +1,179 @@
+//! Start, drain and end of the real program.
+
+use std::net::TcpStream;
+
+use diesel::{QueryableByName, connection::SimpleConnection, prelude::*, sql_query, sql_types::BigInt};
+use service_kit::db::{AnyConnection, Url};
+
+use crate::{
+    harness::{ALICE, Backend, Club, on_both, postgres_schema},
+    process::{Process, program, until},
+};
+
+#[derive(QueryableByName)]
+struct Count {
+    #[diesel(sql_type = BigInt)]
+    count: i64,
+}
+
+fn count(conn: &mut AnyConnection, from: &str) -> i64 {
+    sql_query(format!("SELECT count(*) AS count FROM {from}")).get_result::<Count>(conn).unwrap().count
+}
+
+fn replicas_start_together_on(url: &str) {
+    let mut replicas: Vec<_> = (0..4).map(|_| Process::spawn(&["--database-url", url])).collect();
+    for replica in &mut replicas {
+        replica.until_it_listens();
+        assert_eq!(replica.get("/readyz").0, 200);
+    }
+    let applied: Vec<_> = replicas.iter().flat_map(Process::log).filter(|line| line.contains("applied")).collect();
+    let mut conn = url.parse::<Url>().unwrap().connect().unwrap();
+    assert_eq!(count(&mut conn, "__diesel_schema_migrations"), i64::try_from(applied.len()).unwrap(), "{applied:?}");
+}
+
+#[test]
+fn replicas_start_together_on_an_empty_sqlite() {
+    for _ in 0..3 {
+        let folder = tempfile::tempdir().unwrap();
+        replicas_start_together_on(&format!("sqlite://{}/new/club.sqlite3", folder.path().display()));
+    }
+}
+
+#[test]
+fn replicas_start_together_on_an_empty_postgres() {
+    replicas_start_together_on(&postgres_schema());
+}
+
+on_both! {
+    a_newer_database_is_refused_and_left_alone(club) {
+        let url = club.config.database_url.as_ref().unwrap().reveal();
+        let mut conn = club.connect();
+        conn.batch_execute("INSERT INTO __diesel_schema_migrations (version) VALUES ('29990101000000')").unwrap();
+        for command in ["serve", "migrate"] {
+            let output = program(&["--database-url", url, "--bind", "127.0.0.1:0", command]).output().unwrap();
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(1), "{said}");
+            assert_eq!(said.lines().count(), 1, "{said}");
+            assert!(said.contains("29990101000000") && said.contains("newer program"), "{said}");
+            assert!(!said.contains("club.sqlite3") && !said.contains("search_path"), "{said}");
+        }
+        assert_eq!(count(&mut conn, "users"), 5);
+    }
+
+    migrate_may_be_repeated(club) {
+        let url = club.config.database_url.as_ref().unwrap().reveal();
+        let output = program(&["--database-url", url, "migrate"]).output().unwrap();
+        assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+    }
+
+    idle_connections_do_not_keep_it_from_ending(club) {
+        for signal in ["TERM", "INT"] {
+            let mut process = Process::beside(&club, &[]);
+            let idle = [process.connect(), process.connect()];
+            let mut kept = process.connect();
+            kept.write("GET /livez HTTP/1.1\r\nHost: test\r\n\r\n");
+            process.until_it_logs("route=/livez");
+            process.signal(signal);
+            assert_eq!(process.wait().code(), Some(0), "{signal}: {:#?}", process.log());
+            assert!(TcpStream::connect(&process.address).is_err());
+            drop((idle, kept));
+        }
+    }
+}
+
+/// A request that takes as long as the test wants, because it waits for a table that the test has locked.
+struct UnderWay {
+    club: Club,
+    lock: AnyConnection,
+    process: Process,
+    wire: crate::process::Wire,
+}
+
+impl UnderWay {
+    fn start(arguments: &[&str]) -> Self {
+        let club = Club::start(Backend::Postgres);
+        let process = Process::beside(&club, arguments);
+        let mut lock = club.connect();
+        lock.batch_execute("BEGIN; LOCK TABLE users IN ACCESS EXCLUSIVE MODE").unwrap();
+        let mut wire = process.connect();
+        let cookie = format!("session=session-of-{ALICE}");
+        wire.write(&format!("GET /api/users/me HTTP/1.1\r\nHost: test\r\nCookie: {cookie}\r\n\r\n"));
+        let waiting = "pg_locks WHERE NOT granted AND relation = 'users'::regclass";
+        let mut conn = club.connect();
+        until("the request waits", || count(&mut conn, waiting) == 1);
+        Self { club, lock, process, wire }
+    }
+}
+
+#[test]
+fn a_request_under_way_is_finished_before_the_end() {
+    for signal in ["TERM", "INT"] {
+        let UnderWay { club, mut lock, mut process, mut wire } = UnderWay::start(&[]);
+        process.signal(signal);
+        process.until_it_logs("draining");
+        until("the port is closed", || TcpStream::connect(&process.address).is_err());
+        lock.batch_execute("COMMIT").unwrap();
+        let (status, answer) = wire.read_to_end();
+        assert_eq!(status, 200, "{answer}");
+        assert!(answer.contains("\"name\":\"alice\""), "{answer}");
+        assert_eq!(process.wait().code(), Some(0));
+        drop(club);
+    }
+}
+
+#[test]
+fn during_the_drain_delay_it_serves_but_is_not_ready() {
+    let UnderWay { club, mut lock, mut process, mut wire } = UnderWay::start(&["--drain-delay", "1"]);
+    assert_eq!(process.get("/readyz").0, 200);
+    process.signal("TERM");
+    process.until_it_logs("draining");
+    let (status, answer) = process.get("/readyz");
+    assert_eq!(status, 503, "{answer}");
+    assert_eq!(process.get("/livez").0, 200);
+    lock.batch_execute("COMMIT").unwrap();
+    assert_eq!(wire.read_to_end().0, 200);
+    assert_eq!(process.wait().code(), Some(0));
+    drop(club);
+}
+
+#[test]
+fn it_waits_no_longer_than_the_shutdown_time_out_nor_after_a_second_signal() {
+    let UnderWay { club, lock, mut process, .. } = UnderWay::start(&["--shutdown-timeout", "0"]);
+    process.signal("TERM");
+    assert_eq!(process.wait().code(), Some(0));
+    drop((club, lock));
+
+    let UnderWay { club, lock, mut process, .. } = UnderWay::start(&[]);
+    process.signal("INT");
+    process.until_it_logs("draining");
+    process.signal("INT");
+    assert_eq!(process.wait().code(), Some(1));
+    assert!(process.log().last().unwrap().contains("told twice"), "{:#?}", process.log());
+    drop((club, lock));
+}
+
+#[test]
+fn what_keeps_it_from_starting_is_said_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = format!("sqlite://{}/club.sqlite3", folder.path().display());
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "no database").unwrap();
+    let unusable = format!("sqlite://{}", file.display());
+    let impossible = format!("sqlite://{}/below/club.sqlite3", file.display());
+    let secret = "postgres://club:hunter2@127.0.0.1:1/club";
+    let cases = [
+        (["--database-url", &database, "--bind", &address], "in use"),
+        (["--database-url", &unusable, "--bind", "127.0.0.1:0"], "not a database"),
+        (["--database-url", &impossible, "--bind", "127.0.0.1:0"], "folder"),
+        (["--database-url", secret, "--bind", "127.0.0.1:0"], "refused"),
+    ];
+    for (arguments, reason) in cases {
+        let output = program(&arguments).env("LOG", "off").output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.contains(reason) && !said.contains("hunter2"), "{said}");
+    }
+}
