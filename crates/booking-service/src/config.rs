@@ -119,8 +119,8 @@ pub struct Config {
     #[arg(long, env = "SECRET_KEY_FILE", value_name = "FILE", global = true)]
     pub secret_key_file: Option<PathBuf>,
 
-    /// Where the database is: sqlite://FILE or postgres://… as libpq reads it
-    /// [default: sqlite://data/booking.sqlite3].
+    /// Where the database is: `sqlite://FILE`, or `postgres://…` as libpq reads it
+    /// [default: `sqlite://data/booking.sqlite3`].
     #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true, global = true)]
     pub database_url: Option<Secret>,
 

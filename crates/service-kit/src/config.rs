@@ -68,7 +68,7 @@ pub struct ServerOptions {
           value_parser = clap::value_parser!(u64).range(0..=600))]
     pub shutdown_timeout: u64,
 
-    /// What to log, as a level or as env_logger filters such as `info,access=warn`.
+    /// What to log, as a level or as filters such as `info,access=warn`.
     #[arg(global = true, long, env = "LOG", value_name = "FILTER", default_value = "info")]
     pub log: String,
 
@@ -199,7 +199,7 @@ pub struct DirectoryOptions {
     #[arg(global = true, long, env = "DIRECTORY_FILE", value_name = "FILE")]
     pub directory_file: Option<PathBuf>,
 
-    /// Base address of a traQ server's API, such as https://traq.example/api/v3.
+    /// Base address of a traQ server's API, such as `https://traq.example/api/v3`.
     #[arg(global = true, long, env = "TRAQ_URL", value_name = "URL")]
     pub traq_url: Option<Url>,
 

@@ -74,18 +74,6 @@ pub fn note_unknown<const MIN: usize>(
     Ok(())
 }
 
-/// Refuses ids in a request that name no user, where each stood in the list as `ids` has it.
-///
-/// # Errors
-/// 400 `invalid-body` naming each unknown one below `pointer`.
-pub fn require_known(conn: &mut AnyConnection, pointer: &str, ids: &[Uid]) -> Result<(), Error> {
-    let mut violations = Violations::default();
-    for index in unknown(conn, ids)? {
-        violations.push(format!("{pointer}/{index}"), "unknown-user", "names no user");
-    }
-    Ok(violations.into_result()?)
-}
-
 /// Where in `ids` those stand that are no user's.
 fn unknown(conn: &mut AnyConnection, ids: &[Uid]) -> Result<Vec<usize>, Error> {
     let mut known = HashSet::new();

@@ -1,5 +1,7 @@
 //! Tests of the whole service over HTTP, each on SQLite and on PostgreSQL, each on a database of its own.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod builders;
 mod harness;
 mod process;
@@ -18,6 +20,7 @@ mod q_filter;
 mod rooms;
 mod schema;
 mod sign_in;
+mod structure;
 mod sync;
 mod tags;
 mod tokens;

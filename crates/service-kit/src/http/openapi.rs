@@ -5,6 +5,7 @@ use utoipa::openapi::{
     Components, Content, OpenApi, Ref, RefOr, Response, ResponseBuilder,
     path::{Operation, ParameterIn},
     schema::{ArrayItems, ObjectBuilder, Schema, Type},
+    security::SecurityRequirement,
 };
 
 /// The media type of every problem.
@@ -30,8 +31,10 @@ fn add_refusals(operation: &mut Operation) {
     let in_path = parameters
         .iter()
         .any(|parameter| matches!(parameter, RefOr::T(parameter) if parameter.parameter_in == ParameterIn::Path));
-    let is_public =
-        operation.security.as_ref().is_some_and(|needed| needed.iter().all(|one| *one == Default::default()));
+    let is_public = operation
+        .security
+        .as_ref()
+        .is_some_and(|needed| needed.iter().all(|one| *one == SecurityRequirement::default()));
     let has_body = operation.request_body.is_some();
     let refusals = [
         (!parameters.is_empty() || has_body, "400", "Cannot be parsed, or breaks a rule; `violations` says which"),
