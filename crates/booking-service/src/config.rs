@@ -199,11 +199,11 @@ impl Config {
         }
     }
 
-    /// Where users and groups come from, if from anywhere.
+    /// Where users and groups come from, if from anywhere; the demo without a directory has one of its own.
     ///
     /// # Errors
     /// One line saying what is wrong with the options.
     pub fn directory(&self) -> Result<Option<Source>, String> {
-        self.directory.source()
+        Ok(self.directory.source()?.or(self.demo.then_some(Source::Demo)))
     }
 }

@@ -31,4 +31,5 @@ pub mod sign_in;
 pub mod tags;
 pub mod users;
 
+pub mod demo;
 pub mod server;

@@ -7,10 +7,11 @@ mod harness;
 mod process;
 
 mod commands;
+mod demo;
 mod double_booking;
 mod events;
-mod groups;
 mod frame;
+mod groups;
 mod ical;
 mod lifecycle;
 mod log;
