@@ -5,11 +5,20 @@ use std::{
     process::ExitCode,
 };
 
+use chrono::TimeDelta;
 use common::time::Clock;
+use service_kit::{
+    db::{Db, sql::Moment},
+    error::Error,
+};
 
 use crate::{
-    config::{Cli, Command, Config},
+    auth::Scope,
+    club::Club,
+    config::{Cli, Command, Config, ScopeArg, TokenCommand, UserCommand},
     server,
+    sign_in::tokens::{self, TokenRow},
+    users,
 };
 
 /// Exit status when the options are at fault (`EX_CONFIG` of sysexits.h): starting again will not help.
@@ -29,6 +38,14 @@ impl From<io::Error> for Stopped {
     }
 }
 
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Self {
+        let problem = error.into_problem();
+        // Whoever runs a command may read the cause, which a caller over HTTP may not.
+        Self::Failure(problem.cause().map_or_else(|| problem.explanation(), str::to_owned))
+    }
+}
+
 /// Runs the command of a command line, `serve` when it has none. What a command answers goes to standard output,
 /// everything else to standard error. Exits with 0, with 78 when the options are at fault, else with 1.
 pub async fn run(cli: Cli) -> ExitCode {
@@ -38,9 +55,9 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Migrate => migrate(config).await,
         Command::Openapi => openapi(),
         Command::CheckConfig => return check_config(config),
-        Command::Sync | Command::Token(_) | Command::User(_) => {
-            Err(Stopped::Failure("this build has no such command".to_owned()))
-        }
+        Command::Sync => sync(config).await,
+        Command::Token(command) => token(config, command).await,
+        Command::User(UserCommand::GrantPrivilege { name }) => grant_privilege(config, name).await,
     };
     let (lines, status) = match done {
         Ok(()) => return ExitCode::SUCCESS,
@@ -62,10 +79,14 @@ async fn serve(config: &Config) -> Result<(), Stopped> {
     Ok(server::start(config, Clock::default()).await?.serve().await?)
 }
 
-async fn migrate(config: &Config) -> Result<(), Stopped> {
+/// Opens the database, its schema up to date.
+async fn open(config: &Config) -> Result<Db, Stopped> {
     config.database_url().map_err(|fault| Stopped::Faults(vec![fault]))?;
-    server::open(config).await?;
-    Ok(())
+    Ok(server::open(config).await?)
+}
+
+async fn migrate(config: &Config) -> Result<(), Stopped> {
+    open(config).await.map(|_| ())
 }
 
 fn openapi() -> Result<(), Stopped> {
@@ -82,6 +103,47 @@ fn check_config(config: &Config) -> ExitCode {
     // The status says it all, should nobody read the output.
     let _ = print(&lines);
     status
+}
+
+async fn sync(config: &Config) -> Result<(), Stopped> {
+    let club = Club::new(config).map_err(|fault| Stopped::Faults(vec![fault]))?;
+    if club.directory.is_none() {
+        return Err(Stopped::Faults(vec!["sync needs --directory-file or --traq-url".to_owned()]));
+    }
+    Ok(users::sync::run(&open(config).await?, &club, Clock::default().now()).await?)
+}
+
+async fn token(config: &Config, command: TokenCommand) -> Result<(), Stopped> {
+    let (db, now) = (open(config).await?, Clock::default().now());
+    match command {
+        TokenCommand::Create { user, name, scope, expires_in } => {
+            let scope = match scope {
+                ScopeArg::Read => Scope::Read,
+                ScopeArg::Write => Scope::Write,
+            };
+            let expires_at = expires_in.map(|days| now.plus(TimeDelta::days(days.into())));
+            let token = db.write(move |conn| tokens::create(conn, &user, &name, scope, expires_at, now)).await?;
+            print(&[token.reveal().to_owned()])
+        }
+        TokenCommand::List { user } => {
+            let rows = db.read(move |conn| tokens::list(conn, user.as_deref())).await?;
+            print(&rows.iter().map(|row| line(row, config)).collect::<Vec<_>>())
+        }
+        TokenCommand::Revoke { id } => Ok(db.write(move |conn| tokens::revoke(conn, id, now)).await?),
+    }
+}
+
+/// A token as a line of fields between tabs. The name goes last, being the owner's words.
+fn line(token: &TokenRow, config: &Config) -> String {
+    let shown = |moment: Moment| moment.in_zone(config.time_zone).to_string();
+    let expires = token.expires_at.map_or_else(|| "never".to_owned(), shown);
+    let (made, name) = (shown(token.created_at), token.name.replace(['\t', '\n', '\r'], " "));
+    format!("{}\t{}\t{}\t{made}\t{expires}\t{name}", token.id, token.user_name, token.scope.word())
+}
+
+async fn grant_privilege(config: &Config, name: String) -> Result<(), Stopped> {
+    let db = open(config).await?;
+    Ok(db.write(move |conn| users::queries::grant_privilege(conn, &name)).await?)
 }
 
 fn print(lines: &[String]) -> Result<(), Stopped> {

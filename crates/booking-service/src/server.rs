@@ -96,11 +96,11 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         .await
         .map_err(|error| io::Error::other(format!("{error:?}")))?;
     sync_at_start(&db, &club, &clock).await;
-    if config.demo {
-        if let Err(error) = demo::fill(&db, &club, clock.now()).await {
-            let problem = error.into_problem();
-            log::error!("the demo is missing: {}", problem.cause().unwrap_or("unknown"));
-        }
+    if config.demo
+        && let Err(error) = demo::fill(&db, &club, clock.now()).await
+    {
+        let problem = error.into_problem();
+        log::error!("the demo is missing: {}", problem.cause().unwrap_or("unknown"));
     }
     let service = Service::new(&ABOUT, &config.server, db, clock);
     let shared = Data::new(club);

@@ -170,8 +170,8 @@ pub struct Running {
     shutdown_timeout: Duration,
 }
 
-/// Threads of each worker that compress answers.
-const ENCODER_THREADS: usize = 2;
+/// Threads of each worker that compress answers and talk to other servers.
+const OTHER_THREADS: usize = 4;
 
 /// Opens the port. `configure` adds what only this service needs to every worker's app.
 ///
@@ -204,9 +204,9 @@ pub fn listen(
             .wrap(from_fn(frame))
     })
     .workers(workers)
-    // The door lets in no more callers than there are connections. The encoder needs threads too, and must find one
-    // when all of those wait for a database that does not answer.
-    .worker_max_blocking_threads(connections as usize + ENCODER_THREADS)
+    // The door lets in no more callers than there are connections. Others need threads too, and must find one when
+    // all of those wait for a database that does not answer.
+    .worker_max_blocking_threads(connections as usize + OTHER_THREADS)
     .shutdown_timeout(options.shutdown_timeout)
     .disable_signals()
     .bind(options.bind)?;
@@ -251,7 +251,7 @@ impl Running {
             tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
             let drained = async {
                 stop.drain().await;
-                std::future::pending().await
+                std::future::pending::<()>().await;
             };
             tokio::select! { () = drained => {}, _ = term.recv() => {}, _ = int.recv() => {} }
             Err(io::Error::other("told twice to stop: requests under way were cut off"))

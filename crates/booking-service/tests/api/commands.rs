@@ -5,7 +5,12 @@ use std::process::Command;
 use booking_service::config::Cli;
 use clap::{Command as Arguments, CommandFactory};
 
-use crate::{harness::DOCUMENT, process::program};
+use serde_json::json;
+
+use crate::{
+    harness::{ALICE, BOB, Client, Club, DOCUMENT, on_both},
+    process::program,
+};
 
 /// What a run printed and its exit status.
 fn outcome(command: &mut Command) -> (String, String, Option<i32>) {
@@ -20,8 +25,8 @@ fn check(arguments: &[&str], environment: &[(&str, &str)]) -> (String, Option<i3
     // What check-config finds is what keeps serve from starting.
     if status != Some(0) {
         let (_, err, status) = outcome(program(arguments).envs(environment.iter().copied()));
-        let faults: String = out.lines().map(|line| format!("booking-service: {line}\n")).collect();
-        assert_eq!((err, status), (faults, Some(78)));
+        assert_eq!(err.replace("booking-service: ", ""), out);
+        assert_eq!(status, Some(78));
     }
     (out, status)
 }
@@ -171,4 +176,79 @@ fn the_document_and_the_version_are_printed() {
     assert!(out.starts_with("{\n  \"openapi\": \"3.1.") && out.ends_with("}\n"));
     let (out, ..) = outcome(&mut program(&["--version"]));
     assert_eq!(out, format!("booking-service {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+fn on(club: &Club, arguments: &[&str]) -> (String, String, Option<i32>) {
+    let url = club.config.database_url.as_ref().unwrap().reveal();
+    outcome(program(arguments).args(["--database-url", url, "--time-zone", "Asia/Tokyo"]))
+}
+
+fn bearer<'club>(club: &'club Club, token: &str) -> Client<'club> {
+    club.anonymous().header("authorization", &format!("Bearer {}", token.trim()))
+}
+
+on_both! {
+    tokens_are_made_listed_and_revoked(club) {
+        let (token, err, status) = on(&club, &["token", "create", "--user", BOB, "--name", "a bot"]);
+        assert_eq!((token.lines().count(), status), (1, Some(0)), "{err}");
+        assert!(!err.contains(token.trim()));
+        assert_eq!(bearer(&club, &token).get("/api/users/me").expect(200).json()["name"], BOB);
+        bearer(&club, &token).post("/api/tags", json!({"name": "music"})).refused(403, "insufficient-scope");
+
+        let more = ["token", "create", "--user", ALICE, "--name", "portfolio", "--scope", "write", "--expires-in", "7"];
+        let (writing, ..) = on(&club, &more);
+        bearer(&club, &writing).post("/api/tags", json!({"name": "music"})).expect(201);
+
+        let (list, ..) = on(&club, &["token", "list"]);
+        let rows: Vec<Vec<_>> = list.lines().map(|line| line.split('\t').collect()).collect();
+        assert_eq!(rows.len(), 2, "{list}");
+        assert_eq!((&rows[0][1..3], &rows[0][4..]), (&[BOB, "read"][..], &["never", "a bot"][..]));
+        assert_eq!((&rows[1][1..3], rows[1][5]), (&[ALICE, "write"][..], "portfolio"));
+        assert!(rows[1][3].ends_with("+09:00") && rows[1][4].ends_with("+09:00"), "{list}");
+        assert!(!list.contains(token.trim()) && !list.contains(writing.trim()));
+        assert_eq!(on(&club, &["token", "list", "--user", BOB]).0.lines().count(), 1);
+
+        let (out, err, status) = on(&club, &["token", "revoke", rows[0][0]]);
+        assert_eq!((out.as_str(), status), ("", Some(0)), "{err}");
+        bearer(&club, &token).get("/api/users/me").refused(401, "bad-credentials");
+        bearer(&club, &writing).get("/api/users/me").expect(200);
+        assert_eq!(on(&club, &["token", "list"]).0.lines().count(), 1);
+        let again = on(&club, &["token", "revoke", rows[0][0]]);
+        assert_eq!(again, (String::new(), "booking-service: There is no such token.\n".to_owned(), Some(1)));
+    }
+
+    a_command_that_fails_says_so_in_one_line(club) {
+        let cases: [&[&str]; 5] = [
+            &["token", "create", "--user", "nobody", "--name", "x"],
+            &["token", "create", "--user", BOB, "--name", " "],
+            &["token", "list", "--user", "nobody"],
+            &["user", "grant-privilege", "nobody"],
+            &["sync", "--directory-file", "/nowhere/club.toml"],
+        ];
+        for arguments in cases {
+            let (out, err, status) = on(&club, arguments);
+            assert_eq!((out.as_str(), status, err.lines().count()), ("", Some(1), 1), "{arguments:?}: {err}");
+        }
+        let (_, err, status) = on(&club, &["sync"]);
+        assert_eq!(status, Some(78), "{err}");
+        assert!(err.contains("--directory-file"), "{err}");
+    }
+
+    a_user_is_made_privileged(club) {
+        assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], false);
+        for _ in 0..2 {
+            let (out, err, status) = on(&club, &["user", "grant-privilege", BOB]);
+            assert_eq!((out.as_str(), status), ("", Some(0)), "{err}");
+        }
+        assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], true);
+    }
+
+    the_directory_is_brought_in(club) {
+        let file = club.folder().join("club.toml");
+        std::fs::write(&file, "[[users]]\nname = \"erin\"\ndisplayName = \"Erin\"\nstate = \"active\"\n").unwrap();
+        let (out, err, status) = on(&club, &["sync", "--directory-file", file.to_str().unwrap()]);
+        assert_eq!((out.as_str(), status), ("", Some(0)), "{err}");
+        let names = club.by(BOB).get("/api/users").json();
+        assert!(names.as_array().unwrap().iter().any(|user| user["name"] == "erin"), "{names}");
+    }
 }

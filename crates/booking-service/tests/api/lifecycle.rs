@@ -3,11 +3,12 @@
 use std::net::TcpStream;
 
 use diesel::{QueryableByName, connection::SimpleConnection, prelude::*, sql_query, sql_types::BigInt};
+use serde_json::json;
 use service_kit::db::{AnyConnection, Url};
 
 use crate::{
-    harness::{ALICE, Backend, Club, on_both, postgres_schema},
-    process::{Process, program, until},
+    harness::{BOB, Club, id, on_both, postgres_schema},
+    process::{Process, Wire, program, until},
 };
 
 #[derive(QueryableByName)]
@@ -81,75 +82,79 @@ on_both! {
     }
 }
 
-/// A request that takes as long as the test wants, because it waits for a table that the test has locked.
+/// A request that takes as long as the test wants, because half of its body is still to come.
 struct UnderWay {
-    club: Club,
-    lock: AnyConnection,
     process: Process,
-    wire: crate::process::Wire,
+    wire: Wire,
+    rest: String,
 }
 
 impl UnderWay {
-    fn start(arguments: &[&str]) -> Self {
-        let club = Club::start(Backend::Postgres);
-        let process = Process::beside(&club, arguments);
-        let mut lock = club.connect();
-        lock.batch_execute("BEGIN; LOCK TABLE users IN ACCESS EXCLUSIVE MODE").unwrap();
+    fn start(club: &Club, arguments: &[&str]) -> Self {
+        let process = Process::beside(club, arguments);
+        let body = json!({
+            "place": "S516", "admins": [id(BOB)], "timeStart": "2027-01-01T09:00:00Z", "timeEnd": "2027-01-01T10:00:00Z",
+        });
+        let body = body.to_string();
+        let (half, rest) = body.split_at(body.len() / 2);
         let mut wire = process.connect();
-        let cookie = format!("session=session-of-{ALICE}");
-        wire.write(&format!("GET /api/users/me HTTP/1.1\r\nHost: test\r\nCookie: {cookie}\r\n\r\n"));
-        let waiting = "pg_locks WHERE NOT granted AND relation = 'users'::regclass";
-        let mut conn = club.connect();
-        until("the request waits", || count(&mut conn, waiting) == 1);
-        Self { club, lock, process, wire }
+        wire.write(&format!(
+            "POST /api/rooms HTTP/1.1\r\nHost: test\r\nCookie: session=session-of-{BOB}\r\nExpect: 100-continue\r\n\
+             Content-Length: {}\r\n\r\n",
+            body.len()
+        ));
+        // The body is asked for, so it is under way for sure.
+        assert_eq!(wire.read(25), "HTTP/1.1 100 Continue\r\n\r\n");
+        wire.write(half);
+        Self { process, wire, rest: rest.to_owned() }
+    }
+
+    fn finish(&mut self) {
+        self.wire.write(&self.rest);
+        let (status, answer) = self.wire.read_to_end();
+        assert_eq!(status, 201, "{answer}");
+        assert!(answer.contains("\"place\":\"S516\""), "{answer}");
     }
 }
 
-#[test]
-fn a_request_under_way_is_finished_before_the_end() {
-    for signal in ["TERM", "INT"] {
-        let UnderWay { club, mut lock, mut process, mut wire } = UnderWay::start(&[]);
-        process.signal(signal);
-        process.until_it_logs("draining");
-        until("the port is closed", || TcpStream::connect(&process.address).is_err());
-        lock.batch_execute("COMMIT").unwrap();
-        let (status, answer) = wire.read_to_end();
-        assert_eq!(status, 200, "{answer}");
-        assert!(answer.contains("\"name\":\"alice\""), "{answer}");
-        assert_eq!(process.wait().code(), Some(0));
-        drop(club);
+on_both! {
+    a_request_under_way_is_finished_before_the_end(club) {
+        for signal in ["TERM", "INT"] {
+            let mut request = UnderWay::start(&club, &[]);
+            request.process.signal(signal);
+            request.process.until_it_logs("draining");
+            until("the port is closed", || TcpStream::connect(&request.process.address).is_err());
+            request.finish();
+            assert_eq!(request.process.wait().code(), Some(0));
+        }
+        assert_eq!(count(&mut club.connect(), "rooms"), 2);
     }
-}
 
-#[test]
-fn during_the_drain_delay_it_serves_but_is_not_ready() {
-    let UnderWay { club, mut lock, mut process, mut wire } = UnderWay::start(&["--drain-delay", "1"]);
-    assert_eq!(process.get("/readyz").0, 200);
-    process.signal("TERM");
-    process.until_it_logs("draining");
-    let (status, answer) = process.get("/readyz");
-    assert_eq!(status, 503, "{answer}");
-    assert_eq!(process.get("/livez").0, 200);
-    lock.batch_execute("COMMIT").unwrap();
-    assert_eq!(wire.read_to_end().0, 200);
-    assert_eq!(process.wait().code(), Some(0));
-    drop(club);
-}
+    during_the_drain_delay_it_serves_but_is_not_ready(club) {
+        let mut request = UnderWay::start(&club, &["--drain-delay", "1"]);
+        assert_eq!(request.process.get("/readyz").0, 200);
+        request.process.signal("TERM");
+        request.process.until_it_logs("draining");
+        let (status, answer) = request.process.get("/readyz");
+        assert_eq!(status, 503, "{answer}");
+        assert_eq!(request.process.get("/livez").0, 200);
+        request.finish();
+        assert_eq!(request.process.wait().code(), Some(0));
+    }
 
-#[test]
-fn it_waits_no_longer_than_the_shutdown_time_out_nor_after_a_second_signal() {
-    let UnderWay { club, lock, mut process, .. } = UnderWay::start(&["--shutdown-timeout", "0"]);
-    process.signal("TERM");
-    assert_eq!(process.wait().code(), Some(0));
-    drop((club, lock));
+    it_waits_no_longer_than_the_shutdown_time_out_nor_after_a_second_signal(club) {
+        let mut request = UnderWay::start(&club, &["--shutdown-timeout", "0"]);
+        request.process.signal("TERM");
+        assert_eq!(request.process.wait().code(), Some(0));
 
-    let UnderWay { club, lock, mut process, .. } = UnderWay::start(&[]);
-    process.signal("INT");
-    process.until_it_logs("draining");
-    process.signal("INT");
-    assert_eq!(process.wait().code(), Some(1));
-    assert!(process.log().last().unwrap().contains("told twice"), "{:#?}", process.log());
-    drop((club, lock));
+        let mut request = UnderWay::start(&club, &[]);
+        request.process.signal("INT");
+        request.process.until_it_logs("draining");
+        request.process.signal("INT");
+        assert_eq!(request.process.wait().code(), Some(1));
+        let log = request.process.log();
+        assert!(log.iter().any(|line| line.contains("told twice")), "{log:#?}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A PostgreSQL that goes away and comes back.
+//! A database that goes away and comes back.
 
 use std::{
     io::{Read, Write},
@@ -9,10 +9,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use diesel::{RunQueryDsl, connection::SimpleConnection, sql_query};
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
-    harness::{ALICE, Answer, Backend, Club},
+    harness::{ALICE, Answer, BOB, Backend, Club, id},
     process::until,
 };
 
@@ -145,4 +147,54 @@ fn without_its_database_it_answers_503_in_time_and_recovers_by_itself() {
     proxy.cut();
     drop(stalled);
     recovers(&club, service);
+}
+
+#[test]
+fn a_request_whose_connection_is_ended_under_it_is_503_and_not_500() {
+    let club = Club::start(Backend::Postgres);
+    let waiting = "pg_locks WHERE NOT granted AND relation = 'users'::regclass";
+    let (mut lock, mut conn) = (club.connect(), club.connect());
+    lock.batch_execute("BEGIN; LOCK TABLE users IN ACCESS EXCLUSIVE MODE").unwrap();
+    std::thread::scope(|scope| {
+        let answer = scope.spawn(|| club.by(ALICE).get("/api/users/me"));
+        until("the request waits", || {
+            sql_query(format!("SELECT pg_terminate_backend(pid) FROM {waiting}")).execute(&mut conn).unwrap() == 1
+        });
+        let answer = answer.join().unwrap();
+        assert_eq!(answer.header("retry-after"), Some("1"));
+        answer.refused(503, "unavailable");
+    });
+    lock.batch_execute("COMMIT").unwrap();
+    club.by(ALICE).get("/api/users/me").expect(200);
+}
+
+#[test]
+fn while_another_program_holds_the_sqlite_file_reads_go_on_and_writes_are_503_in_time() {
+    let club = Club::start(Backend::Sqlite);
+    let room = || {
+        json!({
+            "place": "S516", "admins": [id(BOB)], "timeStart": "2027-01-01T09:00:00Z", "timeEnd": "2027-01-01T10:00:00Z",
+        })
+    };
+    let mut holder = club.connect();
+    holder.batch_execute("BEGIN IMMEDIATE").unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                let begun = Instant::now();
+                let answer = club.by(BOB).post("/api/rooms", room());
+                assert!(begun.elapsed() < PATIENCE, "took {:?}", begun.elapsed());
+                assert_eq!(answer.header("retry-after"), Some("1"));
+                answer.refused(503, "unavailable");
+            });
+        }
+        for path in ["/api/rooms", "/readyz"] {
+            let begun = Instant::now();
+            club.by(BOB).get(path).expect(200);
+            assert!(begun.elapsed() < Duration::from_secs(1), "{path} took {:?}", begun.elapsed());
+        }
+    });
+    holder.batch_execute("COMMIT").unwrap();
+    club.by(BOB).post("/api/rooms", room()).expect(201);
+    assert_eq!(club.by(BOB).get("/api/rooms").json().as_array().unwrap().len(), 1);
 }

@@ -66,8 +66,8 @@ impl Process {
 
     pub fn until_it_listens(&mut self) {
         let line = self.until_it_logs("listens on http://");
-        let address = line.split("http://").nth(1).unwrap();
-        self.address = address.split([',', '"']).next().unwrap().to_owned();
+        let address = line.split("http://").nth(1).and_then(|rest| rest.split([',', '"']).next()).unwrap();
+        address.clone_into(&mut self.address);
     }
 
     /// Waits for a line of the log.
@@ -135,6 +135,13 @@ pub struct Wire(TcpStream);
 impl Wire {
     pub fn write(&mut self, text: &str) {
         self.0.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// So many bytes.
+    pub fn read(&mut self, length: usize) -> String {
+        let mut bytes = vec![0; length];
+        self.0.read_exact(&mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
     }
 
     /// Status and all the rest, until the other side closes.

@@ -178,9 +178,8 @@ impl Drop for Server {
     fn drop(&mut self) {
         let stop = self.stop.clone();
         std::thread::spawn(move || System::new().block_on(stop.drain())).join().ok();
-        if self.thread.take().is_some_and(|thread| thread.join().is_err()) && !std::thread::panicking() {
-            panic!("the service panicked");
-        }
+        let panicked = self.thread.take().is_some_and(|thread| thread.join().is_err());
+        assert!(!panicked || std::thread::panicking(), "the service panicked");
     }
 }
 
