@@ -1,9 +1,6 @@
 //! The command line: one function for each command.
 
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-};
+use std::io::{self, Write};
 
 use chrono::TimeDelta;
 use common::time::Clock;
@@ -22,7 +19,7 @@ use crate::{
 };
 
 /// Exit status when the options are at fault (`EX_CONFIG` of sysexits.h): starting again will not help.
-const FAULTY_OPTIONS: u8 = 78;
+const FAULTY_OPTIONS: i32 = 78;
 
 /// Why a command did not do what it was asked to.
 enum Stopped {
@@ -47,8 +44,8 @@ impl From<Error> for Stopped {
 }
 
 /// Runs the command of a command line, `serve` when it has none. What a command answers goes to standard output,
-/// everything else to standard error. Exits with 0, with 78 when the options are at fault, else with 1.
-pub async fn run(cli: Cli) -> ExitCode {
+/// everything else to standard error. The exit status is 0, 78 when the options are at fault, else 1.
+pub async fn run(cli: Cli) -> i32 {
     let config = &cli.config;
     let done = match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => serve(config).await,
@@ -60,9 +57,9 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::User(UserCommand::GrantPrivilege { name }) => grant_privilege(config, name).await,
     };
     let (lines, status) = match done {
-        Ok(()) => return ExitCode::SUCCESS,
-        Err(Stopped::Faults(faults)) => (faults, ExitCode::from(FAULTY_OPTIONS)),
-        Err(Stopped::Failure(cause)) => (vec![cause.replace('\n', " ")], ExitCode::FAILURE),
+        Ok(()) => return 0,
+        Err(Stopped::Faults(faults)) => (faults, FAULTY_OPTIONS),
+        Err(Stopped::Failure(cause)) => (vec![cause.replace('\n', " ")], 1),
     };
     for line in lines {
         // Not through the log, whose filter may hide it. Without standard error nobody can be told anyway.
@@ -94,9 +91,9 @@ fn openapi() -> Result<(), Stopped> {
     print(&[document.map_err(|error| Stopped::Failure(error.to_string()))?])
 }
 
-fn check_config(config: &Config) -> ExitCode {
+fn check_config(config: &Config) -> i32 {
     let mut lines = config.faults();
-    let status = if lines.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAULTY_OPTIONS) };
+    let status = if lines.is_empty() { 0 } else { FAULTY_OPTIONS };
     if lines.is_empty() {
         lines.push("ok".to_owned());
     }

@@ -7,10 +7,11 @@ use std::{
     time::Duration,
 };
 
+use actix_cors::Cors;
 use actix_web::{
     App, HttpServer,
     dev::ServerHandle,
-    middleware::{Compress, from_fn},
+    middleware::{Compress, Condition, from_fn},
     web::{self, Bytes, Data},
 };
 use common::{
@@ -182,6 +183,7 @@ pub fn listen(
     options: &ServerOptions,
     configure: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
 ) -> io::Result<Running> {
+    let allowed = options.allowed_origins.clone();
     let shared = service.clone();
     let workers = options
         .workers
@@ -200,6 +202,7 @@ pub fn listen(
             .configure(root::routes)
             .default_service(web::to(root::nothing_here))
             .wrap(from_fn(problems))
+            .wrap(Condition::new(!allowed.is_empty(), cors(&allowed)))
             .wrap(Compress::default())
             .wrap(from_fn(frame))
     })
@@ -212,6 +215,22 @@ pub fn listen(
     .bind(options.bind)?;
     let address = server.addrs().first().copied().unwrap_or(options.bind);
     Ok(Running { address, service, server: server.run(), shutdown_timeout })
+}
+
+/// Contract, "CORS". An answer to a request that timed out or panicked has none of these headers: such a request does
+/// not come back through the middleware.
+fn cors(allowed: &[String]) -> Cors {
+    let mut cors = Cors::default()
+        .allow_any_header()
+        .allowed_methods(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"])
+        .expose_headers(["ETag", "Link", "Location", "Retry-After", "X-Request-Id", "X-KNOQ-Need-Authorization"])
+        .supports_credentials()
+        .block_on_origin_mismatch(false)
+        .max_age(3600);
+    for origin in allowed {
+        cors = cors.allowed_origin(origin);
+    }
+    cors
 }
 
 /// Ends a running service from elsewhere in the process.

@@ -1,13 +1,16 @@
 //! Start, drain and end of the real program.
 
-use std::net::TcpStream;
+use std::{
+    net::{TcpListener, TcpStream},
+    time::{Duration, Instant},
+};
 
 use diesel::{QueryableByName, connection::SimpleConnection, prelude::*, sql_query, sql_types::BigInt};
 use serde_json::json;
 use service_kit::db::{AnyConnection, Url};
 
 use crate::{
-    harness::{BOB, Club, id, on_both, postgres_schema},
+    harness::{BOB, Backend, Club, id, on_both, postgres_schema},
     process::{Process, Wire, program, until},
 };
 
@@ -158,10 +161,24 @@ on_both! {
 }
 
 #[test]
+fn a_directory_that_never_answers_keeps_it_neither_from_starting_nor_from_ending() {
+    let club = Club::start(Backend::Sqlite);
+    // Takes connections, as every listener does, and nobody ever reads them.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/api/v3", silent.local_addr().unwrap());
+    let mut process = Process::beside(&club, &["--traq-url", &url, "--traq-token", "x"]);
+    assert_eq!(process.get("/readyz").0, 200);
+    process.signal("TERM");
+    let begun = Instant::now();
+    assert_eq!(process.wait().code(), Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(2), "took {:?}", begun.elapsed());
+}
+
+#[test]
 fn what_keeps_it_from_starting_is_said_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let database = format!("sqlite://{}/club.sqlite3", folder.path().display());
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let file = folder.path().join("file");
     std::fs::write(&file, "no database").unwrap();

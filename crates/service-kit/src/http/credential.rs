@@ -64,12 +64,6 @@ impl Origins {
         origin == self.own || self.allowed.iter().any(|allowed| allowed == origin)
     }
 
-    /// Origins of other sites that may call.
-    #[must_use]
-    pub fn allowed(&self) -> &[String] {
-        &self.allowed
-    }
-
     /// Refuses a write that another site started, so far as the browser says (contract, "Sign-in"). A client that is
     /// no browser sends neither header.
     ///

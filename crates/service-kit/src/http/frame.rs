@@ -24,7 +24,6 @@ use common::problem::{Problem, code};
 use futures_util::FutureExt;
 use uuid::Uuid;
 
-use super::cors::Cors;
 use crate::{error::Failure, server::Service};
 
 /// The header that carries the request id in both directions.
@@ -58,10 +57,6 @@ pub async fn frame<B: MessageBody + 'static>(
         service: service.clone(),
     };
     req.extensions_mut().insert(RequestId(line.id.clone()));
-    let cors = Cors::of(req.headers(), service.origins());
-    if let Some(answer) = cors.preflight(req.method(), req.headers()) {
-        return Ok(req.into_response(complete(line, &cors, answer)));
-    }
     // HEAD is GET without the body, everywhere; the encoder drops the body by what the connection read.
     if req.method() == Method::HEAD {
         req.head_mut().method = Method::GET;
@@ -72,13 +67,13 @@ pub async fn frame<B: MessageBody + 'static>(
         Ok(Ok(Ok(answered))) => {
             let (req, response) = answered.map_into_boxed_body().into_parts();
             line.caller = req.extensions().get::<LoggedCaller>().map(|caller| caller.0);
-            return Ok(ServiceResponse::new(req, complete(line, &cors, response)));
+            return Ok(ServiceResponse::new(req, complete(line, response)));
         }
         Ok(Ok(Err(error))) => error,
         Ok(Err(_)) => Failure(Problem::new(code::UNAVAILABLE).because("the request passed its time limit")).into(),
         Err(_) => Failure(Problem::internal("the handler panicked")).into(),
     };
-    let response = complete(line, &cors, HttpResponse::from_error(error));
+    let response = complete(line, HttpResponse::from_error(error));
     Err(InternalError::from_response("", response).into())
 }
 
@@ -99,7 +94,7 @@ pub async fn problems<B: MessageBody + 'static>(
 }
 
 /// Adds what every answer carries.
-fn complete(mut line: Line, cors: &Cors, response: HttpResponse) -> HttpResponse {
+fn complete(mut line: Line, response: HttpResponse) -> HttpResponse {
     let mut response = as_problem(&line.service, &line.id, response);
     let headers = response.headers_mut();
     let mut set = |name: HeaderName, value: &str| {
@@ -113,7 +108,6 @@ fn complete(mut line: Line, cors: &Cors, response: HttpResponse) -> HttpResponse
     for (name, value) in line.service.about().headers {
         set(HeaderName::from_static(name), value);
     }
-    cors.add_to(headers);
     if !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     }

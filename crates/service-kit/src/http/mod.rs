@@ -1,7 +1,5 @@
 //! Between actix and a handler: what comes in, what goes out, and the frame around every request.
 
-mod cors;
-
 pub mod body;
 pub mod credential;
 pub mod frame;
