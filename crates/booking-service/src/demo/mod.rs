@@ -116,6 +116,8 @@ fn before_all(plan: &Plan, now: Timestamp) -> Moment {
 struct Hand {
     rng: StdRng,
     zone: Tz,
+    /// Who holds the rooms.
+    keeper: Uid,
     /// Active ones, by name; there is at least one.
     members: Vec<Uid>,
     /// By name; the everyone group by the empty name.
@@ -134,12 +136,12 @@ struct Band {
 impl Hand {
     /// Looks who there is, and makes the groups that do not come from a directory; none when there is nobody.
     fn new(conn: &mut AnyConnection, at: Moment, rng: StdRng, zone: Tz) -> Result<Option<Self>, Error> {
-        let active = users::table.filter(users::state.eq(ACTIVE));
-        let members: Vec<Uid> = active.order((users::name, users::id)).select(users::id).load(conn)?;
-        if members.is_empty() {
-            return Ok(None);
-        }
-        let mut hand = Self { rng, zone, members, groups: HashMap::new() };
+        let active = users::table.filter(users::state.eq(ACTIVE)).order((users::name, users::id));
+        let active: Vec<(Uid, String)> = active.select((users::id, users::name)).load(conn)?;
+        let protagonist = active.iter().find(|(_, name)| name == PROTAGONIST);
+        let Some((keeper, _)) = protagonist.or(active.first()).cloned() else { return Ok(None) };
+        let members = active.into_iter().map(|(id, _)| id).collect();
+        let mut hand = Self { rng, zone, keeper, members, groups: HashMap::new() };
         hand.make_groups(conn, at)?;
         let active: HashSet<_> = hand.members.iter().copied().collect();
         let only_active = |ids: Vec<Uid>| ids.into_iter().filter(|id| active.contains(id)).collect::<Vec<_>>();
@@ -169,11 +171,6 @@ impl Hand {
         Ok(())
     }
 
-    /// The first member, who in the made-up club is the privileged one.
-    fn keeper(&self) -> Uid {
-        self.members[0]
-    }
-
     /// Ids of the rooms, in their order; those made at the same time are made together, as an import does.
     fn make_rooms(&self, conn: &mut AnyConnection, planned: &[PlannedRoom]) -> Result<Vec<Uid>, Error> {
         let mut ids = Vec::with_capacity(planned.len());
@@ -183,10 +180,10 @@ impl Hand {
                 starts_at: Moment(room.window.start),
                 ends_at: Moment(room.window.end),
                 verified: room.verified,
-                admins: vec![self.keeper()],
+                admins: vec![self.keeper],
             };
             let new: Vec<_> = batch.iter().map(room).collect();
-            ids.extend(room_queries::insert(conn, &new, self.keeper(), Moment(batch[0].made_at))?);
+            ids.extend(room_queries::insert(conn, &new, self.keeper, Moment(batch[0].made_at))?);
         }
         Ok(ids)
     }
