@@ -128,7 +128,11 @@ impl Deserr<Violations> for Id {
 
 impl PartialSchema for Id {
     fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid))).into()
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid)))
+            .examples([serde_json::json!("0198c0de-0000-7000-8000-000000000001")])
+            .into()
     }
 }
 
