@@ -26,3 +26,4 @@ mod sync;
 mod tags;
 mod tokens;
 mod users;
+mod version;
