@@ -15,6 +15,7 @@ mod groups;
 mod ical;
 mod lifecycle;
 mod log;
+mod openapi;
 mod outage;
 mod plans;
 mod q_filter;
