@@ -128,7 +128,11 @@ impl Deserr<Violations> for Id {
 
 impl PartialSchema for Id {
     fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid))).into()
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid)))
+            .examples([serde_json::json!("0198c0de-0000-7000-8000-000000000001")])
+            .into()
     }
 }
 
@@ -142,6 +146,13 @@ pub struct IdSet<const MIN: usize>(Vec<(usize, Uuid)>);
 pub const MOST_IDS: usize = 10_000;
 
 impl<const MIN: usize> IdSet<MIN> {
+    /// These identifiers, each once; how many they must be is up to the caller.
+    #[must_use]
+    pub fn new(ids: impl IntoIterator<Item = Uuid>) -> Self {
+        let mut seen = HashSet::new();
+        Self(ids.into_iter().enumerate().filter(|(_, id)| seen.insert(*id)).collect())
+    }
+
     /// The identifiers.
     #[must_use]
     pub fn into_inner(self) -> Vec<Uuid> {
@@ -157,13 +168,12 @@ impl<const MIN: usize> IdSet<MIN> {
 impl<const MIN: usize> Deserr<Violations> for IdSet<MIN> {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
         let sent = Vec::<Id>::deserialize_from_value(value, at)?;
-        let mut seen = HashSet::new();
-        let sent = sent.into_iter().map(|id| id.0).enumerate();
-        let ids: Vec<_> = sent.filter(|(_, id)| seen.insert(*id)).collect();
-        if ids.len() < MIN || ids.len() > MOST_IDS {
-            return broken(at, "length", format!("must name {MIN} to {MOST_IDS} ids, not {}", ids.len()));
+        let ids = Self::new(sent.into_iter().map(|id| id.0));
+        let number = ids.0.len();
+        if number < MIN || number > MOST_IDS {
+            return broken(at, "length", format!("must name {MIN} to {MOST_IDS} ids, not {number}"));
         }
-        Ok(Self(ids))
+        Ok(ids)
     }
 }
 

@@ -228,7 +228,6 @@ struct Fields {
     time_start: Timestamp,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_end: Timestamp,
-    /// Where: an unverified room is made for the event.
     #[deserr(default)]
     #[schema(inline, required = true, nullable = false)]
     place: Option<Text<1, 32>>,
@@ -242,7 +241,6 @@ struct Fields {
     #[deserr(default)]
     #[schema(nullable = false)]
     open: Option<bool>,
-    /// At least one.
     #[schema(inline)]
     admins: IdSet<1>,
     #[deserr(default)]

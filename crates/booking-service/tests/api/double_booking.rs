@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Every pair of events in the database that conflicts.
-fn double_bookings(club: &Club) -> Vec<(Uid, Uid)> {
+pub fn double_bookings(club: &Club) -> Vec<(Uid, Uid)> {
     type Row = (Uid, Uid, String, bool, Moment, Moment, bool);
     let rows: Vec<Row> = events::table
         .inner_join(rooms::table)

@@ -26,24 +26,25 @@ use service_kit::{
         AnyConnection, Url,
         sql::{Moment, Uid},
     },
+    directory,
     server::Stop,
 };
 use tempfile::TempDir;
 use ureq::Agent;
 use uuid::Uuid;
 
-/// Declares tests that run on both databases: `on_both! { name(club) { … } }`.
+/// Declares tests that run on both databases: `on_both! { name(club) { … } }`, with options `name(club, "--demo")`.
 macro_rules! on_both {
-    ($($(#[$attribute:meta])* $name:ident($club:ident) $body:block)+) => {
+    ($($(#[$attribute:meta])* $name:ident($club:ident $(, $option:literal)*) $body:block)+) => {
         $(mod $name {
             #[allow(unused_imports, reason = "not every test needs all of its file")]
             use super::*;
             $(#[$attribute])*
             fn run($club: $crate::harness::Club) $body
             #[test]
-            fn sqlite() { run($crate::harness::Club::start($crate::harness::Backend::Sqlite)) }
+            fn sqlite() { run($crate::harness::Club::start_with($crate::harness::Backend::Sqlite, &[$($option),*])) }
             #[test]
-            fn postgres() { run($crate::harness::Club::start($crate::harness::Backend::Postgres)) }
+            fn postgres() { run($crate::harness::Club::start_with($crate::harness::Backend::Postgres, &[$($option),*])) }
         })+
     };
 }
@@ -148,9 +149,16 @@ impl Club {
     }
 
     fn add_members(&self) {
-        use schema::{sessions, users};
+        use schema::users;
         let (conn, now) = (&mut self.connect(), Moment(self.clock.now()));
         for (name, state, privileged) in MEMBERS {
+            // The demo has members of its own, the four active ones among them.
+            if self.config.demo {
+                if state == 1 {
+                    self.add_session(name, Uid(directory::demo::member_id(name)));
+                }
+                continue;
+            }
             diesel::insert_into(users::table)
                 .values((
                     users::id.eq(id(name)),
@@ -164,17 +172,23 @@ impl Club {
                 ))
                 .execute(conn)
                 .unwrap();
-            diesel::insert_into(sessions::table)
-                .values((
-                    sessions::id.eq(Uid::new()),
-                    sessions::token_hash.eq(credentials::hash(&session(name))),
-                    sessions::user_id.eq(id(name)),
-                    sessions::created_at.eq(now),
-                    sessions::expires_at.eq(Moment(now.plus(chrono::TimeDelta::days(3000)))),
-                ))
-                .execute(conn)
-                .unwrap();
+            self.add_session(name, id(name));
         }
+    }
+
+    fn add_session(&self, name: &str, user: Uid) {
+        use schema::sessions;
+        let now = Moment(self.clock.now());
+        diesel::insert_into(sessions::table)
+            .values((
+                sessions::id.eq(Uid::new()),
+                sessions::token_hash.eq(credentials::hash(&session(name))),
+                sessions::user_id.eq(user),
+                sessions::created_at.eq(now),
+                sessions::expires_at.eq(Moment(now.plus(chrono::TimeDelta::days(3000)))),
+            ))
+            .execute(&mut self.connect())
+            .unwrap();
     }
 
     /// A request by a member, with their session cookie.

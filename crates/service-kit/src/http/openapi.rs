@@ -99,7 +99,7 @@ fn example(schema: &RefOr<Schema>, components: &Components) -> Option<Value> {
             let name = reference.ref_location.rsplit('/').next()?;
             example(components.schemas.get(name)?, components)
         }
-        RefOr::T(Schema::Object(object)) => object.example.clone(),
+        RefOr::T(Schema::Object(object)) => object.example.clone().or_else(|| object.examples.first().cloned()),
         RefOr::T(Schema::Array(array)) => match (&array.example, &array.items) {
             (Some(example), _) => Some(example.clone()),
             (None, ArrayItems::RefOrSchema(items)) => example(items, components).map(|one| json!([one])),

@@ -1,0 +1,35 @@
+//! Which build answers.
+
+use actix_web::get;
+use serde::Serialize;
+use service_kit::{error::Failure, http::Reply};
+use utoipa::ToSchema;
+use utoipa_actix_web::service_config::ServiceConfig;
+
+/// Registers the operation.
+pub fn routes(config: &mut ServiceConfig<'_>) {
+    config.service(version);
+}
+
+/// Version and revision of the service.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = version, example = json!({"version": "0.1.0", "revision": "5f3c2a1"}))]
+struct Version {
+    version: &'static str,
+    /// The commit it was built from, if that is known, else empty.
+    revision: &'static str,
+}
+
+/// Version and revision
+#[utoipa::path(
+    tag = "version",
+    operation_id = "getVersion",
+    security(()),
+    responses((status = 200, description = "Which build answers", body = Version))
+)]
+#[get("/version")]
+async fn version() -> Result<Reply, Failure> {
+    // The build sets the variable; a checkout without git builds as well.
+    let revision = option_env!("REVISION").unwrap_or_default();
+    Ok(Reply::json(&Version { version: env!("CARGO_PKG_VERSION"), revision })?)
+}
