@@ -32,3 +32,4 @@ pub mod tags;
 pub mod users;
 
 pub mod server;
+pub mod version;

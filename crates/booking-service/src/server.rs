@@ -20,7 +20,7 @@ use utoipa::{
 use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::{
-    auth::SESSION_COOKIE, club::Club, codes, config::Config, events, groups, ical, rooms, sign_in, tags, users,
+    auth::SESSION_COOKIE, club::Club, codes, config::Config, events, groups, ical, rooms, sign_in, tags, users, version,
 };
 
 /// The migrations, once for each database.
@@ -48,7 +48,8 @@ fn routes(config: &mut ServiceConfig<'_>) {
             .configure(rooms::routes)
             .configure(events::routes)
             .configure(ical::routes)
-            .configure(sign_in::routes),
+            .configure(sign_in::routes)
+            .configure(version::routes),
     );
 }
 

@@ -11,6 +11,7 @@ mod double_booking;
 mod events;
 mod frame;
 mod groups;
+mod guards;
 mod ical;
 mod lifecycle;
 mod log;
