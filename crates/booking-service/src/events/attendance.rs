@@ -1,7 +1,7 @@
 //! Answers to events, and the tags on them.
 
 use common::problem::Problem;
-use diesel::{OptionalExtension, dsl::not, prelude::*};
+use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     db::{
         AnyConnection,
@@ -24,22 +24,27 @@ use crate::{
 /// When the database fails.
 pub fn invite(conn: &mut AnyConnection, event: Uid, group: Uid) -> Result<(), Error> {
     use diesel::sql_types::Text;
-    let there = || attendees::table.filter(attendees::event_id.eq(event)).select(attendees::user_id);
     let columns = (attendees::user_id, attendees::event_id, attendees::schedule);
     let (event, pending) = (event.into_sql::<service_kit::db::sql::Key>(), Schedule::Pending.into_sql::<Text>());
+    // Somebody may be answering at this moment, who then is there already.
     if group == groups::EVERYONE {
-        let active = users::table.filter(users::state.eq(ACTIVE)).filter(not(users::id.eq_any(there()))).select((
-            users::id,
+        let active = users::table.filter(users::state.eq(ACTIVE)).select((users::id, event, pending));
+        on_each!(conn, c => diesel::insert_into(attendees::table)
+            .values(active)
+            .into_columns(columns)
+            .on_conflict_do_nothing()
+            .execute(c)?);
+    } else {
+        let members = group_members::table.filter(group_members::group_id.eq(group)).select((
+            group_members::user_id,
             event,
             pending,
         ));
-        diesel::insert_into(attendees::table).values(active).into_columns(columns).execute(conn)?;
-    } else {
-        let members = group_members::table
-            .filter(group_members::group_id.eq(group))
-            .filter(not(group_members::user_id.eq_any(there())))
-            .select((group_members::user_id, event, pending));
-        diesel::insert_into(attendees::table).values(members).into_columns(columns).execute(conn)?;
+        on_each!(conn, c => diesel::insert_into(attendees::table)
+            .values(members)
+            .into_columns(columns)
+            .on_conflict_do_nothing()
+            .execute(c)?);
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ mod log;
 mod outage;
 mod plans;
 mod q_filter;
+mod races;
 mod rooms;
 mod schema;
 mod sign_in;

@@ -1,0 +1,71 @@
+//! What happens between reading and writing: each test holds a lock, or a row that is not committed yet, and lets a
+//! request run into it; where that cannot be staged, many run at once.
+
+use std::time::{Duration, Instant};
+
+use booking_service::schema::{attendees, event_admins, events, places, tags};
+use diesel::{connection::SimpleConnection, prelude::*};
+use serde_json::json;
+use service_kit::db::{
+    AnyConnection,
+    sql::{Moment, Uid},
+};
+
+use crate::{
+    builders::{At, event, event_body, group, merge, text},
+    harness::{BOB, CAROL, Club, DAVE, id, on_both},
+};
+
+/// Runs `request` while a transaction is open, in which `before` ran before it began and `meanwhile` once it waits.
+fn meanwhile<T: Send>(
+    club: &Club,
+    before: impl FnOnce(&mut AnyConnection),
+    request: impl FnOnce() -> T + Send,
+    meanwhile: impl FnOnce(&mut AnyConnection),
+) -> T {
+    let conn = &mut club.connect();
+    conn.batch_execute(if club.is_postgres() { "BEGIN" } else { "BEGIN IMMEDIATE" }).unwrap();
+    before(conn);
+    std::thread::scope(|scope| {
+        let request = scope.spawn(request);
+        std::thread::sleep(Duration::from_millis(300));
+        meanwhile(conn);
+        conn.batch_execute("COMMIT").unwrap();
+        request.join().unwrap()
+    })
+}
+
+fn lock_place(conn: &mut AnyConnection, key: &str) {
+    if let AnyConnection::Postgresql(conn) = conn {
+        places::table.find(key).for_no_key_update().execute(conn).unwrap();
+    }
+}
+
+fn uid(id: &str) -> Uid {
+    Uid(id.parse().unwrap())
+}
+
+on_both! {
+    an_answer_that_arrives_while_its_giver_is_invited_stays(club) {
+        let (first, second) = (group(&club, BOB, "a", &[BOB]), group(&club, BOB, "b", &[CAROL, DAVE]));
+        let body = |group: &str| {
+            merge([event_body(&club, BOB, At::Place("x"), (1, 2)), json!({"groupId": group, "open": true})])
+        };
+        let event = text(&club.by(BOB).post("/api/events", body(&first)).expect(201).json()["eventId"]);
+        let path = format!("/api/events/{event}");
+        let answer = |conn: &mut AnyConnection| {
+            diesel::insert_into(attendees::table)
+                .values((
+                    attendees::event_id.eq(uid(&event)),
+                    attendees::user_id.eq(id(CAROL)),
+                    attendees::schedule.eq("attendance"),
+                ))
+                .execute(conn)
+                .unwrap();
+        };
+        let changed = meanwhile(&club, answer, || club.by(BOB).put(&path, body(&second)), |_| {}).expect(200).json();
+        let mut expected = [(id(CAROL), "attendance"), (id(DAVE), "pending")];
+        expected.sort();
+        assert_eq!(changed["attendees"], json!(expected.map(|(user, schedule)| json!({"userId": user, "schedule": schedule}))));
+    }
+}
