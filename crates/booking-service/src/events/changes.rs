@@ -155,11 +155,7 @@ pub fn update(
     };
     let key = place_key(&place);
     booking::lock_places(conn, vec![seen.place_key.clone(), key.clone()])?;
-    // Whoever moves an event or a room holds the lock of its place, so what is unchanged now stays so.
-    let event = find(conn, id)?;
-    if event.room_id != seen.room_id || event.place_key != seen.place_key || event.owns_room != seen.owns_room {
-        return Err(Error::Stale);
-    }
+    let event = find_locked(conn, &seen, me)?;
     let held = match stock {
         Some(room) => move_to_stock(conn, &event, &room, draft, zone, now)?,
         None => move_to_instant(conn, &event, &place, draft, zone, now)?,
@@ -196,10 +192,7 @@ pub fn delete(conn: &mut AnyConnection, id: Uid, me: &Caller, now: Moment) -> Re
     let seen = find(conn, id)?;
     need_admin(conn, id, me)?;
     booking::lock_places(conn, vec![seen.place_key.clone()])?;
-    let event = find(conn, id)?;
-    if event.place_key != seen.place_key {
-        return Err(Error::Stale);
-    }
+    let event = find_locked(conn, &seen, me)?;
     diesel::update(events::table.find(id))
         .set((events::deleted_at.eq(now), events::updated_at.eq(now), events::sequence.eq(event.sequence + 1)))
         .execute(conn)?;
@@ -208,6 +201,17 @@ pub fn delete(conn: &mut AnyConnection, id: Uid, me: &Caller, now: Moment) -> Re
 
 fn move_to_stock(
     conn: &mut AnyConnection,
+/// An event whose place is locked by now, as it is for somebody who may change it. Whoever moves an event or a room, or
+/// changes who may, holds the lock of its place: what is unchanged since it was `seen` stays so.
+fn find_locked(conn: &mut AnyConnection, seen: &Row, me: &Caller) -> Result<Row, Error> {
+    let event = find(conn, seen.id)?;
+    need_admin(conn, seen.id, me)?;
+    if event.room_id != seen.room_id || event.place_key != seen.place_key || event.owns_room != seen.owns_room {
+        return Err(Error::Stale);
+    }
+    Ok(event)
+}
+
     event: &Row,
     room: &room_queries::Row,
     draft: &Draft,

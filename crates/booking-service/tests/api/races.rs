@@ -68,4 +68,18 @@ on_both! {
         expected.sort();
         assert_eq!(changed["attendees"], json!(expected.map(|(user, schedule)| json!({"userId": user, "schedule": schedule}))));
     }
+
+    who_stops_being_an_administrator_while_waiting_changes_nothing(club) {
+        let both = json!({"admins": [id(BOB), id(CAROL)]});
+        let body = merge([event_body(&club, BOB, At::Place("x"), (1, 2)), both]);
+        let event = text(&club.by(BOB).post("/api/events", body.clone()).expect(201).json()["eventId"]);
+        let path = format!("/api/events/{event}");
+        let dismiss = |conn: &mut AnyConnection| {
+            diesel::delete(event_admins::table.find((uid(&event), id(CAROL)))).execute(conn).unwrap();
+        };
+        let put = || club.by(CAROL).put(&path, body.clone());
+        meanwhile(&club, |conn| lock_place(conn, "x"), put, dismiss).refused(403, "forbidden");
+        club.by(BOB).put(&path, body.clone()).expect(200);
+        meanwhile(&club, |conn| lock_place(conn, "x"), || club.by(CAROL).delete(&path), dismiss).refused(403, "forbidden");
+    }
 }
