@@ -82,4 +82,32 @@ on_both! {
         club.by(BOB).put(&path, body.clone()).expect(200);
         meanwhile(&club, |conn| lock_place(conn, "x"), || club.by(CAROL).delete(&path), dismiss).refused(403, "forbidden");
     }
+
+    tags_and_changes_of_one_event_wait_for_each_other_in_one_order(club) {
+        let event = event(&club, BOB, At::Place("x"), (1, 2));
+        let took = std::sync::Mutex::new(Duration::ZERO);
+        let lock = |conn: &mut AnyConnection| {
+            if let AnyConnection::Postgresql(conn) = conn {
+                events::table.find(uid(&event)).for_no_key_update().execute(conn).unwrap();
+            }
+        };
+        let make_tag = |conn: &mut AnyConnection| {
+            let (begun, now) = (Instant::now(), Moment(club.clock.now()));
+            diesel::insert_into(tags::table)
+                .values((
+                    tags::id.eq(Uid::new()),
+                    tags::name.eq("new"),
+                    tags::name_key.eq("new"),
+                    tags::created_at.eq(now),
+                    tags::updated_at.eq(now),
+                ))
+                .execute(conn)
+                .unwrap();
+            *took.lock().unwrap() = begun.elapsed();
+        };
+        let add = || club.by(CAROL).post(&format!("/api/events/{event}/tags"), json!({"name": "new"}));
+        meanwhile(&club, lock, add, make_tag).expect(204);
+        let took = *took.lock().unwrap();
+        assert!(took < Duration::from_millis(700), "they were in each other's way for {took:?}");
+    }
 }
