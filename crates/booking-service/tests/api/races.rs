@@ -110,4 +110,54 @@ on_both! {
         let took = *took.lock().unwrap();
         assert!(took < Duration::from_millis(700), "they were in each other's way for {took:?}");
     }
+
+    a_group_that_is_deleted_leaves_the_room_that_somebody_is_booking(club) {
+        for round in 0..15 {
+            let gone = group(&club, BOB, "gone", &[BOB]);
+            let place = format!("place {round}");
+            let body = |group: &str, at| {
+                merge([event_body(&club, BOB, at, (1, 2)), json!({"groupId": group, "sharedRoom": true})])
+            };
+            let owner = club.by(BOB).post("/api/events", body(&gone, At::Place(&place))).expect(201).json();
+            let room = text(&owner["room"]["roomId"]);
+            let guest = merge([body(crate::builders::EVERYONE, At::Room(&room)), json!({"name": "guest"})]);
+            let barrier = std::sync::Barrier::new(2);
+            let (deleted, made) = std::thread::scope(|scope| {
+                let delete = scope.spawn(|| {
+                    barrier.wait();
+                    club.by(BOB).delete(&format!("/api/groups/{gone}?force=true")).status
+                });
+                barrier.wait();
+                std::thread::sleep(Duration::from_millis(round % 5));
+                let made = club.by(CAROL).post("/api/events", guest).status;
+                (delete.join().unwrap(), made)
+            });
+            assert_eq!(deleted, 204);
+            assert!(matches!(made, 201 | 400), "{made}");
+            let there = club.by(BOB).get(&format!("/api/rooms/{room}")).status;
+            assert_eq!(there, if made == 201 { 200 } else { 404 }, "round {round}");
+        }
+    }
+
+    a_group_that_is_deleted_waits_for_the_places_of_its_events(club) {
+        let gone = group(&club, BOB, "gone", &[BOB]);
+        let body = |group: &str| {
+            merge([event_body(&club, BOB, At::Place("x"), (1, 2)), json!({"groupId": group, "sharedRoom": true})])
+        };
+        let owner = club.by(BOB).post("/api/events", body(&gone)).expect(201).json();
+        let room = text(&owner["room"]["roomId"]);
+        let guest = club.by(CAROL).post("/api/events", body(crate::builders::EVERYONE)).expect(201).json();
+        // As a booking does: it holds the place, and then the event is in the room.
+        let book = |conn: &mut AnyConnection| {
+            let guest = events::table.find(uid(guest["eventId"].as_str().unwrap()));
+            diesel::update(guest)
+                .set((events::room_id.eq(uid(&room)), events::owns_room.eq(false)))
+                .execute(conn)
+                .unwrap();
+        };
+        let delete = || club.by(BOB).delete(&format!("/api/groups/{gone}?force=true"));
+        meanwhile(&club, |conn| lock_place(conn, "x"), delete, book).expect(204);
+        club.by(BOB).get(&format!("/api/rooms/{room}")).expect(200);
+        club.by(BOB).get(&format!("/api/events/{}", text(&owner["eventId"]))).refused(404, "not-found");
+    }
 }
