@@ -160,4 +160,55 @@ on_both! {
         club.by(BOB).get(&format!("/api/rooms/{room}")).expect(200);
         club.by(BOB).get(&format!("/api/events/{}", text(&owner["eventId"]))).refused(404, "not-found");
     }
+
+    events_that_change_places_both_arrive(club) {
+        let [one, two] = ["p", "q"].map(|place| event(&club, BOB, At::Place(place), (1, 2)));
+        let to = |event: &str, place: &str| {
+            let body = event_body(&club, BOB, At::Place(place), (1, 2));
+            club.by(BOB).put(&format!("/api/events/{event}"), body).status
+        };
+        for round in 0..10 {
+            let places = if round % 2 == 0 { ["q", "p"] } else { ["p", "q"] };
+            let statuses = std::thread::scope(|scope| {
+                let moves = [(&one, places[0]), (&two, places[1]), (&one, places[0]), (&two, places[1])];
+                let to = &to;
+                moves.map(|(event, place)| scope.spawn(move || to(event, place))).map(|run| run.join().unwrap())
+            });
+            assert_eq!(statuses, [200; 4]);
+        }
+    }
+
+    what_is_deleted_while_somebody_changes_it_stays_deleted(club) {
+        for round in 0..10 {
+            let group = group(&club, BOB, "g", &[BOB]);
+            let body = merge([event_body(&club, BOB, At::Place("x"), (1, 2)), json!({"groupId": group})]);
+            let made = club.by(BOB).post("/api/events", body.clone()).expect(201).json();
+            let (event, room) = (text(&made["eventId"]), text(&made["room"]["roomId"]));
+            let path = format!("/api/events/{event}");
+            let delete = match round % 3 {
+                0 => path.clone(),
+                1 => format!("/api/rooms/{room}?force=true"),
+                _ => format!("/api/groups/{group}?force=true"),
+            };
+            let (deleted, changed, tagged, answered) = std::thread::scope(|scope| {
+                let deleted = scope.spawn(|| club.by(BOB).delete(&delete).status);
+                let changed = scope.spawn(|| {
+                    let body = merge([body.clone(), json!({"place": "y"})]);
+                    club.by(BOB).put(&path, body).status
+                });
+                let tagged = scope.spawn(|| club.by(BOB).post(&format!("{path}/tags"), json!({"name": "x"})).status);
+                let answered = scope.spawn(|| {
+                    club.by(BOB).put(&format!("{path}/attendees/me"), json!({"schedule": "absent"})).status
+                });
+                let join = |run: std::thread::ScopedJoinHandle<'_, u16>| run.join().unwrap();
+                (join(deleted), join(changed), join(tagged), join(answered))
+            });
+            assert!(matches!(deleted, 200 | 204), "{deleted}");
+            assert!(matches!(changed, 200 | 404), "{changed}");
+            assert!(matches!(tagged, 204 | 404), "{tagged}");
+            assert!(matches!(answered, 204 | 404), "{answered}");
+            club.by(BOB).get(&path).refused(404, "not-found");
+            club.by(BOB).get(&format!("/api/rooms/{room}")).refused(404, "not-found");
+        }
+    }
 }
