@@ -66,6 +66,10 @@ impl Draft {
         Span { start: self.starts_at.utc(), end: self.ends_at.utc() }
     }
 
+    fn keeps_time_of(&self, event: &Row) -> bool {
+        (self.starts_at, self.ends_at) == (event.starts_at, event.ends_at)
+    }
+
     fn admins(&self) -> Vec<Uid> {
         self.admins.iter().map(|(_, id)| Uid(id)).collect()
     }
@@ -160,9 +164,7 @@ pub fn update(
         Some(room) => move_to_stock(conn, &event, &room, draft, zone, now)?,
         None => move_to_instant(conn, &event, &place, draft, zone, now)?,
     };
-    let moved = (draft.starts_at, draft.ends_at) != (event.starts_at, event.ends_at)
-        || held.place != event.place
-        || held.room != event.room_id;
+    let moved = !draft.keeps_time_of(&event) || held.place != event.place || held.room != event.room_id;
     diesel::update(events::table.find(id))
         .set((
             (events::name.eq(&draft.name), events::description.eq(&draft.description)),
@@ -222,7 +224,8 @@ fn find_locked(conn: &mut AnyConnection, seen: &Row, me: &Caller) -> Result<Row,
     let room = match room_queries::find(conn, room.id)? {
         Some(fresh) if fresh.place_key != room.place_key => return Err(Error::Stale),
         Some(fresh) => fresh,
-        None if room.id == event.room_id => room.clone(),
+        // A past event keeps a room that is gone, but nobody books it for another time.
+        None if room.id == event.room_id && draft.keeps_time_of(event) => room.clone(),
         None => return Err(unknown_room()),
     };
     refuse_stock_conflicts(conn, draft, &room, Some(event.id), zone)?;
@@ -240,9 +243,9 @@ fn move_to_instant(
     zone: Tz,
     now: Moment,
 ) -> Result<Held, Error> {
-    let has_own = event.owns_room && !is_used_by_others(conn, event)?;
-    let stays =
-        event.owns_room && place == event.place && (draft.starts_at, draft.ends_at) == (event.starts_at, event.ends_at);
+    let is_there = room_queries::find(conn, event.room_id)?.is_some();
+    let has_own = event.owns_room && is_there && !is_used_by_others(conn, event)?;
+    let stays = event.owns_room && place == event.place && draft.keeps_time_of(event);
     let room = (has_own || stays).then_some(event.room_id);
     refuse_instant_conflicts(conn, draft, &place_key(place), room, Some(event.id), zone)?;
     let room = match room {
