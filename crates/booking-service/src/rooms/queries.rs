@@ -97,7 +97,8 @@ pub fn is_long(starts_at: Moment, ends_at: Moment) -> bool {
     ends_at.utc() - starts_at.utc() > REACH
 }
 
-/// The instant after which everything starts that is not long and is going on at `at`.
+/// The instant before which nothing starts that is not long and is going on at `at`. Nothing starts before the first
+/// time there is either, so there it may be less than a day.
 #[must_use]
 pub fn reach(at: Moment) -> Moment {
     Moment(at.plus(-REACH))
@@ -175,7 +176,7 @@ fn uses_of(
         .select((rooms::id, (events::id, events::starts_at, events::ends_at, events::shared)))
         .into_boxed();
     if !long {
-        query = query.filter(events::starts_at.gt(rooms::reach_from));
+        query = query.filter(events::starts_at.ge(rooms::reach_from));
     }
     if let Some(event) = exclude {
         query = query.filter(events::id.ne(event));

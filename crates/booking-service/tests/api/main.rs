@@ -14,6 +14,7 @@ mod groups;
 mod guards;
 mod ical;
 mod lifecycle;
+mod limits;
 mod log;
 mod outage;
 mod plans;

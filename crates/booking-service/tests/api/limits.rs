@@ -1,0 +1,99 @@
+//! The edges: the first and last times, the longest lists, and bodies that are strange or made to hurt.
+
+use std::time::{Duration, Instant};
+
+use booking_service::schema::users;
+use common::time::Timestamp;
+use diesel::prelude::*;
+use serde_json::{Value, json};
+use service_kit::{
+    db::sql::{Moment, Uid},
+    on_each,
+};
+
+use crate::{
+    builders::{At, EVERYONE, declare, each, event, event_body, group, merge, room_body, text, verified_room},
+    harness::{ALICE, Answer, BOB, Club, id, on_both},
+};
+
+/// Many more users.
+fn add_users(club: &Club, count: usize) -> Vec<Uid> {
+    let (conn, now) = (&mut club.connect(), Moment(club.clock.now()));
+    let ids: Vec<_> = (0..count).map(|_| Uid::new()).collect();
+    let rows: Vec<_> = ids
+        .iter()
+        .map(|id| {
+            (
+                users::id.eq(*id),
+                users::name.eq(id.to_string()),
+                users::display_name.eq(""),
+                users::icon.eq(""),
+                users::state.eq(1_i16),
+                users::privileged.eq(false),
+                users::created_at.eq(now),
+                users::updated_at.eq(now),
+            )
+        })
+        .collect();
+    for rows in rows.chunks(1000) {
+        on_each!(conn, c => diesel::insert_into(users::table).values(rows).execute(c)).unwrap();
+    }
+    ids
+}
+
+fn send(club: &Club, method: &str, path: &str, body: &str) -> Answer {
+    let client = club.by(BOB).header("content-type", "application/json");
+    client.send_bytes(method, path, body.as_bytes().to_vec())
+}
+
+fn times(start: &str, end: &str) -> Value {
+    json!({"timeStart": start, "timeEnd": end})
+}
+
+on_both! {
+    the_first_and_the_last_times_are_like_any_other(club) {
+        for (start, end) in [
+            ("0001-01-02T00:00:00Z", "0001-01-02T01:00:00Z"),
+            ("9999-12-30T22:59:59.999999Z", "9999-12-30T23:59:59.999999Z"),
+        ] {
+            let window = merge([room_body(&club, BOB, "S516", (0, 1)), times(start, end)]);
+            let room = club.by(BOB).post("/api/rooms", window).expect(201).json();
+            let shown = |time: &Value| text(time).parse::<Timestamp>().unwrap();
+            assert_eq!(shown(&room["timeStart"]), start.parse().unwrap(), "{room}");
+            assert_eq!(shown(&room["timeEnd"]), end.parse().unwrap(), "{room}");
+            let room = text(&room["roomId"]);
+            let body = merge([event_body(&club, BOB, At::Room(&room), (0, 1)), times(start, end)]);
+            let made = text(&club.by(BOB).post("/api/events", body.clone()).expect(201).json()["eventId"]);
+            club.by(BOB).post("/api/events", body).refused(409, "room-conflict");
+            let room = club.by(BOB).get(&format!("/api/rooms/{room}")).json();
+            assert_eq!((&room["freeTimes"], &room["sharedTimes"]), (&json!([]), &json!([])));
+            let during = club.by(BOB).get(&format!("/api/events?dateBegin={start}&dateEnd={end}")).json();
+            assert_eq!(each(&during, "eventId"), [made]);
+        }
+        for (start, end) in [
+            ("0001-01-01T00:00:00Z", "2030-01-01T00:00:00Z"), ("2030-01-01T00:00:00Z", "9999-12-31T23:59:59Z"),
+            ("2030-01-01T00:00:00+24:00", "2030-01-01T00:00:00+99:99"),
+        ] {
+            let body = merge([room_body(&club, BOB, "S516", (0, 1)), times(start, end)]);
+            assert!(!club.by(BOB).post("/api/rooms", body).expect(400).pointers().is_empty());
+        }
+        // The longest window there is.
+        let ages = times("0001-01-02T00:00:00Z", "9999-12-30T23:59:59Z");
+        let room = merge([room_body(&club, BOB, "Hall", (0, 1)), ages.clone()]);
+        let room = text(&club.by(BOB).post("/api/rooms", room).expect(201).json()["roomId"]);
+        event(&club, BOB, At::Room(&room), (1, 2));
+        let body = merge([event_body(&club, BOB, At::Room(&room), (0, 1)), ages]);
+        club.by(BOB).post("/api/events", body).refused(409, "room-conflict");
+        assert_eq!(club.by(BOB).get(&format!("/api/rooms/{room}")).json()["freeTimes"].as_array().unwrap().len(), 2);
+    }
+
+    more_than_a_day_is_found_in_its_middle(club) {
+        let room = verified_room(&club, ALICE, "S516", (0, 24 * 30));
+        let long = event(&club, BOB, At::Room(&room), (10, 24 * 9));
+        let problem = declare(&club, BOB, At::Room(&room), (24 * 5, 24 * 5 + 1)).refused(409, "room-conflict");
+        assert_eq!(each(&problem["conflicts"], "eventId"), [long]);
+        declare(&club, BOB, At::Place("s516"), (24 * 5, 24 * 5 + 1)).refused(409, "room-conflict");
+        declare(&club, BOB, At::Place("s516"), (24 * 9, 24 * 9 + 1)).expect(201);
+        assert_eq!(club.by(BOB).get(&format!("/api/rooms/{room}")).json()["freeTimes"].as_array().unwrap().len(), 2);
+    }
+}
