@@ -417,13 +417,14 @@ fn refuse_conflicts(conn: &mut AnyConnection, room: &Row, zone: chrono_tz::Tz) -
         .load(conn)?;
     let (inside, elsewhere): (Vec<_>, Vec<_>) = found.into_iter().partition(|(held_in, _)| *held_in == room.id);
     let in_the_way: Vec<_> = elsewhere
-        .into_iter()
-        .map(|(_, conflict)| conflict)
+        .iter()
+        .map(|(_, conflict)| *conflict)
         .filter(|theirs| inside.iter().any(|(_, ours)| overlap::conflicts(&ours.usage(), &theirs.usage())))
         .collect();
     if in_the_way.is_empty() {
         return Ok(());
     }
-    let free = booking::free_between(room.window(), &in_the_way);
+    let uses: Vec<_> = inside.into_iter().chain(elsewhere).map(|(_, conflict)| conflict).collect();
+    let free = booking::free_between(room.window(), &uses);
     Err(booking::conflict(&in_the_way, free, zone).into())
 }

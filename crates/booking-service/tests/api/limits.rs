@@ -96,4 +96,17 @@ on_both! {
         declare(&club, BOB, At::Place("s516"), (24 * 9, 24 * 9 + 1)).expect(201);
         assert_eq!(club.by(BOB).get(&format!("/api/rooms/{room}")).json()["freeTimes"].as_array().unwrap().len(), 2);
     }
+
+    what_is_in_the_way_and_what_is_free_is_told_whole(club) {
+        let room = verified_room(&club, ALICE, "S516", (0, 220));
+        for n in 0..105 {
+            event(&club, BOB, At::Room(&room), (n * 2, n * 2 + 1));
+        }
+        let free = club.by(BOB).get(&format!("/api/rooms/{room}")).json()["freeTimes"].clone();
+        for at in [At::Room(&room), At::Place("s516")] {
+            let problem = declare(&club, BOB, at, (0, 220)).refused(409, "room-conflict");
+            assert_eq!(problem["conflicts"].as_array().unwrap().len(), 105);
+            assert_eq!(problem["freeTimes"], free);
+        }
+    }
 }
