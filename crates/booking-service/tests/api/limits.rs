@@ -97,6 +97,30 @@ on_both! {
         assert_eq!(club.by(BOB).get(&format!("/api/rooms/{room}")).json()["freeTimes"].as_array().unwrap().len(), 2);
     }
 
+    a_tag_is_named_in_the_path_by_any_characters(club) {
+        let event = event(&club, BOB, At::Place("x"), (1, 2));
+        let path = format!("/api/events/{event}/tags");
+        for (name, encoded) in [
+            ("a/b", "a%2Fb"), ("a+b", "a+b"), ("a+c", "a%2Bc"), ("50%", "50%25"), ("%2F", "%252F"), ("a b", "a%20b"),
+            ("?#[]", "%3F%23%5B%5D"), ("🦀", "%F0%9F%A6%80"), ("..", "%2E%2E"), ("\n", "%0A"), ("\u{fffd}", "%EF%BF%BD"),
+        ] {
+            if name != "\n" {
+                club.by(BOB).post(&path, json!({ "name": name })).expect(204);
+                club.by(BOB).delete(&format!("{path}/{encoded}")).expect(204);
+            }
+            club.by(BOB).delete(&format!("{path}/{encoded}")).refused(404, "not-found");
+        }
+        // Both forms of the letter, whichever the tag was made with.
+        club.by(BOB).post(&path, json!({"name": "e\u{301}"})).expect(204);
+        club.by(BOB).delete(&format!("{path}/%C3%A9")).expect(204);
+        for bad in ["%00", "a%00", "%1F", "%7F"] {
+            let refused = club.by(BOB).delete(&format!("{path}/{bad}")).expect(400);
+            assert_eq!(refused.pointers(), ["tagName"], "{bad}");
+        }
+        club.by(BOB).delete(&format!("{path}/%FF")).refused(404, "not-found");
+        club.by(BOB).delete(&format!("{path}/{}", "x".repeat(60_000))).refused(404, "not-found");
+    }
+
     what_is_in_the_way_and_what_is_free_is_told_whole(club) {
         let room = verified_room(&club, ALICE, "S516", (0, 220));
         for n in 0..105 {
