@@ -3,7 +3,9 @@
 
 use std::{collections::HashSet, fmt, ops::Deref, str::FromStr};
 
-use deserr::{DeserializeError, Deserr, ErrorKind, IntoValue, Value, ValueKind, ValuePointerRef, take_cf_content};
+use deserr::{
+    DeserializeError, Deserr, ErrorKind, IntoValue, Sequence, Value, ValueKind, ValuePointerRef, take_cf_content,
+};
 use serde::Deserialize;
 use utoipa::{
     PartialSchema, ToSchema,
@@ -134,6 +136,23 @@ impl PartialSchema for Id {
 
 impl ToSchema for Id {}
 
+/// A list of `most` elements at most. A longer one is one violation, not one for each of its elements.
+///
+/// # Errors
+/// Every violation of its elements, or the one of its length.
+pub fn short<T: Deserr<Violations>, V: IntoValue>(
+    value: Value<V>,
+    at: ValuePointerRef<'_>,
+    most: usize,
+) -> Result<Vec<T>, Violations> {
+    match value {
+        Value::Sequence(sent) if sent.len() > most => {
+            broken(at, "length", format!("must have {most} elements at most, not {}", sent.len()))
+        }
+        value => Vec::deserialize_from_value(value, at),
+    }
+}
+
 /// A set of identifiers in the order sent, `MIN` or more different ones, 10 000 at most; repeats are dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdSet<const MIN: usize>(Vec<(usize, Uuid)>);
@@ -156,7 +175,7 @@ impl<const MIN: usize> IdSet<MIN> {
 
 impl<const MIN: usize> Deserr<Violations> for IdSet<MIN> {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
-        let sent = Vec::<Id>::deserialize_from_value(value, at)?;
+        let sent = short::<Id, _>(value, at, MOST_IDS)?;
         let mut seen = HashSet::new();
         let sent = sent.into_iter().map(|id| id.0).enumerate();
         let ids: Vec<_> = sent.filter(|(_, id)| seen.insert(*id)).collect();
@@ -250,6 +269,14 @@ mod tests {
         assert_eq!(found.len(), 4);
         let found = codes(json!({"name": "x", "groupId": ONE, "admins": [ONE, "x", 3]}));
         assert_eq!(found, [("/admins/1".to_owned(), "not-a-uuid"), ("/admins/2".to_owned(), "wrong-type")]);
+    }
+
+    #[test]
+    fn a_list_that_is_too_long_is_one_violation() {
+        let found = codes(json!({"name": "x", "groupId": ONE, "admins": vec![0; MOST_IDS + 1]}));
+        assert_eq!(found, [("/admins".to_owned(), "length")]);
+        let found = codes(json!({"name": "x", "groupId": ONE, "admins": vec![0; MOST_IDS]}));
+        assert_eq!(found.len(), MOST_IDS);
     }
 
     #[test]

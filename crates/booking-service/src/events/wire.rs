@@ -2,7 +2,7 @@
 
 use chrono_tz::Tz;
 use common::{
-    input::{Id, IdSet, Text},
+    input::{Id, IdSet, Text, short},
     problem::{Violations, pointer},
     time::{Timestamp, Zoned},
 };
@@ -246,8 +246,23 @@ struct Fields {
     #[schema(inline)]
     admins: IdSet<1>,
     #[deserr(default)]
-    #[schema(nullable = false)]
-    tags: Option<Vec<RequestEventTag>>,
+    #[schema(value_type = Option<Vec<RequestEventTag>>, nullable = false, max_items = 1000)]
+    tags: Tags,
+}
+
+/// The most tags of one event.
+const MOST_TAGS: usize = 1000;
+
+#[derive(Debug, Clone, Default)]
+struct Tags(Vec<RequestEventTag>);
+
+impl Deserr<Violations> for Tags {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
+        match value {
+            Value::Null => Ok(Self::default()),
+            value => short(value, at, MOST_TAGS).map(Self),
+        }
+    }
 }
 
 fn consistent(fields: Fields, at: ValuePointerRef<'_>) -> Result<Fields, Violations> {
@@ -283,7 +298,7 @@ impl RequestEvent {
             group: fields.group_id.into(),
             open: fields.open.unwrap_or_default(),
             admins: fields.admins,
-            tags: fields.tags.unwrap_or_default().into_iter().map(RequestEventTag::into_pair).collect(),
+            tags: fields.tags.0.into_iter().map(RequestEventTag::into_pair).collect(),
         }
     }
 }

@@ -97,6 +97,31 @@ on_both! {
         assert_eq!(club.by(BOB).get(&format!("/api/rooms/{room}")).json()["freeTimes"].as_array().unwrap().len(), 2);
     }
 
+    what_is_wrong_a_hundred_thousand_times_is_not_said_as_often(club) {
+        let zeros = vec!["0"; 400_000].join(",");
+        let body = event_body(&club, BOB, At::Place("x"), (1, 2)).to_string();
+        for list in ["admins", "tags"] {
+            let sent = format!("{},\"{list}\":[{zeros}]}}", &body[..body.len() - 1]);
+            let refused = send(&club, "POST", "/api/events", &sent).expect(400);
+            assert!(refused.body.len() < 10_000, "{} bytes", refused.body.len());
+            assert_eq!(refused.pointers(), [format!("/{list}")]);
+        }
+        let zeros = vec![0; 10_000];
+        let refused = send(&club, "POST", "/api/rooms", &json!({ "admins": zeros }).to_string()).expect(400);
+        assert_eq!(refused.pointers().len(), 10_003);
+        assert!(refused.json()["detail"].as_str().unwrap().len() < 2_000);
+    }
+
+    a_thousand_tags_fit_on_an_event_and_no_more(club) {
+        let body = |count: usize| {
+            let tags: Vec<_> = (0..count).map(|n| json!({"name": format!("tag {n}")})).collect();
+            merge([event_body(&club, BOB, At::Place("x"), (1, 2)), json!({ "tags": tags })])
+        };
+        let made = club.by(BOB).post("/api/events", body(1000)).expect(201).json();
+        assert_eq!(made["tags"].as_array().unwrap().len(), 1000);
+        assert_eq!(club.by(BOB).post("/api/events", body(1001)).expect(400).pointers(), ["/tags"]);
+    }
+
     a_tag_is_named_in_the_path_by_any_characters(club) {
         let event = event(&club, BOB, At::Place("x"), (1, 2));
         let path = format!("/api/events/{event}/tags");
