@@ -201,8 +201,6 @@ pub fn delete(conn: &mut AnyConnection, id: Uid, me: &Caller, now: Moment) -> Re
     leave_room(conn, &event, now)
 }
 
-fn move_to_stock(
-    conn: &mut AnyConnection,
 /// An event whose place is locked by now, as it is for somebody who may change it. Whoever moves an event or a room, or
 /// changes who may, holds the lock of its place: what is unchanged since it was `seen` stays so.
 fn find_locked(conn: &mut AnyConnection, seen: &Row, me: &Caller) -> Result<Row, Error> {
@@ -214,6 +212,8 @@ fn find_locked(conn: &mut AnyConnection, seen: &Row, me: &Caller) -> Result<Row,
     Ok(event)
 }
 
+fn move_to_stock(
+    conn: &mut AnyConnection,
     event: &Row,
     room: &room_queries::Row,
     draft: &Draft,

@@ -87,6 +87,15 @@ on_both! {
         assert_eq!(club.by(BOB).get(&format!("/api/rooms/{room}")).json()["freeTimes"].as_array().unwrap().len(), 2);
     }
 
+    times_that_are_equal_after_cutting_are_no_span(club) {
+        let equal = times("2030-01-01T00:00:00.0000001Z", "2030-01-01T00:00:00.0000009Z");
+        let one = times("2030-01-01T00:00:00.0000009Z", "2030-01-01T00:00:00.0000010Z");
+        let body = |times: &Value| merge([event_body(&club, BOB, At::Place("x"), (0, 1)), times.clone()]);
+        assert_eq!(club.by(BOB).post("/api/events", body(&equal)).expect(400).pointers(), ["/timeEnd"]);
+        let made = club.by(BOB).post("/api/events", body(&one)).expect(201).json();
+        assert_eq!(made["timeEnd"], "2030-01-01T09:00:00.000001+09:00");
+    }
+
     more_than_a_day_is_found_in_its_middle(club) {
         let room = verified_room(&club, ALICE, "S516", (0, 24 * 30));
         let long = event(&club, BOB, At::Room(&room), (10, 24 * 9));
@@ -95,6 +104,88 @@ on_both! {
         declare(&club, BOB, At::Place("s516"), (24 * 5, 24 * 5 + 1)).refused(409, "room-conflict");
         declare(&club, BOB, At::Place("s516"), (24 * 9, 24 * 9 + 1)).expect(201);
         assert_eq!(club.by(BOB).get(&format!("/api/rooms/{room}")).json()["freeTimes"].as_array().unwrap().len(), 2);
+    }
+
+    ten_thousand_people_fit_in_a_list_and_no_more(club) {
+        let people = add_users(&club, 10_000);
+        let body = merge([room_body(&club, BOB, "S516", (1, 2)), json!({ "admins": people })]);
+        let room = club.by(BOB).post("/api/rooms", body).expect(201).json();
+        assert_eq!(room["admins"].as_array().unwrap().len(), 10_000);
+        let group = json!({"name": "all", "description": "", "open": false, "members": people, "admins": people});
+        let group = club.by(BOB).post("/api/groups", group).expect(201).json();
+        let change = json!({"groupId": group["groupId"], "admins": people});
+        let body = merge([event_body(&club, BOB, At::Place("x"), (1, 2)), change]);
+        let made = club.by(BOB).post("/api/events", body.clone()).expect(201).json();
+        assert_eq!(made["attendees"].as_array().unwrap().len(), 10_000);
+        let path = format!("/api/events/{}", text(&made["eventId"]));
+        let changed = club.by(ALICE).put(&path, merge([body, json!({"groupId": EVERYONE})])).expect(200).json();
+        assert_eq!(changed["attendees"].as_array().unwrap().len(), 10_004);
+        let more: Vec<_> = (0..10_001).map(|_| Uid::new()).collect();
+        let body = merge([room_body(&club, BOB, "S516", (1, 2)), json!({ "admins": more })]);
+        assert_eq!(club.by(BOB).post("/api/rooms", body).expect(400).pointers(), ["/admins"]);
+    }
+
+    a_thousand_rows_are_imported_at_once(club) {
+        let header = "Subject,Start date,End date,Start time,End time,Location";
+        let row = |n: usize| format!("\nx,2030/01/{:02},2030/01/{:02},18:00,21:00,Room {n}", n % 31 + 1, n % 31 + 1);
+        let table = (0..1000).fold(header.to_owned(), |table, n| table + &row(n));
+        let import = || {
+            let client = club.by(ALICE).header("content-type", "text/csv");
+            client.send_bytes("POST", "/api/rooms/all", table.clone().into_bytes()).expect(201).json()
+        };
+        let begun = Instant::now();
+        let made = import();
+        assert_eq!(made.as_array().unwrap().len(), 1000);
+        assert_eq!(import(), made);
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    }
+
+    filters_of_every_shape_are_quick(club) {
+        event(&club, BOB, At::Place("x"), (1, 2));
+        let compare = |n: usize| {
+            let (attribute, operator) = (["user", "tag", "group", "event"][n % 4], ["==", "!="][n / 4 % 2]);
+            format!("{attribute}{operator}{}", id(BOB))
+        };
+        let word = |n: usize| ["&&", "||"][n % 2];
+        // As deep as allowed to the right, and a chain to the left within.
+        let chain: Vec<_> = (0..55).map(compare).collect();
+        let nested = (0..32).fold(chain.join("||"), |inner, n| format!("{}{}({inner})", compare(n), word(n)));
+        let flat = (1..90).fold(compare(0), |left, n| format!("{left}{}{}", word(n), compare(n)));
+        for q in [nested, flat] {
+            let q: String = url::form_urlencoded::byte_serialize(q.as_bytes()).collect();
+            let begun = Instant::now();
+            club.by(BOB).get(&format!("/api/events?q={q}")).expect(200);
+            assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+        }
+    }
+
+    strange_bodies_are_refused_and_never_a_fault(club) {
+        let body = event_body(&club, BOB, At::Place("x"), (1, 2)).to_string();
+        let with = |member: &str| format!("{},{member}}}", &body[..body.len() - 1]);
+        for (strange, code) in [
+            (with(r#""name":"\ud800""#), "malformed-json"),
+            (with(r#""more":"#.to_owned().as_str()) + &"[".repeat(100_000), "malformed-json"),
+            (format!("{}{}", "[".repeat(200), "]".repeat(200)), "malformed-json"),
+            (with(r#""sharedRoom":"true""#), "invalid-body"),
+            (with(r#""timeStart":1700000000"#), "invalid-body"),
+            (with(r#""tags":[{"name":"x","locked":1e400}]"#), "malformed-json"),
+            (with(r#""tags":{"0":{"name":"x"}}"#), "invalid-body"),
+            (with(r#""description":null"#), "invalid-body"),
+            (with(r#""name":"\u0000""#), "invalid-body"),
+            ("[]".to_owned(), "invalid-body"),
+            ("null".to_owned(), "invalid-body"),
+            ("\u{feff}{}".to_owned(), "malformed-json"),
+            (String::new(), "malformed-json"),
+        ] {
+            send(&club, "POST", "/api/events", &strange).refused(400, code);
+        }
+        let invalid = [body.as_bytes(), b"\xff"].concat();
+        let client = club.by(BOB).header("content-type", "application/json");
+        client.send_bytes("POST", "/api/events", invalid).refused(400, "malformed-json");
+        // Of members that are there twice the last one counts, as in every browser.
+        let made = send(&club, "POST", "/api/events", &with(r#""name":"last""#)).expect(201).json();
+        assert_eq!(made["name"], "last");
+        send(&club, "POST", "/api/events", &with(r#""name":"\ud83d\ude00""#)).expect(201);
     }
 
     what_is_wrong_a_hundred_thousand_times_is_not_said_as_often(club) {
@@ -157,5 +248,27 @@ on_both! {
             assert_eq!(problem["conflicts"].as_array().unwrap().len(), 105);
             assert_eq!(problem["freeTimes"], free);
         }
+    }
+
+    places_of_odd_characters_are_places(club) {
+        for place in ["\u{ad}", "\u{3164}", "\u{200b}", "\u{fdfa}", "¨", "a\u{301}\u{323}"] {
+            let long: String = std::iter::repeat_n(place, 32 / place.chars().count()).collect();
+            for place in [place, &*long] {
+                let room = verified_room(&club, BOB, place, (1, 2));
+                event(&club, BOB, At::Room(&room), (1, 2));
+                declare(&club, BOB, At::Place(place), (1, 2)).refused(409, "room-conflict");
+            }
+        }
+        for blank in ["\u{3000}", "\u{2003}\u{a0}", "\t", "\u{85}"] {
+            assert_eq!(declare(&club, BOB, At::Place(blank), (1, 2)).expect(400).pointers(), ["/place"]);
+        }
+    }
+
+    a_group_may_have_a_name_that_is_taken(club) {
+        let (one, two) = (group(&club, BOB, "same", &[]), group(&club, BOB, "same", &[]));
+        let mut ids = [one, two];
+        ids.sort();
+        let listed = each(&club.by(BOB).get("/api/groups").json(), "groupId");
+        assert_eq!(listed[..2], ids, "by name, then by id");
     }
 }
