@@ -67,6 +67,7 @@ impl ResponseTag {
 #[deserr(error = Violations)]
 #[schema(example = json!({"name": "lecture"}))]
 struct RequestTag {
+    #[schema(inline)]
     name: Text<1, 16>,
 }
 

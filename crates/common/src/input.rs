@@ -35,6 +35,15 @@ fn broken<T>(at: ValuePointerRef<'_>, code: &'static str, message: String) -> Re
     Err(violations)
 }
 
+/// As a pattern of JSON Schema: no control characters but `\t`, `\n` and `\r`.
+const NO_CONTROL: &str = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$";
+/// The same, and something besides white space.
+const NOT_BLANK: &str = concat!(
+    r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*",
+    r"[^\s\u0000-\u0020\u007f-\u00a0]",
+    r"[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$"
+);
+
 /// A text of `MIN` to `MAX` Unicode scalar values without control characters other than `\n`, `\r` and `\t`.
 /// With `MIN` of 1 or more it must have something besides white space. Kept as sent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -86,6 +95,7 @@ impl<const MIN: usize, const MAX: usize> PartialSchema for Text<MIN, MAX> {
             .schema_type(Type::String)
             .min_length(Some(MIN).filter(|min| *min > 0))
             .max_length(Some(MAX))
+            .pattern(Some(if MIN > 0 { NOT_BLANK } else { NO_CONTROL }))
             .into()
     }
 }

@@ -60,7 +60,7 @@ pub async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestGroup
 #[utoipa::path(
     tag = "groups",
     operation_id = "getGroup",
-    params(("groupID" = Id, Path, description = "The group")),
+    params(("groupID" = uuid::Uuid, Path, description = "The group")),
     responses((status = 200, description = "The group", body = ResponseGroup))
 )]
 #[get("/groups/{groupID}")]
@@ -74,7 +74,7 @@ pub async fn get(who: SignedIn, zone: Zone, id: Path<Id>) -> Result<Reply, Failu
 #[utoipa::path(
     tag = "groups",
     operation_id = "updateGroup",
-    params(("groupID" = Id, Path, description = "The group")),
+    params(("groupID" = uuid::Uuid, Path, description = "The group")),
     request_body = RequestGroup,
     responses((status = 200, description = "The changed group", body = ResponseGroup))
 )]
@@ -100,7 +100,7 @@ pub async fn update(
 #[utoipa::path(
     tag = "groups",
     operation_id = "deleteGroup",
-    params(("groupID" = Id, Path, description = "The group"), DeleteQuery),
+    params(("groupID" = uuid::Uuid, Path, description = "The group"), DeleteQuery),
     responses(
         (status = 204, description = "Deleted"),
         (status = 409, description = "It has events that have not ended, listed in `events`")
@@ -121,7 +121,7 @@ pub async fn delete(who: SignedIn, now: Now, id: Path<Id>, query: Query<DeleteQu
 #[utoipa::path(
     tag = "groups",
     operation_id = "addMeGroup",
-    params(("groupID" = Id, Path, description = "The group")),
+    params(("groupID" = uuid::Uuid, Path, description = "The group")),
     responses((status = 204, description = "The caller is a member"))
 )]
 #[put("/groups/{groupID}/members/me")]
@@ -139,7 +139,7 @@ pub async fn join(who: SignedIn, now: Now, id: Path<Id>) -> Result<Reply, Failur
 #[utoipa::path(
     tag = "groups",
     operation_id = "deleteMeGroup",
-    params(("groupID" = Id, Path, description = "The group")),
+    params(("groupID" = uuid::Uuid, Path, description = "The group")),
     responses((status = 204, description = "The caller is no member"))
 )]
 #[delete("/groups/{groupID}/members/me")]
@@ -171,7 +171,7 @@ pub async fn mine(who: SignedIn, query: Query<OfUserQuery>) -> Result<Reply, Fai
 #[utoipa::path(
     tag = "groups",
     operation_id = "getGroupsOfUser",
-    params(("userID" = Id, Path, description = "The user"), OfUserQuery),
+    params(("userID" = uuid::Uuid, Path, description = "The user"), OfUserQuery),
     responses((status = 200, description = "Ids of groups", body = [Uid]))
 )]
 #[get("/users/{userID}/groups")]

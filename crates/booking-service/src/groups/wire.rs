@@ -72,13 +72,17 @@ impl ResponseGroup {
     "admins": ["0198c0de-0000-7000-8000-000000000001"]
 }))]
 pub struct RequestGroup {
+    #[schema(inline)]
     name: Text<1, 32>,
+    #[schema(inline)]
     description: Text<0, 10_000>,
     /// Whether everybody may join and leave.
     open: bool,
     /// Left out of a change: as they are. Left out of a new group: none.
     #[deserr(default)]
+    #[schema(inline)]
     members: Option<IdSet<0>>,
+    #[schema(inline)]
     admins: IdSet<1>,
 }
 

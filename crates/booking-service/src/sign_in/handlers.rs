@@ -180,7 +180,7 @@ pub async fn list_tokens(who: SignedIn, zone: Zone) -> Result<Reply, Failure> {
 #[utoipa::path(
     tags = ["sign-in", "additions"],
     operation_id = "revokeToken",
-    params(("tokenID" = Id, Path, description = "Its id")),
+    params(("tokenID" = uuid::Uuid, Path, description = "Its id")),
     responses((status = 204, description = "It no longer works"))
 )]
 #[delete("/users/me/tokens/{tokenID}")]

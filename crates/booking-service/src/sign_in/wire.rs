@@ -43,6 +43,7 @@ pub struct CallbackQuery {
 }))]
 pub struct RequestToken {
     /// What it is for.
+    #[schema(inline)]
     name: TokenName,
     #[schema(value_type = Scope)]
     scope: RequestScope,

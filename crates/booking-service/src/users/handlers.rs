@@ -76,7 +76,7 @@ pub async fn synchronize(who: Privileged, service: Data<Service>, club: Club, no
 #[utoipa::path(
     tag = "users",
     operation_id = "grantPrivilege",
-    params(("userID" = Id, Path, description = "The user")),
+    params(("userID" = uuid::Uuid, Path, description = "The user")),
     request_body(content = Option<RequestPrivileged>),
     responses(
         (status = 204, description = "It is so"),

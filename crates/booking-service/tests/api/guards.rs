@@ -108,6 +108,49 @@ fn guarded() -> Vec<Operation> {
     Operation::all().into_iter().filter(|operation| !operation.is_public()).collect()
 }
 
+/// Calls `visit` with each value in a document and its JSON pointer.
+fn walk(value: &Value, at: &str, visit: &mut impl FnMut(&Value, &str)) {
+    visit(value, at);
+    match value {
+        Value::Object(members) => members.iter().for_each(|(name, member)| {
+            walk(member, &format!("{at}/{}", name.replace('~', "~0").replace('/', "~1")), visit);
+        }),
+        Value::Array(items) => items.iter().enumerate().for_each(|(n, item)| walk(item, &format!("{at}/{n}"), visit)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_document_holds_together() {
+    let schemas = DOCUMENT["components"]["schemas"].as_object().unwrap();
+    for generic in ["Text", "IdSet", "Id"] {
+        assert!(!schemas.contains_key(generic), "{generic} stands for types of different bounds");
+    }
+    walk(&DOCUMENT, "", &mut |value, at| {
+        if let Some(reference) = value["$ref"].as_str() {
+            let target = reference.strip_prefix('#').and_then(|pointer| DOCUMENT.pointer(pointer));
+            assert!(target.is_some(), "{at} refers to {reference}");
+        }
+        if let (Some(example), Some(schema)) = (value.get("example"), value.get("schema"))
+            && !at.contains("csv")
+        {
+            let whole = json!({"components": DOCUMENT["components"], "allOf": [schema]});
+            let validator = jsonschema::validator_for(&whole).unwrap_or_else(|error| panic!("{at}: {error}"));
+            let errors: Vec<_> = validator.iter_errors(example).map(|error| error.to_string()).collect();
+            assert!(errors.is_empty(), "{at}: {errors:?}");
+        }
+    });
+    let tag = &schemas["RequestTag"]["properties"]["name"];
+    assert_eq!((&tag["minLength"], &tag["maxLength"]), (&json!(1), &json!(16)));
+    assert_eq!(schemas["RequestRoom"]["properties"]["admins"]["minItems"], 1);
+    let holds = |schema: &Value, value: &Value| jsonschema::validator_for(schema).unwrap().is_valid(value);
+    for (name, fits) in
+        [("x", true), ("a\tb", true), (" 五 ", true), (" ", false), ("a\u{0}", false), ("\u{85}", false)]
+    {
+        assert_eq!(holds(tag, &json!(name)), fits, "{name:?}");
+    }
+}
+
 #[test]
 fn every_operation_of_the_contract_is_there() {
     for (method, path, status) in TABLE {
