@@ -10,7 +10,7 @@ macro_rules! overlapping {
         let (from, to): (service_kit::db::sql::Moment, service_kit::db::sql::Moment) = ($from, $to);
         let short = $table::is_long
             .eq(false)
-            .and($table::starts_at.gt(crate::rooms::queries::reach(from)))
+            .and($table::starts_at.ge(crate::rooms::queries::reach(from)))
             .and($table::starts_at.lt(to))
             .and($table::ends_at.gt(from));
         let long = $table::is_long.eq(true).and($table::starts_at.lt(to)).and($table::ends_at.gt(from));
@@ -25,7 +25,7 @@ macro_rules! during {
         match (from, to) {
             (Some(from), Some(to)) => query.filter(overlapping!($table, from, to)),
             (Some(from), None) => {
-                let recent = $table::starts_at.gt(crate::rooms::queries::reach(from)).and($table::ends_at.gt(from));
+                let recent = $table::starts_at.ge(crate::rooms::queries::reach(from)).and($table::ends_at.gt(from));
                 let short = $table::is_long.eq(false).and(recent);
                 query.filter(short.or($table::is_long.eq(true).and($table::ends_at.gt(from))))
             }

@@ -3,7 +3,9 @@
 
 use std::{collections::HashSet, fmt, ops::Deref, str::FromStr};
 
-use deserr::{DeserializeError, Deserr, ErrorKind, IntoValue, Value, ValueKind, ValuePointerRef, take_cf_content};
+use deserr::{
+    DeserializeError, Deserr, ErrorKind, IntoValue, Sequence, Value, ValueKind, ValuePointerRef, take_cf_content,
+};
 use serde::Deserialize;
 use utoipa::{
     PartialSchema, ToSchema,
@@ -32,6 +34,15 @@ fn broken<T>(at: ValuePointerRef<'_>, code: &'static str, message: String) -> Re
     violations.push(pointer(at), code, message);
     Err(violations)
 }
+
+/// As a pattern of JSON Schema: no control characters but `\t`, `\n` and `\r`.
+const NO_CONTROL: &str = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$";
+/// The same, and something besides white space.
+const NOT_BLANK: &str = concat!(
+    r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*",
+    r"[^\s\u0000-\u0020\u007f-\u00a0]",
+    r"[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$"
+);
 
 /// A text of `MIN` to `MAX` Unicode scalar values without control characters other than `\n`, `\r` and `\t`.
 /// With `MIN` of 1 or more it must have something besides white space. Kept as sent.
@@ -84,6 +95,7 @@ impl<const MIN: usize, const MAX: usize> PartialSchema for Text<MIN, MAX> {
             .schema_type(Type::String)
             .min_length(Some(MIN).filter(|min| *min > 0))
             .max_length(Some(MAX))
+            .pattern(Some(if MIN > 0 { NOT_BLANK } else { NO_CONTROL }))
             .into()
     }
 }
@@ -138,6 +150,23 @@ impl PartialSchema for Id {
 
 impl ToSchema for Id {}
 
+/// A list of `most` elements at most. A longer one is one violation, not one for each of its elements.
+///
+/// # Errors
+/// Every violation of its elements, or the one of its length.
+pub fn short<T: Deserr<Violations>, V: IntoValue>(
+    value: Value<V>,
+    at: ValuePointerRef<'_>,
+    most: usize,
+) -> Result<Vec<T>, Violations> {
+    match value {
+        Value::Sequence(sent) if sent.len() > most => {
+            broken(at, "length", format!("must have {most} elements at most, not {}", sent.len()))
+        }
+        value => Vec::deserialize_from_value(value, at),
+    }
+}
+
 /// A set of identifiers in the order sent, `MIN` or more different ones, 10 000 at most; repeats are dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdSet<const MIN: usize>(Vec<(usize, Uuid)>);
@@ -167,7 +196,7 @@ impl<const MIN: usize> IdSet<MIN> {
 
 impl<const MIN: usize> Deserr<Violations> for IdSet<MIN> {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
-        let sent = Vec::<Id>::deserialize_from_value(value, at)?;
+        let sent = short::<Id, _>(value, at, MOST_IDS)?;
         let ids = Self::new(sent.into_iter().map(|id| id.0));
         let number = ids.0.len();
         if number < MIN || number > MOST_IDS {
@@ -260,6 +289,14 @@ mod tests {
         assert_eq!(found.len(), 4);
         let found = codes(json!({"name": "x", "groupId": ONE, "admins": [ONE, "x", 3]}));
         assert_eq!(found, [("/admins/1".to_owned(), "not-a-uuid"), ("/admins/2".to_owned(), "wrong-type")]);
+    }
+
+    #[test]
+    fn a_list_that_is_too_long_is_one_violation() {
+        let found = codes(json!({"name": "x", "groupId": ONE, "admins": vec![0; MOST_IDS + 1]}));
+        assert_eq!(found, [("/admins".to_owned(), "length")]);
+        let found = codes(json!({"name": "x", "groupId": ONE, "admins": vec![0; MOST_IDS]}));
+        assert_eq!(found.len(), MOST_IDS);
     }
 
     #[test]

@@ -239,6 +239,9 @@ pub enum Legacy {
     Message,
 }
 
+/// How many violations the explanation tells; all of them are in `violations`.
+const MOST_TOLD: usize = 10;
+
 /// One occurrence of a failure.
 pub struct Problem(Box<Inner>);
 
@@ -336,8 +339,12 @@ impl Problem {
         if let Some(detail) = &self.0.detail {
             return detail.clone();
         }
-        let broken: Vec<_> = self.0.violations.iter().map(ToString::to_string).collect();
-        if broken.is_empty() { self.0.code.about.to_owned() } else { broken.join("; ") }
+        let broken: Vec<_> = self.0.violations.iter().take(MOST_TOLD).map(ToString::to_string).collect();
+        match self.0.violations.len() {
+            0 => self.0.code.about.to_owned(),
+            all if all > MOST_TOLD => format!("{}; and {} more", broken.join("; "), all - MOST_TOLD),
+            _ => broken.join("; "),
+        }
     }
 
     /// The `application/problem+json` object; `instance` is the request id.
@@ -416,6 +423,17 @@ mod tests {
             })
         );
         assert_eq!(Problem::not_found("room").body("r-2", Legacy::Message)["message"], "There is no such room.");
+    }
+
+    #[test]
+    fn the_explanation_stays_short() {
+        let many = |count: usize| {
+            let mut violations = Violations::default();
+            (0..count).for_each(|n| violations.push(format!("/{n}"), "required", "is required"));
+            Problem::from(violations).explanation()
+        };
+        assert!(many(10).ends_with("/9 is required"));
+        assert!(many(12).ends_with("/9 is required; and 2 more"));
     }
 
     #[test]

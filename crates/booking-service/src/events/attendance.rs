@@ -1,7 +1,7 @@
 //! Answers to events, and the tags on them.
 
 use common::problem::Problem;
-use diesel::{OptionalExtension, dsl::not, prelude::*};
+use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     db::{
         AnyConnection,
@@ -11,7 +11,7 @@ use service_kit::{
     on_each,
 };
 
-use super::queries::{Schedule, find, need_admin};
+use super::queries::{Schedule, find, need_admin, not_found};
 use crate::{
     auth::{ACTIVE, Caller},
     groups,
@@ -24,22 +24,27 @@ use crate::{
 /// When the database fails.
 pub fn invite(conn: &mut AnyConnection, event: Uid, group: Uid) -> Result<(), Error> {
     use diesel::sql_types::Text;
-    let there = || attendees::table.filter(attendees::event_id.eq(event)).select(attendees::user_id);
     let columns = (attendees::user_id, attendees::event_id, attendees::schedule);
     let (event, pending) = (event.into_sql::<service_kit::db::sql::Key>(), Schedule::Pending.into_sql::<Text>());
+    // Somebody may be answering at this moment, who then is there already.
     if group == groups::EVERYONE {
-        let active = users::table.filter(users::state.eq(ACTIVE)).filter(not(users::id.eq_any(there()))).select((
-            users::id,
+        let active = users::table.filter(users::state.eq(ACTIVE)).select((users::id, event, pending));
+        on_each!(conn, c => diesel::insert_into(attendees::table)
+            .values(active)
+            .into_columns(columns)
+            .on_conflict_do_nothing()
+            .execute(c)?);
+    } else {
+        let members = group_members::table.filter(group_members::group_id.eq(group)).select((
+            group_members::user_id,
             event,
             pending,
         ));
-        diesel::insert_into(attendees::table).values(active).into_columns(columns).execute(conn)?;
-    } else {
-        let members = group_members::table
-            .filter(group_members::group_id.eq(group))
-            .filter(not(group_members::user_id.eq_any(there())))
-            .select((group_members::user_id, event, pending));
-        diesel::insert_into(attendees::table).values(members).into_columns(columns).execute(conn)?;
+        on_each!(conn, c => diesel::insert_into(attendees::table)
+            .values(members)
+            .into_columns(columns)
+            .on_conflict_do_nothing()
+            .execute(c)?);
     }
     Ok(())
 }
@@ -118,12 +123,12 @@ pub fn add_tag(
     me: &Caller,
     now: Moment,
 ) -> Result<(), Error> {
-    let event = find(conn, event)?;
+    hold(conn, event)?;
     if tag.1 {
-        need_admin(conn, event.id, me)?;
+        need_admin(conn, event, me)?;
     }
-    if put_tags(conn, event.id, std::slice::from_ref(tag), now)? > 0 {
-        touch(conn, event.id, now)?;
+    if put_tags(conn, event, std::slice::from_ref(tag), now)? > 0 {
+        touch(conn, event, now)?;
     }
     Ok(())
 }
@@ -133,20 +138,34 @@ pub fn add_tag(
 /// # Errors
 /// 404 when there is no such event or it has no such tag; 403 when the tag is locked and the caller no administrator.
 pub fn remove_tag(conn: &mut AnyConnection, event: Uid, name: &str, me: &Caller, now: Moment) -> Result<(), Error> {
-    let event = find(conn, event)?;
+    hold(conn, event)?;
     let found: Option<(Uid, bool)> = event_tags::table
         .inner_join(tags::table)
-        .filter(event_tags::event_id.eq(event.id))
+        .filter(event_tags::event_id.eq(event))
         .filter(tags::name_key.eq(crate::tags::key(name)))
         .select((event_tags::tag_id, event_tags::locked))
         .first(conn)
         .optional()?;
     let (tag, locked) = found.ok_or_else(|| Problem::not_found("tag on this event"))?;
     if locked {
-        need_admin(conn, event.id, me)?;
+        need_admin(conn, event, me)?;
     }
-    diesel::delete(event_tags::table.find((event.id, tag))).execute(conn)?;
-    touch(conn, event.id, now)
+    diesel::delete(event_tags::table.find((event, tag))).execute(conn)?;
+    touch(conn, event, now)
+}
+
+/// Waits for whoever is changing the event, and holds it. What is on an event is changed only by who holds it: in
+/// another order two changes could wait for each other.
+///
+/// # Errors
+/// 404.
+fn hold(conn: &mut AnyConnection, event: Uid) -> Result<(), Error> {
+    let query = events::table.find(event).filter(events::deleted_at.is_null()).select(events::id);
+    let found: Option<Uid> = match conn {
+        AnyConnection::Postgresql(pg) => query.for_no_key_update().first(pg).optional()?,
+        AnyConnection::Sqlite(sqlite) => query.first(sqlite).optional()?,
+    };
+    found.map(|_| ()).ok_or_else(not_found)
 }
 
 /// Marks an event as changed.

@@ -66,6 +66,10 @@ impl Draft {
         Span { start: self.starts_at.utc(), end: self.ends_at.utc() }
     }
 
+    fn keeps_time_of(&self, event: &Row) -> bool {
+        (self.starts_at, self.ends_at) == (event.starts_at, event.ends_at)
+    }
+
     fn admins(&self) -> Vec<Uid> {
         self.admins.iter().map(|(_, id)| Uid(id)).collect()
     }
@@ -155,18 +159,12 @@ pub fn update(
     };
     let key = place_key(&place);
     booking::lock_places(conn, vec![seen.place_key.clone(), key.clone()])?;
-    // Whoever moves an event or a room holds the lock of its place, so what is unchanged now stays so.
-    let event = find(conn, id)?;
-    if event.room_id != seen.room_id || event.place_key != seen.place_key || event.owns_room != seen.owns_room {
-        return Err(Error::Stale);
-    }
+    let event = find_locked(conn, &seen, me)?;
     let held = match stock {
         Some(room) => move_to_stock(conn, &event, &room, draft, zone, now)?,
         None => move_to_instant(conn, &event, &place, draft, zone, now)?,
     };
-    let moved = (draft.starts_at, draft.ends_at) != (event.starts_at, event.ends_at)
-        || held.place != event.place
-        || held.room != event.room_id;
+    let moved = !draft.keeps_time_of(&event) || held.place != event.place || held.room != event.room_id;
     diesel::update(events::table.find(id))
         .set((
             (events::name.eq(&draft.name), events::description.eq(&draft.description)),
@@ -196,14 +194,22 @@ pub fn delete(conn: &mut AnyConnection, id: Uid, me: &Caller, now: Moment) -> Re
     let seen = find(conn, id)?;
     need_admin(conn, id, me)?;
     booking::lock_places(conn, vec![seen.place_key.clone()])?;
-    let event = find(conn, id)?;
-    if event.place_key != seen.place_key {
-        return Err(Error::Stale);
-    }
+    let event = find_locked(conn, &seen, me)?;
     diesel::update(events::table.find(id))
         .set((events::deleted_at.eq(now), events::updated_at.eq(now), events::sequence.eq(event.sequence + 1)))
         .execute(conn)?;
     leave_room(conn, &event, now)
+}
+
+/// An event whose place is locked by now, as it is for somebody who may change it. Whoever moves an event or a room, or
+/// changes who may, holds the lock of its place: what is unchanged since it was `seen` stays so.
+fn find_locked(conn: &mut AnyConnection, seen: &Row, me: &Caller) -> Result<Row, Error> {
+    let event = find(conn, seen.id)?;
+    need_admin(conn, seen.id, me)?;
+    if event.room_id != seen.room_id || event.place_key != seen.place_key || event.owns_room != seen.owns_room {
+        return Err(Error::Stale);
+    }
+    Ok(event)
 }
 
 fn move_to_stock(
@@ -218,7 +224,8 @@ fn move_to_stock(
     let room = match room_queries::find(conn, room.id)? {
         Some(fresh) if fresh.place_key != room.place_key => return Err(Error::Stale),
         Some(fresh) => fresh,
-        None if room.id == event.room_id => room.clone(),
+        // A past event keeps a room that is gone, but nobody books it for another time.
+        None if room.id == event.room_id && draft.keeps_time_of(event) => room.clone(),
         None => return Err(unknown_room()),
     };
     refuse_stock_conflicts(conn, draft, &room, Some(event.id), zone)?;
@@ -236,9 +243,9 @@ fn move_to_instant(
     zone: Tz,
     now: Moment,
 ) -> Result<Held, Error> {
-    let has_own = event.owns_room && !is_used_by_others(conn, event)?;
-    let stays =
-        event.owns_room && place == event.place && (draft.starts_at, draft.ends_at) == (event.starts_at, event.ends_at);
+    let is_there = room_queries::find(conn, event.room_id)?.is_some();
+    let has_own = event.owns_room && is_there && !is_used_by_others(conn, event)?;
+    let stays = event.owns_room && place == event.place && draft.keeps_time_of(event);
     let room = (has_own || stays).then_some(event.room_id);
     refuse_instant_conflicts(conn, draft, &place_key(place), room, Some(event.id), zone)?;
     let room = match room {

@@ -3,7 +3,7 @@
 use actix_web::{delete, get, http::header, post, put, web::Path};
 use chrono::TimeDelta;
 use chrono_tz::Tz;
-use common::input::Id;
+use common::{input::Id, problem::Problem};
 use service_kit::{
     db::{
         AnyConnection,
@@ -197,6 +197,10 @@ pub async fn add_tag(
 #[delete("/events/{eventID}/tags/{tagName}")]
 pub async fn remove_tag(who: SignedIn, Now(now): Now, path: Path<(Id, String)>) -> Result<Reply, Failure> {
     let (id, name) = path.into_inner();
+    // No tag has such a name, and PostgreSQL cannot even be asked for U+0000.
+    if name.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+        return Err(Problem::parameter("tagName", "control-character", "must not contain control characters").into());
+    }
     who.write(move |conn, me| {
         attendance::remove_tag(conn, id.into(), &name, me, Moment(now)).map(|()| Reply::no_content())
     })

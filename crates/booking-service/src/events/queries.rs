@@ -152,7 +152,7 @@ pub fn find(conn: &mut AnyConnection, id: Uid) -> Result<Row, Error> {
     row.ok_or_else(not_found)
 }
 
-fn not_found() -> Error {
+pub(super) fn not_found() -> Error {
     Problem::not_found("event").into()
 }
 

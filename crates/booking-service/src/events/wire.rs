@@ -2,7 +2,7 @@
 
 use chrono_tz::Tz;
 use common::{
-    input::{Id, IdSet, Text},
+    input::{Id, IdSet, Text, short},
     problem::{Violations, pointer},
     time::{Timestamp, Zoned},
 };
@@ -202,7 +202,7 @@ pub struct RequestEventTag {
     name: Text<1, 16>,
     /// Only administrators of the event may take it off.
     #[deserr(default)]
-    #[schema(value_type = Option<bool>, nullable = false)]
+    #[schema(value_type = Option<bool>)]
     locked: Option<bool>,
 }
 
@@ -239,13 +239,27 @@ struct Fields {
     group_id: Id,
     /// Anybody may attend, not only members of the group. Default false.
     #[deserr(default)]
-    #[schema(nullable = false)]
     open: Option<bool>,
     #[schema(inline)]
     admins: IdSet<1>,
     #[deserr(default)]
-    #[schema(nullable = false)]
-    tags: Option<Vec<RequestEventTag>>,
+    #[schema(value_type = Option<Vec<RequestEventTag>>, max_items = 1000)]
+    tags: Tags,
+}
+
+/// The most tags of one event.
+const MOST_TAGS: usize = 1000;
+
+#[derive(Debug, Clone, Default)]
+struct Tags(Vec<RequestEventTag>);
+
+impl Deserr<Violations> for Tags {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
+        match value {
+            Value::Null => Ok(Self::default()),
+            value => short(value, at, MOST_TAGS).map(Self),
+        }
+    }
 }
 
 fn consistent(fields: Fields, at: ValuePointerRef<'_>) -> Result<Fields, Violations> {
@@ -281,7 +295,7 @@ impl RequestEvent {
             group: fields.group_id.into(),
             open: fields.open.unwrap_or_default(),
             admins: fields.admins,
-            tags: fields.tags.unwrap_or_default().into_iter().map(RequestEventTag::into_pair).collect(),
+            tags: fields.tags.0.into_iter().map(RequestEventTag::into_pair).collect(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Changes to groups made here. Whoever changes a group holds its row, so that changes come one after another.
 
+use std::collections::HashSet;
+
 use common::{
     input::IdSet,
     problem::{Problem, Violations},
@@ -19,7 +21,7 @@ use super::queries::{MADE_HERE, delete_events, not_found};
 use crate::{
     auth::Caller,
     codes,
-    schema::{events, group_admins, group_members, groups},
+    schema::{events, group_admins, group_members, groups, places},
     users::queries::note_unknown,
 };
 
@@ -166,16 +168,7 @@ fn touch(conn: &mut AnyConnection, id: Uid, changed: usize, now: Moment) -> Resu
 /// 404; 403 for a group that was not made here, and for callers who may not; 409 `events-to-come` without `force`.
 pub fn delete(conn: &mut AnyConnection, id: Uid, force: bool, me: &Caller, now: Moment) -> Result<(), Error> {
     lock_for_change(conn, id, me)?;
-    let to_come = events::table
-        .filter(events::group_id.eq(id))
-        .filter(events::deleted_at.is_null())
-        .filter(events::ends_at.gt(now))
-        .order((events::starts_at, events::id))
-        .select(events::id);
-    let to_come: Vec<Uid> = match conn {
-        AnyConnection::Postgresql(pg) => to_come.for_update().load(pg)?,
-        AnyConnection::Sqlite(sqlite) => to_come.load(sqlite)?,
-    };
+    let to_come = lock_events(conn, id, now)?;
     if !force && !to_come.is_empty() {
         return Err(Problem::new(codes::EVENTS_TO_COME).member("events", json!(to_come)).into());
     }
@@ -184,4 +177,36 @@ pub fn delete(conn: &mut AnyConnection, id: Uid, force: bool, me: &Caller, now: 
         .set((groups::deleted_at.eq(now), groups::updated_at.eq(now)))
         .execute(conn)?;
     Ok(())
+}
+
+/// The events of a locked group that have not ended, and with them their places, as for any change that may delete
+/// rooms: who is booking one of these rooms has finished, and whoever comes next sees what became of it.
+fn lock_events(conn: &mut AnyConnection, group: Uid, now: Moment) -> Result<Vec<Uid>, Error> {
+    let to_come = || {
+        events::table
+            .filter(events::group_id.eq(group))
+            .filter(events::deleted_at.is_null())
+            .filter(events::ends_at.gt(now))
+    };
+    let ordered = || to_come().order((events::starts_at, events::id)).select((events::id, events::place_key));
+    let found: Vec<(Uid, String)> = match conn {
+        AnyConnection::Sqlite(sqlite) => ordered().load(sqlite)?,
+        AnyConnection::Postgresql(pg) => {
+            let locked: HashSet<String> = places::table
+                .filter(places::key.eq_any(to_come().select(events::place_key)))
+                .order(places::key)
+                .select(places::key)
+                .for_no_key_update()
+                .load(pg)?
+                .into_iter()
+                .collect();
+            let found: Vec<(Uid, String)> = ordered().for_update().load(pg)?;
+            // One of them has moved while it was waited for.
+            if found.iter().any(|(_, place)| !locked.contains(place)) {
+                return Err(Error::Stale);
+            }
+            found
+        }
+    };
+    Ok(found.into_iter().map(|(id, _)| id).collect())
 }

@@ -25,9 +25,6 @@ use crate::{
     schema::{events, places, rooms},
 };
 
-/// How many events in the way are listed at most.
-const MOST_CONFLICTS: i64 = 100;
-
 /// Locks places until the end of the transaction, making the rows of those that are new.
 ///
 /// On SQLite the transaction is the only writer already.
@@ -104,7 +101,7 @@ impl Conflict {
     }
 }
 
-/// The events that conflict with a booking, in order of time, a hundred at most. The place must be locked.
+/// The events that conflict with a booking, in order of time. The place must be locked.
 ///
 /// # Errors
 /// When the database fails.
@@ -116,7 +113,6 @@ pub fn conflicts(conn: &mut AnyConnection, booking: &Booking<'_>) -> Result<Vec<
         .filter(overlapping!(events, booking.starts_at, booking.ends_at))
         .select((events::id, events::starts_at, events::ends_at, events::shared))
         .order((events::starts_at, events::id))
-        .limit(MOST_CONFLICTS)
         .into_boxed();
     if !booking.verified {
         query = match booking.room {

@@ -97,7 +97,8 @@ pub fn is_long(starts_at: Moment, ends_at: Moment) -> bool {
     ends_at.utc() - starts_at.utc() > REACH
 }
 
-/// The instant after which everything starts that is not long and is going on at `at`.
+/// The instant before which nothing starts that is not long and is going on at `at`. Nothing starts before the first
+/// time there is either, so there it may be less than a day.
 #[must_use]
 pub fn reach(at: Moment) -> Moment {
     Moment(at.plus(-REACH))
@@ -175,7 +176,7 @@ fn uses_of(
         .select((rooms::id, (events::id, events::starts_at, events::ends_at, events::shared)))
         .into_boxed();
     if !long {
-        query = query.filter(events::starts_at.gt(rooms::reach_from));
+        query = query.filter(events::starts_at.ge(rooms::reach_from));
     }
     if let Some(event) = exclude {
         query = query.filter(events::id.ne(event));
@@ -416,13 +417,14 @@ fn refuse_conflicts(conn: &mut AnyConnection, room: &Row, zone: chrono_tz::Tz) -
         .load(conn)?;
     let (inside, elsewhere): (Vec<_>, Vec<_>) = found.into_iter().partition(|(held_in, _)| *held_in == room.id);
     let in_the_way: Vec<_> = elsewhere
-        .into_iter()
-        .map(|(_, conflict)| conflict)
+        .iter()
+        .map(|(_, conflict)| *conflict)
         .filter(|theirs| inside.iter().any(|(_, ours)| overlap::conflicts(&ours.usage(), &theirs.usage())))
         .collect();
     if in_the_way.is_empty() {
         return Ok(());
     }
-    let free = booking::free_between(room.window(), &in_the_way);
+    let uses: Vec<_> = inside.into_iter().chain(elsewhere).map(|(_, conflict)| conflict).collect();
+    let free = booking::free_between(room.window(), &uses);
     Err(booking::conflict(&in_the_way, free, zone).into())
 }

@@ -354,6 +354,50 @@ on_both! {
         // question whether the connection still lives.
         assert_eq!(small[0], if club.is_postgres() { 8 } else { 7 });
     }
+
+    a_past_event_keeps_a_room_that_is_gone_but_books_it_no_more(club) {
+        let room = verified_room(&club, BOB, "S516", (-5, 10));
+        let event = event(&club, BOB, At::Room(&room), (-4, -3));
+        let path = format!("/api/events/{event}");
+        club.by(BOB).delete(&format!("/api/rooms/{room}")).expect(200);
+        let renamed = merge([event_body(&club, BOB, At::Room(&room), (-4, -3)), json!({"name": "new"})]);
+        let renamed = club.by(BOB).put(&path, renamed).expect(200).json();
+        assert_eq!((&renamed["name"], &renamed["room"]["roomId"]), (&json!("new"), &json!(room)));
+        let later = club.by(BOB).put(&path, event_body(&club, BOB, At::Room(&room), (4, 5))).expect(400);
+        assert_eq!(later.pointers(), ["/roomId"]);
+        club.by(BOB).get(&format!("/api/rooms/{room}/events")).refused(404, "not-found");
+        let elsewhere = club.by(BOB).put(&path, event_body(&club, BOB, At::Place("S516"), (4, 5))).expect(200).json();
+        club.by(BOB).get(&format!("/api/rooms/{}", text(&elsewhere["room"]["roomId"]))).expect(200);
+    }
+
+    an_instant_room_that_is_gone_is_made_anew_for_another_time(club) {
+        for again in ["place", "room"] {
+            let event = event(&club, BOB, At::Place("Discord"), (-4, -3));
+            let path = format!("/api/events/{event}");
+            let room = text(&club.by(BOB).get(&path).json()["room"]["roomId"]);
+            club.by(BOB).delete(&format!("/api/rooms/{room}")).expect(200);
+            let at = if again == "place" { At::Place("Discord") } else { At::Room(&room) };
+            let moved = club.by(BOB).put(&path, event_body(&club, BOB, at, (4, 5))).expect(200).json();
+            assert_ne!(moved["room"]["roomId"], json!(room));
+            let shown = club.by(BOB).get(&format!("/api/rooms/{}", text(&moved["room"]["roomId"]))).expect(200).json();
+            assert_eq!(shown["timeStart"], moved["timeStart"]);
+        }
+    }
+
+    an_event_whose_group_is_gone_can_still_be_changed(club) {
+        let (gone, other) = (group(&club, BOB, "gone", &[BOB]), group(&club, BOB, "other", &[BOB]));
+        let body = |group: &str| merge([event_body(&club, BOB, At::Place("x"), (-2, -1)), json!({"groupId": group})]);
+        let event = text(&club.by(BOB).post("/api/events", body(&gone)).expect(201).json()["eventId"]);
+        for group in [&gone, &other] {
+            club.by(BOB).delete(&format!("/api/groups/{group}")).expect(204);
+        }
+        let path = format!("/api/events/{event}");
+        let changed = club.by(BOB).put(&path, body(&gone)).expect(200).json();
+        assert_eq!((&changed["group"]["groupId"], &changed["groupName"]), (&json!(gone), &json!("gone")));
+        assert_eq!(club.by(BOB).put(&path, body(&other)).expect(400).pointers(), ["/groupId"]);
+        assert_eq!(club.by(BOB).post("/api/events", body(&gone)).expect(400).pointers(), ["/groupId"]);
+        assert_eq!(club.by(BOB).get("/api/events").json()[0]["groupId"], json!(gone));
+    }
 }
 
 /// A group that nobody but Dave is in.

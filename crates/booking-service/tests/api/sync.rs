@@ -201,7 +201,8 @@ on_both! {
         let before = state(&club);
         let fine = with_members(&[json!({"name": "erin"})], &[]).to_string();
         let unknown_member = with_members(&[json!({"name": "erin"})], &[json!({"name": "x", "members": ["nobody"]})]);
-        for text in [String::new(), "{".into(), fine[..fine.len() - 2].into(), unknown_member.to_string()] {
+        let null = with_members(&[json!({"name": "erin", "displayName": "a\u{0}"})], &[]).to_string();
+        for text in [String::new(), "{".into(), fine[..fine.len() - 2].into(), unknown_member.to_string(), null] {
             std::fs::write(club.folder().join("directory.json"), text).unwrap();
             let problem = sync(&club, replica).refused(503, "unavailable");
             assert!(!problem.to_string().contains("directory.json"), "{problem}");

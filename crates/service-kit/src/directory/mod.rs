@@ -76,6 +76,15 @@ impl Snapshot {
     fn checked(self) -> Result<Self, DirectoryError> {
         check("user", self.users.iter().map(|user| (user.id, user.name.as_str())))?;
         check("group", self.groups.iter().map(|group| (group.id, group.name.as_str())))?;
+        let of_users = self.users.iter().flat_map(|user| {
+            let optional = [user.real_name.as_deref(), user.icon.as_deref()];
+            [user.name.as_str(), &user.display_name].into_iter().chain(optional.into_iter().flatten())
+        });
+        let of_groups = self.groups.iter().flat_map(|group| [group.name.as_str(), &group.description]);
+        // PostgreSQL cannot keep it.
+        if let Some(text) = of_users.chain(of_groups).find(|text| text.contains('\0')) {
+            return Err(DirectoryError::Unfit(format!("there is a U+0000 in {text:?}")));
+        }
         Ok(self)
     }
 }

@@ -16,12 +16,33 @@ const PROBLEM: &str = "application/problem+json";
 pub fn complete(document: &mut OpenApi) {
     let components = document.components.get_or_insert_default();
     components.schemas.insert("Problem".to_owned(), problem_schema());
+    components.schemas.values_mut().for_each(join_descriptions);
     let components = components.clone();
     for item in document.paths.paths.values_mut() {
         let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
         for operation in operations.into_iter().flatten() {
             add_refusals(operation);
             add_examples(operation, &components);
+        }
+    }
+}
+
+/// utoipa writes an inlined field that has a description as "all of the schema and of an object with that description",
+/// which no text or list is.
+fn join_descriptions(schema: &mut RefOr<Schema>) {
+    let RefOr::T(Schema::Object(object)) = schema else { return };
+    for field in object.properties.values_mut() {
+        if let RefOr::T(Schema::AllOf(all)) = field
+            && let [RefOr::T(inlined), RefOr::T(Schema::Object(described))] = all.items.as_slice()
+            && described.properties.is_empty()
+        {
+            let (mut inlined, description) = (inlined.clone(), described.description.clone());
+            match &mut inlined {
+                Schema::Object(inlined) => inlined.description = description,
+                Schema::Array(inlined) => inlined.description = description,
+                _ => continue,
+            }
+            *field = RefOr::T(inlined);
         }
     }
 }
