@@ -16,7 +16,7 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
 #[schema(as = version, example = json!({"version": "0.1.0", "revision": "5f3c2a1"}))]
 struct Version {
     version: &'static str,
-    /// The commit it was built from, if that is known, else empty.
+    /// The commit it was built from, or `unknown`.
     revision: &'static str,
 }
 
@@ -30,6 +30,6 @@ struct Version {
 #[get("/version")]
 async fn version() -> Result<Reply, Failure> {
     // The build sets the variable; a checkout without git builds as well.
-    let revision = option_env!("REVISION").unwrap_or_default();
+    let revision = option_env!("REVISION").unwrap_or("unknown");
     Ok(Reply::json(&Version { version: env!("CARGO_PKG_VERSION"), revision })?)
 }
