@@ -16,7 +16,7 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
 #[schema(as = version, example = json!({"version": "0.1.0", "revision": "5f3c2a1"}))]
 struct Version {
     version: &'static str,
-    /// The commit it was built from, if the build said, else `unknown`.
+    /// The commit it was built from, or `unknown`.
     revision: &'static str,
 }
 
@@ -29,7 +29,7 @@ struct Version {
 )]
 #[get("/version")]
 async fn version() -> Result<Reply, Failure> {
-    // A variable of the build, not git: sources without their history build as well.
-    let revision = option_env!("REVISION").filter(|it| !it.is_empty()).unwrap_or("unknown");
+    // The build sets the variable; a checkout without git builds as well.
+    let revision = option_env!("REVISION").unwrap_or("unknown");
     Ok(Reply::json(&Version { version: env!("CARGO_PKG_VERSION"), revision })?)
 }
