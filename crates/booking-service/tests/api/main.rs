@@ -32,4 +32,3 @@ mod tags;
 mod tokens;
 mod tour;
 mod users;
-mod version;
