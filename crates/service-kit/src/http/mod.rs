@@ -4,6 +4,7 @@ pub mod body;
 pub mod credential;
 pub mod frame;
 pub mod openapi;
+pub mod proxy;
 pub mod query;
 pub mod reply;
 pub mod root;

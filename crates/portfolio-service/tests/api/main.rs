@@ -1,0 +1,6 @@
+//! Tests of the whole service over HTTP, each on SQLite and on PostgreSQL, each on a database of its own.
+
+mod harness;
+
+mod service;
+mod users;
