@@ -108,6 +108,38 @@ impl SignedIn {
         Ok(done?)
     }
 
+    /// Runs a reading operation that makes what it reads when that is not there yet: `make` runs in a transaction after
+    /// `find` found nothing on a snapshot. It asks for no write scope, because to the caller it is a read.
+    ///
+    /// # Errors
+    /// 401 and 403 as the guard says; whatever the operation fails with.
+    pub async fn read_or_make<F, M>(self, mut find: F, mut make: M) -> Result<Reply, Failure>
+    where
+        F: FnMut(&mut AnyConnection, &Caller) -> Result<Option<Reply>, Error> + Send + 'static,
+        M: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
+    {
+        let (log, now, credential) = (Arc::new(OnceLock::new()), self.service.clock().now(), self.credential.clone());
+        let (seen, again) = (log.clone(), credential.clone());
+        let found = self.service.db().read(move |conn| {
+            let caller = authenticate(conn, &credential, now)?;
+            let _ = seen.set(caller.id);
+            find(conn, &caller)
+        });
+        let done = match found.await {
+            Ok(Some(found)) => Ok(found),
+            Ok(None) => {
+                let write = move |conn: &mut AnyConnection| {
+                    let caller = authenticate(conn, &again, now)?;
+                    make(conn, &caller)
+                };
+                self.service.db().write(write).await
+            }
+            Err(error) => Err(error),
+        };
+        self.log(&log);
+        Ok(done?)
+    }
+
     fn log(&self, seen: &OnceLock<Uid>) {
         if let Some(caller) = seen.get() {
             self.request.extensions_mut().insert(LoggedCaller(caller.0));
@@ -146,6 +178,14 @@ impl Privileged {
 }
 
 impl Caller {
+    /// Refuses whoever came with a token.
+    ///
+    /// # Errors
+    /// 403 `forbidden`.
+    pub fn need_session(&self) -> Result<(), Error> {
+        if self.has_session { Ok(()) } else { Err(Problem::forbidden("a session of your own, not a token").into()) }
+    }
+
     fn need_privilege(&self) -> Result<(), Error> {
         if self.privileged { Ok(()) } else { Err(Problem::forbidden("a privileged user").into()) }
     }

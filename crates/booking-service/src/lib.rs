@@ -26,6 +26,7 @@ pub mod events;
 pub mod groups;
 pub mod ical;
 pub mod rooms;
+pub mod sign_in;
 pub mod tags;
 pub mod users;
 

@@ -1,9 +1,10 @@
 //! The search by time that rooms and events share.
+//!
+//! An index on the start alone would be read from its beginning, and one on the end to its end: the more there is, the
+//! longer either takes. What is not long, however, starts in the 24 hours before the span or in it, and of what is
+//! long there is little; so each condition is written as two pieces of an index on `(is_long, starts_at)`.
 
 /// The condition that a row of `rooms` or `events` overlaps `[from, to)`.
-///
-/// Written as two pieces of an index on `(is_long, starts_at)`: what is not long starts in the 24 hours before `from`
-/// or later, and of what is long there is little.
 macro_rules! overlapping {
     ($table:ident, $from:expr, $to:expr) => {{
         let (from, to): (service_kit::db::sql::Moment, service_kit::db::sql::Moment) = ($from, $to);
@@ -14,5 +15,25 @@ macro_rules! overlapping {
             .and($table::ends_at.gt(from));
         let long = $table::is_long.eq(true).and($table::starts_at.lt(to)).and($table::ends_at.gt(from));
         short.or(long)
+    }};
+}
+
+/// A boxed query on `rooms` or `events`, for the rows that overlap a span that may be open at either end.
+macro_rules! during {
+    ($query:expr, $table:ident, $from:expr, $to:expr) => {{
+        let (query, from, to): (_, Option<service_kit::db::sql::Moment>, _) = ($query, $from, $to);
+        match (from, to) {
+            (Some(from), Some(to)) => query.filter(overlapping!($table, from, to)),
+            (Some(from), None) => {
+                let recent = $table::starts_at.gt(crate::rooms::queries::reach(from)).and($table::ends_at.gt(from));
+                let short = $table::is_long.eq(false).and(recent);
+                query.filter(short.or($table::is_long.eq(true).and($table::ends_at.gt(from))))
+            }
+            (None, Some(to)) => {
+                let short = $table::is_long.eq(false).and($table::starts_at.lt(to));
+                query.filter(short.or($table::is_long.eq(true).and($table::starts_at.lt(to))))
+            }
+            (None, None) => query,
+        }
     }};
 }

@@ -18,7 +18,7 @@ use utoipa::{
 };
 use utoipa_actix_web::service_config::ServiceConfig;
 
-use crate::{auth::SESSION_COOKIE, club::Club, codes, config::Config, events, rooms, users};
+use crate::{auth::SESSION_COOKIE, club::Club, codes, config::Config, events, ical, rooms, sign_in, users};
 
 /// The migrations, once for each database.
 pub const MIGRATIONS: Migrations =
@@ -38,11 +38,18 @@ pub static ABOUT: About = About {
 
 fn routes(config: &mut ServiceConfig<'_>) {
     config.service(
-        utoipa_actix_web::scope("/api").configure(users::routes).configure(rooms::routes).configure(events::routes),
+        utoipa_actix_web::scope("/api")
+            .configure(users::routes)
+            .configure(rooms::routes)
+            .configure(events::routes)
+            .configure(ical::routes)
+            .configure(sign_in::routes),
     );
 }
 
-fn pages(_config: &mut web::ServiceConfig) {}
+fn pages(config: &mut web::ServiceConfig) {
+    config.configure(sign_in::pages);
+}
 
 #[derive(OpenApi)]
 #[openapi(

@@ -7,8 +7,9 @@ use diesel::{
 };
 use service_kit::{
     db::{
-        MultiBackend,
+        MultiBackend, UnionAll,
         sql::{Moment, Uid},
+        within,
     },
     text_enum,
 };
@@ -18,7 +19,7 @@ use super::{
     queries::Schedule,
 };
 use crate::{
-    groups,
+    groups::EVERYONE,
     schema::{attendees, event_admins, event_tags, events, group_members},
 };
 
@@ -112,12 +113,21 @@ impl Selection {
             Which::InRoom(room) => events::table.filter(events::room_id.eq(*room)).into_boxed(),
             Which::OfGroup(group) => events::table.filter(events::group_id.eq(*group)).into_boxed(),
             Which::OfUser { user, relation, is_active } => {
-                events::table.filter(related(*user, *relation, *is_active)).into_boxed()
+                let ids = self.related(UnionAll::default(), *user, *relation, *is_active);
+                events::table.filter(within(events::id, ids)).into_boxed()
             }
-            Which::ForFeed(user) => events::table.filter(for_feed(*user)).into_boxed(),
+            Which::ForFeed(user) => {
+                let answered = attendees::user_id.eq(*user).and(attendees::schedule.ne(Schedule::Pending));
+                let answered = attendees::table.filter(answered).select(attendees::event_id);
+                let ids = self.related(UnionAll::default().and(answered), *user, Relation::BelongsOrAdmins, true);
+                events::table.filter(within(events::id, ids)).into_boxed()
+            }
             // Its text is the caller's: as a literal it keeps the statement out of the connection's cache, which has
             // no bound.
-            Which::Matching(filter) => events::table.filter(matching(filter)).filter(sql::<Bool>("1 = 1")).into_boxed(),
+            Which::Matching(filter) => events::table
+                .filter(matching(filter, comparisons(filter) <= MOST_JOINS))
+                .filter(sql::<Bool>("1 = 1"))
+                .into_boxed(),
             Which::ChangedAfter(since) => events::table.filter(events::updated_at.gt(*since)).into_boxed(),
         };
         let query = match self.deleted {
@@ -125,54 +135,60 @@ impl Selection {
             Deleted::After(since) => query.filter(events::deleted_at.is_null().or(events::deleted_at.gt(since))),
             Deleted::All => query,
         };
-        match (self.from, self.to) {
-            (Some(from), Some(to)) => query.filter(overlapping!(events, from, to)),
-            (Some(from), None) => query.filter(events::ends_at.gt(from)),
-            (None, Some(to)) => query.filter(events::starts_at.lt(to)),
-            (None, None) => query,
-        }
+        during!(query, events, self.from, self.to)
     }
-}
 
-fn belongs(user: Uid, is_active: bool) -> Condition {
-    let groups = group_members::table.filter(group_members::user_id.eq(user)).select(group_members::group_id);
-    let member = events::group_id.eq_any(groups);
-    if is_active { Box::new(member.or(events::group_id.eq(groups::EVERYONE))) } else { Box::new(member) }
-}
-
-fn administers(user: Uid) -> Condition {
-    let ids = event_admins::table.filter(event_admins::user_id.eq(user)).select(event_admins::event_id);
-    Box::new(events::id.eq_any(ids))
-}
-
-fn related(user: Uid, relation: Relation, is_active: bool) -> Condition {
-    match relation {
-        Relation::Belongs => belongs(user, is_active),
-        Relation::Admins => administers(user),
-        Relation::BelongsOrAdmins => Box::new(belongs(user, is_active).or(administers(user))),
-        Relation::Attendees => {
+    /// Adds queries for the ids of a user's events. A union, because no database finds the rows of "in my groups or in
+    /// my hands" by index when it is one condition.
+    fn related(&self, ids: UnionAll, user: Uid, relation: Relation, is_active: bool) -> UnionAll {
+        let mut ids = ids;
+        if matches!(relation, Relation::Belongs | Relation::BelongsOrAdmins) {
+            let groups = group_members::table.filter(group_members::user_id.eq(user)).select(group_members::group_id);
+            let of_groups = events::table.filter(events::group_id.eq_any(groups)).select(events::id).into_boxed();
+            ids = ids.and(during!(of_groups, events, self.from, self.to));
+            if is_active {
+                let of_all = events::table.filter(events::group_id.eq(EVERYONE)).select(events::id).into_boxed();
+                ids = ids.and(during!(of_all, events, self.from, self.to));
+            }
+        }
+        if matches!(relation, Relation::Admins | Relation::BelongsOrAdmins) {
+            let administered = event_admins::table.filter(event_admins::user_id.eq(user));
+            ids = ids.and(administered.select(event_admins::event_id));
+        }
+        if relation == Relation::Attendees {
             let attends = attendees::user_id.eq(user).and(attendees::schedule.eq(Schedule::Attendance));
-            Box::new(events::id.eq_any(attendees::table.filter(attends).select(attendees::event_id)))
+            ids = ids.and(attendees::table.filter(attends).select(attendees::event_id));
         }
+        ids
     }
 }
 
-fn for_feed(user: Uid) -> Condition {
-    let answered = attendees::user_id.eq(user).and(attendees::schedule.ne(Schedule::Pending));
-    let answered = events::id.eq_any(attendees::table.filter(answered).select(attendees::event_id));
-    Box::new(related(user, Relation::BelongsOrAdmins, true).or(answered))
-}
+/// The comparisons that PostgreSQL may turn into joins; beyond that its planner takes longer than the query.
+const MOST_JOINS: usize = 8;
 
 /// The condition of a `q` filter; `!=` is the complement of `==`.
-fn matching(filter: &Filter) -> Condition {
+fn matching(filter: &Filter, joinable: bool) -> Condition {
     match filter {
         Filter::Everything => Box::new(events::id.eq(events::id)),
-        Filter::And(left, right) => Box::new(matching(left).and(matching(right))),
-        Filter::Or(left, right) => Box::new(matching(left).or(matching(right))),
+        Filter::And(left, right) => Box::new(matching(left, joinable).and(matching(right, joinable))),
+        Filter::Or(left, right) => Box::new(matching(left, joinable).or(matching(right, joinable))),
         Filter::Compare { attribute, equal, id } => {
             let same = equals(*attribute, Uid(*id));
-            if *equal { same } else { Box::new(not(same)) }
+            match (equal, joinable) {
+                (false, _) => Box::new(not(same)),
+                (true, true) => same,
+                // The same truth value, but nothing that the planner makes a join of.
+                (true, false) => Box::new(not(not(same))),
+            }
         }
+    }
+}
+
+fn comparisons(filter: &Filter) -> usize {
+    match filter {
+        Filter::Everything => 0,
+        Filter::Compare { .. } => 1,
+        Filter::And(left, right) | Filter::Or(left, right) => comparisons(left) + comparisons(right),
     }
 }
 

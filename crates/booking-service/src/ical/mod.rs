@@ -1,3 +1,16 @@
-//! The personal calendar feed.
+//! The personal calendar feed: public by a secret in its address (contract, "The calendar feed").
+//!
+//! The secret is derived from the user, a random nonce in their row and the key of the installation. So the database
+//! alone does not tell it, and a new nonce makes a new address at once.
 
 pub mod feed;
+mod handlers;
+pub mod queries;
+mod wire;
+
+use utoipa_actix_web::service_config::ServiceConfig;
+
+/// Registers the operations.
+pub fn routes(config: &mut ServiceConfig<'_>) {
+    config.service(handlers::get_secret).service(handlers::replace_secret).service(handlers::feed);
+}

@@ -17,7 +17,7 @@ use service_kit::{
 };
 
 use super::{
-    Duration,
+    Interval,
     overlap::{self, Span, Use},
 };
 use crate::{
@@ -138,7 +138,7 @@ pub fn conflicts(conn: &mut AnyConnection, booking: &Booking<'_>) -> Result<Vec<
 pub fn conflict(conflicts: &[Conflict], free: Vec<Span>, zone: Tz) -> Problem {
     Problem::new(codes::ROOM_CONFLICT)
         .member("conflicts", conflicts.iter().map(|conflict| conflict.body(zone)).collect())
-        .member("freeTimes", json!(Duration::all(free, zone)))
+        .member("freeTimes", json!(Interval::all(free, zone)))
 }
 
 /// The free parts of a window when only these events use it.

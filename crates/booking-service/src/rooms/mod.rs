@@ -15,7 +15,7 @@ mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-pub use self::wire::{Duration, ResponseRoom, out_of_order, span};
+pub use self::wire::{Interval, ResponseRoom, out_of_order, span};
 
 /// Registers the operations.
 pub fn routes(config: &mut ServiceConfig<'_>) {

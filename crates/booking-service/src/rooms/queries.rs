@@ -114,12 +114,7 @@ fn selected(selection: &Selection) -> rooms::BoxedQuery<'static, MultiBackend> {
     if selection.only_verified {
         query = query.filter(rooms::verified.eq(true));
     }
-    match (selection.from, selection.to) {
-        (Some(from), Some(to)) => query.filter(overlapping!(rooms, from, to)),
-        (Some(from), None) => query.filter(rooms::ends_at.gt(from)),
-        (None, Some(to)) => query.filter(rooms::starts_at.lt(to)),
-        (None, None) => query,
-    }
+    during!(query, rooms, selection.from, selection.to)
 }
 
 /// Rooms by start, place and id, in four statements whatever their number.

@@ -23,7 +23,7 @@ use super::{
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = duration)]
-pub struct Duration {
+pub struct Interval {
     /// The first instant inside.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_start: Zoned,
@@ -32,7 +32,7 @@ pub struct Duration {
     time_end: Zoned,
 }
 
-impl Duration {
+impl Interval {
     /// A span as shown in `zone`.
     #[must_use]
     pub fn all(spans: Vec<Span>, zone: Tz) -> Vec<Self> {
@@ -65,9 +65,9 @@ pub struct ResponseRoom {
     /// A privileged user confirmed that the club may use it.
     verified: bool,
     /// The parts of the window that no event uses.
-    free_times: Vec<Duration>,
+    free_times: Vec<Interval>,
     /// The parts of the window without an exclusive event, free ones included.
-    shared_times: Vec<Duration>,
+    shared_times: Vec<Interval>,
     admins: Vec<Uid>,
     created_by: Uid,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
@@ -82,8 +82,8 @@ impl ResponseRoom {
     pub fn new(room: Room, zone: Tz) -> Self {
         let window = room.window();
         Self {
-            free_times: Duration::all(overlap::free_times(window, &room.uses), zone),
-            shared_times: Duration::all(overlap::shared_times(window, &room.uses), zone),
+            free_times: Interval::all(overlap::free_times(window, &room.uses), zone),
+            shared_times: Interval::all(overlap::shared_times(window, &room.uses), zone),
             room_id: room.row.id,
             place: room.row.place,
             time_start: room.row.starts_at.in_zone(zone),

@@ -5,6 +5,10 @@ mod harness;
 
 mod double_booking;
 mod events;
+mod ical;
+mod plans;
 mod q_filter;
 mod rooms;
+mod sign_in;
+mod tokens;
 mod users;

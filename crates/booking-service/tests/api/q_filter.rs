@@ -1,1 +1,120 @@
+//! The `q` filter: whatever the expression, the answer is what a reader of the contract would pick by hand.
 
+use booking_service::events::filter::{Attribute, Filter, parse};
+use proptest::{
+    prelude::*,
+    test_runner::{Config, TestRunner},
+};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::{
+    builders::{At, event, event_body, group, merge, text},
+    harness::{ALICE, BOB, CAROL, Club, DAVE, id, on_both},
+};
+
+/// What the contract says of one event, from its detail.
+fn matches(filter: &Filter, event: &Value) -> bool {
+    match filter {
+        Filter::Everything => true,
+        Filter::And(a, b) => matches(a, event) && matches(b, event),
+        Filter::Or(a, b) => matches(a, event) || matches(b, event),
+        Filter::Compare { attribute, equal, id } => {
+            let is = |value: &Value| value.as_str() == Some(&id.to_string());
+            let found = match attribute {
+                Attribute::Event => is(&event["eventId"]),
+                Attribute::Group => is(&event["group"]["groupId"]),
+                Attribute::Tag => event["tags"].as_array().unwrap().iter().any(|tag| is(&tag["tagId"])),
+                Attribute::User => {
+                    let attendees = event["attendees"].as_array().unwrap();
+                    attendees.iter().any(|answer| is(&answer["userId"]) && answer["schedule"] != "absent")
+                }
+            };
+            found == *equal
+        }
+    }
+}
+
+/// Expressions over the ids that exist, and one that does not.
+fn expression(ids: Vec<Uuid>) -> impl Strategy<Value = String> {
+    let attribute = prop::sample::select(vec!["event", "user", "group", "tag"]);
+    let operator = prop::sample::select(vec!["==", "!=", " == ", "\n!= "]);
+    let comparison = (attribute, operator, prop::sample::select(ids), any::<bool>()).prop_map(|(a, o, id, upper)| {
+        let id = if upper { id.to_string().to_uppercase() } else { id.to_string() };
+        format!("{a}{o}{id}")
+    });
+    comparison.prop_recursive(4, 12, 2, |inner| {
+        (inner.clone(), prop::sample::select(vec!["&&", "||", " && ", " || "]), inner, any::<bool>()).prop_map(
+            |(a, operator, b, group)| if group { format!("({a}{operator}{b})") } else { format!("{a}{operator}({b})") },
+        )
+    })
+}
+
+fn encode(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+fn get(club: &Club, q: &str) -> crate::harness::Answer {
+    club.by(DAVE).get(&format!("/api/events?q={}", encode(q)))
+}
+
+on_both! {
+    random_filters_pick_what_the_contract_says(club) {
+        let groups = [group(&club, BOB, "a", &[BOB, CAROL]), group(&club, BOB, "b", &[CAROL, DAVE])];
+        let mut ids = vec![id("nothing").0, id(ALICE).0, id(BOB).0, id(CAROL).0];
+        let mut events = Vec::new();
+        for n in 0..8 {
+            let tags: Vec<_> = ["x", "y", "z"][..n % 4].iter().map(|name| json!({ "name": name })).collect();
+            let body = merge([event_body(&club, BOB, At::Place("Discord"), (n as i64, n as i64 + 1)), json!({
+                "groupId": groups[n % 2], "tags": tags, "open": true,
+            })]);
+            let event = text(&club.by(BOB).post("/api/events", body).expect(201).json()["eventId"]);
+            let schedule = ["attendance", "absent", "pending"][n % 3];
+            let answer = json!({ "schedule": schedule });
+            club.by(CAROL).put(&format!("/api/events/{event}/attendees/me"), answer).expect(204);
+            let detail = club.by(BOB).get(&format!("/api/events/{event}")).json();
+            ids.extend(detail["tags"].as_array().unwrap().iter().map(|tag| uuid(&tag["tagId"])));
+            ids.push(uuid(&detail["eventId"]));
+            ids.push(uuid(&detail["group"]["groupId"]));
+            events.push(detail);
+        }
+        let mut runner = TestRunner::new(Config { cases: 60, failure_persistence: None, ..Config::default() });
+        let outcome = runner.run(&expression(ids), |q| {
+            let filter = parse(&q).unwrap();
+            let expected: Vec<_> =
+                events.iter().filter(|event| matches(&filter, event)).map(|event| text(&event["eventId"])).collect();
+            let found = crate::builders::each(&get(&club, &q).expect(200).json(), "eventId");
+            prop_assert_eq!(found, expected, "{}", q);
+            Ok(())
+        });
+        outcome.unwrap();
+    }
+
+    what_is_no_filter_is_refused_with_its_position(club) {
+        event(&club, BOB, At::Place("x"), (1, 2));
+        for empty in ["", "  \n"] {
+            assert_eq!(get(&club, empty).expect(200).json().as_array().unwrap().len(), 1);
+        }
+        let problem = get(&club, "user==1").refused(400, "bad-filter");
+        assert_eq!(problem["position"], 6);
+        assert_eq!(problem["violations"][0]["parameter"], "q");
+        get(&club, &format!("user=={}&&", id(BOB))).refused(400, "bad-filter");
+        get(&club, &"(".repeat(33)).refused(400, "bad-filter");
+        get(&club, &" ".repeat(4097)).refused(400, "bad-filter");
+    }
+
+    the_longest_filters_work(club) {
+        event(&club, BOB, At::Place("x"), (1, 2));
+        let flat = vec![format!("user=={}", id(BOB)); 93].join("&&");
+        assert_eq!(get(&club, &flat).expect(200).json().as_array().unwrap().len(), 1);
+        let mixed: Vec<_> = (0..93).map(|n| format!("user=={}{}", id(BOB), ["&&", "||"][n % 2])).collect();
+        let mixed = mixed.concat();
+        assert_eq!(get(&club, mixed.trim_end_matches(['&', '|'])).expect(200).json().as_array().unwrap().len(), 1);
+        let deep = format!("{}user!={}{}", "(".repeat(32), id(BOB), ")".repeat(32));
+        assert_eq!(get(&club, &deep).expect(200).json(), json!([]));
+    }
+}
+
+fn uuid(value: &Value) -> Uuid {
+    value.as_str().unwrap().parse().unwrap()
+}

@@ -26,7 +26,7 @@ use tokio::{
 
 pub use self::connection::{AnyConnection, MultiBackend, Url};
 use self::connection::{Manager, StatementCount};
-pub use self::within::{Within, within};
+pub use self::within::{UnionAll, Within, within};
 use crate::error::Error;
 
 /// Runs one expression on whichever connection is inside, for the few things the common type cannot do.

@@ -1,4 +1,5 @@
-//! `column IN (SELECT …)` for a boxed query, which diesel's own `eq_any` cannot render for two databases at once.
+//! `column IN (SELECT …)` for a boxed query or a union, neither of which diesel itself can render for two databases at
+//! once.
 
 use diesel::{
     QueryResult,
@@ -48,6 +49,31 @@ where
         out.push_sql(" IN (");
         self.query.walk_ast(out.reborrow())?;
         out.push_sql(")");
+        Ok(())
+    }
+}
+
+/// Queries of one column, all of whose rows count: `SELECT … UNION ALL SELECT …`. To be used inside [`within`].
+#[derive(Default)]
+pub struct UnionAll(Vec<Box<dyn QueryFragment<MultiBackend> + Send>>);
+
+impl UnionAll {
+    /// The same with one query more.
+    #[must_use]
+    pub fn and(mut self, query: impl QueryFragment<MultiBackend> + Send + 'static) -> Self {
+        self.0.push(Box::new(query));
+        self
+    }
+}
+
+impl QueryFragment<MultiBackend> for UnionAll {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, MultiBackend>) -> QueryResult<()> {
+        for (n, query) in self.0.iter().enumerate() {
+            if n > 0 {
+                out.push_sql(" UNION ALL ");
+            }
+            query.walk_ast(out.reborrow())?;
+        }
         Ok(())
     }
 }

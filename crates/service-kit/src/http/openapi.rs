@@ -7,6 +7,9 @@ use utoipa::openapi::{
     schema::{ArrayItems, ObjectBuilder, Schema, Type},
 };
 
+/// The media type of every problem.
+const PROBLEM: &str = "application/problem+json";
+
 /// Completes every operation: the refusals that follow from what it takes, the problem body of each refusal, and
 /// examples of bodies from the examples of their types.
 pub fn complete(document: &mut OpenApi) {
@@ -49,7 +52,7 @@ fn add_refusals(operation: &mut Operation) {
     for (status, response) in responses.iter_mut() {
         if let RefOr::T(response) = response
             && status.as_str() >= "400"
-            && response.content.is_empty()
+            && !response.content.contains_key(PROBLEM)
         {
             add_problem(response, status);
         }
@@ -66,7 +69,7 @@ fn add_problem(response: &mut Response, status: &str) {
     });
     let mut content = Content::new(Some(Ref::from_schema_name("Problem")));
     content.example = example;
-    response.content.insert("application/problem+json".to_owned(), RefOr::T(content));
+    response.content.insert(PROBLEM.to_owned(), RefOr::T(content));
 }
 
 fn add_examples(operation: &mut Operation, components: &Components) {

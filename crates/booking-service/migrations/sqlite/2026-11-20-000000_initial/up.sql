@@ -109,8 +109,8 @@ CREATE TABLE rooms (
     deleted_at INTEGER,
     CHECK (starts_at < ends_at)
 ) STRICT;
-CREATE INDEX rooms_by_start ON rooms (is_long, starts_at) WHERE deleted_at IS NULL;
-CREATE INDEX rooms_by_place ON rooms (place_key, verified, ends_at) WHERE deleted_at IS NULL;
+CREATE INDEX rooms_by_start ON rooms (is_long, starts_at);
+CREATE INDEX rooms_by_place ON rooms (place_key, verified, ends_at);
 
 CREATE TABLE room_admins (
     room_id BLOB NOT NULL REFERENCES rooms (id) ON DELETE CASCADE,
@@ -142,8 +142,8 @@ CREATE TABLE events (
     deleted_at INTEGER,
     CHECK (starts_at < ends_at)
 ) STRICT;
-CREATE INDEX events_by_start ON events (is_long, starts_at) WHERE deleted_at IS NULL;
-CREATE INDEX events_by_place ON events (place_key, is_long, starts_at) WHERE deleted_at IS NULL;
+CREATE INDEX events_by_start ON events (is_long, starts_at);
+CREATE INDEX events_by_place ON events (place_key, is_long, starts_at);
 CREATE INDEX events_by_room ON events (room_id);
 CREATE INDEX events_by_group ON events (group_id, starts_at);
 CREATE INDEX events_by_change ON events (updated_at);

@@ -1,0 +1,159 @@
+//! The operations on the calendar feed.
+
+use std::time::SystemTime;
+
+use actix_web::{
+    HttpRequest, get,
+    http::{
+        StatusCode,
+        header::{self, EntityTag, Header, HttpDate, IfNoneMatch},
+    },
+    put,
+    web::{Data, Path},
+};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use common::{input::Id, problem::Problem};
+use service_kit::{
+    credentials::{self, Keys},
+    db::sql::Uid,
+    error::{Error, Failure},
+    http::{Query, Reply},
+    server::Service,
+};
+
+use super::{
+    feed::render,
+    queries,
+    wire::{FeedQuery, IcalSecret},
+};
+use crate::{
+    auth::SignedIn,
+    club::{Club, Now},
+    events::{self, selection::Which},
+};
+
+/// The secret of the caller's feed
+///
+/// Made on first use. The address is `/api/ical/v1/` and the user's id directly followed by the secret.
+#[utoipa::path(
+    tag = "ical",
+    operation_id = "getIcal",
+    responses((status = 200, description = "The present secret", body = IcalSecret))
+)]
+#[get("/users/me/ical")]
+pub async fn get_secret(who: SignedIn, club: Club) -> Result<Reply, Failure> {
+    let keys = club.keys.clone();
+    who.read_or_make(
+        move |conn, me| {
+            let nonce = queries::nonce(conn, me.id)?;
+            nonce.map(|nonce| shown(&club.keys, me.id, &nonce)).transpose()
+        },
+        move |conn, me| {
+            queries::set_first_nonce(conn, me.id, &credentials::random_secret()?)?;
+            let nonce = queries::nonce(conn, me.id)?.ok_or_else(|| Problem::internal("the nonce was not kept"))?;
+            shown(&keys, me.id, &nonce)
+        },
+    )
+    .await
+}
+
+/// A new secret for the caller's feed
+///
+/// The old address is dead at once.
+#[utoipa::path(
+    tag = "ical",
+    operation_id = "resetIcal",
+    responses((status = 200, description = "The new secret", body = IcalSecret))
+)]
+#[put("/users/me/ical")]
+pub async fn replace_secret(who: SignedIn, club: Club) -> Result<Reply, Failure> {
+    who.write(move |conn, me| {
+        let nonce = credentials::random_secret()?;
+        queries::replace_nonce(conn, me.id, &nonce)?;
+        shown(&club.keys, me.id, &nonce)
+    })
+    .await
+}
+
+fn shown(keys: &Keys, user: Uid, nonce: &str) -> Result<Reply, Error> {
+    let reply = Reply::json(&IcalSecret { secret: derive(keys, user, nonce) })?;
+    Ok(reply.with(header::CACHE_CONTROL, "no-store"))
+}
+
+fn derive(keys: &Keys, user: Uid, nonce: &str) -> String {
+    keys.derive(&["feed", &user.to_string(), nonce])
+}
+
+/// A calendar feed
+///
+/// Events from 90 days back on; deleted ones are cancelled for 30 days.
+#[utoipa::path(
+    tag = "ical",
+    operation_id = "getIcalByToken",
+    security(()),
+    params(("icalToken" = String, Path, description = "The user's id directly followed by the secret"), FeedQuery),
+    responses(
+        (status = 200, description = "RFC 5545", body = String, content_type = "text/calendar"),
+        (status = 304, description = "The caller has it already")
+    )
+)]
+#[get("/ical/v1/{icalToken}")]
+pub async fn feed(
+    req: HttpRequest,
+    service: Data<Service>,
+    club: Club,
+    now: Now,
+    token: Path<String>,
+    query: Query<FeedQuery>,
+) -> Result<Reply, Failure> {
+    let made = service.db().read(move |conn| {
+        // The shape of the token says nothing about whether the user exists.
+        let (user, secret) = split(&token).ok_or_else(no_feed)?;
+        let nonce = queries::nonce_of_active(conn, user)?;
+        let expected = derive(&club.keys, user, nonce.as_deref().unwrap_or_default());
+        if !credentials::same(&expected, secret) || nonce.is_none() {
+            return Err(no_feed().into());
+        }
+        let which = match &query.0.q {
+            Some(q) => Which::Matching(events::parse_filter(q)?),
+            None => Which::ForFeed(user),
+        };
+        let found = queries::shown(conn, which, now.0)?;
+        let changed = found.iter().map(|event| event.updated_at).max();
+        let body = render(&format!("{} events", club.everyone_group), &club.origin, &found);
+        Ok((credentials::hash(&body), changed, body))
+    });
+    let (hash, changed, body) = made.await?;
+    let etag = EntityTag::new_strong(BASE64_URL_SAFE_NO_PAD.encode(hash));
+    let reply = if is_unchanged(&req, &etag) {
+        Reply::empty(StatusCode::NOT_MODIFIED)
+    } else {
+        Reply::of(StatusCode::OK, "text/calendar; charset=utf-8", body.into_bytes())
+    };
+    let reply = reply.with(header::ETAG, etag.to_string()).with(header::CACHE_CONTROL, "private, no-cache");
+    Ok(match changed {
+        Some(changed) => reply.with(header::LAST_MODIFIED, HttpDate::from(SystemTime::from(changed)).to_string()),
+        None => reply,
+    })
+}
+
+/// The user and the secret of a feed's address.
+fn split(token: &str) -> Option<(Uid, &str)> {
+    let (user, secret) = token.split_at_checked(36)?;
+    Some((Uid::from(user.parse::<Id>().ok()?), secret))
+}
+
+/// The same for a user who does not exist or is not active, and for a secret that is wrong or has been replaced.
+fn no_feed() -> Problem {
+    Problem::not_found("feed")
+}
+
+/// By the tag alone. `If-Modified-Since` may be ignored (RFC 9110, section 13.1.3), and must be here: a feed also changes
+/// when somebody answers, joins a group or time passes, and none of that is a change of an event.
+fn is_unchanged(req: &HttpRequest, etag: &EntityTag) -> bool {
+    match IfNoneMatch::parse(req) {
+        Ok(IfNoneMatch::Any) => true,
+        Ok(IfNoneMatch::Items(known)) => known.iter().any(|known| known.weak_eq(etag)),
+        Err(_) => false,
+    }
+}

@@ -1,0 +1,195 @@
+//! The operations of sign-in.
+
+use actix_web::{
+    HttpMessage, HttpRequest, HttpResponse, Responder, delete, get,
+    http::{
+        StatusCode,
+        header::{self, Accept, Header, HeaderValue},
+    },
+    mime, post,
+    web::{Data, Path},
+};
+use common::{input::Id, problem::Problem, time::Timestamp};
+use service_kit::{
+    credentials,
+    db::sql::Uid,
+    error::Failure,
+    http::{Body, Reply, credential::Credential, frame::LoggedCaller, query},
+    server::Service,
+};
+
+use super::{
+    bad_login, html,
+    pending::{self, Pending},
+    provider::{DEVELOPMENT_PAGE, Provider},
+    queries, tokens,
+    wire::{AuthParams, CallbackQuery, CreatedToken, RequestToken, ResponseToken},
+};
+use crate::{
+    auth::SignedIn,
+    club::{Club, Now, Zone},
+};
+
+/// Begin a sign-in
+///
+/// Sets the cookie that holds it until the callback, ten minutes at most.
+#[utoipa::path(
+    tag = "sign-in",
+    operation_id = "getAuthParams",
+    security(()),
+    responses(
+        (status = 201, description = "Where to send the browser", body = AuthParams),
+        (status = 403, description = "Another site's page asked for it")
+    )
+)]
+#[post("/authParams")]
+pub async fn auth_params(req: HttpRequest, service: Data<Service>, club: Club, now: Now) -> Result<Reply, Failure> {
+    // Another site must not replace the session of a browser by a sign-in that nobody asked for.
+    service.origins().check(req.method(), req.headers())?;
+    let provider = Provider::of(&club)?;
+    let login = Pending::begin(&req, &club.keys, now.0)?;
+    let url = provider.address(&club, &req, &login);
+    let reply = Reply::created(&AuthParams { url })?.with(header::CACHE_CONTROL, "no-store");
+    Ok(reply.with(header::SET_COOKIE, login.cookie(&club, now.0)))
+}
+
+/// Finish a sign-in
+///
+/// The provider sends the browser here. A browser is answered a page when it cannot be finished.
+#[utoipa::path(
+    tag = "sign-in",
+    operation_id = "getCallback",
+    security(()),
+    params(CallbackQuery),
+    responses(
+        (status = 302, description = "Signed in; on to the front end"),
+        (status = 400, description = "Bad, expired or replayed", body = String, content_type = "text/html"),
+        (status = 403, description = "The account is not active", body = String, content_type = "text/html")
+    )
+)]
+#[get("/callback")]
+pub async fn callback(req: HttpRequest, service: Data<Service>, club: Club, now: Now) -> HttpResponse {
+    let problem = match finish(&req, &service, &club, now.0).await {
+        Ok(reply) => return reply.respond_to(&req),
+        Err(Failure(problem)) => problem,
+    };
+    // After a fault of ours the same callback may still succeed.
+    if problem.status() >= 500 {
+        return HttpResponse::from_error(Failure(problem));
+    }
+    let clear = (!pending::holds_session(&req)).then(|| pending::no_cookie(&club));
+    let mut response = if wants_page(&req) {
+        sorry(&club, &problem).respond_to(&req)
+    } else {
+        HttpResponse::from_error(Failure(problem))
+    };
+    if let Some(clear) = clear.and_then(|clear| HeaderValue::try_from(clear).ok()) {
+        response.headers_mut().append(header::SET_COOKIE, clear);
+    }
+    response
+}
+
+async fn finish(req: &HttpRequest, service: &Service, club: &Club, now: Timestamp) -> Result<Reply, Failure> {
+    let sent: CallbackQuery = query::parse(req.query_string()).map_err(|_| bad_login())?;
+    let login = Pending::of(req, &club.keys).filter(|login| login.accepts(&sent.state, now)).ok_or_else(bad_login)?;
+    let user = Provider::of(club)?.exchange(club, &sent.code, &login, now)?;
+    let secret = credentials::random_secret()?;
+    let cookie = pending::session_cookie(club, &secret, now);
+    service.db().write(move |conn| queries::finish(conn, &login, user, &secret, now)).await?;
+    req.extensions_mut().insert(LoggedCaller(user.0));
+    if let Err(error) = service.db().write(move |conn| queries::forget_expired(conn, now)).await {
+        log::warn!("expired sessions could not be deleted: {error:?}");
+    }
+    let reply = Reply::empty(StatusCode::FOUND).with(header::LOCATION, "/callback");
+    Ok(reply.with(header::SET_COOKIE, cookie).with(header::CACHE_CONTROL, "no-store"))
+}
+
+/// Whether the caller is a browser that shows the answer to somebody.
+fn wants_page(req: &HttpRequest) -> bool {
+    Accept::parse(req).is_ok_and(|accept| accept.preference().essence_str() == mime::TEXT_HTML.essence_str())
+}
+
+/// The page for somebody whose sign-in failed. It shows nothing that came with the request.
+fn sorry(club: &Club, problem: &Problem) -> Reply {
+    let again = if club.is_development { DEVELOPMENT_PAGE } else { "/" };
+    let content = format!("<p>{}</p>\n<p><a href=\"{again}\">Try again</a></p>", html::escape(problem.code().about));
+    let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::BAD_REQUEST);
+    html::page(status, problem.code().title, &content)
+}
+
+/// Sign out
+///
+/// Ends the session that the request came with, and takes the cookie from the browser.
+#[utoipa::path(
+    tags = ["sign-in", "additions"],
+    operation_id = "logout",
+    responses((status = 204, description = "Signed out"))
+)]
+#[post("/logout")]
+pub async fn logout(who: SignedIn, club: Club, now: Now) -> Result<Reply, Failure> {
+    let credential = who.credential().clone();
+    who.write(move |conn, me| {
+        me.need_session()?;
+        if let Credential::Session(secret) = &credential {
+            queries::end(conn, &credentials::hash(secret), now.0)?;
+        }
+        Ok(Reply::no_content().with(header::SET_COOKIE, pending::no_cookie(&club)))
+    })
+    .await
+}
+
+/// Make an API token
+///
+/// The token is shown in this answer only. A token cannot make tokens.
+#[utoipa::path(
+    tags = ["sign-in", "additions"],
+    operation_id = "createToken",
+    request_body = RequestToken,
+    responses((status = 201, description = "The token", body = CreatedToken))
+)]
+#[post("/users/me/tokens")]
+pub async fn create_token(who: SignedIn, zone: Zone, now: Now, body: Body<RequestToken>) -> Result<Reply, Failure> {
+    let new = body.0.into();
+    who.write(move |conn, me| {
+        me.need_session()?;
+        let (id, token) = tokens::make(conn, me.id, &new, now.0)?;
+        let reply = Reply::created(&CreatedToken::new(id, &new, &token, now.0, zone.0))?;
+        Ok(reply.with(header::CACHE_CONTROL, "no-store"))
+    })
+    .await
+}
+
+/// List the caller's API tokens
+///
+/// Those that have not been revoked, the oldest first.
+#[utoipa::path(
+    tags = ["sign-in", "additions"],
+    operation_id = "getTokens",
+    responses((status = 200, description = "Tokens", body = [ResponseToken]))
+)]
+#[get("/users/me/tokens")]
+pub async fn list_tokens(who: SignedIn, zone: Zone) -> Result<Reply, Failure> {
+    who.read(move |conn, me| {
+        let tokens: Vec<_> = tokens::of(conn, me.id)?.into_iter().map(|row| ResponseToken::new(row, zone.0)).collect();
+        Reply::json(&tokens)
+    })
+    .await
+}
+
+/// Revoke an API token of the caller's
+#[utoipa::path(
+    tags = ["sign-in", "additions"],
+    operation_id = "revokeToken",
+    params(("tokenID" = Id, Path, description = "Its id")),
+    responses((status = 204, description = "It no longer works"))
+)]
+#[delete("/users/me/tokens/{tokenID}")]
+pub async fn revoke_token(who: SignedIn, now: Now, token: Path<Id>) -> Result<Reply, Failure> {
+    let token = Uid::from(*token);
+    who.write(move |conn, me| {
+        me.need_session()?;
+        tokens::revoke_of(conn, me.id, token, now.0)?;
+        Ok(Reply::no_content())
+    })
+    .await
+}

@@ -1,0 +1,93 @@
+//! The pages of a development installation: "choose who you are", and what a browser sees after it has signed in.
+
+use actix_web::{
+    HttpRequest,
+    http::{StatusCode, header},
+    web::Data,
+};
+use common::problem::{Problem, Violations};
+use deserr::Deserr;
+use service_kit::{
+    error::Failure,
+    http::{Reply, query},
+    server::Service,
+};
+
+use super::{
+    html::{escape, page},
+    pending::Pending,
+    provider::{DEVELOPMENT_PAGE, development_callback, local_origin},
+};
+use crate::{
+    auth::SignedIn,
+    club::{Club, Now},
+    users,
+};
+
+/// The sign-in for which somebody is to be chosen, as the provider's address names it.
+#[derive(Debug, Deserr)]
+#[deserr(error = Violations)]
+struct Begun {
+    state: String,
+    nonce: String,
+}
+
+/// The active users to choose from. Opened without parameters it begins a sign-in itself.
+pub async fn choose(req: HttpRequest, service: Data<Service>, club: Club, now: Now) -> Result<Reply, Failure> {
+    only_here(&club, &req)?;
+    let (begun, cookie) = if let Ok(begun) = query::parse::<Begun>(req.query_string()) {
+        (begun, None)
+    } else {
+        let login = Pending::begin(&req, &club.keys, now.0)?;
+        let cookie = login.cookie(&club, now.0);
+        (Begun { state: login.state, nonce: login.nonce }, Some(cookie))
+    };
+    let mut users = service.db().read(|conn| users::queries::list(conn, false)).await?;
+    users.sort_by(|a, b| (&a.display_name, &a.name).cmp(&(&b.display_name, &b.name)));
+    let choices: Vec<_> = users
+        .iter()
+        .map(|user| {
+            let address = development_callback(&club.keys, user.id, &begun.state, &begun.nonce, now.0);
+            let (shown, name) = (escape(&user.display_name), escape(&user.name));
+            format!("<li><a href=\"{}\">{shown} <small>@{name}</small></a></li>\n", escape(&address))
+        })
+        .collect();
+    let content = if users.is_empty() {
+        "<p>There are no active users yet. Start the service with <code>--demo</code> or \
+         <code>--directory-file</code> to have some.</p>"
+            .to_owned()
+    } else {
+        format!("<p>This is a development installation: anybody can be anyone.</p>\n<ul>\n{}</ul>", choices.concat())
+    };
+    let shown = page(StatusCode::OK, "Choose who you are", &content);
+    Ok(match cookie {
+        Some(cookie) => shown.with(header::SET_COOKIE, cookie),
+        None => shown,
+    })
+}
+
+/// Stands in for the front end's own page at this path.
+pub async fn arrived(req: HttpRequest, who: Option<SignedIn>, club: Club) -> Result<Reply, Failure> {
+    only_here(&club, &req)?;
+    let again = format!("<p><a href=\"{DEVELOPMENT_PAGE}\">Sign in</a></p>");
+    let nobody = page(StatusCode::OK, "You are not signed in", &again);
+    let Some(who) = who else { return Ok(nobody) };
+    let greeted = who.read(|conn, me| {
+        let name = users::queries::get(conn, me.id)?.display_name;
+        let content = format!(
+            "<p>The front end belongs here. Until there is one, <a href=\"/docs\">try the operations</a> or \
+             <a href=\"{DEVELOPMENT_PAGE}\">be somebody else</a>.</p>"
+        );
+        Ok(page(StatusCode::OK, &format!("You are signed in as {name}"), &content))
+    });
+    match greeted.await {
+        Err(failure) if failure.0.status() < 500 => Ok(nobody),
+        done => done,
+    }
+}
+
+/// On any other installation, and by any other name than this machine's, these pages do not exist.
+fn only_here(club: &Club, req: &HttpRequest) -> Result<(), Problem> {
+    let is_here = club.is_development && local_origin(club, req).is_some();
+    if is_here { Ok(()) } else { Err(Problem::not_found("path")) }
+}

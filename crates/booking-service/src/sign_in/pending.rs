@@ -1,0 +1,118 @@
+//! A sign-in under way, kept in the browser and nowhere else; and the cookie that holds it, or the session.
+
+use actix_web::{
+    HttpRequest,
+    cookie::{
+        Cookie, SameSite,
+        time::{Duration, OffsetDateTime},
+    },
+};
+use chrono::TimeDelta;
+use common::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use service_kit::{
+    credentials::{self, Keys},
+    error::Error,
+};
+
+use crate::{auth::SESSION_COOKIE, club::Club};
+
+/// How long a sign-in may take.
+pub const PATIENCE: TimeDelta = TimeDelta::minutes(10);
+
+/// How long a session lasts.
+pub const SESSION: TimeDelta = TimeDelta::days(30);
+
+/// Begins the cookie's value while it holds a sign-in under way. No session does: theirs have no dot.
+const MARK: &str = "login.";
+
+/// The use for which the keys seal a sign-in.
+const SEAL: &str = "login";
+
+/// A sign-in that has begun and is not finished. A provider that wants PKCE derives its verifier from the state and a
+/// key ([`Keys::derive`]), so none is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pending {
+    /// Comes back with the callback, which so was started by this browser (RFC 6749, section 10.12).
+    pub state: String,
+    /// Comes back inside what the provider says, which so was said for this sign-in.
+    pub nonce: String,
+    /// Hash of the session that the browser had when it began; it ends when this one begins.
+    pub previous: Option<Vec<u8>>,
+    expires_micros: i64,
+}
+
+impl Pending {
+    /// Begins one in the browser that sent `req`.
+    ///
+    /// # Errors
+    /// When the operating system has no randomness to give.
+    pub fn begin(req: &HttpRequest, keys: &Keys, now: Timestamp) -> Result<Self, Error> {
+        let previous = match Self::of(req, keys) {
+            Some(unfinished) => unfinished.previous,
+            None => req.cookie(SESSION_COOKIE).map(|cookie| credentials::hash(cookie.value())),
+        };
+        Ok(Self {
+            state: credentials::random_secret()?,
+            nonce: credentials::random_secret()?,
+            previous,
+            expires_micros: now.plus(PATIENCE).micros(),
+        })
+    }
+
+    /// The one under way in the browser that sent `req`. It may have expired.
+    #[must_use]
+    pub fn of(req: &HttpRequest, keys: &Keys) -> Option<Self> {
+        let cookie = req.cookie(SESSION_COOKIE)?;
+        let json = keys.open(SEAL, cookie.value().strip_prefix(MARK)?)?;
+        serde_json::from_str(&json).ok()
+    }
+
+    /// Whether a callback with this state finishes it.
+    #[must_use]
+    pub fn accepts(&self, state: &str, now: Timestamp) -> bool {
+        credentials::same(&self.state, state) && now.micros() < self.expires_micros
+    }
+
+    /// The `Set-Cookie` that keeps it in the browser.
+    #[must_use]
+    pub fn cookie(&self, club: &Club, now: Timestamp) -> String {
+        let json = serde_json::json!(self).to_string();
+        set_cookie(club, format!("{MARK}{}", club.keys.seal(SEAL, json)), Some((now, PATIENCE)))
+    }
+}
+
+/// The `Set-Cookie` of a session that begins now.
+#[must_use]
+pub fn session_cookie(club: &Club, secret: &str, now: Timestamp) -> String {
+    set_cookie(club, secret.to_owned(), Some((now, SESSION)))
+}
+
+/// The `Set-Cookie` that takes session or sign-in from the browser.
+#[must_use]
+pub fn no_cookie(club: &Club) -> String {
+    set_cookie(club, String::new(), None)
+}
+
+/// Whether the browser holds something that may be a session, and not merely a sign-in under way.
+#[must_use]
+pub fn holds_session(req: &HttpRequest) -> bool {
+    req.cookie(SESSION_COOKIE).is_some_and(|cookie| !cookie.value().is_empty() && !cookie.value().starts_with(MARK))
+}
+
+/// Both `Max-Age` and `Expires`, because old clients know only the latter.
+fn set_cookie(club: &Club, value: String, lasting: Option<(Timestamp, TimeDelta)>) -> String {
+    let (max_age, expires) = match lasting {
+        Some((now, lasts)) => (lasts.num_seconds(), now.plus(lasts).utc().timestamp()),
+        None => (0, 0),
+    };
+    Cookie::build(SESSION_COOKIE, value)
+        .path("/")
+        .http_only(true)
+        .same_site(SameSite::Lax)
+        .secure(club.is_https)
+        .max_age(Duration::seconds(max_age))
+        .expires(OffsetDateTime::from_unix_timestamp(expires).unwrap_or(OffsetDateTime::UNIX_EPOCH))
+        .finish()
+        .to_string()
+}

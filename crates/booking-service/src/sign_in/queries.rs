@@ -1,0 +1,101 @@
+//! Sessions and finished sign-ins in the database.
+
+use common::{
+    problem::{Problem, code},
+    time::Timestamp,
+};
+use diesel::{
+    OptionalExtension,
+    prelude::*,
+    result::{DatabaseErrorKind, Error as DieselError},
+};
+use service_kit::{
+    credentials,
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    error::Error,
+};
+
+use super::{
+    bad_login,
+    pending::{PATIENCE, Pending, SESSION},
+};
+use crate::{
+    auth::ACTIVE,
+    schema::{sessions, spent_logins, users},
+};
+
+/// The most rows of a table that [`forget_expired`] deletes at once.
+const STEP: i64 = 500;
+
+/// Finishes a sign-in, once: makes the session with this secret and ends the one that the browser had before.
+///
+/// # Errors
+/// 400 `bad-login` when it has been finished already, 403 when the user is not active.
+pub fn finish(conn: &mut AnyConnection, login: &Pending, user: Uid, secret: &str, now: Timestamp) -> Result<(), Error> {
+    let spent = diesel::insert_into(spent_logins::table)
+        .values((
+            spent_logins::state_hash.eq(credentials::hash(&login.state)),
+            // Never before it expires itself.
+            spent_logins::expires_at.eq(Moment(now.plus(PATIENCE))),
+        ))
+        .execute(conn);
+    match spent {
+        Err(DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, _)) => return Err(bad_login().into()),
+        other => other?,
+    };
+    let state: Option<i16> = users::table.find(user).select(users::state).first(conn).optional()?;
+    if state != Some(ACTIVE) {
+        return Err(Problem::new(code::ACCOUNT_INACTIVE).into());
+    }
+    if let Some(previous) = &login.previous {
+        end(conn, previous, now)?;
+    }
+    diesel::insert_into(sessions::table)
+        .values((
+            sessions::id.eq(Uid::new()),
+            sessions::token_hash.eq(credentials::hash(secret)),
+            sessions::user_id.eq(user),
+            sessions::created_at.eq(Moment(now)),
+            sessions::expires_at.eq(Moment(now.plus(SESSION))),
+        ))
+        .execute(conn)?;
+    Ok(())
+}
+
+/// Ends the session whose secret has this hash, if there is one.
+///
+/// # Errors
+/// When the database fails.
+pub fn end(conn: &mut AnyConnection, hash: &[u8], now: Timestamp) -> Result<(), Error> {
+    diesel::update(sessions::table.filter(sessions::token_hash.eq(hash)).filter(sessions::revoked_at.is_null()))
+        .set(sessions::revoked_at.eq(Moment(now)))
+        .execute(conn)?;
+    Ok(())
+}
+
+/// Deletes sessions and finished sign-ins that have expired, a few hundred at most, the oldest first. Called once for
+/// each sign-in it keeps up with any number of them, because one adds a row to each table. Answers how many it deleted.
+///
+/// # Errors
+/// When the database fails.
+pub fn forget_expired(conn: &mut AnyConnection, now: Timestamp) -> Result<usize, Error> {
+    let now = Moment(now);
+    let old: Vec<Uid> = sessions::table
+        .filter(sessions::expires_at.le(now))
+        .order(sessions::expires_at)
+        .select(sessions::id)
+        .limit(STEP)
+        .load(conn)?;
+    let old_sessions = diesel::delete(sessions::table.filter(sessions::id.eq_any(old))).execute(conn)?;
+    let old: Vec<Vec<u8>> = spent_logins::table
+        .filter(spent_logins::expires_at.le(now))
+        .order(spent_logins::expires_at)
+        .select(spent_logins::state_hash)
+        .limit(STEP)
+        .load(conn)?;
+    let old_logins = diesel::delete(spent_logins::table.filter(spent_logins::state_hash.eq_any(old))).execute(conn)?;
+    Ok(old_sessions + old_logins)
+}

@@ -1,0 +1,158 @@
+//! API tokens in the database, for the operations and for the command line.
+
+use common::{
+    input::Text,
+    problem::{Problem, code},
+    time::Timestamp,
+};
+use diesel::{OptionalExtension, prelude::*};
+use service_kit::{
+    credentials::ApiToken,
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    error::Error,
+};
+use uuid::Uuid;
+
+use crate::{
+    auth::{Scope, TOKEN_PREFIX},
+    schema::{api_tokens, users},
+};
+
+/// What a token is for, in the owner's words.
+pub type TokenName = Text<1, 64>;
+
+/// A token as listed. The token itself is not kept.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = api_tokens)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct TokenRow {
+    pub id: Uid,
+    #[diesel(select_expression = users::name)]
+    pub user_name: String,
+    pub name: String,
+    pub scope: Scope,
+    pub created_at: Moment,
+    pub expires_at: Option<Moment>,
+}
+
+/// What a token is to be.
+#[derive(Debug, Clone)]
+pub struct NewToken {
+    /// What it is for.
+    pub name: String,
+    /// What it allows.
+    pub scope: Scope,
+    /// When it expires, if ever.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Makes a token for the user with this sign-in name.
+///
+/// # Errors
+/// 404 when there is none, 400 for a name of the token that cannot be used.
+pub fn create(
+    conn: &mut AnyConnection,
+    user_name: &str,
+    name: &str,
+    scope: Scope,
+    expires_at: Option<Timestamp>,
+    now: Timestamp,
+) -> Result<ApiToken, Error> {
+    let name = TokenName::new(name.to_owned())
+        .map_err(|(code, message)| Problem::invalid("/name", code, message))?
+        .into_inner();
+    let user: Option<Uid> = users::table.filter(users::name.eq(user_name)).select(users::id).first(conn).optional()?;
+    let user = user.ok_or_else(|| Problem::not_found("user"))?;
+    Ok(make(conn, user, &NewToken { name, scope, expires_at }, now)?.1)
+}
+
+/// Makes a token for a user, and answers its id and the token.
+///
+/// # Errors
+/// 400 when it would have expired already.
+pub fn make(conn: &mut AnyConnection, user: Uid, new: &NewToken, now: Timestamp) -> Result<(Uid, ApiToken), Error> {
+    if new.expires_at.is_some_and(|expires_at| expires_at <= now) {
+        return Err(Problem::invalid("/expiresAt", "past", "must be in the future").into());
+    }
+    let (id, token) = (Uid::new(), ApiToken::generate(TOKEN_PREFIX)?);
+    diesel::insert_into(api_tokens::table)
+        .values((
+            api_tokens::id.eq(id),
+            api_tokens::token_hash.eq(token.hash()),
+            api_tokens::user_id.eq(user),
+            api_tokens::name.eq(&new.name),
+            api_tokens::scope.eq(new.scope),
+            api_tokens::created_at.eq(Moment(now)),
+            api_tokens::expires_at.eq(new.expires_at.map(Moment)),
+        ))
+        .execute(conn)?;
+    Ok((id, token))
+}
+
+/// The tokens that have not been revoked, of the user with this sign-in name or of all, the oldest first.
+///
+/// # Errors
+/// 404 when there is no such user.
+pub fn list(conn: &mut AnyConnection, user: Option<&str>) -> Result<Vec<TokenRow>, Error> {
+    let owner = match user {
+        Some(name) => {
+            let id: Option<Uid> = users::table.filter(users::name.eq(name)).select(users::id).first(conn).optional()?;
+            Some(id.ok_or_else(|| Problem::not_found("user"))?)
+        }
+        None => None,
+    };
+    let mut query = api_tokens::table
+        .inner_join(users::table)
+        .filter(api_tokens::revoked_at.is_null())
+        .order((api_tokens::created_at, api_tokens::id))
+        .select(TokenRow::as_select())
+        .into_boxed();
+    if let Some(owner) = owner {
+        query = query.filter(api_tokens::user_id.eq(owner));
+    }
+    Ok(query.load(conn)?)
+}
+
+/// The tokens of a user that have not been revoked, the oldest first.
+///
+/// # Errors
+/// When the database fails.
+pub fn of(conn: &mut AnyConnection, user: Uid) -> Result<Vec<TokenRow>, Error> {
+    let query = api_tokens::table
+        .inner_join(users::table)
+        .filter(api_tokens::user_id.eq(user))
+        .filter(api_tokens::revoked_at.is_null())
+        .order((api_tokens::created_at, api_tokens::id));
+    Ok(query.select(TokenRow::as_select()).load(conn)?)
+}
+
+/// Revokes a token, whoever's it is.
+///
+/// # Errors
+/// 404 when there is none that has not been revoked.
+pub fn revoke(conn: &mut AnyConnection, id: Uuid, now: Timestamp) -> Result<(), Error> {
+    let owner: Option<Uid> = api_tokens::table.find(Uid(id)).select(api_tokens::user_id).first(conn).optional()?;
+    revoke_of(conn, owner.ok_or_else(no_token)?, Uid(id), now)
+}
+
+/// Revokes a token of this user's.
+///
+/// # Errors
+/// 404 when they have none with this id that has not been revoked.
+pub fn revoke_of(conn: &mut AnyConnection, user: Uid, id: Uid, now: Timestamp) -> Result<(), Error> {
+    let token = api_tokens::table
+        .filter(api_tokens::id.eq(id))
+        .filter(api_tokens::user_id.eq(user))
+        .filter(api_tokens::revoked_at.is_null());
+    match diesel::update(token).set(api_tokens::revoked_at.eq(Moment(now))).execute(conn)? {
+        0 => Err(no_token().into()),
+        _ => Ok(()),
+    }
+}
+
+fn no_token() -> Problem {
+    Problem::new(code::NOT_FOUND).detail("There is no such token.")
+}

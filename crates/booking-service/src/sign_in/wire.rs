@@ -1,0 +1,136 @@
+//! What sign-in and tokens look like on the wire.
+
+use chrono_tz::Tz;
+use common::{
+    problem::Violations,
+    time::{Timestamp, Zoned},
+};
+use deserr::Deserr;
+use serde::Serialize;
+use service_kit::{
+    credentials::ApiToken,
+    db::sql::{Moment, Uid},
+};
+use utoipa::{IntoParams, ToSchema};
+
+use super::tokens::{NewToken, TokenName, TokenRow};
+use crate::auth::Scope;
+
+/// How to go on with a sign-in.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = authParams, example = json!({"url": "http://127.0.0.1:3000/dev/sign-in?state=…&nonce=…"}))]
+pub struct AuthParams {
+    /// Where to send the browser.
+    pub url: String,
+}
+
+/// With what the provider sends the browser back.
+#[derive(Debug, Deserr, IntoParams)]
+#[deserr(error = Violations)]
+#[into_params(parameter_in = Query)]
+pub struct CallbackQuery {
+    /// What stands for the user, once.
+    pub code: String,
+    /// The state of the sign-in.
+    pub state: String,
+}
+
+/// A token to be made.
+#[derive(Debug, Deserr, ToSchema)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[schema(rename_all = "camelCase", example = json!({
+    "name": "calendar bot", "scope": "read", "expiresAt": "2027-04-01T00:00:00+09:00"
+}))]
+pub struct RequestToken {
+    /// What it is for.
+    name: TokenName,
+    #[schema(value_type = Scope)]
+    scope: RequestScope,
+    /// When it expires, in the future; without this it does not.
+    #[deserr(default)]
+    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
+    expires_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Deserr)]
+#[deserr(error = Violations, rename_all = camelCase)]
+enum RequestScope {
+    Read,
+    Write,
+}
+
+impl From<RequestToken> for NewToken {
+    fn from(request: RequestToken) -> Self {
+        let scope = match request.scope {
+            RequestScope::Read => Scope::Read,
+            RequestScope::Write => Scope::Write,
+        };
+        Self { name: request.name.into_inner(), scope, expires_at: request.expires_at }
+    }
+}
+
+/// A token as listed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "tokenId": "0198c0de-0000-7000-8000-000000000001", "name": "calendar bot", "scope": "read",
+    "createdAt": "2026-04-01T18:00:00+09:00", "expiresAt": "2027-04-01T00:00:00+09:00"
+}))]
+pub struct ResponseToken {
+    token_id: Uid,
+    name: String,
+    scope: Scope,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    created_at: Zoned,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    expires_at: Option<Zoned>,
+}
+
+impl ResponseToken {
+    /// A token with times in `zone`.
+    pub fn new(row: TokenRow, zone: Tz) -> Self {
+        Self {
+            token_id: row.id,
+            name: row.name,
+            scope: row.scope,
+            created_at: row.created_at.in_zone(zone),
+            expires_at: row.expires_at.map(|at| at.in_zone(zone)),
+        }
+    }
+}
+
+/// A token that has just been made.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "tokenId": "0198c0de-0000-7000-8000-000000000001", "name": "calendar bot", "scope": "read",
+    "createdAt": "2026-04-01T18:00:00+09:00", "expiresAt": "2027-04-01T00:00:00+09:00",
+    "token": "clubbooking_…_…"
+}))]
+pub struct CreatedToken {
+    token_id: Uid,
+    name: String,
+    scope: Scope,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    created_at: Zoned,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    expires_at: Option<Zoned>,
+    /// For `Authorization: Bearer`. It is not shown again.
+    token: String,
+}
+
+impl CreatedToken {
+    /// A token made now, with times in `zone`.
+    pub fn new(id: Uid, new: &NewToken, token: &ApiToken, now: Timestamp, zone: Tz) -> Self {
+        Self {
+            token_id: id,
+            name: new.name.clone(),
+            scope: new.scope,
+            created_at: Moment(now).in_zone(zone),
+            expires_at: new.expires_at.map(|at| at.in_zone(zone)),
+            token: token.reveal().to_owned(),
+        }
+    }
+}

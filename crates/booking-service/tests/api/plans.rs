@@ -1,0 +1,141 @@
+//! No list and no check for conflicts reads a table that grows with use from end to end: asked of the planners.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use booking_service::{
+    events::{
+        filter::parse,
+        queries::{Order, load},
+        selection::{Deleted, Relation, Selection, Which},
+    },
+    rooms::{
+        booking::{Booking, conflicts},
+        queries as rooms,
+    },
+};
+use diesel::{
+    Connection, QueryableByName, RunQueryDsl,
+    connection::{InstrumentationEvent, SimpleConnection},
+    sql_query,
+    sql_types::Text,
+};
+use service_kit::db::{AnyConnection, sql::Moment};
+
+use crate::{
+    builders::{At, EVERYONE, event, verified_room},
+    harness::{ALICE, BOB, Club, hours_from_now, id, on_both},
+};
+
+const GROWING: [&str; 5] = ["events", "rooms", "attendees", "event_tags", "event_admins"];
+
+/// The plan of a statement whose parameters are not known yet, a line a step.
+fn plan(conn: &mut AnyConnection, sql: &str) -> Vec<String> {
+    #[derive(QueryableByName)]
+    struct Sqlite {
+        #[diesel(sql_type = Text)]
+        detail: String,
+    }
+    #[derive(QueryableByName)]
+    struct Postgres {
+        #[diesel(sql_type = Text, column_name = "QUERY PLAN")]
+        line: String,
+    }
+    match conn {
+        AnyConnection::Sqlite(conn) => {
+            let steps: Vec<Sqlite> = sql_query(format!("EXPLAIN QUERY PLAN {sql}")).load(conn).unwrap();
+            steps.into_iter().map(|step| step.detail).collect()
+        }
+        AnyConnection::Postgresql(conn) => {
+            // Tables are small here: forbid what would only pay for small ones.
+            conn.batch_execute("SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan").unwrap();
+            conn.batch_execute(&format!("PREPARE explained AS {sql}")).unwrap();
+            let highest = (1..).take_while(|n| sql.contains(&format!("${n}"))).count();
+            let nulls = if highest == 0 { String::new() } else { format!("({})", vec!["NULL"; highest].join(", ")) };
+            let lines: Vec<Postgres> = sql_query(format!("EXPLAIN EXECUTE explained{nulls}")).load(conn).unwrap();
+            conn.batch_execute("DEALLOCATE explained").unwrap();
+            lines.into_iter().map(|line| line.line.trim_start_matches([' ', '-', '>']).to_owned()).collect()
+        }
+    }
+}
+
+/// Whether a step reads a whole table that grows, or a whole index of one.
+fn reads_everything(step: &str) -> bool {
+    let scanned = step.strip_prefix("SCAN ").or_else(|| step.strip_prefix("Seq Scan on "));
+    scanned.is_some_and(|rest| GROWING.contains(&rest.split(' ').next().unwrap()))
+}
+
+fn check(club: &Club, what: &str, run: impl FnOnce(&mut AnyConnection)) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = seen.clone();
+    let mut conn = club.connect();
+    conn.set_instrumentation(move |event: InstrumentationEvent<'_>| {
+        if let InstrumentationEvent::StartQuery { query, .. } = event {
+            let text = query.to_string();
+            sink.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(text.split(" -- binds").next().unwrap().to_owned());
+        }
+    });
+    run(&mut conn);
+    let statements = seen.lock().unwrap().clone();
+    assert!(!statements.is_empty());
+    for sql in statements.iter().filter(|sql| sql.trim_start().starts_with("SELECT")) {
+        let plan = plan(&mut club.connect(), sql);
+        assert!(!plan.is_empty());
+        assert!(!plan.iter().any(|step| reads_everything(step)), "{what}: {sql}\n{}", plan.join("\n"));
+    }
+}
+
+on_both! {
+    lists_and_conflicts_are_found_by_index(club) {
+        let room = verified_room(&club, ALICE, "S516", (0, 9));
+        event(&club, BOB, At::Room(&room), (1, 2));
+        let room = service_kit::db::sql::Uid(room.parse().unwrap());
+        let group = service_kit::db::sql::Uid(EVERYONE.parse().unwrap());
+        let at = |hours| Moment(hours_from_now(&club, hours));
+        let week = (Some(at(-10)), Some(at(100)));
+        let user = id(BOB);
+        let of_user = |relation| Which::OfUser { user, relation, is_active: true };
+        let filter = parse(&format!("user=={user} && tag!={user} || group=={user}")).unwrap();
+        let selections = [
+            ("week", Selection::of(Which::All).within(week)),
+            ("from", Selection::of(Which::All).within((week.0, None))),
+            ("to", Selection::of(Which::All).within((None, week.1))),
+            ("one", Selection::of(Which::One(user))),
+            ("room", Selection::of(Which::InRoom(room))),
+            ("group", Selection::of(Which::OfGroup(group)).within(week)),
+            ("belongs", Selection::of(of_user(Relation::Belongs))),
+            ("admins", Selection::of(of_user(Relation::Admins))),
+            ("both", Selection::of(of_user(Relation::BelongsOrAdmins))),
+            ("attends", Selection::of(of_user(Relation::Attendees))),
+            ("filter", Selection::of(Which::Matching(filter)).within(week)),
+            ("activity", Selection { deleted: Deleted::All, ..Selection::of(Which::ChangedAfter(at(-10))) }),
+            ("feed", Selection {
+                deleted: Deleted::After(at(-700)), ..Selection::of(Which::ForFeed(user)).within((Some(at(-2160)), None))
+            }),
+        ];
+        for (what, selection) in selections {
+            check(&club, what, |conn| { load(conn, &selection, Order::Start).unwrap(); });
+        }
+        for verified in [false, true] {
+            check(&club, "conflicts", |conn| {
+                let booking = Booking {
+                    place_key: "s516", room: Some(room), verified, starts_at: at(1), ends_at: at(2), shared: false,
+                    except: None,
+                };
+                conflicts(conn, &booking).unwrap();
+            });
+        }
+        for (from, to) in [week, (week.0, None), (None, week.1)] {
+            let selection = rooms::Selection { from, to, ..rooms::Selection::default() };
+            check(&club, "rooms", |conn| { rooms::load(conn, &selection, None).unwrap(); });
+        }
+        check(&club, "room", |conn| { rooms::get(conn, room, None).unwrap(); });
+    }
+
+    a_scan_would_be_noticed(club) {
+        let mut conn = club.connect();
+        let plan = plan(&mut conn, "SELECT name FROM events WHERE description = 'x'");
+        assert!(plan.iter().any(|step| reads_everything(step)), "{plan:?}");
+    }
+}
