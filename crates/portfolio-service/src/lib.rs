@@ -5,6 +5,7 @@
 //! nothing below:
 //!
 //! 1. [`users`]: members, as the directory knows them
+//! 2. [`projects`]: what members make together, over semesters
 //!
 //! [`server`] puts them together, [`commands`] is the command line.
 
@@ -16,6 +17,7 @@ pub mod policy;
 pub mod schema;
 pub mod span;
 
+pub mod projects;
 pub mod users;
 
 pub mod commands;

@@ -28,7 +28,7 @@ use utoipa::{
 };
 use utoipa_actix_web::service_config::ServiceConfig;
 
-use crate::{auth::Visitor, club::Club, codes, config::Config, policy::BASE, users};
+use crate::{auth::Visitor, club::Club, codes, config::Config, policy::BASE, projects, users};
 
 /// The migrations, once for each database.
 pub const MIGRATIONS: Migrations =
@@ -47,7 +47,13 @@ pub static ABOUT: About = About {
 };
 
 fn routes(config: &mut ServiceConfig<'_>) {
-    config.service(utoipa_actix_web::scope(BASE).wrap(from_fn(take_off)).service(ping).configure(users::routes));
+    config.service(
+        utoipa_actix_web::scope(BASE)
+            .wrap(from_fn(take_off))
+            .service(ping)
+            .configure(users::routes)
+            .configure(projects::routes),
+    );
 }
 
 fn pages(_config: &mut web::ServiceConfig) {}

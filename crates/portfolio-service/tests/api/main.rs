@@ -1,6 +1,8 @@
 //! Tests of the whole service over HTTP, each on SQLite and on PostgreSQL, each on a database of its own.
 
+mod builders;
 mod harness;
 
+mod projects;
 mod service;
 mod users;
