@@ -6,6 +6,8 @@
 //!
 //! 1. [`users`]: members, as the directory knows them
 //! 2. [`projects`]: what members make together, over semesters
+//! 3. [`teams`]: who took part in a contest together
+//! 4. [`contests`]: with their teams
 //!
 //! [`server`] puts them together, [`commands`] is the command line.
 
@@ -17,7 +19,9 @@ pub mod policy;
 pub mod schema;
 pub mod span;
 
+pub mod contests;
 pub mod projects;
+pub mod teams;
 pub mod users;
 
 pub mod commands;

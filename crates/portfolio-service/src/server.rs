@@ -28,7 +28,7 @@ use utoipa::{
 };
 use utoipa_actix_web::service_config::ServiceConfig;
 
-use crate::{auth::Visitor, club::Club, codes, config::Config, policy::BASE, projects, users};
+use crate::{auth::Visitor, club::Club, codes, config::Config, contests, policy::BASE, projects, teams, users};
 
 /// The migrations, once for each database.
 pub const MIGRATIONS: Migrations =
@@ -52,7 +52,9 @@ fn routes(config: &mut ServiceConfig<'_>) {
             .wrap(from_fn(take_off))
             .service(ping)
             .configure(users::routes)
-            .configure(projects::routes),
+            .configure(projects::routes)
+            .configure(teams::routes)
+            .configure(contests::routes),
     );
 }
 
