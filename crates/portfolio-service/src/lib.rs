@@ -1,22 +1,31 @@
 //! The portfolio-service: what the members of a student club make and take part in, for the club's public site, and
 //! for the dashboard that edits it.
 //!
-//! A slice for each resource; each may use those above it and `auth`, `club`, `codes`, `policy`, `schema`, `span`,
-//! nothing below:
+//! A slice for each resource; each may use those above it and the first block of modules below, nothing else:
 //!
 //! 1. [`users`]: members, as the directory knows them
+//! 2. [`accounts`]: their accounts elsewhere
+//! 3. [`groups`]: groups of the directory, with the history of their members
 //!
-//! [`server`] puts them together, [`commands`] is the command line.
+//! [`server`] puts all together, [`commands`] is the command
+//! line.
 
+pub mod account_type;
 pub mod auth;
 pub mod club;
 pub mod codes;
 pub mod config;
+pub mod link;
+pub mod list;
 pub mod policy;
 pub mod schema;
 pub mod span;
 
 pub mod users;
+
+pub mod accounts;
+
+pub mod groups;
 
 pub mod commands;
 pub mod server;

@@ -25,10 +25,12 @@ use utoipa::{
 use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::{
+    accounts,
     auth::{Identity, Visitor},
     club::Club,
     codes,
     config::Config,
+    groups,
     policy::BASE,
     users,
 };
@@ -50,7 +52,14 @@ pub static ABOUT: About = About {
 };
 
 fn routes(config: &mut ServiceConfig<'_>) {
-    config.service(utoipa_actix_web::scope(BASE).wrap(from_fn(take_off)).service(ping).configure(users::routes));
+    config.service(
+        utoipa_actix_web::scope(BASE)
+            .wrap(from_fn(take_off))
+            .service(ping)
+            .configure(users::routes)
+            .configure(accounts::routes)
+            .configure(groups::routes),
+    );
 }
 
 fn pages(_config: &mut web::ServiceConfig) {}
@@ -59,7 +68,7 @@ fn pages(_config: &mut web::ServiceConfig) {}
 #[utoipa::path(
     tag = "ping",
     operation_id = "ping",
-    security(()),
+    security((), ("proxy" = []), ("token" = [])),
     responses((status = 200, description = "`pong`", body = String, content_type = "application/json", example = json!("pong")))
 )]
 #[get("/ping")]

@@ -2,5 +2,7 @@
 
 mod harness;
 
+mod accounts;
+mod identity;
 mod service;
 mod users;
