@@ -5,7 +5,6 @@ use std::{collections::HashSet, fmt, ops::Deref, str::FromStr};
 
 use deserr::{DeserializeError, Deserr, ErrorKind, IntoValue, Value, ValueKind, ValuePointerRef, take_cf_content};
 use serde::Deserialize;
-use url::Url;
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
@@ -90,54 +89,6 @@ impl<const MIN: usize, const MAX: usize> PartialSchema for Text<MIN, MAX> {
 }
 
 impl<const MIN: usize, const MAX: usize> ToSchema for Text<MIN, MAX> {}
-
-/// An absolute `http` or `https` address, or `""` for none (contract, "JSON"). Kept as sent.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Link(String);
-
-impl Link {
-    /// The address, checked.
-    ///
-    /// # Errors
-    /// The stable code and the words of the rule that it breaks.
-    pub fn new(text: String) -> Result<Self, (&'static str, String)> {
-        if text.is_empty() || is_web_address(&text) {
-            return Ok(Self(text));
-        }
-        Err(("not-a-link", "must be an absolute http or https address, or empty".to_owned()))
-    }
-
-    /// The address itself.
-    #[must_use]
-    pub fn into_inner(self) -> String {
-        self.0
-    }
-}
-
-/// What a browser would repair is no address here: it would be another one for whoever does not repair it.
-fn is_web_address(text: &str) -> bool {
-    let begins = |scheme: &str| text.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
-    let is_foreign = |c: char| c.is_control() || c.is_whitespace() || matches!(c, '\\' | '"' | '<' | '>' | '`');
-    // Three slashes would be read as two.
-    (begins("http://") || begins("https://"))
-        && !text.contains(is_foreign)
-        && !text.contains(":///")
-        && Url::parse(text).is_ok_and(|url| url.has_host())
-}
-
-impl Deserr<Violations> for Link {
-    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
-        Self::new(string(value, at)?).or_else(|(code, message)| broken(at, code, message))
-    }
-}
-
-impl PartialSchema for Link {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(Type::String).pattern(Some("^$|^[hH][tT][tT][pP][sS]?://")).into()
-    }
-}
-
-impl ToSchema for Link {}
 
 /// An identifier in a request: a UUID in any case, not the nil one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
@@ -329,48 +280,6 @@ mod tests {
         assert_eq!(Text::<1, 4>::new("a\u{85}".into()).unwrap_err().0, "control-character");
         assert_eq!(Text::<0, 4>::new("\r\n\t".into()).unwrap().into_inner(), "\r\n\t");
         assert_eq!(Text::<0, 4>::new(String::new()).unwrap().into_inner(), "");
-    }
-
-    #[test]
-    fn a_link_is_an_absolute_web_address_or_empty() {
-        let good = [
-            "",
-            "https://club.example",
-            "http://club.example:8080/a?b=c#d",
-            "HTTPS://club.example/",
-            "https://クラブ.example/五一六",
-            "https://[::1]/",
-        ];
-        for link in good {
-            assert_eq!(deserialize::<Link, Value, Violations>(json!(link)).unwrap().into_inner(), link);
-        }
-        let bad = [
-            "club.example",
-            "/projects",
-            "//club.example",
-            "ftp://club.example",
-            "javascript:alert(1)",
-            "data:text/html,x",
-            "http:club.example",
-            "http://",
-            "https:///club.example",
-            "https://?x",
-            " https://club.example",
-            "https://club.example/a b",
-            "https://club.example/\n",
-            "https://club.example/\0",
-            "https:\\\\club.example",
-            "https://club.example\\@other.example",
-            "https://club.example/\"><script>",
-            "https://club.example:99999/",
-            "ｈttps://club.example",
-            "h",
-        ];
-        for link in bad {
-            let violations = deserialize::<Link, Value, Violations>(json!(link)).unwrap_err().0;
-            assert_eq!(violations[0].code, "not-a-link", "{link:?}");
-        }
-        assert!(deserialize::<Link, Value, Violations>(json!(5)).is_err());
     }
 
     #[test]

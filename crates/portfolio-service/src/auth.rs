@@ -8,7 +8,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use actix_web::{FromRequest, HttpMessage, HttpRequest, dev::Payload, web::Data};
+use actix_web::{
+    FromRequest, HttpMessage, HttpRequest,
+    dev::Payload,
+    http::header::{self, HeaderMap},
+    web::Data,
+};
 use common::{
     input::Id,
     problem::{Problem, code},
@@ -17,7 +22,12 @@ use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     db::{AnyConnection, sql::Uid},
     error::{Error, Failure},
-    http::{Reply, frame::LoggedCaller, proxy::Named},
+    http::{
+        Reply,
+        frame::LoggedCaller,
+        jwt::{Expectations, Verifier, keys::Origin},
+        proxy::{Named, Proxies},
+    },
     server::Service,
 };
 
@@ -205,23 +215,68 @@ async fn guard(request: HttpRequest) -> Result<Guard, Problem> {
     let ids = request.match_info().iter();
     let ids = ids.filter_map(|(name, value)| Some((name.to_owned(), Uid::from(value.parse::<Id>().ok()?))));
     let target = Target(ids.collect());
-    let name = sign_in_name(&request).await?;
-    if name.is_some() {
-        // A proxy that signs people in does so by a cookie, which a browser also sends along for other sites.
-        service.origins().check(request.method(), request.headers())?;
-    }
+    let name = sign_in_name(&request, &service).await?;
     Ok(Guard { name, rule, target, service, club, request })
 }
 
+/// How callers say who they are (contract, "Where the data comes from").
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// By a header of an authenticating proxy.
+    pub proxies: Proxies,
+    /// By a token of an issuer.
+    pub tokens: Option<(Expectations, Origin)>,
+    /// Nothing is configured, so whoever is on this machine is believed.
+    pub is_development: bool,
+}
+
 /// The sign-in name of the caller, if they say one.
-async fn sign_in_name(request: &HttpRequest) -> Result<Option<String>, Problem> {
+async fn sign_in_name(request: &HttpRequest, service: &Service) -> Result<Option<String>, Problem> {
+    let refused = |detail: &str| Problem::new(code::BAD_CREDENTIALS).detail(detail);
     let named = request.extensions().get::<Named>().cloned().unwrap_or(Named::Nobody);
-    match named {
-        Named::Nobody => Ok(None),
-        Named::Name(name) if is_sign_in_name(&name) => Ok(Some(name)),
-        Named::Name(_) | Named::Unusable => {
-            Err(Problem::new(code::BAD_CREDENTIALS).detail("The proxy's header is not one sign-in name."))
+    let proxied = match named {
+        Named::Nobody => None,
+        Named::Name(name) if is_sign_in_name(&name) => Some(name),
+        Named::Name(_) | Named::Unusable => return Err(refused("The proxy's header is not one sign-in name.")),
+    };
+    let verifier = request.app_data::<Data<Verifier>>();
+    match (bearer(request.headers()), verifier) {
+        (Sent::Token(token), Some(verifier)) => {
+            let name = verifier.name(&token, service.clock().now()).await?;
+            if !is_sign_in_name(&name) || proxied.is_some_and(|proxied| proxied != name) {
+                return Err(refused("The token and the proxy do not say one and the same sign-in name."));
+            }
+            return Ok(Some(name));
         }
+        (Sent::Nothing, _) => {}
+        // A proxy may sign people in by a credential of its own, which then is none of our business.
+        _ if proxied.is_some() => {}
+        (_, Some(_)) => return Err(refused("The Authorization header must be Bearer and a token.")),
+        (_, None) => return Err(refused("This service takes no credential in the Authorization header.")),
+    }
+    if proxied.is_some() {
+        // A proxy that signs people in does so by a cookie, which a browser also sends along for other sites.
+        service.origins().check(request.method(), request.headers())?;
+    }
+    Ok(proxied)
+}
+
+enum Sent {
+    Nothing,
+    Token(String),
+    Other,
+}
+
+fn bearer(headers: &HeaderMap) -> Sent {
+    let mut sent = headers.get_all(header::AUTHORIZATION);
+    let value = match (sent.next(), sent.next()) {
+        (None, _) => return Sent::Nothing,
+        (Some(value), None) => value.to_str().ok().and_then(|value| value.split_once(' ')),
+        _ => None,
+    };
+    match value {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Sent::Token(token.trim().to_owned()),
+        _ => Sent::Other,
     }
 }
 

@@ -2,13 +2,24 @@
 
 use std::path::PathBuf;
 
+use actix_web::http::header::HeaderName;
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
 use service_kit::{
     config::{DatabaseOptions, DirectoryOptions, Secret, ServerOptions},
     db,
     directory::Source,
+    http::{
+        jwt::{
+            Expectations, SignedBy,
+            keys::{Origin, is_safe},
+        },
+        proxy::{Cidr, Proxies},
+    },
 };
+use url::Url;
+
+use crate::auth::{Identity, is_sign_in_name};
 
 /// Projects, contests, groups, events and accounts of a student club's members.
 #[derive(Debug, Parser)]
@@ -75,6 +86,59 @@ pub struct Config {
     /// Where users and groups come from.
     #[command(flatten)]
     pub directory: DirectoryOptions,
+
+    /// How the service knows who a request is from.
+    #[command(flatten)]
+    pub identity: IdentityOptions,
+}
+
+/// How the service knows who a request is from. On loopback, without any of it, it is in development mode: whoever is
+/// on this machine is who they say they are.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Identity")]
+pub struct IdentityOptions {
+    /// Addresses of the authenticating reverse proxies, as CIDR blocks, comma-separated. Only from them the sign-in
+    /// name in a header is believed.
+    #[arg(long, env = "TRUSTED_PROXIES", value_name = "CIDR", value_delimiter = ',', global = true)]
+    pub trusted_proxies: Vec<Cidr>,
+
+    /// Names of the headers in which a proxy says the sign-in name, comma-separated.
+    #[arg(
+        long,
+        env = "IDENTITY_HEADERS",
+        value_name = "HEADER",
+        value_delimiter = ',',
+        global = true,
+        default_value = "X-Forwarded-User,X-Showcase-User"
+    )]
+    pub identity_headers: Vec<HeaderName>,
+
+    /// Issuer of bearer tokens: an OpenID Connect provider, exactly as in the `iss` of its tokens.
+    #[arg(long, env = "OIDC_ISSUER", value_name = "URL", global = true)]
+    pub oidc_issuer: Option<String>,
+
+    /// For whom a token must be made: this service's client id at the issuer.
+    #[arg(long, env = "OIDC_AUDIENCE", value_name = "TEXT", global = true)]
+    pub oidc_audience: Option<String>,
+
+    /// Where the issuer's keys are [default: as its metadata says].
+    #[arg(long, env = "JWKS_URL", value_name = "URL", global = true)]
+    pub jwks_url: Option<Url>,
+
+    /// Claim that holds the sign-in name.
+    #[arg(long, env = "OIDC_NAME_CLAIM", value_name = "CLAIM", default_value = "preferred_username", global = true)]
+    pub oidc_name_claim: String,
+
+    /// How tokens may be signed, comma-separated: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA.
+    #[arg(
+        long,
+        env = "OIDC_ALGORITHMS",
+        value_name = "NAME",
+        value_delimiter = ',',
+        default_value = "RS256,ES256",
+        global = true
+    )]
+    pub oidc_algorithms: Vec<SignedBy>,
 }
 
 /// Where the database is when nothing is said.
@@ -87,6 +151,10 @@ impl Config {
         let mut faults = self.server.faults();
         faults.extend(self.database_url().err());
         faults.extend(self.directory().err());
+        faults.extend(self.identity().err().unwrap_or_default());
+        for name in self.admins.iter().filter(|name| !is_sign_in_name(name)) {
+            faults.push(format!("--admins: {name:?} is no sign-in name"));
+        }
         faults
     }
 
@@ -106,5 +174,58 @@ impl Config {
     /// One line saying what is wrong with the options.
     pub fn directory(&self) -> Result<Option<Source>, String> {
         self.directory.source()
+    }
+
+    /// How the service knows who a request is from.
+    ///
+    /// # Errors
+    /// What is wrong with the options, one line a fault.
+    pub fn identity(&self) -> Result<Identity, Vec<String>> {
+        let options = &self.identity;
+        let mut faults = Vec::new();
+        let tokens = options.tokens().unwrap_or_else(|fault| {
+            faults.push(fault);
+            None
+        });
+        let is_configured = options.oidc_issuer.is_some() || !options.trusted_proxies.is_empty();
+        if !is_configured && !self.server.is_loopback() {
+            faults.push(format!(
+                "--bind {}: on any address but loopback the service must know who a request is from: give \
+                 --trusted-proxies, or --oidc-issuer and --oidc-audience",
+                self.server.bind
+            ));
+        }
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let trusted = if is_configured { options.trusted_proxies.clone() } else { Cidr::LOOPBACK.to_vec() };
+        let proxies = Proxies { trusted, headers: options.identity_headers.clone() };
+        Ok(Identity { proxies, tokens, is_development: !is_configured })
+    }
+}
+
+impl IdentityOptions {
+    fn tokens(&self) -> Result<Option<(Expectations, Origin)>, String> {
+        let (issuer, audience) = match (&self.oidc_issuer, &self.oidc_audience) {
+            (Some(issuer), Some(audience)) => (issuer.clone(), audience.clone()),
+            (Some(_), None) => return Err("--oidc-issuer needs --oidc-audience".to_owned()),
+            (None, None) if self.jwks_url.is_none() => return Ok(None),
+            (None, _) => return Err("--oidc-audience and --jwks-url need --oidc-issuer".to_owned()),
+        };
+        let origin = match &self.jwks_url {
+            Some(url) => Origin::Set(url.clone()),
+            None => Origin::Discovery { issuer: issuer.clone() },
+        };
+        let address = match &self.jwks_url {
+            Some(url) => Ok(url.clone()),
+            None => Url::parse(&issuer),
+        };
+        let option = if self.jwks_url.is_some() { "--jwks-url" } else { "--oidc-issuer" };
+        address
+            .map_err(|error| error.to_string())
+            .and_then(|url| is_safe(&url))
+            .map_err(|e| format!("{option}: {e}"))?;
+        let (name_claim, algorithms) = (self.oidc_name_claim.clone(), self.oidc_algorithms.clone());
+        Ok(Some((Expectations { issuer, audience, name_claim, algorithms }, origin)))
     }
 }

@@ -1,28 +1,40 @@
 //! The portfolio-service: what the members of a student club make and take part in, for the club's public site, and
 //! for the dashboard that edits it.
 //!
-//! A slice for each resource; each may use those above it and `auth`, `club`, `codes`, `policy`, `schema`, `span`,
-//! nothing below:
+//! A slice for each resource; each may use those above it and the first block of modules below, nothing else:
 //!
 //! 1. [`users`]: members, as the directory knows them
-//! 2. [`projects`]: what members make together, over semesters
-//! 3. [`teams`]: who took part in a contest together
-//! 4. [`contests`]: with their teams
+//! 2. [`accounts`]: their accounts elsewhere
+//! 3. [`groups`]: groups of the directory, with the history of their members
+//! 4. [`projects`]: what members make together, over semesters
+//! 5. [`teams`]: who took part in a contest together
+//! 6. [`contests`]: with their teams
 //!
-//! [`server`] puts them together, [`commands`] is the command line.
+//! [`server`] puts all together, [`commands`] is the command
+//! line.
 
+pub mod account_type;
 pub mod auth;
 pub mod club;
 pub mod codes;
 pub mod config;
+pub mod link;
+pub mod list;
 pub mod policy;
 pub mod schema;
 pub mod span;
 
-pub mod contests;
-pub mod projects;
-pub mod teams;
 pub mod users;
+
+pub mod accounts;
+
+pub mod groups;
+
+pub mod projects;
+
+pub mod teams;
+
+pub mod contests;
 
 pub mod commands;
 pub mod server;

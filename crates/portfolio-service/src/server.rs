@@ -4,7 +4,6 @@ use std::io;
 
 use actix_web::{
     get,
-    http::header::HeaderName,
     middleware::from_fn,
     web::{self, Data},
 };
@@ -16,10 +15,7 @@ use service_kit::{
         migrate::{self, Migrations},
     },
     error::Failure,
-    http::{
-        Reply,
-        proxy::{Cidr, Proxies, take_off},
-    },
+    http::{Reply, jwt::Verifier, proxy::take_off},
     server::{About, Running, Service, listen},
 };
 use utoipa::{
@@ -28,7 +24,16 @@ use utoipa::{
 };
 use utoipa_actix_web::service_config::ServiceConfig;
 
-use crate::{auth::Visitor, club::Club, codes, config::Config, contests, policy::BASE, projects, teams, users};
+use crate::{
+    accounts,
+    auth::{Identity, Visitor},
+    club::Club,
+    codes,
+    config::Config,
+    contests, groups,
+    policy::BASE,
+    projects, teams, users,
+};
 
 /// The migrations, once for each database.
 pub const MIGRATIONS: Migrations =
@@ -52,6 +57,8 @@ fn routes(config: &mut ServiceConfig<'_>) {
             .wrap(from_fn(take_off))
             .service(ping)
             .configure(users::routes)
+            .configure(accounts::routes)
+            .configure(groups::routes)
             .configure(projects::routes)
             .configure(teams::routes)
             .configure(contests::routes),
@@ -64,7 +71,7 @@ fn pages(_config: &mut web::ServiceConfig) {}
 #[utoipa::path(
     tag = "ping",
     operation_id = "ping",
-    security(()),
+    security((), ("proxy" = []), ("token" = [])),
     responses((status = 200, description = "`pong`", body = String, content_type = "application/json", example = json!("pong")))
 )]
 #[get("/ping")]
@@ -112,11 +119,18 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let club = Club::new(config).map_err(io::Error::other)?;
     let db = open(config).await?;
     let service = Service::new(&ABOUT, &config.server, db, clock);
-    let headers = ["x-forwarded-user", "x-showcase-user"].map(HeaderName::from_static).to_vec();
-    let proxies = Data::new(Proxies { trusted: Cidr::LOOPBACK.to_vec(), headers });
-    let shared = Data::new(club);
+    let Identity { proxies, tokens, is_development } =
+        config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;
+    if is_development {
+        log::warn!("development mode: anybody on this machine is who they say they are, in the header that names them");
+    }
+    let (shared, proxies) = (Data::new(club), Data::new(proxies));
+    let verifier = tokens.map(|(expected, origin)| Data::new(Verifier::new(expected, origin)));
     listen(service, &config.server, move |app| {
         app.app_data(shared.clone()).app_data(proxies.clone());
+        if let Some(verifier) = &verifier {
+            app.app_data(verifier.clone());
+        }
     })
 }
 

@@ -13,18 +13,19 @@ use service_kit::{
 
 use super::{
     queries,
-    wire::{Contest, ContestDetail, CreateContestRequest, EditContestRequest, ListQuery, UserContest},
+    wire::{Contest, ContestDetail, CreateContestRequest, EditContestRequest, UserContest},
 };
 use crate::{
     auth::{Member, Visitor},
     club::Now,
+    list::ListQuery,
     policy::BASE,
     teams,
 };
 
 fn detail(conn: &mut AnyConnection, id: Uid) -> Result<ContestDetail, Error> {
     let (row, link, description) = queries::get(conn, id)?;
-    let teams = teams::queries::of_contest(conn, id)?;
+    let teams = teams::queries::of_contest(conn, id, i64::MAX)?;
     Ok(ContestDetail::new(Contest::new(row)?, link, description, teams))
 }
 
@@ -130,13 +131,13 @@ pub async fn delete(who: Member, id: Path<Id>) -> Result<Reply, Failure> {
     tag = "users",
     operation_id = "getUserContests",
     security(()),
-    params(("userId" = uuid::Uuid, Path)),
+    params(("userId" = uuid::Uuid, Path), ListQuery),
     responses((status = 200, description = "Contests", body = [UserContest]))
 )]
 #[get("/users/{userId}/contests")]
-pub async fn of_user(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
+pub async fn of_user(who: Visitor, user: Path<Id>, query: Query<ListQuery>) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
-        let contests = queries::of_user(conn, (*id).into())?.into_iter().map(UserContest::new);
+        let contests = queries::of_user(conn, (*user).into(), query.0.limit.rows())?.into_iter().map(UserContest::new);
         Reply::json(&contests.collect::<Result<Vec<_>, _>>()?)
     })
     .await

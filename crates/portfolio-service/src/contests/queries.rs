@@ -15,8 +15,7 @@ use service_kit::{
 
 use crate::{
     schema::{contest_team_members, contest_teams, contests},
-    teams,
-    users::known,
+    teams, users,
 };
 
 /// A contest as listed.
@@ -70,12 +69,12 @@ pub fn list(conn: &mut AnyConnection, limit: i64) -> Result<Vec<Row>, Error> {
     Ok(contests::table.select(Row::as_select()).order(newest).limit(limit).load(conn)?)
 }
 
-/// The contests in one of whose teams a user is, the newest first, each with those teams.
+/// The contests in one of whose teams a user is, the newest first, `limit` at most, each with those teams.
 ///
 /// # Errors
 /// 404 when there is no such user.
-pub fn of_user(conn: &mut AnyConnection, user: Uid) -> Result<Vec<(Row, Vec<teams::queries::Row>)>, Error> {
-    known::need(conn, user)?;
+pub fn of_user(conn: &mut AnyConnection, user: Uid, limit: i64) -> Result<Vec<(Row, Vec<teams::queries::Row>)>, Error> {
+    users::queries::need(conn, user)?;
     let mut of_contest = teams::queries::of_user(conn, user)?;
     let ids = contest_team_members::table
         .inner_join(contest_teams::table)
@@ -85,6 +84,7 @@ pub fn of_user(conn: &mut AnyConnection, user: Uid) -> Result<Vec<(Row, Vec<team
         .filter(contests::id.eq_any(ids))
         .select(Row::as_select())
         .order((contests::since.desc(), contests::id))
+        .limit(limit)
         .load(conn)?;
     let contest = |row: Row| {
         let teams = of_contest.remove(&row.id).unwrap_or_default();

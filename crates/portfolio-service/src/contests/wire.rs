@@ -3,16 +3,19 @@
 use common::{
     // By its own name, utoipa would take it for chrono's type, which is a string.
     duration::Duration as Span,
-    input::{Limit, Link, Text},
+    input::Text,
     problem::Violations,
 };
 use deserr::Deserr;
 use serde::Serialize;
 use service_kit::{db::sql::Uid, error::Error};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::queries::{Changes, Draft, Row};
-use crate::teams::{self, ContestTeam, ContestTeamWithoutMembers};
+use crate::{
+    link::Link,
+    teams::{self, ContestTeam, ContestTeamWithoutMembers},
+};
 
 /// A contest in a list.
 #[derive(Debug, Serialize, ToSchema)]
@@ -156,15 +159,4 @@ impl EditContestRequest {
             duration: self.duration,
         }
     }
-}
-
-/// How many to list.
-#[derive(Debug, Deserr, IntoParams)]
-#[deserr(error = Violations, rename_all = camelCase)]
-#[into_params(parameter_in = Query, rename_all = "camelCase")]
-pub struct ListQuery {
-    /// At most so many.
-    #[deserr(default)]
-    #[param(value_type = Option<u16>, nullable = false, minimum = 1, maximum = 1000)]
-    pub limit: Limit,
 }

@@ -14,19 +14,21 @@ use service_kit::{
 use super::{
     queries,
     wire::{
-        CreateProjectRequest, EditProjectMembersRequest, EditProjectRequest, ListQuery, Project, ProjectDetail,
-        ProjectMember, UserProject,
+        CreateProjectRequest, EditProjectMembersRequest, EditProjectRequest, Project, ProjectDetail, ProjectMember,
+        UserProject,
     },
 };
 use crate::{
     auth::{Member, Visitor},
     club::Now,
+    list::ListQuery,
     policy::BASE,
 };
 
 fn detail(conn: &mut AnyConnection, id: Uid) -> Result<ProjectDetail, Error> {
     let (row, link, description) = queries::get(conn, id)?;
-    let members = queries::members_within(conn, id, row.span()?)?.into_iter().map(ProjectMember::new).collect();
+    let members =
+        queries::members_within(conn, id, row.span()?, i64::MAX)?.into_iter().map(ProjectMember::new).collect();
     Ok(ProjectDetail::new(Project::new(row)?, link, description, members))
 }
 
@@ -130,13 +132,13 @@ pub async fn delete(who: Member, id: Path<Id>) -> Result<Reply, Failure> {
     tag = "projects",
     operation_id = "getProjectMembers",
     security(()),
-    params(("projectId" = uuid::Uuid, Path)),
+    params(("projectId" = uuid::Uuid, Path), ListQuery),
     responses((status = 200, description = "Members", body = [ProjectMember]))
 )]
 #[get("/projects/{projectId}/members")]
-pub async fn list_members(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
+pub async fn list_members(who: Visitor, id: Path<Id>, query: Query<ListQuery>) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
-        let members = queries::members(conn, (*id).into())?;
+        let members = queries::members(conn, (*id).into(), query.0.limit.rows())?;
         Reply::json(&members.into_iter().map(ProjectMember::new).collect::<Vec<_>>())
     })
     .await
@@ -173,13 +175,13 @@ pub async fn put_members(
     tag = "users",
     operation_id = "getUserProjects",
     security(()),
-    params(("userId" = uuid::Uuid, Path)),
+    params(("userId" = uuid::Uuid, Path), ListQuery),
     responses((status = 200, description = "Projects", body = [UserProject]))
 )]
 #[get("/users/{userId}/projects")]
-pub async fn of_user(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
+pub async fn of_user(who: Visitor, user: Path<Id>, query: Query<ListQuery>) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
-        let projects = queries::of_user(conn, (*id).into())?.into_iter().map(UserProject::new);
+        let projects = queries::of_user(conn, (*user).into(), query.0.limit.rows())?.into_iter().map(UserProject::new);
         Reply::json(&projects.collect::<Result<Vec<_>, _>>()?)
     })
     .await

@@ -17,7 +17,7 @@ use service_kit::{
 use crate::{
     schema::{project_members, projects, users},
     span::{Columns, Half},
-    users::{Person, known},
+    users::{self as people, Person, known},
 };
 
 /// A project as listed.
@@ -80,13 +80,17 @@ pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<(Row, String, String), E
     found.ok_or_else(not_found)
 }
 
-/// The members of a project by name, each with the span as it is shown inside the project's.
+/// The members of a project by name, `limit` at most, each with the span as it is shown inside the project's.
 ///
 /// # Errors
 /// 404 when there is no such project.
-pub fn members(conn: &mut AnyConnection, id: Uid) -> Result<Vec<(Person, YearWithSemesterDuration)>, Error> {
+pub fn members(
+    conn: &mut AnyConnection,
+    id: Uid,
+    limit: i64,
+) -> Result<Vec<(Person, YearWithSemesterDuration)>, Error> {
     let found: Option<Row> = projects::table.find(id).select(Row::as_select()).first(conn).optional()?;
-    members_within(conn, id, found.ok_or_else(not_found)?.span()?)
+    members_within(conn, id, found.ok_or_else(not_found)?.span()?, limit)
 }
 
 /// The members of a project that has this span.
@@ -97,28 +101,31 @@ pub fn members_within(
     conn: &mut AnyConnection,
     id: Uid,
     whole: YearWithSemesterDuration,
+    limit: i64,
 ) -> Result<Vec<(Person, YearWithSemesterDuration)>, Error> {
     let rows: Vec<(Person, Half, Option<Half>)> = project_members::table
         .inner_join(users::table)
         .filter(project_members::project_id.eq(id))
         .select((Person::as_select(), project_members::since, project_members::until))
         .order((users::name, users::id))
+        .limit(limit)
         .load(conn)?;
     let member = |(person, since, until)| Ok((person, Columns::from((since, until)).span()?.shown_within(whole)));
     rows.into_iter().map(member).collect()
 }
 
-/// The projects of a user, the newest first, each with the user's own span as it is shown.
+/// The projects of a user, the newest first, `limit` at most, each with the user's own span as it is shown.
 ///
 /// # Errors
 /// 404 when there is no such user.
-pub fn of_user(conn: &mut AnyConnection, user: Uid) -> Result<Vec<(Row, YearWithSemesterDuration)>, Error> {
-    known::need(conn, user)?;
+pub fn of_user(conn: &mut AnyConnection, user: Uid, limit: i64) -> Result<Vec<(Row, YearWithSemesterDuration)>, Error> {
+    people::queries::need(conn, user)?;
     let rows: Vec<(Row, Half, Option<Half>)> = project_members::table
         .inner_join(projects::table)
         .filter(project_members::user_id.eq(user))
         .select((Row::as_select(), project_members::since, project_members::until))
         .order((projects::since.desc(), projects::id))
+        .limit(limit)
         .load(conn)?;
     let project = |(row, since, until): (Row, _, _)| {
         let shown = Columns::from((since, until)).span()?.shown_within(row.span()?);

@@ -1,17 +1,20 @@
 //! What projects look like on the wire.
 
 use common::{
-    input::{Id, Limit, Link, Text},
+    input::{Id, Text},
     problem::Violations,
     semester::YearWithSemesterDuration,
 };
 use deserr::{Deserr, ValuePointerRef};
 use serde::Serialize;
 use service_kit::{db::sql::Uid, error::Error};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::queries::{Changes, Draft, Row};
-use crate::users::{Person, User, known};
+use crate::{
+    link::Link,
+    users::{Person, User, known},
+};
 
 /// A project in a list.
 #[derive(Debug, Serialize, ToSchema)]
@@ -217,15 +220,4 @@ impl EditProjectMembersRequest {
     pub fn into_members(self) -> Vec<(Uid, YearWithSemesterDuration)> {
         self.members.into_iter().map(|member| (member.user_id.into(), member.duration)).collect()
     }
-}
-
-/// How many to list.
-#[derive(Debug, Deserr, IntoParams)]
-#[deserr(error = Violations, rename_all = camelCase)]
-#[into_params(parameter_in = Query, rename_all = "camelCase")]
-pub struct ListQuery {
-    /// At most so many.
-    #[deserr(default)]
-    #[param(value_type = Option<u16>, nullable = false, minimum = 1, maximum = 1000)]
-    pub limit: Limit,
 }

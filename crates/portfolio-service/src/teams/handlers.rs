@@ -5,7 +5,7 @@ use common::input::Id;
 use service_kit::{
     db::sql::{Moment, Uid},
     error::Failure,
-    http::{Body, Reply},
+    http::{Body, Query, Reply},
 };
 
 use super::{
@@ -17,6 +17,7 @@ use super::{
 use crate::{
     auth::{Member, Visitor},
     club::Now,
+    list::ListQuery,
     policy::BASE,
     users::User,
 };
@@ -32,15 +33,15 @@ fn ids(path: &Path<(Id, Id)>) -> (Uid, Uid) {
     tag = "contests",
     operation_id = "getContestTeams",
     security(()),
-    params(("contestId" = uuid::Uuid, Path)),
+    params(("contestId" = uuid::Uuid, Path), ListQuery),
     responses((status = 200, description = "Teams", body = [ContestTeam]))
 )]
 #[get("/contests/{contestId}/teams")]
-pub async fn list(who: Visitor, contest: Path<Id>) -> Result<Reply, Failure> {
+pub async fn list(who: Visitor, contest: Path<Id>, query: Query<ListQuery>) -> Result<Reply, Failure> {
     let contest = Uid::from(*contest);
     who.read(move |conn, _| {
         queries::need_contest(conn, contest)?;
-        let teams = queries::of_contest(conn, contest)?;
+        let teams = queries::of_contest(conn, contest, query.0.limit.rows())?;
         Reply::json(&teams.into_iter().map(ContestTeam::from).collect::<Vec<_>>())
     })
     .await
@@ -86,7 +87,7 @@ pub async fn get(who: Visitor, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
     let (contest, id) = ids(&path);
     who.read(move |conn, _| {
         let (row, link, description) = queries::get(conn, contest, id)?;
-        let members = queries::members(conn, id)?;
+        let members = queries::members(conn, id, i64::MAX)?;
         Reply::json(&ContestTeamDetail::new((row, members).into(), link, description))
     })
     .await
@@ -137,15 +138,15 @@ pub async fn delete(who: Member, path: Path<(Id, Id)>) -> Result<Reply, Failure>
     tag = "contests",
     operation_id = "getContestTeamMembers",
     security(()),
-    params(("contestId" = uuid::Uuid, Path), ("teamId" = uuid::Uuid, Path)),
+    params(("contestId" = uuid::Uuid, Path), ("teamId" = uuid::Uuid, Path), ListQuery),
     responses((status = 200, description = "Members", body = [User]))
 )]
 #[get("/contests/{contestId}/teams/{teamId}/members")]
-pub async fn list_members(who: Visitor, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
+pub async fn list_members(who: Visitor, path: Path<(Id, Id)>, query: Query<ListQuery>) -> Result<Reply, Failure> {
     let (contest, id) = ids(&path);
     who.read(move |conn, _| {
         queries::get(conn, contest, id)?;
-        let members = queries::members(conn, id)?;
+        let members = queries::members(conn, id, query.0.limit.rows())?;
         Reply::json(&members.into_iter().map(User::from).collect::<Vec<_>>())
     })
     .await

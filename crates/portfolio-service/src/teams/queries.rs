@@ -51,15 +51,16 @@ pub struct Changes {
     pub result: Option<String>,
 }
 
-/// The teams of a contest by name, then by id. None when there is no such contest.
+/// The teams of a contest by name, then by id, `limit` at most. None when there is no such contest.
 ///
 /// # Errors
 /// When the database fails.
-pub fn of_contest(conn: &mut AnyConnection, contest: Uid) -> Result<Vec<Team>, Error> {
+pub fn of_contest(conn: &mut AnyConnection, contest: Uid, limit: i64) -> Result<Vec<Team>, Error> {
     let rows: Vec<Row> = contest_teams::table
         .filter(contest_teams::contest_id.eq(contest))
         .select(Row::as_select())
         .order((contest_teams::name, contest_teams::id))
+        .limit(limit)
         .load(conn)?;
     let members: Vec<(Uid, Person)> = contest_team_members::table
         .inner_join(contest_teams::table)
@@ -110,16 +111,17 @@ pub fn get(conn: &mut AnyConnection, contest: Uid, id: Uid) -> Result<(Row, Stri
     found.ok_or_else(not_found)
 }
 
-/// The members of a team by name.
+/// The members of a team by name, `limit` at most.
 ///
 /// # Errors
 /// When the database fails.
-pub fn members(conn: &mut AnyConnection, id: Uid) -> Result<Vec<Person>, Error> {
+pub fn members(conn: &mut AnyConnection, id: Uid, limit: i64) -> Result<Vec<Person>, Error> {
     Ok(contest_team_members::table
         .inner_join(users::table)
         .filter(contest_team_members::team_id.eq(id))
         .select(Person::as_select())
         .order((users::name, users::id))
+        .limit(limit)
         .load(conn)?)
 }
 

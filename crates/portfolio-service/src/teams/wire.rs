@@ -1,7 +1,7 @@
 //! What teams look like on the wire.
 
 use common::{
-    input::{Id, Link, Text},
+    input::{Id, Text},
     problem::Violations,
 };
 use deserr::{Deserr, ValuePointerRef};
@@ -10,7 +10,10 @@ use service_kit::db::sql::Uid;
 use utoipa::ToSchema;
 
 use super::queries::{Changes, Draft, Row, Team};
-use crate::users::{User, known};
+use crate::{
+    link::Link,
+    users::{User, known},
+};
 
 /// A team in a list.
 #[derive(Debug, Serialize, ToSchema)]

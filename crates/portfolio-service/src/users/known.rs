@@ -2,23 +2,14 @@
 
 use std::collections::HashSet;
 
-use common::problem::{Problem, Violations};
-use diesel::{OptionalExtension, prelude::*};
+use common::problem::Violations;
+use diesel::prelude::*;
 use service_kit::{
     db::{AnyConnection, sql::Uid},
     error::Error,
 };
 
 use crate::schema::users;
-
-/// Refuses the id of no user.
-///
-/// # Errors
-/// 404 when there is no such user.
-pub fn need(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
-    let found = users::table.find(id).select(users::id).first::<Uid>(conn).optional()?;
-    found.map(|_| ()).ok_or_else(|| Problem::not_found("user").into())
-}
 
 /// Refuses ids in a body that name no user.
 ///

@@ -10,9 +10,12 @@ mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-pub use self::{queries::Person, wire::User};
+pub use self::{
+    queries::Person,
+    wire::{Account, User},
+};
 
 /// Registers the operations.
 pub fn routes(config: &mut ServiceConfig<'_>) {
-    config.service(handlers::list);
+    config.service(handlers::list).service(handlers::me).service(handlers::get).service(handlers::edit);
 }

@@ -74,6 +74,7 @@ on_both! {
         for bad in ["0", "1001", "x"] {
             assert_eq!(limited(bad).expect(400).pointers(), ["limit"], "{bad}");
         }
+        assert_eq!(each(&club.anonymous().get(&format!("{of_carol}?limit=2")).expect(200).json(), "id"), expected[..2]);
     }
 
     a_contest_shows_its_teams_and_a_user_only_their_own(club) {
@@ -97,6 +98,8 @@ on_both! {
         ]);
         assert_eq!(club.anonymous().get(&path).expect(200).json()["teams"], teams);
         assert_eq!(club.anonymous().get(&format!("{path}/teams")).expect(200).json(), teams);
+        let first = club.anonymous().get(&format!("{path}/teams?limit=1")).expect(200).json();
+        assert_eq!(first, json!([teams[0]]));
         let shown = club.anonymous().get(&path).json();
         let contest = json!({"id": shown["id"], "name": "cup", "duration": shown["duration"]});
         let of_user = |name: &str| club.anonymous().get(&format!("/api/v1/users/{}/contests", id(name))).expect(200).json();

@@ -1,9 +1,11 @@
 //! Tests of the whole service over HTTP, each on SQLite and on PostgreSQL, each on a database of its own.
 
 mod builders;
-mod contests;
 mod harness;
 
+mod accounts;
+mod contests;
+mod identity;
 mod projects;
 mod service;
 mod teams;

@@ -85,7 +85,10 @@ on_both! {
         assert_eq!(each(&limited("1000").expect(200).json(), "id"), expected);
         for bad in ["0", "1001", "-1", "x", ""] {
             assert_eq!(limited(bad).expect(400).pointers(), ["limit"], "{bad}");
+            let path = format!("{of_carol}?limit={bad}");
+            assert_eq!(club.anonymous().get(&path).expect(400).pointers(), ["limit"], "{bad}");
         }
+        assert_eq!(each(&club.anonymous().get(&format!("{of_carol}?limit=2")).expect(200).json(), "id"), expected[..2]);
     }
 
     members_are_shown_by_name_with_their_part_of_the_span(club) {
@@ -121,6 +124,8 @@ on_both! {
             span((2021, 1), Some((2025, 1))), span((2020, 1), Some((2021, 0))), span((2022, 0), Some((2023, 0))),
             span((2019, 0), None),
         ]);
+        let first = club.anonymous().get(&format!("{path}/members?limit=1")).expect(200).json();
+        assert_eq!(each(&first, "name"), [BOB]);
         // The whole new list.
         put(&club, BOB, &path, json!([member(DAVE, (2020, 0), None)])).expect(204);
         assert_eq!(each(&club.anonymous().get(&format!("{path}/members")).json(), "name"), [DAVE]);

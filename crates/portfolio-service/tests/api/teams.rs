@@ -68,6 +68,8 @@ on_both! {
         let answer = club.by(ALICE).get(&format!("{path}/members"));
         assert_eq!(answer.json()[0], json!({"id": id(CAROL), "name": CAROL, "realName": ""}));
         assert!(!answer.text().contains(&real_name(CAROL)));
+        let first = club.anonymous().get(&format!("{path}/members?limit=1")).expect(200).json();
+        assert_eq!(each(&first, "name"), [CAROL]);
         assert_eq!(club.anonymous().get(&path).json()["members"], answer.json());
         put(&club, BOB, &path, &[DAVE]).expect(204);
         assert_eq!(names(&club, &path), [DAVE]);

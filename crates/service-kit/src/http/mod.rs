@@ -3,6 +3,7 @@
 pub mod body;
 pub mod credential;
 pub mod frame;
+pub mod jwt;
 pub mod openapi;
 pub mod proxy;
 pub mod query;
