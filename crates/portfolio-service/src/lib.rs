@@ -6,9 +6,10 @@
 //! 1. [`users`]: members, as the directory knows them
 //! 2. [`accounts`]: their accounts elsewhere
 //! 3. [`groups`]: groups of the directory, with the history of their members
-//! 4. [`projects`]: what members make together, over semesters
-//! 5. [`teams`]: who took part in a contest together
-//! 6. [`contests`]: with their teams
+//! 4. [`events`]: a copy of what the booking-service has
+//! 5. [`projects`]: what members make together, over semesters
+//! 6. [`teams`]: who took part in a contest together
+//! 7. [`contests`]: with their teams
 //!
 //! [`server`] puts all together, [`commands`] is the command
 //! line.
@@ -29,6 +30,8 @@ pub mod users;
 pub mod accounts;
 
 pub mod groups;
+
+pub mod events;
 
 pub mod projects;
 

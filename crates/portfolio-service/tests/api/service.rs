@@ -5,7 +5,7 @@ use portfolio_service::{policy, schema};
 use crate::harness::{DOCUMENT, SUSAN, on_both};
 
 /// Operations of the contract that are still to be made. Empty in the end.
-const MISSING: &[&str] = &["users/sync", "users/{userId}/groups", "users/{userId}/events", "events"];
+const MISSING: &[&str] = &["users/sync", "users/{userId}/groups", "x"];
 
 #[test]
 fn every_operation_has_a_rule_and_every_rule_an_operation() {
