@@ -21,7 +21,7 @@ use url::Url;
 
 use crate::{
     auth::{Identity, is_sign_in_name},
-    events::BookingOptions,
+    booking::BookingOptions,
 };
 
 /// Projects, contests, groups, events and accounts of a student club's members.

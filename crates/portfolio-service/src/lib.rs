@@ -16,6 +16,7 @@
 
 pub mod account_type;
 pub mod auth;
+pub mod booking;
 pub mod club;
 pub mod codes;
 pub mod config;

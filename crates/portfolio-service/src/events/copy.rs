@@ -14,11 +14,8 @@ use service_kit::{
 };
 use tokio::sync::oneshot;
 
-use super::{
-    booking::{Failed, Source},
-    lease,
-    store::{self, Original},
-};
+use super::{lease, store};
+use crate::booking::{Failed, Original, Source};
 
 /// For how many rounds a lease is: a holder that misses so many is taken for dead.
 const LEASE_ROUNDS: i32 = 3;

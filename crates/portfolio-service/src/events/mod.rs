@@ -7,7 +7,6 @@
 //! * A private event is there for its hosts and admins only; the hosts of an anonymous one are shown to themselves and
 //!   admins only, also by way of what a user hosted.
 
-mod booking;
 pub mod copy;
 mod handlers;
 pub mod lease;
@@ -16,8 +15,6 @@ mod store;
 mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
-
-pub use self::booking::{BookingOptions, Source};
 
 /// Registers the operations.
 pub fn routes(config: &mut ServiceConfig<'_>) {

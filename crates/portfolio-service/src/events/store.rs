@@ -12,23 +12,13 @@ use service_kit::{
     on_each,
 };
 
-use crate::schema::{copies, event_hosts, events};
+use crate::{
+    booking::Original,
+    schema::{copies, event_hosts, events},
+};
 
 /// `copies.source` of the events.
 pub const SOURCE: &str = "events";
-
-/// An event as the booking-service has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Original {
-    pub id: Uid,
-    pub name: String,
-    pub description: String,
-    pub place: String,
-    pub since: Moment,
-    pub until: Moment,
-    /// Each once, by id.
-    pub hosts: Vec<Uid>,
-}
 
 /// What a copy changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -12,8 +12,6 @@ use service_kit::{
 use ureq::{Agent, Timeout};
 use url::{Host, Url};
 
-use super::store::Original;
-
 /// Where events come from. Without an address there are none.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Booking")]
@@ -97,6 +95,20 @@ impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "booking-service: {}", self.0)
     }
+}
+
+/// An event as the booking-service has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Original {
+    pub id: Uid,
+    pub name: String,
+    pub description: String,
+    pub place: String,
+    pub since: Moment,
+    pub until: Moment,
+    /// Its administrators, each once, by id.
+    pub hosts: Vec<Uid>,
 }
 
 /// An event as the booking-service answers it, so far as it matters here.
