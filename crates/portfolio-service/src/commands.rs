@@ -6,10 +6,12 @@ use std::{
 };
 
 use common::time::Clock;
+use service_kit::error::Error;
 
 use crate::{
+    club::Club,
     config::{Cli, Command, Config},
-    server,
+    server, sync,
 };
 
 /// Exit status when the options are at fault (`EX_CONFIG` of sysexits.h): starting again will not help.
@@ -38,7 +40,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Migrate => migrate(config).await,
         Command::Openapi => openapi(),
         Command::CheckConfig => return check_config(config),
-        Command::Sync => Err(Stopped::Failure("this build has no such command".to_owned())),
+        Command::Sync => synchronize(config).await,
     };
     let (lines, status) = match done {
         Ok(()) => return ExitCode::SUCCESS,
@@ -64,6 +66,17 @@ async fn migrate(config: &Config) -> Result<(), Stopped> {
     config.database_url().map_err(|fault| Stopped::Faults(vec![fault]))?;
     server::open(config).await?;
     Ok(())
+}
+
+async fn synchronize(config: &Config) -> Result<(), Stopped> {
+    let club = Club::new(config).map_err(|fault| Stopped::Faults(vec![fault]))?;
+    config.database_url().map_err(|fault| Stopped::Faults(vec![fault]))?;
+    if club.directory.is_none() {
+        return Err(Stopped::Faults(vec!["sync needs --directory-file, or --traq-url and its token".to_owned()]));
+    }
+    let db = server::open(config).await?;
+    let done = sync::run(&db, &club, Clock::default().now()).await.map_err(Error::into_problem);
+    done.map_err(|problem| Stopped::Failure(problem.cause().unwrap_or("the sync failed").to_owned()))
 }
 
 fn openapi() -> Result<(), Stopped> {

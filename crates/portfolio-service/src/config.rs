@@ -62,6 +62,11 @@ pub struct Config {
     #[arg(long, env = "ADMINS", value_name = "NAME", value_delimiter = ',', global = true)]
     pub admins: Vec<String>,
 
+    /// Minutes between two copies of the directory; 0 copies only at the start and when an admin asks for it.
+    #[arg(long, env = "SYNC_INTERVAL", value_name = "MINUTES", default_value_t = 60, global = true,
+          value_parser = clap::value_parser!(u64).range(0..=10_080))]
+    pub sync_interval: u64,
+
     /// Fill an empty database with a made-up club.
     #[arg(long, env = "DEMO", global = true, value_parser = BoolishValueParser::new())]
     pub demo: bool,

@@ -7,7 +7,7 @@
 //! 2. [`accounts`]: their accounts elsewhere
 //! 3. [`groups`]: groups of the directory, with the history of their members
 //!
-//! [`server`] puts all together, [`commands`] is the command
+//! [`sync`] copies users and groups from the directory, [`server`] puts all together, [`commands`] is the command
 //! line.
 
 pub mod account_type;
@@ -29,3 +29,4 @@ pub mod groups;
 
 pub mod commands;
 pub mod server;
+pub mod sync;

@@ -32,7 +32,7 @@ use crate::{
     config::Config,
     groups,
     policy::BASE,
-    users,
+    sync, users,
 };
 
 /// The migrations, once for each database.
@@ -58,7 +58,8 @@ fn routes(config: &mut ServiceConfig<'_>) {
             .service(ping)
             .configure(users::routes)
             .configure(accounts::routes)
-            .configure(groups::routes),
+            .configure(groups::routes)
+            .configure(sync::routes),
     );
 }
 
@@ -115,6 +116,7 @@ impl Modify for Security {
 pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let club = Club::new(config).map_err(io::Error::other)?;
     let db = open(config).await?;
+    sync::start(&db, &club, &clock, config.sync_interval).await;
     let service = Service::new(&ABOUT, &config.server, db, clock);
     let Identity { proxies, tokens, is_development } =
         config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;

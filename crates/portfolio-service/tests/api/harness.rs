@@ -12,7 +12,7 @@ use std::{
 
 use actix_web::rt::System;
 use clap::Parser;
-use common::time::{Clock, Timestamp};
+use common::time::Clock;
 use diesel::{prelude::*, sql_query};
 use jsonschema::Validator;
 use portfolio_service::{
@@ -108,6 +108,11 @@ impl Club {
         club
     }
 
+    /// Where the database is, as an option.
+    pub fn url(&self) -> &str {
+        self.config.database_url.as_ref().unwrap().reveal()
+    }
+
     /// Starts one more service on the same database, and returns its index.
     pub fn start_another(&mut self) -> usize {
         let (ready, started) = mpsc::channel();
@@ -127,10 +132,6 @@ impl Club {
     /// A connection of the test's own.
     pub fn connect(&self) -> AnyConnection {
         self.url.connect().unwrap()
-    }
-
-    pub fn is_postgres(&self) -> bool {
-        self.url.is_postgres()
     }
 
     pub fn folder(&self) -> &std::path::Path {
@@ -411,11 +412,4 @@ fn operation(method: &str, path: &str) -> Option<(String, &'static Value)> {
         .collect();
     found.sort_by_key(|(template, _)| template.matches('{').count());
     found.first().map(|(template, operation)| ((*template).clone(), *operation))
-}
-
-/// A time today plus these hours, as the wire has it.
-pub fn hours_from_now(club: &Club, hours: i64) -> Timestamp {
-    let now = club.clock.now().micros();
-    let hour = 3_600_000_000;
-    Timestamp::from_micros((now / hour + hours) * hour).unwrap()
 }

@@ -5,4 +5,5 @@ mod harness;
 mod accounts;
 mod identity;
 mod service;
+mod sync;
 mod users;
