@@ -191,6 +191,9 @@ impl Caller {
     }
 }
 
+/// Id, privilege and state of a user.
+type User = (Uid, bool, i16);
+
 /// The active user behind a credential.
 ///
 /// # Errors
@@ -199,27 +202,27 @@ pub fn authenticate(conn: &mut AnyConnection, credential: &Credential, now: Time
     let now = Moment(now);
     let unknown = || Problem::new(code::BAD_CREDENTIALS);
     let user = (users::id, users::privileged, users::state);
-    let (id, privileged, state, scope, alive): (Uid, bool, i16, Scope, bool) = match credential {
+    let ((id, privileged, state), scope, alive): (User, Scope, bool) = match credential {
         Credential::Session(secret) => {
-            let found: Option<((Uid, bool, i16), Moment, Option<Moment>)> = sessions::table
+            let found: Option<(User, Moment, Option<Moment>)> = sessions::table
                 .inner_join(users::table)
                 .filter(sessions::token_hash.eq(credentials::hash(secret)))
                 .select((user, sessions::expires_at, sessions::revoked_at))
                 .first(conn)
                 .optional()?;
-            let ((id, privileged, state), expires, revoked) = found.ok_or_else(unknown)?;
-            (id, privileged, state, Scope::Write, revoked.is_none() && now < expires)
+            let (user, expires, revoked) = found.ok_or_else(unknown)?;
+            (user, Scope::Write, revoked.is_none() && now < expires)
         }
         Credential::Bearer(text) => {
             let token = ApiToken::parse(TOKEN_PREFIX, text).ok_or_else(unknown)?;
-            let found: Option<((Uid, bool, i16), Scope, Option<Moment>, Option<Moment>)> = api_tokens::table
+            let found: Option<(User, Scope, Option<Moment>, Option<Moment>)> = api_tokens::table
                 .inner_join(users::table)
                 .filter(api_tokens::token_hash.eq(token.hash()))
                 .select((user, api_tokens::scope, api_tokens::expires_at, api_tokens::revoked_at))
                 .first(conn)
                 .optional()?;
-            let ((id, privileged, state), scope, expires, revoked) = found.ok_or_else(unknown)?;
-            (id, privileged, state, scope, revoked.is_none() && expires.is_none_or(|expires| now < expires))
+            let (user, scope, expires, revoked) = found.ok_or_else(unknown)?;
+            (user, scope, revoked.is_none() && expires.is_none_or(|expires| now < expires))
         }
     };
     if state != ACTIVE {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use chrono_tz::Tz;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 use service_kit::{
     config::{DatabaseOptions, DirectoryOptions, Secret, ServerOptions},
     credentials::Keys,
@@ -63,7 +63,7 @@ pub enum TokenCommand {
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..=3650))]
         expires_in: Option<u16>,
     },
-    /// List tokens: id, owner, name, scope, made, expires
+    /// List tokens, one a line: id, owner, scope, made, expires and name, tabs between them
     List {
         /// Only those of this user.
         #[arg(long, value_name = "NAME")]
@@ -107,7 +107,7 @@ pub struct Config {
     pub everyone_group: String,
 
     /// Fill an empty database with a made-up club.
-    #[arg(long, env = "DEMO", global = true)]
+    #[arg(long, env = "DEMO", global = true, value_parser = BoolishValueParser::new())]
     pub demo: bool,
 
     /// Key of this installation, 32 characters or more: seals cookies and makes feed addresses. Changing it changes
@@ -119,8 +119,8 @@ pub struct Config {
     #[arg(long, env = "SECRET_KEY_FILE", value_name = "FILE", global = true)]
     pub secret_key_file: Option<PathBuf>,
 
-    /// Where the database is: sqlite://FILE or postgres://… as libpq reads it
-    /// [default: sqlite://data/booking.sqlite3].
+    /// Where the database is: `sqlite://FILE`, or `postgres://…` as libpq reads it
+    /// [default: `sqlite://data/booking.sqlite3`].
     #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true, global = true)]
     pub database_url: Option<Secret>,
 

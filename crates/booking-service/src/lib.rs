@@ -19,6 +19,7 @@ mod overlapping;
 pub mod auth;
 pub mod club;
 pub mod codes;
+pub mod commands;
 pub mod config;
 pub mod schema;
 

@@ -1,6 +1,6 @@
 //! The service put together: its operations, its pages, its OpenAPI document, and how it starts.
 
-use std::io;
+use std::{io, time::Duration};
 
 use actix_web::web::{self, Data};
 use common::{problem::Legacy, time::Clock};
@@ -9,6 +9,7 @@ use service_kit::{
     db::{
         Db,
         migrate::{self, Migrations},
+        sql::Moment,
     },
     server::{About, Running, Service, listen},
 };
@@ -18,7 +19,9 @@ use utoipa::{
 };
 use utoipa_actix_web::service_config::ServiceConfig;
 
-use crate::{auth::SESSION_COOKIE, club::Club, codes, config::Config, events, ical, rooms, sign_in, users};
+use crate::{
+    auth::SESSION_COOKIE, club::Club, codes, config::Config, events, groups, ical, rooms, sign_in, tags, users,
+};
 
 /// The migrations, once for each database.
 pub const MIGRATIONS: Migrations =
@@ -40,6 +43,8 @@ fn routes(config: &mut ServiceConfig<'_>) {
     config.service(
         utoipa_actix_web::scope("/api")
             .configure(users::routes)
+            .configure(groups::routes)
+            .configure(tags::routes)
             .configure(rooms::routes)
             .configure(events::routes)
             .configure(ical::routes)
@@ -48,7 +53,7 @@ fn routes(config: &mut ServiceConfig<'_>) {
 }
 
 fn pages(config: &mut web::ServiceConfig) {
-    config.configure(sign_in::pages);
+    config.configure(users::pages).configure(sign_in::pages);
 }
 
 #[derive(OpenApi)]
@@ -86,11 +91,34 @@ impl Modify for Security {
 pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let club = Club::new(config).map_err(io::Error::other)?;
     let db = open(config).await?;
+    let (name, now) = (club.everyone_group.clone(), Moment(clock.now()));
+    db.write(move |conn| groups::queries::ensure_everyone_group(conn, &name, now))
+        .await
+        .map_err(|error| io::Error::other(format!("{error:?}")))?;
+    sync_at_start(&db, &club, &clock).await;
     let service = Service::new(&ABOUT, &config.server, db, clock);
     let shared = Data::new(club);
     listen(service, &config.server, move |app| {
         app.app_data(shared.clone());
     })
+}
+
+/// Brings users and groups in, if there is a directory. The service starts without it all the same, and does not wait
+/// for a slow one; the sync then ends in the background.
+async fn sync_at_start(db: &Db, club: &Club, clock: &Clock) {
+    if club.directory.is_none() {
+        return;
+    }
+    let (db, club, now) = (db.clone(), club.clone(), clock.now());
+    let sync = actix_web::rt::spawn(async move {
+        if let Err(error) = users::sync::run(&db, &club, now).await {
+            let problem = error.into_problem();
+            log::error!("the sync at start failed: {}", problem.cause().unwrap_or("unknown"));
+        }
+    });
+    if tokio::time::timeout(Duration::from_secs(5), sync).await.is_err() {
+        log::warn!("the sync at start takes long and goes on in the background");
+    }
 }
 
 /// Brings the schema up to date and opens the door to the database.

@@ -136,7 +136,7 @@ impl ToSchema for Id {}
 
 /// A set of identifiers in the order sent, `MIN` or more different ones, 10 000 at most; repeats are dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IdSet<const MIN: usize>(Vec<Uuid>);
+pub struct IdSet<const MIN: usize>(Vec<(usize, Uuid)>);
 
 /// The most identifiers one list of a request may name.
 pub const MOST_IDS: usize = 10_000;
@@ -145,7 +145,12 @@ impl<const MIN: usize> IdSet<MIN> {
     /// The identifiers.
     #[must_use]
     pub fn into_inner(self) -> Vec<Uuid> {
-        self.0
+        self.iter().map(|(_, id)| id).collect()
+    }
+
+    /// The identifiers, each with its index in the list as it was sent, for the pointer of a violation.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, Uuid)> {
+        self.0.iter().copied()
     }
 }
 
@@ -153,7 +158,8 @@ impl<const MIN: usize> Deserr<Violations> for IdSet<MIN> {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
         let sent = Vec::<Id>::deserialize_from_value(value, at)?;
         let mut seen = HashSet::new();
-        let ids: Vec<_> = sent.into_iter().map(|id| id.0).filter(|id| seen.insert(*id)).collect();
+        let sent = sent.into_iter().map(|id| id.0).enumerate();
+        let ids: Vec<_> = sent.filter(|(_, id)| seen.insert(*id)).collect();
         if ids.len() < MIN || ids.len() > MOST_IDS {
             return broken(at, "length", format!("must name {MIN} to {MOST_IDS} ids, not {}", ids.len()));
         }
@@ -255,6 +261,9 @@ mod tests {
         assert_eq!(body.group_id.to_string(), ONE);
         assert_eq!(body.admins.into_inner().len(), 1);
         assert_eq!(body.open, None);
+        let other = ONE.replace('1', "2");
+        let body = read(json!({"name": "x", "groupId": ONE, "admins": [ONE, ONE, other]})).unwrap();
+        assert_eq!(body.admins.iter().map(|(index, _)| index).collect::<Vec<_>>(), [0, 2]);
     }
 
     #[test]

@@ -67,7 +67,8 @@ pub struct Config {
           value_parser = clap::value_parser!(u64).range(0..=10_080))]
     pub sync_interval: u64,
 
-    /// Fill an empty database with a made-up club.
+    /// Fill an empty database with a made-up club, the one of the booking-service's demo. Without --admins, alice is
+    /// one.
     #[arg(long, env = "DEMO", global = true, value_parser = BoolishValueParser::new())]
     pub demo: bool,
 
@@ -173,12 +174,12 @@ impl Config {
         url.parse().map_err(|error| format!("--database-url {error}"))
     }
 
-    /// Where users and groups come from, if from anywhere.
+    /// Where users and groups come from, if from anywhere; the demo without a directory has one of its own.
     ///
     /// # Errors
     /// One line saying what is wrong with the options.
     pub fn directory(&self) -> Result<Option<Source>, String> {
-        self.directory.source()
+        Ok(self.directory.source()?.or(self.demo.then_some(Source::Demo)))
     }
 
     /// How the service knows who a request is from.

@@ -8,7 +8,7 @@
 //! 3. [`groups`]: groups of the directory, with the history of their members
 //!
 //! [`sync`] copies users and groups from the directory, [`server`] puts all together, [`commands`] is the command
-//! line.
+//! line, [`demo`] a made-up club.
 
 pub mod account_type;
 pub mod auth;
@@ -28,5 +28,6 @@ pub mod accounts;
 pub mod groups;
 
 pub mod commands;
+pub mod demo;
 pub mod server;
 pub mod sync;

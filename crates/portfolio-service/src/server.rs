@@ -30,7 +30,7 @@ use crate::{
     club::Club,
     codes,
     config::Config,
-    groups,
+    demo, groups,
     policy::BASE,
     sync, users,
 };
@@ -117,6 +117,13 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let club = Club::new(config).map_err(io::Error::other)?;
     let db = open(config).await?;
     sync::start(&db, &club, &clock, config.sync_interval).await;
+    if config.demo
+        && let Err(error) = demo::fill(&db, &club, clock.now()).await
+    {
+        // The service is of use without it.
+        let problem = error.into_problem();
+        log::error!("the demo is missing: {}", problem.cause().unwrap_or("unknown"));
+    }
     let service = Service::new(&ABOUT, &config.server, db, clock);
     let Identity { proxies, tokens, is_development } =
         config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;

@@ -1,6 +1,7 @@
 //! The options that every service has: each one a flag and an environment variable.
 
 use std::{
+    ffi::OsString,
     fmt,
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -8,10 +9,28 @@ use std::{
     time::Duration,
 };
 
-use clap::Args;
+use clap::{Args, Parser};
 use url::Url;
 
 use crate::{directory::Source, logging::Format};
+
+/// Reads a command line and the environment. An empty environment variable counts as not set, because that is what
+/// compose files and CI systems make of a variable that nobody gave a value.
+///
+/// # Errors
+/// What clap says of the arguments, help and version included.
+pub fn parse<C: Parser>(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<C, clap::Error> {
+    // clap has read the environment by now and cannot be told to forget a value, only the whole variable. Naming it
+    // again in the help keeps that complete.
+    let command = C::command().mut_args(|option| match option.get_env() {
+        Some(name) if std::env::var_os(name).is_some_and(|value| value.is_empty()) => {
+            let help = format!("{} [env: {}=]", option.get_help().cloned().unwrap_or_default(), name.to_string_lossy());
+            option.env(None).help(help)
+        }
+        _ => option,
+    });
+    C::from_arg_matches(&command.try_get_matches_from(arguments)?)
+}
 
 /// Where and how a service listens, logs and ends.
 #[derive(Debug, Clone, Args)]
@@ -38,12 +57,18 @@ pub struct ServerOptions {
           value_parser = clap::value_parser!(u64).range(1..=600))]
     pub request_timeout: u64,
 
-    /// Seconds that requests under way have to finish after SIGTERM or SIGINT.
+    /// Seconds to go on serving after SIGTERM or SIGINT while /readyz already answers 503, so that a load balancer
+    /// that polls it stops sending before the port closes.
+    #[arg(global = true, long, env = "DRAIN_DELAY", value_name = "SECONDS", default_value_t = 0,
+          value_parser = clap::value_parser!(u64).range(0..=600))]
+    pub drain_delay: u64,
+
+    /// Seconds that requests under way then have to finish.
     #[arg(global = true, long, env = "SHUTDOWN_TIMEOUT", value_name = "SECONDS", default_value_t = 25,
           value_parser = clap::value_parser!(u64).range(0..=600))]
     pub shutdown_timeout: u64,
 
-    /// What to log, as a level or as env_logger filters such as `info,access=warn`.
+    /// What to log, as a level or as filters such as `info,access=warn`.
     #[arg(global = true, long, env = "LOG", value_name = "FILTER", default_value = "info")]
     pub log: String,
 
@@ -174,7 +199,7 @@ pub struct DirectoryOptions {
     #[arg(global = true, long, env = "DIRECTORY_FILE", value_name = "FILE")]
     pub directory_file: Option<PathBuf>,
 
-    /// Base address of a traQ server's API, such as https://traq.example/api/v3.
+    /// Base address of a traQ server's API, such as `https://traq.example/api/v3`.
     #[arg(global = true, long, env = "TRAQ_URL", value_name = "URL")]
     pub traq_url: Option<Url>,
 

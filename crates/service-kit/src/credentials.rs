@@ -87,7 +87,7 @@ impl fmt::Debug for ApiToken {
 
 fn checksum(prefix: &str, secret: &str) -> String {
     let digest = Sha256::digest(format!("{prefix}_{secret}").as_bytes());
-    digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+    format!("{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3])
 }
 
 /// The keys derived from the service's one secret.

@@ -30,9 +30,11 @@ pub fn start(filter: &str, format: Format) {
             for (key, value) in fields.0 {
                 match value {
                     serde_json::Value::String(text) if !text.contains([' ', '"', '\n']) => {
-                        write!(out, " {key}={text}")?
+                        write!(out, " {key}={text}")?;
                     }
-                    other => write!(out, " {key}={other}")?,
+                    other => {
+                        write!(out, " {key}={other}")?;
+                    }
                 }
             }
             writeln!(out)

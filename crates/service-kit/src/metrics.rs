@@ -1,5 +1,7 @@
 //! What a service counts, in the Prometheus text format at `/metrics`.
 
+use std::sync::atomic::Ordering;
+
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
     metrics::{
@@ -72,8 +74,8 @@ impl Metrics {
     /// All numbers as text.
     #[must_use]
     pub fn text(&self, db: &Db) -> String {
-        let sent = db.statements();
-        self.statements.inc_by(sent.saturating_sub(self.statements.get()));
+        // Set and not added to, as two readers at the same time would add twice.
+        self.statements.inner().store(db.statements(), Ordering::Relaxed);
         let (in_use, all) = db.connections();
         self.in_use.set(in_use.into());
         self.connections.set(all.into());

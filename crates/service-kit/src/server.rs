@@ -66,6 +66,7 @@ pub struct Service {
     routes: Routes,
     document: Bytes,
     draining: AtomicBool,
+    drain_delay: Duration,
     request_timeout: Duration,
 }
 
@@ -83,6 +84,7 @@ impl Service {
             routes: Routes::new(&document),
             document: Bytes::from(document.to_json().unwrap_or_default()),
             draining: AtomicBool::new(false),
+            drain_delay: Duration::from_secs(options.drain_delay),
             request_timeout: Duration::from_secs(options.request_timeout),
         })
     }
@@ -169,6 +171,9 @@ pub struct Running {
     shutdown_timeout: Duration,
 }
 
+/// Threads of each worker that compress answers and talk to other servers.
+const OTHER_THREADS: usize = 4;
+
 /// Opens the port. `configure` adds what only this service needs to every worker's app.
 ///
 /// # Errors
@@ -202,8 +207,9 @@ pub fn listen(
             .wrap(from_fn(frame))
     })
     .workers(workers)
-    // Threads beyond the connections would only wait for one.
-    .worker_max_blocking_threads((connections as usize).div_ceil(workers).max(2))
+    // The door lets in no more callers than there are connections. Others need threads too, and must find one when
+    // all of those wait for a database that does not answer.
+    .worker_max_blocking_threads(connections as usize + OTHER_THREADS)
     .shutdown_timeout(options.shutdown_timeout)
     .disable_signals()
     .bind(options.bind)?;
@@ -211,6 +217,8 @@ pub fn listen(
     Ok(Running { address, service, server: server.run(), shutdown_timeout })
 }
 
+/// Contract, "CORS". An answer to a request that timed out or panicked has none of these headers: such a request does
+/// not come back through the middleware.
 fn cors(allowed: &[String]) -> Cors {
     let mut cors = Cors::default()
         .allow_any_header()
@@ -233,10 +241,12 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Turns `/readyz` to 503, lets requests under way finish, then stops.
+    /// Turns `/readyz` to 503; after the drain delay closes the port and the idle connections; ends when the requests
+    /// under way are finished, or when the shutdown time-out has passed.
     pub async fn drain(self) {
         self.service.draining.store(true, Ordering::Relaxed);
         log::info!("draining");
+        tokio::time::sleep(self.service.drain_delay).await;
         self.handle.stop(true).await;
     }
 }
@@ -248,18 +258,22 @@ impl Running {
         Stop { service: self.service.clone(), handle: self.server.handle() }
     }
 
-    /// Serves until SIGTERM, SIGINT or [`Stop::drain`], then until the requests under way are finished or the
-    /// shutdown time-out has passed.
+    /// Serves until SIGTERM, SIGINT or [`Stop::drain`], then until the service has drained. A second signal does not
+    /// wait for that.
     ///
     /// # Errors
-    /// When the server fails.
+    /// When the server fails, or at a second signal.
     pub async fn serve(self) -> io::Result<()> {
         let stop = self.stop();
         let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let signals = async move {
             tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
-            stop.drain().await;
-            std::future::pending::<io::Result<()>>().await
+            let drained = async {
+                stop.drain().await;
+                std::future::pending::<()>().await;
+            };
+            tokio::select! { () = drained => {}, _ = term.recv() => {}, _ = int.recv() => {} }
+            Err(io::Error::other("told twice to stop: requests under way were cut off"))
         };
         log::info!(
             "{} listens on http://{}, drains for {} s at most",
@@ -267,6 +281,6 @@ impl Running {
             self.address,
             self.shutdown_timeout.as_secs()
         );
-        tokio::select! { ended = self.server => ended, never = signals => never }
+        tokio::select! { ended = self.server => ended, told_twice = signals => told_twice }
     }
 }

@@ -80,11 +80,11 @@ pub fn answer(conn: &mut AnyConnection, event: Uid, me: &Caller, schedule: Sched
 /// When the database fails.
 pub fn put_tags(conn: &mut AnyConnection, event: Uid, wanted: &[(String, bool)], now: Moment) -> Result<usize, Error> {
     let names: Vec<_> = wanted.iter().map(|(name, _)| name.as_str()).collect();
-    let found = crate::tags::queries::get_or_create(conn, &names, now)?;
+    let found = crate::tags::get_or_create(conn, &names, now)?;
     let rows: Vec<_> = found
         .iter()
         .zip(wanted)
-        .map(|(tag, (_, locked))| {
+        .map(|((tag, _), (_, locked))| {
             (event_tags::event_id.eq(event), event_tags::tag_id.eq(*tag), event_tags::locked.eq(*locked))
         })
         .collect();
@@ -137,7 +137,7 @@ pub fn remove_tag(conn: &mut AnyConnection, event: Uid, name: &str, me: &Caller,
     let found: Option<(Uid, bool)> = event_tags::table
         .inner_join(tags::table)
         .filter(event_tags::event_id.eq(event.id))
-        .filter(tags::name_key.eq(crate::tags::queries::name_key(name)))
+        .filter(tags::name_key.eq(crate::tags::key(name)))
         .select((event_tags::tag_id, event_tags::locked))
         .first(conn)
         .optional()?;

@@ -2,7 +2,10 @@
 //! touches before it looks (see [`rooms::booking`]).
 
 use chrono_tz::Tz;
-use common::problem::Problem;
+use common::{
+    input::IdSet,
+    problem::{Problem, Violations},
+};
 use diesel::{
     dsl::{exists, select},
     prelude::*,
@@ -53,7 +56,7 @@ pub struct Draft {
     pub at: Where,
     pub group: Uid,
     pub open: bool,
-    pub admins: Vec<Uid>,
+    pub admins: IdSet<1>,
     /// Name, and whether only administrators may take it off.
     pub tags: Vec<(String, bool)>,
 }
@@ -63,13 +66,17 @@ impl Draft {
         Span { start: self.starts_at.utc(), end: self.ends_at.utc() }
     }
 
+    fn admins(&self) -> Vec<Uid> {
+        self.admins.iter().map(|(_, id)| Uid(id)).collect()
+    }
+
     fn room_at(&self, place: &str) -> NewRoom {
         NewRoom {
             place: place.to_owned(),
             starts_at: self.starts_at,
             ends_at: self.ends_at,
             verified: false,
-            admins: self.admins.clone(),
+            admins: self.admins(),
         }
     }
 }
@@ -113,7 +120,7 @@ pub fn create(conn: &mut AnyConnection, draft: &Draft, me: &Caller, zone: Tz, no
             (events::created_by.eq(me.id), events::created_at.eq(now), events::updated_at.eq(now)),
         ))
         .execute(conn)?;
-    insert_admins(conn, id, &draft.admins)?;
+    insert_admins(conn, id, &draft.admins())?;
     attendance::put_tags(conn, id, &draft.tags, now)?;
     attendance::invite(conn, id, draft.group)?;
     Ok(id)
@@ -172,7 +179,7 @@ pub fn update(
         ))
         .execute(conn)?;
     diesel::delete(event_admins::table.filter(event_admins::event_id.eq(id))).execute(conn)?;
-    insert_admins(conn, id, &draft.admins)?;
+    insert_admins(conn, id, &draft.admins())?;
     attendance::replace_tags(conn, id, &draft.tags, now)?;
     if draft.group != event.group_id {
         attendance::forget_pending(conn, id)?;
@@ -316,12 +323,20 @@ fn refuse_stock_conflicts(
     Err(booking::conflict(&conflicts, free, zone).into())
 }
 
-fn check_references(conn: &mut AnyConnection, draft: &Draft, unchanged: Option<&Row>) -> Result<(), Error> {
-    users::queries::require_known(conn, "/admins", &draft.admins)?;
-    if unchanged.is_none_or(|event| event.group_id != draft.group) && !groups::queries::exists(conn, draft.group)? {
-        return Err(Problem::invalid("/groupId", "unknown-group", "names no group").into());
+/// Refuses a request that names what is not there, all of it at once; what an event has already may be gone.
+fn check_references(conn: &mut AnyConnection, draft: &Draft, event: Option<&Row>) -> Result<(), Error> {
+    let mut violations = Violations::default();
+    users::queries::note_unknown(conn, "/admins", &draft.admins, &mut violations)?;
+    if event.is_none_or(|event| event.group_id != draft.group) && !groups::queries::hold(conn, draft.group)? {
+        violations.push("/groupId", "unknown-group", "names no group");
     }
-    Ok(())
+    if let Where::Room(room) = draft.at
+        && event.is_none_or(|event| event.room_id != room)
+        && room_queries::find(conn, room)?.is_none()
+    {
+        violations.push("/roomId", "unknown-room", "names no room");
+    }
+    Ok(violations.into_result()?)
 }
 
 fn unknown_room() -> Error {

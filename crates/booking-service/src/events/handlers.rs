@@ -16,12 +16,10 @@ use service_kit::{
 use super::{
     attendance, changes,
     filter::Filter,
+    params::{ListQuery, SpanQuery, UserQuery},
     queries::{self, Order},
     selection::{Deleted, Selection, Which},
-    wire::{
-        ListQuery, RequestEvent, RequestEventTag, RequestSchedule, ResponseEvent, ResponseEventDetail, SpanQuery,
-        UserQuery,
-    },
+    wire::{RequestEvent, RequestEventTag, RequestSchedule, ResponseEvent, ResponseEventDetail},
 };
 use crate::{
     auth::{ACTIVE, SignedIn},

@@ -7,13 +7,14 @@ mod attendance;
 mod changes;
 pub mod filter;
 mod handlers;
+mod params;
 pub mod queries;
 pub mod selection;
 mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-pub use self::wire::parse_filter;
+pub use self::params::parse_filter;
 
 /// Registers the operations.
 pub fn routes(config: &mut ServiceConfig<'_>) {

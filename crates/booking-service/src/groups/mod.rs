@@ -1,14 +1,29 @@
-//! Stub.
-#![allow(missing_docs, reason = "stub")]
-use service_kit::db::sql::Uid;
+//! Groups: whom an event is for. Three kinds in one list (contract, "Groups").
+//!
+//! * Groups made here: their admins and privileged users change them, and if open everybody joins and leaves.
+//! * Directory groups: copies, which only the sync changes ([`crate::users::sync`]).
+//! * The everyone group: its members are all active users, found when asked for and never stored.
+//! * A deleted group stays for its past events, with its people. For everything else it is not there.
+
+mod changes;
+mod handlers;
 pub mod queries;
-pub const EVERYONE: Uid = Uid(uuid::Uuid::from_u128(0x1111_1111_1111_1111_1111_1111_1111_1111));
-#[derive(Debug, serde::Serialize, utoipa::ToSchema)]
-pub struct ResponseGroup {
-    name: String,
-}
-impl ResponseGroup {
-    pub fn new(group: queries::Group, _zone: chrono_tz::Tz) -> Self {
-        Self { name: group.row.name }
-    }
+mod wire;
+
+pub use self::{queries::EVERYONE, wire::ResponseGroup};
+
+use utoipa_actix_web::service_config::ServiceConfig;
+
+/// Registers the operations.
+pub fn routes(config: &mut ServiceConfig<'_>) {
+    config
+        .service(handlers::list)
+        .service(handlers::create)
+        .service(handlers::get)
+        .service(handlers::update)
+        .service(handlers::delete)
+        .service(handlers::join)
+        .service(handlers::leave)
+        .service(handlers::mine)
+        .service(handlers::of_user);
 }

@@ -1,31 +1,237 @@
-#![allow(missing_docs, clippy::all, clippy::pedantic, reason = "stub")]
-use crate::schema::{group_members, groups};
+//! Groups in the database.
+
+use std::collections::{BTreeSet, HashMap};
+
+use common::problem::Problem;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
-    db::{AnyConnection, sql::Uid},
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
     error::Error,
+    on_each,
 };
+use uuid::uuid;
+
+use crate::{
+    auth::ACTIVE,
+    schema::{events, group_admins, group_members, groups, rooms, users as user_rows},
+    users::queries::{User, active_ids},
+};
+
+/// The everyone group (contract, "Groups").
+pub const EVERYONE: Uid = Uid(uuid!("11111111-1111-1111-1111-111111111111"));
+
+/// `groups.kind` of a group made here. The everyone group is 1, a directory group 2.
+pub const MADE_HERE: i16 = 0;
+const EVERYONE_KIND: i16 = 1;
+
+/// A group without its people.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = groups)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Row {
+    pub id: Uid,
+    pub kind: i16,
     pub name: String,
+    pub description: String,
+    pub open: bool,
+    pub created_by: Option<Uid>,
+    pub created_at: Moment,
+    pub updated_at: Moment,
 }
+
+/// A group with its people, each list in the order of ids.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Group {
     pub row: Row,
+    pub members: Vec<Uid>,
+    pub admins: Vec<Uid>,
 }
-pub fn exists(conn: &mut AnyConnection, id: Uid) -> Result<bool, Error> {
-    Ok(groups::table.find(id).select(groups::id).first::<Uid>(conn).optional()?.is_some())
+
+/// Makes the everyone group, or gives it its present name.
+///
+/// # Errors
+/// When the database fails.
+pub fn ensure_everyone_group(conn: &mut AnyConnection, name: &str, now: Moment) -> Result<(), Error> {
+    let group = (
+        (groups::id.eq(EVERYONE), groups::kind.eq(EVERYONE_KIND)),
+        groups::name.eq(name),
+        groups::description.eq(""),
+        groups::open.eq(false),
+        groups::created_at.eq(now),
+        groups::updated_at.eq(now),
+    );
+    on_each!(conn, c => diesel::insert_into(groups::table).values(group).on_conflict_do_nothing().execute(c))?;
+    diesel::update(groups::table.find(EVERYONE).filter(groups::name.ne(name)))
+        .set((groups::name.eq(name), groups::updated_at.eq(now)))
+        .execute(conn)?;
+    Ok(())
 }
+
+/// All groups: made here, everyone, from the directory; each by name.
+///
+/// # Errors
+/// When the database fails.
+pub fn list(conn: &mut AnyConnection) -> Result<Vec<Group>, Error> {
+    let live = groups::table.filter(groups::deleted_at.is_null());
+    let rows = live.order((groups::kind, groups::name, groups::id)).select(Row::as_select()).load(conn)?;
+    let members = group_members::table
+        .filter(group_members::group_id.eq_any(live.select(groups::id)))
+        .order((group_members::group_id, group_members::user_id))
+        .load(conn)?;
+    let admins = group_admins::table
+        .filter(group_admins::group_id.eq_any(live.select(groups::id)))
+        .order((group_admins::group_id, group_admins::user_id))
+        .load(conn)?;
+    let (mut members, mut admins) = (by_group(members), by_group(admins));
+    members.insert(EVERYONE, active_ids(conn)?);
+    let with_people = |row: Row| Group {
+        members: members.remove(&row.id).unwrap_or_default(),
+        admins: admins.remove(&row.id).unwrap_or_default(),
+        row,
+    };
+    Ok(rows.into_iter().map(with_people).collect())
+}
+
+fn by_group(pairs: Vec<(Uid, Uid)>) -> HashMap<Uid, Vec<Uid>> {
+    let mut people = HashMap::<_, Vec<_>>::new();
+    for (group, user) in pairs {
+        people.entry(group).or_default().push(user);
+    }
+    people
+}
+
+/// One group.
+///
+/// # Errors
+/// 404 when there is none, or it is deleted.
+pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<Group, Error> {
+    let row = groups::table.find(id).filter(groups::deleted_at.is_null()).select(Row::as_select()).first(conn);
+    with_people(conn, row.optional()?)
+}
+
+/// Whether there is a group, as what is asked of it needs.
+///
+/// # Errors
+/// 404 when there is none, or it is deleted.
 pub fn need(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
-    if exists(conn, id)? { Ok(()) } else { Err(common::problem::Problem::not_found("group").into()) }
+    let found: i64 = groups::table.find(id).filter(groups::deleted_at.is_null()).count().get_result(conn)?;
+    if found > 0 { Ok(()) } else { Err(not_found().into()) }
 }
-pub fn is_member(conn: &mut AnyConnection, id: Uid, user: Uid) -> Result<bool, Error> {
-    Ok(id == super::EVERYONE
-        || group_members::table
-            .find((id, user))
-            .select(group_members::user_id)
-            .first::<Uid>(conn)
-            .optional()?
-            .is_some())
-}
+
+/// One group, which may be deleted: what its events show.
+///
+/// # Errors
+/// 404 when there never was one.
 pub fn get_even_deleted(conn: &mut AnyConnection, id: Uid) -> Result<Group, Error> {
-    Ok(Group { row: Row { name: groups::table.find(id).select(groups::name).first(conn)? } })
+    let row = groups::table.find(id).select(Row::as_select()).first(conn).optional()?;
+    with_people(conn, row)
+}
+
+fn with_people(conn: &mut AnyConnection, row: Option<Row>) -> Result<Group, Error> {
+    let row = row.ok_or_else(not_found)?;
+    let members = member_ids(conn, row.id)?;
+    let admins = group_admins::table
+        .filter(group_admins::group_id.eq(row.id))
+        .select(group_admins::user_id)
+        .order(group_admins::user_id)
+        .load(conn)?;
+    Ok(Group { row, members, admins })
+}
+
+pub(super) fn not_found() -> Problem {
+    Problem::not_found("group")
+}
+
+/// The members of a group in the order of ids; of the everyone group all active users. None when there is no group.
+///
+/// # Errors
+/// When the database fails.
+pub fn member_ids(conn: &mut AnyConnection, group: Uid) -> Result<Vec<Uid>, Error> {
+    if group == EVERYONE {
+        return active_ids(conn);
+    }
+    Ok(group_members::table
+        .filter(group_members::group_id.eq(group))
+        .select(group_members::user_id)
+        .order(group_members::user_id)
+        .load(conn)?)
+}
+
+/// Whether a user belongs to a group; to the everyone group if active.
+///
+/// # Errors
+/// When the database fails.
+pub fn is_member(conn: &mut AnyConnection, group: Uid, user: Uid) -> Result<bool, Error> {
+    let found: i64 = if group == EVERYONE {
+        user_rows::table.find(user).filter(user_rows::state.eq(ACTIVE)).count().get_result(conn)?
+    } else {
+        group_members::table.find((group, user)).count().get_result(conn)?
+    };
+    Ok(found > 0)
+}
+
+/// Whether there is such a group, which then cannot be deleted before the transaction ends. Whatever gives an event a
+/// group asks this first.
+///
+/// # Errors
+/// When the database fails.
+pub fn hold(conn: &mut AnyConnection, id: Uid) -> Result<bool, Error> {
+    let query = groups::table.find(id).filter(groups::deleted_at.is_null()).select(groups::id);
+    let found: Option<Uid> = match conn {
+        AnyConnection::Postgresql(pg) => query.for_key_share().first(pg).optional()?,
+        AnyConnection::Sqlite(sqlite) => query.first(sqlite).optional()?,
+    };
+    Ok(found.is_some())
+}
+
+/// The ids of the groups that a user belongs to (the everyone group if active) or administers, in the order of
+/// [`list`].
+///
+/// # Errors
+/// When the database fails.
+pub fn of_user(conn: &mut AnyConnection, user: &User, belongs: bool, admins: bool) -> Result<Vec<Uid>, Error> {
+    let live = groups::table.filter(groups::deleted_at.is_null()).select((groups::kind, groups::name, groups::id));
+    let mut found = BTreeSet::<(i16, String, Uid)>::new();
+    if belongs {
+        let ids = group_members::table.filter(group_members::user_id.eq(user.id)).select(group_members::group_id);
+        found.extend(live.filter(groups::id.eq_any(ids)).load(conn)?);
+    }
+    if belongs && user.state == ACTIVE {
+        found.insert((EVERYONE_KIND, String::new(), EVERYONE));
+    }
+    if admins {
+        let ids = group_admins::table.filter(group_admins::user_id.eq(user.id)).select(group_admins::group_id);
+        found.extend(live.filter(groups::id.eq_any(ids)).load(conn)?);
+    }
+    Ok(found.into_iter().map(|(.., id)| id).collect())
+}
+
+/// Deletes events as `DELETE /events/{eventID}` does, and the rooms made for them that no other event uses: marked,
+/// for the activity list and the feeds.
+///
+/// # Errors
+/// When the database fails.
+pub fn delete_events(conn: &mut AnyConnection, ids: &[Uid], now: Moment) -> Result<(), Error> {
+    for ids in ids.chunks(1000) {
+        diesel::update(events::table.filter(events::id.eq_any(ids)).filter(events::deleted_at.is_null()))
+            .set((events::deleted_at.eq(now), events::updated_at.eq(now), events::sequence.eq(events::sequence + 1)))
+            .execute(conn)?;
+    }
+    for ids in ids.chunks(1000) {
+        let owners = events::table.filter(events::id.eq_any(ids)).filter(events::owns_room).select(events::room_id);
+        let users = events::table.filter(events::room_id.eq(rooms::id)).filter(events::deleted_at.is_null());
+        diesel::update(
+            rooms::table
+                .filter(rooms::id.eq_any(owners))
+                .filter(rooms::deleted_at.is_null())
+                .filter(diesel::dsl::not(diesel::dsl::exists(users))),
+        )
+        .set((rooms::deleted_at.eq(now), rooms::updated_at.eq(now)))
+        .execute(conn)?;
+    }
+    Ok(())
 }

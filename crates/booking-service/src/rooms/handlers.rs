@@ -1,7 +1,7 @@
 //! The operations on rooms.
 
 use actix_web::{HttpRequest, delete, get, http::header, post, web::Path, web::Payload};
-use common::input::Id;
+use common::{input::Id, problem::Violations};
 use service_kit::{
     db::sql::Moment,
     error::Failure,
@@ -51,10 +51,11 @@ pub async fn list(who: SignedIn, Zone(zone): Zone, query: Query<ListQuery>) -> R
 )]
 #[post("/rooms")]
 pub async fn create(who: SignedIn, Zone(zone): Zone, Now(now): Now, body: Body<RequestRoom>) -> Result<Reply, Failure> {
-    let new = body.0.into_new();
     who.write(move |conn, me| {
-        users::queries::require_known(conn, "/admins", &new.admins)?;
-        let room = queries::create(conn, new.clone(), me.id, Moment(now))?;
+        let mut violations = Violations::default();
+        users::queries::note_unknown(conn, "/admins", &body.0.admins, &mut violations)?;
+        violations.into_result()?;
+        let room = queries::create(conn, body.0.to_new(), me.id, Moment(now))?;
         let location = format!("/api/rooms/{}", room.row.id);
         Ok(Reply::created(&ResponseRoom::new(room, zone))?.with(header::LOCATION, location))
     })

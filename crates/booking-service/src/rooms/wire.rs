@@ -113,7 +113,7 @@ pub struct RequestRoom {
     time_end: Timestamp,
     /// At least one.
     #[schema(inline)]
-    admins: IdSet<1>,
+    pub admins: IdSet<1>,
 }
 
 fn ends_after_start(room: RequestRoom, at: ValuePointerRef<'_>) -> Result<RequestRoom, Violations> {
@@ -121,6 +121,7 @@ fn ends_after_start(room: RequestRoom, at: ValuePointerRef<'_>) -> Result<Reques
 }
 
 /// The violation "timeEnd is not after timeStart".
+#[must_use]
 pub fn out_of_order(at: ValuePointerRef<'_>) -> Violations {
     let mut violations = Violations::default();
     let pointer = common::problem::pointer(at.push_key("timeEnd"));
@@ -130,13 +131,13 @@ pub fn out_of_order(at: ValuePointerRef<'_>) -> Violations {
 
 impl RequestRoom {
     /// As the database takes it.
-    pub fn into_new(self) -> NewRoom {
+    pub fn to_new(&self) -> NewRoom {
         NewRoom {
-            place: self.place.into_inner(),
+            place: self.place.to_string(),
             starts_at: Moment(self.time_start),
             ends_at: Moment(self.time_end),
             verified: false,
-            admins: self.admins.into_inner().into_iter().map(Uid).collect(),
+            admins: self.admins.iter().map(|(_, id)| Uid(id)).collect(),
         }
     }
 }

@@ -1,16 +1,26 @@
 //! The operations on users.
 
-use actix_web::get;
+use actix_web::{
+    get,
+    http::StatusCode,
+    patch, post,
+    web::{Data, Path},
+};
+use common::input::Id;
 use service_kit::{
     error::Failure,
-    http::{Query, Reply},
+    http::{Query, Reply, body::OptionalBody},
+    server::Service,
 };
 
 use super::{
-    queries,
-    wire::{ListQuery, ResponseUser},
+    queries, sync,
+    wire::{ListQuery, RequestPrivileged, ResponseUser},
 };
-use crate::{auth::SignedIn, club::Club};
+use crate::{
+    auth::{Privileged, SignedIn},
+    club::{Club, Now},
+};
 
 /// List users
 ///
@@ -40,4 +50,49 @@ pub async fn list(who: SignedIn, club: Club, query: Query<ListQuery>) -> Result<
 #[get("/users/me")]
 pub async fn me(who: SignedIn, club: Club) -> Result<Reply, Failure> {
     who.read(move |conn, me| Reply::json(&ResponseUser::new(queries::get(conn, me.id)?, &club.origin))).await
+}
+
+/// Bring users and groups in from the directory
+///
+/// Needs a privileged user. Adds and renames users, changes their states and replaces the directory's groups. A user
+/// who is no longer active loses sessions, tokens and feed. Answers 503, with nothing changed, when the directory
+/// cannot be read or there is none.
+#[utoipa::path(
+    tag = "users",
+    operation_id = "syncUsers",
+    responses((status = 201, description = "Everything is as the directory says"))
+)]
+#[post("/users/sync")]
+pub async fn synchronize(who: Privileged, service: Data<Service>, club: Club, now: Now) -> Result<Reply, Failure> {
+    // Reading the directory takes long, so the right to do this is looked up before, in a transaction of its own.
+    let done = who.write(|_, _| Ok(Reply::empty(StatusCode::CREATED))).await?;
+    sync::run(service.db(), &club, now.0).await?;
+    Ok(done)
+}
+
+/// Make a user privileged, or no longer
+///
+/// Needs a privileged user. Without a body it grants the privilege.
+#[utoipa::path(
+    tag = "users",
+    operation_id = "grantPrivilege",
+    params(("userID" = Id, Path, description = "The user")),
+    request_body(content = Option<RequestPrivileged>),
+    responses(
+        (status = 204, description = "It is so"),
+        (status = 409, description = "Taken from the last privileged user")
+    )
+)]
+#[patch("/users/{userID}/privileged")]
+pub async fn set_privileged(
+    who: Privileged,
+    id: Path<Id>,
+    body: OptionalBody<RequestPrivileged>,
+) -> Result<Reply, Failure> {
+    let privileged = body.0.is_none_or(|body| body.privileged);
+    who.write(move |conn, _| {
+        queries::set_privileged(conn, (*id).into(), privileged)?;
+        Ok(Reply::no_content())
+    })
+    .await
 }

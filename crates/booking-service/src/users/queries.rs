@@ -2,14 +2,17 @@
 
 use std::collections::HashSet;
 
-use common::problem::{Problem, Violations};
-use diesel::{OptionalExtension, prelude::*};
+use common::{
+    input::IdSet,
+    problem::{Problem, Violations},
+};
+use diesel::{OptionalExtension, prelude::*, sql_types::Bool};
 use service_kit::{
     db::{AnyConnection, sql::Uid},
     error::Error,
 };
 
-use crate::{auth::ACTIVE, schema::users};
+use crate::{auth::ACTIVE, codes, schema::users};
 
 /// A user as listed.
 #[derive(Debug, Clone, Queryable, Selectable)]
@@ -45,18 +48,77 @@ pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<User, Error> {
     found.ok_or_else(|| Problem::not_found("user").into())
 }
 
-/// Refuses ids in a request that name no user.
+/// The ids of all active users, in order: the members of the everyone group.
 ///
 /// # Errors
-/// 400 `invalid-body` naming each unknown one below `pointer`.
-pub fn require_known(conn: &mut AnyConnection, pointer: &str, ids: &[Uid]) -> Result<(), Error> {
+/// When the database fails.
+pub fn active_ids(conn: &mut AnyConnection) -> Result<Vec<Uid>, Error> {
+    Ok(users::table.filter(users::state.eq(ACTIVE)).select(users::id).order(users::id).load(conn)?)
+}
+
+/// Notes each id of a request's list that is no user's (contract, "Identifiers"): at `/admins/3`, for a list at
+/// `/admins`.
+///
+/// # Errors
+/// When the database fails.
+pub fn note_unknown<const MIN: usize>(
+    conn: &mut AnyConnection,
+    pointer: &str,
+    sent: &IdSet<MIN>,
+    violations: &mut Violations,
+) -> Result<(), Error> {
+    let (indices, ids): (Vec<_>, Vec<_>) = sent.iter().map(|(index, id)| (index, Uid(id))).unzip();
+    for unknown in unknown(conn, &ids)? {
+        violations.push(format!("{pointer}/{}", indices[unknown]), "unknown-user", "names no user");
+    }
+    Ok(())
+}
+
+/// Where in `ids` those stand that are no user's.
+fn unknown(conn: &mut AnyConnection, ids: &[Uid]) -> Result<Vec<usize>, Error> {
     let mut known = HashSet::new();
     for ids in ids.chunks(1000) {
         known.extend(users::table.filter(users::id.eq_any(ids)).select(users::id).load::<Uid>(conn)?);
     }
-    let mut violations = Violations::default();
-    for (index, _) in ids.iter().enumerate().filter(|(_, id)| !known.contains(id)) {
-        violations.push(format!("{pointer}/{index}"), "unknown-user", "names no user");
+    Ok(ids.iter().enumerate().filter(|(_, id)| !known.contains(id)).map(|(index, _)| index).collect())
+}
+
+/// Makes a user privileged, or no longer (contract, `PATCH /users/{userID}/privileged`). Changes nothing when it is so.
+///
+/// # Errors
+/// 404 for an unknown user; 409 `last-privileged-user` when no active privileged user would be left.
+pub fn set_privileged(conn: &mut AnyConnection, id: Uid, privileged: bool) -> Result<(), Error> {
+    let user = get(conn, id)?;
+    if !privileged && user.privileged {
+        let holders = hold_privileged(conn)?;
+        if holders.iter().filter(|(_, state)| *state == ACTIVE).all(|(holder, _)| *holder == id) {
+            return Err(Problem::new(codes::LAST_PRIVILEGED).into());
+        }
     }
-    Ok(violations.into_result()?)
+    diesel::update(users::table.find(id).filter(users::privileged.ne(privileged)))
+        .set(users::privileged.eq(privileged))
+        .execute(conn)?;
+    Ok(())
+}
+
+/// Id and state of the privileged users, who stay as they are until the transaction ends. Two of them who take each
+/// other's privilege meet here, in the same order.
+fn hold_privileged(conn: &mut AnyConnection) -> Result<Vec<(Uid, i16)>, Error> {
+    let query = users::table.select((users::id, users::state)).order(users::id);
+    // Both have a partial index; each knows it only by its own words.
+    Ok(match conn {
+        AnyConnection::Postgresql(pg) => query.filter(users::privileged).for_update().load(pg)?,
+        AnyConnection::Sqlite(sqlite) => query.filter(diesel::dsl::sql::<Bool>("privileged = 1")).load(sqlite)?,
+    })
+}
+
+/// Makes the user of this name privileged, for the command line.
+///
+/// # Errors
+/// 404 for an unknown name.
+pub fn grant_privilege(conn: &mut AnyConnection, name: &str) -> Result<(), Error> {
+    match diesel::update(users::table.filter(users::name.eq(name))).set(users::privileged.eq(true)).execute(conn)? {
+        0 => Err(Problem::not_found("user").into()),
+        _ => Ok(()),
+    }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use service_kit::db::sql::Uid;
 use utoipa::{IntoParams, ToSchema};
 
-use super::queries::User;
+use super::{icon, queries::User};
 
 /// A member of the club.
 #[derive(Debug, Serialize, ToSchema)]
@@ -31,7 +31,7 @@ pub struct ResponseUser {
 impl ResponseUser {
     /// A user as shown by the service at `origin`.
     pub fn new(user: User, origin: &str) -> Self {
-        let icon = if user.icon.is_empty() { format!("{origin}/icons/{}.svg", user.name) } else { user.icon };
+        let icon = if user.icon.is_empty() { icon::address(origin, &user.name) } else { user.icon };
         Self {
             user_id: user.id,
             name: user.name,
@@ -52,4 +52,12 @@ pub struct ListQuery {
     #[deserr(rename = "include-suspended", default)]
     #[param(rename = "include-suspended", value_type = Option<bool>)]
     pub include_suspended: Flag,
+}
+
+/// Whether a user is privileged.
+#[derive(Debug, Deserr, ToSchema)]
+#[deserr(error = Violations)]
+#[schema(example = json!({"privileged": false}))]
+pub struct RequestPrivileged {
+    pub privileged: bool,
 }

@@ -148,19 +148,6 @@ impl Club {
     fn add_members(&self) {
         use schema::{sessions, users};
         let (conn, now) = (&mut self.connect(), Moment(self.clock.now()));
-        // STANDIN
-        diesel::insert_into(schema::groups::table)
-            .values((
-                schema::groups::id.eq(Uid(uuid::uuid!("11111111-1111-1111-1111-111111111111"))),
-                schema::groups::kind.eq(1_i16),
-                schema::groups::name.eq("traP"),
-                schema::groups::description.eq(""),
-                schema::groups::open.eq(false),
-                schema::groups::created_at.eq(now),
-                schema::groups::updated_at.eq(now),
-            ))
-            .execute(conn)
-            .ok();
         for (name, state, privileged) in MEMBERS {
             diesel::insert_into(users::table)
                 .values((
@@ -225,7 +212,7 @@ fn session(member: &str) -> String {
 }
 
 /// A schema of its own in the PostgreSQL that `scripts/test` started.
-fn postgres_schema() -> String {
+pub fn postgres_schema() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let base = std::env::var("TEST_POSTGRES_URL")
         .expect("TEST_POSTGRES_URL is not set: run the tests by scripts/test, or by `scripts/postgres run cargo test`");

@@ -1,14 +1,27 @@
 //! Tests of the whole service over HTTP, each on SQLite and on PostgreSQL, each on a database of its own.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod builders;
 mod harness;
+mod process;
 
+mod commands;
 mod double_booking;
 mod events;
+mod frame;
+mod groups;
 mod ical;
+mod lifecycle;
+mod log;
+mod outage;
 mod plans;
 mod q_filter;
 mod rooms;
+mod schema;
 mod sign_in;
+mod structure;
+mod sync;
+mod tags;
 mod tokens;
 mod users;

@@ -51,7 +51,7 @@ fn expression(ids: Vec<Uuid>) -> impl Strategy<Value = String> {
 }
 
 fn encode(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
 fn get(club: &Club, q: &str) -> crate::harness::Answer {
@@ -63,9 +63,9 @@ on_both! {
         let groups = [group(&club, BOB, "a", &[BOB, CAROL]), group(&club, BOB, "b", &[CAROL, DAVE])];
         let mut ids = vec![id("nothing").0, id(ALICE).0, id(BOB).0, id(CAROL).0];
         let mut events = Vec::new();
-        for n in 0..8 {
+        for (n, hour) in (0..8).enumerate() {
             let tags: Vec<_> = ["x", "y", "z"][..n % 4].iter().map(|name| json!({ "name": name })).collect();
-            let body = merge([event_body(&club, BOB, At::Place("Discord"), (n as i64, n as i64 + 1)), json!({
+            let body = merge([event_body(&club, BOB, At::Place("Discord"), (hour, hour + 1)), json!({
                 "groupId": groups[n % 2], "tags": tags, "open": true,
             })]);
             let event = text(&club.by(BOB).post("/api/events", body).expect(201).json()["eventId"]);

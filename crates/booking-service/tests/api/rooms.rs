@@ -183,12 +183,12 @@ on_both! {
     }
 
     an_import_makes_verified_rooms_of_all_rows(club) {
-        let table = format!("\u{feff}Location,End time,Start time,End date,Start date,Subject,More\r\n\
-            S516,21:00,18:00,2030/04/04,2030/04/04,club,x\r\n\r\n\"S517, left\",09:00,23:30,2030/04/05,2030/04/04,,\r\n");
-        let checked = import(&club, ALICE, "?dryRun=true", &table).expect(200).json();
+        let table = "\u{feff}Location,End time,Start time,End date,Start date,Subject,More\r\n\
+            S516,21:00,18:00,2030/04/04,2030/04/04,club,x\r\n\r\n\"S517, left\",09:00,23:30,2030/04/05,2030/04/04,,\r\n";
+        let checked = import(&club, ALICE, "?dryRun=true", table).expect(200).json();
         assert_eq!(checked.as_array().unwrap().len(), 2);
         assert_eq!(club.by(BOB).get("/api/rooms").json(), json!([]), "nothing is made by a dry run");
-        let made = import(&club, ALICE, "", &table).expect(201).json();
+        let made = import(&club, ALICE, "", table).expect(201).json();
         assert_eq!(each(&made, "place"), ["S516", "S517, left"]);
         assert_eq!(each(&made, "timeStart"), ["2030-04-04T18:00:00+09:00", "2030-04-04T23:30:00+09:00"]);
         assert!(made.as_array().unwrap().iter().all(|room| room["verified"] == true));

@@ -3,6 +3,7 @@
 mod harness;
 
 mod accounts;
+mod demo;
 mod identity;
 mod service;
 mod sync;

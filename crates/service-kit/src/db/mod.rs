@@ -48,7 +48,7 @@ const TRIES: usize = 6;
 pub struct Limits {
     /// Connections at most: all of them on PostgreSQL, the readers on SQLite (which has one writer more).
     pub connections: u32,
-    /// How long a request waits for a usable connection before it is answered 503.
+    /// How long a request waits for a usable connection and then for a lock, both together, before it is answered 503.
     pub checkout: Duration,
     /// How long the statements of one request may take before it is answered 503.
     pub work: Duration,
@@ -88,8 +88,13 @@ impl Lane {
 #[derive(Clone, Copy)]
 enum Access {
     Read,
-    Write,
+    /// The time left to wait for a lock.
+    Write(Duration),
 }
+
+/// A write that got its connection at the last moment still may wait this long for a lock, so that a busy service
+/// does not refuse what it could do at once.
+const LEAST_WAIT: Duration = Duration::from_millis(100);
 
 impl Db {
     /// Opens the pools. Connections are made in the background; an unreachable database shows at the first use.
@@ -110,7 +115,7 @@ impl Db {
         T: Send + 'static,
         F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
     {
-        self.run(&self.readers, move |conn| transaction(conn, Access::Read, &mut work)).await
+        self.run(&self.readers, move |conn, _| transaction(conn, Access::Read, &mut work)).await
     }
 
     /// Runs `work` in a transaction, which is committed when it succeeds and rolled back when it fails. `work` runs
@@ -125,11 +130,12 @@ impl Db {
         T: Send + 'static,
         F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
     {
-        self.run(&self.writer, move |conn| {
+        self.run(&self.writer, move |conn, deadline| {
             let mut tries = 1;
             loop {
-                match transaction(conn, Access::Write, &mut work) {
-                    Err(error) if error.is_worth_another_try() && tries < TRIES => tries += 1,
+                let left = deadline.saturating_duration_since(Instant::now());
+                match transaction(conn, Access::Write(left.max(LEAST_WAIT)), &mut work) {
+                    Err(error) if error.is_worth_another_try() && tries < TRIES && !left.is_zero() => tries += 1,
                     done => return done,
                 }
             }
@@ -165,7 +171,7 @@ impl Db {
     async fn run<T, F>(&self, lane: &Lane, work: F) -> Result<T, Error>
     where
         T: Send + 'static,
-        F: FnOnce(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
+        F: FnOnce(&mut AnyConnection, Instant) -> Result<T, Error> + Send + 'static,
     {
         let deadline = Instant::now() + self.limits.checkout;
         let permit = timeout_at(deadline, lane.permits.clone().acquire_owned())
@@ -193,14 +199,14 @@ fn on_blocking_thread<T>(
     _permit: OwnedSemaphorePermit,
     deadline: Instant,
     started: oneshot::Sender<()>,
-    work: impl FnOnce(&mut AnyConnection) -> Result<T, Error>,
+    work: impl FnOnce(&mut AnyConnection, Instant) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let left = deadline.saturating_duration_since(Instant::now());
     let mut conn = pool.get_timeout(left).map_err(|error| Error::Unavailable(error.to_string()))?;
     if started.send(()).is_err() {
         return Err(Error::Unavailable("the caller has given up".to_owned()));
     }
-    work(&mut conn)
+    work(&mut conn, deadline)
 }
 
 fn transaction<T>(
@@ -213,12 +219,16 @@ fn transaction<T>(
         (AnyConnection::Postgresql(pg), Access::Read) => {
             AnsiTransactionManager::begin_transaction_sql(pg, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
         }
-        (AnyConnection::Postgresql(pg), Access::Write) => AnsiTransactionManager::begin_transaction_sql(pg, "BEGIN")?,
+        (AnyConnection::Postgresql(pg), Access::Write(wait)) => {
+            let begin = format!("BEGIN; SET LOCAL lock_timeout = {}", wait.as_millis());
+            AnsiTransactionManager::begin_transaction_sql(pg, &begin)?;
+        }
         (AnyConnection::Sqlite(sqlite), Access::Read) => {
             AnsiTransactionManager::begin_transaction_sql(sqlite, "BEGIN DEFERRED")?;
         }
-        (AnyConnection::Sqlite(sqlite), Access::Write) => {
-            AnsiTransactionManager::begin_transaction_sql(sqlite, "BEGIN IMMEDIATE")?;
+        (AnyConnection::Sqlite(sqlite), Access::Write(wait)) => {
+            let begin = format!("PRAGMA busy_timeout = {}; BEGIN IMMEDIATE", wait.as_millis());
+            AnsiTransactionManager::begin_transaction_sql(sqlite, &begin)?;
         }
     }
     match work(conn) {

@@ -3,6 +3,7 @@
 //! One client for every service. [`Source::read`] answers the whole directory or an error, never a part of it, so a
 //! caller that keeps its copy on an error has "a failed read changes nothing". Bots are left out.
 
+pub mod demo;
 mod file;
 mod traq;
 
@@ -18,6 +19,8 @@ pub use file::{GROUP_NAMESPACE, USER_NAMESPACE};
 /// Where the directory is read from.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Source {
+    /// The made-up club of `--demo`.
+    Demo,
     /// A TOML or JSON file, told apart by its extension.
     File(PathBuf),
     /// A traQ server.
@@ -38,6 +41,7 @@ impl Source {
     /// empty, an unknown state, in a file also a member that nobody is.
     pub fn read(&self) -> Result<Snapshot, DirectoryError> {
         let snapshot = match self {
+            Self::Demo => demo::snapshot(),
             Self::File(path) => file::read(path)?,
             Self::Traq { base, token } => traq::Client::new(base, token, &traq::Limits::default()).read()?,
         };
@@ -48,6 +52,7 @@ impl Source {
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Demo => f.write_str("Demo"),
             Self::File(path) => f.debug_tuple("File").field(path).finish(),
             Self::Traq { base, .. } => {
                 // A base with a password in it must not get into a log either.

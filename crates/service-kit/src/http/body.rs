@@ -5,18 +5,22 @@ use std::{future::Future, pin::Pin, time::Duration};
 use actix_web::{
     FromRequest, HttpMessage, HttpRequest,
     dev::Payload,
-    web::{self, Bytes},
+    http::header,
+    web::{self, Bytes, Data},
 };
 use common::problem::{Problem, Violations, code};
 use deserr::Deserr;
 
-use crate::error::Failure;
+use crate::{error::Failure, server::Service};
 
 /// The most bytes of a JSON body.
 pub const LIMIT: usize = 1 << 20;
 
-/// How long a body may take to arrive.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a body may take to arrive: less than the whole request may take, so that a slow client learns that it was
+/// slow and not that the service is unavailable.
+fn patience(req: &HttpRequest) -> Duration {
+    req.app_data::<Data<Service>>().map_or(Duration::from_secs(30), |service| service.request_timeout()).mul_f32(0.7)
+}
 
 /// A JSON body that has been parsed into `T`.
 pub struct Body<T>(pub T);
@@ -63,9 +67,11 @@ pub fn read(
     let sent = req.content_type().trim().to_ascii_lowercase();
     let declared: Option<usize> = req
         .headers()
-        .get(actix_web::http::header::CONTENT_LENGTH)
+        .get(header::CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok())
         .and_then(|length| length.parse().ok());
+    let packed = req.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity");
+    let patience = patience(req);
     let body = web::Payload::from_request(req, payload).into_inner();
     async move {
         if declared.is_some_and(|length| length > limit) {
@@ -73,13 +79,13 @@ pub fn read(
         }
         let broken = || Failure::from(Problem::new(code::BAD_REQUEST).detail("The body broke off."));
         let body = body.map_err(|_| broken())?;
-        let bytes = match tokio::time::timeout(PATIENCE, body.to_bytes_limited(limit)).await {
+        let bytes = match tokio::time::timeout(patience, body.to_bytes_limited(limit)).await {
             Err(_) => return Err(Problem::new(code::REQUEST_TIMEOUT).into()),
             Ok(Err(_)) => return Err(too_large(limit).into()),
             Ok(Ok(bytes)) => bytes.map_err(|_| broken())?,
         };
-        if !bytes.is_empty() && !sent.is_empty() && sent != media_type {
-            let detail = format!("Send {media_type}.");
+        if !bytes.is_empty() && (packed || !sent.is_empty() && sent != media_type) {
+            let detail = format!("Send {media_type} without a Content-Encoding.");
             return Err(Problem::new(code::UNSUPPORTED_MEDIA_TYPE).detail(detail).into());
         }
         Ok(bytes)

@@ -47,7 +47,8 @@ pub async fn frame<B: MessageBody + 'static>(
     };
     let mut line = Line {
         method: req.method().to_string(),
-        route: "-".to_owned(),
+        // Asked before the request goes in, as one that times out or panics does not come out again.
+        route: req.match_pattern().unwrap_or_else(|| "-".to_owned()),
         status: 0,
         bytes: 0,
         id: request_id(req.headers()),
@@ -65,7 +66,6 @@ pub async fn frame<B: MessageBody + 'static>(
     let error = match answer {
         Ok(Ok(Ok(answered))) => {
             let (req, response) = answered.map_into_boxed_body().into_parts();
-            line.route = req.match_pattern().unwrap_or_else(|| "-".to_owned());
             line.caller = req.extensions().get::<LoggedCaller>().map(|caller| caller.0);
             return Ok(ServiceResponse::new(req, complete(line, response)));
         }
@@ -130,7 +130,10 @@ const PAGE_POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline';
 fn as_problem(service: &Service, id: &str, response: HttpResponse) -> HttpResponse {
     let status = response.status();
     let failure = response.error().and_then(|error| error.as_error::<Failure>());
-    let has_body = response.error().is_none() && !matches!(response.body().size(), BodySize::None | BodySize::Sized(0));
+    // The encoder's own refusal is the one answer that has a text of another kind.
+    let has_body = response.error().is_none()
+        && status != StatusCode::NOT_ACCEPTABLE
+        && !matches!(response.body().size(), BodySize::None | BodySize::Sized(0));
     if !(status.is_client_error() || status.is_server_error()) || (failure.is_none() && has_body) {
         return response;
     }
@@ -140,7 +143,7 @@ fn as_problem(service: &Service, id: &str, response: HttpResponse) -> HttpRespon
         let cause = problem.cause().unwrap_or("unknown");
         log::error!(target: "problem", request_id = id, code = problem.code().name; "{cause}");
     }
-    let mut rendered = HttpResponse::build(status);
+    let mut rendered = HttpResponse::build(StatusCode::from_u16(problem.status()).unwrap_or(status));
     for (name, value) in response.headers() {
         if !matches!(*name, header::CONTENT_TYPE | header::CONTENT_LENGTH | header::CONTENT_ENCODING) {
             rendered.append_header((name, value));

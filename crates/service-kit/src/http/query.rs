@@ -56,13 +56,14 @@ fn in_query(violation: Violation) -> Violation {
     }
 }
 
-/// Answers a path parameter that is no identifier with 400, naming it.
+/// Answers a path parameter that is no identifier with 400, naming it. Identifiers are those named `…ID` or `…Id`.
 #[must_use]
 pub fn path_config() -> PathConfig {
     PathConfig::default().error_handler(|_: PathError, req| {
         let violations = req
             .match_info()
             .iter()
+            .filter(|(name, _)| name.ends_with("ID") || name.ends_with("Id"))
             .filter_map(|(name, value)| {
                 value.parse::<Id>().err().map(|message| Violation::parameter(name, "not-a-uuid", message))
             })

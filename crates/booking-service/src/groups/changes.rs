@@ -1,0 +1,187 @@
+//! Changes to groups made here. Whoever changes a group holds its row, so that changes come one after another.
+
+use common::{
+    input::IdSet,
+    problem::{Problem, Violations},
+};
+use diesel::{OptionalExtension, prelude::*};
+use serde_json::json;
+use service_kit::{
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    error::Error,
+    on_each,
+};
+
+use super::queries::{MADE_HERE, delete_events, not_found};
+use crate::{
+    auth::Caller,
+    codes,
+    schema::{events, group_admins, group_members, groups},
+    users::queries::note_unknown,
+};
+
+/// What a group is to be.
+#[derive(Debug, Clone)]
+pub struct Edit {
+    pub name: String,
+    pub description: String,
+    pub open: bool,
+    pub members: Option<IdSet<0>>,
+    pub admins: IdSet<1>,
+}
+
+/// Kind and openness of a group, which nobody else changes, joins or gives an event to before the transaction ends.
+fn lock(conn: &mut AnyConnection, id: Uid) -> Result<(i16, bool), Error> {
+    let query = groups::table.find(id).filter(groups::deleted_at.is_null()).select((groups::kind, groups::open));
+    let found = match conn {
+        AnyConnection::Postgresql(pg) => query.for_update().first(pg).optional()?,
+        AnyConnection::Sqlite(sqlite) => query.first(sqlite).optional()?,
+    };
+    Ok(found.ok_or_else(not_found)?)
+}
+
+/// Like [`lock`], for somebody who may change the group.
+fn lock_for_change(conn: &mut AnyConnection, id: Uid, me: &Caller) -> Result<(), Error> {
+    let (kind, _) = lock(conn, id)?;
+    if kind != MADE_HERE {
+        return Err(Problem::forbidden("a group that was made here").into());
+    }
+    let administers = group_admins::table.find((id, me.id)).count().get_result::<i64>(conn)? > 0;
+    if !administers && !me.privileged {
+        return Err(Problem::forbidden("an admin of the group or a privileged user").into());
+    }
+    Ok(())
+}
+
+/// Makes a group.
+///
+/// # Errors
+/// 400 for members and admins who are no users.
+pub fn create(conn: &mut AnyConnection, group: &Edit, creator: Uid, now: Moment) -> Result<Uid, Error> {
+    check_people(conn, group)?;
+    let id = Uid::new();
+    diesel::insert_into(groups::table)
+        .values((
+            groups::id.eq(id),
+            groups::kind.eq(MADE_HERE),
+            groups::name.eq(&group.name),
+            groups::description.eq(&group.description),
+            groups::open.eq(group.open),
+            groups::created_by.eq(creator),
+            groups::created_at.eq(now),
+            groups::updated_at.eq(now),
+        ))
+        .execute(conn)?;
+    put_people(conn, id, group)?;
+    Ok(id)
+}
+
+/// Makes a group what it is to be.
+///
+/// # Errors
+/// 404; 403 for a group that was not made here, and for callers who may not; 400 for people who are no users.
+pub fn update(conn: &mut AnyConnection, id: Uid, group: &Edit, me: &Caller, now: Moment) -> Result<(), Error> {
+    lock_for_change(conn, id, me)?;
+    check_people(conn, group)?;
+    diesel::update(groups::table.find(id))
+        .set((
+            groups::name.eq(&group.name),
+            groups::description.eq(&group.description),
+            groups::open.eq(group.open),
+            groups::updated_at.eq(now),
+        ))
+        .execute(conn)?;
+    put_people(conn, id, group)
+}
+
+fn check_people(conn: &mut AnyConnection, group: &Edit) -> Result<(), Error> {
+    let mut violations = Violations::default();
+    if let Some(members) = &group.members {
+        note_unknown(conn, "/members", members, &mut violations)?;
+    }
+    note_unknown(conn, "/admins", &group.admins, &mut violations)?;
+    Ok(violations.into_result()?)
+}
+
+/// Replaces the links of a group in a table of them, in a fixed number of statements for 1000 users.
+macro_rules! put_links {
+    ($conn:expr, $table:ident, $group:expr, $users:expr) => {{
+        let links = $users.iter().map(|(_, user)| ($table::group_id.eq($group), $table::user_id.eq(Uid(user))));
+        let links: Vec<_> = links.collect();
+        diesel::delete($table::table.filter($table::group_id.eq($group))).execute($conn)?;
+        for links in links.chunks(1000) {
+            on_each!($conn, c => diesel::insert_into($table::table).values(links).execute(c))?;
+        }
+    }};
+}
+
+fn put_people(conn: &mut AnyConnection, id: Uid, group: &Edit) -> Result<(), Error> {
+    if let Some(members) = &group.members {
+        put_links!(conn, group_members, id, members);
+    }
+    put_links!(conn, group_admins, id, group.admins);
+    Ok(())
+}
+
+/// Makes a user a member of an open group.
+///
+/// # Errors
+/// 404; 403 for a group that is not open.
+pub fn join(conn: &mut AnyConnection, id: Uid, user: Uid, now: Moment) -> Result<(), Error> {
+    lock_open(conn, id)?;
+    let row = (group_members::group_id.eq(id), group_members::user_id.eq(user));
+    let joined =
+        on_each!(conn, c => diesel::insert_into(group_members::table).values(row).on_conflict_do_nothing().execute(c))?;
+    touch(conn, id, joined, now)
+}
+
+/// Makes a user no longer a member of an open group.
+///
+/// # Errors
+/// 404; 403 for a group that is not open.
+pub fn leave(conn: &mut AnyConnection, id: Uid, user: Uid, now: Moment) -> Result<(), Error> {
+    lock_open(conn, id)?;
+    let left = diesel::delete(group_members::table.find((id, user))).execute(conn)?;
+    touch(conn, id, left, now)
+}
+
+fn lock_open(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
+    let (_, open) = lock(conn, id)?;
+    if open { Ok(()) } else { Err(Problem::forbidden("an open group").into()) }
+}
+
+fn touch(conn: &mut AnyConnection, id: Uid, changed: usize, now: Moment) -> Result<(), Error> {
+    if changed > 0 {
+        diesel::update(groups::table.find(id)).set(groups::updated_at.eq(now)).execute(conn)?;
+    }
+    Ok(())
+}
+
+/// Deletes a group, and with `force` its events that have not ended.
+///
+/// # Errors
+/// 404; 403 for a group that was not made here, and for callers who may not; 409 `events-to-come` without `force`.
+pub fn delete(conn: &mut AnyConnection, id: Uid, force: bool, me: &Caller, now: Moment) -> Result<(), Error> {
+    lock_for_change(conn, id, me)?;
+    let to_come = events::table
+        .filter(events::group_id.eq(id))
+        .filter(events::deleted_at.is_null())
+        .filter(events::ends_at.gt(now))
+        .order((events::starts_at, events::id))
+        .select(events::id);
+    let to_come: Vec<Uid> = match conn {
+        AnyConnection::Postgresql(pg) => to_come.for_update().load(pg)?,
+        AnyConnection::Sqlite(sqlite) => to_come.load(sqlite)?,
+    };
+    if !force && !to_come.is_empty() {
+        return Err(Problem::new(codes::EVENTS_TO_COME).member("events", json!(to_come)).into());
+    }
+    delete_events(conn, &to_come, now)?;
+    diesel::update(groups::table.find(id))
+        .set((groups::deleted_at.eq(now), groups::updated_at.eq(now)))
+        .execute(conn)?;
+    Ok(())
+}

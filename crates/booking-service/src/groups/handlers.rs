@@ -1,0 +1,185 @@
+//! The operations on groups.
+
+use actix_web::{delete, get, post, put, web::Path};
+use common::input::Id;
+use service_kit::{
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    error::{Error, Failure},
+    http::{Body, Query, Reply},
+};
+
+use super::{
+    changes, queries,
+    wire::{DeleteQuery, OfUserQuery, RequestGroup, ResponseGroup},
+};
+use crate::{
+    auth::SignedIn,
+    club::{Now, Zone},
+    users,
+};
+
+/// List groups
+///
+/// Groups made here, then the everyone group, then directory groups; each by name.
+#[utoipa::path(
+    tag = "groups",
+    operation_id = "getGroups",
+    responses((status = 200, description = "Groups", body = [ResponseGroup]))
+)]
+#[get("/groups")]
+pub async fn list(who: SignedIn, zone: Zone) -> Result<Reply, Failure> {
+    who.read(move |conn, _| {
+        let groups = queries::list(conn)?;
+        let groups: Vec<_> = groups.into_iter().map(|group| ResponseGroup::new(group, zone.0)).collect();
+        Reply::json(&groups)
+    })
+    .await
+}
+
+/// Make a group
+#[utoipa::path(
+    tag = "groups",
+    operation_id = "createGroup",
+    request_body = RequestGroup,
+    responses((status = 201, description = "The new group", body = ResponseGroup))
+)]
+#[post("/groups")]
+pub async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestGroup>) -> Result<Reply, Failure> {
+    let group = body.0.into();
+    who.write(move |conn, me| {
+        let id = changes::create(conn, &group, me.id, Moment(now.0))?;
+        Reply::created(&ResponseGroup::new(queries::get(conn, id)?, zone.0))
+    })
+    .await
+}
+
+/// One group
+#[utoipa::path(
+    tag = "groups",
+    operation_id = "getGroup",
+    params(("groupID" = Id, Path, description = "The group")),
+    responses((status = 200, description = "The group", body = ResponseGroup))
+)]
+#[get("/groups/{groupID}")]
+pub async fn get(who: SignedIn, zone: Zone, id: Path<Id>) -> Result<Reply, Failure> {
+    who.read(move |conn, _| Reply::json(&ResponseGroup::new(queries::get(conn, (*id).into())?, zone.0))).await
+}
+
+/// Change a group
+///
+/// Needs an admin of the group or a privileged user. Members that are left out stay as they are.
+#[utoipa::path(
+    tag = "groups",
+    operation_id = "updateGroup",
+    params(("groupID" = Id, Path, description = "The group")),
+    request_body = RequestGroup,
+    responses((status = 200, description = "The changed group", body = ResponseGroup))
+)]
+#[put("/groups/{groupID}")]
+pub async fn update(
+    who: SignedIn,
+    zone: Zone,
+    now: Now,
+    id: Path<Id>,
+    body: Body<RequestGroup>,
+) -> Result<Reply, Failure> {
+    let (id, group) = (Uid::from(*id), body.0.into());
+    who.write(move |conn, me| {
+        changes::update(conn, id, &group, me, Moment(now.0))?;
+        Reply::json(&ResponseGroup::new(queries::get(conn, id)?, zone.0))
+    })
+    .await
+}
+
+/// Delete a group
+///
+/// Needs an admin of the group or a privileged user. Past events keep it.
+#[utoipa::path(
+    tag = "groups",
+    operation_id = "deleteGroup",
+    params(("groupID" = Id, Path, description = "The group"), DeleteQuery),
+    responses(
+        (status = 204, description = "Deleted"),
+        (status = 409, description = "It has events that have not ended, listed in `events`")
+    )
+)]
+#[delete("/groups/{groupID}")]
+pub async fn delete(who: SignedIn, now: Now, id: Path<Id>, query: Query<DeleteQuery>) -> Result<Reply, Failure> {
+    who.write(move |conn, me| {
+        changes::delete(conn, (*id).into(), query.0.force.0, me, Moment(now.0))?;
+        Ok(Reply::no_content())
+    })
+    .await
+}
+
+/// Join a group
+///
+/// The group must be open.
+#[utoipa::path(
+    tag = "groups",
+    operation_id = "addMeGroup",
+    params(("groupID" = Id, Path, description = "The group")),
+    responses((status = 204, description = "The caller is a member"))
+)]
+#[put("/groups/{groupID}/members/me")]
+pub async fn join(who: SignedIn, now: Now, id: Path<Id>) -> Result<Reply, Failure> {
+    who.write(move |conn, me| {
+        changes::join(conn, (*id).into(), me.id, Moment(now.0))?;
+        Ok(Reply::no_content())
+    })
+    .await
+}
+
+/// Leave a group
+///
+/// The group must be open.
+#[utoipa::path(
+    tag = "groups",
+    operation_id = "deleteMeGroup",
+    params(("groupID" = Id, Path, description = "The group")),
+    responses((status = 204, description = "The caller is no member"))
+)]
+#[delete("/groups/{groupID}/members/me")]
+pub async fn leave(who: SignedIn, now: Now, id: Path<Id>) -> Result<Reply, Failure> {
+    who.write(move |conn, me| {
+        changes::leave(conn, (*id).into(), me.id, Moment(now.0))?;
+        Ok(Reply::no_content())
+    })
+    .await
+}
+
+/// The caller's groups
+///
+/// In the order of the list of groups.
+#[utoipa::path(
+    tag = "groups",
+    operation_id = "getMyGroups",
+    params(OfUserQuery),
+    responses((status = 200, description = "Ids of groups", body = [Uid]))
+)]
+#[get("/users/me/groups")]
+pub async fn mine(who: SignedIn, query: Query<OfUserQuery>) -> Result<Reply, Failure> {
+    who.read(move |conn, me| ids_of_user(conn, me.id, &query.0)).await
+}
+
+/// A user's groups
+///
+/// In the order of the list of groups.
+#[utoipa::path(
+    tag = "groups",
+    operation_id = "getGroupsOfUser",
+    params(("userID" = Id, Path, description = "The user"), OfUserQuery),
+    responses((status = 200, description = "Ids of groups", body = [Uid]))
+)]
+#[get("/users/{userID}/groups")]
+pub async fn of_user(who: SignedIn, id: Path<Id>, query: Query<OfUserQuery>) -> Result<Reply, Failure> {
+    who.read(move |conn, _| ids_of_user(conn, (*id).into(), &query.0)).await
+}
+
+fn ids_of_user(conn: &mut AnyConnection, user: Uid, query: &OfUserQuery) -> Result<Reply, Error> {
+    let user = users::queries::get(conn, user)?;
+    Reply::json(&queries::of_user(conn, &user, query.relation.belongs(), query.relation.admins())?)
+}

@@ -1,0 +1,148 @@
+//! What groups look like on the wire.
+
+use chrono_tz::Tz;
+use common::{
+    input::{Flag, IdSet, Text},
+    problem::Violations,
+    time::Zoned,
+};
+use deserr::Deserr;
+use serde::Serialize;
+use service_kit::db::sql::Uid;
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    changes::Edit,
+    queries::{Group, MADE_HERE},
+};
+
+/// Whom an event is for.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ResponseGroup, example = json!({
+    "groupId": "0198c0de-0000-7000-8000-000000000011", "name": "graphics", "description": "We draw.", "open": true,
+    "isTraQGroup": false, "members": ["0198c0de-0000-7000-8000-000000000001"],
+    "admins": ["0198c0de-0000-7000-8000-000000000001"], "createdBy": "0198c0de-0000-7000-8000-000000000001",
+    "createdAt": "2026-04-01T18:00:00+09:00", "updatedAt": "2026-04-01T18:00:00+09:00"
+}))]
+pub struct ResponseGroup {
+    group_id: Uid,
+    name: String,
+    description: String,
+    /// Whether everybody may join and leave.
+    open: bool,
+    /// Whether it comes from the directory and cannot be changed here.
+    #[serde(rename = "isTraQGroup")]
+    is_traq_group: bool,
+    members: Vec<Uid>,
+    admins: Vec<Uid>,
+    /// The nil UUID for groups that nobody made here.
+    created_by: Uid,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    created_at: Zoned,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    updated_at: Zoned,
+}
+
+impl ResponseGroup {
+    /// A group with its times in `zone`.
+    #[must_use]
+    pub fn new(group: Group, zone: Tz) -> Self {
+        let Group { row, members, admins } = group;
+        Self {
+            group_id: row.id,
+            name: row.name,
+            description: row.description,
+            open: row.open,
+            is_traq_group: row.kind != MADE_HERE,
+            members,
+            admins,
+            created_by: row.created_by.unwrap_or_else(Uid::nil),
+            created_at: row.created_at.in_zone(zone),
+            updated_at: row.updated_at.in_zone(zone),
+        }
+    }
+}
+
+/// A group to be made, or the whole of a changed one.
+#[derive(Debug, Deserr, ToSchema)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[schema(rename_all = "camelCase", example = json!({
+    "name": "graphics", "description": "We draw.", "open": true, "members": ["0198c0de-0000-7000-8000-000000000001"],
+    "admins": ["0198c0de-0000-7000-8000-000000000001"]
+}))]
+pub struct RequestGroup {
+    name: Text<1, 32>,
+    description: Text<0, 10_000>,
+    /// Whether everybody may join and leave.
+    open: bool,
+    /// Left out of a change: as they are. Left out of a new group: none.
+    #[deserr(default)]
+    members: Option<IdSet<0>>,
+    admins: IdSet<1>,
+}
+
+impl From<RequestGroup> for Edit {
+    fn from(sent: RequestGroup) -> Self {
+        Self {
+            name: sent.name.into_inner(),
+            description: sent.description.into_inner(),
+            open: sent.open,
+            members: sent.members,
+            admins: sent.admins,
+        }
+    }
+}
+
+/// What a user has to do with a group.
+#[derive(Debug, Clone, Copy, Default, Deserr, ToSchema)]
+#[deserr(error = Violations)]
+pub enum Relation {
+    /// Is a member.
+    #[default]
+    #[deserr(rename = "belongs")]
+    #[schema(rename = "belongs")]
+    Belongs,
+    /// Is an admin.
+    #[deserr(rename = "admins")]
+    #[schema(rename = "admins")]
+    Admins,
+    /// Either.
+    #[deserr(rename = "belongs-or-admins")]
+    #[schema(rename = "belongs-or-admins")]
+    BelongsOrAdmins,
+}
+
+impl Relation {
+    /// Whether members are meant.
+    pub fn belongs(self) -> bool {
+        !matches!(self, Self::Admins)
+    }
+
+    /// Whether admins are meant.
+    pub fn admins(self) -> bool {
+        !matches!(self, Self::Belongs)
+    }
+}
+
+/// Which groups of a user.
+#[derive(Debug, Deserr, IntoParams)]
+#[deserr(error = Violations)]
+#[into_params(parameter_in = Query)]
+pub struct OfUserQuery {
+    /// What the user has to do with them; `belongs` when left out.
+    #[deserr(default)]
+    #[param(value_type = Option<Relation>, inline)]
+    pub relation: Relation,
+}
+
+/// How to delete.
+#[derive(Debug, Deserr, IntoParams)]
+#[deserr(error = Violations)]
+#[into_params(parameter_in = Query)]
+pub struct DeleteQuery {
+    /// Also delete the group's events that have not ended.
+    #[deserr(default)]
+    #[param(value_type = Option<bool>)]
+    pub force: Flag,
+}

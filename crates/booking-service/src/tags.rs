@@ -1,0 +1,192 @@
+//! Tags: names for events. They are never changed and never deleted.
+//!
+//! Names that look the same are the same: they compare after NFC. Case matters.
+
+use std::collections::BTreeMap;
+
+use actix_web::{get, post};
+use common::{
+    input::Text,
+    problem::{Problem, Violations, code},
+    time::Zoned,
+};
+use deserr::Deserr;
+use diesel::prelude::*;
+use serde::Serialize;
+use service_kit::{
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    error::{Error, Failure, OnUnique},
+    http::{Body, Reply},
+    on_each,
+};
+use unicode_normalization::UnicodeNormalization;
+use utoipa::ToSchema;
+use utoipa_actix_web::service_config::ServiceConfig;
+
+use crate::{
+    auth::SignedIn,
+    club::{Now, Zone},
+    schema::tags,
+};
+
+/// Registers the operations.
+pub fn routes(config: &mut ServiceConfig<'_>) {
+    config.service(list).service(create);
+}
+
+// On the wire
+
+/// A name for events.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "tagId": "0198c0de-0000-7000-8000-000000000021", "name": "lecture", "createdAt": "2026-04-01T18:00:00+09:00",
+    "updatedAt": "2026-04-01T18:00:00+09:00"
+}))]
+struct ResponseTag {
+    tag_id: Uid,
+    name: String,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    created_at: Zoned,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    updated_at: Zoned,
+}
+
+impl ResponseTag {
+    fn new(tag: Tag, zone: Zone) -> Self {
+        let Tag { id, name, created_at, updated_at } = tag;
+        Self { tag_id: id, name, created_at: created_at.in_zone(zone.0), updated_at: updated_at.in_zone(zone.0) }
+    }
+}
+
+/// A tag to be made.
+#[derive(Debug, Deserr, ToSchema)]
+#[deserr(error = Violations)]
+#[schema(example = json!({"name": "lecture"}))]
+struct RequestTag {
+    name: Text<1, 16>,
+}
+
+// The operations
+
+/// List tags
+///
+/// Ordered by name.
+#[utoipa::path(
+    tag = "tags",
+    operation_id = "getTags",
+    responses((status = 200, description = "Tags", body = [ResponseTag]))
+)]
+#[get("/tags")]
+async fn list(who: SignedIn, zone: Zone) -> Result<Reply, Failure> {
+    who.read(move |conn, _| {
+        let tags = tags::table.select(Tag::as_select()).order((tags::name, tags::id)).load(conn)?;
+        let tags: Vec<_> = tags.into_iter().map(|tag| ResponseTag::new(tag, zone)).collect();
+        Reply::json(&tags)
+    })
+    .await
+}
+
+/// Make a tag
+#[utoipa::path(
+    tag = "tags",
+    operation_id = "createTag",
+    request_body = RequestTag,
+    responses(
+        (status = 201, description = "The new tag", body = ResponseTag),
+        (status = 409, description = "There is a tag of this name")
+    )
+)]
+#[post("/tags")]
+async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestTag>) -> Result<Reply, Failure> {
+    who.write(move |conn, _| {
+        let tag = insert(conn, &body.0.name, Moment(now.0))?;
+        Reply::created(&ResponseTag::new(tag, zone))
+    })
+    .await
+}
+
+// In the database
+
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = tags)]
+struct Tag {
+    id: Uid,
+    name: String,
+    created_at: Moment,
+    updated_at: Moment,
+}
+
+/// What names compare by: `tags.name_key`.
+#[must_use]
+pub fn key(name: &str) -> String {
+    name.nfc().collect()
+}
+
+/// A new tag; 409 when there is one of this name.
+fn insert(conn: &mut AnyConnection, name: &str, now: Moment) -> Result<Tag, Error> {
+    let tag = Tag { id: Uid::new(), name: name.to_owned(), created_at: now, updated_at: now };
+    diesel::insert_into(tags::table)
+        .values((
+            tags::id.eq(tag.id),
+            tags::name.eq(&tag.name),
+            tags::name_key.eq(key(name)),
+            tags::created_at.eq(now),
+            tags::updated_at.eq(now),
+        ))
+        .execute(conn)
+        .on_unique("tags.name_key", || Problem::new(code::DUPLICATE_NAME).detail("There is a tag of this name."))?;
+    Ok(tag)
+}
+
+/// Id and name of the tag for each of `names`, in their order; tags that do not exist yet are made. Two names that are
+/// the same give the same tag. Several requests may make the same tag at once.
+///
+/// # Errors
+/// When the database fails.
+pub fn get_or_create<N: AsRef<str>>(
+    conn: &mut AnyConnection,
+    names: &[N],
+    now: Moment,
+) -> Result<Vec<(Uid, String)>, Error> {
+    let keys: Vec<_> = names.iter().map(|name| key(name.as_ref())).collect();
+    let mut found = find(conn, &keys)?;
+    // In one order, so that requests that make the same tags wait for each other instead of blocking each other.
+    // From the back, so that of two spellings of a name the first one stays.
+    let missing = keys.iter().zip(names).rev().filter(|(key, _)| !found.contains_key(*key));
+    let missing: BTreeMap<_, _> = missing.collect();
+    if !missing.is_empty() {
+        let rows: Vec<_> = missing
+            .into_iter()
+            .map(|(key, name)| {
+                (
+                    tags::id.eq(Uid::new()),
+                    tags::name.eq(name.as_ref()),
+                    tags::name_key.eq(key),
+                    tags::created_at.eq(now),
+                    tags::updated_at.eq(now),
+                )
+            })
+            .collect();
+        for rows in rows.chunks(1000) {
+            on_each!(conn, c => diesel::insert_into(tags::table).values(rows).on_conflict_do_nothing().execute(c))?;
+        }
+        // What another request has made meanwhile has its id, not ours.
+        found = find(conn, &keys)?;
+    }
+    let tag = |key| found.get(key).cloned().ok_or_else(|| Problem::internal("a tag is gone").into());
+    keys.iter().map(tag).collect()
+}
+
+fn find(conn: &mut AnyConnection, keys: &[String]) -> Result<BTreeMap<String, (Uid, String)>, Error> {
+    let mut found = BTreeMap::new();
+    for keys in keys.chunks(1000) {
+        let tags = tags::table.filter(tags::name_key.eq_any(keys));
+        let tags: Vec<(String, (Uid, String))> = tags.select((tags::name_key, (tags::id, tags::name))).load(conn)?;
+        found.extend(tags);
+    }
+    Ok(found)
+}

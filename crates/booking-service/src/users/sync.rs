@@ -1,0 +1,343 @@
+//! The copy of the club directory: users and their groups (contract, `POST /users/sync` and "The club directory").
+//!
+//! * Ids are the identity. A user of the directory is the user with that id here, whatever either is called; names,
+//!   pictures and states follow the directory, privileges stay.
+//! * A name belongs to whom the directory gives it. When another user holds it, one the directory does not know, that
+//!   one is renamed out of the way: `name~` and the first 8 characters of its id.
+//! * A user who is not active any more loses sessions, tokens and feed address for good.
+//! * Users that the directory does not know are left as they are. A group that it does not know any more is marked as
+//!   deleted, and comes back when the directory has it again.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use common::{problem::Problem, time::Timestamp};
+use diesel::{prelude::*, sql_query, upsert::excluded};
+use service_kit::{
+    db::{
+        AnyConnection, Db,
+        sql::{Moment, Uid},
+    },
+    directory::{DirectoryGroup, DirectoryUser, Snapshot},
+    error::Error,
+    on_each,
+};
+use tokio::sync::Semaphore;
+
+use crate::{
+    auth::ACTIVE,
+    club::Club,
+    schema::{api_tokens, group_admins, group_members, groups, sessions, users},
+};
+
+/// Rows of one statement: databases limit the number of values.
+const CHUNK: usize = 1000;
+
+/// `groups.kind` of a group of the directory.
+const DIRECTORY: i16 = 2;
+
+/// One reading of the directory at a time: it holds a thread for as long as the directory takes.
+static READING: Semaphore = Semaphore::const_new(1);
+
+/// Makes users and directory groups what the directory says now, in one transaction.
+///
+/// # Errors
+/// 503 with nothing changed when there is no directory, when it cannot be read, or when the database fails.
+pub async fn run(db: &Db, club: &Club, now: Timestamp) -> Result<(), Error> {
+    let Some(source) = club.directory.clone() else {
+        return Err(Error::Unavailable("no club directory is configured".to_owned()));
+    };
+    let permit = READING.acquire().await.map_err(Problem::internal)?;
+    let read = tokio::task::spawn_blocking(move || {
+        // Kept until the thread is free, also when the caller has given up.
+        let _permit = permit;
+        source.read()
+    });
+    let directory = read.await.map_err(Problem::internal)?.map_err(|error| Error::Unavailable(error.to_string()))?;
+    let (users, groups) = (directory.users.len(), directory.groups.len());
+    db.write(move |conn| apply(conn, &directory, Moment(now))).await?;
+    log::info!("club directory: {users} users and {groups} groups are up to date");
+    Ok(())
+}
+
+fn apply(conn: &mut AnyConnection, directory: &Snapshot, now: Moment) -> Result<(), Error> {
+    // Whoever reads users before changing names must be the only one who changes them. Readers go on.
+    if let AnyConnection::Postgresql(pg) = conn {
+        sql_query("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE").execute(pg)?;
+    }
+    put_users(conn, &directory.users, now)?;
+    end_access(conn, &directory.users, now)?;
+    put_groups(conn, &directory.groups, now)
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = users)]
+struct UserRow {
+    id: Uid,
+    name: String,
+    display_name: String,
+    icon: String,
+    state: i16,
+}
+
+impl From<&DirectoryUser> for UserRow {
+    fn from(user: &DirectoryUser) -> Self {
+        Self {
+            id: Uid(user.id),
+            name: user.name.clone(),
+            display_name: user.display_name.clone(),
+            icon: user.icon.clone().unwrap_or_default(),
+            state: user.state.number().into(),
+        }
+    }
+}
+
+fn put_users(conn: &mut AnyConnection, directory: &[DirectoryUser], now: Moment) -> Result<(), Error> {
+    let present: Vec<UserRow> = users::table.select(UserRow::as_select()).load(conn)?;
+    let wanted: Vec<UserRow> = directory.iter().map(UserRow::from).collect();
+    // Names are unique at any moment, also halfway: first the names in the way are freed, then everything is put.
+    save(conn, &moved_aside(&present, &wanted), now)?;
+    let present: HashMap<_, _> = present.into_iter().map(|user| (user.id, user)).collect();
+    let changed: Vec<_> = wanted.into_iter().filter(|user| present.get(&user.id) != Some(user)).collect();
+    save(conn, &changed, now)
+}
+
+/// The users whose name somebody else is to have: under the name that they keep, when the directory does not know
+/// them, or one for the meantime.
+fn moved_aside(present: &[UserRow], wanted: &[UserRow]) -> Vec<UserRow> {
+    let heirs: HashMap<_, _> = wanted.iter().map(|user| (user.name.as_str(), user.id)).collect();
+    let known: HashSet<_> = wanted.iter().map(|user| user.id).collect();
+    let mut taken: HashSet<_> = present.iter().chain(wanted).map(|user| user.name.clone()).collect();
+    let in_the_way = present.iter().filter(|user| heirs.get(user.name.as_str()).is_some_and(|heir| *heir != user.id));
+    in_the_way
+        .map(|user| {
+            let id = user.id.to_string();
+            // Ids made at about the same time begin alike; then some more characters tell them apart.
+            let mut names = (8..=id.len()).map(|length| format!("{}~{}", user.name, &id[..length]));
+            let name = names.find(|name| !known.contains(&user.id) && taken.insert(name.clone()));
+            UserRow { name: name.unwrap_or_else(|| format!("~{id}")), ..user.clone() }
+        })
+        .collect()
+}
+
+fn save(conn: &mut AnyConnection, rows: &[UserRow], now: Moment) -> Result<(), Error> {
+    for rows in rows.chunks(CHUNK) {
+        let values: Vec<_> = rows
+            .iter()
+            .map(|user| {
+                (
+                    users::id.eq(user.id),
+                    users::name.eq(&user.name),
+                    users::display_name.eq(&user.display_name),
+                    users::icon.eq(&user.icon),
+                    users::state.eq(user.state),
+                    users::privileged.eq(false),
+                    users::created_at.eq(now),
+                    users::updated_at.eq(now),
+                )
+            })
+            .collect();
+        // Privileges and the feed of those who are here already are not among what is set.
+        on_each!(conn, c => diesel::insert_into(users::table)
+            .values(&values)
+            .on_conflict(users::id)
+            .do_update()
+            .set((
+                users::name.eq(excluded(users::name)),
+                users::display_name.eq(excluded(users::display_name)),
+                users::icon.eq(excluded(users::icon)),
+                users::state.eq(excluded(users::state)),
+                users::updated_at.eq(excluded(users::updated_at)),
+            ))
+            .execute(c))?;
+    }
+    Ok(())
+}
+
+/// Takes from those who are not active what they could come in by.
+fn end_access(conn: &mut AnyConnection, directory: &[DirectoryUser], now: Moment) -> Result<(), Error> {
+    let inactive = directory.iter().filter(|user| i16::from(user.state.number()) != ACTIVE);
+    let inactive: Vec<_> = inactive.map(|user| Uid(user.id)).collect();
+    for ids in inactive.chunks(CHUNK) {
+        diesel::update(sessions::table.filter(sessions::user_id.eq_any(ids)).filter(sessions::revoked_at.is_null()))
+            .set(sessions::revoked_at.eq(now))
+            .execute(conn)?;
+        diesel::update(
+            api_tokens::table.filter(api_tokens::user_id.eq_any(ids)).filter(api_tokens::revoked_at.is_null()),
+        )
+        .set(api_tokens::revoked_at.eq(now))
+        .execute(conn)?;
+        diesel::update(users::table.filter(users::id.eq_any(ids)).filter(users::feed_nonce.is_not_null()))
+            .set(users::feed_nonce.eq(None::<String>))
+            .execute(conn)?;
+    }
+    Ok(())
+}
+
+#[derive(Debug, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = groups)]
+struct GroupRow {
+    name: String,
+    description: String,
+    deleted_at: Option<Moment>,
+}
+
+/// Groups and the users of each.
+type Links = BTreeMap<Uid, BTreeSet<Uid>>;
+
+fn links(pairs: impl IntoIterator<Item = (Uid, Uid)>) -> Links {
+    let mut links = Links::new();
+    for (group, user) in pairs {
+        links.entry(group).or_default().insert(user);
+    }
+    links
+}
+
+/// What is in `a` and not in `b`.
+fn difference(a: &Links, b: &Links) -> Links {
+    let pairs = a.iter().flat_map(|(group, users)| users.iter().map(|user| (*group, *user)));
+    links(pairs.filter(|(group, user)| !b.get(group).is_some_and(|users| users.contains(user))))
+}
+
+/// Reads the links of directory groups from a table of them.
+macro_rules! load_links {
+    ($conn:expr, $table:ident) => {{
+        let ours = groups::table.filter(groups::kind.eq(DIRECTORY)).select(groups::id);
+        let pairs = $table::table.filter($table::group_id.eq_any(ours)).select(($table::group_id, $table::user_id));
+        links(pairs.load::<(Uid, Uid)>($conn)?)
+    }};
+}
+
+/// Makes the links of some groups in a table of them what they are to be.
+macro_rules! save_links {
+    ($conn:expr, $table:ident, $present:expr, $wanted:expr) => {{
+        let added: Vec<_> = difference($wanted, $present)
+            .into_iter()
+            .flat_map(|(group, users)| users.into_iter().map(move |user| (group, user)))
+            .map(|(group, user)| ($table::group_id.eq(group), $table::user_id.eq(user)))
+            .collect();
+        for added in added.chunks(CHUNK) {
+            on_each!($conn, c => diesel::insert_into($table::table).values(added).execute(c))?;
+        }
+        for (group, users) in difference($present, $wanted) {
+            let users: Vec<_> = users.into_iter().collect();
+            for users in users.chunks(CHUNK) {
+                let gone = $table::table.filter($table::group_id.eq(group)).filter($table::user_id.eq_any(users));
+                diesel::delete(gone).execute($conn)?;
+            }
+        }
+    }};
+}
+
+fn put_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: Moment) -> Result<(), Error> {
+    let found: Vec<(Uid, i16, GroupRow)> =
+        groups::table.select((groups::id, groups::kind, GroupRow::as_select())).load(conn)?;
+    let (ours, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, kind, _)| *kind == DIRECTORY);
+    let others: HashSet<_> = others.into_iter().map(|(id, ..)| id).collect();
+    let present: HashMap<_, _> = ours.into_iter().map(|(id, _, group)| (id, group)).collect();
+    let (free, clashing): (Vec<_>, Vec<_>) =
+        directory.iter().partition::<Vec<_>, _>(|group| !others.contains(&Uid(group.id)));
+    for group in clashing {
+        log::warn!("club directory: the group {} is left out, as its id is that of a group made here", group.id);
+    }
+
+    let (mut members, mut admins) = (load_links!(conn, group_members), load_links!(conn, group_admins));
+    let pairs = |group: &DirectoryGroup, users: &[uuid::Uuid]| -> Vec<_> {
+        users.iter().map(|user| (Uid(group.id), Uid(*user))).collect()
+    };
+    let wanted_members = links(free.iter().flat_map(|group| pairs(group, &group.members)));
+    let wanted_admins = links(free.iter().flat_map(|group| pairs(group, &group.admins)));
+
+    let changed: Vec<_> = free
+        .iter()
+        .filter(|group| {
+            let id = Uid(group.id);
+            let same = |row: &GroupRow| {
+                row.name == group.name && row.description == group.description && row.deleted_at.is_none()
+            };
+            !present.get(&id).is_some_and(same)
+                || members.get(&id) != wanted_members.get(&id)
+                || admins.get(&id) != wanted_admins.get(&id)
+        })
+        .collect();
+    save_groups(conn, &changed, now)?;
+
+    // Groups that are gone keep their people, for their past events.
+    let known: HashSet<_> = free.iter().map(|group| Uid(group.id)).collect();
+    members.retain(|group, _| known.contains(group));
+    admins.retain(|group, _| known.contains(group));
+    save_links!(conn, group_members, &members, &wanted_members);
+    save_links!(conn, group_admins, &admins, &wanted_admins);
+
+    let gone = present.iter().filter(|(id, group)| group.deleted_at.is_none() && !known.contains(id));
+    let gone: Vec<_> = gone.map(|(id, _)| *id).collect();
+    for ids in gone.chunks(CHUNK) {
+        diesel::update(groups::table.filter(groups::id.eq_any(ids)))
+            .set((groups::deleted_at.eq(now), groups::updated_at.eq(now)))
+            .execute(conn)?;
+    }
+    Ok(())
+}
+
+fn save_groups(conn: &mut AnyConnection, changed: &[&&DirectoryGroup], now: Moment) -> Result<(), Error> {
+    for changed in changed.chunks(CHUNK) {
+        let values: Vec<_> = changed
+            .iter()
+            .map(|group| {
+                (
+                    groups::id.eq(Uid(group.id)),
+                    groups::kind.eq(DIRECTORY),
+                    groups::name.eq(&group.name),
+                    groups::description.eq(&group.description),
+                    groups::open.eq(false),
+                    groups::created_at.eq(now),
+                    groups::updated_at.eq(now),
+                )
+            })
+            .collect();
+        on_each!(conn, c => diesel::insert_into(groups::table)
+            .values(&values)
+            .on_conflict(groups::id)
+            .do_update()
+            .set((
+                groups::name.eq(excluded(groups::name)),
+                groups::description.eq(excluded(groups::description)),
+                groups::updated_at.eq(excluded(groups::updated_at)),
+                groups::deleted_at.eq(None::<Moment>),
+            ))
+            .execute(c))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn user(id: u128, name: &str) -> UserRow {
+        let name = name.to_owned();
+        UserRow { id: Uid(Uuid::from_u128(id)), display_name: name.clone(), name, icon: String::new(), state: ACTIVE }
+    }
+
+    fn names(present: &[UserRow], wanted: &[UserRow]) -> Vec<String> {
+        moved_aside(present, wanted).into_iter().map(|user| user.name).collect()
+    }
+
+    #[test]
+    fn only_who_holds_the_name_of_another_is_moved_aside() {
+        let present = [user(1, "anna"), user(2, "ben"), user(3, "cleo")];
+        assert!(names(&present, &present).is_empty());
+        assert!(names(&present, &[user(1, "hannah"), user(4, "dora")]).is_empty());
+        let swapped = [user(1, "ben"), user(2, "anna")];
+        assert_eq!(names(&present, &swapped), [format!("~{}", present[0].id), format!("~{}", present[1].id)]);
+        assert_eq!(names(&present, &[user(4, "anna")]), ["anna~00000000"]);
+    }
+
+    #[test]
+    fn a_name_out_of_the_way_is_free() {
+        let present = [user(1, "anna"), user(2, "anna~00000000")];
+        assert_eq!(names(&present, &[user(4, "anna")]), ["anna~00000000-"]);
+        assert_eq!(names(&present[..1], &[user(4, "anna"), user(5, "anna~00000000")]), ["anna~00000000-"]);
+    }
+}

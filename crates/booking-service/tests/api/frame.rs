@@ -1,0 +1,128 @@
+//! What stands around the operations of the real service. The foundation's own tests go into more detail.
+
+use booking_service::codes;
+use common::problem::code;
+
+use crate::harness::{ALICE, BOB, Backend, Club, on_both};
+
+on_both! {
+    every_code_is_explained(club) {
+        let all = club.anonymous().get("/problems").expect(200).json();
+        let codes: Vec<_> = code::ALL.iter().chain(codes::ALL).collect();
+        assert_eq!(all.as_array().unwrap().len(), codes.len());
+        for code in codes {
+            let one = club.anonymous().get(&format!("/problems/{}", code.name)).expect(200).json();
+            assert_eq!(one["name"], code.name);
+            assert_eq!(one["status"], code.status);
+            assert!(one["title"].is_string() && one["about"].is_string());
+        }
+        club.anonymous().get("/problems/no-such-code").refused(404, "not-found");
+    }
+
+    a_refusal_says_what_to_do(club) {
+        let answer = club.anonymous().get("/api/users");
+        assert_eq!(answer.header("x-knoq-need-authorization"), Some("1"));
+        answer.refused(401, "not-signed-in");
+        club.by(ALICE).get("/api/nowhere").refused(404, "not-found");
+        club.by(ALICE).get("/api").refused(404, "not-found");
+        club.by(ALICE).get("/api/users/").refused(404, "not-found");
+        club.by(ALICE).send("TRACE", "/api/users/me", None).refused(405, "method-not-allowed");
+        let twice = "/api/users?include-suspended=true&include-suspended=false";
+        assert_eq!(club.by(ALICE).get(twice).expect(400).pointers(), ["include-suspended"]);
+    }
+
+    head_is_get_without_the_body(club) {
+        for path in ["/api/users", "/api/users/me", "/livez", "/openapi.json", "/docs/", "/api/users?include-suspended=x"] {
+            let get = club.by(BOB).get(path);
+            let head = club.by(BOB).send("HEAD", path, None);
+            assert_eq!((head.status, head.body.len()), (get.status, 0), "{path}");
+            for name in ["content-type", "content-length", "cache-control", "content-security-policy", "etag"] {
+                assert_eq!(head.header(name), get.header(name), "{path}");
+            }
+        }
+    }
+
+    metrics_count_by_route_and_never_by_path(club) {
+        club.by(BOB).get("/api/users/me?secret=hunter2");
+        club.by(BOB).get("/api/hunter2");
+        club.by(BOB).send("TRACE", "/api/users/me", None);
+        let read = || club.anonymous().get("/metrics").expect(200);
+        let answer = read();
+        assert!(answer.header("content-type").unwrap().starts_with("application/openmetrics-text; version=1.0.0"));
+        let text = answer.text();
+        assert!(!text.to_lowercase().contains("hunter2"), "{text}");
+        assert!(text.contains("http_requests_total{method=\"GET\",route=\"/api/users/me\",status=\"200\"} 1\n"), "{text}");
+        assert!(text.contains("http_requests_total{method=\"GET\",route=\"-\",status=\"404\"} 1\n"), "{text}");
+        assert!(text.contains("{method=\"other\",route=\"/api/users/me\""), "{text}");
+        assert!(text.ends_with("# EOF\n"));
+        // Every line is a comment, or a name, labels and a number.
+        for line in text.lines().filter(|line| !line.starts_with("# ")) {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            let name = series.split('{').next().unwrap();
+            assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.is_empty(), "{line}");
+            assert!(value.parse::<f64>().is_ok(), "{line}");
+        }
+        let number = |text: &str, name: &str| -> u64 {
+            let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+            line.rsplit_once(' ').unwrap().1.parse().unwrap()
+        };
+        assert!(number(&text, "db_statements_total ") > 0);
+        assert_eq!(number(&text, "db_connections_in_use "), 0);
+        let before = number(&read().text(), "db_statements_total ");
+        club.by(BOB).get("/api/users/me");
+        assert!(number(&read().text(), "db_statements_total ") > before);
+    }
+
+    the_document_is_served(club) {
+        let answer = club.anonymous().get("/openapi.json").expect(200);
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+        assert_eq!(answer.json(), *crate::harness::DOCUMENT);
+    }
+}
+
+#[test]
+fn the_docs_load_nothing_from_elsewhere() {
+    let club = Club::start(Backend::Sqlite);
+    assert_eq!(club.anonymous().get("/docs").expect(302).header("location"), Some("/docs/"));
+    let page = club.anonymous().get("/docs/").expect(200);
+    assert!(page.header("content-type").unwrap().starts_with("text/html"));
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.contains("default-src 'self'") && !policy.contains("http") && !policy.contains("eval"), "{policy}");
+    let html = page.text();
+    // What the policy would stop is not there: scripts in the page itself, and anything by a full address.
+    assert!(html.split("<script").skip(1).all(|script| script.trim_start().starts_with("src=")), "{html}");
+    assert!(!html.contains("://") && !html.contains("=\"//") && !html.contains(" on"), "{html}");
+    let mut parts = 0;
+    for part in html.split(['"', '\'']) {
+        let kind = match part.rsplit_once('.') {
+            Some((_, "js")) => "javascript",
+            Some((_, "css")) => "css",
+            Some((_, "png")) => "image/png",
+            _ => continue,
+        };
+        let path = format!("/docs/{}", part.trim_start_matches("./"));
+        let answer = club.anonymous().get(&path).expect(200);
+        assert!(answer.header("content-type").unwrap().contains(kind), "{path}: {:?}", answer.header("content-type"));
+        // The styles bring their pictures along.
+        assert!(kind != "css" || !answer.text().contains("@import") && !answer.text().contains("url(http"), "{path}");
+        parts += 1;
+    }
+    assert!(parts >= 5, "{html}");
+    let start = club.anonymous().get("/docs/swagger-initializer.js").expect(200).text();
+    assert!(start.contains("\"/openapi.json\"") && !start.contains("://"), "{start}");
+    assert!(start.contains("\"validatorUrl\": \"none\""), "{start}");
+    club.anonymous().get("/docs/nothing.js").refused(404, "not-found");
+}
+
+#[test]
+fn another_origin_may_call_when_it_is_allowed() {
+    let origin = "https://app.example";
+    let club = Club::start_with(Backend::Sqlite, &["--allowed-origins", origin]);
+    let answer = club.by(BOB).header("origin", origin).get("/api/users/me").expect(200);
+    assert_eq!(answer.header("access-control-allow-origin"), Some(origin));
+    assert_eq!(answer.header("access-control-allow-credentials"), Some("true"));
+    let refused = club.anonymous().header("origin", origin).get("/api/users/me").expect(401);
+    assert!(refused.header("access-control-expose-headers").unwrap().to_lowercase().contains("x-knoq-need-auth"));
+    let other = club.by(BOB).header("origin", "https://evil.example").get("/api/users/me").expect(200);
+    assert_eq!(other.header("access-control-allow-origin"), None);
+}

@@ -1,0 +1,96 @@
+//! The log of the real program: one line a request, and no secret in it whatever its level.
+
+use booking_service::{auth, schema::api_tokens};
+use diesel::prelude::*;
+use serde_json::Value;
+use service_kit::{
+    credentials::ApiToken,
+    db::sql::{Moment, Uid},
+};
+
+use crate::{
+    harness::{BOB, Club, id, on_both},
+    process::Process,
+};
+
+const SECRET: &str = "unmistakable";
+
+/// A token of Bob's.
+fn token(club: &Club) -> String {
+    let token = ApiToken::generate(auth::TOKEN_PREFIX).unwrap();
+    diesel::insert_into(api_tokens::table)
+        .values((
+            api_tokens::id.eq(Uid::new()),
+            api_tokens::token_hash.eq(token.hash()),
+            api_tokens::user_id.eq(id(BOB)),
+            api_tokens::name.eq("test"),
+            api_tokens::scope.eq(auth::Scope::Read.word()),
+            api_tokens::created_at.eq(Moment(club.clock.now())),
+        ))
+        .execute(&mut club.connect())
+        .unwrap();
+    token.reveal().to_owned()
+}
+
+/// Makes requests that are full of secrets, and returns the log.
+fn log(club: &Club, format: &str) -> Vec<String> {
+    let key = format!("{SECRET}-key-of-thirty-two-characters-or-more");
+    let mut process = Process::beside(club, &["--log", "trace", "--log-format", format, "--secret-key", &key]);
+    let token = token(club);
+    let requests = [
+        format!("GET /api/users/me?q={SECRET} HTTP/1.1\r\nCookie: session=session-of-{BOB}; other={SECRET}"),
+        format!("GET /api/users?{SECRET}=1 HTTP/1.1\r\nAuthorization: Bearer {token}\r\nX-Request-Id: with-token"),
+        format!("GET /api/users/me HTTP/1.1\r\nAuthorization: Bearer {SECRET}"),
+        format!("GET /api/users/me HTTP/1.1\r\nAuthorization: Basic {SECRET}"),
+        format!("GET /api/users/me HTTP/1.1\r\nCookie: session={SECRET}"),
+        format!("GET /api/callback?code={SECRET}&state={SECRET} HTTP/1.1\r\nCookie: session={SECRET}"),
+        format!("GET /api/ical/v1/{}{SECRET} HTTP/1.1\r\nReferer: https://club.example/?{SECRET}", id(BOB)),
+        format!("GET /{SECRET} HTTP/1.1\r\nX-Request-Id: {SECRET} with a space"),
+        format!("POST /api/users HTTP/1.1\r\nContent-Length: {}\r\n\r\n{SECRET}", SECRET.len()),
+    ];
+    for request in requests {
+        let (head, body) = request.split_once("\r\n\r\n").unwrap_or((&request, ""));
+        let mut wire = process.connect();
+        wire.write(&format!("{head}\r\nHost: test\r\nConnection: close\r\n\r\n{body}"));
+        wire.read_to_end();
+    }
+    process.signal("TERM");
+    assert!(process.wait().success());
+    let all = process.log().join("\n");
+    let secrets = [SECRET, &token, &token[token.len() - 20..], &format!("session-of-{BOB}")];
+    for line in all.lines() {
+        assert!(secrets.iter().all(|secret| !line.contains(secret)), "{line}");
+    }
+    process.log().to_vec()
+}
+
+on_both! {
+    as_json_it_has_one_object_a_line_and_one_line_a_request(club) {
+        let lines: Vec<Value> = log(&club, "json").iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let access: Vec<_> = lines.iter().filter(|line| line["target"] == "access").collect();
+        assert_eq!(access.len(), 9);
+        for line in &access {
+            assert!(line["duration_us"].as_u64().is_some() && line["bytes"].as_u64().is_some(), "{line}");
+            assert!(line["time"].as_str().unwrap().ends_with('Z') && line["level"] == "INFO", "{line}");
+            assert!(!line["request_id"].as_str().unwrap().is_empty(), "{line}");
+        }
+        let (first, second) = (&access[0], &access[1]);
+        assert_eq!((&first["method"], &first["route"]), (&"GET".into(), &"/api/users/me".into()));
+        assert_eq!((&first["status"], &first["caller"]), (&200.into(), &id(BOB).to_string().into()));
+        assert_eq!((&second["request_id"], &second["caller"]), (&"with-token".into(), &id(BOB).to_string().into()));
+        assert_eq!((&access[2]["status"], &access[2]["caller"]), (&401.into(), &"-".into()));
+        assert_eq!(access[7]["route"], "-");
+        assert!(access[0]["bytes"].as_u64().unwrap() > 50);
+    }
+
+    as_text_it_has_the_same(club) {
+        let lines = log(&club, "plain");
+        let access: Vec<_> = lines.iter().filter(|line| line.contains(" access request ")).collect();
+        assert_eq!(access.len(), 9);
+        let words = ["method=GET", "route=/api/users", "status=200", "request_id=with-token"];
+        for word in words.into_iter().chain([format!("caller={}", id(BOB)).as_str()]) {
+            assert!(access[1].split(' ').any(|part| part == word), "{word} in {}", access[1]);
+        }
+        assert!(access[1].contains(" duration_us=") && access[1].contains(" bytes="), "{}", access[1]);
+    }
+}

@@ -1,0 +1,155 @@
+//! The real program as a process of its own.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc::{self, Receiver, RecvTimeoutError},
+    time::{Duration, Instant},
+};
+
+use crate::harness::Club;
+
+/// Longer than anything here may take; whoever runs into it has hung.
+pub const LONG: Duration = Duration::from_secs(30);
+
+/// The program, with nothing of this process's environment.
+pub fn program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_booking-service"));
+    command.env_clear().args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Asks again and again, until it is so.
+#[track_caller]
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    let (_keep, never) = mpsc::channel::<()>();
+    while !is_so() {
+        assert!(begun.elapsed() < LONG, "not so in time: {what}");
+        let _ = never.recv_timeout(Duration::from_millis(5));
+    }
+}
+
+/// A process that serves.
+pub struct Process {
+    child: Child,
+    lines: Receiver<String>,
+    log: Vec<String>,
+    /// `127.0.0.1:PORT`.
+    pub address: String,
+}
+
+impl Process {
+    /// Starts it and waits for nothing.
+    pub fn spawn(arguments: &[&str]) -> Self {
+        let base = ["--bind", "127.0.0.1:0", "--workers", "1", "--database-connections", "2"];
+        let mut child = program(&[&base, arguments].concat()).spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (send, lines) = mpsc::channel();
+        std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
+        Self { child, lines, log: Vec::new(), address: String::new() }
+    }
+
+    /// Starts it and waits until it listens.
+    pub fn start(arguments: &[&str]) -> Self {
+        let mut process = Self::spawn(arguments);
+        process.until_it_listens();
+        process
+    }
+
+    /// One more replica on the database of a club.
+    pub fn beside(club: &Club, arguments: &[&str]) -> Self {
+        let url = club.config.database_url.as_ref().unwrap().reveal();
+        Self::start(&[&["--database-url", url], arguments].concat())
+    }
+
+    pub fn until_it_listens(&mut self) {
+        let line = self.until_it_logs("listens on http://");
+        let address = line.split("http://").nth(1).and_then(|rest| rest.split([',', '"']).next()).unwrap();
+        address.clone_into(&mut self.address);
+    }
+
+    /// Waits for a line of the log.
+    #[track_caller]
+    pub fn until_it_logs(&mut self, text: &str) -> String {
+        loop {
+            let line = self.lines.recv_timeout(LONG);
+            let line = line.unwrap_or_else(|_| panic!("never logs {text:?}, but {:#?}", self.log));
+            self.log.push(line.clone());
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    /// Sends a signal, such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        // The shell has kill built in; the program of that name is not on every machine.
+        let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.child.id())]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub fn wait(&mut self) -> ExitStatus {
+        let begun = Instant::now();
+        loop {
+            match self.lines.recv_timeout(LONG.saturating_sub(begun.elapsed())) {
+                Ok(line) => self.log.push(line),
+                Err(RecvTimeoutError::Disconnected) => return self.child.wait().unwrap(),
+                Err(RecvTimeoutError::Timeout) => panic!("does not end; its log: {:#?}", self.log),
+            }
+        }
+    }
+
+    /// All that it has written to standard error and that has been waited for.
+    pub fn log(&self) -> &[String] {
+        &self.log
+    }
+
+    pub fn connect(&self) -> Wire {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        Wire(stream)
+    }
+
+    /// One GET on a connection of its own: status and the rest.
+    pub fn get(&self, path: &str) -> (u16, String) {
+        let mut wire = self.connect();
+        wire.write(&format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"));
+        wire.read_to_end()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A connection that sends exactly what it is told.
+pub struct Wire(TcpStream);
+
+impl Wire {
+    pub fn write(&mut self, text: &str) {
+        self.0.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// So many bytes.
+    pub fn read(&mut self, length: usize) -> String {
+        let mut bytes = vec![0; length];
+        self.0.read_exact(&mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    /// Status and all the rest, until the other side closes.
+    #[track_caller]
+    pub fn read_to_end(&mut self) -> (u16, String) {
+        let mut text = String::new();
+        self.0.read_to_string(&mut text).unwrap();
+        let status = text.split(' ').nth(1).unwrap_or_else(|| panic!("no answer: {text:?}"));
+        (status.parse().unwrap(), text)
+    }
+}

@@ -1,0 +1,53 @@
+//! A database for each test.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use diesel::{RunQueryDsl, sql_query};
+use service_kit::db::{AnyConnection, Url};
+use tempfile::TempDir;
+
+/// Declares tests that run on both databases: `on_both! { name(database) { … } }`.
+macro_rules! on_both {
+    ($($name:ident($database:ident) $body:block)+) => {
+        $(mod $name {
+            use super::*;
+            fn run($database: &$crate::database::Database) $body
+            #[test]
+            fn sqlite() { run(&$crate::database::Database::sqlite()) }
+            #[test]
+            fn postgres() { run(&$crate::database::Database::postgres()) }
+        })+
+    };
+}
+pub(crate) use on_both;
+
+/// An empty database of the test's own.
+pub struct Database {
+    pub url: Url,
+    _folder: Option<TempDir>,
+}
+
+impl Database {
+    pub fn sqlite() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}/test.sqlite3", folder.path().display()).parse().unwrap();
+        Self { url, _folder: Some(folder) }
+    }
+
+    /// A schema of its own in the PostgreSQL that `scripts/test` started.
+    pub fn postgres() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let base = std::env::var("TEST_POSTGRES_URL").expect(
+            "TEST_POSTGRES_URL is not set: run the tests by scripts/test, or by `scripts/postgres run cargo test`",
+        );
+        let name = format!("k{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let mut conn = base.parse::<Url>().unwrap().connect().unwrap();
+        sql_query(format!("CREATE SCHEMA {name}")).execute(&mut conn).unwrap();
+        Self { url: format!("{base}&options=-csearch_path%3D{name}").parse().unwrap(), _folder: None }
+    }
+
+    /// A connection of the test's own.
+    pub fn connect(&self) -> AnyConnection {
+        self.url.connect().unwrap()
+    }
+}

@@ -1,0 +1,265 @@
+//! The frame around every request.
+
+use actix_web::{dev::Decompress, http::header::ContentEncoding, web::Bytes};
+use common::problem::code;
+use futures_util::{StreamExt, stream};
+
+use crate::server::{Connection, Server};
+
+fn decoded(body: &[u8], encoding: &str) -> Vec<u8> {
+    let encoding: ContentEncoding = encoding.parse().unwrap();
+    let chunks = stream::iter([Ok(Bytes::copy_from_slice(body))]);
+    let decoded = Decompress::new(chunks, encoding).map(Result::unwrap).collect::<Vec<_>>();
+    actix_web::rt::System::new().block_on(decoded).concat()
+}
+
+#[test]
+fn a_sane_request_id_is_echoed_and_any_other_replaced() {
+    let server = Server::start();
+    let id = |sent: &str| {
+        let answer = server.send(&format!("GET /livez HTTP/1.1\r\nX-Request-Id: {sent}"), b"");
+        answer.header("x-request-id").unwrap().to_owned()
+    };
+    let longest = "a".repeat(128);
+    for sane in ["1", "0198c0de-0000-7000-8000-000000000001", "a.B_c-9", &longest] {
+        assert_eq!(id(sane), sane);
+    }
+    let too_long = "a".repeat(129);
+    for odd in ["", "two words", "ünï", "a\"b", "a=b", "<script>", &too_long] {
+        let new = id(odd);
+        assert_ne!(new, odd);
+        assert_eq!(new.len(), 36, "{odd}");
+    }
+    assert_ne!(server.get("/livez").header("x-request-id"), server.get("/livez").header("x-request-id"));
+}
+
+#[test]
+fn head_is_get_without_the_body() {
+    let server = Server::start();
+    for path in ["/livez", "/things?deep=true", "/large", "/openapi.json", "/nowhere", "/things?deep=1", "/panic"] {
+        let (get, head) = (server.get(path), server.send(&format!("HEAD {path} HTTP/1.1"), b""));
+        assert_eq!(head.status, get.status, "{path}");
+        let fixed = |headers: &std::collections::HashMap<String, String>| {
+            let mut headers = headers.clone();
+            headers.retain(|name, _| !matches!(name.as_str(), "date" | "x-request-id"));
+            headers
+        };
+        assert_eq!(fixed(&head.headers), fixed(&get.headers), "{path}");
+        assert_eq!(head.header("content-length"), Some(get.body.len().to_string().as_str()), "{path}");
+    }
+    // Nothing of a body follows: the next answer on the connection begins where the head has ended.
+    let mut connection = server.connect();
+    for _ in 0..3 {
+        connection.write("HEAD /large HTTP/1.1", b"");
+        assert_eq!(connection.read(true).status, 200);
+    }
+}
+
+#[test]
+fn unknown_paths_and_methods_are_problems() {
+    let server = Server::start();
+    for path in ["/", "/nowhere", "/things/", "/problems/nothing", "/docs/nothing", "/%00", "//livez"] {
+        server.get(path).refused(404, "not-found");
+    }
+    let refused = |request: &str| {
+        let answer = server.send(&format!("{request} HTTP/1.1\r\nContent-Length: 0"), b"");
+        answer.refused(405, "method-not-allowed");
+        answer.header("allow").map(str::to_owned)
+    };
+    for path in ["/livez", "/readyz", "/metrics", "/problems", "/problems/conflict", "/openapi.json", "/docs", "/docs/"]
+    {
+        for method in ["POST", "DELETE", "OPTIONS", "BREW"] {
+            assert_eq!(refused(&format!("{method} {path}")).as_deref(), Some("GET, HEAD"), "{method} {path}");
+        }
+    }
+}
+
+#[test]
+fn every_answer_has_the_headers_that_keep_browsers_careful() {
+    let server = Server::start();
+    for path in ["/livez", "/nowhere", "/panic", "/docs/", "/refused", "/large"] {
+        let answer = server.get(path);
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
+        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"), "{path}");
+        assert_eq!(answer.header("x-test-version"), Some("7"), "{path}");
+        assert!(answer.header("cache-control").is_some(), "{path}");
+        let policy = answer.header("content-security-policy").unwrap();
+        assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("http"), "{path}: {policy}");
+        assert!(answer.header("server").is_none() && answer.header("x-powered-by").is_none(), "{path}");
+    }
+    let refused = server.get("/refused");
+    refused.refused(401, "not-signed-in");
+    assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
+    assert_eq!(server.get("/livez").header("www-authenticate"), None);
+}
+
+#[test]
+fn a_fault_of_ours_tells_the_caller_nothing() {
+    let server = Server::start();
+    for (path, status, code) in [("/broken", 500, "internal-error"), ("/away", 503, "unavailable")] {
+        let answer = server.get(path);
+        answer.refused(status, code);
+        assert!(!answer.text().contains("hunter2") && !answer.text().contains("SELECT"), "{}", answer.text());
+        assert_eq!(answer.header("retry-after").is_some(), status == 503);
+    }
+}
+
+#[test]
+fn a_panic_is_a_500_and_the_service_lives_on() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    for _ in 0..3 {
+        // The only worker, and the same connection.
+        connection.write("GET /panic HTTP/1.1", b"");
+        let answer = connection.read(false);
+        answer.refused(500, "internal-error");
+        assert!(!answer.text().contains("on purpose"));
+        connection.write("GET /livez HTTP/1.1", b"");
+        assert_eq!(connection.read(false).status, 200);
+    }
+    assert!(server.get("/metrics").text().contains("route=\"/panic\",status=\"500\"} 3\n"));
+}
+
+#[test]
+fn a_request_that_takes_too_long_is_503() {
+    let server = Server::start_with(&[], |options| options.request_timeout = 0);
+    let answer = server.get("/never");
+    answer.refused(503, "unavailable");
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    assert!(server.get("/metrics").text().contains("route=\"/never\",status=\"503\"} 1\n"));
+}
+
+#[test]
+fn answers_are_compressed_when_asked_for_and_only_then() {
+    let server = Server::start();
+    for path in ["/large", "/nowhere", "/things?deep=1", "/problems"] {
+        let plain = server.get(path);
+        assert_eq!(plain.header("content-encoding"), None);
+        for encoding in ["gzip", "br", "zstd"] {
+            let head = format!("GET {path} HTTP/1.1\r\nX-Request-Id: same\r\nAccept-Encoding: {encoding}");
+            let answer = server.send(&head, b"");
+            assert_eq!(answer.header("content-encoding"), Some(encoding), "{path}");
+            assert!(answer.header("vary").unwrap().to_lowercase().contains("accept-encoding"), "{path}");
+            assert_eq!(answer.header("content-type"), plain.header("content-type"), "{path}");
+            let body = decoded(&answer.body, encoding);
+            let same = server.send(&format!("GET {path} HTTP/1.1\r\nX-Request-Id: same"), b"");
+            assert_eq!(String::from_utf8(body).unwrap(), same.text(), "{path}");
+        }
+    }
+    let panicked = server.send("GET /panic HTTP/1.1\r\nAccept-Encoding: gzip", b"");
+    panicked.refused(500, "internal-error");
+    let odd = server.send("GET /livez HTTP/1.1\r\nAccept-Encoding: unheard-of", b"");
+    assert_eq!((odd.status, odd.header("content-encoding")), (200, None));
+    server.send("GET /livez HTTP/1.1\r\nAccept-Encoding: *;q=0", b"").refused(400, "bad-request");
+}
+
+#[test]
+fn without_allowed_origins_there_is_no_cors() {
+    let server = Server::start();
+    let answer = server.send("GET /livez HTTP/1.1\r\nOrigin: https://app.example", b"");
+    assert!(answer.headers.keys().all(|name| !name.starts_with("access-control")), "{answer:?}");
+    let preflight = "OPTIONS /livez HTTP/1.1\r\nOrigin: https://app.example\r\nAccess-Control-Request-Method: GET";
+    let answer = server.send(preflight, b"");
+    answer.refused(405, "method-not-allowed");
+    assert!(answer.headers.keys().all(|name| !name.starts_with("access-control")), "{answer:?}");
+}
+
+#[test]
+fn allowed_origins_may_read_and_send_credentials_and_others_may_not() {
+    let server = Server::start_with(&["--allowed-origins", "https://app.example,http://localhost:8080"], |_| {});
+    for path in ["/livez", "/nowhere", "/refused"] {
+        for origin in ["https://app.example", "http://localhost:8080"] {
+            let answer = server.send(&format!("GET {path} HTTP/1.1\r\nOrigin: {origin}"), b"");
+            assert_eq!(answer.header("access-control-allow-origin"), Some(origin), "{path}");
+            assert_eq!(answer.header("access-control-allow-credentials"), Some("true"), "{path}");
+            let exposed = answer.header("access-control-expose-headers").unwrap();
+            for name in ["ETag", "Link", "Location", "Retry-After", "X-Request-Id", "X-KNOQ-Need-Authorization"] {
+                assert!(exposed.split(',').any(|one| one.trim().eq_ignore_ascii_case(name)), "{path}: {exposed}");
+            }
+            assert!(answer.header("vary").unwrap().contains("Origin"), "{path}");
+        }
+        for origin in ["https://evil.example", "https://app.example.evil.example", "null", "HTTPS://APP.EXAMPLE"] {
+            let answer = server.send(&format!("GET {path} HTTP/1.1\r\nOrigin: {origin}"), b"");
+            assert_eq!(answer.header("access-control-allow-origin"), None, "{path}");
+        }
+    }
+    let preflight = |origin: &str| {
+        let head = format!(
+            "OPTIONS /livez HTTP/1.1\r\nOrigin: {origin}\r\nAccess-Control-Request-Method: PATCH\r\n\
+             Access-Control-Request-Headers: content-type, if-match"
+        );
+        server.send(&head, b"")
+    };
+    let answer = preflight("https://app.example");
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("access-control-allow-origin"), Some("https://app.example"));
+    assert_eq!(answer.header("access-control-allow-credentials"), Some("true"));
+    let allowed = answer.header("access-control-allow-headers").unwrap();
+    assert!(allowed.contains("content-type") && allowed.contains("if-match"), "{allowed}");
+    assert!(answer.header("access-control-allow-methods").unwrap().contains("PATCH"));
+    assert!(answer.header("x-request-id").is_some());
+    let answer = preflight("https://evil.example");
+    answer.refused(400, "bad-request");
+    assert_eq!(answer.header("access-control-allow-origin"), None);
+}
+
+#[test]
+fn path_ids_are_uuids_in_any_case_and_not_nil() {
+    let server = Server::start();
+    let upper = "0198C0DE-0000-7000-8000-00000000000A";
+    assert_eq!(server.get(&format!("/things/{upper}")).text(), upper.to_lowercase());
+    let long = "a".repeat(2000);
+    for bad in
+        ["x", "00000000-0000-0000-0000-000000000000", "0198c0de000070008000000000000001", "%7Bx%7D", "%C3%A9", &long]
+    {
+        let answer = server.get(&format!("/things/{bad}"));
+        assert_eq!(answer.violations("invalid-parameter"), [("thingID".to_owned(), "not-a-uuid".to_owned())], "{bad}");
+    }
+    // A name beside the id is no id, and not to be blamed.
+    let answer = server.get("/things/x/tags/music");
+    assert_eq!(answer.violations("invalid-parameter"), [("thingID".to_owned(), "not-a-uuid".to_owned())]);
+    assert_eq!(server.get(&format!("/things/{upper}/tags/%E9%9F%B3%2F%20")).text(), "音/ ");
+    // What is no UTF-8 becomes a name that nothing has.
+    assert_eq!(server.get(&format!("/things/{upper}/tags/%FF")).text(), "\u{fffd}");
+}
+
+#[test]
+fn every_query_parameter_that_cannot_be_used_is_named() {
+    let server = Server::start();
+    let named = |query: &str| {
+        let found = server.get(&format!("/things?{query}")).violations("invalid-parameter");
+        found.into_iter().map(|(name, code)| format!("{name} {code}")).collect::<Vec<_>>()
+    };
+    assert_eq!(named("deep=yes&owner=x"), ["deep not-a-boolean", "owner not-a-uuid"]);
+    assert_eq!(named("deep=true&deep=true"), ["deep given-twice"]);
+    assert_eq!(named("deep="), ["deep not-a-boolean"]);
+    assert_eq!(named("deep"), ["deep not-a-boolean"]);
+    assert_eq!(server.get("/things?unknown=1&deep=true").json()["deep"], true);
+    assert_eq!(server.get("/things?&&").json()["deep"], false);
+}
+
+#[test]
+fn the_root_answers() {
+    let server = Server::start();
+    assert_eq!(server.get("/livez").status, 200);
+    assert_eq!(server.get("/readyz").status, 200);
+    let all = server.get("/problems").json();
+    assert_eq!(all.as_array().unwrap().len(), code::ALL.len());
+    for code in code::ALL {
+        let one = server.get(&format!("/problems/{}", code.name)).json();
+        assert_eq!((&one["name"], &one["status"]), (&code.name.into(), &code.status.into()));
+        assert!(!one["title"].as_str().unwrap().is_empty() && !one["about"].as_str().unwrap().is_empty());
+    }
+    assert_eq!(server.get("/docs").header("location"), Some("/docs/"));
+}
+
+#[test]
+fn broken_http_is_refused_and_harms_nobody() {
+    let server = Server::start();
+    for garbage in ["\0\0\0\0\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET / HTTP/1.1\r\nA B\r\n\r\n"] {
+        let mut connection = Connection::to(server.address);
+        connection.write_more(garbage.as_bytes());
+        assert_eq!(connection.read(true).status, 400, "{garbage:?}");
+    }
+    assert_eq!(server.get("/livez").status, 200);
+}
