@@ -1,10 +1,13 @@
 //! Tests of the whole service over HTTP, each on SQLite and on PostgreSQL, each on a database of its own.
 
 mod harness;
+mod objects;
 
 mod accounts;
 mod demo;
 mod identity;
+mod leaks;
 mod service;
+mod statements;
 mod sync;
 mod users;
