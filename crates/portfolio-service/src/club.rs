@@ -8,7 +8,11 @@ use std::{
 use actix_web::{FromRequest, HttpRequest, dev::Payload, web::Data};
 use chrono_tz::Tz;
 use common::{problem::Problem, semester::YearWithSemester, time::Timestamp};
-use service_kit::{directory::Source, error::Failure, server::Service};
+use service_kit::{
+    directory::{self, Source},
+    error::Failure,
+    server::Service,
+};
 
 use crate::config::Config;
 
@@ -29,11 +33,11 @@ impl Club {
     /// # Errors
     /// One line saying what is wrong with the options.
     pub fn new(config: &Config) -> Result<Self, String> {
-        Ok(Self {
-            zone: config.time_zone,
-            admins: config.admins.iter().cloned().collect(),
-            directory: config.directory()?,
-        })
+        let mut admins: BTreeSet<_> = config.admins.iter().cloned().collect();
+        if config.demo && admins.is_empty() {
+            admins.extend(directory::demo::members().next().map(str::to_owned));
+        }
+        Ok(Self { zone: config.time_zone, admins, directory: config.directory()? })
     }
 
     /// The semester of an instant, where the club is.

@@ -65,7 +65,13 @@ pub struct Config {
     #[arg(long, env = "ADMINS", value_name = "NAME", value_delimiter = ',', global = true)]
     pub admins: Vec<String>,
 
-    /// Fill an empty database with a made-up club.
+    /// Minutes between two copies of the directory; 0 copies only at the start and when an admin asks for it.
+    #[arg(long, env = "SYNC_INTERVAL", value_name = "MINUTES", default_value_t = 60, global = true,
+          value_parser = clap::value_parser!(u64).range(0..=10_080))]
+    pub sync_interval: u64,
+
+    /// Fill an empty database with a made-up club, the one of the booking-service's demo. Without --admins, alice is
+    /// one.
     #[arg(long, env = "DEMO", global = true, value_parser = BoolishValueParser::new())]
     pub demo: bool,
 
@@ -176,12 +182,12 @@ impl Config {
         url.parse().map_err(|error| format!("--database-url {error}"))
     }
 
-    /// Where users and groups come from, if from anywhere.
+    /// Where users and groups come from, if from anywhere; the demo without a directory has one of its own.
     ///
     /// # Errors
     /// One line saying what is wrong with the options.
     pub fn directory(&self) -> Result<Option<Source>, String> {
-        self.directory.source()
+        Ok(self.directory.source()?.or(self.demo.then_some(Source::Demo)))
     }
 
     /// How the service knows who a request is from.

@@ -11,8 +11,8 @@
 //! 6. [`teams`]: who took part in a contest together
 //! 7. [`contests`]: with their teams
 //!
-//! [`server`] puts all together, [`commands`] is the command
-//! line.
+//! [`sync`] copies users and groups from the directory, [`server`] puts all together, [`commands`] is the command
+//! line, [`demo`] a made-up club.
 
 pub mod account_type;
 pub mod auth;
@@ -41,4 +41,6 @@ pub mod teams;
 pub mod contests;
 
 pub mod commands;
+pub mod demo;
 pub mod server;
+pub mod sync;

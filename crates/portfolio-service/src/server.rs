@@ -30,9 +30,9 @@ use crate::{
     club::Club,
     codes,
     config::Config,
-    contests, events, groups,
+    contests, demo, events, groups,
     policy::BASE,
-    projects, teams, users,
+    projects, sync, teams, users,
 };
 
 /// The migrations, once for each database.
@@ -62,7 +62,8 @@ fn routes(config: &mut ServiceConfig<'_>) {
             .configure(events::routes)
             .configure(projects::routes)
             .configure(teams::routes)
-            .configure(contests::routes),
+            .configure(contests::routes)
+            .configure(sync::routes),
     );
 }
 
@@ -119,6 +120,14 @@ impl Modify for Security {
 pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let club = Club::new(config).map_err(io::Error::other)?;
     let db = open(config).await?;
+    sync::start(&db, &club, &clock, config.sync_interval).await;
+    if config.demo
+        && let Err(error) = demo::fill(&db, &club, clock.now()).await
+    {
+        // The service is of use without it.
+        let problem = error.into_problem();
+        log::error!("the demo is missing: {}", problem.cause().unwrap_or("unknown"));
+    }
     let service = Service::new(&ABOUT, &config.server, db, clock);
     let Identity { proxies, tokens, is_development } =
         config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;

@@ -89,6 +89,13 @@ impl Club {
 
     /// With more options, as on the command line.
     pub fn start_with(backend: Backend, options: &[&str]) -> Self {
+        let club = Self::start_empty(backend, options);
+        club.add_members();
+        club
+    }
+
+    /// Without any member.
+    pub fn start_empty(backend: Backend, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = match backend {
             Backend::Sqlite => format!("sqlite://{}/club.sqlite3", folder.path().display()),
@@ -104,7 +111,6 @@ impl Club {
         let agent = Agent::config_builder().http_status_as_error(false).max_redirects(0).build().into();
         let mut club = Self { services: Vec::new(), clock, config, url, agent, folder };
         club.start_another();
-        club.add_members();
         club
     }
 

@@ -3,13 +3,18 @@
 mod booking;
 mod builders;
 mod harness;
+mod objects;
 
 mod accounts;
 mod contests;
+mod demo;
 mod event_copy;
 mod events;
 mod identity;
+mod leaks;
 mod projects;
 mod service;
+mod statements;
+mod sync;
 mod teams;
 mod users;
