@@ -120,13 +120,15 @@ pub(super) fn make_projects(conn: &mut AnyConnection, scene: &Scene) -> Result<(
 /// Fifteen contests, five in each of the last three years, with one to three teams; the newest is still going on.
 pub(super) fn make_contests(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
     let (mut rows, mut teams, mut members) = (Vec::new(), Vec::new(), Vec::new());
+    let days = TimeDelta::days(20);
     for number in 0..3 * CONTESTS.len() {
         let (name, description) = CONTESTS[number % CONTESTS.len()];
-        let year = before(scene.present, 2 * (number / CONTESTS.len()));
         let is_last = number == 0;
+        // All but the last are over, so none of them may be of this semester.
+        let year = before(scene.present, 2 * (number / CONTESTS.len()) + usize::from(!is_last));
         let name = format!("{name} {}", year.year());
         let contest = id(&format!("contest {name}"));
-        let begins = year.starts_at() + TimeDelta::days(20 * (number % CONTESTS.len()) as i64) + TimeDelta::hours(1);
+        let begins = year.starts_at() + TimeDelta::hours(1) + days * [0, 1, 2, 3, 4][number % CONTESTS.len()];
         let moment = |at| Timestamp::new(at).map_or(scene.now, Moment);
         let until = (!is_last).then(|| moment(begins + TimeDelta::hours([5, 48, 8, 60, 12][number % 5])));
         let creator = scene.members[number].1;
