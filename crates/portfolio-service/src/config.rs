@@ -75,8 +75,8 @@ pub struct Config {
     #[arg(long, env = "DEMO", global = true, value_parser = BoolishValueParser::new())]
     pub demo: bool,
 
-    /// Where the database is: sqlite://FILE or postgres://… as libpq reads it
-    /// [default: sqlite://data/portfolio.sqlite3].
+    /// Where the database is: `sqlite://FILE`, or `postgres://…` as libpq reads it
+    /// [default: `sqlite://data/portfolio.sqlite3`].
     #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true, global = true)]
     pub database_url: Option<Secret>,
 
@@ -142,7 +142,7 @@ pub struct IdentityOptions {
     #[arg(long, env = "OIDC_NAME_CLAIM", value_name = "CLAIM", default_value = "preferred_username", global = true)]
     pub oidc_name_claim: String,
 
-    /// How tokens may be signed, comma-separated: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA.
+    /// How tokens may be signed, comma-separated: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, `EdDSA`.
     #[arg(
         long,
         env = "OIDC_ALGORITHMS",

@@ -1,12 +1,12 @@
 //! The copy of the club directory: users and groups (contract, "Where the data comes from").
 //!
 //! * Ids are the identity: a user or group of the directory is the one with that id here, whatever either is called.
-//! * [`people`]: names, real names and states follow the directory. Nobody is ever deleted.
-//! * [`memberships`]: who is in which group since when, and until when, is kept here: the directory knows the present
+//! * `people`: names, real names and states follow the directory. Nobody is ever deleted.
+//! * `memberships`: who is in which group since when, and until when, is kept here: the directory knows the present
 //!   only.
 //! * All of it in one transaction, after the whole directory has been read: a failed read changes nothing.
 
-pub mod memberships;
+mod memberships;
 mod people;
 
 use std::time::Duration;
@@ -114,7 +114,10 @@ pub async fn start(db: &Db, club: &Club, clock: &Clock, minutes: u64) {
     actix_web::rt::spawn(async move {
         attempt(&db, &club, &clock).await;
         let _ = finished.send(());
-        while minutes > 0 {
+        if minutes == 0 {
+            return;
+        }
+        loop {
             tokio::time::sleep(Duration::from_secs(60 * minutes)).await;
             attempt(&db, &club, &clock).await;
         }

@@ -1,4 +1,5 @@
 //! Tests of the whole service over HTTP, each on SQLite and on PostgreSQL, each on a database of its own.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod booking;
 mod builders;

@@ -306,7 +306,7 @@ fn step() -> impl Strategy<Value = Step> {
     (
         prop_oneof![3 => Just(0), 2 => Just(1), 1 => Just(3)],
         prop::collection::vec(any::<bool>(), USERS * GROUPS),
-        Just((0..USERS + 1).collect::<Vec<_>>()).prop_shuffle(),
+        Just((0..=USERS).collect::<Vec<_>>()).prop_shuffle(),
         prop::collection::vec(prop::bool::weighted(0.8), GROUPS),
     )
 }
@@ -332,10 +332,10 @@ fn check_history(club: &Club, history: &[Step]) {
         present += later;
         let now = Half::from(semester(present));
         let mut snapshot = Snapshot::default();
-        for user in 0..USERS {
+        for (user, name) in called.iter().take(USERS).enumerate() {
             snapshot.users.push(DirectoryUser {
                 id: key(1, user),
-                name: format!("member-{}", called[user]),
+                name: format!("member-{name}"),
                 display_name: String::new(),
                 real_name: None,
                 icon: None,

@@ -53,7 +53,7 @@ struct Key {
     id: Option<String>,
     /// What the key is for, where it says so.
     algorithm: Option<String>,
-    key: DecodingKey,
+    public: DecodingKey,
 }
 
 #[derive(Default)]
@@ -139,14 +139,14 @@ impl Held {
     fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
         let name = format!("{algorithm:?}");
         let mut fitting = self.keys.iter().filter(|key| {
-            key.key.family() == algorithm.family() && key.algorithm.as_ref().is_none_or(|of| *of == name)
+            key.public.family() == algorithm.family() && key.algorithm.as_ref().is_none_or(|of| *of == name)
         });
         let found = match id {
             Some(id) => fitting.find(|key| key.id.as_deref() == Some(id))?,
             // A token need not name its key when there is only one that it can be.
             None => fitting.next().filter(|_| fitting.next().is_none())?,
         };
-        Some(found.key.clone())
+        Some(found.public.clone())
     }
 }
 
@@ -196,8 +196,7 @@ fn key(value: Value) -> Option<Key> {
         return None;
     }
     let algorithm = jwk.common.key_algorithm.map(|algorithm| algorithm.to_string());
-    let key = DecodingKey::from_jwk(&jwk).ok()?;
-    Some(Key { id: jwk.common.key_id, algorithm, key })
+    Some(Key { public: DecodingKey::from_jwk(&jwk).ok()?, id: jwk.common.key_id, algorithm })
 }
 
 fn get<T: DeserializeOwned>(agent: &Agent, address: &Url) -> Result<T, String> {

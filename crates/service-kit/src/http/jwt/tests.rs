@@ -118,6 +118,7 @@ fn verifier(origin: Origin, pace: Pace) -> Verifier {
     Verifier::with_pace(expected, origin, pace)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "so that callers can write the object in place")]
 fn claims(changed: Value) -> Value {
     let mut claims = json!({"iss": ISSUER, "aud": "portfolio", "preferred_username": "alice", "exp": 2_000});
     for (name, value) in changed.as_object().unwrap() {
