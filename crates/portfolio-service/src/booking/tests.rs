@@ -57,8 +57,9 @@ fn event(change: Value) -> Value {
         "eventId": ONE, "name": "Rust evening", "description": "", "place": "S516", "sharedRoom": false, "tags": [],
         "timeStart": "2026-04-04T18:00:00+09:00", "timeEnd": "2026-04-04T20:00:00+09:00", "admins": [TWO, ONE, TWO],
     });
-    for (name, value) in change.as_object().unwrap() {
-        event[name] = value.clone();
+    let Value::Object(change) = change else { panic!("{change} is no object") };
+    for (name, value) in change {
+        event[name] = value;
     }
     event
 }

@@ -10,7 +10,7 @@
 pub mod copy;
 mod handlers;
 pub mod lease;
-mod queries;
+pub mod queries;
 mod store;
 mod wire;
 

@@ -26,6 +26,7 @@ const PUBLIC: i16 = 1;
 
 /// An event as listed.
 #[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Event {
     pub id: Uid,
     pub name: String,
@@ -95,6 +96,7 @@ pub fn of_user(conn: &mut AnyConnection, user: Uid, caller: Option<&Caller>, lim
 
 /// An event with all that is shown of it.
 #[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Detail {
     pub event: Event,
     pub description: String,

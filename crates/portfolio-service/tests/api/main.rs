@@ -13,6 +13,7 @@ mod event_copy;
 mod events;
 mod identity;
 mod leaks;
+mod plans;
 mod projects;
 mod service;
 mod statements;

@@ -102,7 +102,7 @@ impl Objects {
     }
 
     /// The ids of one kind.
-    fn ids(&self, parameter: &str) -> &[Uid] {
+    pub fn ids(&self, parameter: &str) -> &[Uid] {
         self.0.get(parameter).map_or(&[], Vec::as_slice)
     }
 

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
     builders::{NOBODY, each, made, member, project, project_body, span, text, with},
@@ -16,7 +16,7 @@ fn user(name: &str) -> Value {
 }
 
 fn put(club: &Club, by: &str, path: &str, members: Value) -> crate::harness::Answer {
-    club.by(by).put(&format!("{path}/members"), json!({ "members": members }))
+    club.by(by).put(&format!("{path}/members"), Map::from_iter([("members".to_owned(), members)]).into())
 }
 
 on_both! {
