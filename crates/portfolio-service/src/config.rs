@@ -19,7 +19,10 @@ use service_kit::{
 };
 use url::Url;
 
-use crate::auth::{Identity, is_sign_in_name};
+use crate::{
+    auth::{Identity, is_sign_in_name},
+    booking::BookingOptions,
+};
 
 /// Projects, contests, groups, events and accounts of a student club's members.
 #[derive(Debug, Parser)]
@@ -93,6 +96,10 @@ pub struct Config {
     #[command(flatten)]
     pub directory: DirectoryOptions,
 
+    /// Where events come from.
+    #[command(flatten)]
+    pub booking: BookingOptions,
+
     /// How the service knows who a request is from.
     #[command(flatten)]
     pub identity: IdentityOptions,
@@ -157,6 +164,7 @@ impl Config {
         let mut faults = self.server.faults();
         faults.extend(self.database_url().err());
         faults.extend(self.directory().err());
+        faults.extend(self.booking.source().err());
         faults.extend(self.identity().err().unwrap_or_default());
         for name in self.admins.iter().filter(|name| !is_sign_in_name(name)) {
             faults.push(format!("--admins: {name:?} is no sign-in name"));

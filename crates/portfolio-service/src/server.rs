@@ -30,9 +30,9 @@ use crate::{
     club::Club,
     codes,
     config::Config,
-    demo, groups,
+    contests, demo, events, groups,
     policy::BASE,
-    sync, users,
+    projects, sync, teams, users,
 };
 
 /// The migrations, once for each database.
@@ -59,7 +59,11 @@ fn routes(config: &mut ServiceConfig<'_>) {
             .configure(users::routes)
             .configure(accounts::routes)
             .configure(groups::routes)
-            .configure(sync::routes),
+            .configure(sync::routes)
+            .configure(events::routes)
+            .configure(projects::routes)
+            .configure(teams::routes)
+            .configure(contests::routes),
     );
 }
 
@@ -131,13 +135,18 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         log::warn!("development mode: anybody on this machine is who they say they are, in the header that names them");
     }
     let (shared, proxies) = (Data::new(club), Data::new(proxies));
+    let booking = config.booking.source().map_err(io::Error::other)?;
     let verifier = tokens.map(|(expected, origin)| Data::new(Verifier::new(expected, origin)));
-    listen(service, &config.server, move |app| {
+    let running = listen(service.clone(), &config.server, move |app| {
         app.app_data(shared.clone()).app_data(proxies.clone());
         if let Some(verifier) = &verifier {
             app.app_data(verifier.clone());
         }
-    })
+    })?;
+    if let Some(source) = booking {
+        actix_web::rt::spawn(events::copy::run(service, source));
+    }
+    Ok(running)
 }
 
 /// Brings the schema up to date and opens the door to the database.

@@ -4,6 +4,7 @@
 //! * The real name leaves this slice only through [`Person`], and only when its owner publishes it.
 
 mod handlers;
+pub mod known;
 pub mod queries;
 mod wire;
 

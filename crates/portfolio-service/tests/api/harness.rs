@@ -135,9 +135,33 @@ impl Club {
         self.services.len() - 1
     }
 
+    /// Stops one service.
+    pub fn stop(&mut self, service: usize) {
+        let service = &mut self.services[service];
+        let stop = service.stop.clone();
+        std::thread::spawn(move || System::new().block_on(stop.drain())).join().ok();
+        if let Some(thread) = service.thread.take()
+            && thread.join().is_err()
+            && !std::thread::panicking()
+        {
+            panic!("the service panicked");
+        }
+    }
+
+    /// Stops all, and starts one in place of the first.
+    pub fn restart(&mut self) {
+        (0..self.services.len()).for_each(|service| self.stop(service));
+        self.services.clear();
+        self.start_another();
+    }
+
     /// A connection of the test's own.
     pub fn connect(&self) -> AnyConnection {
         self.url.connect().unwrap()
+    }
+
+    pub fn is_postgres(&self) -> bool {
+        self.url.is_postgres()
     }
 
     pub fn folder(&self) -> &std::path::Path {
@@ -180,16 +204,7 @@ impl Club {
 
 impl Drop for Club {
     fn drop(&mut self) {
-        for service in &mut self.services {
-            let stop = service.stop.clone();
-            std::thread::spawn(move || System::new().block_on(stop.drain())).join().ok();
-            if let Some(thread) = service.thread.take()
-                && thread.join().is_err()
-                && !std::thread::panicking()
-            {
-                panic!("the service panicked");
-            }
-        }
+        (0..self.services.len()).for_each(|service| self.stop(service));
     }
 }
 

@@ -96,7 +96,7 @@ CREATE TABLE projects (
     updated_at timestamptz NOT NULL,
     CHECK (since <= until)
 );
-CREATE INDEX projects_list ON projects (since, id);
+CREATE INDEX projects_list ON projects (since DESC, id);
 
 -- The span as sent; what is shown is its part inside the project's.
 CREATE TABLE project_members (
@@ -121,7 +121,7 @@ CREATE TABLE contests (
     updated_at timestamptz NOT NULL,
     CHECK (since <= until)
 );
-CREATE INDEX contests_list ON contests (since, id);
+CREATE INDEX contests_list ON contests (since DESC, id);
 
 CREATE TABLE contest_teams (
     id uuid NOT NULL PRIMARY KEY,
