@@ -16,7 +16,7 @@ use url::{Host, Url};
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Booking")]
 pub struct BookingOptions {
-    /// Address of the booking-service, such as https://booking.club.example.
+    /// Address of the booking-service: scheme, host, and a path if it is below one.
     #[arg(global = true, long, env = "BOOKING_URL", value_name = "URL")]
     pub booking_url: Option<Url>,
 

@@ -3,6 +3,8 @@
 //! Members and groups come from the made-up directory by the ordinary sync, with the same ids as in the
 //! booking-service's demo. Here is one function for each slice, for what the directory does not know.
 
+mod works;
+
 use common::{
     semester::{Semester, YearWithSemester},
     time::Timestamp,
@@ -54,6 +56,8 @@ pub async fn fill(db: &Db, club: &Club, now: Timestamp) -> Result<(), Error> {
         introduce(conn, &scene)?;
         make_accounts(conn, &scene)?;
         make_history(conn, &scene)?;
+        works::make_projects(conn, &scene)?;
+        works::make_contests(conn, &scene)?;
         Ok(true)
     });
     if made.await? {

@@ -59,11 +59,11 @@ fn routes(config: &mut ServiceConfig<'_>) {
             .configure(users::routes)
             .configure(accounts::routes)
             .configure(groups::routes)
-            .configure(sync::routes)
             .configure(events::routes)
             .configure(projects::routes)
             .configure(teams::routes)
-            .configure(contests::routes),
+            .configure(contests::routes)
+            .configure(sync::routes),
     );
 }
 

@@ -127,7 +127,7 @@ pub fn create(conn: &mut AnyConnection, draft: &Draft, me: Uid, now: Moment) -> 
 /// # Errors
 /// 404 when there is none; 409 when the name is taken.
 pub fn update(conn: &mut AnyConnection, id: Uid, changes: &Changes, now: Moment) -> Result<(), Error> {
-    let changed = diesel::update(contests::table.find(id))
+    let rows = diesel::update(contests::table.find(id))
         .set((
             changes.name.as_ref().map(|name| contests::name.eq(name)),
             changes.link.as_ref().map(|link| contests::link.eq(link)),
@@ -137,7 +137,7 @@ pub fn update(conn: &mut AnyConnection, id: Uid, changes: &Changes, now: Moment)
         ))
         .execute(conn)
         .on_unique("contests.name", name_taken)?;
-    if changed == 0 { Err(not_found()) } else { Ok(()) }
+    if rows == 0 { Err(not_found()) } else { Ok(()) }
 }
 
 /// Deletes a contest with its teams.

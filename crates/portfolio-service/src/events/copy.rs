@@ -23,8 +23,8 @@ const LEASE_ROUNDS: i32 = 3;
 /// Copies until the service ends. Never waited for by a request.
 pub async fn run(service: Data<Service>, source: Source) {
     let copied = service.copies().of(store::SOURCE);
-    let copier = Copier { service: service.clone(), source: Arc::new(source), me: Uid::new(), copied };
-    let (db, me) = (service.db().clone(), copier.me);
+    let task = Copier { service: service.clone(), source: Arc::new(source), me: Uid::new(), copied };
+    let (db, me) = (service.db().clone(), task.me);
     service.at_drain(move || {
         let db = db.clone();
         async move {
@@ -36,7 +36,7 @@ pub async fn run(service: Data<Service>, source: Source) {
     });
     let mut worked = true;
     loop {
-        let works = match copier.round().await {
+        let works = match task.round().await {
             Ok(()) => true,
             Err(cause) => {
                 // Once, and not each round while it lasts.
@@ -49,7 +49,7 @@ pub async fn run(service: Data<Service>, source: Source) {
             log::info!("the events are copied again");
         }
         worked = works;
-        tokio::time::sleep(copier.source.interval).await;
+        tokio::time::sleep(task.source.interval).await;
     }
 }
 

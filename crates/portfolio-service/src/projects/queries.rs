@@ -158,7 +158,7 @@ pub fn create(conn: &mut AnyConnection, draft: &Draft, me: Uid, now: Moment) -> 
 /// 404 when there is none; 409 when the name is taken.
 pub fn update(conn: &mut AnyConnection, id: Uid, changes: &Changes, now: Moment) -> Result<(), Error> {
     let span = changes.span.map(Columns::from);
-    let changed = diesel::update(projects::table.find(id))
+    let rows = diesel::update(projects::table.find(id))
         .set((
             changes.name.as_ref().map(|name| projects::name.eq(name)),
             changes.link.as_ref().map(|link| projects::link.eq(link)),
@@ -168,7 +168,7 @@ pub fn update(conn: &mut AnyConnection, id: Uid, changes: &Changes, now: Moment)
         ))
         .execute(conn)
         .on_unique("projects.name", name_taken)?;
-    if changed == 0 { Err(not_found()) } else { Ok(()) }
+    if rows == 0 { Err(not_found()) } else { Ok(()) }
 }
 
 /// Deletes a project with its list of members.

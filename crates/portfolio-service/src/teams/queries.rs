@@ -161,7 +161,7 @@ pub fn create(conn: &mut AnyConnection, contest: Uid, draft: &Draft, me: Uid, no
 /// # Errors
 /// 404 when there is none.
 pub fn update(conn: &mut AnyConnection, id: Uid, changes: &Changes, now: Moment) -> Result<(), Error> {
-    let changed = diesel::update(contest_teams::table.find(id))
+    let rows = diesel::update(contest_teams::table.find(id))
         .set((
             changes.name.as_ref().map(|name| contest_teams::name.eq(name)),
             changes.link.as_ref().map(|link| contest_teams::link.eq(link)),
@@ -170,7 +170,7 @@ pub fn update(conn: &mut AnyConnection, id: Uid, changes: &Changes, now: Moment)
             contest_teams::updated_at.eq(now),
         ))
         .execute(conn)?;
-    if changed == 0 { Err(not_found()) } else { Ok(()) }
+    if rows == 0 { Err(not_found()) } else { Ok(()) }
 }
 
 /// Deletes a team with its list of members.

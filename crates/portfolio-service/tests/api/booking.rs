@@ -256,7 +256,7 @@ fn serve(stream: &TcpStream, manner: &RwLock<Manner>, asked: &RwLock<Vec<String>
         Manner::Stall(bytes) => {
             stream.write_all(&bytes).ok();
             // Until the other side gives up.
-            stream.read(&mut [0]).ok();
+            stream.read_exact(&mut [0]).ok();
         }
     }
 }

@@ -22,8 +22,9 @@ pub fn span(since: (i32, i32), until: Option<(i32, i32)>) -> Value {
 
 /// One object with the members of both, those of `more` winning.
 pub fn with(mut body: Value, more: Value) -> Value {
-    for (name, value) in more.as_object().unwrap() {
-        body[name] = value.clone();
+    let Value::Object(more) = more else { panic!("{more} is no object") };
+    for (name, value) in more {
+        body[name] = value;
     }
     body
 }

@@ -40,6 +40,26 @@ fn the_demo_is_a_believable_club(backend: Backend) {
         assert!(!group["admin"].as_array().unwrap().is_empty());
     }
 
+    let projects = all(&club, "/projects");
+    assert_eq!(projects.len(), 40);
+    assert!(projects.iter().any(|project| project["duration"]["until"].is_object()));
+    let mut semesters: Vec<_> = projects.iter().map(|project| project["duration"]["since"].to_string()).collect();
+    semesters.dedup();
+    assert!(semesters.len() >= 6, "{semesters:?}");
+    for project in projects {
+        let members = all(&club, &format!("/projects/{}/members", project["id"].as_str().unwrap()));
+        assert!(members.len() >= 2, "{project}");
+    }
+    let contests = all(&club, "/contests");
+    assert_eq!(contests.len(), 15);
+    let mut results = 0;
+    for contest in contests {
+        let teams = all(&club, &format!("/contests/{}/teams", contest["id"].as_str().unwrap()));
+        assert!(!teams.is_empty() && teams.iter().all(|team| team["members"].as_array().unwrap().len() == 3));
+        results += teams.iter().filter(|team| team["result"] != "").count();
+    }
+    assert!(results > 20, "{results}");
+
     // What is there is left alone, also by a sync.
     let alice = format!("/users/{}/groups", member_id("alice"));
     let before = all(&club, &alice);

@@ -180,14 +180,14 @@ on_both! {
             let lists: [&[&str]; 3] = [&[BOB, CAROL], &[CAROL, DAVE, ALICE], &[DAVE]];
             let (asked, other) = (lists[round % 3], lists[(round + 1) % 3]);
             thread::scope(|scope| {
-                let (club, path, change) = (&club, &path, change.clone());
-                let patch = move || club.by(BOB).at(second).patch(path, change).expect(204);
+                let (club, path, body) = (&club, &path, change.clone());
+                let change = move || club.by(BOB).at(second).patch(path, body).expect(204);
                 if round % 2 == 0 {
-                    scope.spawn(patch);
+                    scope.spawn(change);
                     scope.spawn(move || put(club, BOB, path, asked).expect(204));
                 } else {
                     scope.spawn(move || put(club, BOB, path, asked).expect(204));
-                    scope.spawn(patch);
+                    scope.spawn(change);
                 }
                 if round % 5 == 0 {
                     scope.spawn(move || put(club, ALICE, path, other).expect(204));
