@@ -138,7 +138,7 @@ impl Member {
     ) -> impl Fn(&mut AnyConnection) -> Result<Caller, Error> + Send + 'static {
         let Guard { name, rule, target, club, .. } = self.0;
         move |conn| {
-            let name = name.as_deref().ok_or_else(|| Problem::new(code::NOT_SIGNED_IN))?;
+            let name = name.as_deref().ok_or_else(not_signed_in)?;
             let me = match look_up(conn, &club, name)? {
                 Known::Active(caller) => caller,
                 Known::Inactive => return Err(Problem::new(code::ACCOUNT_INACTIVE).into()),
@@ -196,9 +196,13 @@ impl FromRequest for Member {
                 return Err(wrong_guard(&guard).into());
             }
             // Before the body is looked at, so that nobody learns from it what they may not do anyway.
-            if guard.name.is_none() { Err(Problem::new(code::NOT_SIGNED_IN).into()) } else { Ok(Self(guard)) }
+            if guard.name.is_none() { Err(not_signed_in().into()) } else { Ok(Self(guard)) }
         })
     }
+}
+
+fn not_signed_in() -> Problem {
+    Problem::new(code::NOT_SIGNED_IN).detail("This needs sign-in, at the site's own proxy or by a bearer token.")
 }
 
 fn wrong_guard(guard: &Guard) -> Problem {

@@ -160,6 +160,10 @@ impl Club {
         self.url.connect().unwrap()
     }
 
+    pub fn is_postgres(&self) -> bool {
+        self.url.is_postgres()
+    }
+
     pub fn folder(&self) -> &std::path::Path {
         self.folder.path()
     }

@@ -1,11 +1,11 @@
 //! Nothing private comes out, whoever asks: unmistakable strings in every private field, and a walk through all GETs
-//! as each kind of caller. A new slice plants its own in [`plant`].
+//! as each kind of caller. What is new and private is planted in [`plant`].
 
 use serde_json::json;
 use service_kit::db::sql::Uid;
 
 use crate::{
-    events::plant as plant_event,
+    events,
     harness::{ALICE, Answer, BOB, CAROL, Client, Club, DAVE, DOCUMENT, DORA, SUSAN, id, on_both, real_name},
     objects::Objects,
 };
@@ -13,10 +13,16 @@ use crate::{
 /// Every kind of caller; the empty name is nobody.
 const CALLERS: [&str; 7] = ["", ALICE, BOB, CAROL, SUSAN, DORA, "stranger"];
 
-/// A string, and who may see it.
+/// A string, where it is secret, and who may see it there.
 struct Secret {
     text: String,
+    /// How the paths begin at which it is one.
+    at: &'static str,
     seen_by: Vec<&'static str>,
+}
+
+fn secret(text: impl Into<String>, at: &'static str, seen_by: &[&'static str]) -> Secret {
+    Secret { text: text.into(), at, seen_by: seen_by.to_vec() }
 }
 
 /// Makes objects whose private fields hold secrets.
@@ -24,17 +30,29 @@ fn plant(club: &Club, objects: &mut Objects) -> Vec<Secret> {
     objects.grow(club, 2);
     // Every member has a real name; dave publishes his.
     club.by(DAVE).patch(&format!("/api/v1/users/{}", id(DAVE)), json!({"check": true})).expect(204);
-    let private = plant_event(club, "plot", "2026-04-04T09:00:00Z", &[BOB, SUSAN], Some(2));
-    objects.add("eventId", Uid(private.parse().unwrap()));
-    // The hosts of an anonymous event are told by the events of each, and by the event.
-    let anonymous = plant_event(club, "seance", "2026-04-04T09:00:00Z", &[BOB, SUSAN], Some(0));
-    objects.add("eventId", Uid(anonymous.parse().unwrap()));
-    let plot = ["about plot", "place of plot"].map(|text| Secret { text: text.to_owned(), seen_by: vec![ALICE, BOB] });
-    let plot_id = Secret { text: private, seen_by: vec![ALICE, BOB] };
-    let hidden = [ALICE, BOB, CAROL, SUSAN, DORA].map(|name| Secret { text: real_name(name), seen_by: Vec::new() });
-    let others = Secret { text: real_name("m"), seen_by: Vec::new() };
-    let published = Secret { text: real_name(DAVE), seen_by: CALLERS.to_vec() };
-    hidden.into_iter().chain(plot).chain([plot_id, others, published]).collect()
+    let mut secrets = vec![secret(real_name(DAVE), "", &CALLERS), secret(real_name("m"), "", &[])];
+    secrets.extend([ALICE, BOB, CAROL, SUSAN, DORA].map(|name| secret(real_name(name), "", &[])));
+
+    // Somebody who hosts nothing else.
+    let host = "secret-host";
+    objects.add_user(club, id(host), host);
+    secrets.push(secret(real_name(host), "", &[]));
+    let mut event = |name: &str, level: Option<i16>| {
+        let id = events::plant(club, name, "2026-04-04T09:00:00Z", &[BOB, SUSAN, DORA, host], level);
+        objects.add("eventId", Uid(id.parse().unwrap()));
+        id
+    };
+    // A private event is for its hosts and admins, with all that is known of it; hosts who are not active are not asked.
+    let private = event("never-to-be-seen", Some(2));
+    let insiders = [ALICE, BOB];
+    secrets.extend(["never-to-be-seen", "about never-to-be-seen", &private].map(|text| secret(text, "", &insiders)));
+    // Who hosted an anonymous event is for its hosts and admins.
+    for (name, level) in [("by-somebody", Some(0)), ("by-who-knows", None)] {
+        event(name, level);
+        secrets.push(secret(name, "/api/v1/users/", &insiders));
+    }
+    secrets.push(secret(host, "/api/v1/events", &insiders));
+    secrets
 }
 
 /// What to ask besides the operations themselves.
@@ -78,7 +96,8 @@ on_both! {
             let mut seen = vec![false; secrets.len()];
             for path in &paths {
                 let found = whole(&by(&club, caller).get(path));
-                for (secret, seen) in secrets.iter().zip(&mut seen).filter(|(secret, _)| found.contains(&secret.text)) {
+                let here = |secret: &Secret| path.starts_with(secret.at) && found.contains(&secret.text);
+                for (secret, seen) in secrets.iter().zip(&mut seen).filter(|(secret, _)| here(secret)) {
                     assert!(secret.seen_by.contains(&caller), "{caller:?} sees {:?} at {path}: {found}", secret.text);
                     *seen = true;
                 }

@@ -103,7 +103,7 @@ on_both! {
         let mut objects = Objects::new();
         objects.grow(&club, 2);
         let (bob, other) = (id(BOB), Caller { id: id("carol"), admin: false });
-        let of = |parameter: &str| objects.ids(parameter)[0];
+        let of = |parameter: &str| objects.first(parameter);
         let found = plans(&club, |conn| {
             projects::queries::get(conn, of("projectId")).unwrap();
             projects::queries::members(conn, of("projectId"), 10).unwrap();
