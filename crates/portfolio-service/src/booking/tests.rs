@@ -52,7 +52,6 @@ fn ask(bytes: Vec<u8>, change: impl FnOnce(&mut Source)) -> Result<Vec<Original>
 const ONE: &str = "0198c0de-0000-7000-8000-000000000001";
 const TWO: &str = "0198c0de-0000-7000-8000-000000000002";
 
-#[expect(clippy::needless_pass_by_value, reason = "so that callers can write the object in place")]
 fn event(change: Value) -> Value {
     let mut event = json!({
         "eventId": ONE, "name": "Rust evening", "description": "", "place": "S516", "sharedRoom": false, "tags": [],

@@ -1,7 +1,7 @@
 //! No list reads a table that grows with use from end to end, unless the whole of it was asked for, and none sorts
 //! what an index has in order: asked of the planners.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc;
 
 use diesel::{
     Connection, QueryableByName, RunQueryDsl,
@@ -38,7 +38,7 @@ fn plan(conn: &mut AnyConnection, sql: &str) -> Vec<String> {
             // Tables are small here: forbid what would only pay for small ones.
             conn.batch_execute("SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan").unwrap();
             conn.batch_execute(&format!("PREPARE explained AS {sql}")).unwrap();
-            let highest = (1..).take_while(|n| sql.contains(&format!("${n}"))).count();
+            let highest = (1..100).take_while(|n| sql.contains(&format!("${n}"))).count();
             let nulls = if highest == 0 { String::new() } else { format!("({})", vec!["NULL"; highest].join(", ")) };
             let lines: Vec<Postgres> = sql_query(format!("EXPLAIN EXECUTE explained{nulls}")).load(conn).unwrap();
             conn.batch_execute("DEALLOCATE explained").unwrap();
@@ -59,18 +59,16 @@ fn is_sort(step: &str) -> bool {
 
 /// The statements that `run` sends, each with its plan.
 fn plans(club: &Club, run: impl FnOnce(&mut AnyConnection)) -> Vec<(String, Vec<String>)> {
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let sink = seen.clone();
+    let (send, seen) = mpsc::channel();
     let mut conn = club.connect();
     conn.set_instrumentation(move |event: InstrumentationEvent<'_>| {
         if let InstrumentationEvent::StartQuery { query, .. } = event {
             let text = query.to_string();
-            let sql = text.split(" -- binds").next().unwrap().to_owned();
-            sink.lock().unwrap_or_else(PoisonError::into_inner).push(sql);
+            send.send(text.split(" -- binds").next().unwrap().to_owned()).unwrap();
         }
     });
     run(&mut conn);
-    let statements = seen.lock().unwrap().clone();
+    let statements: Vec<String> = seen.try_iter().collect();
     assert!(!statements.is_empty());
     statements
         .into_iter()
@@ -81,10 +79,12 @@ fn plans(club: &Club, run: impl FnOnce(&mut AnyConnection)) -> Vec<(String, Vec<
         .collect()
 }
 
+type List = fn(&mut AnyConnection, Option<&Caller>);
+
 on_both! {
     lists_of_all_come_from_an_index_in_order(club) {
         let bob = Caller { id: id(BOB), admin: false };
-        let lists: [(&str, fn(&mut AnyConnection, Option<&Caller>)); 3] = [
+        let lists: [(&str, List); 3] = [
             ("projects", |conn, _| { projects::queries::list(conn, 10).unwrap(); }),
             ("contests", |conn, _| { contests::queries::list(conn, 10).unwrap(); }),
             ("events", |conn, caller| { events::queries::list(conn, caller, 10).unwrap(); }),
