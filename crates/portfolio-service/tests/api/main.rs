@@ -15,6 +15,7 @@ mod identity;
 mod leaks;
 mod plans;
 mod projects;
+mod readme;
 mod service;
 mod statements;
 mod sync;
