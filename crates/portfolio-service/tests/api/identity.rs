@@ -45,6 +45,11 @@ on_both! {
         for nobody in ["", "-"] {
             me(&club.anonymous().header("x-showcase-user", nobody)).refused(401, "not-signed-in");
         }
+        // A header's name is read in any case, but is no other name for that.
+        me(&club.anonymous().header("X-FORWARDED-User", BOB)).expect(200);
+        for other in ["x_forwarded_user", "x-forwarded_user", "x-forwarded-user-", "x-forwarded-for", "remote-user"] {
+            me(&club.anonymous().header(other, BOB)).refused(401, "not-signed-in");
+        }
         // Names are told apart by case, as everywhere.
         me(&club.by("Bob")).refused(404, "not-found");
     }
