@@ -210,17 +210,13 @@ on_both! {
         let operations = Operation::all();
         let value = id("somebody").to_string();
         for path in operations.iter().map(|operation| &operation.path) {
-            // What else the same address may mean: /rooms/all is also a /rooms/{roomID}.
-            let fits = |other: &Operation| {
-                let (ours, theirs): (Vec<_>, Vec<_>) = (path.split('/').collect(), other.path.split('/').collect());
-                ours.len() == theirs.len() && ours.iter().zip(&theirs).all(|(a, b)| a == b || b.starts_with('{'))
-            };
-            let mut allowed: Vec<_> = operations.iter().filter(|other| fits(other)).map(|it| &*it.method).collect();
+            // A path in words takes its own methods only: /rooms/all is no /rooms/{roomID}.
+            let same = operations.iter().filter(|other| other.path == *path);
+            let mut allowed: Vec<_> = same.map(|it| &*it.method).collect();
             if allowed.contains(&"GET") {
                 allowed.push("HEAD");
             }
             allowed.sort_unstable();
-            allowed.dedup();
             let one = operations.iter().find(|operation| operation.path == *path).unwrap();
             for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
                 if !allowed.contains(&method) {

@@ -424,7 +424,6 @@ fn operation(method: &str, path: &str) -> Option<(String, &'static Value)> {
     let paths = DOCUMENT["paths"].as_object().unwrap();
     let mut found: Vec<_> = paths
         .iter()
-        .filter_map(|(template, item)| Some((template, item.get(method.to_lowercase())?)))
         .filter(|(template, _)| {
             let parts: Vec<_> = template.split('/').collect();
             parts.len() == segments.len()
@@ -432,5 +431,6 @@ fn operation(method: &str, path: &str) -> Option<(String, &'static Value)> {
         })
         .collect();
     found.sort_by_key(|(template, _)| template.matches('{').count());
-    found.first().map(|(template, operation)| ((*template).clone(), *operation))
+    let (template, item) = found.first()?;
+    Some(((*template).clone(), item.get(method.to_lowercase())?))
 }

@@ -61,6 +61,14 @@ pub async fn frame<B: MessageBody + 'static>(
     if req.method() == Method::HEAD {
         req.head_mut().method = Method::GET;
     }
+    // Else a path with a parameter would take it, and say that `me` is no identifier. OPTIONS may be a preflight.
+    if req.method() != Method::OPTIONS && service.routes().refuses(req.path(), req.method()) {
+        let mut response = HttpResponse::MethodNotAllowed();
+        if let Some(methods) = service.routes().allow(req.path()) {
+            response.insert_header((header::ALLOW, methods));
+        }
+        return Ok(req.into_response(complete(line, response.finish())));
+    }
     let answer = AssertUnwindSafe(tokio::time::timeout(service.request_timeout(), next.call(req))).catch_unwind().await;
     // Without an answer there is no request any more either, so that what is left can only travel as an error.
     let error = match answer {

@@ -26,17 +26,28 @@ impl Routes {
         Self(operations.chain(root).collect())
     }
 
-    /// The methods that this path takes, as the `Allow` header lists them, or `None` when there is no such path.
+    /// The methods that this path takes, as the `Allow` header lists them, or `None` when there is no such path. A path
+    /// in words is itself, also where one with a parameter fits it.
     #[must_use]
     pub fn allow(&self, path: &str) -> Option<String> {
-        let mut methods: Vec<_> = self
-            .0
-            .iter()
-            .filter(|(pattern, _)| pattern.is_match(path))
-            .flat_map(|(_, methods)| methods.iter().map(Method::as_str))
-            .collect();
+        let in_words = self.in_words(path);
+        let fitting = self.0.iter().filter(|(pattern, _)| match in_words {
+            Some(_) => pattern.pattern() == Some(path),
+            None => pattern.is_match(path),
+        });
+        let mut methods: Vec<_> = fitting.flat_map(|(_, methods)| methods.iter().map(Method::as_str)).collect();
         methods.sort_unstable();
         methods.dedup();
         (!methods.is_empty()).then(|| methods.join(", "))
+    }
+    /// Whether this is a path in words that does not take this method.
+    #[must_use]
+    pub fn refuses(&self, path: &str, method: &Method) -> bool {
+        self.in_words(path).is_some_and(|methods| !methods.contains(method))
+    }
+
+    fn in_words(&self, path: &str) -> Option<&[Method]> {
+        let found = self.0.iter().find(|(pattern, _)| pattern.pattern() == Some(path));
+        found.map(|(_, methods)| methods.as_slice())
     }
 }
