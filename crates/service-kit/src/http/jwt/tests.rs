@@ -4,6 +4,7 @@ use std::{
     sync::{
         Arc, RwLock,
         atomic::{AtomicUsize, Ordering},
+        mpsc,
     },
     time::Duration,
 };
@@ -256,14 +257,15 @@ async fn keys_asked_for_by_a_caller_who_gave_up_are_kept() {
     let verifier = verifier(issuer.keys(), Pace::default());
     let token = key.sign(&es256("ec"), &claims(json!({})));
     // The issuer takes its time.
-    let (answer, (held, is_held)) = (issuer.answer.clone(), std::sync::mpsc::channel());
+    let (answer, (held, is_held), (let_go, may_go)) = (issuer.answer.clone(), mpsc::channel(), mpsc::channel::<()>());
     std::thread::spawn(move || {
         let _held = answer.write().unwrap();
         held.send(()).unwrap();
-        std::thread::sleep(Duration::from_millis(300));
+        let _ = may_go.recv();
     });
     is_held.recv().unwrap();
     assert!(tokio::time::timeout(Duration::from_millis(50), verifier.name(&token, at(0))).await.is_err());
+    drop(let_go);
     assert!(verifier.name(&token, at(0)).await.is_ok());
     assert_eq!(issuer.asked(), 1);
 }
