@@ -25,7 +25,7 @@ use crate::{
 ///
 /// Where members have accounts, and which addresses each type accepts.
 #[utoipa::path(
-    tag = "accounts",
+    tags = ["accounts", "additions"],
     operation_id = "getAccountTypes",
     security((), ("proxy" = []), ("token" = [])),
     responses((status = 200, description = "The types by number", body = [Info], content_type = "application/json"))

@@ -35,7 +35,7 @@ fn detail(conn: &mut AnyConnection, id: Uid) -> Result<ContestDetail, Error> {
 #[utoipa::path(
     tag = "contests",
     operation_id = "getContests",
-    security(()),
+    security((), ("proxy" = []), ("token" = [])),
     params(ListQuery),
     responses((status = 200, description = "Contests", body = [Contest]))
 )]
@@ -78,7 +78,7 @@ pub async fn create(who: Member, Now(now): Now, body: Body<CreateContestRequest>
 #[utoipa::path(
     tag = "contests",
     operation_id = "getContest",
-    security(()),
+    security((), ("proxy" = []), ("token" = [])),
     params(("contestId" = uuid::Uuid, Path)),
     responses((status = 200, description = "The contest", body = ContestDetail))
 )]
@@ -130,7 +130,7 @@ pub async fn delete(who: Member, id: Path<Id>) -> Result<Reply, Failure> {
 #[utoipa::path(
     tag = "users",
     operation_id = "getUserContests",
-    security(()),
+    security((), ("proxy" = []), ("token" = [])),
     params(("userId" = uuid::Uuid, Path), ListQuery),
     responses((status = 200, description = "Contests", body = [UserContest]))
 )]

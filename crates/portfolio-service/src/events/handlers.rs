@@ -23,7 +23,7 @@ use crate::{
 #[utoipa::path(
     tag = "events",
     operation_id = "getEvents",
-    security(()),
+    security((), ("proxy" = []), ("token" = [])),
     params(ListQuery),
     responses((status = 200, description = "Events", body = [Event]))
 )]
@@ -43,7 +43,7 @@ pub async fn list(who: Visitor, query: Query<ListQuery>) -> Result<Reply, Failur
 #[utoipa::path(
     tag = "events",
     operation_id = "getEvent",
-    security(()),
+    security((), ("proxy" = []), ("token" = [])),
     params(("eventId" = uuid::Uuid, Path)),
     responses((status = 200, description = "The event", body = EventDetail))
 )]
@@ -80,7 +80,7 @@ pub async fn update(who: Member, id: Path<Id>, body: Body<EditEventRequest>) -> 
 #[utoipa::path(
     tag = "users",
     operation_id = "getUserEvents",
-    security(()),
+    security((), ("proxy" = []), ("token" = [])),
     params(("userId" = uuid::Uuid, Path), ListQuery),
     responses((status = 200, description = "Events", body = [Event]))
 )]

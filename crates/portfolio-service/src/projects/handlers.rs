@@ -38,7 +38,7 @@ fn detail(conn: &mut AnyConnection, id: Uid) -> Result<ProjectDetail, Error> {
 #[utoipa::path(
     tag = "projects",
     operation_id = "getProjects",
-    security(()),
+    security((), ("proxy" = []), ("token" = [])),
     params(ListQuery),
     responses((status = 200, description = "Projects", body = [Project]))
 )]
@@ -79,7 +79,7 @@ pub async fn create(who: Member, Now(now): Now, body: Body<CreateProjectRequest>
 #[utoipa::path(
     tag = "projects",
     operation_id = "getProject",
-    security(()),
+    security((), ("proxy" = []), ("token" = [])),
     params(("projectId" = uuid::Uuid, Path)),
     responses((status = 200, description = "The project", body = ProjectDetail))
 )]
@@ -131,7 +131,7 @@ pub async fn delete(who: Member, id: Path<Id>) -> Result<Reply, Failure> {
 #[utoipa::path(
     tag = "projects",
     operation_id = "getProjectMembers",
-    security(()),
+    security((), ("proxy" = []), ("token" = [])),
     params(("projectId" = uuid::Uuid, Path), ListQuery),
     responses((status = 200, description = "Members", body = [ProjectMember]))
 )]
@@ -174,7 +174,7 @@ pub async fn put_members(
 #[utoipa::path(
     tag = "users",
     operation_id = "getUserProjects",
-    security(()),
+    security((), ("proxy" = []), ("token" = [])),
     params(("userId" = uuid::Uuid, Path), ListQuery),
     responses((status = 200, description = "Projects", body = [UserProject]))
 )]

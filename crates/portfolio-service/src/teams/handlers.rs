@@ -32,7 +32,7 @@ fn ids(path: &Path<(Id, Id)>) -> (Uid, Uid) {
 #[utoipa::path(
     tag = "contests",
     operation_id = "getContestTeams",
-    security(()),
+    security((), ("proxy" = []), ("token" = [])),
     params(("contestId" = uuid::Uuid, Path), ListQuery),
     responses((status = 200, description = "Teams", body = [ContestTeam]))
 )]
@@ -78,7 +78,7 @@ pub async fn create(
 #[utoipa::path(
     tag = "contests",
     operation_id = "getContestTeam",
-    security(()),
+    security((), ("proxy" = []), ("token" = [])),
     params(("contestId" = uuid::Uuid, Path), ("teamId" = uuid::Uuid, Path)),
     responses((status = 200, description = "The team", body = ContestTeamDetail))
 )]
@@ -137,7 +137,7 @@ pub async fn delete(who: Member, path: Path<(Id, Id)>) -> Result<Reply, Failure>
 #[utoipa::path(
     tag = "contests",
     operation_id = "getContestTeamMembers",
-    security(()),
+    security((), ("proxy" = []), ("token" = [])),
     params(("contestId" = uuid::Uuid, Path), ("teamId" = uuid::Uuid, Path), ListQuery),
     responses((status = 200, description = "Members", body = [User]))
 )]

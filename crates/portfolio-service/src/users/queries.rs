@@ -44,6 +44,8 @@ pub enum Selection {
     All,
     /// The one of this sign-in name, in any state.
     Named(String),
+    /// None: what is asked for is no name. PostgreSQL would not even take U+0000.
+    Nobody,
 }
 
 /// The selected users by name.
@@ -56,6 +58,7 @@ pub fn list(conn: &mut AnyConnection, selection: &Selection, limit: i64) -> Resu
         Selection::Active => query.filter(users::state.eq(ACTIVE)),
         Selection::All => query,
         Selection::Named(name) => query.filter(users::name.eq(name)),
+        Selection::Nobody => return Ok(Vec::new()),
     };
     Ok(query.load(conn)?)
 }

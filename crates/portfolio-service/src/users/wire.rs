@@ -16,7 +16,7 @@ use utoipa::{
 };
 
 use super::queries::{self, Change, Detail, Person, Selection};
-use crate::account_type::AccountType;
+use crate::{account_type::AccountType, auth::is_sign_in_name};
 
 /// A member of the club.
 #[derive(Debug, Serialize, ToSchema)]
@@ -173,7 +173,8 @@ impl ListQuery {
                 let message = "must not be given together with includeSuspended";
                 return Err(Problem::parameter("name", "given-together", message).into());
             }
-            (None, Some(name)) => Selection::Named(name),
+            (None, Some(name)) if is_sign_in_name(&name) => Selection::Named(name),
+            (None, Some(_)) => Selection::Nobody,
             (Some(Flag(true)), None) => Selection::All,
             (Some(Flag(false)) | None, None) => Selection::Active,
         };

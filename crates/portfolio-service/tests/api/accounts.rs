@@ -98,6 +98,33 @@ on_both! {
         }
     }
 
+    of_two_that_become_one_type_at_the_same_time_one_does(club) {
+        for round in 0..20 {
+            let add = |type_: i32| {
+                add(&club, BOB, json!({"type": type_, "url": "https://github.com/bob", "displayName": "b"}))
+            };
+            let paths = [add(0), add(1)];
+            let mut statuses = std::thread::scope(|scope| {
+                let club = &club;
+                let change = |path| scope.spawn(move || club.by(BOB).patch(path, json!({"type": 5})).status);
+                [change(&paths[0]), change(&paths[1])].map(|thread| thread.join().unwrap())
+            });
+            statuses.sort_unstable();
+            assert_eq!(statuses, [204, 409], "round {round}");
+            paths.iter().for_each(|path| { club.by(BOB).delete(path).expect(204); });
+        }
+    }
+
+    null_in_a_change_is_as_if_it_were_left_out(club) {
+        let path = add(&club, BOB, github("bob"));
+        let before = club.anonymous().get(&path).json();
+        club.by(BOB).patch(&path, json!({"type": null, "url": null, "displayName": null})).expect(204);
+        assert_eq!(club.anonymous().get(&path).json(), before);
+        let body = json!({"type": null, "url": null, "displayName": null});
+        let missing = club.by(CAROL).post(&accounts(CAROL), body).expect(400).pointers();
+        assert_eq!(missing, ["/displayName", "/type", "/url"]);
+    }
+
     a_change_checks_type_and_address_together(club) {
         let path = add(&club, BOB, github("bob"));
         let shown = || club.anonymous().get(&path).expect(200).json();

@@ -202,5 +202,18 @@ on_both! {
             statuses.sort_unstable();
             assert_eq!(statuses, [201, 409], "round {round}");
         }
+        let paths = ["a", "b"].map(|name| contest(&club, BOB, name));
+        for round in 0..50 {
+            let body = json!({"name": format!("renamed {round}")});
+            let mut statuses = thread::scope(|scope| {
+                let attempts = [(0, &paths[0]), (second, &paths[1])].map(|(service, path)| {
+                    let (club, body) = (&club, body.clone());
+                    scope.spawn(move || club.by(BOB).at(service).patch(path, body).status)
+                });
+                attempts.map(|attempt| attempt.join().unwrap())
+            });
+            statuses.sort_unstable();
+            assert_eq!(statuses, [204, 409], "round {round}");
+        }
     }
 }

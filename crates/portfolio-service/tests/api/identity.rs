@@ -14,7 +14,10 @@ use ring::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{ALICE, Answer, BOB, Backend, CAROL, Client, Club, id, on_both};
+use crate::{
+    harness::{ALICE, Answer, BOB, Backend, CAROL, Client, Club, DOCUMENT, id, on_both},
+    objects::Objects,
+};
 
 const ME: &str = "/api/v1/users/me";
 
@@ -42,8 +45,25 @@ on_both! {
         for nobody in ["", "-"] {
             me(&club.anonymous().header("x-showcase-user", nobody)).refused(401, "not-signed-in");
         }
+        // A header's name is read in any case, but is no other name for that.
+        me(&club.anonymous().header("X-FORWARDED-User", BOB)).expect(200);
+        for other in ["x_forwarded_user", "x-forwarded_user", "x-forwarded-user-", "x-forwarded-for", "remote-user"] {
+            me(&club.anonymous().header(other, BOB)).refused(401, "not-signed-in");
+        }
         // Names are told apart by case, as everywhere.
         me(&club.by("Bob")).refused(404, "not-found");
+    }
+
+    a_bad_credential_is_401_at_every_operation(club) {
+        let client = club.anonymous().header("x-forwarded-user", "no name");
+        let mut objects = Objects::new();
+        objects.grow(&club, 1);
+        for (template, item) in DOCUMENT["paths"].as_object().unwrap() {
+            let path = &objects.paths(template, true)[0];
+            for method in item.as_object().unwrap().keys() {
+                client.send(&method.to_uppercase(), path, None).refused(401, "bad-credentials");
+            }
+        }
     }
 
     a_proxied_write_must_not_come_from_another_site(club) {

@@ -271,6 +271,41 @@ on_both! {
         }
     }
 
+    of_two_renames_to_one_name_at_once_one_wins(club) {
+        let mut club = club;
+        let second = club.start_another();
+        let paths = ["a", "b"].map(|name| project(&club, BOB, name));
+        for round in 0..50 {
+            let body = json!({"name": format!("p{round}")});
+            let mut statuses = thread::scope(|scope| {
+                let attempts = [(0, &paths[0]), (second, &paths[1])].map(|(service, path)| {
+                    let (club, body) = (&club, body.clone());
+                    scope.spawn(move || club.by(BOB).at(service).patch(path, body).status)
+                });
+                attempts.map(|attempt| attempt.join().unwrap())
+            });
+            statuses.sort_unstable();
+            assert_eq!(statuses, [204, 409], "round {round}");
+        }
+    }
+
+    null_is_as_if_it_were_left_out(club) {
+        let path = project(&club, BOB, "robot");
+        let ended = span((2024, 0), Some((2024, 1)));
+        club.by(BOB).patch(&path, json!({"duration": ended, "link": "https://a.example"})).expect(204);
+        let before = club.anonymous().get(&path).json();
+        let nothing = json!({"name": null, "link": null, "description": null, "duration": null});
+        club.by(BOB).patch(&path, nothing).expect(204);
+        assert_eq!(club.anonymous().get(&path).json(), before);
+        let open = json!({"duration": {"since": {"year": 2024, "semester": 0}, "until": null}});
+        club.by(BOB).patch(&path, open).expect(204);
+        assert_eq!(club.anonymous().get(&path).json()["duration"], span((2024, 0), None));
+        for required in ["name", "description", "duration"] {
+            let body = with(project_body("new"), json!({ required: null }));
+            assert_eq!(club.by(BOB).post(PROJECTS, body).expect(400).pointers(), [format!("/{required}")]);
+        }
+    }
+
     a_change_of_the_span_and_of_the_members_at_once_end_as_asked(club) {
         let mut club = club;
         let second = club.start_another();

@@ -29,6 +29,10 @@ on_both! {
         assert_eq!(bad("?name=bob&includeSuspended=false"), ["name"]);
         assert_eq!(bad("?limit=0&includeSuspended=1"), ["includeSuspended", "limit"]);
         assert_eq!(bad("?limit=1001"), ["limit"]);
+        // What no name can be names nobody.
+        for name in ["", "%00", "a%00b", "%F0%9F%8D%A3", "%FF", "bob%20", "BOB", "bob'--"] {
+            assert_eq!(names(&format!("?name={name}")), [""; 0], "{name}");
+        }
         let alice = club.by(SUSAN).get("/api/v1/users?name=alice").expect(200).json();
         assert_eq!(alice, json!([{"id": id(ALICE), "name": ALICE, "realName": ""}]));
     }

@@ -1,0 +1,23 @@
+//! What the source of this service is held to.
+
+#[path = "../../../service-kit/tests/shared/structure.rs"]
+mod rules;
+
+use rules::Layout;
+
+const LAYOUT: Layout = Layout {
+    slices: &["users", "accounts", "groups", "events", "projects", "teams", "contests"],
+    base: &["account_type", "auth", "booking", "club", "codes", "config", "link", "list", "policy", "schema", "span"],
+    known: &[],
+    queries: &["queries.rs", "store.rs", "lease.rs", "known.rs"],
+};
+
+#[test]
+fn slices_use_only_earlier_ones() {
+    LAYOUT.slices_use_only_earlier_ones();
+}
+
+#[test]
+fn handlers_know_no_sql_and_queries_no_http() {
+    LAYOUT.handlers_know_no_sql_and_queries_no_http();
+}

@@ -1,0 +1,239 @@
+//! An OpenAPI document says what the contract says, and is committed. Both services include this file in their tests, by
+//! its path, with the contract as tables.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
+
+use serde_json::{Value, json};
+
+use crate::harness::DOCUMENT;
+
+/// The contract of a service.
+pub struct Contract {
+    /// What all paths begin with.
+    pub base: &'static str,
+    /// Every operation: method, path below `base`, query parameters, body, success status and answer. `(public)` needs
+    /// no sign-in.
+    pub operations: &'static str,
+    /// The fields of every type: optional ones with a question mark; the bounds of a string are its length, of an array
+    /// the smallest number of items.
+    pub types: &'static str,
+}
+
+/// A file of the repository that must have this content. With `UPDATE_DOCS` set it gets it.
+pub fn pinned(path: &str, expected: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&file, expected).unwrap();
+    }
+    let present = fs::read_to_string(&file).unwrap_or_default();
+    if let Some((n, (is, should))) = present.lines().zip(expected.lines()).enumerate().find(|(_, (a, b))| a != b) {
+        panic!("{path}, line {}, is\n{is}\nand should be\n{should}\nWith UPDATE_DOCS=1 this test writes it.", n + 1);
+    }
+    assert_eq!(
+        present.len(),
+        expected.len(),
+        "{path} ends too early or too late; with UPDATE_DOCS=1 this test writes it"
+    );
+}
+
+/// What a schema says, in the words of the tables above.
+fn kind(schema: &Value) -> String {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let name = reference.strip_prefix("#/components/schemas/").unwrap();
+        let target = &DOCUMENT["components"]["schemas"][name];
+        let is_number = target["type"] == "integer" && !target["enum"].is_null();
+        let is_type = is_number || ["properties", "allOf", "oneOf"].iter().any(|member| !target[member].is_null());
+        return if is_type { name.to_owned() } else { kind(target) };
+    }
+    if let Some(one_of) = schema["oneOf"].as_array() {
+        // The only bodies that may be left out say so with a null.
+        return one_of.iter().map(kind).filter(|kind| kind != "null").collect::<Vec<_>>().join(" / ");
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        let word = |word: &Value| word.as_str().map_or_else(|| word.to_string(), str::to_owned);
+        return words.iter().map(word).collect::<Vec<_>>().join("|");
+    }
+    match (schema["type"].as_str(), schema["format"].as_str()) {
+        (Some("array"), _) => {
+            let least = schema["minItems"].as_u64().map(|least| format!("({least})"));
+            format!("{}[]{}", kind(&schema["items"]), least.unwrap_or_default())
+        }
+        (Some("string"), Some(format)) => format.to_owned(),
+        (Some("string"), None) => match (schema["minLength"].as_u64(), schema["maxLength"].as_u64()) {
+            (least, Some(most)) => format!("string({}-{most})", least.unwrap_or(0)),
+            _ => "string".to_owned(),
+        },
+        (Some(kind), _) => kind.to_owned(),
+        (None, _) => format!("{schema}"),
+    }
+}
+
+/// The media type and schema of a body.
+fn content(body: &Value) -> Option<(String, String)> {
+    let content = body["content"].as_object()?;
+    assert_eq!(content.len(), 1, "{body}");
+    let (media_type, content) = content.iter().next().unwrap();
+    assert!(!content["example"].is_null() || !content["examples"].is_null(), "no example: {body}");
+    Some((media_type.clone(), kind(&content["schema"])))
+}
+
+/// Whether an operation takes a credential, and whether it needs one.
+fn credential(operation: &Value) -> (bool, bool) {
+    let any_of = operation["security"].as_array();
+    let takes = any_of.is_none_or(|any_of| any_of.iter().any(|needed| *needed != json!({})));
+    (takes, any_of.is_none_or(|any_of| !any_of.contains(&json!({}))))
+}
+
+/// A line of the table, from what the document says of an operation.
+fn line(method: &str, path: &str, operation: &Value, status: &str) -> String {
+    let mut words = vec![method.to_owned(), path.to_owned()];
+    words.extend(query(operation).into_iter().map(|name| format!("?{name}")));
+    let shown = |(media_type, kind): (String, String)| if media_type == "application/json" { kind } else { media_type };
+    words.extend(content(&operation["requestBody"]).map(shown));
+    if !credential(operation).1 {
+        words.push("(public)".to_owned());
+    }
+    words.extend(["->".to_owned(), status.to_owned()]);
+    words.extend(content(&operation["responses"][status]).map(shown));
+    words.join(" ")
+}
+
+fn query(operation: &Value) -> Vec<String> {
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    let query = parameters.filter(|parameter| parameter["in"] == "query");
+    query.map(|parameter| parameter["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn operations() -> impl Iterator<Item = (&'static str, &'static str, &'static Value)> {
+    let paths = DOCUMENT["paths"].as_object().unwrap();
+    paths.iter().flat_map(|(path, item)| {
+        item.as_object().unwrap().iter().map(|(method, operation)| (method.as_str(), path.as_str(), operation))
+    })
+}
+
+impl Contract {
+    /// `count` operations, and what the document has beside them is tagged as an addition.
+    pub fn every_operation_is_there_and_no_other_but_additions(&self, count: usize) {
+        let mut expected = self.operations.trim().lines().collect::<Vec<_>>();
+        assert_eq!(expected.len(), count);
+        for (method, path, operation) in operations() {
+            let (method, name) = (method.to_uppercase(), path.strip_prefix(self.base).unwrap());
+            let found = expected.iter().position(|line| line.starts_with(&format!("{method} {name} ")));
+            let is_addition = operation["tags"].as_array().unwrap().iter().any(|tag| tag == "additions");
+            assert_eq!(found.is_none(), is_addition, "{method} {path}: is it an addition?");
+            let Some(found) = found else { continue };
+            let expected = expected.remove(found);
+            let status = expected.split(" -> ").nth(1).unwrap().split(' ').next().unwrap();
+            // Parameters may come in any order, and more of them than the contract has.
+            let words = |line: &str| line.split(' ').map(str::to_owned).collect::<BTreeSet<_>>();
+            let mut document = words(&line(&method, name, operation, status));
+            let expected = words(expected);
+            document.retain(|word| !word.starts_with('?') || expected.contains(word));
+            assert_eq!(document, expected, "{method} {path}");
+        }
+        assert!(expected.is_empty(), "missing: {expected:#?}");
+    }
+
+    /// Every type has the fields of the contract, and `more` that were added to one.
+    pub fn every_type_has_its_fields(&self, more: &[(&str, &str)]) {
+        let schemas = DOCUMENT["components"]["schemas"].as_object().unwrap();
+        for line in self.types.trim().lines() {
+            let (name, expected) = line.split_once(": ").unwrap();
+            let schema = schemas.get(name).unwrap_or_else(|| panic!("no type {name}"));
+            if expected.contains(" / ") || !expected.contains(' ') {
+                assert_eq!(kind(schema), expected, "{name}");
+                continue;
+            }
+            let expected: BTreeMap<_, _> = expected.split(", ").map(|field| field.split_once(' ').unwrap()).collect();
+            let mut found = fields(schema);
+            found.retain(|field, _| !more.contains(&(name, field)));
+            let found: BTreeMap<_, _> = found.iter().map(|(field, kind)| (field.as_str(), kind.as_str())).collect();
+            assert_eq!(found, expected, "{name}");
+        }
+    }
+}
+
+/// The fields of an object, those of the types that it consists of included.
+fn fields(schema: &Value) -> BTreeMap<String, String> {
+    if let Some(reference) = schema["$ref"].as_str() {
+        return fields(DOCUMENT.pointer(reference.trim_start_matches('#')).unwrap());
+    }
+    if let Some(all) = schema["allOf"].as_array() {
+        return all.iter().flat_map(fields).collect();
+    }
+    let required = |field: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|it| it == field));
+    let properties = schema["properties"].as_object().unwrap().iter();
+    let field = |(field, schema): (&String, &Value)| {
+        let mark = if required(field) { "" } else { "?" };
+        (format!("{field}{mark}"), kind(schema))
+    };
+    properties.map(field).collect()
+}
+
+#[test]
+fn every_operation_says_all_that_a_client_needs() {
+    let mut ids = BTreeSet::new();
+    for (method, path, operation) in operations() {
+        let id = operation["operationId"].as_str().unwrap_or_default();
+        assert!(!id.is_empty() && ids.insert(id), "{method} {path}: {id:?}");
+        assert!(operation["summary"].as_str().is_some_and(|text| !text.trim().is_empty()), "{id} has no summary");
+        assert!(!operation["tags"].as_array().unwrap().is_empty(), "{id} has no tag");
+
+        let responses = operation["responses"].as_object().unwrap();
+        assert!(responses.keys().any(|status| status.starts_with('2') || status.starts_with('3')), "{id}: no success");
+        let (takes, needs) = credential(operation);
+        let has_body = !operation["requestBody"].is_null();
+        let in_path = path.contains('{');
+        let due = [("500", true), ("503", true), ("401", takes), ("403", needs), ("404", in_path)];
+        let due = due.into_iter().chain([("400", in_path || has_body), ("413", has_body), ("415", has_body)]);
+        for (status, _) in due.filter(|(_, is_due)| *is_due) {
+            assert!(responses.contains_key(status), "{id} does not say when it answers {status}");
+        }
+        for (status, response) in responses {
+            assert!(!response["description"].as_str().unwrap().is_empty(), "{id} {status}");
+            if status.as_str() >= "400" {
+                let problem = &response["content"]["application/problem+json"]["schema"]["$ref"];
+                assert_eq!(problem, "#/components/schemas/Problem", "{id} {status}");
+            } else {
+                content(response);
+            }
+        }
+        content(&operation["requestBody"]);
+
+        // Each name in braces is a parameter, and each parameter says what it takes.
+        let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+        let of_path: Vec<_> = parameters.iter().filter(|it| it["in"] == "path").map(|it| &it["name"]).collect();
+        let in_braces: Vec<_> = path.split('{').skip(1).map(|rest| rest.split('}').next().unwrap()).collect();
+        assert_eq!(of_path.len(), in_braces.len(), "{id}");
+        assert!(in_braces.iter().all(|name| of_path.iter().any(|it| *it == name)), "{id}: {of_path:?}");
+        assert!(parameters.iter().all(|it| !it["schema"].is_null()), "{id}");
+    }
+}
+
+#[test]
+fn nothing_in_the_document_is_null_or_means_nothing() {
+    fn walk(value: &Value, at: &str) {
+        match value {
+            Value::Object(members) => {
+                // What generators stumble over: a field that is all of two types. A type may consist of others.
+                let is_type = at.strip_prefix("/components/schemas/").is_some_and(|name| !name.contains('/'));
+                assert!(is_type || !members.contains_key("allOf"), "{at}");
+                if let Some(reference) = members.get("$ref") {
+                    let target = reference.as_str().unwrap().trim_start_matches('#');
+                    assert!(DOCUMENT.pointer(target).is_some(), "{at} refers to {target}");
+                }
+                // The contract has no null; only a body may be left out.
+                let is_null = members.get("type").is_some_and(|kind| kind.to_string().contains("null"));
+                assert!(!is_null || at.contains("/requestBody/"), "{at}");
+                members.iter().for_each(|(name, value)| walk(value, &format!("{at}/{name}")));
+            }
+            Value::Array(items) => items.iter().enumerate().for_each(|(n, item)| walk(item, &format!("{at}/{n}"))),
+            other => assert!(!other.is_null(), "{at}"),
+        }
+    }
+    walk(&DOCUMENT, "");
+}
