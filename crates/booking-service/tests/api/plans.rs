@@ -136,4 +136,16 @@ on_both! {
         let plan = plan(&mut conn, "SELECT name FROM events WHERE description = 'x'");
         assert!(plan.iter().any(|step| reads_everything(step)), "{plan:?}");
     }
+
+    nothing_is_compiled(club) {
+        #[derive(QueryableByName)]
+        struct Setting {
+            #[diesel(sql_type = Text)]
+            jit: String,
+        }
+        if let AnyConnection::Postgresql(conn) = &mut club.connect() {
+            let setting: Setting = sql_query("SELECT current_setting('jit') AS jit").get_result(conn).unwrap();
+            assert_eq!(setting.jit, "off", "a long filter would take seconds to compile");
+        }
+    }
 }
