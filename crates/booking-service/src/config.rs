@@ -63,7 +63,7 @@ pub enum TokenCommand {
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..=3650))]
         expires_in: Option<u16>,
     },
-    /// List tokens, one a line: id, owner, scope, made, expires and name, tabs between them
+    /// List tokens: id, owner, name, scope, made, expires
     List {
         /// Only those of this user.
         #[arg(long, value_name = "NAME")]
@@ -199,11 +199,11 @@ impl Config {
         }
     }
 
-    /// Where users and groups come from, if from anywhere.
+    /// Where users and groups come from, if from anywhere; the demo without a directory has one of its own.
     ///
     /// # Errors
     /// One line saying what is wrong with the options.
     pub fn directory(&self) -> Result<Option<Source>, String> {
-        self.directory.source()
+        Ok(self.directory.source()?.or(self.demo.then_some(Source::Demo)))
     }
 }

@@ -11,7 +11,8 @@
 //! 6. [`ical`]: the personal calendar feed
 //! 7. [`sign_in`]: sessions, API tokens, the development sign-in
 //!
-//! [`server`] puts them together, [`commands`] is the command line, [`demo`] a made-up club.
+//! [`server`] puts them together, `version` says which build this is, [`commands`] is the command line, [`demo`] a
+//! made-up club.
 
 #[macro_use]
 mod overlapping;
@@ -31,5 +32,6 @@ pub mod sign_in;
 pub mod tags;
 pub mod users;
 
+pub mod demo;
 pub mod server;
-pub mod version;
+mod version;

@@ -20,7 +20,8 @@ use utoipa::{
 use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::{
-    auth::SESSION_COOKIE, club::Club, codes, config::Config, events, groups, ical, rooms, sign_in, tags, users, version,
+    auth::SESSION_COOKIE, club::Club, codes, config::Config, demo, events, groups, ical, rooms, sign_in, tags, users,
+    version,
 };
 
 /// The migrations, once for each database.
@@ -97,6 +98,12 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         .await
         .map_err(|error| io::Error::other(format!("{error:?}")))?;
     sync_at_start(&db, &club, &clock).await;
+    if config.demo
+        && let Err(error) = demo::fill(&db, &club, clock.now()).await
+    {
+        let problem = error.into_problem();
+        log::error!("the demo is missing: {}", problem.cause().unwrap_or("unknown"));
+    }
     let service = Service::new(&ABOUT, &config.server, db, clock);
     let shared = Data::new(club);
     listen(service, &config.server, move |app| {

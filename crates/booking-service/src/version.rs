@@ -1,4 +1,4 @@
-//! Which build of the service answers.
+//! Which build answers.
 
 use actix_web::get;
 use serde::Serialize;
@@ -6,37 +6,30 @@ use service_kit::{error::Failure, http::Reply};
 use utoipa::ToSchema;
 use utoipa_actix_web::service_config::ServiceConfig;
 
-/// Version of the package.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// The source it was built from: the environment variable `REVISION` of the build.
-const REVISION: &str = match option_env!("REVISION") {
-    Some(revision) => revision,
-    None => "unknown",
-};
-
 /// Registers the operation.
 pub fn routes(config: &mut ServiceConfig<'_>) {
     config.service(version);
 }
 
-/// A build of the service.
+/// Version and revision of the service.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(example = json!({"version": "0.1.0", "revision": "4b825dc642cb"}))]
+#[schema(as = version, example = json!({"version": "0.1.0", "revision": "5f3c2a1"}))]
 struct Version {
     version: &'static str,
-    /// The commit, or `unknown`.
+    /// The commit it was built from, or `unknown`.
     revision: &'static str,
 }
 
-/// The version of the service
+/// Version and revision
 #[utoipa::path(
     tag = "version",
     operation_id = "getVersion",
     security(()),
-    responses((status = 200, description = "Version and revision", body = Version))
+    responses((status = 200, description = "Which build answers", body = Version))
 )]
 #[get("/version")]
 async fn version() -> Result<Reply, Failure> {
-    Ok(Reply::json(&Version { version: VERSION, revision: REVISION })?)
+    // The build sets the variable; a checkout without git builds as well.
+    let revision = option_env!("REVISION").unwrap_or("unknown");
+    Ok(Reply::json(&Version { version: env!("CARGO_PKG_VERSION"), revision })?)
 }

@@ -140,7 +140,11 @@ impl Deserr<Violations> for Id {
 
 impl PartialSchema for Id {
     fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid))).into()
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid)))
+            .examples([serde_json::json!("0198c0de-0000-7000-8000-000000000001")])
+            .into()
     }
 }
 
@@ -171,6 +175,13 @@ pub struct IdSet<const MIN: usize>(Vec<(usize, Uuid)>);
 pub const MOST_IDS: usize = 10_000;
 
 impl<const MIN: usize> IdSet<MIN> {
+    /// These identifiers, each once; how many they must be is up to the caller.
+    #[must_use]
+    pub fn new(ids: impl IntoIterator<Item = Uuid>) -> Self {
+        let mut seen = HashSet::new();
+        Self(ids.into_iter().enumerate().filter(|(_, id)| seen.insert(*id)).collect())
+    }
+
     /// The identifiers.
     #[must_use]
     pub fn into_inner(self) -> Vec<Uuid> {
@@ -186,13 +197,12 @@ impl<const MIN: usize> IdSet<MIN> {
 impl<const MIN: usize> Deserr<Violations> for IdSet<MIN> {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
         let sent = short::<Id, _>(value, at, MOST_IDS)?;
-        let mut seen = HashSet::new();
-        let sent = sent.into_iter().map(|id| id.0).enumerate();
-        let ids: Vec<_> = sent.filter(|(_, id)| seen.insert(*id)).collect();
-        if ids.len() < MIN || ids.len() > MOST_IDS {
-            return broken(at, "length", format!("must name {MIN} to {MOST_IDS} ids, not {}", ids.len()));
+        let ids = Self::new(sent.into_iter().map(|id| id.0));
+        let number = ids.0.len();
+        if number < MIN || number > MOST_IDS {
+            return broken(at, "length", format!("must name {MIN} to {MOST_IDS} ids, not {number}"));
         }
-        Ok(Self(ids))
+        Ok(ids)
     }
 }
 
@@ -218,6 +228,33 @@ impl Deserr<Violations> for Flag {
             "true" => Ok(Self(true)),
             "false" => Ok(Self(false)),
             _ => broken(at, "not-a-boolean", "must be true or false".to_owned()),
+        }
+    }
+}
+
+/// The query parameter `limit` of a list: 1 to 1000; without it, the whole list (contract, "Lists").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limit(Option<u16>);
+
+impl Limit {
+    /// The most that may be asked for.
+    pub const MOST: u16 = 1000;
+
+    /// As the `LIMIT` of a query.
+    #[must_use]
+    pub fn rows(self) -> i64 {
+        self.0.map_or(i64::MAX, i64::from)
+    }
+}
+
+impl Deserr<Violations> for Limit {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
+        let limit = string(value, at)?;
+        // Only digits: a sign is a number to Rust, and not to the contract.
+        let limit = Some(limit).filter(|limit| limit.bytes().all(|c| c.is_ascii_digit()));
+        match limit.and_then(|limit| limit.parse().ok()).filter(|limit| (1..=Self::MOST).contains(limit)) {
+            Some(limit) => Ok(Self(Some(limit))),
+            None => broken(at, "range", format!("must be a number from 1 to {}", Self::MOST)),
         }
     }
 }
@@ -299,6 +336,16 @@ mod tests {
         assert_eq!(Text::<1, 4>::new("a\u{85}".into()).unwrap_err().0, "control-character");
         assert_eq!(Text::<0, 4>::new("\r\n\t".into()).unwrap().into_inner(), "\r\n\t");
         assert_eq!(Text::<0, 4>::new(String::new()).unwrap().into_inner(), "");
+    }
+
+    #[test]
+    fn a_limit_is_a_number_from_1_to_1000() {
+        let read = |text: &str| deserialize::<Limit, Value, Violations>(json!(text)).map(Limit::rows);
+        assert_eq!((read("1").unwrap(), read("1000").unwrap()), (1, 1000));
+        for bad in ["", "0", "1001", "-1", "+1", "1.0", "x", "99999999999999999999"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+        assert_eq!(Limit::default().rows(), i64::MAX);
     }
 
     #[test]

@@ -7,9 +7,11 @@
 //! * [`config`]: the options that every service has; secrets; what `check-config` prints.
 //! * [`logging`], [`metrics`]: one line and a few numbers a request.
 //! * [`credentials`]: secrets, their hashes, and the sealed cookies.
+//! * [`copies`]: how old the copies of what other services have are.
 //! * [`directory`]: where users and groups come from.
 
 pub mod config;
+pub mod copies;
 pub mod credentials;
 pub mod db;
 pub mod directory;

@@ -1,6 +1,6 @@
 //! What a service counts, in the Prometheus text format at `/metrics`.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
@@ -31,6 +31,13 @@ pub struct Metrics {
     statements: Counter,
     in_use: Gauge,
     connections: Gauge,
+    ages: Family<Copy, Gauge<f64, AtomicU64>>,
+}
+
+/// What a copy is of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Copy {
+    what: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -54,7 +61,10 @@ impl Default for Metrics {
         registry.register("db_connections_in_use", "Database connections in use", in_use.clone());
         let connections = Gauge::default();
         registry.register("db_connections", "Database connections at most", connections.clone());
-        Self { registry, requests, seconds, statements, in_use, connections }
+        let ages = Family::default();
+        let help = "Time since a copy of what another service has was last brought up to date";
+        registry.register("copy_age_seconds", help, Family::clone(&ages));
+        Self { registry, requests, seconds, statements, in_use, connections, ages }
     }
 }
 
@@ -73,12 +83,15 @@ impl Metrics {
 
     /// All numbers as text.
     #[must_use]
-    pub fn text(&self, db: &Db) -> String {
+    pub fn text(&self, db: &Db, ages: &[(&'static str, f64)]) -> String {
         // Set and not added to, as two readers at the same time would add twice.
         self.statements.inner().store(db.statements(), Ordering::Relaxed);
         let (in_use, all) = db.connections();
         self.in_use.set(in_use.into());
         self.connections.set(all.into());
+        for (what, seconds) in ages {
+            self.ages.get_or_create(&Copy { what }).set(*seconds);
+        }
         let mut text = String::new();
         // Writing to a String cannot fail.
         let _ = encode(&mut text, &self.registry);

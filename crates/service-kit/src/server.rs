@@ -3,7 +3,11 @@
 use std::{
     io,
     net::SocketAddr,
-    sync::atomic::{AtomicBool, Ordering},
+    pin::Pin,
+    sync::{
+        PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -24,6 +28,7 @@ use utoipa_actix_web::{AppExt, service_config::ServiceConfig};
 
 use crate::{
     config::ServerOptions,
+    copies::Copies,
     db::Db,
     http::{
         credential::Origins,
@@ -56,6 +61,8 @@ pub struct About {
     pub document: fn() -> OpenApi,
 }
 
+type Farewell = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync>;
+
 /// What the workers of a running service share.
 pub struct Service {
     about: &'static About,
@@ -63,6 +70,8 @@ pub struct Service {
     clock: Clock,
     origins: Origins,
     metrics: Metrics,
+    copies: Copies,
+    farewells: RwLock<Vec<Farewell>>,
     routes: Routes,
     document: Bytes,
     draining: AtomicBool,
@@ -81,6 +90,8 @@ impl Service {
             clock,
             origins: Origins::new(options),
             metrics: Metrics::default(),
+            copies: Copies::default(),
+            farewells: RwLock::default(),
             routes: Routes::new(&document),
             document: Bytes::from(document.to_json().unwrap_or_default()),
             draining: AtomicBool::new(false),
@@ -117,6 +128,21 @@ impl Service {
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    /// The copies of what other services have.
+    #[must_use]
+    pub fn copies(&self) -> &Copies {
+        &self.copies
+    }
+
+    /// Does something when the service begins to drain, before it stops.
+    pub fn at_drain<F>(&self, farewell: impl Fn() -> F + Send + Sync + 'static)
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        let farewell = Box::new(move || Box::pin(farewell()) as Pin<Box<dyn Future<Output = ()>>>);
+        self.farewells.write().unwrap_or_else(PoisonError::into_inner).push(farewell);
     }
 
     /// Its paths.
@@ -246,6 +272,13 @@ impl Stop {
     pub async fn drain(self) {
         self.service.draining.store(true, Ordering::Relaxed);
         log::info!("draining");
+        let farewells: Vec<_> = {
+            let all = self.service.farewells.read().unwrap_or_else(PoisonError::into_inner);
+            all.iter().map(|farewell| farewell()).collect()
+        };
+        for farewell in farewells {
+            farewell.await;
+        }
         tokio::time::sleep(self.service.drain_delay).await;
         self.handle.stop(true).await;
     }

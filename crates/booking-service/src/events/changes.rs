@@ -96,14 +96,14 @@ struct Held {
 ///
 /// # Errors
 /// 400 for an unknown group, room or administrator, or a time outside the room's window; 409 `room-conflict`.
-pub fn create(conn: &mut AnyConnection, draft: &Draft, me: &Caller, zone: Tz, now: Moment) -> Result<Uid, Error> {
+pub fn create(conn: &mut AnyConnection, draft: &Draft, by: Uid, zone: Tz, now: Moment) -> Result<Uid, Error> {
     check_references(conn, draft, None)?;
     let held = match &draft.at {
         Where::Place(place) => {
             let key = place_key(place);
             booking::lock_places(conn, vec![key.clone()])?;
             refuse_instant_conflicts(conn, draft, &key, None, None, zone)?;
-            let room = room_queries::insert(conn, &[draft.room_at(place)], me.id, now)?[0];
+            let room = room_queries::insert(conn, &[draft.room_at(place)], by, now)?[0];
             Held { room, place: place.clone(), owns_room: true }
         }
         Where::Room(id) => {
@@ -121,7 +121,7 @@ pub fn create(conn: &mut AnyConnection, draft: &Draft, me: &Caller, zone: Tz, no
             (events::place_key.eq(place_key(&held.place)), events::place.eq(held.place)),
             (events::room_id.eq(held.room), events::owns_room.eq(held.owns_room)),
             (events::group_id.eq(draft.group), events::open.eq(draft.open), events::sequence.eq(0)),
-            (events::created_by.eq(me.id), events::created_at.eq(now), events::updated_at.eq(now)),
+            (events::created_by.eq(by), events::created_at.eq(now), events::updated_at.eq(now)),
         ))
         .execute(conn)?;
     insert_admins(conn, id, &draft.admins())?;

@@ -84,7 +84,7 @@ pub async fn create(
 ) -> Result<Reply, Failure> {
     let draft = body.0.into_draft();
     who.write(move |conn, me| {
-        let id = changes::create(conn, &draft, me, zone, Moment(now))?;
+        let id = changes::create(conn, &draft, me.id, zone, Moment(now))?;
         Ok(Reply::created(&detail(conn, id, zone)?)?.with(header::LOCATION, format!("/api/events/{id}")))
     })
     .await

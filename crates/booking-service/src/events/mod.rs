@@ -4,7 +4,7 @@
 //! long as no other event uses it ([`changes`]). Deleted events stay, marked, for the activity list and the feeds.
 
 mod attendance;
-mod changes;
+pub(crate) mod changes;
 pub mod filter;
 mod handlers;
 mod params;

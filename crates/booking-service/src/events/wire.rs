@@ -202,7 +202,7 @@ pub struct RequestEventTag {
     name: Text<1, 16>,
     /// Only administrators of the event may take it off.
     #[deserr(default)]
-    #[schema(value_type = Option<bool>)]
+    #[schema(value_type = Option<bool>, nullable = false)]
     locked: Option<bool>,
 }
 
@@ -228,7 +228,6 @@ struct Fields {
     time_start: Timestamp,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_end: Timestamp,
-    /// Where: an unverified room is made for the event.
     #[deserr(default)]
     #[schema(inline, required = true, nullable = false)]
     place: Option<Text<1, 32>>,
@@ -240,12 +239,12 @@ struct Fields {
     group_id: Id,
     /// Anybody may attend, not only members of the group. Default false.
     #[deserr(default)]
+    #[schema(nullable = false)]
     open: Option<bool>,
-    /// At least one.
     #[schema(inline)]
     admins: IdSet<1>,
     #[deserr(default)]
-    #[schema(value_type = Option<Vec<RequestEventTag>>, max_items = 1000)]
+    #[schema(value_type = Option<Vec<RequestEventTag>>, nullable = false, max_items = 1000)]
     tags: Tags,
 }
 

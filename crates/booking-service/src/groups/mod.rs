@@ -5,7 +5,7 @@
 //! * The everyone group: its members are all active users, found when asked for and never stored.
 //! * A deleted group stays for its past events, with its people. For everything else it is not there.
 
-mod changes;
+pub(crate) mod changes;
 mod handlers;
 pub mod queries;
 mod wire;

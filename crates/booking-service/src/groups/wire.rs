@@ -64,7 +64,8 @@ impl ResponseGroup {
     }
 }
 
-/// A group to be made, or the whole of a changed one.
+/// A group to be made, or the whole of a changed one. Without `members` a changed one keeps its members, and a new one
+/// has none.
 #[derive(Debug, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase)]
 #[schema(rename_all = "camelCase", example = json!({
@@ -78,9 +79,8 @@ pub struct RequestGroup {
     description: Text<0, 10_000>,
     /// Whether everybody may join and leave.
     open: bool,
-    /// Left out of a change: as they are. Left out of a new group: none.
     #[deserr(default)]
-    #[schema(inline)]
+    #[schema(inline, nullable = false)]
     members: Option<IdSet<0>>,
     #[schema(inline)]
     admins: IdSet<1>,

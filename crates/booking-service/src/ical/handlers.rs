@@ -93,7 +93,9 @@ fn derive(keys: &Keys, user: Uid, nonce: &str) -> String {
     security(()),
     params(("icalToken" = String, Path, description = "The user's id directly followed by the secret"), FeedQuery),
     responses(
-        (status = 200, description = "RFC 5545", body = String, content_type = "text/calendar"),
+        (status = 200, description = "RFC 5545", body = String, content_type = "text/calendar", example = json!(
+            "BEGIN:VCALENDAR\r\nVERSION:2.0\r\n…\r\nEND:VCALENDAR\r\n"
+        )),
         (status = 304, description = "The caller has it already")
     )
 )]

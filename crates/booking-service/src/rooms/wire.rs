@@ -111,7 +111,6 @@ pub struct RequestRoom {
     time_start: Timestamp,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_end: Timestamp,
-    /// At least one.
     #[schema(inline)]
     pub admins: IdSet<1>,
 }

@@ -42,14 +42,13 @@ pub struct CallbackQuery {
     "name": "calendar bot", "scope": "read", "expiresAt": "2027-04-01T00:00:00+09:00"
 }))]
 pub struct RequestToken {
-    /// What it is for.
     #[schema(inline)]
     name: TokenName,
     #[schema(value_type = Scope)]
     scope: RequestScope,
     /// When it expires, in the future; without this it does not.
     #[deserr(default)]
-    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
+    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     expires_at: Option<Timestamp>,
 }
 

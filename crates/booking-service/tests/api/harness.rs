@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         LazyLock, RwLock,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicI64, AtomicU32, Ordering},
         mpsc,
     },
     thread::JoinHandle,
@@ -26,24 +26,25 @@ use service_kit::{
         AnyConnection, Url,
         sql::{Moment, Uid},
     },
+    directory,
     server::Stop,
 };
 use tempfile::TempDir;
 use ureq::Agent;
 use uuid::Uuid;
 
-/// Declares tests that run on both databases: `on_both! { name(club) { … } }`.
+/// Declares tests that run on both databases: `on_both! { name(club) { … } }`, with options `name(club, "--demo")`.
 macro_rules! on_both {
-    ($($(#[$attribute:meta])* $name:ident($club:ident) $body:block)+) => {
+    ($($(#[$attribute:meta])* $name:ident($club:ident $(, $option:literal)*) $body:block)+) => {
         $(mod $name {
             #[allow(unused_imports, reason = "not every test needs all of its file")]
             use super::*;
             $(#[$attribute])*
             fn run($club: $crate::harness::Club) $body
             #[test]
-            fn sqlite() { run($crate::harness::Club::start($crate::harness::Backend::Sqlite)) }
+            fn sqlite() { run($crate::harness::Club::start_with($crate::harness::Backend::Sqlite, &[$($option),*])) }
             #[test]
-            fn postgres() { run($crate::harness::Club::start($crate::harness::Backend::Postgres)) }
+            fn postgres() { run($crate::harness::Club::start_with($crate::harness::Backend::Postgres, &[$($option),*])) }
         })+
     };
 }
@@ -71,6 +72,7 @@ pub struct Club {
     /// Of the first service; further ones share it.
     pub clock: Clock,
     pub config: Config,
+    hour: AtomicI64,
     url: Url,
     // Before the folder, so that it is closed when the folder goes.
     agent: Agent,
@@ -105,7 +107,8 @@ impl Club {
         let url: Url = url.parse().unwrap();
         let clock = Clock::default();
         let agent = Agent::config_builder().http_status_as_error(false).max_redirects(0).build().into();
-        let mut club = Self { services: Vec::new(), clock, config, url, agent, folder };
+        let hour = AtomicI64::new(clock.now().micros() / HOUR);
+        let mut club = Self { services: Vec::new(), clock, config, hour, url, agent, folder };
         club.start_another();
         club.add_members();
         club
@@ -146,9 +149,16 @@ impl Club {
     }
 
     fn add_members(&self) {
-        use schema::{sessions, users};
+        use schema::users;
         let (conn, now) = (&mut self.connect(), Moment(self.clock.now()));
         for (name, state, privileged) in MEMBERS {
+            // The demo has members of its own, the four active ones among them.
+            if self.config.demo {
+                if state == 1 {
+                    self.add_session(name, Uid(directory::demo::member_id(name)));
+                }
+                continue;
+            }
             diesel::insert_into(users::table)
                 .values((
                     users::id.eq(id(name)),
@@ -162,17 +172,23 @@ impl Club {
                 ))
                 .execute(conn)
                 .unwrap();
-            diesel::insert_into(sessions::table)
-                .values((
-                    sessions::id.eq(Uid::new()),
-                    sessions::token_hash.eq(credentials::hash(&session(name))),
-                    sessions::user_id.eq(id(name)),
-                    sessions::created_at.eq(now),
-                    sessions::expires_at.eq(Moment(now.plus(chrono::TimeDelta::days(3000)))),
-                ))
-                .execute(conn)
-                .unwrap();
+            self.add_session(name, id(name));
         }
+    }
+
+    fn add_session(&self, name: &str, user: Uid) {
+        use schema::sessions;
+        let now = Moment(self.clock.now());
+        diesel::insert_into(sessions::table)
+            .values((
+                sessions::id.eq(Uid::new()),
+                sessions::token_hash.eq(credentials::hash(&session(name))),
+                sessions::user_id.eq(user),
+                sessions::created_at.eq(now),
+                sessions::expires_at.eq(Moment(now.plus(chrono::TimeDelta::days(3000)))),
+            ))
+            .execute(&mut self.connect())
+            .unwrap();
     }
 
     /// A request by a member, with their session cookie.
@@ -434,9 +450,14 @@ fn operation(method: &str, path: &str) -> Option<(String, &'static Value)> {
     found.first().map(|(template, operation)| ((*template).clone(), *operation))
 }
 
-/// A time today plus these hours, as the wire has it.
+const HOUR: i64 = 3_600_000_000;
+
+/// These hours from the present one. The hour stays the same when the real clock passes the next one during a test, and
+/// follows when the test moves its clock.
 pub fn hours_from_now(club: &Club, hours: i64) -> Timestamp {
-    let now = club.clock.now().micros();
-    let hour = 3_600_000_000;
-    Timestamp::from_micros((now / hour + hours) * hour).unwrap()
+    let hour = club.clock.now().micros() / HOUR;
+    let known = club.hour.load(Ordering::Relaxed);
+    let hour = if (known..=known + 1).contains(&hour) { known } else { hour };
+    club.hour.store(hour, Ordering::Relaxed);
+    Timestamp::from_micros((hour + hours) * HOUR).unwrap()
 }

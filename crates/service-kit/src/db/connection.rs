@@ -95,7 +95,7 @@ impl Url {
                 // The wait for a lock comes first, because switching to WAL already needs one. FULL makes an
                 // acknowledged commit survive a power cut.
                 conn.batch_execute(
-                    "PRAGMA busy_timeout = 2000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
+                    "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
                      PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 268435456; \
                      PRAGMA journal_size_limit = 67108864;",
                 )

@@ -3,7 +3,9 @@
 pub mod body;
 pub mod credential;
 pub mod frame;
+pub mod jwt;
 pub mod openapi;
+pub mod proxy;
 pub mod query;
 pub mod reply;
 pub mod root;

@@ -52,15 +52,16 @@ fn add_refusals(operation: &mut Operation) {
     let in_path = parameters
         .iter()
         .any(|parameter| matches!(parameter, RefOr::T(parameter) if parameter.parameter_in == ParameterIn::Path));
-    let is_public = operation
-        .security
-        .as_ref()
-        .is_some_and(|needed| needed.iter().all(|one| *one == SecurityRequirement::default()));
+    // An empty requirement among others makes signing in optional: then a bad credential still is an error.
+    let is_empty = |needed: &SecurityRequirement| *needed == SecurityRequirement::default();
+    let security = operation.security.as_deref();
+    let takes_credential = security.is_none_or(|any_of| any_of.iter().any(|needed| !is_empty(needed)));
+    let needs_credential = security.is_none_or(|any_of| !any_of.iter().any(is_empty));
     let has_body = operation.request_body.is_some();
     let refusals = [
         (!parameters.is_empty() || has_body, "400", "Cannot be parsed, or breaks a rule; `violations` says which"),
-        (!is_public, "401", "Not signed in, or the credential is not valid"),
-        (!is_public, "403", "Not allowed, or the account is not active"),
+        (takes_credential, "401", "Not signed in, or the credential is not valid"),
+        (needs_credential, "403", "Not allowed, or the account is not active"),
         (in_path, "404", "No such object that the caller may see"),
         (has_body, "413", "The body is too large"),
         (has_body, "415", "The body has another media type"),
@@ -120,7 +121,7 @@ fn example(schema: &RefOr<Schema>, components: &Components) -> Option<Value> {
             let name = reference.ref_location.rsplit('/').next()?;
             example(components.schemas.get(name)?, components)
         }
-        RefOr::T(Schema::Object(object)) => object.example.clone(),
+        RefOr::T(Schema::Object(object)) => object.example.clone().or_else(|| object.examples.first().cloned()),
         RefOr::T(Schema::Array(array)) => match (&array.example, &array.items) {
             (Some(example), _) => Some(example.clone()),
             (None, ArrayItems::RefOrSchema(items)) => example(items, components).map(|one| json!([one])),

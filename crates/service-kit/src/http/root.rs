@@ -7,6 +7,7 @@ use actix_web::{
 };
 use common::problem::{Problem, code};
 use serde_json::json;
+use url::form_urlencoded;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::{error::Failure, server::Service};
@@ -47,7 +48,8 @@ async fn livez() -> HttpResponse {
 }
 
 /// 200 when requests can be served: not draining, and the database answers. Migrations ran before the port was opened.
-async fn readyz(service: Data<Service>) -> HttpResponse {
+/// `?verbose` also tells how old the copies of what other services have are, which make no service unready.
+async fn readyz(req: HttpRequest, service: Data<Service>) -> HttpResponse {
     if service.is_draining() {
         return HttpResponse::ServiceUnavailable().json(json!({ "status": "draining" }));
     }
@@ -56,13 +58,18 @@ async fn readyz(service: Data<Service>) -> HttpResponse {
             .insert_header((header::RETRY_AFTER, "1"))
             .json(json!({ "status": "database unreachable" }));
     }
-    HttpResponse::Ok().json(json!({ "status": "ready" }))
+    let mut report = json!({ "status": "ready" });
+    if form_urlencoded::parse(req.query_string().as_bytes()).any(|(name, _)| name == "verbose") {
+        report["copies"] = service.copies().report(service.clock().now());
+    }
+    HttpResponse::Ok().json(report)
 }
 
 async fn metrics(service: Data<Service>) -> HttpResponse {
+    let ages = service.copies().ages(service.clock().now());
     HttpResponse::Ok()
         .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
-        .body(service.metrics().text(service.db()))
+        .body(service.metrics().text(service.db(), &ages))
 }
 
 async fn problems(service: Data<Service>) -> HttpResponse {

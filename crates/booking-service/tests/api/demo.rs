@@ -1,0 +1,176 @@
+//! `--demo`: a believable club in an empty database, made once.
+
+use std::collections::BTreeSet;
+
+use actix_web::rt::System;
+use booking_service::{
+    demo::fill,
+    schema::{events, groups, rooms},
+    server,
+};
+use chrono::{DateTime, FixedOffset, TimeDelta};
+use diesel::prelude::*;
+use serde_json::{Value, json};
+use service_kit::db::{AnyConnection, Url, sql::Moment};
+
+use crate::{
+    builders::each,
+    double_booking::double_bookings,
+    harness::{ALICE, BOB, Backend, Club, on_both, postgres_schema},
+    process::Process,
+};
+
+fn demo(backend: Backend) -> Club {
+    Club::start_with(backend, &["--demo"])
+}
+
+fn list(club: &Club, path: &str) -> Vec<Value> {
+    club.by(BOB).get(path).expect(200).json().as_array().unwrap().clone()
+}
+
+fn time(value: &Value) -> DateTime<FixedOffset> {
+    value.as_str().unwrap().parse().unwrap()
+}
+
+/// The list without what is made at random or at the start, sorted: what a person sees.
+fn seen(items: &[Value]) -> Vec<String> {
+    let line = |item: &Value| {
+        let mut item = item.as_object().unwrap().clone();
+        item.retain(|name, _| !["roomId", "eventId", "groupId", "createdAt", "updatedAt"].contains(&name.as_str()));
+        for tag in item.get_mut("tags").into_iter().filter_map(Value::as_array_mut).flatten() {
+            tag.as_object_mut().unwrap().remove("tagId");
+        }
+        json!(item).to_string()
+    };
+    let mut lines: Vec<_> = items.iter().map(line).collect();
+    lines.sort();
+    lines
+}
+
+fn everything(club: &Club) -> Vec<String> {
+    let paths = ["/api/users?include-suspended=true", "/api/groups", "/api/rooms", "/api/events"];
+    paths.iter().flat_map(|path| seen(&list(club, path))).collect()
+}
+
+on_both! {
+    an_empty_database_gets_a_believable_club(club, "--demo") {
+                assert_eq!(list(&club, "/api/users?include-suspended=true").len(), 60);
+        let (rooms, events) = (list(&club, "/api/rooms?onlyVerified=true"), list(&club, "/api/events"));
+        assert_eq!(list(&club, "/api/groups").len(), 12);
+        assert!((270..=330).contains(&events.len()), "{} events", events.len());
+        assert!(rooms.len() > 250, "{} rooms", rooms.len());
+        assert!(list(&club, "/api/rooms").iter().any(|room| room["verified"] == false));
+        assert!(list(&club, "/api/tags").len() > 5);
+        assert_eq!(club.by(ALICE).get("/api/users/me").json()["privileged"], true);
+        assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], false);
+
+        assert_eq!(double_bookings(&club), []);
+        // Declared in advance, never in the future, for a time not far away.
+        let now = club.clock.now().utc();
+        for item in rooms.iter().chain(&events) {
+            assert!(time(&item["createdAt"]) < time(&item["timeStart"]) && time(&item["createdAt"]) < now, "{item}");
+            assert!((time(&item["timeStart"]) - now.fixed_offset()).abs() < TimeDelta::days(58), "{item}");
+        }
+        // Something of each kind, in both halves of the time.
+        let groups: BTreeSet<_> = events.iter().map(|event| event["groupId"].to_string()).collect();
+        assert_eq!(groups.len(), 12);
+        for half in [true, false] {
+            let half: Vec<_> = events.iter().filter(|event| (time(&event["timeStart"]) < now) == half).collect();
+            let has = |what: &str, is: &dyn Fn(&Value) -> bool| assert!(half.iter().any(|event| is(event)), "{what}");
+            has("shared", &|event| event["sharedRoom"] == true);
+            has("open", &|event| event["open"] == true);
+            has("online", &|event| event["place"] == "Discord");
+            has("tags", &|event| event["tags"].as_array().unwrap().len() > 1);
+            has("admins", &|event| event["admins"].as_array().unwrap().len() > 1);
+        }
+        // Everybody who was asked is on the list, with all three answers.
+        let meeting = events.iter().find(|event| event["name"] == "Lightning talks #1").unwrap();
+        let meeting = club.by(BOB).get(&format!("/api/events/{}", meeting["eventId"].as_str().unwrap())).json();
+        assert_eq!(meeting["attendees"].as_array().unwrap().len(), 57);
+        let answers: BTreeSet<_> = each(&meeting["attendees"], "schedule").into_iter().collect();
+        assert_eq!(answers.into_iter().collect::<Vec<_>>(), ["absent", "attendance", "pending"]);
+        assert!(!list(&club, "/api/activity/events").is_empty());
+        assert!(!list(&club, "/api/users/me/events?relation=attendees").is_empty());
+    }
+}
+
+#[test]
+fn both_databases_show_the_same_club_on_the_same_day() {
+    let today = |club: &Club| club.clock.now().utc().with_timezone(&club.config.time_zone).date_naive();
+    let [sqlite, postgres] = [demo(Backend::Sqlite), demo(Backend::Postgres)];
+    let begun = today(&sqlite);
+    let (one, other) = (everything(&sqlite), everything(&postgres));
+    if today(&postgres) == begun {
+        assert_eq!(one, other);
+    }
+}
+
+on_both! {
+    a_second_start_changes_nothing(club, "--demo") {
+        let mut club = club;
+        let before = list(&club, "/api/events");
+        let rooms = list(&club, "/api/rooms");
+        club.start_another();
+        assert_eq!(list(&club, "/api/events"), before);
+        assert_eq!(list(&club, "/api/rooms"), rooms);
+        assert_eq!(list(&club, "/api/groups").len(), 12);
+
+        // Emptied by hand it stays empty.
+        let gone = events::deleted_at.eq(Some(Moment(club.clock.now())));
+        diesel::update(events::table).set(gone).execute(&mut club.connect()).unwrap();
+        let gone = rooms::deleted_at.eq(Some(Moment(club.clock.now())));
+        diesel::update(rooms::table).set(gone).execute(&mut club.connect()).unwrap();
+        club.start_another();
+        assert!(list(&club, "/api/events").is_empty() && list(&club, "/api/rooms").is_empty());
+    }
+}
+
+on_both! {
+    a_database_in_use_is_left_alone(club) {
+        let mut club = club;
+        crate::builders::room(&club, BOB, "S516", (0, 3));
+        club.config.demo = true;
+        club.start_another();
+        assert_eq!(list(&club, "/api/rooms").len(), 1);
+        assert_eq!(list(&club, "/api/events").len(), 0);
+        assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], false);
+    }
+}
+
+fn groups_made_here(conn: &mut AnyConnection) -> i64 {
+    groups::table.filter(groups::kind.eq(0)).count().get_result(conn).unwrap()
+}
+
+on_both! {
+    many_who_fill_at_once_fill_once(club) {
+        let about = booking_service::club::Club::new(&club.config).unwrap();
+        let fill = || {
+            System::new().block_on(async {
+                let db = server::open(&club.config).await.unwrap();
+                // One that cannot wait as long as the other takes is told so, and nothing has happened.
+                let _ = fill(&db, &about, club.clock.now()).await;
+            });
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(fill);
+            }
+        });
+        assert_eq!(groups_made_here(&mut club.connect()), 3);
+        assert!((270..=330).contains(&list(&club, "/api/events").len()));
+        assert_eq!(double_bookings(&club), []);
+        // Nobody of a real directory becomes privileged by the demo.
+        assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], false);
+    }
+}
+
+#[test]
+fn replicas_that_start_together_fill_once() {
+    let url = postgres_schema();
+    let arguments = ["--demo", "--database-url", &url];
+    let mut replicas: Vec<_> = (0..3).map(|_| Process::spawn(&arguments)).collect();
+    replicas.iter_mut().for_each(Process::until_it_listens);
+    let made = replicas.iter().flat_map(Process::log).filter(|line| line.contains("demo: made")).count();
+    assert_eq!(made, 1);
+    assert_eq!(groups_made_here(&mut url.parse::<Url>().unwrap().connect().unwrap()), 3);
+}

@@ -1,0 +1,62 @@
+//! The tour of README.md, run as a reader would.
+
+use std::{fs, process::Command};
+
+use crate::{
+    process::{Process, program},
+    readme::readme,
+};
+
+/// What stands between what two blocks print.
+const MARK: &str = "--- next ---";
+
+/// The blocks of the tour, and what the last line of each prints, where it says so.
+fn blocks() -> Vec<(String, Option<String>)> {
+    let text = readme();
+    let blocks = text.split("\n```sh tour\n").skip(1).map(|rest| rest.split("\n```").next().unwrap().to_owned());
+    blocks
+        .map(|block| {
+            let printed = block.lines().last().unwrap().strip_prefix("# prints ").map(str::to_owned);
+            (block, printed)
+        })
+        .collect()
+}
+
+#[test]
+fn the_tour_of_the_readme_goes_as_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    fs::create_dir(&data).unwrap();
+    let url = format!("sqlite://{}", data.join("booking.sqlite3").display());
+    let service = Process::start(&["--demo", "--database-url", &url]);
+    let token = ["--database-url", &url, "token", "create", "--user", "alice", "--name", "tour", "--scope", "write"];
+    let token = program(&token).output().unwrap();
+    assert!(token.status.success(), "{token:?}");
+    fs::write(data.join("tour.token"), token.stdout).unwrap();
+
+    let blocks = blocks();
+    assert!(blocks.len() >= 7, "the tour has {} stations", blocks.len());
+    // Twice, because it says that it can start again.
+    for _ in 0..2 {
+        let blocks_alone: Vec<_> = blocks.iter().map(|(block, _)| block.as_str()).collect();
+        let script = blocks_alone.join(&format!("\necho '{MARK}'\n"));
+        let output = Command::new("bash")
+            .args(["-euo", "pipefail", "-c", &script])
+            .current_dir(folder.path())
+            .env("BOOKING", format!("http://{}", service.address))
+            .env_remove("http_proxy")
+            .output()
+            .unwrap();
+        let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert!(output.status.success() && err.is_empty(), "{out}\n{err}");
+        let printed: Vec<_> = out.split(MARK).collect();
+        for ((block, expected), printed) in blocks.iter().zip(&printed) {
+            assert!(!printed.trim().is_empty(), "prints nothing: {block}");
+            if let Some(expected) = expected {
+                assert_eq!(printed.trim().lines().last().unwrap(), expected, "{block}\nprinted {printed}");
+            }
+        }
+        assert!(out.contains(r#""name":"alice""#) && out.contains(r#""place":"S517""#), "{out}");
+        assert!(out.contains(r#""code":"room-conflict""#), "{out}");
+    }
+}

@@ -1,0 +1,15 @@
+DROP TABLE copies;
+DROP TABLE leases;
+DROP TABLE contest_team_members;
+DROP TABLE contest_teams;
+DROP TABLE contests;
+DROP TABLE project_members;
+DROP TABLE projects;
+DROP TABLE event_levels;
+DROP TABLE event_hosts;
+DROP TABLE events;
+DROP TABLE group_memberships;
+DROP TABLE group_admins;
+DROP TABLE groups;
+DROP TABLE accounts;
+DROP TABLE users;

@@ -1,0 +1,247 @@
+//! The places where members have accounts, and the addresses that each accepts: one table, from which the check, the
+//! OpenAPI document and `GET /account-types` are made (contract, "Account types").
+
+use std::sync::LazyLock;
+
+use common::problem::{Violations, pointer};
+use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
+use regex_lite::Regex;
+use serde::{Serialize, Serializer};
+use url::Url;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        ObjectBuilder, RefOr,
+        schema::{Schema, Type},
+    },
+};
+
+use crate::link::is_web_address;
+
+/// A row of the table.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AccountTypeInfo, example = json!({
+    "value": 5, "name": "github", "pattern": "^https://github\\.com/[A-Za-z0-9-]+$"
+}))]
+pub struct Info {
+    /// The number on the wire.
+    value: i16,
+    /// What it is called.
+    name: &'static str,
+    /// The addresses it accepts, as a regular expression. They are absolute http or https addresses in any case.
+    pattern: &'static str,
+}
+
+/// Every account type. An address is exactly as the pattern says: there is no other spelling of the host, no port, no
+/// user information, no query or fragment, and no slash at the end.
+pub const TABLE: [Info; 14] = [
+    row(0, "homepage", ANY),
+    row(1, "blog", ANY),
+    row(2, "twitter", r"^https://(twitter|x)\.com/[A-Za-z0-9_]+$"),
+    row(3, "facebook", r"^https://www\.facebook\.com/[A-Za-z0-9.]+$"),
+    row(4, "pixiv", r"^https://www\.pixiv\.net/users/[0-9]+$"),
+    row(5, "github", r"^https://github\.com/[A-Za-z0-9-]+$"),
+    row(6, "qiita", r"^https://qiita\.com/[A-Za-z0-9_-]+$"),
+    row(7, "zenn", r"^https://zenn\.dev/[a-z0-9_]+$"),
+    row(8, "atcoder", r"^https://atcoder\.jp/users/[A-Za-z0-9_]+$"),
+    row(9, "soundcloud", r"^https://soundcloud\.com/[a-z0-9_-]+$"),
+    row(10, "hackthebox", r"^https://app\.hackthebox\.com/users/[A-Za-z0-9]+$"),
+    row(11, "ctftime", r"^https://ctftime\.org/user/[0-9]+$"),
+    row(
+        12,
+        "bluesky",
+        r"^https://bsky\.app/profile/([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$",
+    ),
+    row(13, "mixi2", r"^https://mixi\.social/@[A-Za-z][A-Za-z0-9_]{3,15}$"),
+];
+
+/// For a site of one's own.
+const ANY: &str = r"^[Hh][Tt][Tt][Pp][Ss]?://.+$";
+
+const fn row(value: i16, name: &'static str, pattern: &'static str) -> Info {
+    Info { value, name, pattern }
+}
+
+static PATTERNS: LazyLock<Vec<Option<Regex>>> =
+    LazyLock::new(|| TABLE.iter().map(|info| Regex::new(info.pattern).ok()).collect());
+
+/// A row of the table by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AccountType(usize);
+
+impl AccountType {
+    /// The type with this number.
+    #[must_use]
+    pub fn from_number(number: i64) -> Option<Self> {
+        TABLE.iter().position(|info| i64::from(info.value) == number).map(Self)
+    }
+
+    /// The number on the wire and in the database.
+    #[must_use]
+    pub fn number(self) -> i16 {
+        TABLE[self.0].value
+    }
+
+    /// Whether an account of this type can have this address.
+    #[must_use]
+    pub fn accepts(self, url: &str) -> bool {
+        // What a browser would make something else of, such as a name of two dots, is no name.
+        let is_as_it_stands = || Url::parse(url).is_ok_and(|parsed| parsed.as_str() == url);
+        is_web_address(url)
+            && PATTERNS[self.0].as_ref().is_some_and(|pattern| pattern.is_match(url))
+            && (TABLE[self.0].pattern == ANY || is_as_it_stands())
+    }
+
+    /// What is wrong with an address that this type does not accept.
+    #[must_use]
+    pub fn refusal(self) -> String {
+        let Info { name, pattern, .. } = TABLE[self.0];
+        format!("must be the web address of a {name} account, {pattern}")
+    }
+}
+
+impl Serialize for AccountType {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i16(self.number())
+    }
+}
+
+impl Deserr<Violations> for AccountType {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
+        let number = i64::deserialize_from_value(value, at)?;
+        Self::from_number(number).ok_or_else(|| {
+            let mut violations = Violations::default();
+            violations.push(pointer(at), "not-allowed", "must be one of the numbers of GET /account-types");
+            violations
+        })
+    }
+}
+
+impl PartialSchema for AccountType {
+    fn schema() -> RefOr<Schema> {
+        let rows: Vec<_> =
+            TABLE.iter().map(|info| format!("{} {}: `{}`", info.value, info.name, info.pattern)).collect();
+        ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .description(Some(format!("Where the account is, and which addresses it accepts. {}", rows.join("; "))))
+            .enum_values(Some(TABLE.map(|info| info.value)))
+            .into()
+    }
+}
+
+impl ToSchema for AccountType {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// For each type, addresses that are good and bad.
+    const EXAMPLES: [(&[&str], &[&str]); 14] = [
+        (&["https://alice.example", "http://alice.example/?a=b#c"], &["alice.example", "ftp://alice.example"]),
+        (&["https://blog.example/alice/", "HTTP://BLOG.EXAMPLE"], &["mailto:alice@blog.example", "https://"]),
+        (
+            &["https://twitter.com/Alice_1", "https://x.com/a"],
+            &["https://x.com/al-ice", "https://twitter.com.evil.example/a", "https://xxcom/a", "https://www.x.com/a"],
+        ),
+        (
+            &["https://www.facebook.com/alice.a"],
+            &["https://facebook.com/alice", "https://www.facebook.com/al_ice", "https://www.facebook.com/.."],
+        ),
+        (
+            &["https://www.pixiv.net/users/123"],
+            &["https://www.pixiv.net/users/alice", "https://www.pixiv.net/users/１"],
+        ),
+        (&["https://github.com/Alice-1"], &["https://github.com/alice_1", "https://github.com/alice/repo"]),
+        (&["https://qiita.com/Alice_-1"], &["https://qiita.com/alice.a", "https://qiita.com/@alice"]),
+        (&["https://zenn.dev/alice_1"], &["https://zenn.dev/Alice", "https://zenn.dev/al-ice"]),
+        (&["https://atcoder.jp/users/Alice_1"], &["https://atcoder.jp/alice", "https://atcoder.jp/users/al-ice"]),
+        (&["https://soundcloud.com/al-ice_1"], &["https://soundcloud.com/Alice", "https://soundcloud.com/a.b"]),
+        (
+            &["https://app.hackthebox.com/users/1a"],
+            &["https://hackthebox.com/users/1", "https://app.hackthebox.com/users/a-b"],
+        ),
+        (&["https://ctftime.org/user/12"], &["https://ctftime.org/user/alice", "https://ctftime.org/users/12"]),
+        (
+            &["https://bsky.app/profile/alice.bsky.social", "https://bsky.app/profile/a-b.example"],
+            &[
+                "https://bsky.app/profile/alice",
+                "https://bsky.app/profile/.alice.example",
+                "https://bsky.app/profile/alice..example",
+                "https://bsky.app/profile/-alice.example",
+                "https://bsky.app/profile/alice.example.",
+                "https://bsky.app/profile/did:plc:abc",
+            ],
+        ),
+        (
+            &["https://mixi.social/@alice", "https://mixi.social/@a234567890123456"],
+            &[
+                "https://mixi.social/alice",
+                "https://mixi.social/@ali",
+                "https://mixi.social/@1alice",
+                "https://mixi.social/@a2345678901234567",
+                "https://mixi.social/@ali-ce",
+            ],
+        ),
+    ];
+
+    /// The same address, spoilt.
+    fn spoilt(good: &str) -> Vec<String> {
+        let (host, path) = good.strip_prefix("https://").unwrap().split_once('/').unwrap();
+        vec![
+            format!("{good}/"),
+            format!("{good}?tab=x"),
+            format!("{good}?"),
+            format!("{good}#x"),
+            format!("{good}\n"),
+            format!(" {good}"),
+            format!("{good}%2e"),
+            format!("{good}/../x"),
+            good.replace("https://", "http://"),
+            good.replace("https://", "HTTPS://"),
+            good.replace("https://", "javascript://"),
+            format!("javascript:'{good}'"),
+            format!("https://alice@{host}/{path}"),
+            format!("https://{host}:443/{path}"),
+            format!("https://{host}./{path}"),
+            format!("https://{}/{path}", host.to_uppercase()),
+            format!("https://{}/{path}", host.replacen('.', "x", 1)),
+            format!("https://evil.example/{host}/{path}"),
+            format!("https://evil.example#https://{host}/{path}"),
+            format!("https://{host}.evil.example/{path}"),
+            format!("https://{host}@evil.example/{path}"),
+            format!("https://{host}/"),
+            format!("https://{host}"),
+            format!("https://{host}\\{path}"),
+            // Cyrillic letters and a full-width stop that look like the real ones.
+            format!("https://{}/{path}", host.replacen('c', "с", 1).replacen('x', "х", 1).replacen('o', "о", 1)),
+            format!("https://{}/{path}", host.replacen('.', "．", 1)),
+            format!("https://{host}/{}", path.replacen(['a', 'A', '1'], "а", 1)),
+            format!("{good}\u{200b}"),
+        ]
+    }
+
+    #[test]
+    fn every_type_accepts_its_addresses_and_no_other() {
+        for (number, (good, bad)) in EXAMPLES.iter().enumerate() {
+            let account = AccountType::from_number(i64::try_from(number).unwrap()).unwrap();
+            for url in *good {
+                assert!(account.accepts(url), "{number} {url}");
+            }
+            for url in bad.iter().chain(&["", "javascript:alert(1)"]) {
+                assert!(!account.accepts(url), "{number} {url}");
+            }
+            let strict = good.iter().filter(|_| number > 1);
+            for url in strict.flat_map(|good| spoilt(good).into_iter().filter(move |url| url != good)) {
+                assert!(!account.accepts(&url), "{number} {url:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_rows_and_patterns_compile() {
+        assert!(TABLE.iter().enumerate().all(|(index, info)| usize::try_from(info.value) == Ok(index)));
+        assert!(PATTERNS.iter().all(Option::is_some));
+        assert_eq!(AccountType::from_number(14), None);
+        assert_eq!(AccountType::from_number(-1), None);
+    }
+}

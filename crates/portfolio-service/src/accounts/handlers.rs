@@ -1,0 +1,138 @@
+//! The operations on accounts.
+
+use actix_web::{delete, get, http::header, patch, post, web::Path};
+use common::input::Id;
+use service_kit::{
+    db::sql::Moment,
+    error::Failure,
+    http::{Body, Query, Reply},
+};
+
+use super::{
+    queries,
+    wire::{AddAccountRequest, EditUserAccountRequest},
+};
+use crate::{
+    account_type::{Info, TABLE},
+    auth::{Member, Visitor},
+    club::Now,
+    list::ListQuery,
+    policy::BASE,
+    users::{self, Account},
+};
+
+/// The types of accounts
+///
+/// Where members have accounts, and which addresses each type accepts.
+#[utoipa::path(
+    tag = "accounts",
+    operation_id = "getAccountTypes",
+    security((), ("proxy" = []), ("token" = [])),
+    responses((status = 200, description = "The types by number", body = [Info], content_type = "application/json"))
+)]
+#[get("/account-types")]
+pub async fn types(_who: Visitor) -> Result<Reply, Failure> {
+    Ok(Reply::json(&TABLE)?)
+}
+
+/// The accounts of a user
+///
+/// Ordered by type.
+#[utoipa::path(
+    tag = "accounts",
+    operation_id = "getUserAccounts",
+    security((), ("proxy" = []), ("token" = [])),
+    params(("userId" = uuid::Uuid, Path), ListQuery),
+    responses((status = 200, description = "Accounts", body = [Account]))
+)]
+#[get("/users/{userId}/accounts")]
+pub async fn list(who: Visitor, user: Path<Id>, query: Query<ListQuery>) -> Result<Reply, Failure> {
+    who.read(move |conn, _| {
+        users::queries::need(conn, (*user).into())?;
+        let accounts = users::queries::accounts_of(conn, (*user).into(), query.0.limit.rows())?;
+        Reply::json(&accounts.into_iter().map(Account::new).collect::<Result<Vec<_>, _>>()?)
+    })
+    .await
+}
+
+/// Add an account to a user
+///
+/// For the user themself and admins.
+#[utoipa::path(
+    tag = "accounts",
+    operation_id = "addUserAccount",
+    params(("userId" = uuid::Uuid, Path)),
+    request_body = AddAccountRequest,
+    responses(
+        (status = 201, description = "The new account", body = Account,
+            headers(("Location" = String, description = "Its address"))),
+        (status = 409, description = "The user has an account of this type"),
+    )
+)]
+#[post("/users/{userId}/accounts")]
+pub async fn add(who: Member, Now(now): Now, user: Path<Id>, body: Body<AddAccountRequest>) -> Result<Reply, Failure> {
+    let new = body.0.into_new();
+    who.write(move |conn, _| {
+        let account = queries::add(conn, (*user).into(), &new, Moment(now))?;
+        let location = format!("{BASE}/users/{}/accounts/{}", *user, account.id);
+        Ok(Reply::created(&Account::new(account)?)?.with(header::LOCATION, location))
+    })
+    .await
+}
+
+/// One account of a user
+#[utoipa::path(
+    tag = "accounts",
+    operation_id = "getUserAccount",
+    security((), ("proxy" = []), ("token" = [])),
+    params(("userId" = uuid::Uuid, Path), ("accountId" = uuid::Uuid, Path)),
+    responses((status = 200, description = "The account", body = Account))
+)]
+#[get("/users/{userId}/accounts/{accountId}")]
+pub async fn get(who: Visitor, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
+    let (user, id) = *path;
+    who.read(move |conn, _| Reply::json(&Account::new(queries::get(conn, user.into(), id.into())?)?)).await
+}
+
+/// Change an account of a user
+///
+/// For the user themself and admins. Type and address must fit afterwards.
+#[utoipa::path(
+    tag = "accounts",
+    operation_id = "editUserAccount",
+    params(("userId" = uuid::Uuid, Path), ("accountId" = uuid::Uuid, Path)),
+    request_body = EditUserAccountRequest,
+    responses(
+        (status = 204, description = "Changed"),
+        (status = 409, description = "The user has another account of this type"),
+    )
+)]
+#[patch("/users/{userId}/accounts/{accountId}")]
+pub async fn edit(
+    who: Member,
+    Now(now): Now,
+    path: Path<(Id, Id)>,
+    body: Body<EditUserAccountRequest>,
+) -> Result<Reply, Failure> {
+    let ((user, id), change) = (*path, body.0.into_change());
+    who.write(move |conn, _| {
+        queries::edit(conn, user.into(), id.into(), &change, Moment(now))?;
+        Ok(Reply::no_content())
+    })
+    .await
+}
+
+/// Delete an account of a user
+///
+/// For the user themself and admins.
+#[utoipa::path(
+    tag = "accounts",
+    operation_id = "deleteUserAccount",
+    params(("userId" = uuid::Uuid, Path), ("accountId" = uuid::Uuid, Path)),
+    responses((status = 204, description = "Deleted"))
+)]
+#[delete("/users/{userId}/accounts/{accountId}")]
+pub async fn delete(who: Member, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
+    let (user, id) = *path;
+    who.write(move |conn, _| queries::delete(conn, user.into(), id.into()).map(|()| Reply::no_content())).await
+}

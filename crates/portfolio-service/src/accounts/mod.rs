@@ -1,0 +1,19 @@
+//! Accounts of members elsewhere. A user has one of each [type](crate::account_type) at most, and its address is one
+//! that the type accepts.
+
+mod handlers;
+mod queries;
+mod wire;
+
+use utoipa_actix_web::service_config::ServiceConfig;
+
+/// Registers the operations.
+pub fn routes(config: &mut ServiceConfig<'_>) {
+    config
+        .service(handlers::types)
+        .service(handlers::list)
+        .service(handlers::add)
+        .service(handlers::get)
+        .service(handlers::edit)
+        .service(handlers::delete);
+}

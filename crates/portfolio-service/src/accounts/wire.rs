@@ -1,0 +1,63 @@
+//! What accounts look like in requests. In answers they are [`users::Account`](crate::users::Account).
+
+use common::{input::Text, problem::Violations};
+use deserr::{Deserr, ValuePointerRef};
+use utoipa::ToSchema;
+
+use super::queries::{Change, NewAccount};
+use crate::account_type::AccountType;
+
+/// A new account.
+#[derive(Debug, Clone, Deserr, ToSchema)]
+#[deserr(error = Violations, rename_all = camelCase, validate = accepted -> Violations)]
+#[schema(rename_all = "camelCase", example = json!({
+    "type": 5, "url": "https://github.com/alice", "displayName": "Alice"
+}))]
+pub struct AddAccountRequest {
+    #[deserr(rename = "type")]
+    #[schema(rename = "type")]
+    type_: AccountType,
+    /// One that the type accepts.
+    url: String,
+    #[schema(inline)]
+    display_name: Text<1, 256>,
+}
+
+fn accepted(account: AddAccountRequest, at: ValuePointerRef<'_>) -> Result<AddAccountRequest, Violations> {
+    if account.type_.accepts(&account.url) {
+        return Ok(account);
+    }
+    let mut violations = Violations::default();
+    violations.push(common::problem::pointer(at.push_key("url")), "wrong-address", account.type_.refusal());
+    Err(violations)
+}
+
+impl AddAccountRequest {
+    /// As the database takes it.
+    pub fn into_new(self) -> NewAccount {
+        NewAccount { type_: self.type_, url: self.url, display_name: self.display_name.into_inner() }
+    }
+}
+
+/// What to change of an account. What is left out stays; type and address must fit afterwards.
+#[derive(Debug, Clone, Deserr, ToSchema)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[schema(rename_all = "camelCase", example = json!({"displayName": "Alice"}))]
+pub struct EditUserAccountRequest {
+    #[deserr(rename = "type", default)]
+    #[schema(rename = "type", nullable = false)]
+    type_: Option<AccountType>,
+    #[deserr(default)]
+    #[schema(nullable = false)]
+    url: Option<String>,
+    #[deserr(default)]
+    #[schema(inline, nullable = false)]
+    display_name: Option<Text<1, 256>>,
+}
+
+impl EditUserAccountRequest {
+    /// As the database takes it.
+    pub fn into_change(self) -> Change {
+        Change { type_: self.type_, url: self.url, display_name: self.display_name.map(Text::into_inner) }
+    }
+}

@@ -1,0 +1,245 @@
+//! The command line: every option is a flag and an environment variable.
+
+use std::path::PathBuf;
+
+use actix_web::http::header::HeaderName;
+use chrono_tz::Tz;
+use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
+use service_kit::{
+    config::{DatabaseOptions, DirectoryOptions, Secret, ServerOptions},
+    db,
+    directory::Source,
+    http::{
+        jwt::{
+            Expectations, SignedBy,
+            keys::{Origin, is_safe},
+        },
+        proxy::{Cidr, Proxies},
+    },
+};
+use url::Url;
+
+use crate::{
+    auth::{Identity, is_sign_in_name},
+    booking::BookingOptions,
+};
+
+/// Projects, contests, groups, events and accounts of a student club's members.
+#[derive(Debug, Parser)]
+#[command(name = "portfolio-service", version, max_term_width = 120)]
+pub struct Cli {
+    /// What to do; without one, `serve`.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    /// The options, the same for every command.
+    #[command(flatten)]
+    pub config: Config,
+}
+
+/// The commands.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Command {
+    /// Bring the database schema up to date and serve requests (the default)
+    Serve,
+    /// Bring the database schema up to date and end
+    Migrate,
+    /// Print the OpenAPI document
+    Openapi,
+    /// Print what is wrong with the options, one line a fault, and exit with 78 if anything is
+    CheckConfig,
+    /// Bring users and groups in from the club's directory
+    Sync,
+}
+
+/// The options.
+#[derive(Debug, Clone, Args)]
+// This service's own port, so that both run beside each other without an option.
+#[command(mut_arg("bind", |bind| bind.default_value("127.0.0.1:3001")))]
+pub struct Config {
+    /// Time zone of the club, as an IANA name: a semester begins when its first day does there.
+    #[arg(long, env = "TIME_ZONE", value_name = "ZONE", default_value = "UTC", global = true)]
+    pub time_zone: Tz,
+
+    /// Sign-in names of those who may do everything, comma-separated.
+    #[arg(long, env = "ADMINS", value_name = "NAME", value_delimiter = ',', global = true)]
+    pub admins: Vec<String>,
+
+    /// Minutes between two copies of the directory; 0 copies only at the start and when an admin asks for it.
+    #[arg(long, env = "SYNC_INTERVAL", value_name = "MINUTES", default_value_t = 60, global = true,
+          value_parser = clap::value_parser!(u64).range(0..=10_080))]
+    pub sync_interval: u64,
+
+    /// Fill an empty database with a made-up club, the one of the booking-service's demo. Without --admins, alice is
+    /// one.
+    #[arg(long, env = "DEMO", global = true, value_parser = BoolishValueParser::new())]
+    pub demo: bool,
+
+    /// Where the database is: `sqlite://FILE`, or `postgres://…` as libpq reads it
+    /// [default: `sqlite://data/portfolio.sqlite3`].
+    #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true, global = true)]
+    pub database_url: Option<Secret>,
+
+    /// File that holds the address of the database.
+    #[arg(long, env = "DATABASE_URL_FILE", value_name = "FILE", global = true)]
+    pub database_url_file: Option<PathBuf>,
+
+    /// How the service listens, logs and ends.
+    #[command(flatten)]
+    pub server: ServerOptions,
+
+    /// How the database is used.
+    #[command(flatten)]
+    pub database: DatabaseOptions,
+
+    /// Where users and groups come from.
+    #[command(flatten)]
+    pub directory: DirectoryOptions,
+
+    /// Where events come from.
+    #[command(flatten)]
+    pub booking: BookingOptions,
+
+    /// How the service knows who a request is from.
+    #[command(flatten)]
+    pub identity: IdentityOptions,
+}
+
+/// How the service knows who a request is from. On loopback, without any of it, it is in development mode: whoever is
+/// on this machine is who they say they are.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Identity")]
+pub struct IdentityOptions {
+    /// Addresses of the authenticating reverse proxies, as CIDR blocks, comma-separated. Only from them the sign-in
+    /// name in a header is believed.
+    #[arg(long, env = "TRUSTED_PROXIES", value_name = "CIDR", value_delimiter = ',', global = true)]
+    pub trusted_proxies: Vec<Cidr>,
+
+    /// Names of the headers in which a proxy says the sign-in name, comma-separated.
+    #[arg(
+        long,
+        env = "IDENTITY_HEADERS",
+        value_name = "HEADER",
+        value_delimiter = ',',
+        global = true,
+        default_value = "X-Forwarded-User,X-Showcase-User"
+    )]
+    pub identity_headers: Vec<HeaderName>,
+
+    /// Issuer of bearer tokens: an OpenID Connect provider, exactly as in the `iss` of its tokens.
+    #[arg(long, env = "OIDC_ISSUER", value_name = "URL", global = true)]
+    pub oidc_issuer: Option<String>,
+
+    /// For whom a token must be made: this service's client id at the issuer.
+    #[arg(long, env = "OIDC_AUDIENCE", value_name = "TEXT", global = true)]
+    pub oidc_audience: Option<String>,
+
+    /// Where the issuer's keys are [default: as its metadata says].
+    #[arg(long, env = "JWKS_URL", value_name = "URL", global = true)]
+    pub jwks_url: Option<Url>,
+
+    /// Claim that holds the sign-in name.
+    #[arg(long, env = "OIDC_NAME_CLAIM", value_name = "CLAIM", default_value = "preferred_username", global = true)]
+    pub oidc_name_claim: String,
+
+    /// How tokens may be signed, comma-separated: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, `EdDSA`.
+    #[arg(
+        long,
+        env = "OIDC_ALGORITHMS",
+        value_name = "NAME",
+        value_delimiter = ',',
+        default_value = "RS256,ES256",
+        global = true
+    )]
+    pub oidc_algorithms: Vec<SignedBy>,
+}
+
+/// Where the database is when nothing is said.
+const DEFAULT_DATABASE: &str = "sqlite://data/portfolio.sqlite3";
+
+impl Config {
+    /// What is wrong with the options, one line a fault.
+    #[must_use]
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = self.server.faults();
+        faults.extend(self.database_url().err());
+        faults.extend(self.directory().err());
+        faults.extend(self.booking.source().err());
+        faults.extend(self.identity().err().unwrap_or_default());
+        for name in self.admins.iter().filter(|name| !is_sign_in_name(name)) {
+            faults.push(format!("--admins: {name:?} is no sign-in name"));
+        }
+        faults
+    }
+
+    /// Where the database is.
+    ///
+    /// # Errors
+    /// One line saying what is wrong with the options.
+    pub fn database_url(&self) -> Result<db::Url, String> {
+        let given = Secret::resolve("database-url", self.database_url.as_ref(), self.database_url_file.as_deref())?;
+        let url = given.as_ref().map_or(DEFAULT_DATABASE, Secret::reveal);
+        url.parse().map_err(|error| format!("--database-url {error}"))
+    }
+
+    /// Where users and groups come from, if from anywhere; the demo without a directory has one of its own.
+    ///
+    /// # Errors
+    /// One line saying what is wrong with the options.
+    pub fn directory(&self) -> Result<Option<Source>, String> {
+        Ok(self.directory.source()?.or(self.demo.then_some(Source::Demo)))
+    }
+
+    /// How the service knows who a request is from.
+    ///
+    /// # Errors
+    /// What is wrong with the options, one line a fault.
+    pub fn identity(&self) -> Result<Identity, Vec<String>> {
+        let options = &self.identity;
+        let mut faults = Vec::new();
+        let tokens = options.tokens().unwrap_or_else(|fault| {
+            faults.push(fault);
+            None
+        });
+        let is_configured = options.oidc_issuer.is_some() || !options.trusted_proxies.is_empty();
+        if !is_configured && !self.server.is_loopback() {
+            faults.push(format!(
+                "--bind {}: on any address but loopback the service must know who a request is from: give \
+                 --trusted-proxies, or --oidc-issuer and --oidc-audience",
+                self.server.bind
+            ));
+        }
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let trusted = if is_configured { options.trusted_proxies.clone() } else { Cidr::LOOPBACK.to_vec() };
+        let proxies = Proxies { trusted, headers: options.identity_headers.clone() };
+        Ok(Identity { proxies, tokens, is_development: !is_configured })
+    }
+}
+
+impl IdentityOptions {
+    fn tokens(&self) -> Result<Option<(Expectations, Origin)>, String> {
+        let (issuer, audience) = match (&self.oidc_issuer, &self.oidc_audience) {
+            (Some(issuer), Some(audience)) => (issuer.clone(), audience.clone()),
+            (Some(_), None) => return Err("--oidc-issuer needs --oidc-audience".to_owned()),
+            (None, None) if self.jwks_url.is_none() => return Ok(None),
+            (None, _) => return Err("--oidc-audience and --jwks-url need --oidc-issuer".to_owned()),
+        };
+        let origin = match &self.jwks_url {
+            Some(url) => Origin::Set(url.clone()),
+            None => Origin::Discovery { issuer: issuer.clone() },
+        };
+        let address = match &self.jwks_url {
+            Some(url) => Ok(url.clone()),
+            None => Url::parse(&issuer),
+        };
+        let option = if self.jwks_url.is_some() { "--jwks-url" } else { "--oidc-issuer" };
+        address
+            .map_err(|error| error.to_string())
+            .and_then(|url| is_safe(&url))
+            .map_err(|e| format!("{option}: {e}"))?;
+        let (name_claim, algorithms) = (self.oidc_name_claim.clone(), self.oidc_algorithms.clone());
+        Ok(Some((Expectations { issuer, audience, name_claim, algorithms }, origin)))
+    }
+}

@@ -1,0 +1,144 @@
+//! The operations on contests.
+
+use actix_web::{delete, get, http::header, patch, post, web::Path};
+use common::input::Id;
+use service_kit::{
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    error::{Error, Failure},
+    http::{Body, Query, Reply},
+};
+
+use super::{
+    queries,
+    wire::{Contest, ContestDetail, CreateContestRequest, EditContestRequest, UserContest},
+};
+use crate::{
+    auth::{Member, Visitor},
+    club::Now,
+    list::ListQuery,
+    policy::BASE,
+    teams,
+};
+
+fn detail(conn: &mut AnyConnection, id: Uid) -> Result<ContestDetail, Error> {
+    let (row, link, description) = queries::get(conn, id)?;
+    let teams = teams::queries::of_contest(conn, id, i64::MAX)?;
+    Ok(ContestDetail::new(Contest::new(row)?, link, description, teams))
+}
+
+/// List contests
+///
+/// The newest first: by their beginning, the latest one first, then by id.
+#[utoipa::path(
+    tag = "contests",
+    operation_id = "getContests",
+    security(()),
+    params(ListQuery),
+    responses((status = 200, description = "Contests", body = [Contest]))
+)]
+#[get("/contests")]
+pub async fn list(who: Visitor, query: Query<ListQuery>) -> Result<Reply, Failure> {
+    let limit = query.0.limit.rows();
+    who.read(move |conn, _| {
+        let contests = queries::list(conn, limit)?.into_iter().map(Contest::new);
+        Reply::json(&contests.collect::<Result<Vec<_>, _>>()?)
+    })
+    .await
+}
+
+/// Make a contest
+///
+/// For any active member. It has no teams yet.
+#[utoipa::path(
+    tag = "contests",
+    operation_id = "createContest",
+    request_body = CreateContestRequest,
+    responses(
+        (status = 201, description = "The new contest", body = ContestDetail,
+            headers(("Location" = String, description = "Its address"))),
+        (status = 409, description = "The name is taken"),
+    )
+)]
+#[post("/contests")]
+pub async fn create(who: Member, Now(now): Now, body: Body<CreateContestRequest>) -> Result<Reply, Failure> {
+    let draft = body.0.into_draft();
+    who.write(move |conn, me| {
+        let id = queries::create(conn, &draft, me.id, Moment(now))?;
+        Ok(Reply::created(&detail(conn, id)?)?.with(header::LOCATION, format!("{BASE}/contests/{id}")))
+    })
+    .await
+}
+
+/// One contest
+///
+/// With its teams by name, each with its members by name.
+#[utoipa::path(
+    tag = "contests",
+    operation_id = "getContest",
+    security(()),
+    params(("contestId" = uuid::Uuid, Path)),
+    responses((status = 200, description = "The contest", body = ContestDetail))
+)]
+#[get("/contests/{contestId}")]
+pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
+    who.read(move |conn, _| Reply::json(&detail(conn, (*id).into())?)).await
+}
+
+/// Change a contest
+///
+/// For its creator and admins. What is left out stays.
+#[utoipa::path(
+    tag = "contests",
+    operation_id = "editContest",
+    params(("contestId" = uuid::Uuid, Path)),
+    request_body = EditContestRequest,
+    responses((status = 204, description = "Changed"), (status = 409, description = "The name is taken"))
+)]
+#[patch("/contests/{contestId}")]
+pub async fn update(
+    who: Member,
+    Now(now): Now,
+    id: Path<Id>,
+    body: Body<EditContestRequest>,
+) -> Result<Reply, Failure> {
+    let changes = body.0.into_changes();
+    who.write(move |conn, _| queries::update(conn, (*id).into(), &changes, Moment(now)).map(|()| Reply::no_content()))
+        .await
+}
+
+/// Delete a contest
+///
+/// For its creator and admins. Its teams go with it.
+#[utoipa::path(
+    tag = "contests",
+    operation_id = "deleteContest",
+    params(("contestId" = uuid::Uuid, Path)),
+    responses((status = 204, description = "Deleted"))
+)]
+#[delete("/contests/{contestId}")]
+pub async fn delete(who: Member, id: Path<Id>) -> Result<Reply, Failure> {
+    who.write(move |conn, _| queries::delete(conn, (*id).into()).map(|()| Reply::no_content())).await
+}
+
+/// Contests of a user
+///
+/// Those in one of whose teams the user is, with those teams. The newest first: by their beginning, the latest one
+/// first, then by id.
+#[utoipa::path(
+    tag = "users",
+    operation_id = "getUserContests",
+    security(()),
+    params(("userId" = uuid::Uuid, Path), ListQuery),
+    responses((status = 200, description = "Contests", body = [UserContest]))
+)]
+#[get("/users/{userId}/contests")]
+pub async fn of_user(who: Visitor, user: Path<Id>, query: Query<ListQuery>) -> Result<Reply, Failure> {
+    who.read(move |conn, _| {
+        let contests = queries::of_user(conn, (*user).into(), query.0.limit.rows())?.into_iter().map(UserContest::new);
+        Reply::json(&contests.collect::<Result<Vec<_>, _>>()?)
+    })
+    .await
+}

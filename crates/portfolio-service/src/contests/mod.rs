@@ -1,0 +1,18 @@
+//! Contests that members took part in, each with its [teams](crate::teams), which go with it.
+
+mod handlers;
+pub mod queries;
+mod wire;
+
+use utoipa_actix_web::service_config::ServiceConfig;
+
+/// Registers the operations.
+pub fn routes(config: &mut ServiceConfig<'_>) {
+    config
+        .service(handlers::list)
+        .service(handlers::create)
+        .service(handlers::get)
+        .service(handlers::update)
+        .service(handlers::delete)
+        .service(handlers::of_user);
+}

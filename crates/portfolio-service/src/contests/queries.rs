@@ -1,0 +1,162 @@
+//! Contests in the database.
+
+use common::{
+    duration::Duration,
+    problem::{Problem, code},
+};
+use diesel::{OptionalExtension, prelude::*};
+use service_kit::{
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    error::{Error, OnUnique},
+};
+
+use crate::{
+    schema::{contest_team_members, contest_teams, contests},
+    teams, users,
+};
+
+/// A contest as listed.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = contests)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Row {
+    pub id: Uid,
+    pub name: String,
+    since: Moment,
+    until: Option<Moment>,
+}
+
+impl Row {
+    /// When it takes place.
+    ///
+    /// # Errors
+    /// 500 for what no write leaves behind.
+    pub fn duration(&self) -> Result<Duration, Error> {
+        let until = self.until.map(|until| until.0);
+        Duration::new(self.since.0, until).ok_or_else(|| Problem::internal("a contest ends before it begins").into())
+    }
+}
+
+/// A contest as asked for.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Draft {
+    pub name: String,
+    pub link: String,
+    pub description: String,
+    pub duration: Duration,
+}
+
+/// What to change; what is not there stays.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Changes {
+    pub name: Option<String>,
+    pub link: Option<String>,
+    pub description: Option<String>,
+    pub duration: Option<Duration>,
+}
+
+/// Contests, the newest first: by their beginning, the latest one first, then by id.
+///
+/// # Errors
+/// When the database fails.
+pub fn list(conn: &mut AnyConnection, limit: i64) -> Result<Vec<Row>, Error> {
+    let newest = (contests::since.desc(), contests::id);
+    Ok(contests::table.select(Row::as_select()).order(newest).limit(limit).load(conn)?)
+}
+
+/// The contests in one of whose teams a user is, the newest first, `limit` at most, each with those teams.
+///
+/// # Errors
+/// 404 when there is no such user.
+pub fn of_user(conn: &mut AnyConnection, user: Uid, limit: i64) -> Result<Vec<(Row, Vec<teams::queries::Row>)>, Error> {
+    users::queries::need(conn, user)?;
+    let mut of_contest = teams::queries::of_user(conn, user)?;
+    let ids = contest_team_members::table
+        .inner_join(contest_teams::table)
+        .filter(contest_team_members::user_id.eq(user))
+        .select(contest_teams::contest_id);
+    let rows: Vec<Row> = contests::table
+        .filter(contests::id.eq_any(ids))
+        .select(Row::as_select())
+        .order((contests::since.desc(), contests::id))
+        .limit(limit)
+        .load(conn)?;
+    let contest = |row: Row| {
+        let teams = of_contest.remove(&row.id).unwrap_or_default();
+        (row, teams)
+    };
+    Ok(rows.into_iter().map(contest).collect())
+}
+
+/// One contest with its link and its description.
+///
+/// # Errors
+/// 404 when there is none.
+pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<(Row, String, String), Error> {
+    let columns = (Row::as_select(), contests::link, contests::description);
+    let found = contests::table.find(id).select(columns).first(conn).optional()?;
+    found.ok_or_else(not_found)
+}
+
+/// Makes a contest without teams.
+///
+/// # Errors
+/// 409 when the name is taken.
+pub fn create(conn: &mut AnyConnection, draft: &Draft, me: Uid, now: Moment) -> Result<Uid, Error> {
+    let id = Uid::new();
+    let (since, until) = moments(draft.duration);
+    diesel::insert_into(contests::table)
+        .values((
+            (contests::id.eq(id), contests::name.eq(&draft.name), contests::link.eq(&draft.link)),
+            contests::description.eq(&draft.description),
+            (contests::since.eq(since), contests::until.eq(until)),
+            (contests::created_by.eq(me), contests::created_at.eq(now), contests::updated_at.eq(now)),
+        ))
+        .execute(conn)
+        .on_unique("contests.name", name_taken)?;
+    Ok(id)
+}
+
+/// Changes a contest.
+///
+/// # Errors
+/// 404 when there is none; 409 when the name is taken.
+pub fn update(conn: &mut AnyConnection, id: Uid, changes: &Changes, now: Moment) -> Result<(), Error> {
+    let rows = diesel::update(contests::table.find(id))
+        .set((
+            changes.name.as_ref().map(|name| contests::name.eq(name)),
+            changes.link.as_ref().map(|link| contests::link.eq(link)),
+            changes.description.as_ref().map(|description| contests::description.eq(description)),
+            changes.duration.map(moments).map(|(since, until)| (contests::since.eq(since), contests::until.eq(until))),
+            contests::updated_at.eq(now),
+        ))
+        .execute(conn)
+        .on_unique("contests.name", name_taken)?;
+    if rows == 0 { Err(not_found()) } else { Ok(()) }
+}
+
+/// Deletes a contest with its teams.
+///
+/// # Errors
+/// 404 when there is none.
+pub fn delete(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
+    let deleted = diesel::delete(contests::table.find(id)).execute(conn)?;
+    if deleted == 0 { Err(not_found()) } else { Ok(()) }
+}
+
+fn moments(duration: Duration) -> (Moment, Option<Moment>) {
+    (Moment(duration.since()), duration.until().map(Moment))
+}
+
+fn not_found() -> Error {
+    Problem::not_found("contest").into()
+}
+
+fn name_taken() -> Problem {
+    Problem::new(code::DUPLICATE_NAME).detail("There is a contest of this name already.")
+}

@@ -1,0 +1,162 @@
+//! Projects and contests of the made-up club, with ids of their own that never change.
+
+use chrono::TimeDelta;
+use common::{semester::YearWithSemester, time::Timestamp};
+use diesel::prelude::*;
+use service_kit::{
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    error::Error,
+    on_each,
+};
+use uuid::Uuid;
+
+use super::{CHUNK, Scene, before};
+use crate::{
+    schema::{contest_team_members, contest_teams, contests, project_members, projects},
+    span::Half,
+};
+
+const PROJECTS: [(&str, &str); 40] = [
+    ("講義ロボット", "Reads the timetable aloud, and tells when a lecture is cancelled."),
+    ("Rhythm Garden", "A rhythm game in which plants grow to the beat."),
+    ("部室カメラ", "部室が開いているかどうかを教えてくれます。"),
+    ("Paper Planes", "A flight game for phones. Folded in two semesters."),
+    ("Club Radio", "Eight hours of our own music, day after day."),
+    ("Tiny Renderer", "A ray tracer that fits on one screen."),
+    ("迷路の図書館", "本を集めて出口を探す2Dアドベンチャー。"),
+    ("Pixel Café", "Pixel art of every café around the campus."),
+    ("Stamp Rally", "Finds the booths of the school festival by their stamps."),
+    ("Game Jam Kit", "What every jam of ours begins with."),
+    ("Night Train", "A visual novel on the last train home."),
+    ("競プロ道場", "毎週の練習会と、その解説。"),
+    ("Synth Box", "A synthesizer in the browser, with a keyboard of text."),
+    ("Dungeon Chef", "Cook what you meet."),
+    ("Home Server", "Everything that runs in the club room, written down."),
+    ("Cat Physics", "Cats are liquids. This proves it."),
+    ("新歓サイト", "新入生のための、歴代の新歓サイト。"),
+    ("Chiptune Vol. 1", "Twelve songs for four voices."),
+    ("Chiptune Vol. 2", "Twelve more."),
+    ("CTF Archive", "Our own problems with their solutions."),
+    ("Shader Diary", "One shader a day for a semester."),
+    ("Tetra", "A puzzle game in four dimensions."),
+    ("絵本「星のポスト」", "星に手紙を出す話。絵と音楽つき。"),
+    ("Bus Clock", "Shows when to leave the club room."),
+    ("Compiler School", "A small language, made by ten people in ten weeks."),
+    ("Festival Live", "Sound, light and stream of the school festival."),
+    ("Ocean Floor", "A VR walk along the bottom of the sea."),
+    ("ことば遊び", "Word games for the chat."),
+    ("Marble Run", "Build it, roll it, send it to friends."),
+    ("Club Font", "A typeface drawn by everybody, a letter each."),
+    ("Racing Line", "A racing game with one button."),
+    ("Drum Machine", "Of wood and solenoids."),
+    ("オンライン展示会", "部員の作品を展示する3D空間。"),
+    ("Log Cabin", "Reads logs so that nobody else must."),
+    ("Sound Atlas", "Recordings of the campus on a map."),
+    ("Snow Fight", "Up to sixteen players, no winner."),
+    ("Kernel Club", "An operating system that boots, mostly."),
+    ("Poster Wall", "All posters of the club since it began."),
+    ("夏合宿ゲーム", "合宿の三日間で作ったゲーム集。"),
+    ("Portfolio", "This very site."),
+];
+
+const CONTESTS: [(&str, &str); 5] = [
+    ("Programming Cup", "Three people, one computer, five hours."),
+    ("CTF of the Clubs", "Two days of jeopardy."),
+    ("Speed-up Contest", "One slow web service, eight hours to make it fast."),
+    ("Spring Game Jam", "A game in a weekend on a theme told at the start."),
+    ("Security Camp Final", "Attack and defence between the best of each region."),
+];
+
+const RESULTS: [&str; 6] = ["1st", "3rd", "準優勝", "12th of 80", "Best newcomers", "予選敗退"];
+
+fn id(of: &str) -> Uid {
+    Uid(Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("made-up club: {of}").as_bytes()))
+}
+
+fn half(semester: YearWithSemester, earlier: usize) -> Half {
+    before(semester, earlier).into()
+}
+
+/// Forty projects: the oldest began eight semesters ago, the newest in this one; half of them are over.
+pub(super) fn make_projects(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
+    let (mut rows, mut members) = (Vec::new(), Vec::new());
+    for (index, (name, description)) in PROJECTS.iter().enumerate() {
+        // How many semesters ago it began, and ended.
+        let (began, ended) = (8 - index / 5, (index % 2 == 0 && index < 35).then_some((8 - index / 5) / 2));
+        let project = id(&format!("project {name}"));
+        let people: Vec<_> =
+            (0..2 + index % 5).map(|n| scene.members[(index * 7 + n * 11) % scene.members.len()].1).collect();
+        rows.push((
+            (projects::id.eq(project), projects::name.eq(*name), projects::description.eq(*description)),
+            projects::link.eq(if index % 3 == 0 { format!("https://works.example/{index}") } else { String::new() }),
+            (projects::since.eq(half(scene.present, began)), projects::until.eq(ended.map(|e| half(scene.present, e)))),
+            (
+                projects::created_by.eq(people[0]),
+                projects::created_at.eq(scene.now),
+                projects::updated_at.eq(scene.now),
+            ),
+        ));
+        for (n, user) in people.into_iter().enumerate() {
+            // Some came later, and some left earlier.
+            let since = began.saturating_sub(n % 2).max(ended.unwrap_or(0));
+            let until = if n % 3 == 2 { Some(since) } else { ended };
+            members.push((
+                (project_members::project_id.eq(project), project_members::user_id.eq(user)),
+                project_members::since.eq(half(scene.present, since)),
+                project_members::until.eq(until.map(|until| half(scene.present, until))),
+            ));
+        }
+    }
+    on_each!(conn, c => diesel::insert_into(projects::table).values(rows).execute(c))?;
+    for members in members.chunks(CHUNK) {
+        on_each!(conn, c => diesel::insert_into(project_members::table).values(members).execute(c))?;
+    }
+    Ok(())
+}
+
+/// Fifteen contests, five in each of the last three years, with one to three teams; the newest is still going on.
+pub(super) fn make_contests(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
+    let (mut rows, mut teams, mut members) = (Vec::new(), Vec::new(), Vec::new());
+    let days = TimeDelta::days(20);
+    for number in 0..3 * CONTESTS.len() {
+        let (name, description) = CONTESTS[number % CONTESTS.len()];
+        let is_last = number == 0;
+        // All but the last are over, so none of them may be of this semester.
+        let year = before(scene.present, 2 * (number / CONTESTS.len()) + usize::from(!is_last));
+        let name = format!("{name} {}", year.year());
+        let contest = id(&format!("contest {name}"));
+        let begins = year.starts_at() + TimeDelta::hours(1) + days * [0, 1, 2, 3, 4][number % CONTESTS.len()];
+        let moment = |at| Timestamp::new(at).map_or(scene.now, Moment);
+        let until = (!is_last).then(|| moment(begins + TimeDelta::hours([5, 48, 8, 60, 12][number % 5])));
+        let creator = scene.members[number].1;
+        rows.push((
+            (contests::id.eq(contest), contests::name.eq(name.clone()), contests::description.eq(description)),
+            contests::link.eq(format!("https://contest.example/{}/{}", year.year(), number % CONTESTS.len())),
+            (contests::since.eq(moment(begins)), contests::until.eq(until)),
+            (contests::created_by.eq(creator), contests::created_at.eq(scene.now), contests::updated_at.eq(scene.now)),
+        ));
+        for n in 0..=number % 3 {
+            let team = id(&format!("team {n} of contest {name}"));
+            let letter = ["A", "B", "C"][n];
+            teams.push((
+                (contest_teams::id.eq(team), contest_teams::contest_id.eq(contest)),
+                (contest_teams::name.eq(format!("Club {letter}")), contest_teams::link.eq("")),
+                contest_teams::description.eq(format!("Team {letter} of the club.")),
+                contest_teams::result.eq(if is_last { "" } else { RESULTS[(number + n) % RESULTS.len()] }),
+                contest_teams::created_by.eq(creator),
+                (contest_teams::created_at.eq(scene.now), contest_teams::updated_at.eq(scene.now)),
+            ));
+            let people = (0..3).map(|m| scene.members[(number * 13 + n * 17 + m * 5) % scene.members.len()].1);
+            members.extend(
+                people.map(|user| (contest_team_members::team_id.eq(team), contest_team_members::user_id.eq(user))),
+            );
+        }
+    }
+    on_each!(conn, c => diesel::insert_into(contests::table).values(rows).execute(c))?;
+    on_each!(conn, c => diesel::insert_into(contest_teams::table).values(teams).execute(c))?;
+    on_each!(conn, c => diesel::insert_into(contest_team_members::table).values(members).execute(c))?;
+    Ok(())
+}

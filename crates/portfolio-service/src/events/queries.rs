@@ -1,0 +1,156 @@
+//! Events in the database, for whoever looks at them.
+
+use common::{duration::Duration, problem::Problem};
+use diesel::{OptionalExtension, prelude::*};
+use service_kit::{
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    error::Error,
+    on_each,
+};
+
+use crate::{
+    auth::Caller,
+    policy::PRIVATE,
+    schema::{event_hosts, event_levels, events, users},
+    users::Person,
+};
+
+/// `event_levels.level` of an event that is shown without its hosts, and of one that nobody gave a level.
+pub const ANONYMOUS: i16 = 0;
+
+/// `event_levels.level` of an event that is shown as it is.
+const PUBLIC: i16 = 1;
+
+/// An event as listed.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Event {
+    pub id: Uid,
+    pub name: String,
+    pub duration: Duration,
+    pub level: i16,
+}
+
+type Columns = (Uid, String, Moment, Moment, Option<i16>);
+
+fn event((id, name, since, until, level): Columns) -> Result<Event, Error> {
+    let duration = Duration::new(since.0, Some(until.0));
+    let duration = duration.ok_or_else(|| Problem::internal("an event ends before it begins"))?;
+    Ok(Event { id, name, duration, level: level.unwrap_or(ANONYMOUS) })
+}
+
+/// The events that this caller may see by start, then by id.
+///
+/// # Errors
+/// When the database fails.
+pub fn list(conn: &mut AnyConnection, caller: Option<&Caller>, limit: i64) -> Result<Vec<Event>, Error> {
+    let level = event_levels::level.nullable();
+    let is_shown = level.is_null().or(level.ne(PRIVATE));
+    let query = events::table
+        .left_join(event_levels::table)
+        .select((events::id, events::name, events::since, events::until, level))
+        .order((events::since, events::id))
+        .limit(limit)
+        .into_boxed();
+    let query = match caller {
+        Some(caller) if caller.admin => query,
+        Some(caller) => {
+            let hosted = event_hosts::table.filter(event_hosts::user_id.eq(caller.id)).select(event_hosts::event_id);
+            query.filter(is_shown.or(events::id.eq_any(hosted)))
+        }
+        None => query.filter(is_shown),
+    };
+    query.load::<Columns>(conn)?.into_iter().map(event).collect()
+}
+
+/// The events that a user hosted by start, then by id, as far as this caller may know of it. That somebody hosted an
+/// anonymous event is for its hosts and admins to know.
+///
+/// # Errors
+/// When the database fails.
+pub fn of_user(conn: &mut AnyConnection, user: Uid, caller: Option<&Caller>, limit: i64) -> Result<Vec<Event>, Error> {
+    let level = event_levels::level.nullable();
+    let query = event_hosts::table
+        .inner_join(events::table.left_join(event_levels::table))
+        .filter(event_hosts::user_id.eq(user))
+        .select((events::id, events::name, events::since, events::until, level))
+        .order((events::since, events::id))
+        .limit(limit)
+        .into_boxed();
+    let query = match caller {
+        Some(caller) if caller.admin || caller.id == user => query,
+        Some(caller) => {
+            let other = diesel::alias!(event_hosts as other);
+            let hosted = other
+                .filter(other.field(event_hosts::user_id).eq(caller.id))
+                .select(other.field(event_hosts::event_id));
+            query.filter(level.eq(PUBLIC).or(events::id.nullable().eq_any(hosted.nullable())))
+        }
+        None => query.filter(level.eq(PUBLIC)),
+    };
+    query.load::<Columns>(conn)?.into_iter().map(event).collect()
+}
+
+/// An event with all that is shown of it.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Detail {
+    pub event: Event,
+    pub description: String,
+    pub place: String,
+    /// By name. Nobody, when they are not for this caller to know.
+    pub hosts: Vec<Person>,
+}
+
+/// One event.
+///
+/// # Errors
+/// 404 when there is none that the caller may see.
+pub fn get(conn: &mut AnyConnection, id: Uid, caller: Option<&Caller>) -> Result<Detail, Error> {
+    let found: Option<(Columns, String, String)> = events::table
+        .left_join(event_levels::table)
+        .filter(events::id.eq(id))
+        .select((
+            (events::id, events::name, events::since, events::until, event_levels::level.nullable()),
+            events::description,
+            events::place,
+        ))
+        .first(conn)
+        .optional()?;
+    let hosts: Vec<Person> = event_hosts::table
+        .inner_join(users::table)
+        .filter(event_hosts::event_id.eq(id))
+        .select(Person::as_select())
+        .order((users::name, users::id))
+        .load(conn)?;
+    let (columns, description, place) = found.ok_or_else(not_found)?;
+    let event = event(columns)?;
+    let is_inside = caller.is_some_and(|caller| caller.admin || hosts.iter().any(|host| host.id == caller.id));
+    match event.level {
+        PRIVATE if !is_inside => Err(not_found()),
+        ANONYMOUS if !is_inside => Ok(Detail { event, description, place, hosts: Vec::new() }),
+        _ => Ok(Detail { event, description, place, hosts }),
+    }
+}
+
+/// Sets the level of an event.
+///
+/// # Errors
+/// When the database fails.
+pub fn set_level(conn: &mut AnyConnection, id: Uid, level: i16) -> Result<(), Error> {
+    let row = (event_levels::event_id.eq(id), event_levels::level.eq(level));
+    on_each!(conn, c => diesel::insert_into(event_levels::table)
+        .values(row)
+        .on_conflict(event_levels::event_id)
+        .do_update()
+        .set(event_levels::level.eq(level))
+        .execute(c)?);
+    Ok(())
+}
+
+fn not_found() -> Error {
+    Problem::not_found("event").into()
+}

@@ -1,0 +1,127 @@
+//! Bringing the copy of the events up to date with what the booking-service has.
+
+use std::collections::HashMap;
+
+use diesel::{OptionalExtension, prelude::*};
+use service_kit::{
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    error::Error,
+    on_each,
+};
+
+use crate::{
+    booking::Original,
+    schema::{copies, event_hosts, events},
+};
+
+/// `copies.source` of the events.
+pub const SOURCE: &str = "events";
+
+/// What a copy changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Changed {
+    /// New or different ones.
+    pub written: usize,
+    /// Those that are gone.
+    pub deleted: usize,
+}
+
+/// Makes the copy equal to the originals, each of which has an id of its own. Levels are no part of it.
+///
+/// # Errors
+/// When the database fails.
+pub fn bring_up_to_date(conn: &mut AnyConnection, originals: &[Original], now: Moment) -> Result<Changed, Error> {
+    let mut copies = load(conn)?;
+    let mut outdated = Vec::new();
+    let fresh: Vec<&Original> = originals
+        .iter()
+        .filter(|original| match copies.remove(&original.id) {
+            Some(copy) if copy == **original => false,
+            Some(_) => {
+                outdated.push(original.id);
+                true
+            }
+            None => true,
+        })
+        .collect();
+    let changed = Changed { written: fresh.len(), deleted: copies.len() };
+    outdated.extend(copies.into_keys());
+    for ids in outdated.chunks(1000) {
+        // Their hosts go with them.
+        diesel::delete(events::table.filter(events::id.eq_any(ids))).execute(conn)?;
+    }
+    insert(conn, &fresh, now)?;
+    Ok(changed)
+}
+
+fn load(conn: &mut AnyConnection) -> Result<HashMap<Uid, Original>, Error> {
+    type Row = (Uid, String, String, String, Moment, Moment);
+    let rows: Vec<Row> = events::table
+        .select((events::id, events::name, events::description, events::place, events::since, events::until))
+        .load(conn)?;
+    let hosts: Vec<(Uid, Uid)> = event_hosts::table.order((event_hosts::event_id, event_hosts::user_id)).load(conn)?;
+    let copy = |(id, name, description, place, since, until): Row| {
+        (id, Original { id, name, description, place, since, until, hosts: Vec::new() })
+    };
+    let mut copies: HashMap<_, _> = rows.into_iter().map(copy).collect();
+    for (event, user) in hosts {
+        if let Some(copy) = copies.get_mut(&event) {
+            copy.hosts.push(user);
+        }
+    }
+    Ok(copies)
+}
+
+fn insert(conn: &mut AnyConnection, originals: &[&Original], now: Moment) -> Result<(), Error> {
+    for originals in originals.chunks(1000) {
+        let row = |original: &&Original| {
+            (
+                events::id.eq(original.id),
+                events::name.eq(original.name.clone()),
+                events::description.eq(original.description.clone()),
+                events::place.eq(original.place.clone()),
+                events::since.eq(original.since),
+                events::until.eq(original.until),
+                events::updated_at.eq(now),
+            )
+        };
+        let rows: Vec<_> = originals.iter().map(row).collect();
+        on_each!(conn, c => diesel::insert_into(events::table).values(rows).execute(c)?);
+    }
+    let host = |original: &&Original| {
+        let event = original.id;
+        let row = move |user: &Uid| (event_hosts::event_id.eq(event), event_hosts::user_id.eq(*user));
+        original.hosts.iter().map(row).collect::<Vec<_>>()
+    };
+    let rows: Vec<_> = originals.iter().flat_map(host).collect();
+    for rows in rows.chunks(1000) {
+        on_each!(conn, c => diesel::insert_into(event_hosts::table).values(rows).execute(c)?);
+    }
+    Ok(())
+}
+
+/// Notes when the copy was last made.
+///
+/// # Errors
+/// When the database fails.
+pub fn note(conn: &mut AnyConnection, now: Moment) -> Result<(), Error> {
+    let row = (copies::source.eq(SOURCE), copies::copied_at.eq(now));
+    on_each!(conn, c => diesel::insert_into(copies::table)
+        .values(row)
+        .on_conflict(copies::source)
+        .do_update()
+        .set(copies::copied_at.eq(now))
+        .execute(c)?);
+    Ok(())
+}
+
+/// When the copy was last made, by any replica.
+///
+/// # Errors
+/// When the database fails.
+pub fn noted(conn: &mut AnyConnection) -> Result<Option<Moment>, Error> {
+    Ok(copies::table.find(SOURCE).select(copies::copied_at).first(conn).optional()?)
+}

@@ -1,0 +1,136 @@
+//! What events look like on the wire.
+
+use common::{
+    // By its own name, utoipa would take it for chrono's type, which is a string.
+    duration::Duration as Span,
+    problem::{Problem, Violations},
+};
+use deserr::{DeserializeError, Deserr, ErrorKind, IntoValue, Value, ValuePointerRef, take_cf_content};
+use serde::{Serialize, Serializer};
+use service_kit::{db::sql::Uid, error::Error};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        ObjectBuilder, RefOr,
+        schema::{Schema, Type},
+    },
+};
+
+use super::queries;
+use crate::users::User;
+
+/// How much of an event is shown outside; a number on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventLevel {
+    /// 0: published without its hosts.
+    Anonymous,
+    /// 1: published.
+    Public,
+    /// 2: not shown outside.
+    Private,
+}
+
+impl EventLevel {
+    /// The number on the wire and in the database.
+    #[must_use]
+    pub fn number(self) -> i16 {
+        self as i16
+    }
+
+    fn from_number(number: i64) -> Option<Self> {
+        [Self::Anonymous, Self::Public, Self::Private].into_iter().find(|level| i64::from(level.number()) == number)
+    }
+}
+
+impl Serialize for EventLevel {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i16(self.number())
+    }
+}
+
+impl Deserr<Violations> for EventLevel {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
+        Self::from_number(i64::deserialize_from_value(value, at)?).ok_or_else(|| {
+            let msg = "must be 0 (anonymous), 1 (public) or 2 (private)".to_owned();
+            take_cf_content(Violations::error::<V>(None, ErrorKind::Unexpected { msg }, at))
+        })
+    }
+}
+
+impl PartialSchema for EventLevel {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .enum_values(Some([0, 1, 2]))
+            .description(Some("0 anonymous: published without its hosts; 1 public; 2 private: not shown outside"))
+            .into()
+    }
+}
+
+impl ToSchema for EventLevel {}
+
+/// An event in a list.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "id": "0198c0de-0000-7000-8000-000000000020", "name": "Rust evening", "level": 1,
+    "duration": {"since": "2026-04-04T09:00:00Z", "until": "2026-04-04T11:00:00Z"}
+}))]
+pub struct Event {
+    id: Uid,
+    name: String,
+    duration: Span,
+    level: EventLevel,
+}
+
+impl Event {
+    /// An event as listed.
+    ///
+    /// # Errors
+    /// 500 for what no write leaves behind.
+    pub fn new(event: queries::Event) -> Result<Self, Error> {
+        let level = EventLevel::from_number(event.level.into());
+        let level = level.ok_or_else(|| Problem::internal("an event has an unknown level"))?;
+        Ok(Self { id: event.id, name: event.name, duration: event.duration, level })
+    }
+}
+
+/// An event with all that is shown of it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "id": "0198c0de-0000-7000-8000-000000000020", "name": "Rust evening", "level": 1,
+    "duration": {"since": "2026-04-04T09:00:00Z", "until": "2026-04-04T11:00:00Z"},
+    "description": "Bring a laptop.", "place": "S516",
+    "hostname": [{"id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": ""}]
+}))]
+pub struct EventDetail {
+    #[serde(flatten)]
+    event: Event,
+    description: String,
+    place: String,
+    /// The hosts by name; empty for others than hosts and admins when the event is anonymous.
+    hostname: Vec<User>,
+}
+
+impl EventDetail {
+    /// An event with all that is shown of it.
+    ///
+    /// # Errors
+    /// 500 for what no write leaves behind.
+    pub fn new(detail: queries::Detail) -> Result<Self, Error> {
+        let hostname = detail.hosts.into_iter().map(User::from).collect();
+        let (description, place) = (detail.description, detail.place);
+        Ok(Self { event: Event::new(detail.event)?, description, place, hostname })
+    }
+}
+
+/// What to change about an event; what is left out stays.
+#[derive(Debug, Clone, Copy, Deserr, ToSchema)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[schema(rename_all = "camelCase", example = json!({"level": 1}))]
+pub struct EditEventRequest {
+    #[deserr(default)]
+    #[schema(nullable = false)]
+    pub level: Option<EventLevel>,
+}

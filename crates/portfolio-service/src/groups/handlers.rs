@@ -1,0 +1,66 @@
+//! The operations on groups.
+
+use actix_web::{get, web::Path};
+use common::input::Id;
+use service_kit::{
+    error::Failure,
+    http::{Query, Reply},
+};
+
+use super::{
+    queries,
+    wire::{Group, GroupDetail, UserGroup},
+};
+use crate::{auth::Visitor, list::ListQuery, users};
+
+/// List groups
+///
+/// Ordered by name.
+#[utoipa::path(
+    tag = "groups",
+    operation_id = "getGroups",
+    security((), ("proxy" = []), ("token" = [])),
+    params(ListQuery),
+    responses((status = 200, description = "Groups", body = [Group]))
+)]
+#[get("/groups")]
+pub async fn list(who: Visitor, query: Query<ListQuery>) -> Result<Reply, Failure> {
+    who.read(move |conn, _| {
+        let groups = queries::list(conn, query.0.limit.rows())?;
+        Reply::json(&groups.into_iter().map(Group::from).collect::<Vec<_>>())
+    })
+    .await
+}
+
+/// One group
+#[utoipa::path(
+    tag = "groups",
+    operation_id = "getGroup",
+    security((), ("proxy" = []), ("token" = [])),
+    params(("groupId" = uuid::Uuid, Path)),
+    responses((status = 200, description = "The group", body = GroupDetail))
+)]
+#[get("/groups/{groupId}")]
+pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
+    who.read(move |conn, _| Reply::json(&GroupDetail::from(queries::get(conn, (*id).into())?))).await
+}
+
+/// The groups of a user
+///
+/// In which the user is or once was, each span. Ordered by name and time.
+#[utoipa::path(
+    tag = "groups",
+    operation_id = "getUserGroups",
+    security((), ("proxy" = []), ("token" = [])),
+    params(("userId" = uuid::Uuid, Path), ListQuery),
+    responses((status = 200, description = "Groups", body = [UserGroup]))
+)]
+#[get("/users/{userId}/groups")]
+pub async fn of_user(who: Visitor, user: Path<Id>, query: Query<ListQuery>) -> Result<Reply, Failure> {
+    who.read(move |conn, _| {
+        users::queries::need(conn, (*user).into())?;
+        let groups = queries::of_user(conn, (*user).into(), query.0.limit.rows())?;
+        Reply::json(&groups.into_iter().map(UserGroup::from).collect::<Vec<_>>())
+    })
+    .await
+}

@@ -1,0 +1,13 @@
+//! Groups of the club's directory, with the history of their members. Nobody edits them here: the
+//! sync keeps them, and the semesters in which members came and went.
+
+mod handlers;
+mod queries;
+mod wire;
+
+use utoipa_actix_web::service_config::ServiceConfig;
+
+/// Registers the operations.
+pub fn routes(config: &mut ServiceConfig<'_>) {
+    config.service(handlers::list).service(handlers::get).service(handlers::of_user);
+}

@@ -1,0 +1,95 @@
+//! What groups look like on the wire.
+
+use common::semester::YearWithSemesterDuration;
+use serde::Serialize;
+use service_kit::db::sql::Uid;
+use utoipa::ToSchema;
+
+use super::queries;
+use crate::users::{Person, User};
+
+/// A group of the club.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({"id": "0198c0de-0000-7000-8000-000000000030", "name": "graphics"}))]
+pub struct Group {
+    id: Uid,
+    name: String,
+}
+
+impl From<queries::Group> for Group {
+    fn from(group: queries::Group) -> Self {
+        Self { id: group.id, name: group.name }
+    }
+}
+
+/// A group with its people.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "id": "0198c0de-0000-7000-8000-000000000030", "name": "graphics", "link": "", "admin": [],
+    "members": [{
+        "id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": "",
+        "duration": {"since": {"year": 2026, "semester": 0}}
+    }],
+    "description": "We draw."
+}))]
+pub struct GroupDetail {
+    id: Uid,
+    name: String,
+    link: String,
+    /// The administrators, by name.
+    admin: Vec<User>,
+    /// Who is or was a member, by name; whoever came back is there more than once.
+    members: Vec<GroupMember>,
+    description: String,
+}
+
+impl From<queries::Detail> for GroupDetail {
+    fn from(detail: queries::Detail) -> Self {
+        Self {
+            id: detail.group.id,
+            name: detail.group.name,
+            link: detail.link,
+            admin: detail.admins.into_iter().map(User::from).collect(),
+            members: detail.members.into_iter().map(GroupMember::from).collect(),
+            description: detail.description,
+        }
+    }
+}
+
+/// A member of a group.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GroupMember {
+    #[serde(flatten)]
+    user: User,
+    /// The semesters in the group.
+    duration: YearWithSemesterDuration,
+}
+
+impl From<(Person, YearWithSemesterDuration)> for GroupMember {
+    fn from((person, duration): (Person, YearWithSemesterDuration)) -> Self {
+        Self { user: person.into(), duration }
+    }
+}
+
+/// A group in which a user is or was.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "id": "0198c0de-0000-7000-8000-000000000030", "name": "graphics",
+    "duration": {"since": {"year": 2025, "semester": 1}, "until": {"year": 2026, "semester": 0}}
+}))]
+pub struct UserGroup {
+    #[serde(flatten)]
+    group: Group,
+    /// The semesters in the group.
+    duration: YearWithSemesterDuration,
+}
+
+impl From<(queries::Group, YearWithSemesterDuration)> for UserGroup {
+    fn from((group, duration): (queries::Group, YearWithSemesterDuration)) -> Self {
+        Self { group: group.into(), duration }
+    }
+}

@@ -1,0 +1,46 @@
+//! The portfolio-service: what the members of a student club make and take part in, for the club's public site, and
+//! for the dashboard that edits it.
+//!
+//! A slice for each resource; each may use those above it and the first block of modules below, nothing else:
+//!
+//! 1. [`users`]: members, as the directory knows them
+//! 2. [`accounts`]: their accounts elsewhere
+//! 3. [`groups`]: groups of the directory, with the history of their members
+//! 4. [`events`]: a copy of what the booking-service has
+//! 5. [`projects`]: what members make together, over semesters
+//! 6. [`teams`]: who took part in a contest together
+//! 7. [`contests`]: with their teams
+//!
+//! [`sync`] copies users and groups from the directory, [`server`] puts all together, [`commands`] is the command
+//! line, [`demo`] a made-up club.
+
+pub mod account_type;
+pub mod auth;
+pub mod booking;
+pub mod club;
+pub mod codes;
+pub mod config;
+pub mod link;
+pub mod list;
+pub mod policy;
+pub mod schema;
+pub mod span;
+
+pub mod users;
+
+pub mod accounts;
+
+pub mod groups;
+
+pub mod events;
+
+pub mod projects;
+
+pub mod teams;
+
+pub mod contests;
+
+pub mod commands;
+pub mod demo;
+pub mod server;
+pub mod sync;

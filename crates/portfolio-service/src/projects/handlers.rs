@@ -1,0 +1,188 @@
+//! The operations on projects.
+
+use actix_web::{delete, get, http::header, patch, post, put, web::Path};
+use common::input::Id;
+use service_kit::{
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    error::{Error, Failure},
+    http::{Body, Query, Reply},
+};
+
+use super::{
+    queries,
+    wire::{
+        CreateProjectRequest, EditProjectMembersRequest, EditProjectRequest, Project, ProjectDetail, ProjectMember,
+        UserProject,
+    },
+};
+use crate::{
+    auth::{Member, Visitor},
+    club::Now,
+    list::ListQuery,
+    policy::BASE,
+};
+
+fn detail(conn: &mut AnyConnection, id: Uid) -> Result<ProjectDetail, Error> {
+    let (row, link, description) = queries::get(conn, id)?;
+    let members =
+        queries::members_within(conn, id, row.span()?, i64::MAX)?.into_iter().map(ProjectMember::new).collect();
+    Ok(ProjectDetail::new(Project::new(row)?, link, description, members))
+}
+
+/// List projects
+///
+/// The newest first: by the semester they began in, the latest one first, then by id.
+#[utoipa::path(
+    tag = "projects",
+    operation_id = "getProjects",
+    security(()),
+    params(ListQuery),
+    responses((status = 200, description = "Projects", body = [Project]))
+)]
+#[get("/projects")]
+pub async fn list(who: Visitor, query: Query<ListQuery>) -> Result<Reply, Failure> {
+    let limit = query.0.limit.rows();
+    who.read(move |conn, _| {
+        let projects = queries::list(conn, limit)?.into_iter().map(Project::new);
+        Reply::json(&projects.collect::<Result<Vec<_>, _>>()?)
+    })
+    .await
+}
+
+/// Make a project
+///
+/// For any active member. It has no members yet.
+#[utoipa::path(
+    tag = "projects",
+    operation_id = "createProject",
+    request_body = CreateProjectRequest,
+    responses(
+        (status = 201, description = "The new project", body = ProjectDetail,
+            headers(("Location" = String, description = "Its address"))),
+        (status = 409, description = "The name is taken"),
+    )
+)]
+#[post("/projects")]
+pub async fn create(who: Member, Now(now): Now, body: Body<CreateProjectRequest>) -> Result<Reply, Failure> {
+    let draft = body.0.into_draft();
+    who.write(move |conn, me| {
+        let id = queries::create(conn, &draft, me.id, Moment(now))?;
+        Ok(Reply::created(&detail(conn, id)?)?.with(header::LOCATION, format!("{BASE}/projects/{id}")))
+    })
+    .await
+}
+
+/// One project
+#[utoipa::path(
+    tag = "projects",
+    operation_id = "getProject",
+    security(()),
+    params(("projectId" = uuid::Uuid, Path)),
+    responses((status = 200, description = "The project", body = ProjectDetail))
+)]
+#[get("/projects/{projectId}")]
+pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
+    who.read(move |conn, _| Reply::json(&detail(conn, (*id).into())?)).await
+}
+
+/// Change a project
+///
+/// For its creator, its members and admins. What is left out stays. Sent at the same time as the list of members,
+/// both take effect, whichever comes first.
+#[utoipa::path(
+    tag = "projects",
+    operation_id = "editProject",
+    params(("projectId" = uuid::Uuid, Path)),
+    request_body = EditProjectRequest,
+    responses((status = 204, description = "Changed"), (status = 409, description = "The name is taken"))
+)]
+#[patch("/projects/{projectId}")]
+pub async fn update(
+    who: Member,
+    Now(now): Now,
+    id: Path<Id>,
+    body: Body<EditProjectRequest>,
+) -> Result<Reply, Failure> {
+    let changes = body.0.into_changes();
+    who.write(move |conn, _| queries::update(conn, (*id).into(), &changes, Moment(now)).map(|()| Reply::no_content()))
+        .await
+}
+
+/// Delete a project
+///
+/// For its creator and admins.
+#[utoipa::path(
+    tag = "projects",
+    operation_id = "deleteProject",
+    params(("projectId" = uuid::Uuid, Path)),
+    responses((status = 204, description = "Deleted"))
+)]
+#[delete("/projects/{projectId}")]
+pub async fn delete(who: Member, id: Path<Id>) -> Result<Reply, Failure> {
+    who.write(move |conn, _| queries::delete(conn, (*id).into()).map(|()| Reply::no_content())).await
+}
+
+/// Members of a project
+///
+/// Ordered by name.
+#[utoipa::path(
+    tag = "projects",
+    operation_id = "getProjectMembers",
+    security(()),
+    params(("projectId" = uuid::Uuid, Path), ListQuery),
+    responses((status = 200, description = "Members", body = [ProjectMember]))
+)]
+#[get("/projects/{projectId}/members")]
+pub async fn list_members(who: Visitor, id: Path<Id>, query: Query<ListQuery>) -> Result<Reply, Failure> {
+    who.read(move |conn, _| {
+        let members = queries::members(conn, (*id).into(), query.0.limit.rows())?;
+        Reply::json(&members.into_iter().map(ProjectMember::new).collect::<Vec<_>>())
+    })
+    .await
+}
+
+/// Change the members of a project
+///
+/// For its creator, its members and admins. The whole new list.
+#[utoipa::path(
+    tag = "projects",
+    operation_id = "editProjectMembers",
+    params(("projectId" = uuid::Uuid, Path)),
+    request_body = EditProjectMembersRequest,
+    responses((status = 204, description = "Changed"))
+)]
+#[put("/projects/{projectId}/members")]
+pub async fn put_members(
+    who: Member,
+    Now(now): Now,
+    id: Path<Id>,
+    body: Body<EditProjectMembersRequest>,
+) -> Result<Reply, Failure> {
+    let members = body.0.into_members();
+    who.write(move |conn, _| {
+        queries::put_members(conn, (*id).into(), &members, Moment(now)).map(|()| Reply::no_content())
+    })
+    .await
+}
+
+/// Projects of a user
+///
+/// The newest first: by the semester they began in, the latest one first, then by id.
+#[utoipa::path(
+    tag = "users",
+    operation_id = "getUserProjects",
+    security(()),
+    params(("userId" = uuid::Uuid, Path), ListQuery),
+    responses((status = 200, description = "Projects", body = [UserProject]))
+)]
+#[get("/users/{userId}/projects")]
+pub async fn of_user(who: Visitor, user: Path<Id>, query: Query<ListQuery>) -> Result<Reply, Failure> {
+    who.read(move |conn, _| {
+        let projects = queries::of_user(conn, (*user).into(), query.0.limit.rows())?.into_iter().map(UserProject::new);
+        Reply::json(&projects.collect::<Result<Vec<_>, _>>()?)
+    })
+    .await
+}

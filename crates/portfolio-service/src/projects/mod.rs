@@ -1,0 +1,25 @@
+//! Projects: what members make together, over semesters.
+//!
+//! * A member's span is stored as sent, and shown by its part inside the project's span, or as stored where the two do
+//!   not meet (contract, "Member spans"). So neither the project's span nor the list of members is ever checked
+//!   against the other, and changes to both may come at once, in any order.
+//! * Whoever changes a project or its members first locks the project's row.
+
+mod handlers;
+pub mod queries;
+mod wire;
+
+use utoipa_actix_web::service_config::ServiceConfig;
+
+/// Registers the operations.
+pub fn routes(config: &mut ServiceConfig<'_>) {
+    config
+        .service(handlers::list)
+        .service(handlers::create)
+        .service(handlers::get)
+        .service(handlers::update)
+        .service(handlers::delete)
+        .service(handlers::list_members)
+        .service(handlers::put_members)
+        .service(handlers::of_user);
+}

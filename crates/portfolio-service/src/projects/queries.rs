@@ -1,0 +1,223 @@
+//! Projects in the database.
+
+use common::{
+    problem::{Problem, code},
+    semester::YearWithSemesterDuration,
+};
+use diesel::{OptionalExtension, prelude::*};
+use service_kit::{
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    error::{Error, OnUnique},
+    on_each,
+};
+
+use crate::{
+    schema::{project_members, projects, users},
+    span::{Columns, Half},
+    users::{self as people, Person, known},
+};
+
+/// A project as listed.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = projects)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Row {
+    pub id: Uid,
+    pub name: String,
+    since: Half,
+    until: Option<Half>,
+}
+
+impl Row {
+    /// Its semesters.
+    ///
+    /// # Errors
+    /// 500 for what no write leaves behind.
+    pub fn span(&self) -> Result<YearWithSemesterDuration, Error> {
+        Columns::from((self.since, self.until)).span()
+    }
+}
+
+/// A project as asked for.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Draft {
+    pub name: String,
+    pub link: String,
+    pub description: String,
+    pub span: YearWithSemesterDuration,
+}
+
+/// What to change; what is not there stays.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Changes {
+    pub name: Option<String>,
+    pub link: Option<String>,
+    pub description: Option<String>,
+    pub span: Option<YearWithSemesterDuration>,
+}
+
+/// Projects, the newest first: by the semester they began in, the latest one first, then by id.
+///
+/// # Errors
+/// When the database fails.
+pub fn list(conn: &mut AnyConnection, limit: i64) -> Result<Vec<Row>, Error> {
+    let newest = (projects::since.desc(), projects::id);
+    Ok(projects::table.select(Row::as_select()).order(newest).limit(limit).load(conn)?)
+}
+
+/// One project with its link and its description.
+///
+/// # Errors
+/// 404 when there is none.
+pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<(Row, String, String), Error> {
+    let columns = (Row::as_select(), projects::link, projects::description);
+    let found = projects::table.find(id).select(columns).first(conn).optional()?;
+    found.ok_or_else(not_found)
+}
+
+/// The members of a project by name, `limit` at most, each with the span as it is shown inside the project's.
+///
+/// # Errors
+/// 404 when there is no such project.
+pub fn members(
+    conn: &mut AnyConnection,
+    id: Uid,
+    limit: i64,
+) -> Result<Vec<(Person, YearWithSemesterDuration)>, Error> {
+    let found: Option<Row> = projects::table.find(id).select(Row::as_select()).first(conn).optional()?;
+    members_within(conn, id, found.ok_or_else(not_found)?.span()?, limit)
+}
+
+/// The members of a project that has this span.
+///
+/// # Errors
+/// When the database fails.
+pub fn members_within(
+    conn: &mut AnyConnection,
+    id: Uid,
+    whole: YearWithSemesterDuration,
+    limit: i64,
+) -> Result<Vec<(Person, YearWithSemesterDuration)>, Error> {
+    let rows: Vec<(Person, Half, Option<Half>)> = project_members::table
+        .inner_join(users::table)
+        .filter(project_members::project_id.eq(id))
+        .select((Person::as_select(), project_members::since, project_members::until))
+        .order((users::name, users::id))
+        .limit(limit)
+        .load(conn)?;
+    let member = |(person, since, until)| Ok((person, Columns::from((since, until)).span()?.shown_within(whole)));
+    rows.into_iter().map(member).collect()
+}
+
+/// The projects of a user, the newest first, `limit` at most, each with the user's own span as it is shown.
+///
+/// # Errors
+/// 404 when there is no such user.
+pub fn of_user(conn: &mut AnyConnection, user: Uid, limit: i64) -> Result<Vec<(Row, YearWithSemesterDuration)>, Error> {
+    people::queries::need(conn, user)?;
+    let rows: Vec<(Row, Half, Option<Half>)> = project_members::table
+        .inner_join(projects::table)
+        .filter(project_members::user_id.eq(user))
+        .select((Row::as_select(), project_members::since, project_members::until))
+        .order((projects::since.desc(), projects::id))
+        .limit(limit)
+        .load(conn)?;
+    let project = |(row, since, until): (Row, _, _)| {
+        let shown = Columns::from((since, until)).span()?.shown_within(row.span()?);
+        Ok((row, shown))
+    };
+    rows.into_iter().map(project).collect()
+}
+
+/// Makes a project without members.
+///
+/// # Errors
+/// 409 when the name is taken.
+pub fn create(conn: &mut AnyConnection, draft: &Draft, me: Uid, now: Moment) -> Result<Uid, Error> {
+    let (id, span) = (Uid::new(), Columns::from(draft.span));
+    diesel::insert_into(projects::table)
+        .values((
+            (projects::id.eq(id), projects::name.eq(&draft.name), projects::link.eq(&draft.link)),
+            projects::description.eq(&draft.description),
+            (projects::since.eq(span.since), projects::until.eq(span.until)),
+            (projects::created_by.eq(me), projects::created_at.eq(now), projects::updated_at.eq(now)),
+        ))
+        .execute(conn)
+        .on_unique("projects.name", name_taken)?;
+    Ok(id)
+}
+
+/// Changes a project.
+///
+/// # Errors
+/// 404 when there is none; 409 when the name is taken.
+pub fn update(conn: &mut AnyConnection, id: Uid, changes: &Changes, now: Moment) -> Result<(), Error> {
+    let span = changes.span.map(Columns::from);
+    let rows = diesel::update(projects::table.find(id))
+        .set((
+            changes.name.as_ref().map(|name| projects::name.eq(name)),
+            changes.link.as_ref().map(|link| projects::link.eq(link)),
+            changes.description.as_ref().map(|description| projects::description.eq(description)),
+            span.map(|span| (projects::since.eq(span.since), projects::until.eq(span.until))),
+            projects::updated_at.eq(now),
+        ))
+        .execute(conn)
+        .on_unique("projects.name", name_taken)?;
+    if rows == 0 { Err(not_found()) } else { Ok(()) }
+}
+
+/// Deletes a project with its list of members.
+///
+/// # Errors
+/// 404 when there is none.
+pub fn delete(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
+    let deleted = diesel::delete(projects::table.find(id)).execute(conn)?;
+    if deleted == 0 { Err(not_found()) } else { Ok(()) }
+}
+
+/// Puts a new list of members in the place of the present one. Each user is in it once.
+///
+/// # Errors
+/// 404 when there is no such project; 400 for an unknown user.
+pub fn put_members(
+    conn: &mut AnyConnection,
+    id: Uid,
+    members: &[(Uid, YearWithSemesterDuration)],
+    now: Moment,
+) -> Result<(), Error> {
+    // Locks the project. Otherwise two lists sent at once would mix, or meet in a row of both.
+    let found = diesel::update(projects::table.find(id)).set(projects::updated_at.eq(now)).execute(conn)?;
+    if found == 0 {
+        return Err(not_found());
+    }
+    let users: Vec<_> = members.iter().map(|(user, _)| *user).collect();
+    known::require(conn, &users, |n| format!("/members/{n}/userId"))?;
+    diesel::delete(project_members::table.filter(project_members::project_id.eq(id))).execute(conn)?;
+    let row = |(user, span): &(Uid, YearWithSemesterDuration)| {
+        let span = Columns::from(*span);
+        (
+            project_members::project_id.eq(id),
+            project_members::user_id.eq(*user),
+            project_members::since.eq(span.since),
+            project_members::until.eq(span.until),
+        )
+    };
+    let rows: Vec<_> = members.iter().map(row).collect();
+    for rows in rows.chunks(1000) {
+        on_each!(conn, c => diesel::insert_into(project_members::table).values(rows).execute(c)?);
+    }
+    Ok(())
+}
+
+fn not_found() -> Error {
+    Problem::not_found("project").into()
+}
+
+fn name_taken() -> Problem {
+    Problem::new(code::DUPLICATE_NAME).detail("There is a project of this name already.")
+}

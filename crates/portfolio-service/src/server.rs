@@ -1,0 +1,167 @@
+//! The service put together: its operations, its OpenAPI document, and how it starts.
+
+use std::io;
+
+use actix_web::{
+    get,
+    middleware::from_fn,
+    web::{self, Data},
+};
+use common::{problem::Legacy, time::Clock};
+use diesel_migrations::embed_migrations;
+use service_kit::{
+    db::{
+        Db,
+        migrate::{self, Migrations},
+    },
+    error::Failure,
+    http::{Reply, jwt::Verifier, proxy::take_off},
+    server::{About, Running, Service, listen},
+};
+use utoipa::{
+    Modify, OpenApi,
+    openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme},
+};
+use utoipa_actix_web::service_config::ServiceConfig;
+
+use crate::{
+    accounts,
+    auth::{Identity, Visitor},
+    club::Club,
+    codes,
+    config::Config,
+    contests, demo, events, groups,
+    policy::BASE,
+    projects, sync, teams, users,
+};
+
+/// The migrations, once for each database.
+pub const MIGRATIONS: Migrations =
+    Migrations { sqlite: embed_migrations!("migrations/sqlite"), postgres: embed_migrations!("migrations/postgres") };
+
+/// What sets this service apart.
+pub static ABOUT: About = About {
+    name: "portfolio-service",
+    legacy: Legacy::Message,
+    codes: codes::ALL,
+    headers: &[],
+    unauthorized_headers: &[("WWW-Authenticate", "Bearer")],
+    routes,
+    pages,
+    document: Document::openapi,
+};
+
+fn routes(config: &mut ServiceConfig<'_>) {
+    config.service(
+        utoipa_actix_web::scope(BASE)
+            .wrap(from_fn(take_off))
+            .service(ping)
+            .configure(users::routes)
+            .configure(accounts::routes)
+            .configure(groups::routes)
+            .configure(events::routes)
+            .configure(projects::routes)
+            .configure(teams::routes)
+            .configure(contests::routes)
+            .configure(sync::routes),
+    );
+}
+
+fn pages(_config: &mut web::ServiceConfig) {}
+
+/// Whether the service answers
+#[utoipa::path(
+    tag = "ping",
+    operation_id = "ping",
+    security((), ("proxy" = []), ("token" = [])),
+    responses((status = 200, description = "`pong`", body = String, content_type = "application/json", example = json!("pong")))
+)]
+#[get("/ping")]
+pub async fn ping(_who: Visitor) -> Result<Reply, Failure> {
+    Ok(Reply::json(&"pong")?)
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "portfolio-service",
+        description = "What the members of a student club make and take part in: projects, contests, groups, events \
+            and accounts elsewhere. Reading needs no sign-in.",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
+    ),
+    security(("proxy" = []), ("token" = [])),
+    modifiers(&Security)
+)]
+struct Document;
+
+struct Security;
+
+impl Modify for Security {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let components = document.components.get_or_insert_default();
+        let header = ApiKeyValue::with_description(
+            "X-Forwarded-User",
+            "The sign-in name, set by the authenticating reverse proxy; from anybody else it is ignored.",
+        );
+        components.add_security_scheme("proxy", SecurityScheme::ApiKey(ApiKey::Header(header)));
+        let bearer = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .bearer_format("JWT")
+            .description(Some("A token of the club's OpenID Connect issuer."))
+            .build();
+        components.add_security_scheme("token", SecurityScheme::Http(bearer));
+    }
+}
+
+/// Brings the schema up to date, and opens the port.
+///
+/// # Errors
+/// When the options are at fault, the database cannot be reached or is newer, or the address is taken.
+pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
+    let club = Club::new(config).map_err(io::Error::other)?;
+    let db = open(config).await?;
+    sync::start(&db, &club, &clock, config.sync_interval).await;
+    if config.demo
+        && let Err(error) = demo::fill(&db, &club, clock.now()).await
+    {
+        // The service is of use without it.
+        let problem = error.into_problem();
+        log::error!("the demo is missing: {}", problem.cause().unwrap_or("unknown"));
+    }
+    let service = Service::new(&ABOUT, &config.server, db, clock);
+    let Identity { proxies, tokens, is_development } =
+        config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;
+    if is_development {
+        log::warn!("development mode: anybody on this machine is who they say they are, in the header that names them");
+    }
+    let (shared, proxies) = (Data::new(club), Data::new(proxies));
+    let booking = config.booking.source().map_err(io::Error::other)?;
+    let verifier = tokens.map(|(expected, origin)| Data::new(Verifier::new(expected, origin)));
+    let running = listen(service.clone(), &config.server, move |app| {
+        app.app_data(shared.clone()).app_data(proxies.clone());
+        if let Some(verifier) = &verifier {
+            app.app_data(verifier.clone());
+        }
+    })?;
+    if let Some(source) = booking {
+        actix_web::rt::spawn(events::copy::run(service, source));
+    }
+    Ok(running)
+}
+
+/// Brings the schema up to date and opens the door to the database.
+///
+/// # Errors
+/// When the options are at fault, or the database cannot be reached or is newer.
+pub async fn open(config: &Config) -> io::Result<Db> {
+    let url = config.database_url().map_err(io::Error::other)?;
+    let target = url.clone();
+    let applied = tokio::task::spawn_blocking(move || migrate::run(&target, &MIGRATIONS))
+        .await
+        .map_err(io::Error::other)?
+        .map_err(io::Error::other)?;
+    for version in applied {
+        log::info!("applied the schema version {version} to {url}");
+    }
+    Ok(Db::open(&url, config.database.limits()))
+}

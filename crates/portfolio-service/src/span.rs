@@ -1,0 +1,105 @@
+//! Semesters as the database keeps them: counted, so that they are ordered by time and one column each.
+
+use common::{
+    problem::Problem,
+    semester::{Semester, YearWithSemester, YearWithSemesterDuration},
+};
+use diesel::{
+    backend::Backend,
+    deserialize::{self, FromSql, FromSqlRow},
+    expression::AsExpression,
+    serialize::{self, Output, ToSql},
+    sql_types::Integer,
+};
+use service_kit::error::Error;
+
+/// A semester in a column: 2 × year, and 1 more for the second half.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, AsExpression, FromSqlRow)]
+#[diesel(sql_type = Integer)]
+pub struct Half(i32);
+
+impl From<YearWithSemester> for Half {
+    fn from(semester: YearWithSemester) -> Self {
+        Self(2 * semester.year() + i32::from(semester.semester().number()))
+    }
+}
+
+impl Half {
+    fn get(self) -> Option<YearWithSemester> {
+        YearWithSemester::new(self.0.div_euclid(2), Semester::from_number(self.0.rem_euclid(2).into())?)
+    }
+}
+
+impl<B: Backend> FromSql<Integer, B> for Half
+where
+    i32: FromSql<Integer, B>,
+{
+    fn from_sql(value: B::RawValue<'_>) -> deserialize::Result<Self> {
+        let half = Self(i32::from_sql(value)?);
+        half.get().map(|_| half).ok_or_else(|| "a semester is out of range".into())
+    }
+}
+
+impl<B: Backend> ToSql<Integer, B> for Half
+where
+    i32: ToSql<Integer, B>,
+{
+    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, B>) -> serialize::Result {
+        <i32 as ToSql<Integer, B>>::to_sql(&self.0, out)
+    }
+}
+
+/// The two columns `since` and `until` of a span of semesters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Columns {
+    /// The first semester.
+    pub since: Half,
+    /// The last one, if it is over.
+    pub until: Option<Half>,
+}
+
+impl From<YearWithSemesterDuration> for Columns {
+    fn from(span: YearWithSemesterDuration) -> Self {
+        Self { since: span.since().into(), until: span.until().map(Into::into) }
+    }
+}
+
+impl From<(Half, Option<Half>)> for Columns {
+    fn from((since, until): (Half, Option<Half>)) -> Self {
+        Self { since, until }
+    }
+}
+
+impl Columns {
+    /// The span as the wire has it.
+    ///
+    /// # Errors
+    /// 500 for what no write leaves behind: `until` before `since`.
+    pub fn span(self) -> Result<YearWithSemesterDuration, Error> {
+        let until = self.until.map(|until| until.get().ok_or_else(out_of_range)).transpose()?;
+        let since = self.since.get().ok_or_else(out_of_range)?;
+        YearWithSemesterDuration::new(since, until).ok_or_else(out_of_range)
+    }
+}
+
+fn out_of_range() -> Error {
+    Problem::internal("a span of semesters is out of range").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_ordered_by_time_and_come_back_as_they_went_in() {
+        let semester = |year, half| YearWithSemester::new(year, half).unwrap();
+        let (first, second) = (semester(2025, Semester::Second), semester(2026, Semester::First));
+        assert!(Half::from(first) < Half::from(second));
+        assert_eq!(Half::from(first), Half(4051));
+        for until in [None, Some(second)] {
+            let span = YearWithSemesterDuration::new(first, until).unwrap();
+            assert_eq!(Columns::from(span).span().unwrap(), span);
+        }
+        assert_eq!(Half(0).get(), None);
+    }
+}

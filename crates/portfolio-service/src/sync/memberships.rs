@@ -1,0 +1,153 @@
+//! Groups as the directory says, and the spans of their members (contract, "Where the data comes from").
+//!
+//! Somebody who newly appears in a group starts in the present semester; somebody who disappears ends in it; somebody who
+//! returns opens a new span. A group that the directory no longer knows stays, without administrators, and everybody
+//! in it has disappeared.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use common::semester::YearWithSemester;
+use diesel::{prelude::*, upsert::excluded};
+use service_kit::{
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    directory::DirectoryGroup,
+    error::Error,
+    on_each,
+};
+
+use super::CHUNK;
+use crate::{
+    schema::{group_admins, group_memberships, groups},
+    span::Half,
+};
+
+/// Somebody in a group.
+type Link = (Uid, Uid);
+
+/// What to write so that the open spans are those of the present members.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Changes {
+    /// Spans that begin now.
+    opened: Vec<Link>,
+    /// Ids of spans that end, by the semester in which they do.
+    closed: BTreeMap<Half, Vec<Uid>>,
+}
+
+fn changes(open: &BTreeMap<Link, (Uid, Half)>, members: &BTreeSet<Link>, present: Half) -> Changes {
+    let opened = members.iter().filter(|link| !open.contains_key(link)).copied().collect();
+    let mut closed: BTreeMap<Half, Vec<Uid>> = BTreeMap::new();
+    for (_, (id, since)) in open.iter().filter(|(link, _)| !members.contains(link)) {
+        // Should the clock have been wrong when the span began, it is over as soon as it can be.
+        closed.entry(present.max(*since)).or_default().push(*id);
+    }
+    Changes { opened, closed }
+}
+
+/// Makes groups, their administrators and the spans of their members what the directory says. Whoever is not among
+/// `known` is left out.
+pub(super) fn put(
+    conn: &mut AnyConnection,
+    directory: &[DirectoryGroup],
+    known: &HashSet<Uid>,
+    present: YearWithSemester,
+    now: Moment,
+) -> Result<(), Error> {
+    put_groups(conn, directory, now)?;
+    let links = |people: fn(&DirectoryGroup) -> &[uuid::Uuid]| -> BTreeSet<Link> {
+        let all = directory.iter().flat_map(|group| people(group).iter().map(|user| (Uid(group.id), Uid(*user))));
+        all.filter(|(_, user)| known.contains(user)).collect()
+    };
+    put_admins(conn, &links(|group| &group.admins))?;
+
+    let open: Vec<(Uid, Uid, Uid, Half)> = group_memberships::table
+        .filter(group_memberships::until.is_null())
+        .select((
+            group_memberships::group_id,
+            group_memberships::user_id,
+            group_memberships::id,
+            group_memberships::since,
+        ))
+        .load(conn)?;
+    let open = open.into_iter().map(|(group, user, id, since)| ((group, user), (id, since))).collect();
+    let changes = changes(&open, &links(|group| &group.members), present.into());
+    let opened = changes.opened.into_iter().map(|(group, user)| {
+        (
+            group_memberships::id.eq(Uid::new()),
+            group_memberships::group_id.eq(group),
+            group_memberships::user_id.eq(user),
+            group_memberships::since.eq(Half::from(present)),
+        )
+    });
+    for rows in opened.collect::<Vec<_>>().chunks(CHUNK) {
+        on_each!(conn, c => diesel::insert_into(group_memberships::table).values(rows).execute(c))?;
+    }
+    for (until, ids) in changes.closed {
+        for ids in ids.chunks(CHUNK) {
+            diesel::update(group_memberships::table.filter(group_memberships::id.eq_any(ids)))
+                .set(group_memberships::until.eq(until))
+                .execute(conn)?;
+        }
+    }
+    Ok(())
+}
+
+fn put_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: Moment) -> Result<(), Error> {
+    let present: Vec<(Uid, String, String)> =
+        groups::table.select((groups::id, groups::name, groups::description)).load(conn)?;
+    let present: HashMap<_, _> = present.into_iter().map(|(id, name, description)| (id, (name, description))).collect();
+    let is_same = |group: &DirectoryGroup| {
+        let found = present.get(&Uid(group.id));
+        found.is_some_and(|(name, description)| *name == group.name && *description == group.description)
+    };
+    let changed: Vec<_> = directory.iter().filter(|group| !is_same(group)).collect();
+    for changed in changed.chunks(CHUNK) {
+        let values: Vec<_> = changed
+            .iter()
+            .map(|group| {
+                (
+                    groups::id.eq(Uid(group.id)),
+                    groups::name.eq(&group.name),
+                    groups::description.eq(&group.description),
+                    groups::created_at.eq(now),
+                    groups::updated_at.eq(now),
+                )
+            })
+            .collect();
+        on_each!(conn, c => diesel::insert_into(groups::table)
+            .values(&values)
+            .on_conflict(groups::id)
+            .do_update()
+            .set((
+                groups::name.eq(excluded(groups::name)),
+                groups::description.eq(excluded(groups::description)),
+                groups::updated_at.eq(excluded(groups::updated_at)),
+            ))
+            .execute(c))?;
+    }
+    Ok(())
+}
+
+fn put_admins(conn: &mut AnyConnection, wanted: &BTreeSet<Link>) -> Result<(), Error> {
+    let present: BTreeSet<Link> = group_admins::table.load::<Link>(conn)?.into_iter().collect();
+    let added: Vec<_> = wanted
+        .difference(&present)
+        .map(|(group, user)| (group_admins::group_id.eq(*group), group_admins::user_id.eq(*user)))
+        .collect();
+    for added in added.chunks(CHUNK) {
+        on_each!(conn, c => diesel::insert_into(group_admins::table).values(added).execute(c))?;
+    }
+    let mut gone: BTreeMap<Uid, Vec<Uid>> = BTreeMap::new();
+    for (group, user) in present.difference(wanted) {
+        gone.entry(*group).or_default().push(*user);
+    }
+    for (group, users) in gone {
+        for users in users.chunks(CHUNK) {
+            let rows = group_admins::table.filter(group_admins::group_id.eq(group));
+            diesel::delete(rows.filter(group_admins::user_id.eq_any(users))).execute(conn)?;
+        }
+    }
+    Ok(())
+}

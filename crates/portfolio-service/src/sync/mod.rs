@@ -1,0 +1,135 @@
+//! The copy of the club directory: users and groups (contract, "Where the data comes from").
+//!
+//! * Ids are the identity: a user or group of the directory is the one with that id here, whatever either is called.
+//! * `people`: names, real names and states follow the directory. Nobody is ever deleted.
+//! * `memberships`: who is in which group since when, and until when, is kept here: the directory knows the present
+//!   only.
+//! * All of it in one transaction, after the whole directory has been read: a failed read changes nothing.
+
+mod memberships;
+mod people;
+
+use std::time::Duration;
+
+use actix_web::{post, web::Data};
+use common::{
+    problem::Problem,
+    semester::YearWithSemester,
+    time::{Clock, Timestamp},
+};
+use diesel::{RunQueryDsl, sql_query};
+use service_kit::{
+    db::{AnyConnection, Db, sql::Moment},
+    directory::Snapshot,
+    error::{Error, Failure},
+    http::Reply,
+    server::Service,
+};
+use tokio::sync::Semaphore;
+use utoipa_actix_web::service_config::ServiceConfig;
+
+use crate::{
+    auth::Member,
+    club::{Club, Now},
+};
+
+/// Rows of one statement: databases limit the number of values.
+const CHUNK: usize = 1000;
+
+/// How long the start waits for the first copy.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// One reading of the directory at a time: it holds a thread for as long as the directory takes.
+static READING: Semaphore = Semaphore::const_new(1);
+
+/// Registers the operation.
+pub fn routes(config: &mut ServiceConfig<'_>) {
+    config.service(synchronize);
+}
+
+/// Bring users and groups in from the club's directory
+///
+/// For admins. Adds and renames users, changes their states, keeps the groups and the spans of their members. Never
+/// deletes a user. 503, with nothing changed, when the directory cannot be read or there is none.
+#[utoipa::path(
+    tag = "users",
+    operation_id = "syncUsers",
+    responses((status = 204, description = "Everything is as the directory says"))
+)]
+#[post("/users/sync")]
+pub async fn synchronize(who: Member, service: Data<Service>, club: Club, now: Now) -> Result<Reply, Failure> {
+    // Reading the directory takes long, so the right to do this is looked up before, in a hop of its own.
+    let done = who.read(|_, _| Ok(Reply::no_content())).await?;
+    run(service.db(), &club, now.0).await?;
+    Ok(done)
+}
+
+/// Makes users and groups what the directory says now.
+///
+/// # Errors
+/// 503 with nothing changed when there is no directory, when it cannot be read, or when the database fails.
+pub async fn run(db: &Db, club: &Club, now: Timestamp) -> Result<(), Error> {
+    let Some(source) = club.directory.clone() else {
+        return Err(Error::Unavailable("no club directory is configured".to_owned()));
+    };
+    let permit = READING.acquire().await.map_err(Problem::internal)?;
+    let read = tokio::task::spawn_blocking(move || {
+        // Kept until the thread is free, also when the caller has given up.
+        let _permit = permit;
+        source.read()
+    });
+    let directory = read.await.map_err(Problem::internal)?.map_err(|error| Error::Unavailable(error.to_string()))?;
+    let (users, groups, present) = (directory.users.len(), directory.groups.len(), club.semester(now));
+    db.write(move |conn| apply(conn, &directory, present, Moment(now))).await?;
+    log::info!("club directory: {users} users and {groups} groups are up to date");
+    Ok(())
+}
+
+/// Makes users and groups what a snapshot says, in the present semester.
+///
+/// # Errors
+/// When the database fails.
+pub fn apply(
+    conn: &mut AnyConnection,
+    directory: &Snapshot,
+    present: YearWithSemester,
+    now: Moment,
+) -> Result<(), Error> {
+    // Whoever looks at names and open spans before changing them must be the only one who changes them. Readers go on.
+    if let AnyConnection::Postgresql(pg) = conn {
+        sql_query("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE").execute(pg)?;
+    }
+    let known = people::put(conn, &directory.users, now)?;
+    memberships::put(conn, &directory.groups, &known, present, now)
+}
+
+/// Copies at the start and then every `minutes`; never again when that is 0. The service starts without the directory
+/// all the same, and does not wait for a slow one.
+pub async fn start(db: &Db, club: &Club, clock: &Clock, minutes: u64) {
+    if club.directory.is_none() {
+        return;
+    }
+    let (db, club, clock) = (db.clone(), club.clone(), clock.clone());
+    let (finished, first) = tokio::sync::oneshot::channel();
+    actix_web::rt::spawn(async move {
+        attempt(&db, &club, &clock).await;
+        let _ = finished.send(());
+        if minutes == 0 {
+            return;
+        }
+        loop {
+            tokio::time::sleep(Duration::from_secs(60 * minutes)).await;
+            attempt(&db, &club, &clock).await;
+        }
+    });
+    if tokio::time::timeout(PATIENCE, first).await.is_err() {
+        log::warn!("the club directory is slow; its users and groups come later");
+    }
+}
+
+async fn attempt(db: &Db, club: &Club, clock: &Clock) {
+    if let Err(error) = run(db, club, clock.now()).await {
+        let problem = error.into_problem();
+        log::error!("users and groups are not up to date: {}", problem.cause().unwrap_or("unknown"));
+    }
+}

@@ -1,0 +1,142 @@
+//! Users as the directory says.
+//!
+//! A name belongs to whom the directory gives it. When another user holds it, one whom the directory does not know, that
+//! one is renamed out of the way. A user whose name is no sign-in name (contract, "Types": User) is left as they are.
+
+use std::collections::{HashMap, HashSet};
+
+use diesel::{prelude::*, upsert::excluded};
+use service_kit::{
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    directory::DirectoryUser,
+    error::Error,
+    on_each,
+};
+
+use super::CHUNK;
+use crate::{auth::is_sign_in_name, schema::users};
+
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = users)]
+struct Row {
+    id: Uid,
+    name: String,
+    real_name: String,
+    state: i16,
+}
+
+impl From<&DirectoryUser> for Row {
+    fn from(user: &DirectoryUser) -> Self {
+        Self {
+            id: Uid(user.id),
+            name: user.name.clone(),
+            real_name: user.real_name.clone().unwrap_or_default(),
+            state: user.state.number().into(),
+        }
+    }
+}
+
+/// Makes users what the directory says, and returns all who are here then.
+pub(super) fn put(conn: &mut AnyConnection, directory: &[DirectoryUser], now: Moment) -> Result<HashSet<Uid>, Error> {
+    let present: Vec<Row> = users::table.select(Row::as_select()).load(conn)?;
+    let (wanted, unfit): (Vec<_>, Vec<_>) = directory.iter().partition(|user| is_sign_in_name(&user.name));
+    for user in unfit {
+        log::warn!("club directory: the user {} is left out, as {:?} is no sign-in name", user.id, user.name);
+    }
+    let wanted: Vec<Row> = wanted.into_iter().map(Row::from).collect();
+    // Names are unique at any moment, also halfway: first the names in the way are freed, then everything is put.
+    save(conn, &moved_aside(&present, &wanted), now)?;
+    let before: HashMap<_, _> = present.iter().map(|user| (user.id, user)).collect();
+    let changed: Vec<_> = wanted.iter().filter(|user| before.get(&user.id) != Some(user)).cloned().collect();
+    save(conn, &changed, now)?;
+    Ok(present.iter().chain(&wanted).map(|user| user.id).collect())
+}
+
+/// The users whose name somebody else is to have: under the name that they keep, when the directory does not know
+/// them, or one for the meantime.
+fn moved_aside(present: &[Row], wanted: &[Row]) -> Vec<Row> {
+    let heirs: HashMap<_, _> = wanted.iter().map(|user| (user.name.as_str(), user.id)).collect();
+    let known: HashSet<_> = wanted.iter().map(|user| user.id).collect();
+    let mut taken: HashSet<_> = present.iter().chain(wanted).map(|user| user.name.clone()).collect();
+    let in_the_way = present.iter().filter(|user| heirs.get(user.name.as_str()).is_some_and(|heir| *heir != user.id));
+    in_the_way
+        .map(|user| {
+            let id = user.id.0.simple().to_string();
+            // A sign-in name again: ids made at about the same time begin alike, so it may take more characters.
+            let mut names = (8..=30).map(|length| {
+                let room = 31 - length;
+                format!("{}-{}", &user.name[..user.name.len().min(room)], &id[id.len() - length..])
+            });
+            let name = names.find(|name| !known.contains(&user.id) && taken.insert(name.clone()));
+            Row { name: name.unwrap_or_else(|| format!("~{id}")), ..user.clone() }
+        })
+        .collect()
+}
+
+fn save(conn: &mut AnyConnection, rows: &[Row], now: Moment) -> Result<(), Error> {
+    for rows in rows.chunks(CHUNK) {
+        let values: Vec<_> = rows
+            .iter()
+            .map(|user| {
+                (
+                    users::id.eq(user.id),
+                    users::name.eq(&user.name),
+                    users::real_name.eq(&user.real_name),
+                    users::state.eq(user.state),
+                    users::created_at.eq(now),
+                    users::updated_at.eq(now),
+                )
+            })
+            .collect();
+        // What users say of themselves is not among what is set.
+        on_each!(conn, c => diesel::insert_into(users::table)
+            .values(&values)
+            .on_conflict(users::id)
+            .do_update()
+            .set((
+                users::name.eq(excluded(users::name)),
+                users::real_name.eq(excluded(users::real_name)),
+                users::state.eq(excluded(users::state)),
+                users::updated_at.eq(excluded(users::updated_at)),
+            ))
+            .execute(c))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn user(id: u128, name: &str) -> Row {
+        Row { id: Uid(Uuid::from_u128(id)), name: name.to_owned(), real_name: String::new(), state: 1 }
+    }
+
+    fn names(present: &[Row], wanted: &[Row]) -> Vec<String> {
+        moved_aside(present, wanted).into_iter().map(|user| user.name).collect()
+    }
+
+    #[test]
+    fn only_who_holds_the_name_of_another_is_moved_aside() {
+        let present = [user(1, "anna"), user(2, "ben"), user(3, "cleo")];
+        assert!(names(&present, &present).is_empty());
+        assert!(names(&present, &[user(1, "hannah"), user(4, "dora")]).is_empty());
+        let swapped = names(&present, &[user(1, "ben"), user(2, "anna")]);
+        assert!(swapped.len() == 2 && swapped.iter().all(|name| name.starts_with('~')), "{swapped:?}");
+        assert_eq!(names(&present, &[user(4, "anna")]), ["anna-00000001"]);
+    }
+
+    #[test]
+    fn a_name_out_of_the_way_is_free_and_a_sign_in_name() {
+        let present = [user(1, "anna"), user(2, "anna-00000001")];
+        assert_eq!(names(&present, &[user(4, "anna")]), ["anna-000000001"]);
+        let long = "x".repeat(32);
+        let moved = names(&[user(1, &long)], &[user(4, &long)]);
+        assert!(moved[0].len() == 32 && is_sign_in_name(&moved[0]), "{moved:?}");
+    }
+}

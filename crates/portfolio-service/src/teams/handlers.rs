@@ -1,0 +1,174 @@
+//! The operations on teams.
+
+use actix_web::{delete, get, http::header, patch, post, put, web::Path};
+use common::input::Id;
+use service_kit::{
+    db::sql::{Moment, Uid},
+    error::Failure,
+    http::{Body, Query, Reply},
+};
+
+use super::{
+    queries,
+    wire::{
+        AddContestTeamRequest, ContestTeam, ContestTeamDetail, EditContestTeamMembersRequest, EditContestTeamRequest,
+    },
+};
+use crate::{
+    auth::{Member, Visitor},
+    club::Now,
+    list::ListQuery,
+    policy::BASE,
+    users::User,
+};
+
+fn ids(path: &Path<(Id, Id)>) -> (Uid, Uid) {
+    (path.0.into(), path.1.into())
+}
+
+/// Teams of a contest
+///
+/// Ordered by name and id, each with its members by name.
+#[utoipa::path(
+    tag = "contests",
+    operation_id = "getContestTeams",
+    security(()),
+    params(("contestId" = uuid::Uuid, Path), ListQuery),
+    responses((status = 200, description = "Teams", body = [ContestTeam]))
+)]
+#[get("/contests/{contestId}/teams")]
+pub async fn list(who: Visitor, contest: Path<Id>, query: Query<ListQuery>) -> Result<Reply, Failure> {
+    let contest = Uid::from(*contest);
+    who.read(move |conn, _| {
+        queries::need_contest(conn, contest)?;
+        let teams = queries::of_contest(conn, contest, query.0.limit.rows())?;
+        Reply::json(&teams.into_iter().map(ContestTeam::from).collect::<Vec<_>>())
+    })
+    .await
+}
+
+/// Add a team to a contest
+///
+/// For any active member. It has no members yet.
+#[utoipa::path(
+    tag = "contests",
+    operation_id = "addContestTeam",
+    params(("contestId" = uuid::Uuid, Path)),
+    request_body = AddContestTeamRequest,
+    responses((status = 201, description = "The new team", body = ContestTeam,
+        headers(("Location" = String, description = "Its address"))))
+)]
+#[post("/contests/{contestId}/teams")]
+pub async fn create(
+    who: Member,
+    Now(now): Now,
+    contest: Path<Id>,
+    body: Body<AddContestTeamRequest>,
+) -> Result<Reply, Failure> {
+    let (contest, draft) = (Uid::from(*contest), body.0.into_draft());
+    who.write(move |conn, me| {
+        let team = queries::create(conn, contest, &draft, me.id, Moment(now))?;
+        let location = format!("{BASE}/contests/{contest}/teams/{}", team.id);
+        Ok(Reply::created(&ContestTeam::from((team, Vec::new())))?.with(header::LOCATION, location))
+    })
+    .await
+}
+
+/// One team of a contest
+#[utoipa::path(
+    tag = "contests",
+    operation_id = "getContestTeam",
+    security(()),
+    params(("contestId" = uuid::Uuid, Path), ("teamId" = uuid::Uuid, Path)),
+    responses((status = 200, description = "The team", body = ContestTeamDetail))
+)]
+#[get("/contests/{contestId}/teams/{teamId}")]
+pub async fn get(who: Visitor, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
+    let (contest, id) = ids(&path);
+    who.read(move |conn, _| {
+        let (row, link, description) = queries::get(conn, contest, id)?;
+        let members = queries::members(conn, id, i64::MAX)?;
+        Reply::json(&ContestTeamDetail::new((row, members).into(), link, description))
+    })
+    .await
+}
+
+/// Change a team
+///
+/// For its creator, its members, the creator of the contest, and admins. What is left out stays. Sent at the same time
+/// as the list of members, both take effect, whichever comes first.
+#[utoipa::path(
+    tag = "contests",
+    operation_id = "editContestTeam",
+    params(("contestId" = uuid::Uuid, Path), ("teamId" = uuid::Uuid, Path)),
+    request_body = EditContestTeamRequest,
+    responses((status = 204, description = "Changed"))
+)]
+#[patch("/contests/{contestId}/teams/{teamId}")]
+pub async fn update(
+    who: Member,
+    Now(now): Now,
+    path: Path<(Id, Id)>,
+    body: Body<EditContestTeamRequest>,
+) -> Result<Reply, Failure> {
+    // That the team is one of this contest is part of the rule that the guard holds the caller to.
+    let ((_, id), changes) = (ids(&path), body.0.into_changes());
+    who.write(move |conn, _| queries::update(conn, id, &changes, Moment(now)).map(|()| Reply::no_content())).await
+}
+
+/// Delete a team
+///
+/// For its creator, the creator of the contest, and admins.
+#[utoipa::path(
+    tag = "contests",
+    operation_id = "deleteContestTeam",
+    params(("contestId" = uuid::Uuid, Path), ("teamId" = uuid::Uuid, Path)),
+    responses((status = 204, description = "Deleted"))
+)]
+#[delete("/contests/{contestId}/teams/{teamId}")]
+pub async fn delete(who: Member, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
+    let (_, id) = ids(&path);
+    who.write(move |conn, _| queries::delete(conn, id).map(|()| Reply::no_content())).await
+}
+
+/// Members of a team
+///
+/// Ordered by name.
+#[utoipa::path(
+    tag = "contests",
+    operation_id = "getContestTeamMembers",
+    security(()),
+    params(("contestId" = uuid::Uuid, Path), ("teamId" = uuid::Uuid, Path), ListQuery),
+    responses((status = 200, description = "Members", body = [User]))
+)]
+#[get("/contests/{contestId}/teams/{teamId}/members")]
+pub async fn list_members(who: Visitor, path: Path<(Id, Id)>, query: Query<ListQuery>) -> Result<Reply, Failure> {
+    let (contest, id) = ids(&path);
+    who.read(move |conn, _| {
+        queries::get(conn, contest, id)?;
+        let members = queries::members(conn, id, query.0.limit.rows())?;
+        Reply::json(&members.into_iter().map(User::from).collect::<Vec<_>>())
+    })
+    .await
+}
+
+/// Change the members of a team
+///
+/// For its creator, its members, the creator of the contest, and admins. The whole new list.
+#[utoipa::path(
+    tag = "contests",
+    operation_id = "editContestTeamMembers",
+    params(("contestId" = uuid::Uuid, Path), ("teamId" = uuid::Uuid, Path)),
+    request_body = EditContestTeamMembersRequest,
+    responses((status = 204, description = "Changed"))
+)]
+#[put("/contests/{contestId}/teams/{teamId}/members")]
+pub async fn put_members(
+    who: Member,
+    Now(now): Now,
+    path: Path<(Id, Id)>,
+    body: Body<EditContestTeamMembersRequest>,
+) -> Result<Reply, Failure> {
+    let ((_, id), members) = (ids(&path), body.0.into_members());
+    who.write(move |conn, _| queries::put_members(conn, id, &members, Moment(now)).map(|()| Reply::no_content())).await
+}

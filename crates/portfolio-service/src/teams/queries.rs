@@ -1,0 +1,207 @@
+//! Teams in the database.
+
+use std::collections::HashMap;
+
+use common::problem::Problem;
+use diesel::{OptionalExtension, prelude::*};
+use service_kit::{
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    error::Error,
+    on_each,
+};
+
+use crate::{
+    schema::{contest_team_members, contest_teams, contests, users},
+    users::{Person, known},
+};
+
+/// A team as listed.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = contest_teams)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Row {
+    pub id: Uid,
+    pub name: String,
+    pub result: String,
+}
+
+/// A team with its members by name.
+pub type Team = (Row, Vec<Person>);
+
+/// A team as asked for.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Draft {
+    pub name: String,
+    pub link: String,
+    pub description: String,
+    pub result: String,
+}
+
+/// What to change; what is not there stays.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Changes {
+    pub name: Option<String>,
+    pub link: Option<String>,
+    pub description: Option<String>,
+    pub result: Option<String>,
+}
+
+/// The teams of a contest by name, then by id, `limit` at most. None when there is no such contest.
+///
+/// # Errors
+/// When the database fails.
+pub fn of_contest(conn: &mut AnyConnection, contest: Uid, limit: i64) -> Result<Vec<Team>, Error> {
+    let rows: Vec<Row> = contest_teams::table
+        .filter(contest_teams::contest_id.eq(contest))
+        .select(Row::as_select())
+        .order((contest_teams::name, contest_teams::id))
+        .limit(limit)
+        .load(conn)?;
+    let members: Vec<(Uid, Person)> = contest_team_members::table
+        .inner_join(contest_teams::table)
+        .inner_join(users::table)
+        .filter(contest_teams::contest_id.eq(contest))
+        .select((contest_teams::id, Person::as_select()))
+        .order((users::name, users::id))
+        .load(conn)?;
+    let mut of_team: HashMap<Uid, Vec<Person>> = HashMap::new();
+    for (team, person) in members {
+        of_team.entry(team).or_default().push(person);
+    }
+    let team = |row: Row| {
+        let members = of_team.remove(&row.id).unwrap_or_default();
+        (row, members)
+    };
+    Ok(rows.into_iter().map(team).collect())
+}
+
+/// The teams that a user is in by name, then by id, each with its contest.
+///
+/// # Errors
+/// When the database fails.
+pub fn of_user(conn: &mut AnyConnection, user: Uid) -> Result<HashMap<Uid, Vec<Row>>, Error> {
+    let rows: Vec<(Uid, Row)> = contest_team_members::table
+        .inner_join(contest_teams::table)
+        .filter(contest_team_members::user_id.eq(user))
+        .select((contest_teams::contest_id, Row::as_select()))
+        .order((contest_teams::name, contest_teams::id))
+        .load(conn)?;
+    let mut of_contest: HashMap<Uid, Vec<Row>> = HashMap::new();
+    for (contest, row) in rows {
+        of_contest.entry(contest).or_default().push(row);
+    }
+    Ok(of_contest)
+}
+
+/// One team of a contest with its link and its description.
+///
+/// # Errors
+/// 404 when the contest has none of this id.
+pub fn get(conn: &mut AnyConnection, contest: Uid, id: Uid) -> Result<(Row, String, String), Error> {
+    let found = contest_teams::table
+        .filter(contest_teams::id.eq(id).and(contest_teams::contest_id.eq(contest)))
+        .select((Row::as_select(), contest_teams::link, contest_teams::description))
+        .first(conn)
+        .optional()?;
+    found.ok_or_else(not_found)
+}
+
+/// The members of a team by name, `limit` at most.
+///
+/// # Errors
+/// When the database fails.
+pub fn members(conn: &mut AnyConnection, id: Uid, limit: i64) -> Result<Vec<Person>, Error> {
+    Ok(contest_team_members::table
+        .inner_join(users::table)
+        .filter(contest_team_members::team_id.eq(id))
+        .select(Person::as_select())
+        .order((users::name, users::id))
+        .limit(limit)
+        .load(conn)?)
+}
+
+/// Refuses the id of no contest.
+///
+/// # Errors
+/// 404 when there is no such contest.
+pub fn need_contest(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
+    let found = contests::table.find(id).select(contests::id).first::<Uid>(conn).optional()?;
+    found.map(|_| ()).ok_or_else(|| Problem::not_found("contest").into())
+}
+
+/// Makes a team without members.
+///
+/// # Errors
+/// 404 when there is no such contest.
+pub fn create(conn: &mut AnyConnection, contest: Uid, draft: &Draft, me: Uid, now: Moment) -> Result<Row, Error> {
+    // Locks the contest against its deletion, which would else end this with a broken reference.
+    let found = diesel::update(contests::table.find(contest)).set(contests::updated_at.eq(now)).execute(conn)?;
+    if found == 0 {
+        return Err(Problem::not_found("contest").into());
+    }
+    let id = Uid::new();
+    diesel::insert_into(contest_teams::table)
+        .values((
+            (contest_teams::id.eq(id), contest_teams::contest_id.eq(contest), contest_teams::name.eq(&draft.name)),
+            (contest_teams::link.eq(&draft.link), contest_teams::description.eq(&draft.description)),
+            contest_teams::result.eq(&draft.result),
+            (contest_teams::created_by.eq(me), contest_teams::created_at.eq(now), contest_teams::updated_at.eq(now)),
+        ))
+        .execute(conn)?;
+    Ok(Row { id, name: draft.name.clone(), result: draft.result.clone() })
+}
+
+/// Changes a team.
+///
+/// # Errors
+/// 404 when there is none.
+pub fn update(conn: &mut AnyConnection, id: Uid, changes: &Changes, now: Moment) -> Result<(), Error> {
+    let rows = diesel::update(contest_teams::table.find(id))
+        .set((
+            changes.name.as_ref().map(|name| contest_teams::name.eq(name)),
+            changes.link.as_ref().map(|link| contest_teams::link.eq(link)),
+            changes.description.as_ref().map(|description| contest_teams::description.eq(description)),
+            changes.result.as_ref().map(|result| contest_teams::result.eq(result)),
+            contest_teams::updated_at.eq(now),
+        ))
+        .execute(conn)?;
+    if rows == 0 { Err(not_found()) } else { Ok(()) }
+}
+
+/// Deletes a team with its list of members.
+///
+/// # Errors
+/// 404 when there is none.
+pub fn delete(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
+    let deleted = diesel::delete(contest_teams::table.find(id)).execute(conn)?;
+    if deleted == 0 { Err(not_found()) } else { Ok(()) }
+}
+
+/// Puts a new list of members in the place of the present one. Each user is in it once.
+///
+/// # Errors
+/// 404 when there is no such team; 400 for an unknown user.
+pub fn put_members(conn: &mut AnyConnection, id: Uid, members: &[Uid], now: Moment) -> Result<(), Error> {
+    // Locks the team. Otherwise two lists sent at once would mix, or meet in a row of both.
+    let found = diesel::update(contest_teams::table.find(id)).set(contest_teams::updated_at.eq(now)).execute(conn)?;
+    if found == 0 {
+        return Err(not_found());
+    }
+    known::require(conn, members, |n| format!("/members/{n}"))?;
+    diesel::delete(contest_team_members::table.filter(contest_team_members::team_id.eq(id))).execute(conn)?;
+    let row = |user: &Uid| (contest_team_members::team_id.eq(id), contest_team_members::user_id.eq(*user));
+    let rows: Vec<_> = members.iter().map(row).collect();
+    for rows in rows.chunks(1000) {
+        on_each!(conn, c => diesel::insert_into(contest_team_members::table).values(rows).execute(c)?);
+    }
+    Ok(())
+}
+
+fn not_found() -> Error {
+    Problem::not_found("team").into()
+}

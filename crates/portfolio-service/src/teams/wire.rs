@@ -1,0 +1,169 @@
+//! What teams look like on the wire.
+
+use common::{
+    input::{Id, Text},
+    problem::Violations,
+};
+use deserr::{Deserr, ValuePointerRef};
+use serde::Serialize;
+use service_kit::db::sql::Uid;
+use utoipa::ToSchema;
+
+use super::queries::{Changes, Draft, Row, Team};
+use crate::{
+    link::Link,
+    users::{User, known},
+};
+
+/// A team in a list.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({"id": "0198c0de-0000-7000-8000-000000000060", "name": "club A", "result": "3rd"}))]
+pub struct ContestTeamWithoutMembers {
+    id: Uid,
+    name: String,
+    /// How the contest ended for it; empty while that is not said.
+    result: String,
+}
+
+impl From<Row> for ContestTeamWithoutMembers {
+    fn from(row: Row) -> Self {
+        Self { id: row.id, name: row.name, result: row.result }
+    }
+}
+
+/// A team with its members.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "id": "0198c0de-0000-7000-8000-000000000060", "name": "club A", "result": "3rd",
+    "members": [{"id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": ""}]
+}))]
+pub struct ContestTeam {
+    #[serde(flatten)]
+    team: ContestTeamWithoutMembers,
+    /// By name.
+    members: Vec<User>,
+}
+
+impl From<Team> for ContestTeam {
+    fn from((row, members): Team) -> Self {
+        Self { team: row.into(), members: members.into_iter().map(User::from).collect() }
+    }
+}
+
+/// A team with all that hangs on it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "id": "0198c0de-0000-7000-8000-000000000060", "name": "club A", "result": "3rd",
+    "members": [{"id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": ""}],
+    "link": "https://club.example/a", "description": "Our first time."
+}))]
+pub struct ContestTeamDetail {
+    #[serde(flatten)]
+    team: ContestTeam,
+    /// Empty when there is none.
+    link: String,
+    description: String,
+}
+
+impl ContestTeamDetail {
+    /// A team with its members, its link and its description.
+    #[must_use]
+    pub fn new(team: ContestTeam, link: String, description: String) -> Self {
+        Self { team, link, description }
+    }
+}
+
+/// A new team.
+#[derive(Debug, Deserr, ToSchema)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[schema(rename_all = "camelCase", example = json!({
+    "name": "club A", "link": "https://club.example/a", "description": "Our first time.", "result": "3rd"
+}))]
+pub struct AddContestTeamRequest {
+    #[schema(inline)]
+    name: Text<1, 32>,
+    /// Absolute http or https address; empty or left out for none.
+    #[deserr(default)]
+    #[schema(inline, nullable = false)]
+    link: Option<Link>,
+    #[schema(inline)]
+    description: Text<1, 256>,
+    #[deserr(default)]
+    #[schema(inline, nullable = false)]
+    result: Option<Text<0, 32>>,
+}
+
+impl AddContestTeamRequest {
+    /// As the database takes it.
+    #[must_use]
+    pub fn into_draft(self) -> Draft {
+        Draft {
+            name: self.name.into_inner(),
+            link: self.link.unwrap_or_default().into_inner(),
+            description: self.description.into_inner(),
+            result: self.result.map(Text::into_inner).unwrap_or_default(),
+        }
+    }
+}
+
+/// What to change about a team; what is left out stays.
+#[derive(Debug, Deserr, ToSchema)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[schema(rename_all = "camelCase", example = json!({"result": "3rd"}))]
+pub struct EditContestTeamRequest {
+    #[deserr(default)]
+    #[schema(inline, nullable = false)]
+    name: Option<Text<1, 32>>,
+    /// Absolute http or https address; empty for none.
+    #[deserr(default)]
+    #[schema(inline, nullable = false)]
+    link: Option<Link>,
+    #[deserr(default)]
+    #[schema(inline, nullable = false)]
+    description: Option<Text<1, 256>>,
+    #[deserr(default)]
+    #[schema(inline, nullable = false)]
+    result: Option<Text<0, 32>>,
+}
+
+impl EditContestTeamRequest {
+    /// As the database takes it.
+    #[must_use]
+    pub fn into_changes(self) -> Changes {
+        Changes {
+            name: self.name.map(Text::into_inner),
+            link: self.link.map(Link::into_inner),
+            description: self.description.map(Text::into_inner),
+            result: self.result.map(Text::into_inner),
+        }
+    }
+}
+
+/// The whole new list of members.
+#[derive(Debug, Deserr, ToSchema)]
+#[deserr(error = Violations, rename_all = camelCase, validate = each_once -> Violations)]
+#[schema(rename_all = "camelCase", example = json!({"members": ["0198c0de-0000-7000-8000-000000000001"]}))]
+pub struct EditContestTeamMembersRequest {
+    /// Each user once.
+    #[schema(value_type = Vec<uuid::Uuid>)]
+    members: Vec<Id>,
+}
+
+fn each_once(
+    request: EditContestTeamMembersRequest,
+    _: ValuePointerRef<'_>,
+) -> Result<EditContestTeamMembersRequest, Violations> {
+    let repeats = known::repeats(request.members.iter().map(|id| (*id).into()), |n| format!("/members/{n}"));
+    if repeats.0.is_empty() { Ok(request) } else { Err(repeats) }
+}
+
+impl EditContestTeamMembersRequest {
+    /// As the database takes it.
+    #[must_use]
+    pub fn into_members(self) -> Vec<Uid> {
+        self.members.into_iter().map(Uid::from).collect()
+    }
+}

@@ -1,0 +1,84 @@
+//! The operations on users.
+
+use actix_web::{get, patch, web::Path};
+use common::input::Id;
+use service_kit::{
+    db::sql::Moment,
+    error::Failure,
+    http::{Body, Query, Reply},
+};
+
+use super::{
+    queries,
+    wire::{EditUserRequest, ListQuery, User, UserDetail},
+};
+use crate::{
+    auth::{Member, Visitor},
+    club::Now,
+};
+
+/// List users
+///
+/// Ordered by name. Only active ones, unless asked for others.
+#[utoipa::path(
+    tag = "users",
+    operation_id = "getUsers",
+    security((), ("proxy" = []), ("token" = [])),
+    params(ListQuery),
+    responses((status = 200, description = "Users", body = [User]))
+)]
+#[get("/users")]
+pub async fn list(who: Visitor, query: Query<ListQuery>) -> Result<Reply, Failure> {
+    let (selection, limit) = query.0.into_selection()?;
+    who.read(move |conn, _| {
+        let users = queries::list(conn, &selection, limit)?;
+        Reply::json(&users.into_iter().map(User::from).collect::<Vec<_>>())
+    })
+    .await
+}
+
+/// The caller
+///
+/// With `check`: whether the real name is published. 404 when the directory does not know the sign-in name.
+#[utoipa::path(
+    tag = "users",
+    operation_id = "getMe",
+    responses(
+        (status = 200, description = "The caller", body = UserDetail),
+        (status = 404, description = "There is no user of the caller's sign-in name"),
+    )
+)]
+#[get("/users/me")]
+pub async fn me(who: Member) -> Result<Reply, Failure> {
+    who.read(move |conn, me| Reply::json(&UserDetail::own(queries::get(conn, me.id)?)?)).await
+}
+
+/// One user
+#[utoipa::path(
+    tag = "users",
+    operation_id = "getUser",
+    security((), ("proxy" = []), ("token" = [])),
+    params(("userId" = uuid::Uuid, Path)),
+    responses((status = 200, description = "The user", body = UserDetail))
+)]
+#[get("/users/{userId}")]
+pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
+    who.read(move |conn, _| Reply::json(&UserDetail::new(queries::get(conn, (*id).into())?)?)).await
+}
+
+/// Change a user
+///
+/// For the user themself and admins. The name and the state are the directory's.
+#[utoipa::path(
+    tag = "users",
+    operation_id = "editUser",
+    params(("userId" = uuid::Uuid, Path)),
+    request_body = EditUserRequest,
+    responses((status = 204, description = "Changed"))
+)]
+#[patch("/users/{userId}")]
+pub async fn edit(who: Member, Now(now): Now, id: Path<Id>, body: Body<EditUserRequest>) -> Result<Reply, Failure> {
+    let change = body.0.into_change();
+    who.write(move |conn, _| queries::edit(conn, (*id).into(), &change, Moment(now)).map(|()| Reply::no_content()))
+        .await
+}

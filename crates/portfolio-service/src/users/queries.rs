@@ -1,0 +1,137 @@
+//! Users in the database.
+
+use common::problem::Problem;
+use diesel::{OptionalExtension, prelude::*};
+use service_kit::{
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    error::Error,
+};
+
+use crate::{
+    auth::ACTIVE,
+    schema::{accounts, users},
+};
+
+/// A user as everybody may see them.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = users)]
+pub struct Person {
+    /// Who.
+    pub id: Uid,
+    /// The sign-in name.
+    pub name: String,
+    real_name: String,
+    publishes_real_name: bool,
+}
+
+impl Person {
+    /// The name in real life if its owner publishes it, else empty.
+    #[must_use]
+    pub fn into_real_name(self) -> String {
+        if self.publishes_real_name { self.real_name } else { String::new() }
+    }
+}
+
+/// Which users to list.
+#[derive(Debug, Clone)]
+pub enum Selection {
+    /// The active ones.
+    Active,
+    /// All.
+    All,
+    /// The one of this sign-in name, in any state.
+    Named(String),
+}
+
+/// The selected users by name.
+///
+/// # Errors
+/// When the database fails.
+pub fn list(conn: &mut AnyConnection, selection: &Selection, limit: i64) -> Result<Vec<Person>, Error> {
+    let query = users::table.select(Person::as_select()).order((users::name, users::id)).limit(limit).into_boxed();
+    let query = match selection {
+        Selection::Active => query.filter(users::state.eq(ACTIVE)),
+        Selection::All => query,
+        Selection::Named(name) => query.filter(users::name.eq(name)),
+    };
+    Ok(query.load(conn)?)
+}
+
+/// A user with all that is shown of them.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Detail {
+    pub person: Person,
+    pub state: i16,
+    pub bio: String,
+    pub publishes_real_name: bool,
+    /// By type.
+    pub accounts: Vec<Account>,
+}
+
+/// An account elsewhere.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = accounts)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Account {
+    pub id: Uid,
+    pub display_name: String,
+    pub type_: i16,
+    pub url: String,
+}
+
+/// One user.
+///
+/// # Errors
+/// 404 when there is none.
+pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<Detail, Error> {
+    let found: Option<(Person, i16, String)> =
+        users::table.find(id).select((Person::as_select(), users::state, users::bio)).first(conn).optional()?;
+    let (person, state, bio) = found.ok_or_else(not_found)?;
+    let publishes_real_name = person.publishes_real_name;
+    Ok(Detail { person, state, bio, publishes_real_name, accounts: accounts_of(conn, id, i64::MAX)? })
+}
+
+/// The accounts of a user by type; none when there is no such user.
+///
+/// # Errors
+/// When the database fails.
+pub fn accounts_of(conn: &mut AnyConnection, user: Uid, limit: i64) -> Result<Vec<Account>, Error> {
+    let query = accounts::table.filter(accounts::user_id.eq(user)).select(Account::as_select());
+    // A type is there once at most, so it orders them all.
+    Ok(query.order(accounts::type_).limit(limit).load(conn)?)
+}
+
+/// Refuses an id that is no user's.
+///
+/// # Errors
+/// 404.
+pub fn need(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
+    let found = users::table.find(id).select(users::id).first::<Uid>(conn).optional()?;
+    found.map(|_| ()).ok_or_else(not_found)
+}
+
+fn not_found() -> Error {
+    Problem::not_found("user").into()
+}
+
+/// What a user may change of themself. What is `None` stays.
+#[derive(Debug, Clone, Default, AsChangeset)]
+#[diesel(table_name = users)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Change {
+    pub bio: Option<String>,
+    pub publishes_real_name: Option<bool>,
+}
+
+/// Changes a user.
+///
+/// # Errors
+/// When the database fails.
+pub fn edit(conn: &mut AnyConnection, id: Uid, change: &Change, now: Moment) -> Result<(), Error> {
+    diesel::update(users::table.find(id)).set((change, users::updated_at.eq(now))).execute(conn)?;
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! What users look like on the wire.
+
+use common::{
+    input::{Flag, Limit, Text},
+    problem::{Problem, Violations},
+};
+use deserr::Deserr;
+use serde::Serialize;
+use service_kit::{db::sql::Uid, error::Error};
+use utoipa::{
+    IntoParams, PartialSchema, ToSchema,
+    openapi::{
+        ObjectBuilder, RefOr,
+        schema::{Schema, Type},
+    },
+};
+
+use super::queries::{self, Change, Detail, Person, Selection};
+use crate::account_type::AccountType;
+
+/// A member of the club.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({"id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": ""}))]
+pub struct User {
+    id: Uid,
+    /// The sign-in name.
+    #[schema(pattern = "^[a-zA-Z0-9_-]{1,32}$")]
+    name: String,
+    /// Empty unless its owner publishes it.
+    real_name: String,
+}
+
+impl From<Person> for User {
+    fn from(person: Person) -> Self {
+        Self { id: person.id, name: person.name.clone(), real_name: person.into_real_name() }
+    }
+}
+
+/// A member of the club in full.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": "", "state": 1, "bio": "I draw.",
+    "accounts": []
+}))]
+pub struct UserDetail {
+    id: Uid,
+    /// The sign-in name.
+    #[schema(pattern = "^[a-zA-Z0-9_-]{1,32}$")]
+    name: String,
+    /// Empty unless its owner publishes it.
+    real_name: String,
+    state: UserAccountState,
+    bio: String,
+    /// By type.
+    accounts: Vec<Account>,
+    /// Whether the real name is published; only at `GET /users/me`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    check: Option<bool>,
+}
+
+impl UserDetail {
+    /// A user as everybody sees them.
+    ///
+    /// # Errors
+    /// 500 for an account of an unknown type.
+    pub fn new(user: Detail) -> Result<Self, Error> {
+        let User { id, name, real_name } = user.person.into();
+        let accounts = user.accounts.into_iter().map(Account::new).collect::<Result<_, _>>()?;
+        Ok(Self { id, name, real_name, state: UserAccountState(user.state), bio: user.bio, accounts, check: None })
+    }
+
+    /// A user as they see themself.
+    ///
+    /// # Errors
+    /// 500 for an account of an unknown type.
+    pub fn own(user: Detail) -> Result<Self, Error> {
+        let check = Some(user.publishes_real_name);
+        Ok(Self { check, ..Self::new(user)? })
+    }
+}
+
+/// Whether an account may be used: 0 deactivated, 1 active, 2 suspended.
+#[derive(Debug, Serialize)]
+pub struct UserAccountState(i16);
+
+impl PartialSchema for UserAccountState {
+    fn schema() -> RefOr<Schema> {
+        let description = "0 deactivated, 1 active, 2 suspended";
+        let states = ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some([0, 1, 2]));
+        states.description(Some(description)).into()
+    }
+}
+
+impl ToSchema for UserAccountState {}
+
+/// An account elsewhere.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "id": "0198c0de-0000-7000-8000-000000000020", "displayName": "Alice", "type": 5, "url": "https://github.com/alice"
+}))]
+pub struct Account {
+    id: Uid,
+    display_name: String,
+    #[serde(rename = "type")]
+    type_: AccountType,
+    url: String,
+}
+
+impl Account {
+    /// An account as everybody sees it.
+    ///
+    /// # Errors
+    /// 500 for an unknown type.
+    pub fn new(account: queries::Account) -> Result<Self, Error> {
+        let type_ = AccountType::from_number(account.type_.into())
+            .ok_or_else(|| Problem::internal(format!("the account {} has an unknown type", account.id)))?;
+        Ok(Self { id: account.id, display_name: account.display_name, type_, url: account.url })
+    }
+}
+
+/// What to change of a user. What is left out stays.
+#[derive(Debug, Clone, Deserr, ToSchema)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[schema(rename_all = "camelCase", example = json!({"bio": "I draw.", "check": true}))]
+pub struct EditUserRequest {
+    #[deserr(default)]
+    #[schema(inline, nullable = false)]
+    bio: Option<Text<0, 256>>,
+    /// Whether to publish the real name.
+    #[deserr(default)]
+    #[schema(nullable = false)]
+    check: Option<bool>,
+}
+
+impl EditUserRequest {
+    /// As the database takes it.
+    pub fn into_change(self) -> Change {
+        Change { bio: self.bio.map(Text::into_inner), publishes_real_name: self.check }
+    }
+}
+
+/// Which users to list.
+#[derive(Debug, Deserr, IntoParams)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub struct ListQuery {
+    /// Also those who are suspended or deactivated. Not together with `name`.
+    #[deserr(default)]
+    #[param(value_type = Option<bool>, nullable = false)]
+    include_suspended: Option<Flag>,
+    /// Only the user of exactly this sign-in name, in any state. Not together with `includeSuspended`.
+    #[deserr(default)]
+    #[param(nullable = false)]
+    name: Option<String>,
+    /// At most so many.
+    #[deserr(default)]
+    #[param(value_type = Option<u16>, nullable = false, minimum = 1, maximum = 1000)]
+    limit: Limit,
+}
+
+impl ListQuery {
+    /// What to select, and how many at most.
+    ///
+    /// # Errors
+    /// 400 when both filters are given.
+    pub fn into_selection(self) -> Result<(Selection, i64), Error> {
+        let selection = match (self.include_suspended, self.name) {
+            (Some(_), Some(_)) => {
+                let message = "must not be given together with includeSuspended";
+                return Err(Problem::parameter("name", "given-together", message).into());
+            }
+            (None, Some(name)) => Selection::Named(name),
+            (Some(Flag(true)), None) => Selection::All,
+            (Some(Flag(false)) | None, None) => Selection::Active,
+        };
+        Ok((selection, self.limit.rows()))
+    }
+}

@@ -1,0 +1,292 @@
+//! The copy of the events, from the real booking-service and from a false one.
+
+use std::{
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use diesel::prelude::*;
+use portfolio_service::schema::{events, leases};
+use serde_json::{Value, json};
+use service_kit::db::sql::{Moment, Uid};
+
+use crate::{
+    booking::{Booking, False, Manner, answered, options, until},
+    builders::each,
+    harness::{ALICE, BOB, Backend, CAROL, Club, id},
+};
+
+const EVENTS: &str = "/api/v1/events";
+
+/// Declares tests that run on both databases, without a club that is started for them.
+macro_rules! on_each_backend {
+    ($($name:ident($backend:ident) $body:block)+) => {
+        $(mod $name {
+            use super::*;
+            fn run($backend: Backend) $body
+            #[test]
+            fn sqlite() { run(Backend::Sqlite) }
+            #[test]
+            fn postgres() { run(Backend::Postgres) }
+        })+
+    };
+}
+
+fn start(backend: Backend, options: &[String]) -> Club {
+    Club::start_with(backend, &options.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// What an admin, from whom nothing is hidden, sees.
+fn names(club: &Club) -> Vec<String> {
+    each(&club.by(ALICE).get(EVENTS).expect(200).json(), "name")
+}
+
+fn detail(club: &Club, event: &str) -> Value {
+    club.by(ALICE).get(&format!("{EVENTS}/{event}")).expect(200).json()
+}
+
+fn age(club: &Club) -> Option<f64> {
+    let report = club.anonymous().get("/readyz?verbose").expect(200).json();
+    report["copies"]["events"]["ageSeconds"].as_f64()
+}
+
+/// Waits until a copy was made that began after this moment.
+#[track_caller]
+fn until_copied(club: &Club) {
+    let now = club.clock.now();
+    until("the events are copied", || {
+        let report = club.anonymous().get("/readyz?verbose").json();
+        let at = report["copies"]["events"]["copiedAt"].as_str();
+        at.is_some_and(|at| at.parse::<common::time::Timestamp>().unwrap() > now)
+    });
+}
+
+fn holder(club: &Club) -> Option<Uid> {
+    leases::table.find("events").select(leases::holder).first(&mut club.connect()).optional().unwrap()
+}
+
+on_each_backend! {
+    what_the_real_booking_service_has_is_here(backend) {
+        let mut booking = Booking::start();
+        let first = booking.declare("Rust evening", &[BOB, CAROL]);
+        let second = booking.declare("Go evening", &[BOB]);
+        // They would be in each other's way, were S516 verified; so both are there.
+        let mut club = start(backend, &booking.options());
+        until("both are copied", || names(&club).len() == 2);
+        let user = |name: &str| json!({"id": id(name), "name": name, "realName": ""});
+        let shown = detail(&club, &first);
+        assert_eq!(shown, json!({
+            "id": first, "name": "Rust evening", "description": "about Rust evening", "place": "S516", "level": 0,
+            "duration": {"since": "2030-04-04T09:00:00Z", "until": "2030-04-04T11:00:00Z"},
+            "hostname": [user(BOB), user(CAROL)],
+        }));
+        // A new one is anonymous.
+        assert_eq!(club.anonymous().get(&format!("{EVENTS}/{first}")).expect(200).json()["hostname"], json!([]));
+        let set = |event: &str, level: i16| {
+            club.by(BOB).patch(&format!("{EVENTS}/{event}"), json!({ "level": level })).expect(204);
+        };
+        set(&first, 1);
+        set(&second, 2);
+
+        // Changed, and its level survives.
+        booking.change(&first, "Zig evening", "S517", &[BOB]);
+        until("the change is copied", || detail(&club, &first)["name"] == "Zig evening");
+        let shown = detail(&club, &first);
+        assert_eq!((&shown["place"], &shown["level"], &shown["hostname"]), (&json!("S517"), &json!(1), &json!([user(BOB)])));
+        assert_eq!(club.anonymous().get(EVENTS).json().as_array().unwrap().len(), 1);
+
+        // Deleted, and a new one.
+        booking.delete(&second);
+        let third = booking.declare("C evening", &[BOB]);
+        until("the new one is copied, and the deleted one gone", || {
+            let mut found = names(&club);
+            found.sort();
+            found == ["C evening", "Zig evening"]
+        });
+        club.by(BOB).get(&format!("{EVENTS}/{second}")).refused(404, "not-found");
+        club.by(BOB).patch(&format!("{EVENTS}/{third}"), json!({"level": 2})).expect(204);
+
+        // Unreachable for a while: the copy is served, and its age grows.
+        booking.stop();
+        until("the copy is old", || age(&club).unwrap() > 0.3);
+        let before = club.by(ALICE).get(EVENTS).text();
+        assert_eq!(names(&club).len(), 2);
+        club.by(BOB).patch(&format!("{EVENTS}/{third}"), json!({"level": 1})).expect(204);
+        club.by(BOB).patch(&format!("{EVENTS}/{third}"), json!({"level": 2})).expect(204);
+        let metrics = club.anonymous().get("/metrics").text();
+        let line = metrics.lines().find(|line| line.starts_with("copy_age_seconds{what=\"events\"} ")).unwrap();
+        assert!(line.rsplit(' ').next().unwrap().parse::<f64>().unwrap() > 0.3, "{line}");
+
+        // A restart of this service without the other one changes nothing.
+        club.restart();
+        assert_eq!(club.by(ALICE).get(EVENTS).text(), before);
+        until("the age is known again", || age(&club).is_some());
+
+        // Back again.
+        booking.resume();
+        until_copied(&club);
+        assert_eq!(club.by(ALICE).get(EVENTS).text(), before);
+        let fourth = booking.declare("D evening", &[CAROL, BOB]);
+        until("the new one is copied", || names(&club).len() == 3);
+        assert_eq!(["level"; 3].map(|level| detail(&club, &third)[level].clone()), [2, 2, 2].map(Value::from));
+        assert_eq!((&detail(&club, &first)["level"], &detail(&club, &fourth)["level"]), (&json!(1), &json!(0)));
+    }
+
+    garbage_changes_nothing(backend) {
+        let events = [Uid::new(), Uid::new()];
+        let whole = json!([answered(events[0], "one", &[BOB]), answered(events[1], "two", &[CAROL])]);
+        let booking = False::start(Manner::json(&whole));
+        let club = start(backend, &options(&booking.address, "t"));
+        until("both are copied", || names(&club).len() == 2);
+        club.by(BOB).patch(&format!("{EVENTS}/{}", events[0]), json!({"level": 1})).expect(204);
+        let before = [None, Some(events[0]), Some(events[1])].map(|event| {
+            let path = event.map_or_else(|| EVENTS.to_owned(), |event| format!("{EVENTS}/{event}"));
+            (path.clone(), club.by(ALICE).get(&path).expect(200).text())
+        });
+        let Manner::Answer(good) = Manner::json(&whole) else { unreachable!() };
+        let twice = json!([answered(events[0], "x", &[]), answered(events[0], "y", &[])]);
+        let garbage = [
+            Manner::Answer(b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 2\r\n\r\n[]".to_vec()),
+            Manner::Answer(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n<p>oops</".to_vec()),
+            Manner::Answer(b"HTTP/1.1 302 Found\r\nLocation: /api/version\r\nContent-Length: 2\r\n\r\n[]".to_vec()),
+            Manner::Answer(good[..good.len() - 1].to_vec()),
+            Manner::Answer(good[..good.len() / 2].to_vec()),
+            Manner::Answer(Vec::new()),
+            Manner::json(&json!({})),
+            Manner::json(&json!([{}])),
+            Manner::json(&json!([answered(events[0], "changed", &[BOB]), {"eventId": events[1]}])),
+            Manner::json(&json!([answered(events[0], "nul \0", &[BOB])])),
+            Manner::json(&twice),
+        ];
+        for answer in garbage {
+            booking.now(answer.clone());
+            // The third is asked for after the second was dealt with.
+            booking.until_asked(3);
+            for (path, text) in &before {
+                assert_eq!(club.by(ALICE).get(path).expect(200).text(), *text, "{answer:?}");
+            }
+            club.anonymous().get("/readyz").expect(200);
+        }
+        booking.now(Manner::json(&json!([answered(events[0], "changed", &[BOB])])));
+        until("the good answer is copied", || names(&club) == ["changed"]);
+        assert_eq!(detail(&club, &events[0].to_string())["level"], 1);
+        // One that is gone and comes back has the level it had.
+        booking.now(Manner::json(&json!([])));
+        until("all are gone", || names(&club).is_empty());
+        booking.now(Manner::json(&whole));
+        until("all are back", || names(&club).len() == 2);
+        assert_eq!(detail(&club, &events[0].to_string())["level"], 1);
+    }
+
+    reads_are_fast_while_the_booking_service_is_slow(backend) {
+        let booking = False::start(Manner::json(&json!([answered(Uid::new(), "one", &[BOB])])));
+        let club = start(backend, &options(&booking.address, "t"));
+        until("it is copied", || names(&club).len() == 1);
+        booking.now(Manner::Stall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n[".to_vec()));
+        booking.until_asked(1);
+        let begun = Instant::now();
+        for _ in 0..50 {
+            assert_eq!(names(&club), ["one"]);
+            club.anonymous().get("/readyz?verbose").expect(200);
+        }
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        // The lease is kept meanwhile.
+        let expires_at = || leases::table.select(leases::expires_at).first::<Moment>(&mut club.connect()).unwrap();
+        let before = expires_at();
+        until("the lease is kept", || expires_at() > before);
+    }
+
+    one_of_two_replicas_copies(backend) {
+        let booking = False::start(Manner::json(&json!([answered(Uid::new(), "one", &[BOB])])));
+        let mut club = start(backend, &options(&booking.address, "first"));
+        until("the first copies", || !booking.asked().is_empty());
+        let first = holder(&club);
+        club.config.booking.booking_token = Some("second".parse().unwrap());
+        let second = club.start_another();
+        // The second sees how old the copy of the first is.
+        let age = || {
+            let report = club.by(ALICE).at(second).get("/readyz?verbose").expect(200).json();
+            report["copies"]["events"]["ageSeconds"].as_f64()
+        };
+        until("the second looks on", || age().is_some());
+        booking.until_asked(20);
+        assert_eq!(holder(&club), first);
+        assert!(booking.asked().iter().all(|token| token == "first"), "{:?}", booking.asked());
+        assert_eq!(each(&club.by(ALICE).at(second).get(EVENTS).expect(200).json(), "name"), ["one"]);
+        // It gives the lease back.
+        club.stop(0);
+        until("the second copies", || booking.asked().last().unwrap() == "second");
+        assert_ne!(holder(&club), first);
+        booking.now(Manner::json(&json!([answered(Uid::new(), "two", &[BOB])])));
+        until("what is new is copied", || {
+            each(&club.by(ALICE).at(second).get(EVENTS).expect(200).json(), "name") == ["two"]
+        });
+    }
+
+    when_the_one_that_copies_is_killed_the_other_takes_over(backend) {
+        let booking = False::start(Manner::json(&json!([answered(Uid::new(), "one", &[BOB])])));
+        let mut club = start(backend, &[]);
+        let killed = Killed::start(&club, &options(&booking.address, "first"));
+        until("the first copies", || !booking.asked().is_empty());
+        let first = holder(&club);
+        club.config.booking.booking_url = Some(booking.address.parse().unwrap());
+        club.config.booking.booking_token = Some("second".parse().unwrap());
+        club.config.booking.booking_interval = Duration::from_millis(50);
+        let second = club.start_another();
+        booking.until_asked(10);
+        assert!(booking.asked().iter().all(|token| token == "first"), "{:?}", booking.asked());
+        drop(killed);
+        until("the second copies", || booking.asked().last().unwrap() == "second");
+        assert_ne!(holder(&club), first);
+        assert_eq!(each(&club.by(ALICE).at(second).get(EVENTS).expect(200).json(), "name"), ["one"]);
+    }
+
+    whoever_lost_the_lease_writes_nothing(backend) {
+        let booking = False::start(Manner::json(&json!([answered(Uid::new(), "one", &[BOB])])));
+        let club = start(backend, &options(&booking.address, "t"));
+        until("it is copied", || names(&club).len() == 1);
+        // Somebody else has it, for long.
+        let other = (leases::holder.eq(Uid::new()), leases::expires_at.eq(Moment(club.clock.now().plus(chrono::TimeDelta::hours(1)))));
+        diesel::update(leases::table).set(other).execute(&mut club.connect()).unwrap();
+        booking.now(Manner::json(&json!([])));
+        let mut asked = 0;
+        until("it asks no more", || {
+            let before = std::mem::replace(&mut asked, booking.asked().len());
+            let _ = age(&club);
+            before == asked && age(&club).unwrap() > 0.5
+        });
+        assert_eq!(names(&club), ["one"]);
+        // Expired, it is taken again.
+        club.clock.advance(chrono::TimeDelta::hours(2));
+        until("it is taken again", || names(&club).is_empty());
+    }
+
+    many_events_are_copied_at_once(backend) {
+        let many: Vec<_> = (0..2500).map(|n| answered(Uid::new(), &format!("e{n}"), &[BOB, CAROL])).collect();
+        let booking = False::start(Manner::json(&Value::from(many.clone())));
+        let club = start(backend, &options(&booking.address, "t"));
+        let count = || events::table.count().get_result::<i64>(&mut club.connect()).unwrap();
+        until("all are copied", || count() == 2500);
+        booking.now(Manner::json(&Value::from(many[1200..].to_vec())));
+        until("those that are gone are", || count() == 1300);
+        assert_eq!(detail(&club, many[2000]["eventId"].as_str().unwrap())["hostname"].as_array().unwrap().len(), 2);
+    }
+}
+
+/// The real program beside a club, killed in the end.
+struct Killed(Child);
+
+impl Killed {
+    fn start(club: &Club, options: &[String]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portfolio-service"));
+        command.env_clear().args(["--bind", "127.0.0.1:0", "--workers", "1", "--database-url", club.url()]);
+        Self(command.args(options).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}

@@ -1,0 +1,203 @@
+//! Who a request is from.
+
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    net::TcpListener,
+    process::Command,
+};
+
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
+use chrono::TimeDelta;
+use ring::{
+    rand::SystemRandom,
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _},
+};
+use serde_json::{Value, json};
+
+use crate::harness::{ALICE, Answer, BOB, Backend, CAROL, Client, Club, id, on_both};
+
+const ME: &str = "/api/v1/users/me";
+
+fn me(client: &Client<'_>) -> Answer {
+    client.get(ME)
+}
+
+fn edit(client: &Client<'_>) -> Answer {
+    client.patch(&format!("/api/v1/users/{}", id(BOB)), json!({"bio": "x"}))
+}
+
+on_both! {
+    a_header_that_is_no_name_is_refused_even_where_nobody_need_sign_in(club) {
+        let too_long = "x".repeat(33);
+        for name in ["bob smith", "bob@club.example", "b\u{e9}", too_long.as_str(), "bob,alice", "../bob"] {
+            let client = club.anonymous().header("x-forwarded-user", name);
+            me(&client).refused(401, "bad-credentials");
+            client.get("/api/v1/users").refused(401, "bad-credentials");
+        }
+        let twice = club.by(BOB).header("x-forwarded-user", ALICE);
+        me(&twice).refused(401, "bad-credentials");
+        let two = club.by(BOB).header("x-showcase-user", ALICE);
+        edit(&two).refused(401, "bad-credentials");
+        me(&club.anonymous().header("x-showcase-user", BOB)).expect(200);
+        for nobody in ["", "-"] {
+            me(&club.anonymous().header("x-showcase-user", nobody)).refused(401, "not-signed-in");
+        }
+        // Names are told apart by case, as everywhere.
+        me(&club.by("Bob")).refused(404, "not-found");
+    }
+
+    a_proxied_write_must_not_come_from_another_site(club) {
+        edit(&club.by(BOB).header("origin", "https://evil.example")).refused(403, "cross-site-request");
+        edit(&club.by(BOB).header("sec-fetch-site", "cross-site")).refused(403, "cross-site-request");
+        edit(&club.by(BOB).header("sec-fetch-site", "same-origin")).expect(204);
+        edit(&club.by(BOB).header("origin", club.origin(0))).expect(204);
+        club.by(BOB).header("origin", "https://evil.example").get("/api/v1/users").expect(200);
+    }
+
+    a_credential_that_nobody_can_check_is_refused(club) {
+        let client = club.anonymous().header("authorization", "Bearer x.y.z");
+        me(&client).refused(401, "bad-credentials");
+        client.get("/api/v1/users").refused(401, "bad-credentials");
+        // The proxy's own, which it passed on.
+        me(&club.by(BOB).header("authorization", "Basic Ym9iOmI=")).expect(200);
+    }
+}
+
+#[test]
+fn a_header_is_believed_only_from_the_configured_proxies() {
+    for (trusted, is_believed) in [("127.0.0.0/8,::1", true), ("10.0.0.0/8,192.168.0.1", false)] {
+        let club = Club::start_with(Backend::Sqlite, &["--trusted-proxies", trusted]);
+        if is_believed {
+            me(&club.by(BOB)).expect(200);
+        } else {
+            me(&club.by(BOB)).refused(401, "not-signed-in");
+            me(&club.by("not a name")).refused(401, "not-signed-in");
+            edit(&club.by(BOB)).refused(401, "not-signed-in");
+            let forged = club.by(BOB).header("x-forwarded-for", "10.0.0.1").header("forwarded", "for=10.0.0.1");
+            me(&forged).refused(401, "not-signed-in");
+        }
+    }
+    let club = Club::start_with(Backend::Sqlite, &["--identity-headers", "X-Member"]);
+    me(&club.by(BOB)).refused(401, "not-signed-in");
+    me(&club.anonymous().header("x-member", BOB)).expect(200);
+}
+
+/// A token issuer: a key, and a server that tells it.
+struct Issuer {
+    key: EcdsaKeyPair,
+    address: String,
+}
+
+impl Issuer {
+    fn start() -> Self {
+        let rng = SystemRandom::new();
+        let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &rng).unwrap();
+        let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8.as_ref(), &rng).unwrap();
+        let point = key.public_key().as_ref()[1..].to_vec();
+        let (x, y) = (BASE64.encode(&point[..32]), BASE64.encode(&point[32..]));
+        let keys = json!({"keys": [{"kty": "EC", "crv": "P-256", "x": x, "y": y, "kid": "k", "use": "sig"}]});
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let metadata = json!({"issuer": address, "jwks_uri": format!("{address}/keys")});
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+                let head: Vec<_> = lines.take_while(|line| !line.is_empty()).collect();
+                let body = if head[0].starts_with("GET /keys ") { keys.to_string() } else { metadata.to_string() };
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+                stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+            }
+        });
+        Self { key, address }
+    }
+
+    fn token(&self, claims: &Value) -> String {
+        let header = json!({"alg": "ES256", "kid": "k"});
+        let text = format!("{}.{}", BASE64.encode(header.to_string()), BASE64.encode(claims.to_string()));
+        let signature = self.key.sign(&SystemRandom::new(), text.as_bytes()).unwrap();
+        format!("{text}.{}", BASE64.encode(signature.as_ref()))
+    }
+}
+
+#[test]
+fn a_token_of_the_issuer_says_who_it_is() {
+    let issuer = Issuer::start();
+    let options = ["--oidc-issuer", &issuer.address, "--oidc-audience", "portfolio", "--trusted-proxies", "127.0.0.1"];
+    let club = Club::start_with(Backend::Sqlite, &options);
+    let expires = club.clock.now().utc().timestamp() + 600;
+    let claims =
+        |name: &str| json!({"iss": issuer.address, "aud": "portfolio", "exp": expires, "preferred_username": name});
+    let by = |token: &str| club.anonymous().header("authorization", &format!("bearer {token}"));
+    let bob = issuer.token(&claims(BOB));
+    assert_eq!(me(&by(&bob)).expect(200).json()["name"], BOB);
+    // A token is no cookie: no other site can send it along.
+    edit(&by(&bob).header("origin", "https://evil.example")).expect(204);
+    edit(&by(&issuer.token(&claims(CAROL)))).refused(403, "forbidden");
+    edit(&by(&issuer.token(&claims(ALICE)))).expect(204);
+    me(&by(&issuer.token(&claims("nobody")))).refused(404, "not-found");
+    me(&by(&issuer.token(&claims("no name")))).refused(401, "bad-credentials");
+    me(&by(&bob).header("x-forwarded-user", BOB)).expect(200);
+    me(&by(&bob).header("x-forwarded-user", ALICE)).refused(401, "bad-credentials");
+
+    let mut other = claims(BOB);
+    other["aud"] = json!("booking");
+    let other = issuer.token(&other);
+    for bad in [other.as_str(), &Issuer::start().token(&claims(BOB)), "x", "", &bob[..bob.len() - 2]] {
+        edit(&by(bad)).refused(401, "bad-credentials");
+        by(bad).get("/api/v1/users").refused(401, "bad-credentials");
+    }
+    me(&by(&bob).header("authorization", &format!("Bearer {bob}"))).refused(401, "bad-credentials");
+    me(&club.anonymous().header("authorization", "Basic Ym9iOmI=")).refused(401, "bad-credentials");
+    club.clock.advance(TimeDelta::minutes(12));
+    me(&by(&bob)).refused(401, "bad-credentials");
+}
+
+#[test]
+fn an_issuer_that_is_away_is_503_for_tokens_only() {
+    let options =
+        ["--oidc-issuer", "https://sso.example", "--oidc-audience", "a", "--jwks-url", "http://127.0.0.1:9/k"];
+    let club = Club::start_with(Backend::Sqlite, &options);
+    let issuer = Issuer::start();
+    let token = format!("Bearer {}", issuer.token(&json!({})));
+    let answer = me(&club.anonymous().header("authorization", &token));
+    assert!(answer.header("retry-after").is_some());
+    answer.refused(503, "unavailable");
+    club.anonymous().get("/api/v1/users").expect(200);
+    me(&club.by(BOB)).refused(401, "not-signed-in");
+}
+
+/// Runs `check-config` and returns its status and what it says.
+fn check(options: &[&str]) -> (i32, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portfolio-service"));
+    let done = command.env_clear().args(["--database-url", "sqlite:///nowhere/x"]).args(options).output().unwrap();
+    let said = [done.stdout, done.stderr].concat();
+    (done.status.code().unwrap(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn it_refuses_to_start_where_others_reach_it_and_nobody_is_known() {
+    let public = ["--bind", "0.0.0.0:0"];
+    for command in ["check-config", "serve"] {
+        let (status, said) = check(&[&public[..], &[command]].concat());
+        assert_eq!(status, 78, "{said}");
+        assert!(said.contains("--bind 0.0.0.0:0") && said.contains("--trusted-proxies"), "{said}");
+    }
+    for (options, status, fault) in [
+        (&["--trusted-proxies", "10.0.0.0/8"][..], 0, "ok"),
+        (&["--oidc-issuer", "https://sso.example", "--oidc-audience", "a"], 0, "ok"),
+        (&["--oidc-issuer", "https://sso.example"], 78, "--oidc-audience"),
+        (&["--oidc-audience", "a"], 78, "--oidc-issuer"),
+        (&["--trusted-proxies", "10.0.0.0/8", "--jwks-url", "https://sso.example"], 78, "--oidc-issuer"),
+        (&["--oidc-issuer", "http://sso.example", "--oidc-audience", "a"], 78, "only https"),
+        (&["--oidc-issuer", "sso", "--oidc-audience", "a"], 78, "--oidc-issuer"),
+        (&["--trusted-proxies", "10.0.0.0/8", "--admins", "alice,b b"], 78, "\"b b\""),
+        (&["--trusted-proxies", "10.0.0.1/8"], 2, "bits behind"),
+        (&["--oidc-algorithms", "HS256"], 2, "HS256"),
+    ] {
+        let (found, said) = check(&[&public[..], options, &["check-config"]].concat());
+        assert_eq!(found, status, "{options:?}: {said}");
+        assert!(said.contains(fault), "{options:?}: {said}");
+    }
+    assert_eq!(check(&["check-config"]), (0, "ok\n".to_owned()));
+}

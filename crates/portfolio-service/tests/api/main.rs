@@ -1,0 +1,23 @@
+//! Tests of the whole service over HTTP, each on SQLite and on PostgreSQL, each on a database of its own.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod booking;
+mod builders;
+mod harness;
+mod objects;
+
+mod accounts;
+mod contests;
+mod demo;
+mod event_copy;
+mod events;
+mod identity;
+mod leaks;
+mod plans;
+mod projects;
+mod readme;
+mod service;
+mod statements;
+mod sync;
+mod teams;
+mod users;

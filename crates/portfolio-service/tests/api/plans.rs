@@ -1,0 +1,133 @@
+//! No list reads a table that grows with use from end to end, unless the whole of it was asked for, and none sorts
+//! what an index has in order: asked of the planners.
+
+use std::sync::mpsc;
+
+use diesel::{
+    Connection, QueryableByName, RunQueryDsl,
+    connection::{InstrumentationEvent, SimpleConnection},
+    sql_query,
+    sql_types::Text,
+};
+use portfolio_service::{auth::Caller, contests, events, projects, teams};
+use service_kit::db::{AnyConnection, sql::Moment};
+
+use crate::{
+    harness::{BOB, Club, id, on_both},
+    objects::Objects,
+};
+
+/// The plan of a statement whose parameters are not known yet, a line a step.
+fn plan(conn: &mut AnyConnection, sql: &str) -> Vec<String> {
+    #[derive(QueryableByName)]
+    struct Sqlite {
+        #[diesel(sql_type = Text)]
+        detail: String,
+    }
+    #[derive(QueryableByName)]
+    struct Postgres {
+        #[diesel(sql_type = Text, column_name = "QUERY PLAN")]
+        line: String,
+    }
+    match conn {
+        AnyConnection::Sqlite(conn) => {
+            let steps: Vec<Sqlite> = sql_query(format!("EXPLAIN QUERY PLAN {sql}")).load(conn).unwrap();
+            steps.into_iter().map(|step| step.detail).collect()
+        }
+        AnyConnection::Postgresql(conn) => {
+            // Tables are small here: forbid what would only pay for small ones.
+            conn.batch_execute("SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan").unwrap();
+            conn.batch_execute(&format!("PREPARE explained AS {sql}")).unwrap();
+            let highest = (1..100).take_while(|n| sql.contains(&format!("${n}"))).count();
+            let nulls = if highest == 0 { String::new() } else { format!("({})", vec!["NULL"; highest].join(", ")) };
+            let lines: Vec<Postgres> = sql_query(format!("EXPLAIN EXECUTE explained{nulls}")).load(conn).unwrap();
+            conn.batch_execute("DEALLOCATE explained").unwrap();
+            lines.into_iter().map(|line| line.line.trim_start_matches([' ', '-', '>']).to_owned()).collect()
+        }
+    }
+}
+
+/// Whether a step reads a whole table, or all of an index where not all was asked for.
+fn is_scan(step: &str, asks_for_all: bool) -> bool {
+    let all_by_index = asks_for_all && step.contains(" USING INDEX ");
+    step.starts_with("Seq Scan on ") || (step.starts_with("SCAN ") && !all_by_index)
+}
+
+fn is_sort(step: &str) -> bool {
+    step.starts_with("Sort ") || step.starts_with("USE TEMP B-TREE FOR ORDER BY")
+}
+
+/// The statements that `run` sends, each with its plan.
+fn plans(club: &Club, run: impl FnOnce(&mut AnyConnection)) -> Vec<(String, Vec<String>)> {
+    let (send, seen) = mpsc::channel();
+    let mut conn = club.connect();
+    conn.set_instrumentation(move |event: InstrumentationEvent<'_>| {
+        if let InstrumentationEvent::StartQuery { query, .. } = event {
+            let text = query.to_string();
+            send.send(text.split(" -- binds").next().unwrap().to_owned()).unwrap();
+        }
+    });
+    run(&mut conn);
+    let statements: Vec<String> = seen.try_iter().collect();
+    assert!(!statements.is_empty());
+    statements
+        .into_iter()
+        .map(|sql| {
+            let plan = plan(&mut club.connect(), &sql);
+            (sql, plan)
+        })
+        .collect()
+}
+
+type List = fn(&mut AnyConnection, Option<&Caller>);
+
+on_both! {
+    lists_of_all_come_from_an_index_in_order(club) {
+        let bob = Caller { id: id(BOB), admin: false };
+        let lists: [(&str, List); 3] = [
+            ("projects", |conn, _| { projects::queries::list(conn, 10).unwrap(); }),
+            ("contests", |conn, _| { contests::queries::list(conn, 10).unwrap(); }),
+            ("events", |conn, caller| { events::queries::list(conn, caller, 10).unwrap(); }),
+        ];
+        for (what, list) in lists {
+            for caller in [None, Some(&bob), Some(&Caller { admin: true, ..bob })] {
+                for (sql, plan) in plans(&club, |conn| list(conn, caller)) {
+                    let bad = plan.iter().any(|step| is_scan(step, true) || is_sort(step));
+                    assert!(!bad, "{what}: {sql}\n{}", plan.join("\n"));
+                }
+            }
+        }
+    }
+
+    what_belongs_to_one_is_found_by_index(club) {
+        let mut objects = Objects::new();
+        objects.grow(&club, 2);
+        let (bob, other) = (id(BOB), Caller { id: id("carol"), admin: false });
+        let of = |parameter: &str| objects.first(parameter);
+        let found = plans(&club, |conn| {
+            projects::queries::get(conn, of("projectId")).unwrap();
+            projects::queries::members(conn, of("projectId"), 10).unwrap();
+            projects::queries::of_user(conn, bob, 10).unwrap();
+            contests::queries::get(conn, of("contestId")).unwrap();
+            contests::queries::of_user(conn, bob, 10).unwrap();
+            teams::queries::of_contest(conn, of("contestId"), 10).unwrap();
+            teams::queries::get(conn, of("contestId"), of("teamId")).unwrap();
+            teams::queries::members(conn, of("teamId"), 10).unwrap();
+            for caller in [None, Some(&other)] {
+                events::queries::get(conn, of("eventId"), caller).unwrap();
+                events::queries::of_user(conn, bob, caller, 10).unwrap();
+            }
+            let now = Moment(club.clock.now());
+            projects::queries::put_members(conn, of("projectId"), &[], now).unwrap();
+            teams::queries::put_members(conn, of("teamId"), &[bob], now).unwrap();
+        });
+        for (sql, plan) in found.into_iter().filter(|(sql, _)| !sql.starts_with("INSERT")) {
+            assert!(!plan.iter().any(|step| is_scan(step, false)), "{sql}\n{}", plan.join("\n"));
+        }
+    }
+
+    a_scan_would_be_noticed(club) {
+        let found = plan(&mut club.connect(), "SELECT name FROM projects WHERE description = 'x' ORDER BY link");
+        assert!(found.iter().any(|step| is_scan(step, false)) && found.iter().any(|step| is_sort(step) || step == "Sort"), "{found:?}");
+    }
+}

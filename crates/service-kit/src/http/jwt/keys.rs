@@ -1,0 +1,227 @@
+//! The public keys of an issuer: fetched, kept, and fetched again when a token names one that is not there.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use common::problem::{Problem, code};
+use jsonwebtoken::{
+    Algorithm, DecodingKey,
+    jwk::{Jwk, PublicKeyUse},
+};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
+use tokio::{
+    sync::{Mutex, RwLock},
+    time::Instant,
+};
+use ureq::Agent;
+use url::{Host, Url};
+
+/// Where the keys are.
+#[derive(Debug, Clone)]
+pub enum Origin {
+    /// At this address, as a JSON Web Key Set (RFC 7517).
+    Set(Url),
+    /// Where the issuer's metadata says (OpenID Connect Discovery 1.0, section 4).
+    Discovery {
+        /// The issuer, which its metadata must name in the same words.
+        issuer: String,
+    },
+}
+
+/// How often to fetch.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// The least time between two fetches, however many unknown keys are named.
+    pub between: Duration,
+    /// How old keys get before they are fetched anew, so that one taken back goes out of use.
+    pub age: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { between: Duration::from_secs(30), age: Duration::from_secs(3600) }
+    }
+}
+
+/// Size of one answer at most.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Keys of one issuer at most.
+const MOST_KEYS: usize = 100;
+
+struct Key {
+    id: Option<String>,
+    /// What the key is for, where it says so.
+    algorithm: Option<String>,
+    public: DecodingKey,
+}
+
+#[derive(Default)]
+struct Held {
+    keys: Vec<Key>,
+    /// When they were fetched; before that there are none.
+    at: Option<Instant>,
+}
+
+/// The keys of one issuer.
+pub struct Keys {
+    origin: Origin,
+    pace: Pace,
+    agent: Agent,
+    held: RwLock<Arc<Held>>,
+    /// When the last fetch began. Held while fetching, so that there is one at a time.
+    tried: Mutex<Option<Instant>>,
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keys").field("origin", &self.origin).field("pace", &self.pace).finish_non_exhaustive()
+    }
+}
+
+impl Keys {
+    /// Keys that are not fetched before the first is needed.
+    #[must_use]
+    pub fn new(origin: Origin, pace: Pace) -> Self {
+        let mut config = Agent::config_builder()
+            .timeout_connect(Some(Duration::from_secs(2)))
+            .timeout_global(Some(Duration::from_secs(5)))
+            .http_status_as_error(true)
+            .max_redirects(0);
+        if origin.address().is_ok_and(|url| is_loopback(&url)) {
+            // A proxy of the environment could only reach its own loopback.
+            config = config.proxy(None);
+        }
+        let agent = config.build().new_agent();
+        Self { origin, pace, agent, held: RwLock::default(), tried: Mutex::default() }
+    }
+
+    /// The key of a token with this key id and algorithm, if the issuer has it.
+    ///
+    /// # Errors
+    /// 503 when the issuer's keys have never been had.
+    pub(super) async fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Result<Option<DecodingKey>, Problem> {
+        let held = self.held.read().await.clone();
+        let found = held.find(id, algorithm);
+        let fresh = held.at.is_some_and(|at| at.elapsed() < self.pace.age);
+        if found.is_some() && fresh {
+            return Ok(found);
+        }
+        // A key that is there, though old, is used while somebody else looks for newer ones.
+        let mut tried = match (self.tried.try_lock(), &found) {
+            (Ok(tried), _) => tried,
+            (Err(_), Some(_)) => return Ok(found),
+            (Err(_), None) => self.tried.lock().await,
+        };
+        if tried.is_none_or(|tried| tried.elapsed() >= self.pace.between) {
+            *tried = Some(Instant::now());
+            match self.fetch().await {
+                Ok(keys) => *self.held.write().await = Arc::new(Held { keys, at: Some(Instant::now()) }),
+                Err(error) => log::warn!("the keys of the token issuer cannot be fetched: {error}"),
+            }
+        }
+        drop(tried);
+        let held = self.held.read().await.clone();
+        if held.at.is_none() {
+            return Err(Problem::new(code::UNAVAILABLE).because("there are no keys to check a token with"));
+        }
+        Ok(held.find(id, algorithm))
+    }
+
+    async fn fetch(&self) -> Result<Vec<Key>, String> {
+        let (agent, origin) = (self.agent.clone(), self.origin.clone());
+        let fetched = tokio::task::spawn_blocking(move || origin.fetch(&agent)).await;
+        fetched.map_err(|error| error.to_string())?
+    }
+}
+
+impl Held {
+    fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
+        let name = format!("{algorithm:?}");
+        let mut fitting = self.keys.iter().filter(|key| {
+            key.public.family() == algorithm.family() && key.algorithm.as_ref().is_none_or(|of| *of == name)
+        });
+        let found = match id {
+            Some(id) => fitting.find(|key| key.id.as_deref() == Some(id))?,
+            // A token need not name its key when there is only one that it can be.
+            None => fitting.next().filter(|_| fitting.next().is_none())?,
+        };
+        Some(found.public.clone())
+    }
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    issuer: String,
+    jwks_uri: String,
+}
+
+#[derive(Deserialize)]
+struct Set {
+    keys: Vec<Value>,
+}
+
+impl Origin {
+    fn address(&self) -> Result<Url, String> {
+        match self {
+            Self::Set(url) => Ok(url.clone()),
+            Self::Discovery { issuer } => {
+                let base = issuer.trim_end_matches('/');
+                let url = Url::parse(&format!("{base}/.well-known/openid-configuration"));
+                url.map_err(|error| format!("the issuer is no address: {error}"))
+            }
+        }
+    }
+
+    fn fetch(&self, agent: &Agent) -> Result<Vec<Key>, String> {
+        let mut address = self.address()?;
+        is_safe(&address)?;
+        if let Self::Discovery { issuer } = self {
+            let metadata: Metadata = get(agent, &address)?;
+            if metadata.issuer != *issuer {
+                return Err("the metadata is of another issuer".to_owned());
+            }
+            address = Url::parse(&metadata.jwks_uri).map_err(|error| format!("the keys have no address: {error}"))?;
+            is_safe(&address)?;
+        }
+        let set: Set = get(agent, &address)?;
+        // Keys that are not understood are passed over (RFC 7517, section 5).
+        Ok(set.keys.into_iter().take(MOST_KEYS).filter_map(key).collect())
+    }
+}
+
+fn key(value: Value) -> Option<Key> {
+    let jwk: Jwk = serde_json::from_value(value).ok()?;
+    if jwk.common.public_key_use.as_ref().is_some_and(|what_for| *what_for != PublicKeyUse::Signature) {
+        return None;
+    }
+    let algorithm = jwk.common.key_algorithm.map(|algorithm| algorithm.to_string());
+    Some(Key { public: DecodingKey::from_jwk(&jwk).ok()?, id: jwk.common.key_id, algorithm })
+}
+
+fn get<T: DeserializeOwned>(agent: &Agent, address: &Url) -> Result<T, String> {
+    let mut answer = agent.get(address.as_str()).call().map_err(|error| error.to_string())?;
+    let body = answer.body_mut().with_config().limit(MOST_BYTES).read_to_vec().map_err(|error| error.to_string())?;
+    serde_json::from_slice(&body).map_err(|error| format!("the answer is not understood: {error}"))
+}
+
+/// Whether keys from here can be believed: nobody can have changed them on the way.
+///
+/// # Errors
+/// When the address is not https, nor http of this machine.
+pub fn is_safe(address: &Url) -> Result<(), String> {
+    match address.scheme() {
+        "https" => Ok(()),
+        "http" if is_loopback(address) => Ok(()),
+        _ => Err("only https addresses, and http ones of this machine, are safe to take keys from".to_owned()),
+    }
+}
+
+fn is_loopback(address: &Url) -> bool {
+    match address.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
