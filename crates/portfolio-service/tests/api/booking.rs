@@ -85,8 +85,8 @@ impl Booking {
     }
 
     fn token(&self, user: &str, scope: &str) -> String {
-        let make = ["--log", "off", "token", "create", "--user", user, "--name", "test", "--scope", scope];
-        let made = self.program().args(make).output().unwrap();
+        let arguments = ["--log", "off", "token", "create", "--user", user, "--name", "test", "--scope", scope];
+        let made = self.program().args(arguments).output().unwrap();
         assert!(made.status.success(), "{made:?}");
         String::from_utf8(made.stdout).unwrap().trim().to_owned()
     }
