@@ -128,6 +128,13 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         let problem = error.into_problem();
         log::error!("the demo is missing: {}", problem.cause().unwrap_or("unknown"));
     }
+    let booking = config.booking.source().map_err(io::Error::other)?;
+    if booking.is_none() {
+        events::copy::forget(&db).await.map_err(|error| {
+            let problem = error.into_problem();
+            io::Error::other(problem.cause().map_or_else(|| problem.explanation(), str::to_owned))
+        })?;
+    }
     let service = Service::new(&ABOUT, &config.server, db, clock);
     let Identity { proxies, tokens, is_development } =
         config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;
@@ -135,7 +142,6 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         log::warn!("development mode: anybody on this machine is who they say they are, in the header that names them");
     }
     let (shared, proxies) = (Data::new(club), Data::new(proxies));
-    let booking = config.booking.source().map_err(io::Error::other)?;
     let verifier = tokens.map(|(expected, origin)| Data::new(Verifier::new(expected, origin)));
     let running = listen(service.clone(), &config.server, move |app| {
         app.app_data(shared.clone()).app_data(proxies.clone());

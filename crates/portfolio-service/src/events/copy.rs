@@ -8,7 +8,10 @@ use chrono::TimeDelta;
 use common::time::Timestamp;
 use service_kit::{
     copies::Copied,
-    db::sql::{Moment, Uid},
+    db::{
+        Db,
+        sql::{Moment, Uid},
+    },
     error::Error,
     server::Service,
 };
@@ -19,6 +22,15 @@ use crate::booking::{Failed, Original, Source};
 
 /// For how many rounds a lease is: a holder that misses so many is taken for dead.
 const LEASE_ROUNDS: i32 = 3;
+
+/// Drops a copy that was made while a booking-service was configured: without one there are no events (contract, "Where
+/// the data comes from").
+///
+/// # Errors
+/// When the database fails.
+pub async fn forget(db: &Db) -> Result<(), Error> {
+    db.write(store::forget).await
+}
 
 /// Copies until the service ends. Never waited for by a request.
 pub async fn run(service: Data<Service>, source: Source) {

@@ -103,6 +103,17 @@ fn insert(conn: &mut AnyConnection, originals: &[&Original], now: Moment) -> Res
     Ok(())
 }
 
+/// Drops the copy, as if there never had been one. Levels stay.
+///
+/// # Errors
+/// When the database fails.
+pub fn forget(conn: &mut AnyConnection) -> Result<(), Error> {
+    // Their hosts go with them.
+    diesel::delete(events::table).execute(conn)?;
+    diesel::delete(copies::table.find(SOURCE)).execute(conn)?;
+    Ok(())
+}
+
 /// Notes when the copy was last made.
 ///
 /// # Errors

@@ -132,6 +132,24 @@ on_each_backend! {
         assert_eq!((&detail(&club, &first)["level"], &detail(&club, &fourth)["level"]), (&json!(1), &json!(0)));
     }
 
+    without_the_booking_service_the_copy_goes_and_the_levels_stay(backend) {
+        let event = Uid::new();
+        let booking = False::start(Manner::json(&json!([answered(event, "one", &[BOB])])));
+        let mut club = start(backend, &options(&booking.address, "t"));
+        until("it is copied", || names(&club).len() == 1);
+        club.by(BOB).patch(&format!("{EVENTS}/{event}"), json!({"level": 1})).expect(204);
+        let configured = club.config.booking.clone();
+        club.config.booking.booking_url = None;
+        club.config.booking.booking_token = None;
+        club.restart();
+        assert_eq!(club.by(ALICE).get(EVENTS).expect(200).json(), json!([]));
+        club.by(BOB).get(&format!("{EVENTS}/{event}")).refused(404, "not-found");
+        club.config.booking = configured;
+        club.restart();
+        until("it is copied again", || names(&club).len() == 1);
+        assert_eq!(detail(&club, &event.to_string())["level"], 1);
+    }
+
     garbage_changes_nothing(backend) {
         let events = [Uid::new(), Uid::new()];
         let whole = json!([answered(events[0], "one", &[BOB]), answered(events[1], "two", &[CAROL])]);

@@ -4,6 +4,7 @@ use std::{
     io::{BufRead as _, BufReader, Write as _},
     net::TcpListener,
     process::Command,
+    time::{Duration, Instant},
 };
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
@@ -185,6 +186,36 @@ fn an_issuer_that_is_away_is_503_for_tokens_only() {
     answer.refused(503, "unavailable");
     club.anonymous().get("/api/v1/users").expect(200);
     me(&club.by(BOB)).refused(401, "not-signed-in");
+}
+
+#[test]
+fn an_issuer_that_does_not_answer_holds_up_tokens_for_seconds_and_nobody_else() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let keys = format!("http://{}/keys", listener.local_addr().unwrap());
+    let options = ["--oidc-issuer", "https://sso.example", "--oidc-audience", "a", "--jwks-url", &keys];
+    let club = Club::start_with(Backend::Sqlite, &options);
+    let token = format!("Bearer {}", Issuer::start().token(&json!({})));
+    let by_token = || me(&club.anonymous().header("authorization", &token));
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        let tokens = [(); 10].map(|()| scope.spawn(by_token));
+        // Whoever is here was asked for the keys, and says nothing.
+        let asked = listener.accept().unwrap();
+        let others = Instant::now();
+        for _ in 0..20 {
+            club.anonymous().get("/api/v1/users").expect(200);
+        }
+        assert!(others.elapsed() < Duration::from_secs(2), "{:?}", others.elapsed());
+        for answer in tokens.map(|token| token.join().unwrap()) {
+            answer.refused(503, "unavailable");
+        }
+        drop(asked);
+    });
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    // And not for every token again.
+    let begun = Instant::now();
+    by_token().refused(503, "unavailable");
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
 }
 
 /// Runs `check-config` and returns its status and what it says.

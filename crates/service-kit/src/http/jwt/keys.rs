@@ -68,9 +68,9 @@ pub struct Keys {
     origin: Origin,
     pace: Pace,
     agent: Agent,
-    held: RwLock<Arc<Held>>,
+    held: Arc<RwLock<Arc<Held>>>,
     /// When the last fetch began. Held while fetching, so that there is one at a time.
-    tried: Mutex<Option<Instant>>,
+    tried: Arc<Mutex<Option<Instant>>>,
 }
 
 impl fmt::Debug for Keys {
@@ -93,7 +93,7 @@ impl Keys {
             config = config.proxy(None);
         }
         let agent = config.build().new_agent();
-        Self { origin, pace, agent, held: RwLock::default(), tried: Mutex::default() }
+        Self { origin, pace, agent, held: Arc::default(), tried: Arc::default() }
     }
 
     /// The key of a token with this key id and algorithm, if the issuer has it.
@@ -108,19 +108,26 @@ impl Keys {
             return Ok(found);
         }
         // A key that is there, though old, is used while somebody else looks for newer ones.
-        let mut tried = match (self.tried.try_lock(), &found) {
+        let mut tried = match (self.tried.clone().try_lock_owned(), &found) {
             (Ok(tried), _) => tried,
             (Err(_), Some(_)) => return Ok(found),
-            (Err(_), None) => self.tried.lock().await,
+            (Err(_), None) => self.tried.clone().lock_owned().await,
         };
         if tried.is_none_or(|tried| tried.elapsed() >= self.pace.between) {
             *tried = Some(Instant::now());
-            match self.fetch().await {
-                Ok(keys) => *self.held.write().await = Arc::new(Held { keys, at: Some(Instant::now()) }),
-                Err(error) => log::warn!("the keys of the token issuer cannot be fetched: {error}"),
-            }
+            // A task of its own: what is fetched is for everybody, also when this caller gives up.
+            let (fetching, held) = (self.fetch(), self.held.clone());
+            let done = tokio::spawn(async move {
+                match fetching.await {
+                    Ok(keys) => *held.write().await = Arc::new(Held { keys, at: Some(Instant::now()) }),
+                    Err(error) => log::warn!("the keys of the token issuer cannot be fetched: {error}"),
+                }
+                drop(tried);
+            });
+            done.await.map_err(Problem::internal)?;
+        } else {
+            drop(tried);
         }
-        drop(tried);
         let held = self.held.read().await.clone();
         if held.at.is_none() {
             return Err(Problem::new(code::UNAVAILABLE).because("there are no keys to check a token with"));
@@ -128,10 +135,12 @@ impl Keys {
         Ok(held.find(id, algorithm))
     }
 
-    async fn fetch(&self) -> Result<Vec<Key>, String> {
+    fn fetch(&self) -> impl Future<Output = Result<Vec<Key>, String>> + Send + use<> {
         let (agent, origin) = (self.agent.clone(), self.origin.clone());
-        let fetched = tokio::task::spawn_blocking(move || origin.fetch(&agent)).await;
-        fetched.map_err(|error| error.to_string())?
+        async move {
+            let fetched = tokio::task::spawn_blocking(move || origin.fetch(&agent)).await;
+            fetched.map_err(|error| error.to_string())?
+        }
     }
 }
 

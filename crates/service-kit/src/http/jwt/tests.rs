@@ -250,6 +250,25 @@ async fn an_issuer_that_does_not_answer_is_no_fault_of_the_token() {
 }
 
 #[actix_web::test]
+async fn keys_asked_for_by_a_caller_who_gave_up_are_kept() {
+    let key = ec();
+    let issuer = Issuer::start(json!({"keys": [key.jwk("ec")]}));
+    let verifier = verifier(issuer.keys(), Pace::default());
+    let token = key.sign(&es256("ec"), &claims(json!({})));
+    // The issuer takes its time.
+    let (answer, (held, is_held)) = (issuer.answer.clone(), std::sync::mpsc::channel());
+    std::thread::spawn(move || {
+        let _held = answer.write().unwrap();
+        held.send(()).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+    });
+    is_held.recv().unwrap();
+    assert!(tokio::time::timeout(Duration::from_millis(50), verifier.name(&token, at(0))).await.is_err());
+    assert!(verifier.name(&token, at(0)).await.is_ok());
+    assert_eq!(issuer.asked(), 1);
+}
+
+#[actix_web::test]
 async fn keys_are_found_by_discovery_when_the_issuer_is_the_right_one() {
     let key = ec();
     let keys = Issuer::start(json!({"keys": [key.jwk("ec")]}));
