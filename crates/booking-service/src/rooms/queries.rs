@@ -161,11 +161,14 @@ fn uses_of(
     exclude: Option<Uid>,
 ) -> Result<Vec<(Uid, Conflict)>, Error> {
     let held = diesel::alias!(rooms as held);
+    // Which events are long is asked of them in words about the room, always true: else SQLite begins the join with all
+    // events that are not, and looks for the room of each.
+    let is_long = rooms::is_long.eq(rooms::is_long).eq(long);
     let mut query = rooms::table
         .inner_join(
             events::table.on(events::place_key
                 .eq(rooms::place_key)
-                .and(events::is_long.eq(long))
+                .and(events::is_long.eq(is_long))
                 .and(events::starts_at.lt(rooms::ends_at))
                 .and(events::ends_at.gt(rooms::starts_at))),
         )

@@ -62,7 +62,7 @@ struct Operation {
     method: String,
     /// With parameters in braces.
     path: String,
-    operation: &'static Value,
+    described: &'static Value,
 }
 
 impl Operation {
@@ -71,10 +71,10 @@ impl Operation {
         paths
             .flat_map(|(path, item)| {
                 let operations = item.as_object().unwrap().iter().filter(|(_, operation)| operation.is_object());
-                operations.map(|(method, operation)| Self {
+                operations.map(|(method, described)| Self {
                     method: method.to_uppercase(),
                     path: path.clone(),
-                    operation,
+                    described,
                 })
             })
             .collect()
@@ -93,7 +93,7 @@ impl Operation {
     /// Sends it with the example of its body.
     fn send(&self, client: Client<'_>, value: &str) -> Answer {
         let path = self.path_with(value);
-        let content = self.operation["requestBody"]["content"].as_object();
+        let content = self.described["requestBody"]["content"].as_object();
         let Some((media_type, content)) = content.and_then(|content| content.iter().next()) else {
             return client.send(&self.method, &path, None);
         };

@@ -328,6 +328,38 @@ on_both! {
         club.anonymous().header("if-modified-since", &since).get(&feed_path(&club, DAVE)).expect(200);
     }
 
+    a_change_of_time_place_or_status_counts_in_the_sequence_and_others_do_not(club) {
+        use crate::builders::{At, event_body, merge, room, text};
+        let body = |at, hours| event_body(&club, BOB, at, hours);
+        let made = club.by(BOB).post("/api/events", body(At::Place("x"), (1, 2))).expect(201).json();
+        let (path, feed_path) = (format!("/api/events/{}", text(&made["eventId"])), feed_path(&club, BOB));
+        let mut stamp = String::new();
+        let mut shows = |sequence: &str, status: &str| {
+            let found = feed(&club, &feed_path);
+            assert_eq!((all(&found, "SEQUENCE"), all(&found, "STATUS")), (vec![sequence.into()], vec![status.into()]));
+            assert_eq!(all(&found, "UID"), [text(&made["eventId"])]);
+            assert_eq!(all(&found, "DTSTAMP"), all(&found, "LAST-MODIFIED"));
+            assert_ne!(all(&found, "DTSTAMP"), [&*stamp], "each change has its time");
+            stamp = all(&found, "DTSTAMP").remove(0);
+            club.clock.advance(TimeDelta::seconds(2));
+        };
+        shows("0", "CONFIRMED");
+        let renamed = merge([body(At::Place("x"), (1, 2)), json!({"name": "new", "sharedRoom": true, "open": true})]);
+        club.by(BOB).put(&path, renamed).expect(200);
+        shows("0", "CONFIRMED");
+        club.by(BOB).post(&format!("{path}/tags"), json!({"name": "t"})).expect(204);
+        shows("0", "CONFIRMED");
+        club.by(BOB).put(&path, body(At::Place("x"), (1, 3))).expect(200);
+        shows("1", "CONFIRMED");
+        club.by(BOB).put(&path, body(At::Place("y"), (1, 3))).expect(200);
+        shows("2", "CONFIRMED");
+        let room = room(&club, BOB, "y", (0, 4));
+        club.by(BOB).put(&path, body(At::Room(&room), (1, 3))).expect(200);
+        shows("3", "CONFIRMED");
+        club.by(BOB).delete(&format!("/api/rooms/{room}?force=true")).expect(200);
+        shows("4", "CANCELLED");
+    }
+
     a_filter_chooses_among_all_events(club) {
         let (bobs, carols) = (group(&club, "bob's", &[BOB]), group(&club, "carol's", &[CAROL]));
         let (one, two) = (event(&club, "one", bobs), event(&club, "two", carols));

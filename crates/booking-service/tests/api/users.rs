@@ -65,6 +65,10 @@ on_both! {
             club.by(ALICE).send("PATCH", &bob, None).expect(204);
             assert!(is_privileged(&club, BOB));
         }
+        club.by(ALICE).patch(&bob, json!({"privileged": false})).expect(204);
+        // To some clients this is "no body".
+        club.by(ALICE).patch(&bob, json!(null)).expect(204);
+        assert!(is_privileged(&club, BOB));
         club.by(BOB).patch(&carol, json!({"privileged": true})).expect(204);
         for _ in 0..2 {
             club.by(CAROL).patch(&bob, json!({"privileged": false})).expect(204);

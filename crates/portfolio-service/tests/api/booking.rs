@@ -1,39 +1,36 @@
-//! The real booking-service on a database of its own, and a false one that answers as told.
+//! The real booking-service, a program of its own on a database of its own, and a false one that answers as told.
 
 use std::{
+    env, fs,
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, LazyLock, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
-    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
-use actix_web::rt::System;
-use booking_service::{
-    auth::Scope,
-    config::{Cli, Config},
-    schema::users,
-    server,
-    sign_in::tokens,
-};
-use clap::Parser;
-use common::time::Clock;
-use diesel::prelude::*;
 use serde_json::{Value, json};
-use service_kit::{
-    db::{
-        Url,
-        sql::{Moment, Uid},
-    },
-    server::Stop,
-};
+use service_kit::db::sql::Uid;
 use tempfile::TempDir;
 
 use crate::harness::{ALICE, BOB, CAROL, id};
+
+/// The program: as `scripts/test` has built it, or built now. This crate does not depend on the other service, so cargo
+/// does not build it by itself.
+static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+    if let Some(built) = env::var_os("BOOKING_SERVICE_PROGRAM") {
+        return built.into();
+    }
+    let build = ["build", "--locked", "--quiet", "-p", "booking-service"];
+    assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
+    // Beside the folder in which this test itself lies.
+    env::current_exe().unwrap().parent().unwrap().with_file_name("booking-service")
+});
 
 /// Asks again and again, until it is so.
 #[track_caller]
@@ -51,38 +48,47 @@ const EVERYONE: &str = "11111111-1111-1111-1111-111111111111";
 
 /// A running booking-service that knows Alice, Bob and Carol by the ids they have here.
 pub struct Booking {
-    config: Config,
     /// Stays the same over restarts.
     pub address: SocketAddr,
-    running: Option<(Stop, JoinHandle<()>)>,
+    running: Option<Child>,
     /// Alice's, to read; and Bob's.
     tokens: (String, String),
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Booking {
     pub fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let url = format!("sqlite://{}/booking.sqlite3", folder.path().display());
-        let arguments = ["booking-service", "--database-url", &url, "--bind", "127.0.0.1:0", "--workers", "1"];
-        let config = Cli::try_parse_from(arguments).unwrap().config;
-        let address = config.server.bind;
-        let mut booking = Self { config, address, running: None, tokens: Default::default(), _folder: folder };
+        let users: Vec<_> = [ALICE, BOB, CAROL]
+            .iter()
+            .map(|name| json!({"id": id(name), "name": name, "displayName": name, "state": 1}))
+            .collect();
+        let club = json!({"users": users, "groups": []}).to_string();
+        fs::write(folder.path().join("club.json"), club).unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut booking = Self { address, running: None, tokens: Default::default(), folder };
         booking.resume();
-        let (conn, now) = (&mut url.parse::<Url>().unwrap().connect().unwrap(), Moment(Clock::default().now()));
-        for name in [ALICE, BOB, CAROL] {
-            let user = (
-                (users::id.eq(id(name)), users::name.eq(name), users::display_name.eq(name), users::icon.eq("")),
-                (users::state.eq(1_i16), users::privileged.eq(false)),
-                (users::created_at.eq(now), users::updated_at.eq(now)),
-            );
-            diesel::insert_into(users::table).values(user).execute(conn).unwrap();
-        }
-        let mut token =
-            |name: &str, scope| tokens::create(conn, name, "test", scope, None, now.0).unwrap().reveal().to_owned();
         // What copies needs no more than to read.
-        booking.tokens = (token(ALICE, Scope::Read), token(BOB, Scope::Write));
+        booking.tokens = (booking.token(ALICE, "read"), booking.token(BOB, "write"));
         booking
+    }
+
+    fn program(&self) -> Command {
+        let mut program = Command::new(&*PROGRAM);
+        program.current_dir(self.folder.path()).env_clear().args([
+            "--database-url",
+            "sqlite://booking.sqlite3",
+            "--directory-file",
+            "club.json",
+        ]);
+        program
+    }
+
+    fn token(&self, user: &str, scope: &str) -> String {
+        let arguments = ["--log", "off", "token", "create", "--user", user, "--name", "test", "--scope", scope];
+        let made = self.program().args(arguments).output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+        String::from_utf8(made.stdout).unwrap().trim().to_owned()
     }
 
     /// The options of a portfolio-service that copies from here.
@@ -92,26 +98,25 @@ impl Booking {
 
     /// Starts it again where it was.
     pub fn resume(&mut self) {
-        let (ready, started) = mpsc::channel();
-        let config = self.config.clone();
-        let thread = std::thread::spawn(move || {
-            System::new().block_on(async move {
-                let running = server::start(&config, Clock::default()).await.unwrap();
-                ready.send((running.address, running.stop())).unwrap();
-                running.serve().await.unwrap();
-            });
+        let mut program = self.program();
+        program.args(["serve", "--workers", "1", "--bind", &self.address.to_string()]).stderr(Stdio::piped());
+        let mut child = program.spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let address = log.find_map(|line| {
+            let (_, rest) = line.split_once("listens on http://")?;
+            rest.split([',', ' ']).next()?.parse().ok()
         });
-        let (address, stop) = started.recv().expect("the booking-service starts");
-        self.address = address;
-        self.config.server.bind = address;
-        self.running = Some((stop, thread));
+        self.address = address.expect("the booking-service starts");
+        // It would stop at a pipe that nobody empties.
+        std::thread::spawn(move || log.for_each(drop));
+        self.running = Some(child);
     }
 
     /// Stops it; nobody listens there now.
     pub fn stop(&mut self) {
-        if let Some((stop, thread)) = self.running.take() {
-            std::thread::spawn(move || System::new().block_on(stop.drain())).join().unwrap();
-            thread.join().unwrap();
+        if let Some(mut child) = self.running.take() {
+            assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+            child.wait().unwrap();
         }
     }
 

@@ -1,9 +1,7 @@
 //! A real service on a real database for each test, and a client that holds every answer to the OpenAPI document.
 
 use std::{
-    collections::HashMap,
     sync::{
-        LazyLock, RwLock,
         atomic::{AtomicU32, Ordering},
         mpsc,
     },
@@ -14,12 +12,11 @@ use actix_web::rt::System;
 use clap::Parser;
 use common::time::Clock;
 use diesel::{prelude::*, sql_query};
-use jsonschema::Validator;
 use portfolio_service::{
     config::{Cli, Config},
     schema, server,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use service_kit::{
     db::{
         AnyConnection, Url,
@@ -30,6 +27,11 @@ use service_kit::{
 use tempfile::TempDir;
 use ureq::Agent;
 use uuid::Uuid;
+
+#[path = "../../../service-kit/tests/shared/client.rs"]
+mod client;
+pub use self::client::{Answer, Client, DOCUMENT};
+use portfolio_service::server::ABOUT;
 
 /// Declares tests that run on both databases: `on_both! { name(club) { … } }`.
 macro_rules! on_both {
@@ -229,208 +231,15 @@ fn postgres_schema() -> String {
     format!("{base}&options=-csearch_path%3D{name}")
 }
 
-/// Makes requests as somebody.
-#[derive(Clone)]
-pub struct Client<'club> {
-    club: &'club Club,
-    service: usize,
-    headers: Vec<(String, String)>,
+/// No error is a page here.
+fn is_page(_: &Answer) -> bool {
+    false
 }
 
-impl Client<'_> {
-    /// The same caller at another replica.
-    pub fn at(mut self, service: usize) -> Self {
-        self.service = service;
-        self
-    }
-
-    pub fn header(mut self, name: &str, value: &str) -> Self {
-        self.headers.push((name.to_owned(), value.to_owned()));
-        self
-    }
-
-    pub fn get(&self, path: &str) -> Answer {
-        self.send("GET", path, None)
-    }
-
-    pub fn delete(&self, path: &str) -> Answer {
-        self.send("DELETE", path, None)
-    }
-
-    pub fn post(&self, path: &str, body: Value) -> Answer {
-        self.send("POST", path, Some(body))
-    }
-
-    pub fn put(&self, path: &str, body: Value) -> Answer {
-        self.send("PUT", path, Some(body))
-    }
-
-    pub fn patch(&self, path: &str, body: Value) -> Answer {
-        self.send("PATCH", path, Some(body))
-    }
-
-    /// Any request; a body is sent as JSON.
-    pub fn send(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
-        let json = ("content-type".to_owned(), "application/json".to_owned());
-        let body = body.map(|body| body.to_string().into_bytes());
-        let client = if body.is_some() { self.clone().header(&json.0, &json.1) } else { self.clone() };
-        client.send_bytes(method, path, body.unwrap_or_default())
-    }
-
-    /// Any request with any body; say its media type by a header. The answer is held to the OpenAPI document.
-    pub fn send_bytes(&self, method: &str, path: &str, body: Vec<u8>) -> Answer {
-        let mut request = ureq::http::Request::builder()
-            .method(method)
-            .uri(format!("{}{path}", self.club.services[self.service].address));
-        for (name, value) in &self.headers {
-            request = request.header(name, value);
-        }
-        let agent = &self.club.agent;
-        let sent =
-            if body.is_empty() { agent.run(request.body(()).unwrap()) } else { agent.run(request.body(body).unwrap()) };
-        let mut response = sent.unwrap_or_else(|error| panic!("{method} {path}: {error}"));
-        let headers = response
-            .headers()
-            .iter()
-            .map(|(name, value)| (name.as_str().to_owned(), value.to_str().unwrap().to_owned()))
-            .collect();
-        let answer = Answer {
-            request: format!("{method} {path}"),
-            status: response.status().as_u16(),
-            headers,
-            body: response.body_mut().with_config().limit(64 << 20).read_to_vec().unwrap(),
-        };
-        check_headers(&answer);
-        check_body(method, path.split('?').next().unwrap(), &answer);
-        answer
-    }
-}
-
-/// What came back.
-#[derive(Debug, Clone)]
-pub struct Answer {
-    request: String,
-    pub status: u16,
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
-}
-
-impl Answer {
-    /// Asserts the status.
-    #[track_caller]
-    pub fn expect(self, status: u16) -> Self {
-        assert_eq!(self.status, status, "{}: {}", self.request, self.text());
-        self
-    }
-
-    /// Asserts status and problem code.
-    #[track_caller]
-    pub fn refused(self, status: u16, code: &str) -> Value {
-        let problem = self.expect(status).json();
-        assert_eq!(problem["code"], code, "{problem}");
-        problem
-    }
-
-    pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-
-    #[track_caller]
-    pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{}: {error}: {}", self.request, self.text()))
-    }
-
-    /// The first header of this name.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
-    }
-
-    /// The JSON pointers of the violations of a problem.
-    pub fn pointers(&self) -> Vec<String> {
-        let problem = self.json();
-        let violations = problem["violations"].as_array().cloned().unwrap_or_default();
-        let mut found: Vec<_> = violations
-            .iter()
-            .map(|violation| violation["pointer"].as_str().or(violation["parameter"].as_str()).unwrap().to_owned())
-            .collect();
-        found.sort();
-        found
-    }
-}
-
-/// Contract, "Headers on every answer" and "Errors".
-fn check_headers(answer: &Answer) {
-    assert!(answer.header("x-request-id").is_some(), "{} has no request id", answer.request);
-    assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{}", answer.request);
-    assert_eq!(answer.header("referrer-policy"), Some("no-referrer"), "{}", answer.request);
+/// What only this service's answers have.
+fn check_own_rules(answer: &Answer, problem: Option<&Value>) {
     assert_eq!(answer.header("www-authenticate").is_some(), answer.status == 401, "{}", answer.request);
-    if answer.status >= 400 && !answer.request.starts_with("HEAD") && !answer.request.contains("/readyz") {
-        let problem = answer.json();
-        assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{problem}");
-        assert_eq!(problem["status"], answer.status, "{problem}");
-        assert_eq!(problem["instance"].as_str(), answer.header("x-request-id"), "{problem}");
+    if let Some(problem) = problem {
         assert_eq!(problem["message"], problem["detail"], "{problem}");
-        assert_eq!(problem["type"], format!("/problems/{}", problem["code"].as_str().unwrap()), "{problem}");
     }
-}
-
-/// The document as a client sees it.
-pub static DOCUMENT: LazyLock<Value> =
-    LazyLock::new(|| serde_json::to_value(service_kit::server::document(&server::ABOUT)).unwrap());
-
-static VALIDATORS: LazyLock<RwLock<HashMap<String, Validator>>> = LazyLock::new(RwLock::default);
-
-/// Holds an answer to what the document says of this operation and status.
-fn check_body(method: &str, path: &str, answer: &Answer) {
-    assert!(!contains_null(&answer.body), "{} has a null: {}", answer.request, answer.text());
-    let Some((template, operation)) = operation(method, path) else { return };
-    let response = &operation["responses"][answer.status.to_string()];
-    assert!(!response.is_null(), "{template} does not document status {}: {}", answer.status, answer.text());
-    let media_type = answer.header("content-type").map(|value| value.split(';').next().unwrap().trim());
-    let Some(media_type) = media_type.filter(|_| !answer.body.is_empty()) else {
-        assert!(response["content"].is_null() || method == "HEAD", "{} has no body", answer.request);
-        return;
-    };
-    let schema = &response["content"][media_type]["schema"];
-    assert!(!schema.is_null(), "{} does not document {media_type}", answer.request);
-    if !media_type.ends_with("json") {
-        return;
-    }
-    let key = format!("{method} {template} {} {media_type}", answer.status);
-    if !VALIDATORS.read().unwrap().contains_key(&key) {
-        let whole = json!({"components": DOCUMENT["components"], "allOf": [schema]});
-        VALIDATORS.write().unwrap().insert(key.clone(), jsonschema::validator_for(&whole).unwrap());
-    }
-    let errors: Vec<_> =
-        VALIDATORS.read().unwrap()[&key].iter_errors(&answer.json()).map(|error| error.to_string()).collect();
-    assert!(errors.is_empty(), "{key}: {errors:?} in {}", answer.text());
-}
-
-fn contains_null(body: &[u8]) -> bool {
-    fn in_value(value: &Value) -> bool {
-        match value {
-            Value::Null => true,
-            Value::Array(items) => items.iter().any(in_value),
-            Value::Object(members) => members.values().any(in_value),
-            _ => false,
-        }
-    }
-    serde_json::from_slice(body).is_ok_and(|value| in_value(&value))
-}
-
-/// The operation that a path belongs to; literal segments go before parameters.
-fn operation(method: &str, path: &str) -> Option<(String, &'static Value)> {
-    let segments: Vec<_> = path.split('/').collect();
-    let paths = DOCUMENT["paths"].as_object().unwrap();
-    let mut found: Vec<_> = paths
-        .iter()
-        .filter(|(template, _)| {
-            let parts: Vec<_> = template.split('/').collect();
-            parts.len() == segments.len()
-                && parts.iter().zip(&segments).all(|(part, segment)| part.starts_with('{') || part == segment)
-        })
-        .collect();
-    found.sort_by_key(|(template, _)| template.matches('{').count());
-    let (template, item) = found.first()?;
-    Some(((*template).clone(), item.get(method.to_lowercase())?))
 }

@@ -25,7 +25,7 @@ fn patience(req: &HttpRequest) -> Duration {
 /// A JSON body that has been parsed into `T`.
 pub struct Body<T>(pub T);
 
-/// A JSON body that may be missing altogether.
+/// A JSON body that may be missing altogether, or `null`.
 pub struct OptionalBody<T>(pub Option<T>);
 
 type Extracted<T> = Pin<Box<dyn Future<Output = Result<T, Failure>>>>;
@@ -48,7 +48,7 @@ impl<T: Deserr<Violations> + 'static> FromRequest for OptionalBody<T> {
         let bytes = read(req, payload, "application/json", LIMIT);
         Box::pin(async move {
             let bytes = bytes.await?;
-            if bytes.is_empty() { Ok(Self(None)) } else { parse(&bytes).map(|body| Self(Some(body))) }
+            if bytes.is_empty() { Ok(Self(None)) } else { parse(&bytes).map(Self) }
         })
     }
 }

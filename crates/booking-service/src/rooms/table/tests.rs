@@ -1,0 +1,219 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const HEADER: &str = "Subject,Start date,End date,Start time,End time,Location";
+
+fn tokyo(text: &str) -> Result<Vec<ImportedRoom>, Vec<CellError>> {
+    parse(text.as_bytes(), Tz::Asia__Tokyo)
+}
+
+fn rows(rows: &str) -> Result<Vec<ImportedRoom>, Vec<CellError>> {
+    tokyo(&format!("{HEADER}\n{rows}"))
+}
+
+fn at(text: &str) -> DateTime<Utc> {
+    text.parse().expect("RFC 3339")
+}
+
+fn room(row: usize, place: &str, start: &str, end: &str) -> ImportedRoom {
+    ImportedRoom { row, place: place.to_owned(), start: at(start), end: at(end) }
+}
+
+/// The errors as (row, column, code).
+fn codes<T: std::fmt::Debug>(result: Result<T, Vec<CellError>>) -> Vec<(usize, String, &'static str)> {
+    let errors = result.expect_err("errors");
+    errors.into_iter().map(|it| (it.row, it.column.unwrap_or_default(), it.code)).collect()
+}
+
+fn only(row: usize, column: &str, code: &'static str) -> Vec<(usize, String, &'static str)> {
+    vec![(row, column.to_owned(), code)]
+}
+
+#[test]
+fn times_are_local_to_the_zone() {
+    assert_eq!(
+        rows("進捗部屋,2026/04/01,2026/04/01,09:00,21:30,S516\n講習会,2026/04/01,2026/04/02,23:00,01:00,\"W9,324\"\n"),
+        Ok(vec![
+            room(1, "S516", "2026-04-01T00:00:00Z", "2026-04-01T12:30:00Z"),
+            room(2, "W9,324", "2026-04-01T14:00:00Z", "2026-04-01T16:00:00Z"),
+        ])
+    );
+}
+
+#[test]
+fn columns_come_in_any_order_with_others_between() {
+    let text = "\u{feff}Location,Note, END TIME ,Start time,End date,Start date,Subject\r\n\
+                S516,x,10:00, 09:00 ,2026/04/01,2026/04/01,\r\n";
+    assert_eq!(tokyo(text), Ok(vec![room(1, "S516", "2026-04-01T00:00:00Z", "2026-04-01T01:00:00Z")]));
+}
+
+#[test]
+fn the_location_stays_as_written() {
+    let rooms = rows("x,2026/04/01,2026/04/01,09:00,10:00, Ｓ５１６ ").expect("a room");
+    assert_eq!(rooms[0].place, " Ｓ５１６ ");
+}
+
+#[test]
+fn a_file_may_have_no_rows() {
+    assert_eq!(tokyo(HEADER), Ok(vec![]));
+    assert_eq!(tokyo(&format!("{HEADER}\r\n\r\n")), Ok(vec![]));
+}
+
+#[test]
+fn blank_lines_neither_matter_nor_count() {
+    let text = format!("\n \n{HEADER}\r\n\r\n  \r\nx,2026/04/01,2026/04/01,09:00,10:00,S516\r\n\r\nx\r\n");
+    let missing = ["Start date", "Start time", "End date", "End time", "Location"];
+    let expected: Vec<_> = missing.iter().map(|name| (2, (*name).to_owned(), "missing-cell")).collect();
+    assert_eq!(codes(tokyo(&text)), expected);
+}
+
+#[test]
+fn a_file_needs_a_header() {
+    for text in ["", "\u{feff}", "\r\n\r\n", "  "] {
+        assert_eq!(codes(tokyo(text)), only(0, "", "empty-file"), "{text:?}");
+    }
+    let codes_of_data = codes(tokyo("x,2026/04/01,2026/04/01,09:00,10:00,S516\n"));
+    assert_eq!(codes_of_data.len(), 6);
+    assert!(codes_of_data.iter().all(|(row, _, code)| *row == 0 && *code == "missing-column"));
+}
+
+#[test]
+fn the_header_names_each_column_once() {
+    assert_eq!(
+        codes(tokyo("Subject,Start date,Location,location,Start time,End time,Note,Note\nx\n")),
+        [(0, "End date".to_owned(), "missing-column"), (0, "Location".to_owned(), "duplicate-column")]
+    );
+}
+
+#[test]
+fn every_bad_cell_is_reported() {
+    let location = "あ".repeat(33);
+    let text = format!(
+        "x,2026-04-01,2026/02/30,9:00,24:00,\n\
+         x,2026/04/01,2026/04/01,09:00,10:00,S516\n\
+         x,2026/4/1,2026/04/01,09:00,10:00,{location}\n"
+    );
+    assert_eq!(
+        codes(rows(&text)),
+        [
+            (1, "Start date".to_owned(), "bad-date"),
+            (1, "Start time".to_owned(), "bad-time"),
+            (1, "End date".to_owned(), "bad-date"),
+            (1, "End time".to_owned(), "bad-time"),
+            (1, "Location".to_owned(), "blank"),
+            (3, "Start date".to_owned(), "bad-date"),
+            (3, "Location".to_owned(), "too-long"),
+        ]
+    );
+}
+
+#[test]
+fn dates_and_times_have_one_spelling() {
+    for text in
+        ["2026/04/1 ", "+026/04/01", "2026/ 4/ 1", "２０２６/04/01", "2026/13/01", "0000/01/01", "9999/12/31", ""]
+    {
+        assert_eq!(parse_date(text), None, "{text:?}");
+    }
+    for text in ["9:00", "09:60", "24:00", "09:00:00", " 9:00", "+9:00", "0900", ""] {
+        assert_eq!(parse_time(text), None, "{text:?}");
+    }
+    assert_eq!(parse_date("2028/02/29"), NaiveDate::from_ymd_opt(2028, 2, 29));
+    assert_eq!(parse_time("23:59"), NaiveTime::from_hms_opt(23, 59, 0));
+}
+
+#[test]
+fn a_location_is_checked_in_characters() {
+    let with = |location: &str| rows(&format!("x,2026/04/01,2026/04/01,09:00,10:00,\"{location}\"\n"));
+    assert!(with(&"あ".repeat(32)).is_ok());
+    assert_eq!(codes(with("\u{3000} ")), only(1, "Location", "blank"));
+    assert_eq!(codes(with("S\u{0}516")), only(1, "Location", "control-character"));
+    assert_eq!(codes(with("S\r\n516")), only(1, "Location", "control-character"));
+}
+
+#[test]
+fn the_start_is_before_the_end() {
+    let expected = only(1, "End time", "end-not-after-start");
+    assert_eq!(codes(rows("x,2026/04/01,2026/04/01,09:00,09:00,S516")), expected);
+    assert_eq!(codes(rows("x,2026/04/02,2026/04/01,09:00,10:00,S516")), expected);
+}
+
+#[test]
+fn a_row_has_the_cells_of_the_header() {
+    assert_eq!(
+        codes(rows("x,2026/04/01,2026/04/01,09:00,10:00\nx,2026/04/01,2026/04/01,09:00,10:00,S516,more\n")),
+        [(1, "Location".to_owned(), "missing-cell"), (2, String::new(), "too-many-cells")]
+    );
+}
+
+#[test]
+fn a_skipped_local_time_is_an_error_and_a_repeated_one_the_earlier() {
+    let berlin = |row: &str| parse(format!("{HEADER}\n{row}\n").as_bytes(), Tz::Europe__Berlin);
+    assert_eq!(
+        codes(berlin("x,2026/03/29,2026/03/29,02:00,02:59,S516")),
+        [(1, "Start time".to_owned(), "no-such-local-time"), (1, "End time".to_owned(), "no-such-local-time"),]
+    );
+    assert_eq!(
+        berlin("x,2026/10/25,2026/10/25,02:30,03:00,S516"),
+        Ok(vec![room(1, "S516", "2026-10-25T00:30:00Z", "2026-10-25T02:00:00Z")])
+    );
+}
+
+#[test]
+fn other_encodings_are_reported_by_cell() {
+    let mut bytes = format!("{HEADER}\n").into_bytes();
+    bytes.extend_from_slice(b"\x8d\x75,2026/04/01,2026/04/01,09:00,10:00,\x8d\x75\n");
+    assert_eq!(
+        codes(parse(&bytes, Tz::UTC)),
+        [(1, "Subject".to_owned(), "not-utf-8"), (1, "Location".to_owned(), "not-utf-8")]
+    );
+
+    let utf_16: Vec<u8> = format!("\u{feff}{HEADER}\n").encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert_eq!(codes(parse(&utf_16, Tz::UTC)).len(), COLUMNS.len());
+}
+
+#[test]
+fn a_thousand_rows_and_no_more() {
+    let row = "x,2026/04/01,2026/04/01,09:00,10:00,S516\n";
+    assert_eq!(rows(&row.repeat(MAX_ROWS)).expect("rooms").len(), MAX_ROWS);
+    assert_eq!(codes(rows(&row.repeat(MAX_ROWS + 5))), only(MAX_ROWS + 1, "", "too-many-rows"));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_answered(bytes in prop::collection::vec(any::<u8>(), 0..200), with_header in any::<bool>()) {
+        let mut file = if with_header { format!("{HEADER}\n").into_bytes() } else { Vec::new() };
+        file.extend(bytes);
+        if let Err(errors) = parse(&file, Tz::Asia__Tokyo) {
+            prop_assert!(!errors.is_empty());
+            prop_assert!(errors.is_sorted_by_key(|it| it.row));
+        }
+    }
+
+    #[test]
+    fn a_written_file_reads_back(
+        windows in prop::collection::vec(("[ -~ぁ-ん]{0,30}[!-~]", 0_i64..40_000_000, 1_i64..10_000), 0..20),
+    ) {
+        let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
+        writer.write_record(COLUMNS).expect("in memory");
+        let mut expected = Vec::new();
+        for (row, (place, start, length)) in (1..).zip(windows) {
+            let instant = |minute: i64| DateTime::from_timestamp(minute * 60, 0).expect("in range");
+            let (start, end) = (instant(start), instant(start + length));
+            let local = |time: DateTime<Utc>, format: &str| {
+                time.with_timezone(&Tz::Asia__Tokyo).format(format).to_string()
+            };
+            writer.write_record([
+                "x",
+                &local(start, "%Y/%m/%d"),
+                &local(end, "%Y/%m/%d"),
+                &local(start, "%H:%M"),
+                &local(end, "%H:%M"),
+                &place,
+            ]).expect("in memory");
+            expected.push(ImportedRoom { row, place, start, end });
+        }
+        let file = writer.into_inner().expect("in memory");
+        prop_assert_eq!(parse(&file, Tz::Asia__Tokyo), Ok(expected));
+    }
+}
