@@ -12,16 +12,19 @@ use diesel::{OptionalExtension, QueryDsl, RunQueryDsl, prelude::*};
 use service_kit::{
     credentials::{self, ApiToken},
     db::{
-        AnyConnection,
+        AnyConnection, State,
         sql::{Moment, Uid},
     },
     error::{Error, Failure},
-    http::{Reply, credential::Credential, frame::LoggedCaller},
+    http::{Reply, credential::Credential, exchange::Exchange, frame::LoggedCaller},
     server::Service,
     text_enum,
 };
 
-use crate::schema::{api_tokens, sessions, users};
+use crate::{
+    schema::{api_tokens, sessions, users},
+    target::Target,
+};
 
 /// Name of the session cookie. Clients know it.
 pub const SESSION_COOKIE: &str = "session";
@@ -57,12 +60,43 @@ pub struct Caller {
 /// Guard: the operation needs sign-in (401 without, 403 for an account that is not active).
 pub struct SignedIn {
     credential: Credential,
+    needs_privilege: bool,
     service: Data<Service>,
     request: HttpRequest,
 }
 
 /// Guard: the operation needs a privileged user (else 403).
 pub struct Privileged(SignedIn);
+
+/// What an operation does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    Reading,
+    Writing,
+}
+
+/// What is asked of every caller, on a database thread.
+struct Gate {
+    credential: Credential,
+    needs_privilege: bool,
+    now: Timestamp,
+    seen: OnceLock<Uid>,
+}
+
+impl Gate {
+    /// The caller, and what stands for the state of the database.
+    fn admit(&self, conn: &mut AnyConnection, doing: Doing) -> Result<(Caller, String), Error> {
+        let (caller, state) = authenticate(conn, &self.credential, self.now)?;
+        let _ = self.seen.set(caller.id);
+        if doing == Doing::Writing && caller.scope != Scope::Write {
+            return Err(Problem::new(code::INSUFFICIENT_SCOPE).into());
+        }
+        if self.needs_privilege {
+            caller.need_privilege()?;
+        }
+        Ok((caller, state))
+    }
+}
 
 impl SignedIn {
     /// Runs a reading operation on one snapshot.
@@ -73,39 +107,34 @@ impl SignedIn {
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
-        let (log, now, credential) = (Arc::new(OnceLock::new()), self.service.clock().now(), self.credential.clone());
-        let seen = log.clone();
+        let (gate, exchange) = (self.gate(), Exchange::of(&self.request)?);
+        let asked = gate.clone();
         let done = self.service.db().read(move |conn| {
-            let caller = authenticate(conn, &credential, now)?;
-            let _ = seen.set(caller.id);
-            operation(conn, &caller)
+            let (caller, state) = asked.admit(conn, Doing::Reading)?;
+            exchange.read(conn, &caller.view(), Some(&state), |conn| operation(conn, &caller))
         });
         let done = done.await;
-        self.log(&log);
-        Ok(done?)
+        self.finish(done, &gate)
     }
 
     /// Runs a writing operation in a transaction, which may run more than once.
     ///
     /// # Errors
-    /// 401 and 403 as the guard says; 403 `insufficient-scope`; whatever the operation fails with.
+    /// 401 and 403 as the guard says; 403 `insufficient-scope`; 412 and 422 as the contract's "Conditional requests and
+    /// retries" says; whatever the operation fails with.
     pub async fn write<F>(self, mut operation: F) -> Result<Reply, Failure>
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
-        let (log, now, credential) = (Arc::new(OnceLock::new()), self.service.clock().now(), self.credential.clone());
-        let seen = log.clone();
+        let (gate, exchange, target) = (self.gate(), Exchange::of(&self.request)?, Target::of(&self.request)?);
+        let asked = gate.clone();
         let done = self.service.db().write(move |conn| {
-            let caller = authenticate(conn, &credential, now)?;
-            let _ = seen.set(caller.id);
-            if caller.scope != Scope::Write {
-                return Err(Problem::new(code::INSUFFICIENT_SCOPE).into());
-            }
-            operation(conn, &caller)
+            let (caller, _) = asked.admit(conn, Doing::Writing)?;
+            let resource = target.as_ref().map(|target| target.resource(&caller));
+            exchange.write(conn, &caller.id.to_string(), resource, |conn| operation(conn, &caller))
         });
         let done = done.await;
-        self.log(&log);
-        Ok(done?)
+        self.finish(done, &gate)
     }
 
     /// Runs a reading operation that makes what it reads when that is not there yet: `make` runs in a transaction after
@@ -118,32 +147,46 @@ impl SignedIn {
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Option<Reply>, Error> + Send + 'static,
         M: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
-        let (log, now, credential) = (Arc::new(OnceLock::new()), self.service.clock().now(), self.credential.clone());
-        let (seen, again) = (log.clone(), credential.clone());
+        let (gate, exchange) = (self.gate(), Exchange::of(&self.request)?);
+        let asked = gate.clone();
         let found = self.service.db().read(move |conn| {
-            let caller = authenticate(conn, &credential, now)?;
-            let _ = seen.set(caller.id);
+            let (caller, _) = asked.admit(conn, Doing::Reading)?;
             find(conn, &caller)
         });
         let done = match found.await {
             Ok(Some(found)) => Ok(found),
             Ok(None) => {
-                let write = move |conn: &mut AnyConnection| {
-                    let caller = authenticate(conn, &again, now)?;
+                let asked = gate.clone();
+                let made = self.service.db().write(move |conn| {
+                    let (caller, _) = asked.admit(conn, Doing::Reading)?;
                     make(conn, &caller)
-                };
-                self.service.db().write(write).await
+                });
+                made.await
             }
             Err(error) => Err(error),
         };
-        self.log(&log);
-        Ok(done?)
+        self.finish(done.map(|reply| exchange.tagged(reply, None)), &gate)
     }
 
-    fn log(&self, seen: &OnceLock<Uid>) {
-        if let Some(caller) = seen.get() {
+    /// Whether the caller may do this at all, for operations that have something slow to do before they write.
+    ///
+    /// # Errors
+    /// 401 and 403 as the guard says; 403 `insufficient-scope`.
+    pub async fn check(&self) -> Result<(), Failure> {
+        let gate = self.gate();
+        Ok(self.service.db().read(move |conn| gate.admit(conn, Doing::Writing).map(|_| ())).await?)
+    }
+
+    fn gate(&self) -> Arc<Gate> {
+        let (credential, needs_privilege) = (self.credential.clone(), self.needs_privilege);
+        Arc::new(Gate { credential, needs_privilege, now: self.service.clock().now(), seen: OnceLock::new() })
+    }
+
+    fn finish(self, done: Result<Reply, Error>, gate: &Gate) -> Result<Reply, Failure> {
+        if let Some(caller) = gate.seen.get() {
             self.request.extensions_mut().insert(LoggedCaller(caller.0));
         }
+        Ok(done?)
     }
 
     /// The credential, for the operations that end it.
@@ -154,26 +197,23 @@ impl SignedIn {
 }
 
 impl Privileged {
-    /// Like [`SignedIn::read`], for privileged users.
-    ///
-    /// # Errors
-    /// As there, and 403 for everybody else.
-    pub async fn read<F>(self, mut operation: F) -> Result<Reply, Failure>
-    where
-        F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
-    {
-        self.0.read(move |conn, me| me.need_privilege().and_then(|()| operation(conn, me))).await
-    }
-
     /// Like [`SignedIn::write`], for privileged users.
     ///
     /// # Errors
     /// As there, and 403 for everybody else.
-    pub async fn write<F>(self, mut operation: F) -> Result<Reply, Failure>
+    pub async fn write<F>(self, operation: F) -> Result<Reply, Failure>
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
-        self.0.write(move |conn, me| me.need_privilege().and_then(|()| operation(conn, me))).await
+        self.0.write(operation).await
+    }
+
+    /// Like [`SignedIn::check`], for privileged users.
+    ///
+    /// # Errors
+    /// As there, and 403 for everybody else.
+    pub async fn check(&self) -> Result<(), Failure> {
+        self.0.check().await
     }
 }
 
@@ -186,6 +226,11 @@ impl Caller {
         if self.has_session { Ok(()) } else { Err(Problem::forbidden("a session of your own, not a token").into()) }
     }
 
+    /// Stands for all on which it depends what they see.
+    fn view(&self) -> String {
+        format!("{} {} {}", self.id, self.privileged, self.has_session)
+    }
+
     fn need_privilege(&self) -> Result<(), Error> {
         if self.privileged { Ok(()) } else { Err(Problem::forbidden("a privileged user").into()) }
     }
@@ -194,35 +239,35 @@ impl Caller {
 /// Id, privilege and state of a user.
 type User = (Uid, bool, i16);
 
-/// The active user behind a credential.
+/// The active user behind a credential, and what stands for the state of the database.
 ///
 /// # Errors
 /// 401 for a credential that is unknown, expired or revoked; 403 for an account that is not active.
-pub fn authenticate(conn: &mut AnyConnection, credential: &Credential, now: Timestamp) -> Result<Caller, Error> {
+fn authenticate(conn: &mut AnyConnection, credential: &Credential, now: Timestamp) -> Result<(Caller, String), Error> {
     let now = Moment(now);
     let unknown = || Problem::new(code::BAD_CREDENTIALS);
     let user = (users::id, users::privileged, users::state);
-    let ((id, privileged, state), scope, alive): (User, Scope, bool) = match credential {
+    let ((id, privileged, state), scope, alive, state_of_all): (User, Scope, bool, String) = match credential {
         Credential::Session(secret) => {
-            let found: Option<(User, Moment, Option<Moment>)> = sessions::table
+            let found: Option<(User, Moment, Option<Moment>, String)> = sessions::table
                 .inner_join(users::table)
                 .filter(sessions::token_hash.eq(credentials::hash(secret)))
-                .select((user, sessions::expires_at, sessions::revoked_at))
+                .select((user, sessions::expires_at, sessions::revoked_at, State))
                 .first(conn)
                 .optional()?;
-            let (user, expires, revoked) = found.ok_or_else(unknown)?;
-            (user, Scope::Write, revoked.is_none() && now < expires)
+            let (user, expires, revoked, all) = found.ok_or_else(unknown)?;
+            (user, Scope::Write, revoked.is_none() && now < expires, all)
         }
         Credential::Bearer(text) => {
             let token = ApiToken::parse(TOKEN_PREFIX, text).ok_or_else(unknown)?;
-            let found: Option<(User, Scope, Option<Moment>, Option<Moment>)> = api_tokens::table
+            let found: Option<(User, Scope, Option<Moment>, Option<Moment>, String)> = api_tokens::table
                 .inner_join(users::table)
                 .filter(api_tokens::token_hash.eq(token.hash()))
-                .select((user, api_tokens::scope, api_tokens::expires_at, api_tokens::revoked_at))
+                .select((user, api_tokens::scope, api_tokens::expires_at, api_tokens::revoked_at, State))
                 .first(conn)
                 .optional()?;
-            let (user, scope, expires, revoked) = found.ok_or_else(unknown)?;
-            (user, scope, revoked.is_none() && expires.is_none_or(|expires| now < expires))
+            let (user, scope, expires, revoked, all) = found.ok_or_else(unknown)?;
+            (user, scope, revoked.is_none() && expires.is_none_or(|expires| now < expires), all)
         }
     };
     if state != ACTIVE {
@@ -232,7 +277,7 @@ pub fn authenticate(conn: &mut AnyConnection, credential: &Credential, now: Time
         return Err(unknown().into());
     }
     let has_session = matches!(credential, Credential::Session(_));
-    Ok(Caller { id, privileged, has_session, scope })
+    Ok((Caller { id, privileged, has_session, scope }, state_of_all))
 }
 
 impl FromRequest for SignedIn {
@@ -240,17 +285,17 @@ impl FromRequest for SignedIn {
     type Future = std::future::Ready<Result<Self, Failure>>;
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
-        std::future::ready(signed_in(req).map_err(Failure::from))
+        std::future::ready(signed_in(req, false).map_err(Failure::from))
     }
 }
 
-fn signed_in(req: &HttpRequest) -> Result<SignedIn, Problem> {
+fn signed_in(req: &HttpRequest, needs_privilege: bool) -> Result<SignedIn, Problem> {
     let service = req.app_data::<Data<Service>>().ok_or_else(|| Problem::internal("the app has no service"))?;
     let credential = Credential::of(req, SESSION_COOKIE)?;
     if matches!(credential, Credential::Session(_)) {
         service.origins().check(req.method(), req.headers())?;
     }
-    Ok(SignedIn { credential, service: service.clone(), request: req.clone() })
+    Ok(SignedIn { credential, needs_privilege, service: service.clone(), request: req.clone() })
 }
 
 impl FromRequest for Privileged {
@@ -258,6 +303,6 @@ impl FromRequest for Privileged {
     type Future = std::future::Ready<Result<Self, Failure>>;
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
-        std::future::ready(signed_in(req).map(Self).map_err(Failure::from))
+        std::future::ready(signed_in(req, true).map(Self).map_err(Failure::from))
     }
 }

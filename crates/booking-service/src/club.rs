@@ -2,10 +2,16 @@
 
 use std::future::{Ready, ready};
 
-use actix_web::{FromRequest, HttpRequest, dev::Payload, web::Data};
+use actix_web::{FromRequest, HttpMessage, HttpRequest, dev::Payload, web::Data};
 use chrono_tz::Tz;
 use common::{problem::Problem, time::Timestamp};
-use service_kit::{credentials::Keys, directory::Source, error::Failure, server::Service};
+use service_kit::{
+    credentials::Keys,
+    directory::Source,
+    error::Failure,
+    http::exchange::LooksAtClock,
+    server::{Own, Service},
+};
 
 use crate::config::Config;
 
@@ -44,6 +50,25 @@ impl Club {
             directory: config.directory()?,
         })
     }
+
+    /// The installation that a request is for.
+    ///
+    /// # Errors
+    /// 500 in an app without one.
+    pub fn of(req: &HttpRequest) -> Result<Self, Problem> {
+        let club = req.app_data::<Data<Self>>().map(|club| club.as_ref().clone());
+        club.ok_or_else(|| Problem::internal("the app has no club"))
+    }
+
+    /// What answers depend on.
+    #[must_use]
+    pub fn own(&self) -> Own {
+        Own {
+            shape: format!("{} {}", self.zone, self.origin),
+            vary: "Cookie, Authorization".to_owned(),
+            keys: Some(self.keys.clone()),
+        }
+    }
 }
 
 impl FromRequest for Club {
@@ -51,8 +76,7 @@ impl FromRequest for Club {
     type Future = Ready<Result<Self, Failure>>;
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let club = req.app_data::<Data<Self>>().map(|club| club.as_ref().clone());
-        ready(club.ok_or_else(|| Problem::internal("the app has no club").into()))
+        ready(Self::of(req).map_err(Failure::from))
     }
 }
 
@@ -79,6 +103,8 @@ impl FromRequest for Now {
     type Future = Ready<Result<Self, Failure>>;
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
+        // What depends on the time changes without any change in the database.
+        req.extensions_mut().insert(LooksAtClock);
         let now = req.app_data::<Data<Service>>().map(|service| Self(service.clock().now()));
         ready(now.ok_or_else(|| Problem::internal("the app has no service").into()))
     }

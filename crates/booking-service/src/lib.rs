@@ -11,7 +11,7 @@
 //! 6. [`ical`]: the personal calendar feed
 //! 7. [`sign_in`]: sessions, API tokens, the development sign-in
 //!
-//! [`server`] puts them together, `version` says which build this is, [`commands`] is the command line, [`demo`] a
+//! [`server`] puts them together, [`resources`] says what their writing operations change, `version` says which build this is, [`commands`] is the command line, [`demo`] a
 //! made-up club.
 
 #[macro_use]
@@ -23,6 +23,7 @@ pub mod codes;
 pub mod commands;
 pub mod config;
 pub mod schema;
+pub mod target;
 
 pub mod events;
 pub mod groups;
@@ -33,5 +34,6 @@ pub mod tags;
 pub mod users;
 
 pub mod demo;
+pub mod resources;
 pub mod server;
 mod version;

@@ -20,8 +20,8 @@ use utoipa::{
 use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::{
-    auth::SESSION_COOKIE, club::Club, codes, config::Config, demo, events, groups, ical, rooms, sign_in, tags, users,
-    version,
+    auth::SESSION_COOKIE, club::Club, codes, config::Config, demo, events, groups, ical, resources, rooms, sign_in,
+    tags, users, version,
 };
 
 /// The migrations, once for each database.
@@ -104,10 +104,10 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         let problem = error.into_problem();
         log::error!("the demo is missing: {}", problem.cause().unwrap_or("unknown"));
     }
-    let service = Service::new(&ABOUT, &config.server, db, clock);
+    let service = Service::new(&ABOUT, &config.server, db, clock, club.own());
     let shared = Data::new(club);
     listen(service, &config.server, move |app| {
-        app.app_data(shared.clone());
+        app.app_data(shared.clone()).app_data(resources::ALL);
     })
 }
 

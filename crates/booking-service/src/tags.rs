@@ -14,12 +14,13 @@ use deserr::Deserr;
 use diesel::prelude::*;
 use serde::Serialize;
 use service_kit::{
+    after,
     db::{
         AnyConnection,
         sql::{Moment, Uid},
     },
     error::{Error, Failure, OnUnique},
-    http::{Body, Reply},
+    http::{Body, Page, Reply},
     on_each,
 };
 use unicode_normalization::UnicodeNormalization;
@@ -82,11 +83,15 @@ struct RequestTag {
     responses((status = 200, description = "Tags", body = [ResponseTag]))
 )]
 #[get("/tags")]
-async fn list(who: SignedIn, zone: Zone) -> Result<Reply, Failure> {
+async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
+    let slice = page.slice::<(String, Uid)>()?;
     who.read(move |conn, _| {
-        let tags = tags::table.select(Tag::as_select()).order((tags::name, tags::id)).load(conn)?;
-        let tags: Vec<_> = tags.into_iter().map(|tag| ResponseTag::new(tag, zone)).collect();
-        Reply::json(&tags)
+        let mut tags = tags::table.select(Tag::as_select()).order((tags::name, tags::id)).into_boxed();
+        if let Some((name, id)) = &slice.after {
+            tags = after!(tags, tags::name; > name, tags::id; > *id);
+        }
+        let tags = tags.limit(slice.rows).load(conn)?;
+        page.reply(tags, |tag: &Tag| (tag.name.clone(), tag.id), |tag| Ok(ResponseTag::new(tag, zone)))
     })
     .await
 }

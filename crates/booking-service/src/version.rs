@@ -1,8 +1,11 @@
 //! Which build answers.
 
-use actix_web::get;
+use actix_web::{HttpRequest, get};
 use serde::Serialize;
-use service_kit::{error::Failure, http::Reply};
+use service_kit::{
+    error::Failure,
+    http::{Reply, exchange::Exchange},
+};
 use utoipa::ToSchema;
 use utoipa_actix_web::service_config::ServiceConfig;
 
@@ -28,8 +31,9 @@ struct Version {
     responses((status = 200, description = "Which build answers", body = Version))
 )]
 #[get("/version")]
-async fn version() -> Result<Reply, Failure> {
+async fn version(req: HttpRequest) -> Result<Reply, Failure> {
     // The build sets the variable; a checkout without git builds as well.
     let revision = option_env!("REVISION").unwrap_or("unknown");
-    Ok(Reply::json(&Version { version: env!("CARGO_PKG_VERSION"), revision })?)
+    let reply = Reply::json(&Version { version: env!("CARGO_PKG_VERSION"), revision })?;
+    Ok(Exchange::of(&req)?.tagged(reply.public(), None))
 }

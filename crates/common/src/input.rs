@@ -240,10 +240,10 @@ impl Limit {
     /// The most that may be asked for.
     pub const MOST: u16 = 1000;
 
-    /// As the `LIMIT` of a query.
+    /// How many at most, if that is limited.
     #[must_use]
-    pub fn rows(self) -> i64 {
-        self.0.map_or(i64::MAX, i64::from)
+    pub fn most(self) -> Option<usize> {
+        self.0.map(usize::from)
     }
 }
 
@@ -340,12 +340,12 @@ mod tests {
 
     #[test]
     fn a_limit_is_a_number_from_1_to_1000() {
-        let read = |text: &str| deserialize::<Limit, Value, Violations>(json!(text)).map(Limit::rows);
-        assert_eq!((read("1").unwrap(), read("1000").unwrap()), (1, 1000));
+        let read = |text: &str| deserialize::<Limit, Value, Violations>(json!(text)).map(Limit::most);
+        assert_eq!((read("1").unwrap(), read("1000").unwrap()), (Some(1), Some(1000)));
         for bad in ["", "0", "1001", "-1", "+1", "1.0", "x", "99999999999999999999"] {
             assert!(read(bad).is_err(), "{bad}");
         }
-        assert_eq!(Limit::default().rows(), i64::MAX);
+        assert_eq!(Limit::default().most(), None);
     }
 
     #[test]

@@ -81,12 +81,18 @@ pub mod code {
         /// 409: a name that is taken.
         DUPLICATE_NAME = 409 "duplicate-name", "The name is taken",
             "Names of this kind are unique. Choose another one.";
+        /// 412: changed since the caller read it.
+        PRECONDITION_FAILED = 412 "precondition-failed", "It has changed meanwhile",
+            "`If-Match` names another version than the present one, whose tag is in `ETag`. Read it again and decide anew.";
         /// 413: body too large.
         TOO_LARGE = 413 "payload-too-large", "The request body is too large",
             "Bodies may have 1 MiB; a room import may have 2 MiB.";
         /// 415: body of another media type.
         UNSUPPORTED_MEDIA_TYPE = 415 "unsupported-media-type", "The media type of the body is not taken here",
             "Send `application/json`, or the media type that the operation documents.";
+        /// 422: an idempotency key used for something else.
+        KEY_REUSED = 422 "idempotency-key-reused", "The idempotency key belongs to another request",
+            "The same `Idempotency-Key` came with another query or body within 24 hours. Use a new key for a new request.";
         /// 500: a fault of ours.
         INTERNAL = 500 "internal-error", "Something went wrong on our side",
             "The failure is logged under the request id in `instance`. Please report it with that id.";
@@ -250,6 +256,7 @@ struct Inner {
     detail: Option<String>,
     violations: Vec<Violation>,
     members: Map<String, Value>,
+    headers: Vec<(&'static str, String)>,
     cause: Option<String>,
 }
 
@@ -257,7 +264,14 @@ impl Problem {
     /// A problem of this kind, its detail being the kind's explanation until [`detail`](Self::detail) is called.
     #[must_use]
     pub fn new(code: &'static Code) -> Self {
-        Self(Box::new(Inner { code, detail: None, violations: Vec::new(), members: Map::new(), cause: None }))
+        Self(Box::new(Inner {
+            code,
+            detail: None,
+            violations: Vec::new(),
+            members: Map::new(),
+            headers: Vec::new(),
+            cause: None,
+        }))
     }
 
     /// 404 `not-found`.
@@ -308,6 +322,13 @@ impl Problem {
         self
     }
 
+    /// Adds a header of the answer, such as `ETag`.
+    #[must_use]
+    pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.0.headers.push((name, value.into()));
+        self
+    }
+
     /// Sets what is written to the log, and only there.
     #[must_use]
     pub fn because(mut self, cause: impl fmt::Display) -> Self {
@@ -325,6 +346,12 @@ impl Problem {
     #[must_use]
     pub fn status(&self) -> u16 {
         self.0.code.status
+    }
+
+    /// The headers of the answer, besides those that every problem has.
+    #[must_use]
+    pub fn headers(&self) -> &[(&'static str, String)] {
+        &self.0.headers
     }
 
     /// What caused it, for the log.

@@ -67,6 +67,7 @@ struct Guard {
 }
 
 /// What is known of a sign-in name.
+#[derive(PartialEq, Eq)]
 enum Known {
     No,
     Inactive,

@@ -29,13 +29,16 @@ use utoipa_actix_web::{AppExt, service_config::ServiceConfig};
 use crate::{
     config::ServerOptions,
     copies::Copies,
+    credentials::Keys,
     db::Db,
+    error::Error,
     http::{
         credential::Origins,
+        etag,
         frame::{frame, problems},
         openapi,
         query::path_config,
-        root,
+        retries, root,
         routes::Routes,
     },
     metrics::Metrics,
@@ -61,6 +64,17 @@ pub struct About {
     pub document: fn() -> OpenApi,
 }
 
+/// What answers depend on in one installation.
+#[derive(Debug, Clone, Default)]
+pub struct Own {
+    /// Options that shape them.
+    pub shape: String,
+    /// The request headers by which they differ from one caller to another, as `Vary` lists them.
+    pub vary: String,
+    /// The keys of the installation, when answers hold secrets.
+    pub keys: Option<Keys>,
+}
+
 type Farewell = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync>;
 
 /// What the workers of a running service share.
@@ -74,6 +88,8 @@ pub struct Service {
     farewells: RwLock<Vec<Farewell>>,
     routes: Routes,
     document: Bytes,
+    build: String,
+    own: Own,
     draining: AtomicBool,
     drain_delay: Duration,
     request_timeout: Duration,
@@ -82,8 +98,9 @@ pub struct Service {
 impl Service {
     /// The shared state of a service.
     #[must_use]
-    pub fn new(about: &'static About, options: &ServerOptions, db: Db, clock: Clock) -> Data<Self> {
+    pub fn new(about: &'static About, options: &ServerOptions, db: Db, clock: Clock, own: Own) -> Data<Self> {
         let document = document(about);
+        let json = document.to_json().unwrap_or_default();
         Data::new(Self {
             about,
             db,
@@ -93,7 +110,9 @@ impl Service {
             copies: Copies::default(),
             farewells: RwLock::default(),
             routes: Routes::new(&document),
-            document: Bytes::from(document.to_json().unwrap_or_default()),
+            build: etag::mark(&[&json, &own.shape]),
+            document: Bytes::from(json),
+            own,
             draining: AtomicBool::new(false),
             drain_delay: Duration::from_secs(options.drain_delay),
             request_timeout: Duration::from_secs(options.request_timeout),
@@ -157,6 +176,24 @@ impl Service {
         &self.document
     }
 
+    /// Stands for all that shapes its answers besides the database: the operations of this build, and options.
+    #[must_use]
+    pub fn build(&self) -> &str {
+        &self.build
+    }
+
+    /// The request headers by which answers differ, as `Vary` lists them.
+    #[must_use]
+    pub fn vary(&self) -> &str {
+        &self.own.vary
+    }
+
+    /// The keys of the installation, when answers hold secrets.
+    #[must_use]
+    pub fn keys(&self) -> Option<&Keys> {
+        self.own.keys.as_ref()
+    }
+
     /// Every problem code it can answer with.
     pub fn codes(&self) -> impl Iterator<Item = &'static Code> + use<> {
         code::ALL.iter().chain(self.about.codes).copied()
@@ -211,6 +248,7 @@ pub fn listen(
 ) -> io::Result<Running> {
     let allowed = options.allowed_origins.clone();
     let shared = service.clone();
+    actix_web::rt::spawn(forget_answers(service.clone()));
     let workers = options
         .workers
         .map_or_else(|| std::thread::available_parallelism().map_or(2, std::num::NonZeroUsize::get), usize::from);
@@ -241,6 +279,32 @@ pub fn listen(
     .bind(options.bind)?;
     let address = server.addrs().first().copied().unwrap_or(options.bind);
     Ok(Running { address, service, server: server.run(), shutdown_timeout })
+}
+
+/// The time between two looks for answers that are kept no longer.
+const BETWEEN_CLEANINGS: Duration = Duration::from_secs(60);
+
+/// Rows that are deleted in one transaction, so that no request waits long for it.
+const STEP: i64 = 200;
+
+/// Deletes what was kept for retries and is so no longer, in small steps, until the service ends.
+async fn forget_answers(service: Data<Service>) {
+    loop {
+        tokio::time::sleep(BETWEEN_CLEANINGS).await;
+        while let Ok(most) = forget_some(&service).await
+            && most
+        {}
+    }
+}
+
+/// One step, and whether there may be more to do.
+async fn forget_some(service: &Service) -> Result<bool, Error> {
+    let now = service.clock.now();
+    let done = service.db.write(move |conn| retries::forget_expired(conn, now, STEP)).await;
+    if let Err(error) = &done {
+        log::warn!("answers that were kept for retries could not be deleted: {error:?}");
+    }
+    done.map(|deleted| i64::try_from(deleted).is_ok_and(|deleted| deleted == STEP))
 }
 
 /// Contract, "CORS". An answer to a request that timed out or panicked has none of these headers: such a request does

@@ -19,7 +19,7 @@ use diesel::{
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use service_kit::{
     db::{
-        AnyConnection, Db,
+        AnyConnection, Db, Slice,
         sql::{Moment, Uid},
     },
     directory::Source,
@@ -38,8 +38,8 @@ use crate::{
     groups,
     rooms::{
         booking,
+        changes::{self as room_changes, NewRoom},
         place::place_key,
-        queries::{self as room_queries, NewRoom},
     },
     schema::{attendees, events, groups as groups_table, rooms, users},
 };
@@ -145,7 +145,7 @@ impl Hand {
         hand.make_groups(conn, at)?;
         let active: HashSet<_> = hand.members.iter().copied().collect();
         let only_active = |ids: Vec<Uid>| ids.into_iter().filter(|id| active.contains(id)).collect::<Vec<_>>();
-        for group in groups::queries::list(conn)? {
+        for group in groups::queries::list(conn, &Slice::whole())? {
             let (members, admins) = (only_active(group.members), only_active(group.admins));
             let organizers = [&admins, &members, &hand.members].into_iter().find(|people| !people.is_empty());
             let band = Band { id: group.row.id, organizers: organizers.cloned().unwrap_or_default(), members };
@@ -183,7 +183,7 @@ impl Hand {
                 admins: vec![self.keeper],
             };
             let new: Vec<_> = batch.iter().map(room).collect();
-            ids.extend(room_queries::insert(conn, &new, self.keeper, Moment(batch[0].made_at))?);
+            ids.extend(room_changes::insert(conn, &new, self.keeper, Moment(batch[0].made_at))?);
         }
         Ok(ids)
     }

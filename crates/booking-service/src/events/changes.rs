@@ -28,9 +28,10 @@ use crate::{
     codes, groups,
     rooms::{
         booking::{self, Booking},
+        changes::{self as room_changes, NewRoom},
         overlap::Span,
         place::place_key,
-        queries::{self as room_queries, NewRoom, is_long},
+        queries::{self as room_queries, is_long},
     },
     schema::{event_admins, events},
     users,
@@ -103,7 +104,7 @@ pub fn create(conn: &mut AnyConnection, draft: &Draft, by: Uid, zone: Tz, now: M
             let key = place_key(place);
             booking::lock_places(conn, vec![key.clone()])?;
             refuse_instant_conflicts(conn, draft, &key, None, None, zone)?;
-            let room = room_queries::insert(conn, &[draft.room_at(place)], by, now)?[0];
+            let room = room_changes::insert(conn, &[draft.room_at(place)], by, now)?[0];
             Held { room, place: place.clone(), owns_room: true }
         }
         Where::Room(id) => {
@@ -250,11 +251,11 @@ fn move_to_instant(
     refuse_instant_conflicts(conn, draft, &place_key(place), room, Some(event.id), zone)?;
     let room = match room {
         Some(room) if has_own => {
-            room_queries::move_to(conn, room, &draft.room_at(place), now)?;
+            room_changes::move_to(conn, room, &draft.room_at(place), now)?;
             room
         }
         Some(room) => room,
-        None => room_queries::insert(conn, &[draft.room_at(place)], event.created_by, now)?[0],
+        None => room_changes::insert(conn, &[draft.room_at(place)], event.created_by, now)?[0],
     };
     Ok(Held { room, place: place.to_owned(), owns_room: true })
 }
@@ -262,7 +263,7 @@ fn move_to_instant(
 /// Deletes the room of an event that leaves it, if it was made for that event and no other uses it.
 fn leave_room(conn: &mut AnyConnection, event: &Row, now: Moment) -> Result<(), Error> {
     if event.owns_room && !is_used_by_others(conn, event)? {
-        room_queries::bury(conn, event.room_id, now)?;
+        room_changes::bury(conn, event.room_id, now)?;
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use service_kit::{
         sql::{Moment, Uid},
     },
     error::{Error, Failure},
-    http::{Body, Query, Reply},
+    http::{Body, Page, Query, Reply},
 };
 
 use super::{
@@ -32,8 +32,23 @@ use crate::{
 /// How far back the activity list goes.
 const ACTIVITY: TimeDelta = TimeDelta::days(7);
 
-fn list_of(conn: &mut AnyConnection, selection: &Selection, zone: Tz) -> Result<Reply, Error> {
-    Reply::json(&ResponseEvent::all(queries::load(conn, selection, Order::Start)?, zone))
+fn list_of(
+    conn: &mut AnyConnection,
+    selection: &Selection,
+    order: Order,
+    page: &Page,
+    zone: Tz,
+) -> Result<Reply, Error> {
+    let events = queries::load_slice(conn, selection, order, &page.slice()?)?;
+    page.reply(events, |event| order.position(&event.row), |event| Ok(ResponseEvent::new(event, zone)))
+}
+
+/// What `GET` of an event answers.
+///
+/// # Errors
+/// 404 when there is none.
+pub fn show(conn: &mut AnyConnection, id: Uid, zone: Tz) -> Result<Reply, Error> {
+    Reply::json(&detail(conn, id, zone)?)
 }
 
 fn detail(conn: &mut AnyConnection, id: Uid, zone: Tz) -> Result<ResponseEventDetail, Error> {
@@ -54,11 +69,10 @@ fn detail(conn: &mut AnyConnection, id: Uid, zone: Tz) -> Result<ResponseEventDe
     responses((status = 200, description = "Events", body = [ResponseEvent]))
 )]
 #[get("/events")]
-pub async fn list(who: SignedIn, Zone(zone): Zone, query: Query<ListQuery>) -> Result<Reply, Failure> {
-    let (span, filter) = query.0.into_parts()?;
-    let which = if filter == Filter::Everything { Which::All } else { Which::Matching(filter) };
-    let selection = Selection::of(which).within(span);
-    who.read(move |conn, _| list_of(conn, &selection, zone)).await
+pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
+    let (time, filter) = query.0.into_parts()?;
+    let selection = time.of(if filter == Filter::Everything { Which::All } else { Which::Matching(filter) });
+    who.read(move |conn, _| list_of(conn, &selection, Order::Start, &page, zone)).await
 }
 
 /// Declare the use of a room
@@ -99,7 +113,7 @@ pub async fn create(
 )]
 #[get("/events/{eventID}")]
 pub async fn get(who: SignedIn, Zone(zone): Zone, id: Path<Id>) -> Result<Reply, Failure> {
-    who.read(move |conn, _| Reply::json(&detail(conn, (*id).into(), zone)?)).await
+    who.read(move |conn, _| show(conn, (*id).into(), zone)).await
 }
 
 /// Change an event
@@ -126,7 +140,7 @@ pub async fn update(
     let (id, draft) = (Uid::from(*id), body.0.into_draft());
     who.write(move |conn, me| {
         changes::update(conn, id, &draft, me, zone, Moment(now))?;
-        Reply::json(&detail(conn, id, zone)?)
+        show(conn, id, zone)
     })
     .await
 }
@@ -215,12 +229,18 @@ pub async fn remove_tag(who: SignedIn, Now(now): Now, path: Path<(Id, String)>) 
     responses((status = 200, description = "Events", body = [ResponseEvent]))
 )]
 #[get("/rooms/{roomID}/events")]
-pub async fn of_room(who: SignedIn, Zone(zone): Zone, id: Path<Id>, query: Query<SpanQuery>) -> Result<Reply, Failure> {
+pub async fn of_room(
+    who: SignedIn,
+    Zone(zone): Zone,
+    id: Path<Id>,
+    page: Page,
+    query: Query<SpanQuery>,
+) -> Result<Reply, Failure> {
     let id = Uid::from(*id);
-    let selection = Selection::of(Which::InRoom(id)).within(query.0.span()?);
+    let selection = query.0.time()?.of(Which::InRoom(id));
     who.read(move |conn, _| {
         rooms::queries::need(conn, id)?;
-        list_of(conn, &selection, zone)
+        list_of(conn, &selection, Order::Start, &page, zone)
     })
     .await
 }
@@ -237,13 +257,14 @@ pub async fn of_group(
     who: SignedIn,
     Zone(zone): Zone,
     id: Path<Id>,
+    page: Page,
     query: Query<SpanQuery>,
 ) -> Result<Reply, Failure> {
     let id = Uid::from(*id);
-    let selection = Selection::of(Which::OfGroup(id)).within(query.0.span()?);
+    let selection = query.0.time()?.of(Which::OfGroup(id));
     who.read(move |conn, _| {
         groups::queries::need(conn, id)?;
-        list_of(conn, &selection, zone)
+        list_of(conn, &selection, Order::Start, &page, zone)
     })
     .await
 }
@@ -256,11 +277,11 @@ pub async fn of_group(
     responses((status = 200, description = "Events", body = [ResponseEvent]))
 )]
 #[get("/users/me/events")]
-pub async fn mine(who: SignedIn, Zone(zone): Zone, query: Query<UserQuery>) -> Result<Reply, Failure> {
-    let (span, relation) = query.0.parts()?;
+pub async fn mine(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<UserQuery>) -> Result<Reply, Failure> {
+    let (time, relation) = query.0.parts()?;
     who.read(move |conn, me| {
         let which = Which::OfUser { user: me.id, relation, is_active: true };
-        list_of(conn, &Selection::of(which).within(span), zone)
+        list_of(conn, &time.of(which), Order::Start, &page, zone)
     })
     .await
 }
@@ -273,12 +294,18 @@ pub async fn mine(who: SignedIn, Zone(zone): Zone, query: Query<UserQuery>) -> R
     responses((status = 200, description = "Events", body = [ResponseEvent]))
 )]
 #[get("/users/{userID}/events")]
-pub async fn of_user(who: SignedIn, Zone(zone): Zone, id: Path<Id>, query: Query<UserQuery>) -> Result<Reply, Failure> {
-    let (span, relation) = query.0.parts()?;
+pub async fn of_user(
+    who: SignedIn,
+    Zone(zone): Zone,
+    id: Path<Id>,
+    page: Page,
+    query: Query<UserQuery>,
+) -> Result<Reply, Failure> {
+    let (time, relation) = query.0.parts()?;
     who.read(move |conn, _| {
         let user = users::queries::get(conn, (*id).into())?;
         let which = Which::OfUser { user: user.id, relation, is_active: user.state == ACTIVE };
-        list_of(conn, &Selection::of(which).within(span), zone)
+        list_of(conn, &time.of(which), Order::Start, &page, zone)
     })
     .await
 }
@@ -292,9 +319,8 @@ pub async fn of_user(who: SignedIn, Zone(zone): Zone, id: Path<Id>, query: Query
     responses((status = 200, description = "Events, deleted ones with `deletedAt`", body = [ResponseEvent]))
 )]
 #[get("/activity/events")]
-pub async fn activity(who: SignedIn, Zone(zone): Zone, Now(now): Now) -> Result<Reply, Failure> {
+pub async fn activity(who: SignedIn, Zone(zone): Zone, Now(now): Now, page: Page) -> Result<Reply, Failure> {
     let which = Which::ChangedAfter(Moment(now.plus(-ACTIVITY)));
     let selection = Selection { deleted: Deleted::All, ..Selection::of(which) };
-    who.read(move |conn, _| Reply::json(&ResponseEvent::all(queries::load(conn, &selection, Order::Change)?, zone)))
-        .await
+    who.read(move |conn, _| list_of(conn, &selection, Order::Change, &page, zone)).await
 }

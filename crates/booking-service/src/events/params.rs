@@ -11,7 +11,7 @@ use utoipa::IntoParams;
 
 use super::{
     filter::{self, Filter},
-    selection::Relation,
+    selection::{Relation, Selection, Which},
     wire::word,
 };
 use crate::codes;
@@ -35,6 +35,12 @@ pub struct SpanQuery {
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     date_end: Option<Timestamp>,
+    /// Only events created, changed or deleted after this, deleted ones with `deletedAt`: for copies, and bots that
+    /// poll. Deleted events are kept for 30 days. Ask from a minute before your last question: a change shows when it is
+    /// complete, which may be some seconds after its time.
+    #[deserr(default)]
+    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    updated_since: Option<Timestamp>,
 }
 
 /// Which events to list.
@@ -55,6 +61,12 @@ pub struct ListQuery {
     #[deserr(default)]
     #[param(nullable = false, max_length = 4096)]
     q: Option<String>,
+    /// Only events created, changed or deleted after this, deleted ones with `deletedAt`: for copies, and bots that
+    /// poll. Deleted events are kept for 30 days. Ask from a minute before your last question: a change shows when it is
+    /// complete, which may be some seconds after its time.
+    #[deserr(default)]
+    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    updated_since: Option<Timestamp>,
 }
 
 /// Which events of a user to list.
@@ -74,40 +86,62 @@ pub struct UserQuery {
     #[deserr(default)]
     #[param(inline, nullable = false)]
     relation: Option<Relation>,
+    /// Only events created, changed or deleted after this, deleted ones with `deletedAt`: for copies, and bots that
+    /// poll. Deleted events are kept for 30 days. Ask from a minute before your last question: a change shows when it is
+    /// complete, which may be some seconds after its time.
+    #[deserr(default)]
+    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    updated_since: Option<Timestamp>,
 }
 
-/// Both ends of a span, each of which may be open.
-type Span = (Option<Moment>, Option<Moment>);
+/// When events are, and since when they changed: each may be open.
+#[derive(Debug, Clone, Copy)]
+pub struct Time {
+    span: (Option<Moment>, Option<Moment>),
+    changed_after: Option<Moment>,
+}
+
+impl Time {
+    fn new(begin: Option<Timestamp>, end: Option<Timestamp>, since: Option<Timestamp>) -> Result<Self, Error> {
+        Ok(Self { span: crate::rooms::span(begin, end)?, changed_after: since.map(Moment) })
+    }
+
+    /// These events, of that time.
+    #[must_use]
+    pub fn of(self, which: Which) -> Selection {
+        Selection::of(which).within(self.span).since(self.changed_after)
+    }
+}
 
 impl SpanQuery {
-    /// The span.
+    /// The time.
     ///
     /// # Errors
-    /// 400 when it does not begin before it ends.
-    pub fn span(&self) -> Result<Span, Error> {
-        crate::rooms::span(self.date_begin, self.date_end)
+    /// 400 when the span does not begin before it ends.
+    pub fn time(&self) -> Result<Time, Error> {
+        Time::new(self.date_begin, self.date_end, self.updated_since)
     }
 }
 
 impl ListQuery {
-    /// The span and the filter.
+    /// The time and the filter.
     ///
     /// # Errors
     /// 400 when the span does not begin before it ends or the filter cannot be read.
-    pub fn into_parts(self) -> Result<(Span, Filter), Error> {
-        let span = crate::rooms::span(self.date_begin, self.date_end)?;
-        Ok((span, parse_filter(self.q.as_deref().unwrap_or_default())?))
+    pub fn into_parts(self) -> Result<(Time, Filter), Error> {
+        let time = Time::new(self.date_begin, self.date_end, self.updated_since)?;
+        Ok((time, parse_filter(self.q.as_deref().unwrap_or_default())?))
     }
 }
 
 impl UserQuery {
-    /// The span and the relation.
+    /// The time and the relation.
     ///
     /// # Errors
     /// 400 when the span does not begin before it ends.
-    pub fn parts(&self) -> Result<(Span, Relation), Error> {
-        let span = crate::rooms::span(self.date_begin, self.date_end)?;
-        Ok((span, self.relation.unwrap_or(Relation::Belongs)))
+    pub fn parts(&self) -> Result<(Time, Relation), Error> {
+        let time = Time::new(self.date_begin, self.date_end, self.updated_since)?;
+        Ok((time, self.relation.unwrap_or(Relation::Belongs)))
     }
 }
 

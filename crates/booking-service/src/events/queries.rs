@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use common::problem::Problem;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
+    after,
     db::{
-        AnyConnection,
+        AnyConnection, Slice,
         sql::{Moment, Uid},
         within,
     },
@@ -14,7 +15,7 @@ use service_kit::{
     text_enum,
 };
 
-use super::selection::{Selection, Which};
+use super::selection::{Deleted, Selection, Which};
 use crate::{
     auth::Caller,
     schema::{attendees, event_admins, event_tags, events, tags},
@@ -87,12 +88,43 @@ pub enum Order {
     Change,
 }
 
+impl Order {
+    /// What a row of such a list is ordered by.
+    #[must_use]
+    pub fn position(self, row: &Row) -> (Moment, Uid) {
+        match self {
+            Self::Start => (row.starts_at, row.id),
+            Self::Change => (row.updated_at, row.id),
+        }
+    }
+}
+
 /// The selected events.
 ///
 /// # Errors
 /// When the database fails.
 pub fn load(conn: &mut AnyConnection, selection: &Selection, order: Order) -> Result<Vec<Event>, Error> {
-    let rows = selection.query().select(Row::as_select());
+    load_slice(conn, selection, order, &Slice::whole())
+}
+
+/// Part of the same list.
+///
+/// # Errors
+/// When the database fails.
+pub fn load_slice(
+    conn: &mut AnyConnection,
+    selection: &Selection,
+    order: Order,
+    slice: &Slice<(Moment, Uid)>,
+) -> Result<Vec<Event>, Error> {
+    let mut rows = selection.query();
+    if let Some((at, id)) = slice.after {
+        rows = match order {
+            Order::Start => after!(rows, events::starts_at; > at, events::id; > id),
+            Order::Change => after!(rows, events::updated_at; < at, events::id; > id),
+        };
+    }
+    let rows = rows.select(Row::as_select()).limit(slice.rows);
     let rows: Vec<Row> = match order {
         Order::Start => rows.order((events::starts_at, events::id)).load(conn)?,
         Order::Change => rows.order((events::updated_at.desc(), events::id)).load(conn)?,
@@ -100,6 +132,9 @@ pub fn load(conn: &mut AnyConnection, selection: &Selection, order: Order) -> Re
     if rows.is_empty() {
         return Ok(Vec::new());
     }
+    let these =
+        Selection { deleted: Deleted::All, ..Selection::of(Which::These(rows.iter().map(|row| row.id).collect())) };
+    let selection = if slice.is_part() { &these } else { selection };
     let ids = || selection.query().select(events::id);
     let admins: Vec<(Uid, Uid)> = event_admins::table
         .filter(within(event_admins::event_id, ids()))

@@ -44,6 +44,8 @@ pub enum Which {
     All,
     /// The one with this id.
     One(Uid),
+    /// Those with these ids, a thousand and one at most.
+    These(Vec<Uid>),
     /// Those in a room.
     InRoom(Uid),
     /// Those of a group.
@@ -85,6 +87,8 @@ pub struct Selection {
     pub from: Option<Moment>,
     /// Only those that begin before this.
     pub to: Option<Moment>,
+    /// Only those that were created, changed or deleted after this.
+    pub changed_after: Option<Moment>,
     /// Whether deleted ones are among them.
     pub deleted: Deleted,
 }
@@ -95,7 +99,7 @@ impl Selection {
     /// Events that are not deleted, at any time.
     #[must_use]
     pub fn of(which: Which) -> Self {
-        Self { which, from: None, to: None, deleted: Deleted::No }
+        Self { which, from: None, to: None, changed_after: None, deleted: Deleted::No }
     }
 
     /// The same, overlapping a span that may be open at either end.
@@ -104,12 +108,22 @@ impl Selection {
         Self { from, to, ..self }
     }
 
+    /// The same, and of them only what changed after this, deleted ones included: what a copy has to learn.
+    #[must_use]
+    pub fn since(self, changed_after: Option<Moment>) -> Self {
+        match changed_after {
+            Some(_) => Self { changed_after, deleted: Deleted::All, ..self },
+            None => self,
+        }
+    }
+
     /// The query for them, without an order.
     #[must_use]
     pub fn query(&self) -> events::BoxedQuery<'static, MultiBackend> {
         let query = match &self.which {
             Which::All => events::table.into_boxed(),
             Which::One(id) => events::table.filter(events::id.eq(*id)).into_boxed(),
+            Which::These(ids) => events::table.filter(events::id.eq_any(ids.clone())).into_boxed(),
             Which::InRoom(room) => events::table.filter(events::room_id.eq(*room)).into_boxed(),
             Which::OfGroup(group) => events::table.filter(events::group_id.eq(*group)).into_boxed(),
             Which::OfUser { user, relation, is_active } => {
@@ -134,6 +148,10 @@ impl Selection {
             Deleted::No => query.filter(events::deleted_at.is_null()),
             Deleted::After(since) => query.filter(events::deleted_at.is_null().or(events::deleted_at.gt(since))),
             Deleted::All => query,
+        };
+        let query = match self.changed_after {
+            Some(since) => query.filter(events::updated_at.gt(since)),
+            None => query,
         };
         during!(query, events, self.from, self.to)
     }

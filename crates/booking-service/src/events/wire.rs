@@ -81,9 +81,9 @@ pub struct ResponseEvent {
 }
 
 impl ResponseEvent {
-    /// Events as shown in `zone`.
-    pub fn all(events: Vec<Event>, zone: Tz) -> Vec<Self> {
-        let show = |event: Event| Self {
+    /// An event as shown in `zone`.
+    pub fn new(event: Event, zone: Tz) -> Self {
+        Self {
             event_id: event.row.id,
             name: event.row.name,
             description: event.row.description,
@@ -101,8 +101,7 @@ impl ResponseEvent {
             created_at: event.row.created_at.in_zone(zone),
             updated_at: event.row.updated_at.in_zone(zone),
             deleted_at: event.row.deleted_at.map(|at| at.in_zone(zone)),
-        };
-        events.into_iter().map(show).collect()
+        }
     }
 }
 

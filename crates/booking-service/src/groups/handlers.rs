@@ -1,6 +1,7 @@
 //! The operations on groups.
 
 use actix_web::{delete, get, post, put, web::Path};
+use chrono_tz::Tz;
 use common::input::Id;
 use service_kit::{
     db::{
@@ -8,11 +9,12 @@ use service_kit::{
         sql::{Moment, Uid},
     },
     error::{Error, Failure},
-    http::{Body, Query, Reply},
+    http::{Body, Page, Query, Reply},
 };
 
 use super::{
-    changes, queries,
+    changes,
+    queries::{self, Group},
     wire::{DeleteQuery, OfUserQuery, RequestGroup, ResponseGroup},
 };
 use crate::{
@@ -20,6 +22,14 @@ use crate::{
     club::{Now, Zone},
     users,
 };
+
+/// What `GET` of a group answers.
+///
+/// # Errors
+/// 404 when there is none.
+pub fn show(conn: &mut AnyConnection, id: Uid, zone: Tz) -> Result<Reply, Error> {
+    Reply::json(&ResponseGroup::new(queries::get(conn, id)?, zone))
+}
 
 /// List groups
 ///
@@ -30,11 +40,11 @@ use crate::{
     responses((status = 200, description = "Groups", body = [ResponseGroup]))
 )]
 #[get("/groups")]
-pub async fn list(who: SignedIn, zone: Zone) -> Result<Reply, Failure> {
+pub async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
+    let slice = page.slice()?;
     who.read(move |conn, _| {
-        let groups = queries::list(conn)?;
-        let groups: Vec<_> = groups.into_iter().map(|group| ResponseGroup::new(group, zone.0)).collect();
-        Reply::json(&groups)
+        let position = |group: &Group| (group.row.kind, group.row.name.clone(), group.row.id);
+        page.reply(queries::list(conn, &slice)?, position, |group| Ok(ResponseGroup::new(group, zone.0)))
     })
     .await
 }
@@ -65,7 +75,7 @@ pub async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestGroup
 )]
 #[get("/groups/{groupID}")]
 pub async fn get(who: SignedIn, zone: Zone, id: Path<Id>) -> Result<Reply, Failure> {
-    who.read(move |conn, _| Reply::json(&ResponseGroup::new(queries::get(conn, (*id).into())?, zone.0))).await
+    who.read(move |conn, _| show(conn, (*id).into(), zone.0)).await
 }
 
 /// Change a group
@@ -89,7 +99,7 @@ pub async fn update(
     let (id, group) = (Uid::from(*id), body.0.into());
     who.write(move |conn, me| {
         changes::update(conn, id, &group, me, Moment(now.0))?;
-        Reply::json(&ResponseGroup::new(queries::get(conn, id)?, zone.0))
+        show(conn, id, zone.0)
     })
     .await
 }
@@ -161,8 +171,8 @@ pub async fn leave(who: SignedIn, now: Now, id: Path<Id>) -> Result<Reply, Failu
     responses((status = 200, description = "Ids of groups", body = [Uid]))
 )]
 #[get("/users/me/groups")]
-pub async fn mine(who: SignedIn, query: Query<OfUserQuery>) -> Result<Reply, Failure> {
-    who.read(move |conn, me| ids_of_user(conn, me.id, &query.0)).await
+pub async fn mine(who: SignedIn, page: Page, query: Query<OfUserQuery>) -> Result<Reply, Failure> {
+    who.read(move |conn, me| ids_of_user(conn, me.id, &query.0, &page)).await
 }
 
 /// A user's groups
@@ -175,11 +185,12 @@ pub async fn mine(who: SignedIn, query: Query<OfUserQuery>) -> Result<Reply, Fai
     responses((status = 200, description = "Ids of groups", body = [Uid]))
 )]
 #[get("/users/{userID}/groups")]
-pub async fn of_user(who: SignedIn, id: Path<Id>, query: Query<OfUserQuery>) -> Result<Reply, Failure> {
-    who.read(move |conn, _| ids_of_user(conn, (*id).into(), &query.0)).await
+pub async fn of_user(who: SignedIn, id: Path<Id>, page: Page, query: Query<OfUserQuery>) -> Result<Reply, Failure> {
+    who.read(move |conn, _| ids_of_user(conn, (*id).into(), &query.0, &page)).await
 }
 
-fn ids_of_user(conn: &mut AnyConnection, user: Uid, query: &OfUserQuery) -> Result<Reply, Error> {
+fn ids_of_user(conn: &mut AnyConnection, user: Uid, query: &OfUserQuery, page: &Page) -> Result<Reply, Error> {
     let user = users::queries::get(conn, user)?;
-    Reply::json(&queries::of_user(conn, &user, query.relation.belongs(), query.relation.admins())?)
+    let groups = queries::of_user(conn, &user, query.relation.belongs(), query.relation.admins())?;
+    page.of_all(groups, queries::Position::clone, |(.., id)| Ok(id))
 }

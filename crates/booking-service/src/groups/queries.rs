@@ -5,9 +5,11 @@ use std::collections::{BTreeSet, HashMap};
 use common::problem::Problem;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
+    after,
     db::{
-        AnyConnection,
+        AnyConnection, Slice,
         sql::{Moment, Uid},
+        within,
     },
     error::Error,
     on_each,
@@ -71,19 +73,31 @@ pub fn ensure_everyone_group(conn: &mut AnyConnection, name: &str, now: Moment) 
     Ok(())
 }
 
-/// All groups: made here, everyone, from the directory; each by name.
+/// What groups are ordered by.
+pub type Position = (i16, String, Uid);
+
+/// Groups: made here, everyone, from the directory; each by name.
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection) -> Result<Vec<Group>, Error> {
-    let live = groups::table.filter(groups::deleted_at.is_null());
-    let rows = live.order((groups::kind, groups::name, groups::id)).select(Row::as_select()).load(conn)?;
+pub fn list(conn: &mut AnyConnection, slice: &Slice<Position>) -> Result<Vec<Group>, Error> {
+    let live = || groups::table.filter(groups::deleted_at.is_null()).into_boxed();
+    let mut query = live();
+    if let Some((kind, name, id)) = &slice.after {
+        query = after!(query, groups::kind; > *kind, groups::name; > name.clone(), groups::id; > *id);
+    }
+    let query = query.order((groups::kind, groups::name, groups::id)).select(Row::as_select());
+    let rows: Vec<Row> = query.limit(slice.rows).load(conn)?;
+    let ids = || {
+        let found = rows.iter().map(|row| row.id).collect::<Vec<_>>();
+        if slice.is_part() { live().filter(groups::id.eq_any(found)) } else { live() }.select(groups::id)
+    };
     let members = group_members::table
-        .filter(group_members::group_id.eq_any(live.select(groups::id)))
+        .filter(within(group_members::group_id, ids()))
         .order((group_members::group_id, group_members::user_id))
         .load(conn)?;
     let admins = group_admins::table
-        .filter(group_admins::group_id.eq_any(live.select(groups::id)))
+        .filter(within(group_admins::group_id, ids()))
         .order((group_admins::group_id, group_admins::user_id))
         .load(conn)?;
     let (mut members, mut admins) = (by_group(members), by_group(admins));
@@ -188,14 +202,13 @@ pub fn hold(conn: &mut AnyConnection, id: Uid) -> Result<bool, Error> {
     Ok(found.is_some())
 }
 
-/// The ids of the groups that a user belongs to (the everyone group if active) or administers, in the order of
-/// [`list`].
+/// The groups that a user belongs to (the everyone group if active) or administers, by kind, name and id.
 ///
 /// # Errors
 /// When the database fails.
-pub fn of_user(conn: &mut AnyConnection, user: &User, belongs: bool, admins: bool) -> Result<Vec<Uid>, Error> {
+pub fn of_user(conn: &mut AnyConnection, user: &User, belongs: bool, admins: bool) -> Result<Vec<Position>, Error> {
     let live = groups::table.filter(groups::deleted_at.is_null()).select((groups::kind, groups::name, groups::id));
-    let mut found = BTreeSet::<(i16, String, Uid)>::new();
+    let mut found = BTreeSet::<Position>::new();
     if belongs {
         let ids = group_members::table.filter(group_members::user_id.eq(user.id)).select(group_members::group_id);
         found.extend(live.filter(groups::id.eq_any(ids)).load(conn)?);
@@ -207,7 +220,7 @@ pub fn of_user(conn: &mut AnyConnection, user: &User, belongs: bool, admins: boo
         let ids = group_admins::table.filter(group_admins::user_id.eq(user.id)).select(group_admins::group_id);
         found.extend(live.filter(groups::id.eq_any(ids)).load(conn)?);
     }
-    Ok(found.into_iter().map(|(.., id)| id).collect())
+    Ok(found.into_iter().collect())
 }
 
 /// Deletes events as `DELETE /events/{eventID}` does, and the rooms made for them that no other event uses: marked,

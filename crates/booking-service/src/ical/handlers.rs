@@ -6,18 +6,17 @@ use actix_web::{
     HttpRequest, get,
     http::{
         StatusCode,
-        header::{self, EntityTag, Header, HttpDate, IfNoneMatch},
+        header::{self, HttpDate},
     },
     put,
     web::{Data, Path},
 };
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use common::{input::Id, problem::Problem};
 use service_kit::{
     credentials::{self, Keys},
-    db::sql::Uid,
+    db::{AnyConnection, sql::Uid},
     error::{Error, Failure},
-    http::{Query, Reply},
+    http::{Query, Reply, exchange::Exchange},
     server::Service,
 };
 
@@ -76,8 +75,16 @@ pub async fn replace_secret(who: SignedIn, club: Club) -> Result<Reply, Failure>
 }
 
 fn shown(keys: &Keys, user: Uid, nonce: &str) -> Result<Reply, Error> {
-    let reply = Reply::json(&IcalSecret { secret: derive(keys, user, nonce) })?;
-    Ok(reply.with(header::CACHE_CONTROL, "no-store"))
+    Ok(Reply::json(&IcalSecret { secret: derive(keys, user, nonce) })?.secret())
+}
+
+/// What `GET` of a user's feed secret answers.
+///
+/// # Errors
+/// 404 before its first use.
+pub fn show(conn: &mut AnyConnection, user: Uid, keys: &Keys) -> Result<Reply, Error> {
+    let nonce = queries::nonce(conn, user)?.ok_or_else(|| Problem::not_found("secret"))?;
+    shown(keys, user, &nonce)
 }
 
 fn derive(keys: &Keys, user: Uid, nonce: &str) -> String {
@@ -108,6 +115,7 @@ pub async fn feed(
     token: Path<String>,
     query: Query<FeedQuery>,
 ) -> Result<Reply, Failure> {
+    let exchange = Exchange::of(&req)?;
     let made = service.db().read(move |conn| {
         // The shape of the token says nothing about whether the user exists.
         let (user, secret) = split(&token).ok_or_else(no_feed)?;
@@ -123,20 +131,16 @@ pub async fn feed(
         let found = queries::shown(conn, which, now.0)?;
         let changed = found.iter().map(|event| event.updated_at).max();
         let body = render(&format!("{} events", club.everyone_group), &club.origin, &found);
-        Ok((credentials::hash(&body), changed, body))
+        let reply = Reply::of(StatusCode::OK, "text/calendar; charset=utf-8", body.into_bytes());
+        let reply = match changed {
+            Some(changed) => reply.with(header::LAST_MODIFIED, HttpDate::from(SystemTime::from(changed)).to_string()),
+            None => reply,
+        };
+        // By the tag alone. `If-Modified-Since` may be ignored (RFC 9110, section 13.1.3), and must be here: a feed also
+        // changes when somebody answers, joins a group or time passes, and none of that is a change of an event.
+        Ok(exchange.tagged(reply, None))
     });
-    let (hash, changed, body) = made.await?;
-    let etag = EntityTag::new_strong(BASE64_URL_SAFE_NO_PAD.encode(hash));
-    let reply = if is_unchanged(&req, &etag) {
-        Reply::empty(StatusCode::NOT_MODIFIED)
-    } else {
-        Reply::of(StatusCode::OK, "text/calendar; charset=utf-8", body.into_bytes())
-    };
-    let reply = reply.with(header::ETAG, etag.to_string()).with(header::CACHE_CONTROL, "private, no-cache");
-    Ok(match changed {
-        Some(changed) => reply.with(header::LAST_MODIFIED, HttpDate::from(SystemTime::from(changed)).to_string()),
-        None => reply,
-    })
+    Ok(made.await?)
 }
 
 /// The user and the secret of a feed's address.
@@ -148,14 +152,4 @@ fn split(token: &str) -> Option<(Uid, &str)> {
 /// The same for a user who does not exist or is not active, and for a secret that is wrong or has been replaced.
 fn no_feed() -> Problem {
     Problem::not_found("feed")
-}
-
-/// By the tag alone. `If-Modified-Since` may be ignored (RFC 9110, section 13.1.3), and must be here: a feed also changes
-/// when somebody answers, joins a group or time passes, and none of that is a change of an event.
-fn is_unchanged(req: &HttpRequest, etag: &EntityTag) -> bool {
-    match IfNoneMatch::parse(req) {
-        Ok(IfNoneMatch::Any) => true,
-        Ok(IfNoneMatch::Items(known)) => known.iter().any(|known| known.weak_eq(etag)),
-        Err(_) => false,
-    }
 }

@@ -8,6 +8,8 @@ mod handlers;
 pub mod queries;
 mod wire;
 
+pub use self::handlers::show;
+
 use utoipa_actix_web::service_config::ServiceConfig;
 
 /// Registers the operations.

@@ -75,6 +75,7 @@ pub fn shown(conn: &mut AnyConnection, which: Which, now: Timestamp) -> Result<V
         which,
         from: Some(Moment(now.plus(-PAST))),
         to: None,
+        changed_after: None,
         deleted: Deleted::After(Moment(now.plus(-CANCELLED))),
     };
     let found = load(conn, &selection, Order::Start)?;

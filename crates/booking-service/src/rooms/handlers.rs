@@ -1,16 +1,21 @@
 //! The operations on rooms.
 
 use actix_web::{HttpRequest, delete, get, http::header, post, web::Path, web::Payload};
+use chrono_tz::Tz;
 use common::{input::Id, problem::Violations};
 use service_kit::{
-    db::sql::Moment,
-    error::Failure,
-    http::{Body, Query, Reply, body},
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    error::{Error, Failure},
+    http::{Body, Page, Query, Reply, body},
 };
 
 use super::{
+    changes,
     import::import_table,
-    queries,
+    queries::{self, Room},
     wire::{DeleteQuery, GetQuery, ImportQuery, ListQuery, RequestRoom, ResponseRoom},
 };
 use crate::{
@@ -22,6 +27,14 @@ use crate::{
 /// The most bytes of an import.
 const IMPORT_LIMIT: usize = 2 << 20;
 
+/// What `GET` of a room answers.
+///
+/// # Errors
+/// 404 when there is none.
+pub fn show(conn: &mut AnyConnection, id: Uid, exclude: Option<Uid>, zone: Tz) -> Result<Reply, Error> {
+    Reply::json(&ResponseRoom::new(queries::get(conn, id, exclude)?, zone))
+}
+
 /// List rooms
 ///
 /// Rooms whose window overlaps the span, open-ended when one end is missing. Ordered by timeStart, place and id.
@@ -32,11 +45,12 @@ const IMPORT_LIMIT: usize = 2 << 20;
     responses((status = 200, description = "Rooms", body = [ResponseRoom]))
 )]
 #[get("/rooms")]
-pub async fn list(who: SignedIn, Zone(zone): Zone, query: Query<ListQuery>) -> Result<Reply, Failure> {
-    let (selection, exclude) = query.0.into_selection()?;
+pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
+    let ((selection, exclude), slice) = (query.0.into_selection()?, page.slice()?);
     who.read(move |conn, _| {
-        let rooms = queries::load(conn, &selection, exclude)?;
-        Reply::json(&rooms.into_iter().map(|room| ResponseRoom::new(room, zone)).collect::<Vec<_>>())
+        let rooms = queries::load_slice(conn, &selection, exclude, &slice)?;
+        let position = |room: &Room| (room.row.starts_at, room.row.place.clone(), room.row.id);
+        page.reply(rooms, position, |room| Ok(ResponseRoom::new(room, zone)))
     })
     .await
 }
@@ -55,7 +69,7 @@ pub async fn create(who: SignedIn, Zone(zone): Zone, Now(now): Now, body: Body<R
         let mut violations = Violations::default();
         users::queries::note_unknown(conn, "/admins", &body.0.admins, &mut violations)?;
         violations.into_result()?;
-        let room = queries::create(conn, body.0.to_new(), me.id, Moment(now))?;
+        let room = changes::create(conn, body.0.to_new(), me.id, Moment(now))?;
         let location = format!("/api/rooms/{}", room.row.id);
         Ok(Reply::created(&ResponseRoom::new(room, zone))?.with(header::LOCATION, location))
     })
@@ -108,7 +122,7 @@ pub async fn import(
 #[get("/rooms/{roomID}")]
 pub async fn get(who: SignedIn, Zone(zone): Zone, id: Path<Id>, query: Query<GetQuery>) -> Result<Reply, Failure> {
     let exclude = query.0.exclude_event_id.map(Into::into);
-    who.read(move |conn, _| Reply::json(&ResponseRoom::new(queries::get(conn, (*id).into(), exclude)?, zone))).await
+    who.read(move |conn, _| show(conn, (*id).into(), exclude, zone)).await
 }
 
 /// Delete a room
@@ -133,7 +147,7 @@ pub async fn delete(
 ) -> Result<Reply, Failure> {
     let force = query.0.force.0;
     who.write(move |conn, me| {
-        let room = queries::delete(conn, (*id).into(), me, force, Moment(now))?;
+        let room = changes::delete(conn, (*id).into(), me, force, Moment(now))?;
         Reply::json(&ResponseRoom::new(room, zone))
     })
     .await
@@ -153,7 +167,7 @@ pub async fn delete(
 )]
 #[post("/rooms/{roomID}/verified")]
 pub async fn verify(who: Privileged, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
-    who.write(move |conn, _| queries::verify(conn, (*id).into(), true, zone, Moment(now)).map(|()| Reply::no_content()))
+    who.write(move |conn, _| changes::verify(conn, (*id).into(), true, zone, Moment(now)).map(|()| Reply::no_content()))
         .await
 }
 
@@ -169,7 +183,7 @@ pub async fn verify(who: Privileged, Zone(zone): Zone, Now(now): Now, id: Path<I
 #[delete("/rooms/{roomID}/verified")]
 pub async fn unverify(who: Privileged, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
     who.write(move |conn, _| {
-        queries::verify(conn, (*id).into(), false, zone, Moment(now)).map(|()| Reply::no_content())
+        changes::verify(conn, (*id).into(), false, zone, Moment(now)).map(|()| Reply::no_content())
     })
     .await
 }

@@ -19,8 +19,9 @@ use service_kit::{
 
 use super::{
     booking,
+    changes::{self, NewRoom},
     place::place_key,
-    queries::{self, NewRoom, Room, Row},
+    queries::{self, Room, Row},
     table::{self, ImportedRoom},
 };
 use crate::{codes, schema::rooms};
@@ -128,7 +129,7 @@ fn import(conn: &mut AnyConnection, wanted: &[Wanted], by: Uid, now: Moment) -> 
         return Err(Problem::new(codes::ROOM_OVERLAP).member("rooms", json!(overlaps)).into());
     }
     let new: Vec<_> = new.into_iter().map(|wanted| wanted.room.clone()).collect();
-    let made = queries::insert(conn, &new, by, now)?;
+    let made = changes::insert(conn, &new, by, now)?;
     let ids: Vec<_> = sources.into_iter().map(|source| source.unwrap_or_else(|n| made[n])).collect();
     let loaded = queries::load_listed(conn, &ids)?;
     let by_id: HashMap<_, _> = loaded.into_iter().map(|room| (room.row.id, room)).collect();

@@ -5,6 +5,7 @@
 //! * no two events conflict (contract, "No double booking"); [`overlap`] is the arithmetic.
 
 pub mod booking;
+pub mod changes;
 mod handlers;
 mod import;
 pub mod overlap;
@@ -15,7 +16,10 @@ mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-pub use self::wire::{Interval, ResponseRoom, out_of_order, span};
+pub use self::{
+    handlers::show,
+    wire::{Interval, ResponseRoom, out_of_order, span},
+};
 
 /// Registers the operations.
 pub fn routes(config: &mut ServiceConfig<'_>) {

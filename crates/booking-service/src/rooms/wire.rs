@@ -15,8 +15,9 @@ use service_kit::{
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
+    changes::NewRoom,
     overlap::{self, Span},
-    queries::{NewRoom, Room, Selection},
+    queries::{Room, Selection},
 };
 
 /// A half-open span of time.

@@ -9,12 +9,13 @@ use actix_web::{
     mime, post,
     web::{Data, Path},
 };
+use chrono_tz::Tz;
 use common::{input::Id, problem::Problem, time::Timestamp};
 use service_kit::{
     credentials,
-    db::sql::Uid,
-    error::Failure,
-    http::{Body, Reply, credential::Credential, frame::LoggedCaller, query},
+    db::{AnyConnection, sql::Uid},
+    error::{Error, Failure},
+    http::{Body, Page, Reply, credential::Credential, frame::LoggedCaller, query},
     server::Service,
 };
 
@@ -153,8 +154,7 @@ pub async fn create_token(who: SignedIn, zone: Zone, now: Now, body: Body<Reques
     who.write(move |conn, me| {
         me.need_session()?;
         let (id, token) = tokens::make(conn, me.id, &new, now.0)?;
-        let reply = Reply::created(&CreatedToken::new(id, &new, &token, now.0, zone.0))?;
-        Ok(reply.with(header::CACHE_CONTROL, "no-store"))
+        Ok(Reply::created(&CreatedToken::new(id, &new, &token, now.0, zone.0))?.secret())
     })
     .await
 }
@@ -168,12 +168,16 @@ pub async fn create_token(who: SignedIn, zone: Zone, now: Now, body: Body<Reques
     responses((status = 200, description = "Tokens", body = [ResponseToken]))
 )]
 #[get("/users/me/tokens")]
-pub async fn list_tokens(who: SignedIn, zone: Zone) -> Result<Reply, Failure> {
-    who.read(move |conn, me| {
-        let tokens: Vec<_> = tokens::of(conn, me.id)?.into_iter().map(|row| ResponseToken::new(row, zone.0)).collect();
-        Reply::json(&tokens)
-    })
-    .await
+pub async fn list_tokens(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
+    who.read(move |conn, me| show_tokens(conn, me.id, zone.0, &page)).await
+}
+
+/// What `GET` of a user's tokens answers.
+///
+/// # Errors
+/// When the database fails.
+pub fn show_tokens(conn: &mut AnyConnection, user: Uid, zone: Tz, page: &Page) -> Result<Reply, Error> {
+    page.of_all(tokens::of(conn, user)?, |row| (row.created_at, row.id), |row| Ok(ResponseToken::new(row, zone)))
 }
 
 /// Revoke an API token of the caller's

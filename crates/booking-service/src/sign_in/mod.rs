@@ -19,6 +19,8 @@ use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::codes;
 
+pub use self::handlers::show_tokens;
+
 /// Registers the operations.
 pub fn routes(config: &mut ServiceConfig<'_>) {
     config

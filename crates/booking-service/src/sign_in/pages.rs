@@ -8,6 +8,7 @@ use actix_web::{
 use common::problem::{Problem, Violations};
 use deserr::Deserr;
 use service_kit::{
+    db::Slice,
     error::Failure,
     http::{Reply, query},
     server::Service,
@@ -42,7 +43,7 @@ pub async fn choose(req: HttpRequest, service: Data<Service>, club: Club, now: N
         let cookie = login.cookie(&club, now.0);
         (Begun { state: login.state, nonce: login.nonce }, Some(cookie))
     };
-    let mut users = service.db().read(|conn| users::queries::list(conn, false)).await?;
+    let mut users = service.db().read(|conn| users::queries::list(conn, false, &Slice::whole())).await?;
     users.sort_by(|a, b| (&a.display_name, &a.name).cmp(&(&b.display_name, &b.name)));
     let choices: Vec<_> = users
         .iter()

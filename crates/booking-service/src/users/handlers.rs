@@ -1,16 +1,14 @@
 //! The operations on users.
 
-use actix_web::{
-    get,
-    http::StatusCode,
-    patch, post,
-    web::{Data, Path},
-};
+use actix_web::{get, http::StatusCode, patch, post, web::Path};
 use common::input::Id;
 use service_kit::{
-    error::Failure,
-    http::{Query, Reply, body::OptionalBody},
-    server::Service,
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    error::{Error, Failure},
+    http::{Page, Query, Reply, body::OptionalBody},
 };
 
 use super::{
@@ -22,6 +20,14 @@ use crate::{
     club::{Club, Now},
 };
 
+/// What `GET` of a user answers.
+///
+/// # Errors
+/// 404 when there is none.
+pub fn show(conn: &mut AnyConnection, id: Uid, origin: &str) -> Result<Reply, Error> {
+    Reply::json(&ResponseUser::new(queries::get(conn, id)?, origin))
+}
+
 /// List users
 ///
 /// Ordered by name.
@@ -32,11 +38,11 @@ use crate::{
     responses((status = 200, description = "Users", body = [ResponseUser]))
 )]
 #[get("/users")]
-pub async fn list(who: SignedIn, club: Club, query: Query<ListQuery>) -> Result<Reply, Failure> {
+pub async fn list(who: SignedIn, club: Club, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
+    let slice = page.slice()?;
     who.read(move |conn, _| {
-        let users = queries::list(conn, query.0.include_suspended.0)?;
-        let users: Vec<_> = users.into_iter().map(|user| ResponseUser::new(user, &club.origin)).collect();
-        Reply::json(&users)
+        let users = queries::list(conn, query.0.include_suspended.0, &slice)?;
+        page.reply(users, |user| (user.name.clone(), user.id), |user| Ok(ResponseUser::new(user, &club.origin)))
     })
     .await
 }
@@ -49,7 +55,19 @@ pub async fn list(who: SignedIn, club: Club, query: Query<ListQuery>) -> Result<
 )]
 #[get("/users/me")]
 pub async fn me(who: SignedIn, club: Club) -> Result<Reply, Failure> {
-    who.read(move |conn, me| Reply::json(&ResponseUser::new(queries::get(conn, me.id)?, &club.origin))).await
+    who.read(move |conn, me| show(conn, me.id, &club.origin)).await
+}
+
+/// One user
+#[utoipa::path(
+    tags = ["users", "additions"],
+    operation_id = "getUser",
+    params(("userID" = uuid::Uuid, Path, description = "The user")),
+    responses((status = 200, description = "The user", body = ResponseUser))
+)]
+#[get("/users/{userID}")]
+pub async fn get(who: SignedIn, club: Club, id: Path<Id>) -> Result<Reply, Failure> {
+    who.read(move |conn, _| show(conn, (*id).into(), &club.origin)).await
 }
 
 /// Bring users and groups in from the directory
@@ -63,11 +81,15 @@ pub async fn me(who: SignedIn, club: Club) -> Result<Reply, Failure> {
     responses((status = 201, description = "Everything is as the directory says"))
 )]
 #[post("/users/sync")]
-pub async fn synchronize(who: Privileged, service: Data<Service>, club: Club, now: Now) -> Result<Reply, Failure> {
-    // Reading the directory takes long, so the right to do this is looked up before, in a transaction of its own.
-    let done = who.write(|_, _| Ok(Reply::empty(StatusCode::CREATED))).await?;
-    sync::run(service.db(), &club, now.0).await?;
-    Ok(done)
+pub async fn synchronize(who: Privileged, club: Club, now: Now) -> Result<Reply, Failure> {
+    // Reading the directory takes long, so the right to do this is looked up before as well.
+    who.check().await?;
+    let directory = sync::read(&club).await?;
+    who.write(move |conn, _| {
+        sync::apply(conn, &directory, Moment(now.0))?;
+        Ok(Reply::empty(StatusCode::CREATED))
+    })
+    .await
 }
 
 /// Make a user privileged, or no longer

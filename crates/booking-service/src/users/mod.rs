@@ -11,6 +11,8 @@ pub mod queries;
 pub mod sync;
 mod wire;
 
+pub use self::handlers::show;
+
 use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;
 
@@ -19,6 +21,7 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
     config
         .service(handlers::list)
         .service(handlers::me)
+        .service(handlers::get)
         .service(handlers::synchronize)
         .service(handlers::set_privileged);
 }

@@ -8,7 +8,8 @@ use common::{
 };
 use diesel::{OptionalExtension, prelude::*, sql_types::Bool};
 use service_kit::{
-    db::{AnyConnection, sql::Uid},
+    after,
+    db::{AnyConnection, Slice, sql::Uid},
     error::Error,
 };
 
@@ -31,12 +32,19 @@ pub struct User {
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection, include_suspended: bool) -> Result<Vec<User>, Error> {
+pub fn list(
+    conn: &mut AnyConnection,
+    include_suspended: bool,
+    slice: &Slice<(String, Uid)>,
+) -> Result<Vec<User>, Error> {
     let mut query = users::table.select(User::as_select()).order((users::name, users::id)).into_boxed();
     if !include_suspended {
         query = query.filter(users::state.eq(ACTIVE));
     }
-    Ok(query.load(conn)?)
+    if let Some((name, id)) = &slice.after {
+        query = after!(query, users::name; > name, users::id; > *id);
+    }
+    Ok(query.limit(slice.rows).load(conn)?)
 }
 
 /// One user.

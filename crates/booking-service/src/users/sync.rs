@@ -43,6 +43,15 @@ static READING: Semaphore = Semaphore::const_new(1);
 /// # Errors
 /// 503 with nothing changed when there is no directory, when it cannot be read, or when the database fails.
 pub async fn run(db: &Db, club: &Club, now: Timestamp) -> Result<(), Error> {
+    let directory = read(club).await?;
+    db.write(move |conn| apply(conn, &directory, Moment(now))).await
+}
+
+/// What the directory says now.
+///
+/// # Errors
+/// 503 when there is no directory, or it cannot be read.
+pub async fn read(club: &Club) -> Result<Snapshot, Error> {
     let Some(source) = club.directory.clone() else {
         return Err(Error::Unavailable("no club directory is configured".to_owned()));
     };
@@ -53,13 +62,15 @@ pub async fn run(db: &Db, club: &Club, now: Timestamp) -> Result<(), Error> {
         source.read()
     });
     let directory = read.await.map_err(Problem::internal)?.map_err(|error| Error::Unavailable(error.to_string()))?;
-    let (users, groups) = (directory.users.len(), directory.groups.len());
-    db.write(move |conn| apply(conn, &directory, Moment(now))).await?;
-    log::info!("club directory: {users} users and {groups} groups are up to date");
-    Ok(())
+    log::info!("club directory: {} users and {} groups", directory.users.len(), directory.groups.len());
+    Ok(directory)
 }
 
-fn apply(conn: &mut AnyConnection, directory: &Snapshot, now: Moment) -> Result<(), Error> {
+/// Makes users and directory groups what the directory said.
+///
+/// # Errors
+/// When the database fails.
+pub fn apply(conn: &mut AnyConnection, directory: &Snapshot, now: Moment) -> Result<(), Error> {
     // Whoever reads users before changing names must be the only one who changes them. Readers go on.
     if let AnyConnection::Postgresql(pg) = conn {
         sql_query("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE").execute(pg)?;

@@ -34,12 +34,12 @@ fn tables(conn: &mut AnyConnection) -> Tables {
         AnyConnection::Postgresql(_) => {
             "SELECT table_name::text AS owner, column_name::text AS name, data_type::text AS kind, \
              is_nullable = 'YES' AS nullable FROM information_schema.columns \
-             WHERE table_schema = current_schema() AND table_name NOT LIKE '\\_\\_%' ORDER BY table_name, ordinal_position"
+             WHERE table_schema = current_schema() AND table_name <> 'last_change' AND table_name NOT LIKE '\\_\\_%' ORDER BY table_name, ordinal_position"
         }
         AnyConnection::Sqlite(_) => {
             "SELECT t.name AS owner, c.name AS name, c.type AS kind, c.\"notnull\" = 0 AS nullable \
              FROM sqlite_schema t JOIN pragma_table_info(t.name) c \
-             WHERE t.type = 'table' AND t.name NOT LIKE '\\_\\_%' ESCAPE '\\' AND t.name NOT LIKE 'sqlite%' \
+             WHERE t.type = 'table' AND t.name <> 'last_change' AND t.name NOT LIKE '\\_\\_%' ESCAPE '\\' AND t.name NOT LIKE 'sqlite%' \
              ORDER BY t.name, c.cid"
         }
     };
@@ -65,7 +65,7 @@ fn tables(conn: &mut AnyConnection) -> Tables {
 
 /// Reads `schema.rs` itself, as its types cannot be asked for their names.
 fn declared() -> Tables {
-    let source = include_str!("../../src/schema.rs");
+    let source = [include_str!("../../src/schema.rs"), include_str!("../../../service-kit/src/db/schema.rs")].concat();
     let mut tables = Tables::new();
     for table in source.split("diesel::table! {").skip(1) {
         let body = table.lines().filter(|line| !line.trim().starts_with("use ")).collect::<String>();
@@ -138,20 +138,49 @@ fn both_databases_have_the_same_indexes() {
 
 on_both! {
     every_table_can_be_read_as_the_code_declares_it(club) {
+        use service_kit::db::schema::*;
+        use schema::*;
         let conn = &mut club.connect();
         let mut read = Vec::new();
         macro_rules! read {
             ($($table:ident)+) => {
                 $(
-                    schema::$table::table.limit(0).execute(conn).unwrap();
+                    $table::table.limit(0).execute(conn).unwrap();
                     read.push(stringify!($table));
                 )+
             };
         }
         read! {
-            users sessions api_tokens spent_logins groups group_members group_admins tags places rooms room_admins
+            idempotency_keys users sessions api_tokens spent_logins groups group_members group_admins tags places rooms room_admins
             events event_admins event_tags attendees
         }
         assert!(declared().keys().all(|table| read.contains(&table.as_str())), "a table is missing in this test");
+    }
+}
+
+/// Tables whose rows no answer shows.
+const NEVER_SHOWN: [&str; 3] = ["idempotency_keys", "places", "spent_logins"];
+
+#[test]
+fn on_sqlite_every_change_of_what_is_shown_is_noted() {
+    let query = "SELECT tbl_name AS name, sql AS definition FROM sqlite_schema WHERE type = 'trigger'";
+    let triggers = sql_query(query).load::<Index>(&mut Club::start(Backend::Sqlite).connect()).unwrap();
+    let noted: BTreeSet<_> = triggers
+        .iter()
+        .filter(|trigger| trigger.definition.contains("UPDATE last_change SET mark = hex(randomblob(16))"))
+        .flat_map(|trigger| {
+            let when = ["INSERT", "UPDATE", "DELETE"].into_iter();
+            let when = when.filter(|when| trigger.definition.contains(&format!("AFTER {when} ON {} ", trigger.name)));
+            when.map(|when| (trigger.name.clone(), when)).collect::<Vec<_>>()
+        })
+        .collect();
+    for table in declared().keys() {
+        for when in ["INSERT", "UPDATE", "DELETE"] {
+            assert_eq!(
+                noted.contains(&(table.clone(), when)),
+                !NEVER_SHOWN.contains(&table.as_str()),
+                "{when} {table}"
+            );
+        }
     }
 }

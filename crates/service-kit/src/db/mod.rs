@@ -9,7 +9,10 @@
 
 mod connection;
 pub mod migrate;
+pub mod schema;
+mod slice;
 pub mod sql;
+mod state;
 mod within;
 
 use std::{sync::Arc, time::Duration};
@@ -26,7 +29,11 @@ use tokio::{
 
 pub use self::connection::{AnyConnection, MultiBackend, Url};
 use self::connection::{Manager, StatementCount};
-pub use self::within::{UnionAll, Within, within};
+pub use self::{
+    slice::Slice,
+    state::State,
+    within::{UnionAll, Within, within},
+};
 use crate::error::Error;
 
 /// Runs one expression on whichever connection is inside, for the few things the common type cannot do.

@@ -17,7 +17,7 @@ use diesel::{
     sql_types::{BigInt, Binary, HasSqlType, SqlType},
     sqlite::Sqlite,
 };
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{RefOr, schema::Schema},
@@ -37,7 +37,9 @@ pub struct Key;
 pub struct Instant;
 
 /// An identifier as the database keeps it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, AsExpression, FromSqlRow)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, AsExpression, FromSqlRow,
+)]
 #[diesel(sql_type = Key)]
 #[serde(transparent)]
 pub struct Uid(pub Uuid);
@@ -98,6 +100,20 @@ impl Moment {
 impl From<Timestamp> for Moment {
     fn from(at: Timestamp) -> Self {
         Self(at)
+    }
+}
+
+/// As it stands in a cursor: microseconds since 1970. Answers show it [in a zone](Moment::in_zone).
+impl Serialize for Moment {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_i64(self.micros())
+    }
+}
+
+impl<'de> Deserialize<'de> for Moment {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let at = Timestamp::from_micros(i64::deserialize(from)?);
+        at.map(Self).ok_or_else(|| D::Error::custom("no point in time that can be shown"))
     }
 }
 

@@ -10,7 +10,9 @@ use actix_web::{
 };
 use common::problem::{Problem, Violations, code};
 use deserr::Deserr;
+use sha2::{Digest, Sha256};
 
+use super::retries::{self, BodyHash};
 use crate::{error::Failure, server::Service};
 
 /// The most bytes of a JSON body.
@@ -72,6 +74,8 @@ pub fn read(
         .and_then(|length| length.parse().ok());
     let packed = req.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity");
     let patience = patience(req);
+    // Only a retry is told apart by its body.
+    let hash_for = req.headers().contains_key(retries::KEY).then(|| req.clone());
     let body = web::Payload::from_request(req, payload).into_inner();
     async move {
         if declared.is_some_and(|length| length > limit) {
@@ -87,6 +91,9 @@ pub fn read(
         if !bytes.is_empty() && (packed || !sent.is_empty() && sent != media_type) {
             let detail = format!("Send {media_type} without a Content-Encoding.");
             return Err(Problem::new(code::UNSUPPORTED_MEDIA_TYPE).detail(detail).into());
+        }
+        if let Some(req) = hash_for {
+            req.extensions_mut().insert(BodyHash(Sha256::digest(&bytes).to_vec()));
         }
         Ok(bytes)
     }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use actix_web::{
-    Error, HttpMessage, HttpResponse,
+    Error, HttpMessage, HttpRequest, HttpResponse,
     body::{BodySize, BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     error::InternalError,
@@ -24,6 +24,7 @@ use common::problem::{Problem, code};
 use futures_util::FutureExt;
 use uuid::Uuid;
 
+use super::etag;
 use crate::{error::Failure, server::Service};
 
 /// The header that carries the request id in both directions.
@@ -33,6 +34,14 @@ pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub struct LoggedCaller(pub Uuid);
 
 struct RequestId(String);
+
+/// The id of a request that has come through the frame.
+pub(super) fn id_of(req: &HttpRequest) -> String {
+    req.extensions().get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default()
+}
+
+/// The media type of a problem.
+pub(super) const PROBLEM: &str = "application/problem+json";
 
 /// The outermost middleware: all but the rendering of problems.
 ///
@@ -119,6 +128,10 @@ fn complete(mut line: Line, response: HttpResponse) -> HttpResponse {
     if !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     }
+    if let Ok(vary) = HeaderValue::from_str(line.service.vary()) {
+        headers.append(header::VARY, vary);
+    }
+    tell_codings_apart(headers);
     if !headers.contains_key(header::CONTENT_SECURITY_POLICY) {
         let page = headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
         let policy = if page { PAGE_POLICY } else { DATA_POLICY };
@@ -126,6 +139,15 @@ fn complete(mut line: Line, response: HttpResponse) -> HttpResponse {
     }
     line.status = response.status().as_u16();
     response.map_body(|_, body| BoxBody::new(Counted { body, line }))
+}
+
+/// A compressed answer is another representation, which has a tag of its own (RFC 9110, section 8.8.3.3).
+fn tell_codings_apart(headers: &mut HeaderMap) {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let (Some(tag), Some(coding)) = (text(header::ETAG), text(header::CONTENT_ENCODING)) else { return };
+    if let Some(Ok(tag)) = etag::in_coding(tag, coding).map(HeaderValue::try_from) {
+        headers.insert(header::ETAG, tag);
+    }
 }
 
 /// For answers that are data: a browser that shows one as a page runs nothing of it.
@@ -158,6 +180,9 @@ fn as_problem(service: &Service, id: &str, response: HttpResponse) -> HttpRespon
         }
     }
     rendered.insert_header((header::CACHE_CONTROL, "no-store"));
+    for (name, value) in problem.headers() {
+        rendered.insert_header((*name, value.as_str()));
+    }
     if matches!(problem.status(), 429 | 503) {
         rendered.insert_header((header::RETRY_AFTER, "1"));
     }
@@ -167,7 +192,7 @@ fn as_problem(service: &Service, id: &str, response: HttpResponse) -> HttpRespon
         }
     }
     let body = problem.body(id, service.about().legacy).to_string();
-    rendered.content_type("application/problem+json").body(body)
+    rendered.content_type(PROBLEM).body(body)
 }
 
 /// The problem of an answer that actix made without us.

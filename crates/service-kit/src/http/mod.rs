@@ -2,13 +2,18 @@
 
 pub mod body;
 pub mod credential;
+pub mod etag;
+pub mod exchange;
 pub mod frame;
 pub mod jwt;
 pub mod openapi;
+pub mod page;
 pub mod proxy;
 pub mod query;
 pub mod reply;
+pub mod resources;
+pub mod retries;
 pub mod root;
 pub mod routes;
 
-pub use self::{body::Body, query::Query, reply::Reply};
+pub use self::{body::Body, page::Page, query::Query, reply::Reply};

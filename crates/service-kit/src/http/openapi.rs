@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use utoipa::openapi::{
-    Components, Content, OpenApi, Ref, RefOr, Response, ResponseBuilder,
-    path::{Operation, ParameterIn},
+    Components, Content, Header, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder,
+    path::{Operation, ParameterBuilder, ParameterIn},
     schema::{ArrayItems, ObjectBuilder, Schema, Type},
     security::SecurityRequirement,
 };
@@ -19,12 +19,119 @@ pub fn complete(document: &mut OpenApi) {
     components.schemas.values_mut().for_each(join_descriptions);
     let components = components.clone();
     for item in document.paths.paths.values_mut() {
-        let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
-        for operation in operations.into_iter().flatten() {
+        let operations = [
+            (&mut item.get, Kind::Read),
+            (&mut item.post, Kind::Make),
+            (&mut item.put, Kind::Change),
+            (&mut item.patch, Kind::Change),
+            (&mut item.delete, Kind::Change),
+        ];
+        for (operation, kind) in operations {
+            let Some(operation) = operation else { continue };
+            add_conditions(operation, kind);
             add_refusals(operation);
             add_examples(operation, &components);
         }
     }
+}
+
+/// What a method does, and so what every operation with it takes and answers.
+#[derive(Clone, Copy)]
+enum Kind {
+    Read,
+    Make,
+    Change,
+}
+
+/// Whether an operation takes a credential, and whether it needs one. An empty requirement among others makes signing in
+/// optional: then a bad credential still is an error.
+fn credential(operation: &Operation) -> (bool, bool) {
+    let is_empty = |needed: &SecurityRequirement| *needed == SecurityRequirement::default();
+    let security = operation.security.as_deref();
+    let takes = security.is_none_or(|any_of| any_of.iter().any(|needed| !is_empty(needed)));
+    (takes, security.is_none_or(|any_of| !any_of.iter().any(is_empty)))
+}
+
+/// Conditional requests, safe retries and pages (contract, "Conditional requests and retries" and "Lists").
+fn add_conditions(operation: &mut Operation, kind: Kind) {
+    let (takes_credential, _) = credential(operation);
+    match kind {
+        Kind::Read => {
+            let Some(found) = success(operation, "200") else { return };
+            let is_list = found.content.values().any(|content| {
+                matches!(content, RefOr::T(content) if matches!(content.schema, Some(RefOr::T(Schema::Array(_)))))
+            });
+            add_header(found, "ETag", TAG);
+            if is_list {
+                add_header(found, "Link", "`<…>; rel=\"next\"` when `limit` cut the list (RFC 8288)");
+                let limit = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(1000));
+                add_parameter(operation, ParameterIn::Query, "limit", limit, "At most so many; else the whole list");
+                add_parameter(operation, ParameterIn::Query, "cursor", text(), "As in the `Link` of the page before");
+            }
+            add_parameter(
+                operation,
+                ParameterIn::Header,
+                "If-None-Match",
+                text(),
+                "Tags of answers that the caller has",
+            );
+            add_response(operation, "304", "The caller has it already");
+        }
+        Kind::Make if takes_credential => {
+            for status in ["200", "201", "204"] {
+                if let Some(done) = success(operation, status) {
+                    add_header(done, "Idempotency-Replayed", "`true` when the request had been answered before");
+                }
+            }
+            let key = text().min_length(Some(1)).max_length(Some(255));
+            let about = "Makes a retry safe: the same request with the same key is answered the same for 24 hours";
+            add_parameter(operation, ParameterIn::Header, "Idempotency-Key", key, about);
+            add_response(operation, "422", "The `Idempotency-Key` came with another request before");
+        }
+        // Whoever makes something without signing in is nobody to whom an earlier answer could be shown.
+        Kind::Make => {}
+        Kind::Change => {
+            if let Some(changed) = success(operation, "200") {
+                add_header(changed, "ETag", TAG);
+            }
+            let about =
+                "Tag of the version to change: that of the same path, or of the nearest path above that can be read";
+            add_parameter(operation, ParameterIn::Header, "If-Match", text(), about);
+            add_response(operation, "412", "It has changed since; `ETag` is the present tag");
+        }
+    }
+}
+
+/// What `ETag` is.
+const TAG: &str = "Tag of this answer, for `If-None-Match` and `If-Match` (RFC 9110, section 8.8.3)";
+
+fn text() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String)
+}
+
+fn success<'a>(operation: &'a mut Operation, status: &str) -> Option<&'a mut Response> {
+    match operation.responses.responses.get_mut(status) {
+        Some(RefOr::T(response)) => Some(response),
+        _ => None,
+    }
+}
+
+fn add_header(response: &mut Response, name: &str, about: &str) {
+    let mut header = Header::new(text().build());
+    header.description = Some(about.to_owned());
+    response.headers.insert(name.to_owned(), RefOr::T(header));
+}
+
+fn add_parameter(operation: &mut Operation, place: ParameterIn, name: &str, schema: ObjectBuilder, about: &str) {
+    let parameter = ParameterBuilder::new().name(name).parameter_in(place).required(Required::False);
+    let parameter = parameter.description(Some(about)).schema(Some(schema.build())).build();
+    operation.parameters.get_or_insert_default().push(RefOr::T(parameter));
+}
+
+fn add_response(operation: &mut Operation, status: &str, description: &str) {
+    let responses = &mut operation.responses.responses;
+    let response = || RefOr::T(ResponseBuilder::new().description(description).build());
+    responses.entry(status.to_owned()).or_insert_with(response);
 }
 
 /// utoipa writes an inlined field that has a description as "all of the schema and of an object with that description",
@@ -52,11 +159,7 @@ fn add_refusals(operation: &mut Operation) {
     let in_path = parameters
         .iter()
         .any(|parameter| matches!(parameter, RefOr::T(parameter) if parameter.parameter_in == ParameterIn::Path));
-    // An empty requirement among others makes signing in optional: then a bad credential still is an error.
-    let is_empty = |needed: &SecurityRequirement| *needed == SecurityRequirement::default();
-    let security = operation.security.as_deref();
-    let takes_credential = security.is_none_or(|any_of| any_of.iter().any(|needed| !is_empty(needed)));
-    let needs_credential = security.is_none_or(|any_of| !any_of.iter().any(is_empty));
+    let (takes_credential, needs_credential) = credential(operation);
     let has_body = operation.request_body.is_some();
     let refusals = [
         (!parameters.is_empty() || has_body, "400", "Cannot be parsed, or breaks a rule; `violations` says which"),

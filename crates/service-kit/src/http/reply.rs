@@ -11,14 +11,16 @@ use actix_web::{
 use common::problem::Problem;
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::error::{Error, Failure};
 
-/// Status, headers and body of a successful answer.
-#[derive(Debug, Clone)]
+/// Status, headers and body of an answer.
+#[derive(Debug)]
 pub struct Reply {
     status: StatusCode,
     headers: Vec<(HeaderName, String)>,
     body: Vec<u8>,
+    is_secret: bool,
+    problem: Option<Problem>,
 }
 
 impl Reply {
@@ -42,7 +44,20 @@ impl Reply {
     /// 201 or 204 without a body.
     #[must_use]
     pub fn empty(status: StatusCode) -> Self {
-        Self { status, headers: Vec::new(), body: Vec::new() }
+        Self::raw(status, Vec::new())
+    }
+
+    /// A body without any header yet.
+    #[must_use]
+    pub fn raw(status: StatusCode, body: Vec<u8>) -> Self {
+        Self { status, headers: Vec::new(), body, is_secret: false, problem: None }
+    }
+
+    /// A refusal that was decided in a transaction which is to be committed all the same.
+    #[must_use]
+    pub fn problem(problem: Problem) -> Self {
+        let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self { problem: Some(problem), ..Self::empty(status) }
     }
 
     /// 204.
@@ -54,7 +69,7 @@ impl Reply {
     /// A body of another media type.
     #[must_use]
     pub fn of(status: StatusCode, media_type: &str, body: Vec<u8>) -> Self {
-        Self { status, headers: vec![(header::CONTENT_TYPE, media_type.to_owned())], body }
+        Self::raw(status, body).with(header::CONTENT_TYPE, media_type)
     }
 
     /// Adds a header.
@@ -63,12 +78,66 @@ impl Reply {
         self.headers.push((name, value.into()));
         self
     }
+
+    /// Says that the body holds a secret: no cache keeps it, and the database only sealed.
+    #[must_use]
+    pub fn secret(mut self) -> Self {
+        self.is_secret = true;
+        self.headers.retain(|(name, _)| *name != header::CACHE_CONTROL);
+        self.with(header::CACHE_CONTROL, "no-store")
+    }
+
+    /// Says that everybody is answered the same: a cache may keep it for all, and asks whether it still holds.
+    #[must_use]
+    pub fn public(self) -> Self {
+        self.with(header::CACHE_CONTROL, "public, no-cache")
+    }
+
+    /// That the caller has this answer already: 304, with the headers that keep it fresh.
+    #[must_use]
+    pub fn not_modified(mut self) -> Self {
+        self.headers.retain(|(name, _)| *name != header::CONTENT_TYPE);
+        Self { headers: self.headers, ..Self::empty(StatusCode::NOT_MODIFIED) }
+    }
+
+    /// The status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// All headers.
+    #[must_use]
+    pub fn headers(&self) -> &[(HeaderName, String)] {
+        &self.headers
+    }
+
+    /// The first value of a header.
+    #[must_use]
+    pub fn header(&self, name: &HeaderName) -> Option<&str> {
+        self.headers.iter().find(|(one, _)| one == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The body.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// Whether the body holds a secret.
+    #[must_use]
+    pub fn is_secret(&self) -> bool {
+        self.is_secret
+    }
 }
 
 impl Responder for Reply {
     type Body = BoxBody;
 
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
+        if let Some(problem) = self.problem {
+            return HttpResponse::from_error(Failure(problem));
+        }
         let mut response = HttpResponse::build(self.status);
         for (name, value) in self.headers {
             // A value that is no header text cannot come from a caller; leaving it out beats a panic.

@@ -2,7 +2,7 @@
 
 use actix_web::{
     HttpRequest, HttpResponse,
-    http::header,
+    http::{StatusCode, header},
     web::{self, Data, Path},
 };
 use common::problem::{Problem, code};
@@ -10,6 +10,7 @@ use serde_json::json;
 use url::form_urlencoded;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
+use super::{Reply, exchange::Exchange};
 use crate::{error::Failure, server::Service};
 
 /// The paths of this module, for the `Allow` header.
@@ -81,8 +82,9 @@ async fn problem(service: Data<Service>, name: Path<String>) -> Result<HttpRespo
     Ok(HttpResponse::Ok().json(found.ok_or_else(|| Problem::not_found("problem code"))?))
 }
 
-async fn openapi(service: Data<Service>) -> HttpResponse {
-    HttpResponse::Ok().content_type("application/json").body(service.document().clone())
+async fn openapi(req: HttpRequest, service: Data<Service>) -> Result<Reply, Failure> {
+    let document = Reply::of(StatusCode::OK, "application/json", service.document().to_vec());
+    Ok(Exchange::of(&req)?.tagged(document.public(), None))
 }
 
 async fn docs() -> HttpResponse {

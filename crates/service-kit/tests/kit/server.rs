@@ -27,7 +27,7 @@ use service_kit::{
     db::Db,
     error::Failure,
     http::{Body, Query, Reply, body::OptionalBody, credential::Credential},
-    server::{About, Service, Stop, listen},
+    server::{About, Own, Service, Stop, listen},
 };
 use utoipa::openapi::{Info, OpenApi, Paths};
 
@@ -142,7 +142,7 @@ impl Server {
                     checkout: Duration::from_millis(500),
                     work: Duration::from_secs(5),
                 };
-                let service = Service::new(&ABOUT, &options, Db::open(&url, limits), Clock::default());
+                let service = Service::new(&ABOUT, &options, Db::open(&url, limits), Clock::default(), Own::default());
                 let running = listen(service, &options, |_| {}).unwrap();
                 ready.send((running.address, running.stop())).unwrap();
                 running.serve().await.unwrap();

@@ -1,0 +1,2 @@
+DROP VIEW last_change;
+DROP TABLE idempotency_keys;

@@ -1,0 +1,12 @@
+//! The tables that every service has; the migrations of each service make them.
+#![expect(missing_docs, reason = "the columns are explained in the migrations; the macro makes one item for each")]
+#![allow(clippy::wildcard_imports, reason = "as diesel itself writes its schema files")]
+
+diesel::table! {
+    use diesel::sql_types::*;
+    use crate::db::sql::Instant;
+    idempotency_keys (id) {
+        id -> Binary, request_hash -> Binary, status -> Nullable<SmallInt>, headers -> Nullable<Text>,
+        body -> Nullable<Binary>, sealed -> Bool, expires_at -> Instant,
+    }
+}

@@ -1,0 +1,228 @@
+//! Pages of a list (contract, "Lists"): `limit`, `cursor`, and `Link` to the next page (RFC 8288).
+//!
+//! A cursor says after which row the next page begins, by all the columns that the list is ordered by. So it stays good
+//! when that row is deleted, and rows that come and go elsewhere neither show up twice nor hide others.
+
+use std::future::{Ready, ready};
+
+use actix_web::{FromRequest, HttpRequest, dev::Payload, http::header};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use common::{
+    input::Limit,
+    problem::{Problem, Violations},
+};
+use deserr::Deserr;
+use serde::{Serialize, de::DeserializeOwned};
+use sha2::{Digest, Sha256};
+use url::form_urlencoded;
+
+use super::{Reply, query};
+use crate::{
+    db::Slice,
+    error::{Error, Failure},
+};
+
+/// Bytes of a cursor that tell whether it is one of ours, and of this list.
+const CHECK: usize = 4;
+
+/// Which part of a list is asked for.
+#[derive(Debug, Clone)]
+pub struct Page {
+    limit: Option<usize>,
+    cursor: Option<String>,
+    path: String,
+    /// The parameters that say which list it is, in order.
+    parameters: Vec<(String, String)>,
+}
+
+#[derive(Deserr)]
+#[deserr(error = Violations)]
+struct Parameters {
+    #[deserr(default)]
+    limit: Limit,
+    #[deserr(default)]
+    cursor: Option<String>,
+}
+
+impl FromRequest for Page {
+    type Error = Failure;
+    type Future = Ready<Result<Self, Failure>>;
+
+    fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(Self::of(req.path(), req.query_string()).map_err(Failure::from))
+    }
+}
+
+impl Page {
+    /// All of a list.
+    #[must_use]
+    pub fn whole() -> Self {
+        Self { limit: None, cursor: None, path: String::new(), parameters: Vec::new() }
+    }
+
+    fn of(path: &str, query: &str) -> Result<Self, Error> {
+        let Parameters { limit, cursor } = query::parse(query)?;
+        let parameters = form_urlencoded::parse(query.as_bytes()).into_owned();
+        let mut parameters: Vec<_> = parameters.filter(|(name, _)| name != "limit" && name != "cursor").collect();
+        parameters.sort();
+        Ok(Self { limit: limit.most(), cursor, path: path.to_owned(), parameters })
+    }
+
+    /// After which row the page begins: the values of the columns that the list is ordered by.
+    ///
+    /// # Errors
+    /// 400 for a cursor that is not one of this list's.
+    fn after<P: DeserializeOwned>(&self) -> Result<Option<P>, Error> {
+        let Some(cursor) = &self.cursor else { return Ok(None) };
+        let position = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| {
+            let (check, position) = bytes.split_at_checked(CHECK)?;
+            if check != self.check(position) {
+                return None;
+            }
+            postcard::from_bytes(position).ok()
+        });
+        let bad = || Problem::parameter("cursor", "not-a-cursor", "must be one that a page of this list linked to");
+        position.map(Some).ok_or_else(|| bad().into())
+    }
+
+    /// What the query is to find: one row more than is shown, which tells whether there is a next page.
+    ///
+    /// # Errors
+    /// 400 for a cursor that is not one of this list's.
+    pub fn slice<P: DeserializeOwned>(&self) -> Result<Slice<P>, Error> {
+        let rows = self.limit.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1));
+        Ok(Slice { after: self.after()?, rows })
+    }
+
+    /// The answer with these rows, of which there is one too many when there is a next page.
+    ///
+    /// # Errors
+    /// What `shown` fails with.
+    pub fn reply<T, P: Serialize, S: Serialize>(
+        &self,
+        mut rows: Vec<T>,
+        position: impl Fn(&T) -> P,
+        shown: impl FnMut(T) -> Result<S, Error>,
+    ) -> Result<Reply, Error> {
+        let mut next = None;
+        if let Some(limit) = self.limit.filter(|limit| rows.len() > *limit) {
+            rows.truncate(limit);
+            next = rows.last().map(|last| self.link(&position(last))).transpose()?;
+        }
+        let reply = Reply::json(&rows.into_iter().map(shown).collect::<Result<Vec<_>, _>>()?)?;
+        Ok(match next {
+            Some(next) => reply.with(header::LINK, format!("<{next}>; rel=\"next\"")),
+            None => reply,
+        })
+    }
+
+    /// The page of a short list that is in memory and in order.
+    ///
+    /// # Errors
+    /// 400 for a cursor that is not one of this list's; what `shown` fails with.
+    pub fn of_all<T, P: Serialize + DeserializeOwned + Ord, S: Serialize>(
+        &self,
+        mut rows: Vec<T>,
+        position: impl Fn(&T) -> P,
+        shown: impl FnMut(T) -> Result<S, Error>,
+    ) -> Result<Reply, Error> {
+        if let Some(after) = self.after::<P>()? {
+            rows.retain(|row| position(row) > after);
+        }
+        self.reply(rows, position, shown)
+    }
+
+    /// The address of the page after the row at this position, relative to the origin, which only a proxy may know.
+    fn link(&self, position: &impl Serialize) -> Result<String, Error> {
+        let position = postcard::to_stdvec(position).map_err(Problem::internal)?;
+        let cursor = BASE64_URL_SAFE_NO_PAD.encode([self.check(&position).as_slice(), &position].concat());
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(&self.parameters);
+        if let Some(limit) = self.limit {
+            query.append_pair("limit", &limit.to_string());
+        }
+        query.append_pair("cursor", &cursor);
+        Ok(format!("{}?{}", self.path, query.finish()))
+    }
+
+    fn check(&self, position: &[u8]) -> [u8; CHECK] {
+        let mut digest = Sha256::new();
+        let pairs = self.parameters.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
+        for part in std::iter::once(self.path.as_str()).chain(pairs) {
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        }
+        digest.update(position);
+        let digest = digest.finalize();
+        std::array::from_fn(|n| digest[n])
+    }
+}
+
+/// Only the rows of a query behind a position, in the order of these columns: `after!(query, a > x, b > y)`, where `<`
+/// stands for a descending first column. The first condition alone already lets an index find where to begin.
+#[macro_export]
+macro_rules! after {
+    ($query:expr, $a:expr; > $x:expr, $b:expr; > $y:expr) => {
+        $query.filter($a.ge($x)).filter($a.gt($x).or($b.gt($y)))
+    };
+    ($query:expr, $a:expr; < $x:expr, $b:expr; > $y:expr) => {
+        $query.filter($a.le($x)).filter($a.lt($x).or($b.gt($y)))
+    };
+    ($query:expr, $a:expr; > $x:expr, $b:expr; > $y:expr, $c:expr; > $z:expr) => {
+        $query.filter($a.ge($x)).filter($a.gt($x).or($b.gt($y)).or($b.eq($y).and($c.gt($z))))
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(query: &str) -> Page {
+        Page::of("/api/things", query).unwrap()
+    }
+
+    fn next(reply: Reply) -> Option<String> {
+        let link = reply.header(&header::LINK)?.to_owned();
+        let target = link.strip_prefix("</api/things?").unwrap().strip_suffix(">; rel=\"next\"").unwrap();
+        Some(target.to_owned())
+    }
+
+    fn shown(page: &Page, rows: Vec<i64>) -> (Vec<i64>, Option<String>) {
+        let reply = page.of_all(rows, |row| (*row, "é".to_owned()), Ok).unwrap();
+        (serde_json::from_slice(reply.body()).unwrap(), next(reply))
+    }
+
+    #[test]
+    fn pages_lead_through_the_whole_list() {
+        let (mut query, mut all) = ("q=%26&limit=2&a".to_owned(), Vec::new());
+        loop {
+            let (rows, next) = shown(&page(&query), (-2..5).collect());
+            all.extend(rows);
+            match next {
+                Some(next) => query = next,
+                None => break,
+            }
+            assert!(query.starts_with("a=&q=%26&limit=2&cursor="), "{query}");
+        }
+        assert_eq!(all, (-2..5).collect::<Vec<_>>());
+        assert_eq!(shown(&page("limit=7"), (0..7).collect()).1, None);
+        assert_eq!(shown(&page(""), (0..7).collect()).0.len(), 7);
+        let rows = |query| page(query).slice::<(i64, String)>().unwrap().rows;
+        assert_eq!((rows(""), rows("limit=1000")), (i64::MAX, 1001));
+    }
+
+    #[test]
+    fn a_cursor_belongs_to_its_list() {
+        let (_, next) = shown(&page("limit=1&q=x"), vec![1, 2]);
+        let next = next.unwrap();
+        assert!(page(&next).after::<(i64, String)>().unwrap().is_some());
+        let other = next.replace("q=x", "q=y");
+        let damaged = next.replace("cursor=", "cursor=A");
+        for bad in [other.as_str(), &damaged, "cursor=", "cursor=%00", "cursor=AAAAAA"] {
+            assert!(page(bad).after::<(i64, String)>().is_err(), "{bad}");
+        }
+        for bad in ["limit=0", "limit=1001", "limit=x", "limit=1&limit=2"] {
+            assert!(Page::of("/", bad).is_err(), "{bad}");
+        }
+    }
+}
