@@ -17,6 +17,7 @@ mod ical;
 mod lifecycle;
 mod limits;
 mod log;
+mod matrix;
 mod openapi;
 mod outage;
 mod plans;

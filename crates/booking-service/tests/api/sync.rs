@@ -283,7 +283,7 @@ on_both! {
 type Changes = Vec<(String, Moment)>;
 
 /// The members of every test's club as the directory has them, with more users and some groups.
-fn with_members(more: &[Value], groups: &[Value]) -> Value {
+pub fn with_members(more: &[Value], groups: &[Value]) -> Value {
     let states = [(ALICE, 1), (BOB, 1), (CAROL, 1), (DAVE, 1), (SUSAN, 2)];
     let members = states
         .map(|(name, state)| json!({"id": id(name), "name": name, "displayName": name.to_uppercase(), "state": state}));
@@ -295,7 +295,7 @@ fn write(club: &Club, directory: &Value) {
 }
 
 /// One more service that has this directory, by its index.
-fn start_with_file(club: &mut Club, directory: &Value) -> usize {
+pub fn start_with_file(club: &mut Club, directory: &Value) -> usize {
     start_with_text(club, "directory.json", &directory.to_string())
 }
 

@@ -104,13 +104,13 @@ fn a_header_is_believed_only_from_the_configured_proxies() {
 }
 
 /// A token issuer: a key, and a server that tells it.
-struct Issuer {
+pub struct Issuer {
     key: EcdsaKeyPair,
-    address: String,
+    pub address: String,
 }
 
 impl Issuer {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let rng = SystemRandom::new();
         let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &rng).unwrap();
         let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8.as_ref(), &rng).unwrap();
@@ -133,7 +133,7 @@ impl Issuer {
         Self { key, address }
     }
 
-    fn token(&self, claims: &Value) -> String {
+    pub fn token(&self, claims: &Value) -> String {
         let header = json!({"alg": "ES256", "kid": "k"});
         let text = format!("{}.{}", BASE64.encode(header.to_string()), BASE64.encode(claims.to_string()));
         let signature = self.key.sign(&SystemRandom::new(), text.as_bytes()).unwrap();

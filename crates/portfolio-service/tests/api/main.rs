@@ -13,6 +13,7 @@ mod event_copy;
 mod events;
 mod identity;
 mod leaks;
+mod matrix;
 mod openapi;
 mod plans;
 mod projects;

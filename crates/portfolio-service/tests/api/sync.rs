@@ -34,14 +34,14 @@ fn write(club: &Club, directory: &Value) -> PathBuf {
 }
 
 /// Starts a replica that has the directory.
-fn start(club: &mut Club, directory: &Value) -> usize {
+pub fn start(club: &mut Club, directory: &Value) -> usize {
     let file = write(club, directory);
     club.config.directory.directory_file = Some(file);
     club.start_another()
 }
 
 /// The six members as they are, and more.
-fn members(more: &[Value]) -> Vec<Value> {
+pub fn members(more: &[Value]) -> Vec<Value> {
     let state = |name: &str| match name {
         SUSAN => 2,
         DORA => 0,

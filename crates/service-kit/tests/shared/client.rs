@@ -32,6 +32,12 @@ impl Client<'_> {
         self
     }
 
+    /// Takes every header of this name back.
+    pub fn without(mut self, name: &str) -> Self {
+        self.headers.retain(|(header, _)| !header.eq_ignore_ascii_case(name));
+        self
+    }
+
     pub fn get(&self, path: &str) -> Answer {
         self.send("GET", path, None)
     }

@@ -1,0 +1,263 @@
+//! Who may do what: the access table of `docs/security.md`.
+
+#[path = "../../../service-kit/tests/shared/matrix.rs"]
+mod table;
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use booking_service::{
+    auth::{Scope, TOKEN_PREFIX},
+    schema::{sessions, users},
+    sign_in::tokens,
+};
+use chrono::TimeDelta;
+use diesel::prelude::*;
+use serde_json::{Value, json};
+use service_kit::{
+    credentials::{self, ApiToken},
+    db::sql::{Moment, Uid},
+};
+
+pub use self::table::Operation;
+use self::table::{Builder, Caller, Made, hold};
+use crate::{
+    builders::{self, At, event_body, merge, room_body, text},
+    harness::{ALICE, BOB, CAROL, Club, DAVE, SUSAN, id, on_both},
+    sync::{start_with_file, with_members},
+    tokens::make_token,
+};
+
+// As docs/security.md says who is who: BOB is the member, DAVE the stranger, CAROL the owner, ALICE the privileged one
+// and SUSAN the suspended one.
+
+/// The group that comes from the directory.
+const STAFF: &str = "staff";
+
+/// The service under test, and what the builders need.
+struct World {
+    club: Club,
+    /// Which of the club's services has a directory.
+    service: usize,
+    next: AtomicI64,
+}
+
+impl World {
+    /// Another number each time, for names and places.
+    fn next(&self) -> i64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn place(&self) -> String {
+        format!("Room {}", self.next())
+    }
+
+    fn span(&self) -> (i64, i64) {
+        (24, 25 + self.next() % 2)
+    }
+
+    /// An unverified room of the owner's.
+    fn room(&self) -> Made {
+        let body = room_body(&self.club, CAROL, &self.place(), self.span());
+        let made = self.club.by(CAROL).post("/api/rooms", merge([body, both_admins()])).expect(201).json();
+        Made::object("roomID", &text(&made["roomId"]))
+    }
+
+    fn verified_room(&self) -> Made {
+        Made::object("roomID", &builders::verified_room(&self.club, CAROL, &self.place(), self.span()))
+    }
+
+    /// The id of a group of the owner's, with the member in it.
+    fn group_id(&self, open: bool) -> String {
+        let group = json!({"name": "graphics", "description": "", "open": open, "members": [id(BOB), id(SUSAN)]});
+        let made = self.club.by(CAROL).post("/api/groups", merge([group, both_admins()])).expect(201).json();
+        text(&made["groupId"])
+    }
+
+    fn group(&self, open: bool) -> Made {
+        Made::object("groupID", &self.group_id(open)).with(both_admins())
+    }
+
+    /// The body of an event of such a group.
+    fn event_body(&self) -> Value {
+        let event = event_body(&self.club, CAROL, At::Place(&self.place()), self.span());
+        merge([event, json!({"groupId": self.group_id(false)}), both_admins()])
+    }
+
+    fn event(&self, more: Value) -> Made {
+        let made = self.club.by(CAROL).post("/api/events", merge([self.event_body(), more])).expect(201).json();
+        Made::object("eventID", &text(&made["eventId"]))
+    }
+
+    fn tagged(&self, locked: bool) -> Made {
+        self.event(json!({"tags": [{"name": "rust", "locked": locked}]})).and("tagName", &"rust")
+    }
+
+    /// A session of the caller's own, if they are somebody.
+    fn session_of(&self, caller: &Caller<'_>) -> Made {
+        let session = caller.name.map(|name| new_session(&self.club, name, TimeDelta::days(1)));
+        Made::for_one(String::new(), session.map(|secret| format!("session={secret}")))
+    }
+
+    /// A sign-in that the caller has begun, and chosen themself in; who is nobody chooses the member.
+    fn sign_in(&self, caller: &Caller<'_>) -> Made {
+        let name = caller.name.unwrap_or(BOB);
+        // Only active users can be chosen, but somebody may be suspended after that.
+        set_state(&self.club, name, 1);
+        let begun = caller.client.send("POST", "/api/authParams", None).expect(201);
+        let cookie = begun.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+        let url = text(&begun.json()["url"]);
+        let page = url.strip_prefix(self.club.origin(self.service)).unwrap();
+        let page = self.club.anonymous().at(self.service).get(page).expect(200).text();
+        let mut links = page.split("<a href=\"").skip(1);
+        let link = links.find(|link| link.contains(&format!("@{name}<"))).unwrap();
+        let callback = link.split('"').next().unwrap().replace("&amp;", "&");
+        set_state(&self.club, name, if name == SUSAN { 2 } else { 1 });
+        Made::for_one(callback.strip_prefix("/api/callback").unwrap().to_owned(), Some(cookie))
+    }
+}
+
+/// The owner, and the suspended one, who is to have no use of it.
+fn both_admins() -> Value {
+    json!({"admins": [id(CAROL), id(SUSAN)]})
+}
+
+fn set_state(club: &Club, name: &str, state: i16) {
+    diesel::update(users::table.find(id(name))).set(users::state.eq(state)).execute(&mut club.connect()).unwrap();
+}
+
+/// Makes a session that ends so long from now, and returns its secret.
+fn new_session(club: &Club, name: &str, lasts: TimeDelta) -> String {
+    let (now, secret) = (club.clock.now(), credentials::random_secret().unwrap());
+    let row = (
+        sessions::id.eq(Uid::new()),
+        sessions::token_hash.eq(credentials::hash(&secret)),
+        sessions::user_id.eq(id(name)),
+        sessions::created_at.eq(Moment(now.plus(-TimeDelta::days(2)))),
+        sessions::expires_at.eq(Moment(now.plus(lasts))),
+    );
+    diesel::insert_into(sessions::table).values(row).execute(&mut club.connect()).unwrap();
+    secret
+}
+
+/// Session cookies that are none: of the privileged user, who could do everything with a good one.
+fn bad_cookies(club: &Club) -> [(&'static str, String); 5] {
+    let revoked = new_session(club, ALICE, TimeDelta::days(1));
+    club.anonymous().header("cookie", &format!("session={revoked}")).send("POST", "/api/logout", None).expect(204);
+    let begun = club.by(ALICE).send("POST", "/api/authParams", None).expect(201);
+    let sealed = begun.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    [
+        ("unknown", format!("session={}", credentials::random_secret().unwrap())),
+        ("expired", format!("session={}", new_session(club, ALICE, -TimeDelta::seconds(1)))),
+        ("revoked", format!("session={revoked}")),
+        ("empty", "session=".to_owned()),
+        ("a sign-in under way", sealed),
+    ]
+}
+
+/// `Authorization` headers that are worth nothing, of the same user.
+fn bad_tokens(club: &Club) -> [(&'static str, String); 6] {
+    let (conn, now) = (&mut club.connect(), club.clock.now());
+    let before = now.plus(-TimeDelta::hours(2));
+    let until = Some(now.plus(-TimeDelta::hours(1)));
+    let expired = tokens::create(conn, ALICE, "expired", Scope::Write, until, before).unwrap();
+    let revoked = tokens::create(conn, ALICE, "revoked", Scope::Write, None, before).unwrap();
+    let row = tokens::list(conn, Some(ALICE)).unwrap().into_iter().find(|row| row.name == "revoked").unwrap();
+    tokens::revoke(conn, row.id.0, now).unwrap();
+    [
+        ("unknown", format!("Bearer {}", ApiToken::generate(TOKEN_PREFIX).unwrap().reveal())),
+        ("expired", format!("Bearer {}", expired.reveal())),
+        ("revoked", format!("Bearer {}", revoked.reveal())),
+        ("malformed", "Bearer clubbooking_x_y".to_owned()),
+        ("none", "Bearer".to_owned()),
+        ("of another scheme", "Basic YWxpY2U6YWxpY2U=".to_owned()),
+    ]
+}
+
+fn callers(club: &Club, service: usize) -> Vec<Caller<'_>> {
+    let anonymous = || club.anonymous().at(service);
+    let mut callers = Vec::new();
+    let mut add = |column, way, name, client, refusal| {
+        callers.push(Caller { column, way, name, client, refusal, instead: None });
+    };
+    add("anonymous", "no credential", None, anonymous(), Some((401, "not-signed-in")));
+    for (way, cookie) in bad_cookies(club) {
+        add("bad cookie", way, None, anonymous().header("cookie", &cookie), Some((401, "bad-credentials")));
+    }
+    for (way, value) in bad_tokens(club) {
+        add("bad token", way, None, anonymous().header("authorization", &value), Some((401, "bad-credentials")));
+    }
+    let token = format!("Bearer {}", make_token(club, ALICE, "read"));
+    let reader = anonymous().header("authorization", &token);
+    add("read-only token", "of the privileged user", Some(ALICE), reader, Some((403, "insufficient-scope")));
+    for (column, name) in [("member", BOB), ("stranger", DAVE), ("owner", CAROL), ("privileged", ALICE)] {
+        add(column, "session", Some(name), club.by(name).at(service), None);
+    }
+    add("suspended", "session", Some(SUSAN), club.by(SUSAN).at(service), Some((403, "account-inactive")));
+    let forged = anonymous().header("x-forwarded-user", ALICE).header("x-showcase-user", ALICE);
+    add("forged header", "of a proxy", None, forged, Some((401, "not-signed-in")));
+    callers
+}
+
+const BUILDERS: &[(&str, Builder<World>)] = &[
+    ("POST /api/rooms", |_, _| Made::body(both_admins())),
+    ("GET /api/rooms/{roomID}", |world, _| world.room()),
+    ("DELETE /api/rooms/{roomID}", |world, _| world.room()),
+    ("POST /api/rooms/{roomID}/verified", |world, _| world.room()),
+    ("DELETE /api/rooms/{roomID}/verified", |world, _| world.verified_room()),
+    ("GET /api/rooms/{roomID}/events", |world, _| world.room()),
+    ("POST /api/events", |world, _| Made::body(world.event_body())),
+    ("GET /api/events/{eventID}", |world, _| world.event(json!({}))),
+    ("PUT /api/events/{eventID}", |world, _| world.event(json!({})).with(world.event_body())),
+    ("DELETE /api/events/{eventID}", |world, _| world.event(json!({}))),
+    ("PUT /api/events/{eventID}/attendees/me, open", |world, _| world.event(json!({"open": true}))),
+    ("PUT /api/events/{eventID}/attendees/me, not open", |world, _| world.event(json!({"open": false}))),
+    ("POST /api/events/{eventID}/tags, tag not locked", |world, _| world.event(json!({}))),
+    ("POST /api/events/{eventID}/tags, tag locked", |world, _| world.event(json!({})).with(json!({"locked": true}))),
+    ("DELETE /api/events/{eventID}/tags/{tagName}, tag not locked", |world, _| world.tagged(false)),
+    ("DELETE /api/events/{eventID}/tags/{tagName}, tag locked", |world, _| world.tagged(true)),
+    ("GET /api/users/{userID}/events", |_, _| Made::object("userID", &id(CAROL))),
+    ("GET /api/groups/{groupID}/events", |world, _| world.group(false)),
+    ("POST /api/groups", |_, _| Made::body(merge([both_admins(), json!({"members": [id(BOB)]})]))),
+    ("GET /api/groups/{groupID}", |world, _| world.group(false)),
+    ("PUT /api/groups/{groupID}, made here", |world, _| {
+        world.group(false).with(json!({"admins": [id(CAROL)], "members": [id(BOB)]}))
+    }),
+    ("PUT /api/groups/{groupID}, of the directory", |_, _| {
+        Made::object("groupID", &id(STAFF)).with(json!({"admins": [id(CAROL)], "members": [id(BOB)]}))
+    }),
+    ("DELETE /api/groups/{groupID}, made here", |world, _| world.group(false)),
+    ("DELETE /api/groups/{groupID}, of the directory", |_, _| Made::object("groupID", &id(STAFF))),
+    ("PUT /api/groups/{groupID}/members/me, open", |world, _| world.group(true)),
+    ("PUT /api/groups/{groupID}/members/me, not open", |world, _| world.group(false)),
+    ("DELETE /api/groups/{groupID}/members/me, open", |world, _| world.group(true)),
+    ("DELETE /api/groups/{groupID}/members/me, not open", |world, _| world.group(false)),
+    ("GET /api/users/{userID}/groups", |_, _| Made::object("userID", &id(CAROL))),
+    ("PATCH /api/users/{userID}/privileged", |_, _| Made::object("userID", &id(CAROL))),
+    ("POST /api/tags", |world, _| Made::body(json!({"name": format!("tag {}", world.next())}))),
+    ("POST /api/users/me/tokens", |_, _| Made::body(json!({"expiresAt": "2999-01-01T00:00:00Z"}))),
+    ("DELETE /api/users/me/tokens/{tokenID}", |world, _| {
+        let body = json!({"name": "matrix", "scope": "read"});
+        let made = world.club.by(CAROL).post("/api/users/me/tokens", body).expect(201).json();
+        Made::object("tokenID", &text(&made["tokenId"]))
+    }),
+    ("GET /api/ical/v1/{icalToken}, right secret", |world, _| {
+        let secret = world.club.by(CAROL).get("/api/users/me/ical").expect(200).json();
+        Made::object("icalToken", &format!("{}{}", id(CAROL), text(&secret["secret"])))
+    }),
+    ("GET /api/ical/v1/{icalToken}, wrong secret", |_, _| {
+        Made::object("icalToken", &format!("{}{}", id(CAROL), credentials::random_secret().unwrap()))
+    }),
+    ("GET /api/callback, begun by the caller", World::sign_in),
+    ("GET /api/callback, begun by nobody", |_, _| Made::for_one("?code=x&state=y".to_owned(), None)),
+    ("POST /api/logout", World::session_of),
+];
+
+on_both! {
+    everybody_may_do_what_the_table_says_and_nothing_else(club) {
+        let mut club = club;
+        let staff = json!({"id": id(STAFF), "name": STAFF, "members": [BOB], "admins": [CAROL, SUSAN]});
+        let service = start_with_file(&mut club, &with_members(&[], &[staff]));
+        let world = World { club, service, next: AtomicI64::new(0) };
+        hold("booking-service", &world, BUILDERS, &callers(&world.club, service));
+    }
+}

@@ -1,0 +1,206 @@
+//! Who may do what: the access table of `docs/security.md`.
+
+#[path = "../../../service-kit/tests/shared/matrix.rs"]
+mod table;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use diesel::prelude::*;
+use portfolio_service::schema::accounts;
+use serde_json::{Value, json};
+use service_kit::db::sql::Uid;
+
+use self::table::{Builder, Caller, Made, hold};
+use crate::{
+    builders::{contest, contest_body, member, project, project_body, team, with},
+    events,
+    harness::{ALICE, BOB, CAROL, Client, Club, DAVE, SUSAN, id, on_both},
+    identity::Issuer,
+    sync::{members, start},
+};
+
+// As docs/security.md says who is who: BOB is the member, DAVE the stranger, CAROL the owner, ALICE the privileged one
+// and SUSAN the suspended one.
+
+const AUDIENCE: &str = "portfolio";
+
+/// What the builders need.
+struct World {
+    club: Club,
+    /// One that the directory has.
+    group: Uid,
+    next: AtomicU32,
+}
+
+impl World {
+    /// Another name each time.
+    fn name(&self) -> String {
+        format!("name {}", self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A project of the owner's, with the member in it.
+    fn project(&self) -> Made {
+        let path = project(&self.club, CAROL, &self.name());
+        let in_it = json!({"members": [member(BOB, (2024, 0), None), member(SUSAN, (2024, 0), None)]});
+        self.club.by(CAROL).put(&format!("{path}/members"), in_it).expect(204);
+        Made::object("projectId", &last(&path))
+    }
+
+    fn contest(&self) -> Made {
+        Made::object("contestId", &last(&contest(&self.club, CAROL, &self.name())))
+    }
+
+    /// A team with the member in it, by these creators.
+    fn team(&self, of_contest: &str, of_team: &str) -> Made {
+        let contest = contest(&self.club, of_contest, &self.name());
+        let team = team(&self.club, of_team, &contest, "the team");
+        let in_it = json!({"members": [id(BOB), id(SUSAN)]});
+        self.club.by(of_team).put(&format!("{team}/members"), in_it).expect(204);
+        Made::object("contestId", &last(&contest)).and("teamId", &last(&team))
+    }
+
+    /// An event that the owner hosts.
+    fn event(&self, level: i16) -> Made {
+        let since = "2026-04-04T09:00:00Z";
+        Made::object("eventId", &events::plant(&self.club, "open day", since, &[CAROL, SUSAN], Some(level)))
+    }
+
+    /// The owner without any account, so that one of any type can be added.
+    fn without_account(&self) -> Made {
+        let of_owner = accounts::table.filter(accounts::user_id.eq(id(CAROL)));
+        diesel::delete(of_owner).execute(&mut self.club.connect()).unwrap();
+        owner()
+    }
+
+    fn account(&self) -> Made {
+        let owner = self.without_account();
+        let body = json!({"displayName": "Carol", "type": 0, "url": "https://carol.example"});
+        let made = self.club.by(CAROL).post(&format!("/api/v1/users/{}/accounts", id(CAROL)), body).expect(201).json();
+        owner.and("accountId", &made["id"].as_str().unwrap())
+    }
+}
+
+fn owner() -> Made {
+    Made::object("userId", &id(CAROL))
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap()
+}
+
+/// What a token of the issuer's says of somebody, with some of it otherwise.
+fn claims(club: &Club, issuer: &Issuer, name: &str, otherwise: Value) -> Value {
+    let expires = club.clock.now().utc().timestamp() + 600;
+    let claims = json!({"iss": issuer.address, "aud": AUDIENCE, "exp": expires, "preferred_username": name});
+    with(claims, otherwise)
+}
+
+/// `Authorization` headers that are worth nothing: of the admin, who could do everything with a good one.
+fn bad_tokens(club: &Club, issuer: &Issuer) -> [(&'static str, String); 8] {
+    let token = |otherwise| issuer.token(&claims(club, issuer, ALICE, otherwise));
+    let good = token(json!({}));
+    let (head, signature) = good.rsplit_once('.').unwrap();
+    let ended = club.clock.now().utc().timestamp() - 3600;
+    [
+        ("of an unknown key", format!("Bearer {}", Issuer::start().token(&claims(club, issuer, ALICE, json!({}))))),
+        ("expired", format!("Bearer {}", token(json!({"exp": ended})))),
+        ("for another service", format!("Bearer {}", token(json!({"aud": "booking"})))),
+        ("of another issuer", format!("Bearer {}", token(json!({"iss": "https://evil.example"})))),
+        ("without signature", format!("Bearer {head}.")),
+        ("malformed", format!("Bearer {signature}")),
+        ("none", "Bearer".to_owned()),
+        ("of another scheme", "Basic YWxpY2U6YWxpY2U=".to_owned()),
+    ]
+}
+
+/// `service` believes the proxy that the tests come from, `wary` another one.
+fn callers<'club>(club: &'club Club, issuer: &Issuer, service: usize, wary: usize) -> Vec<Caller<'club>> {
+    let anonymous = || club.anonymous().at(service);
+    let bearer = |name| {
+        let token = issuer.token(&claims(club, issuer, name, json!({})));
+        anonymous().header("authorization", &format!("Bearer {token}"))
+    };
+    let nobody = |column, way, client: Client<'club>, code, instead| {
+        let refusal = Some((401, code));
+        Caller { column, way, name: None, client, refusal, instead }
+    };
+    let mut callers = vec![nobody("anonymous", "no credential", anonymous(), "not-signed-in", None)];
+    let cookie = anonymous().header("cookie", "session=x");
+    callers.push(nobody("bad cookie", "any", cookie, "not-signed-in", Some("anonymous")));
+    for (way, value) in bad_tokens(club, issuer) {
+        let client = anonymous().header("authorization", &value);
+        callers.push(nobody("bad token", way, client, "bad-credentials", None));
+    }
+    let of_booking = anonymous().header("authorization", "Bearer clubbooking_x_y");
+    callers.push(nobody("read-only token", "of booking", of_booking, "bad-credentials", Some("bad token")));
+    let people = [("member", BOB), ("stranger", DAVE), ("owner", CAROL), ("privileged", ALICE), ("suspended", SUSAN)];
+    for (column, name) in people {
+        for (way, client) in [("by the proxy", club.by(name).at(service)), ("by a token", bearer(name))] {
+            let refusal = (name == SUSAN).then_some((403, "account-inactive"));
+            callers.push(Caller { column, way, name: Some(name), client, refusal, instead: None });
+        }
+    }
+    let forged = club.by(ALICE).at(wary).header("x-showcase-user", ALICE).header("x-forwarded-for", "10.0.0.1");
+    callers.push(nobody("forged header", "from no proxy", forged, "not-signed-in", None));
+    callers
+}
+
+const BUILDERS: &[(&str, Builder<World>)] = &[
+    ("GET /api/v1/users/{userId}", |_, _| owner()),
+    ("PATCH /api/v1/users/{userId}", |_, _| owner()),
+    ("GET /api/v1/users/{userId}/accounts", |_, _| owner()),
+    ("POST /api/v1/users/{userId}/accounts", |world, _| world.without_account()),
+    ("GET /api/v1/users/{userId}/accounts/{accountId}", |world, _| world.account()),
+    ("PATCH /api/v1/users/{userId}/accounts/{accountId}", |world, _| world.account()),
+    ("DELETE /api/v1/users/{userId}/accounts/{accountId}", |world, _| world.account()),
+    ("GET /api/v1/users/{userId}/projects", |_, _| owner()),
+    ("GET /api/v1/users/{userId}/contests", |_, _| owner()),
+    ("GET /api/v1/users/{userId}/groups", |_, _| owner()),
+    ("GET /api/v1/users/{userId}/events", |_, _| owner()),
+    ("POST /api/v1/projects", |world, _| Made::body(project_body(&world.name()))),
+    ("GET /api/v1/projects/{projectId}", |world, _| world.project()),
+    ("PATCH /api/v1/projects/{projectId}", |world, _| world.project().with(json!({"name": world.name()}))),
+    ("DELETE /api/v1/projects/{projectId}", |world, _| world.project()),
+    ("GET /api/v1/projects/{projectId}/members", |world, _| world.project()),
+    ("PUT /api/v1/projects/{projectId}/members", |world, _| world.project().with(json!({"members": []}))),
+    ("GET /api/v1/events/{eventId}, anonymous", |world, _| world.event(0)),
+    ("GET /api/v1/events/{eventId}, public", |world, _| world.event(1)),
+    ("GET /api/v1/events/{eventId}, private", |world, _| world.event(2)),
+    ("PATCH /api/v1/events/{eventId}, anonymous", |world, _| world.event(0)),
+    ("PATCH /api/v1/events/{eventId}, public", |world, _| world.event(1)),
+    ("PATCH /api/v1/events/{eventId}, private", |world, _| world.event(2)),
+    ("GET /api/v1/groups/{groupId}", |world, _| Made::object("groupId", &world.group)),
+    ("POST /api/v1/contests", |world, _| Made::body(contest_body(&world.name()))),
+    ("GET /api/v1/contests/{contestId}", |world, _| world.contest()),
+    ("PATCH /api/v1/contests/{contestId}", |world, _| world.contest()),
+    ("DELETE /api/v1/contests/{contestId}", |world, _| world.contest()),
+    ("GET /api/v1/contests/{contestId}/teams", |world, _| world.contest()),
+    ("POST /api/v1/contests/{contestId}/teams", |world, _| world.contest()),
+    ("GET /api/v1/contests/{contestId}/teams/{teamId}", |world, _| world.team(ALICE, CAROL)),
+    ("PATCH /api/v1/contests/{contestId}/teams/{teamId}, of the owner", |world, _| world.team(ALICE, CAROL)),
+    ("PATCH /api/v1/contests/{contestId}/teams/{teamId}, in the owner's contest", |world, _| world.team(CAROL, ALICE)),
+    ("DELETE /api/v1/contests/{contestId}/teams/{teamId}, of the owner", |world, _| world.team(ALICE, CAROL)),
+    ("DELETE /api/v1/contests/{contestId}/teams/{teamId}, in the owner's contest", |world, _| world.team(CAROL, ALICE)),
+    ("GET /api/v1/contests/{contestId}/teams/{teamId}/members", |world, _| world.team(ALICE, CAROL)),
+    ("PUT /api/v1/contests/{contestId}/teams/{teamId}/members, of the owner", |world, _| {
+        world.team(ALICE, CAROL).with(json!({"members": []}))
+    }),
+    ("PUT /api/v1/contests/{contestId}/teams/{teamId}/members, in the owner's contest", |world, _| {
+        world.team(CAROL, ALICE).with(json!({"members": []}))
+    }),
+];
+
+on_both! {
+    everybody_may_do_what_the_table_says_and_nothing_else(club) {
+        let (mut club, issuer, group) = (club, Issuer::start(), Uid::new());
+        club.config.identity.oidc_issuer = Some(issuer.address.clone());
+        club.config.identity.oidc_audience = Some(AUDIENCE.to_owned());
+        club.config.identity.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+        let groups = json!([{"id": group, "name": "graphics", "members": [BOB], "admins": [CAROL]}]);
+        let service = start(&mut club, &json!({"users": members(&[]), "groups": groups}));
+        club.config.identity.trusted_proxies = vec!["10.0.0.0/8".parse().unwrap()];
+        let wary = club.start_another();
+        let world = World { club, group, next: AtomicU32::new(0) };
+        hold("portfolio-service", &world, BUILDERS, &callers(&world.club, &issuer, service, wary));
+    }
+}

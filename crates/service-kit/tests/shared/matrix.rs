@@ -1,0 +1,235 @@
+//! The access tables of `docs/security.md`, held to the running services: every operation of the OpenAPI document by
+//! every kind of caller. Both services include this file in their tests, by its path, and say who their callers are and
+//! how the objects are made that an operation needs.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Client, DOCUMENT};
+
+/// The columns of a table behind `Method`, `Path` and `Object`.
+const COLUMNS: [&str; 10] = [
+    "anonymous",
+    "bad cookie",
+    "bad token",
+    "read-only token",
+    "member",
+    "stranger",
+    "owner",
+    "privileged",
+    "suspended",
+    "forged header",
+];
+
+/// The cell of a credential that the service does not have.
+const NONE: &str = "–";
+
+/// An operation of the document.
+pub struct Operation {
+    pub method: String,
+    /// With parameters in braces.
+    pub path: String,
+    described: &'static Value,
+}
+
+impl Operation {
+    pub fn all() -> Vec<Self> {
+        let paths = DOCUMENT["paths"].as_object().unwrap().iter();
+        paths
+            .flat_map(|(path, item)| {
+                let operations = item.as_object().unwrap().iter().filter(|(_, operation)| operation.is_object());
+                operations.map(|(method, described)| Self {
+                    method: method.to_uppercase(),
+                    path: path.clone(),
+                    described,
+                })
+            })
+            .collect()
+    }
+
+    /// Whether the document says that it needs no sign-in.
+    pub fn is_public(&self) -> bool {
+        self.described["security"].as_array().is_some_and(|any_of| any_of.contains(&json!({})))
+    }
+
+    /// The path with something in the place of each parameter.
+    pub fn path_with(&self, value: impl Fn(&str) -> String) -> String {
+        let parameter = |segment: &str| segment.strip_prefix('{')?.strip_suffix('}').map(&value);
+        let segments = self.path.split('/');
+        segments.map(|segment| parameter(segment).unwrap_or_else(|| segment.to_owned())).collect::<Vec<_>>().join("/")
+    }
+
+    /// Sends it to a path with the example of its body, in which `members` take the place of those of the same name.
+    pub fn send(&self, client: Client<'_>, path: &str, members: &Value) -> Answer {
+        let content = self.described["requestBody"]["content"].as_object();
+        let Some((media_type, content)) = content.and_then(|content| content.iter().next()) else {
+            return client.send(&self.method, path, None);
+        };
+        let mut body = content["example"].clone();
+        assert!(!body.is_null(), "{} {} has no example of a body", self.method, self.path);
+        for (name, value) in members.as_object().into_iter().flatten() {
+            body[name] = value.clone();
+        }
+        let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
+        client.header("content-type", media_type).send_bytes(&self.method, path, body.into_bytes())
+    }
+}
+
+/// A row of a table.
+struct Row {
+    /// Method, path, and what the object is like, as the builders are called.
+    name: String,
+    operation: String,
+    cells: Vec<String>,
+}
+
+impl Row {
+    fn cell(&self, column: &str) -> &str {
+        &self.cells[COLUMNS.iter().position(|name| *name == column).expect(column)]
+    }
+}
+
+/// The rows of a service's table.
+fn table(service: &str) -> Vec<Row> {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/security.md")).unwrap();
+    let (begin, end) = (format!("<!-- access to {service}: begin -->"), format!("<!-- access to {service}: end -->"));
+    let lines = page.split_once(&begin).unwrap().1.split_once(&end).unwrap().0.trim().lines();
+    let cells = |line: &str| {
+        let cells = line.strip_prefix('|').and_then(|line| line.strip_suffix('|')).unwrap_or_else(|| panic!("{line}"));
+        cells.split('|').map(|cell| cell.trim().trim_matches('`').to_owned()).collect::<Vec<_>>()
+    };
+    let mut lines = lines.map(cells);
+    assert_eq!(lines.next().unwrap(), [&["Method", "Path", "Object"][..], &COLUMNS].concat(), "{service}: the columns");
+    assert!(lines.next().unwrap().iter().all(|cell| cell.chars().all(|c| "-:".contains(c))), "{service}: line 2");
+    let row = |cells: Vec<String>| {
+        assert_eq!(cells.len(), 3 + COLUMNS.len(), "{service}: {cells:?}");
+        let operation = format!("{} {}", cells[0], cells[1]);
+        let name = if cells[2].is_empty() { operation.clone() } else { format!("{operation}, {}", cells[2]) };
+        Row { name, operation, cells: cells[3..].to_vec() }
+    };
+    lines.map(row).collect()
+}
+
+/// Somebody who calls, in one of the ways that make a column.
+pub struct Caller<'club> {
+    pub column: &'static str,
+    /// Which of the column's ways this is.
+    pub way: &'static str,
+    /// The sign-in name of whoever this is, if they are somebody.
+    pub name: Option<&'static str>,
+    pub client: Client<'club>,
+    /// When this is the status, then for this reason.
+    pub refusal: Option<(u16, &'static str)>,
+    /// The column with the statuses where this one has none because the service does not have the credential.
+    pub instead: Option<&'static str>,
+}
+
+/// What an operation needs before it can be asked for.
+#[derive(Default)]
+pub struct Made {
+    /// What stands in the path, by the name of the parameter.
+    values: Vec<(&'static str, String)>,
+    body: Value,
+    query: String,
+    for_one: bool,
+    cookie: Option<String>,
+}
+
+impl Made {
+    /// Nothing but members of the body, in place of those of the document's example.
+    pub fn body(members: Value) -> Self {
+        Self { body: members, ..Self::default() }
+    }
+
+    /// An object, for the path.
+    pub fn object(parameter: &'static str, value: &impl ToString) -> Self {
+        Self::default().and(parameter, value)
+    }
+
+    pub fn and(mut self, parameter: &'static str, value: &impl ToString) -> Self {
+        self.values.push((parameter, value.to_string()));
+        self
+    }
+
+    pub fn with(self, members: Value) -> Self {
+        Self { body: members, ..self }
+    }
+
+    /// Something that only the caller it was made for can use, perhaps with another cookie than they have.
+    #[allow(dead_code, reason = "the portfolio-service has nothing of the kind")]
+    pub fn for_one(query: String, cookie: Option<String>) -> Self {
+        Self { query, cookie, for_one: true, ..Self::default() }
+    }
+}
+
+/// Makes what the operation of a row needs; `W` is what the service's builders know.
+pub type Builder<W> = fn(&W, &Caller<'_>) -> Made;
+
+/// Sends every operation of the document as every caller and compares the statuses with the table of the service.
+///
+/// What a request may have changed is made anew for the next one. What was refused goes on with the same objects, so a
+/// refusal that changes something is found out.
+pub fn hold<W>(service: &str, world: &W, builders: &[(&str, Builder<W>)], callers: &[Caller<'_>]) {
+    let (rows, operations) = (table(service), Operation::all());
+    let key = |operation: &Operation| format!("{} {}", operation.method, operation.path);
+    let of_document: BTreeSet<_> = operations.iter().map(key).collect();
+    let of_table: BTreeSet<_> = rows.iter().map(|row| row.operation.clone()).collect();
+    let differing: Vec<_> = of_table.symmetric_difference(&of_document).collect();
+    assert!(
+        differing.is_empty(),
+        "{service}: only in docs/security.md, or only in the OpenAPI document: {differing:?}"
+    );
+    let names: BTreeSet<_> = rows.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names.len(), rows.len(), "two rows of the table are the same");
+    for (name, _) in builders {
+        assert!(names.contains(name), "no row of the table is {name:?}");
+    }
+    for column in COLUMNS {
+        assert!(callers.iter().any(|caller| caller.column == column), "nobody calls for the column {column}");
+    }
+    let mut wrong = Vec::new();
+    for row in &rows {
+        let operation = operations.iter().find(|operation| key(operation) == row.operation).unwrap();
+        let (anonymous, forged) = (row.cell("anonymous"), row.cell("forged header"));
+        assert_eq!(anonymous, forged, "{}: a forged header makes a difference", row.name);
+        assert_eq!(anonymous == "401", !operation.is_public(), "{}: the document says otherwise", row.name);
+        let builder = builders.iter().find(|(name, _)| *name == row.name).map(|(_, builder)| builder);
+        assert!(builder.is_some() || row.name == row.operation, "{} needs a builder", row.name);
+        let mut made = None;
+        for caller in callers {
+            let cell = match (row.cell(caller.column), caller.instead) {
+                (NONE, Some(instead)) => row.cell(instead),
+                (cell, _) => cell,
+            };
+            let ready = made.take().unwrap_or_else(|| builder.map_or_else(Made::default, |make| make(world, caller)));
+            let answer = send(operation, &ready, caller);
+            let name = caller.name.unwrap_or("nobody");
+            let place = format!("{}, {} ({name}, {})", row.name, caller.column, caller.way);
+            if answer.status.to_string() != cell {
+                let shown: String = answer.text().chars().take(200).collect();
+                wrong.push(format!("{place}: {cell} in the table, but {} {shown}", answer.status));
+            } else if let Some((status, code)) = caller.refusal
+                && status == answer.status
+            {
+                assert_eq!(answer.json()["code"], code, "{place}");
+            }
+            let is_unchanged = answer.status >= 400 || operation.method == "GET";
+            made = Some(ready).filter(|made| is_unchanged && !made.for_one);
+        }
+    }
+    assert!(wrong.is_empty(), "docs/security.md says otherwise:\n{}", wrong.join("\n"));
+}
+
+fn send(operation: &Operation, made: &Made, caller: &Caller<'_>) -> Answer {
+    let value = |parameter: &str| {
+        let found = made.values.iter().find(|(name, _)| *name == parameter).map(|(_, value)| value.clone());
+        found.unwrap_or_else(|| panic!("{} {} needs a builder for {parameter}", operation.method, operation.path))
+    };
+    let path = format!("{}{}", operation.path_with(value), made.query);
+    let mut client = caller.client.clone();
+    if let Some(cookie) = &made.cookie {
+        client = client.without("cookie").header("cookie", cookie);
+    }
+    operation.send(client, &path, &made.body)
+}
