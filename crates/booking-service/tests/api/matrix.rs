@@ -3,6 +3,9 @@
 #[path = "../../../service-kit/tests/shared/matrix.rs"]
 mod table;
 
+#[path = "../../../service-kit/tests/shared/conditions.rs"]
+mod conditions;
+
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use booking_service::{
@@ -42,6 +45,12 @@ struct World {
 }
 
 impl World {
+    fn new(mut club: Club) -> Self {
+        let staff = json!({"id": id(STAFF), "name": STAFF, "members": [BOB], "admins": [CAROL, SUSAN]});
+        let service = start_with_file(&mut club, &with_members(&[], &[staff]));
+        Self { club, service, next: AtomicI64::new(0) }
+    }
+
     /// Another number each time, for names and places.
     fn next(&self) -> i64 {
         self.next.fetch_add(1, Ordering::Relaxed)
@@ -231,6 +240,7 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     ("PUT /api/groups/{groupID}/members/me, not open", |world, _| world.group(false)),
     ("DELETE /api/groups/{groupID}/members/me, open", |world, _| world.group(true)),
     ("DELETE /api/groups/{groupID}/members/me, not open", |world, _| world.group(false)),
+    ("GET /api/users/{userID}", |_, _| Made::object("userID", &id(CAROL))),
     ("GET /api/users/{userID}/groups", |_, _| Made::object("userID", &id(CAROL))),
     ("PATCH /api/users/{userID}/privileged", |_, _| Made::object("userID", &id(CAROL))),
     ("POST /api/tags", |world, _| Made::body(json!({"name": format!("tag {}", world.next())}))),
@@ -254,10 +264,13 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
 
 on_both! {
     everybody_may_do_what_the_table_says_and_nothing_else(club) {
-        let mut club = club;
-        let staff = json!({"id": id(STAFF), "name": STAFF, "members": [BOB], "admins": [CAROL, SUSAN]});
-        let service = start_with_file(&mut club, &with_members(&[], &[staff]));
-        let world = World { club, service, next: AtomicI64::new(0) };
-        hold("booking-service", &world, BUILDERS, &callers(&world.club, service));
+        let world = World::new(club);
+        hold("booking-service", &world, BUILDERS, &callers(&world.club, world.service));
+    }
+
+    every_operation_knows_versions_retries_and_pages(club) {
+        let world = World::new(club);
+        let callers = callers(&world.club, world.service);
+        conditions::hold("booking-service", &world, BUILDERS, &callers, &["POST /api/logout"]);
     }
 }

@@ -53,6 +53,11 @@ impl Operation {
         self.described["security"].as_array().is_some_and(|any_of| any_of.contains(&json!({})))
     }
 
+    /// Whether it answers a list.
+    pub fn lists(&self) -> bool {
+        self.described["responses"]["200"]["content"]["application/json"]["schema"]["type"] == "array"
+    }
+
     /// The path with something in the place of each parameter.
     pub fn path_with(&self, value: impl Fn(&str) -> String) -> String {
         let parameter = |segment: &str| segment.strip_prefix('{')?.strip_suffix('}').map(&value);
@@ -126,7 +131,7 @@ pub struct Caller<'club> {
 }
 
 /// What an operation needs before it can be asked for.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Made {
     /// What stands in the path, by the name of the parameter.
     values: Vec<(&'static str, String)>,
@@ -154,6 +159,18 @@ impl Made {
 
     pub fn with(self, members: Value) -> Self {
         Self { body: members, ..self }
+    }
+
+    /// With a parameter more in the query.
+    pub fn and_query(mut self, parameter: &str) -> Self {
+        self.query.push(if self.query.is_empty() { '?' } else { '&' });
+        self.query.push_str(parameter);
+        self
+    }
+
+    /// With this query.
+    pub fn at(self, query: &str) -> Self {
+        Self { query: format!("?{query}"), ..self }
     }
 
     /// Something that only the caller it was made for can use, perhaps with another cookie than they have.
@@ -203,7 +220,7 @@ pub fn hold<W>(service: &str, world: &W, builders: &[(&str, Builder<W>)], caller
                 (cell, _) => cell,
             };
             let ready = made.take().unwrap_or_else(|| builder.map_or_else(Made::default, |make| make(world, caller)));
-            let answer = send(operation, &ready, caller);
+            let answer = send(operation, &ready, &caller.client);
             let name = caller.name.unwrap_or("nobody");
             let place = format!("{}, {} ({name}, {})", row.name, caller.column, caller.way);
             if answer.status.to_string() != cell {
@@ -221,13 +238,34 @@ pub fn hold<W>(service: &str, world: &W, builders: &[(&str, Builder<W>)], caller
     assert!(wrong.is_empty(), "docs/security.md says otherwise:\n{}", wrong.join("\n"));
 }
 
-fn send(operation: &Operation, made: &Made, caller: &Caller<'_>) -> Answer {
+/// Each row of the table that somebody may do: its name, operation, builder, that caller, and the status.
+pub fn successes<'a, W>(
+    service: &str,
+    builders: &'a [(&'a str, Builder<W>)],
+    callers: &'a [Caller<'a>],
+) -> Vec<(String, Operation, Option<&'a Builder<W>>, &'a Caller<'a>, u16)> {
+    let able = |row: &Row| {
+        let columns = ["privileged", "owner", "member"].into_iter();
+        let (column, status) = columns.map(|column| (column, row.cell(column))).find(|(_, cell)| *cell < "400")?;
+        Some((callers.iter().find(|caller| caller.column == column)?, status.parse().ok()?))
+    };
+    let rows = table(service).into_iter().filter_map(|row| {
+        let (caller, status) = able(&row)?;
+        let operation =
+            Operation::all().into_iter().find(|it| format!("{} {}", it.method, it.path) == row.operation)?;
+        let builder = builders.iter().find(|(name, _)| *name == row.name).map(|(_, builder)| builder);
+        Some((row.name, operation, builder, caller, status))
+    });
+    rows.collect()
+}
+
+pub fn send(operation: &Operation, made: &Made, client: &Client<'_>) -> Answer {
     let value = |parameter: &str| {
         let found = made.values.iter().find(|(name, _)| *name == parameter).map(|(_, value)| value.clone());
         found.unwrap_or_else(|| panic!("{} {} needs a builder for {parameter}", operation.method, operation.path))
     };
     let path = format!("{}{}", operation.path_with(value), made.query);
-    let mut client = caller.client.clone();
+    let mut client = client.clone();
     if let Some(cookie) = &made.cookie {
         client = client.without("cookie").header("cookie", cookie);
     }
