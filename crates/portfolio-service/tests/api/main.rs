@@ -16,6 +16,7 @@ mod leaks;
 mod openapi;
 mod plans;
 mod projects;
+mod rate_limits;
 mod readme;
 mod service;
 mod statements;
