@@ -63,7 +63,7 @@ pub struct Caller {
     /// Whether they may do everything.
     pub privileged: bool,
     /// What they came with.
-    pub used: Used,
+    pub means: Used,
     scope: Scope,
 }
 
@@ -90,10 +90,10 @@ struct Door {
 
 impl Door {
     fn enter(&self, conn: &mut AnyConnection) -> Result<Caller, Error> {
-        let (caller, used, before) = authenticate(conn, &self.credential, self.now)?;
+        let (caller, before) = authenticate(conn, &self.credential, self.now)?;
         if self.found.set(caller.id).is_ok() {
             self.service.limit().charge(Payer::User(caller.id.0))?;
-            self.last_use.note(used, before, self.now);
+            self.last_use.note(caller.means, before, self.now);
         }
         Ok(caller)
     }
@@ -209,7 +209,7 @@ impl Caller {
     /// # Errors
     /// 403 `forbidden`.
     pub fn need_session(&self) -> Result<Uid, Error> {
-        match self.used {
+        match self.means {
             Used::Session(id) => Ok(id),
             Used::Token(_) => Err(Problem::forbidden("a session of your own, not a token").into()),
         }
@@ -223,19 +223,25 @@ impl Caller {
 /// Id, privilege and state of a user.
 type User = (Uid, bool, i16);
 
-/// The active user behind a credential; what it is, and when that was last used as far as noted.
+/// Id, end, revocation and last use of a session.
+type Session = (Uid, Moment, Option<Moment>, Moment);
+
+/// Id, scope, end, revocation and last use of a token.
+type Token = (Uid, Scope, Option<Moment>, Option<Moment>, Option<Moment>);
+
+/// The active user behind a credential, and when that was last used as far as noted.
 fn authenticate(
     conn: &mut AnyConnection,
     credential: &Credential,
     now: Timestamp,
-) -> Result<(Caller, Used, Option<Moment>), Error> {
+) -> Result<(Caller, Option<Moment>), Error> {
     let now = Moment(now);
     let unknown = || Problem::new(code::BAD_CREDENTIALS);
     let user = (users::id, users::privileged, users::state);
-    let ((id, privileged, state), scope, used, before, alive): (User, _, _, _, _) = match credential {
+    let ((id, privileged, state), scope, means, before, alive): (User, _, _, _, _) = match credential {
         Credential::Session(secret) => {
             let columns = (sessions::id, sessions::expires_at, sessions::revoked_at, sessions::last_used_at);
-            let found: Option<(User, (Uid, Moment, Option<Moment>, Moment))> = sessions::table
+            let found: Option<(User, Session)> = sessions::table
                 .inner_join(users::table)
                 .filter(sessions::token_hash.eq(credentials::hash(secret)))
                 .select((user, columns))
@@ -254,7 +260,7 @@ fn authenticate(
                 api_tokens::revoked_at,
                 api_tokens::last_used_at,
             );
-            let found: Option<(User, (Uid, Scope, Option<Moment>, Option<Moment>, Option<Moment>))> = api_tokens::table
+            let found: Option<(User, Token)> = api_tokens::table
                 .inner_join(users::table)
                 .filter(api_tokens::token_hash.eq(token.hash()))
                 .select((user, columns))
@@ -271,7 +277,7 @@ fn authenticate(
     if !alive {
         return Err(unknown().into());
     }
-    Ok((Caller { id, privileged, used, scope }, used, before))
+    Ok((Caller { id, privileged, means, scope }, before))
 }
 
 /// Whether a request carries a credential, good or bad.

@@ -49,7 +49,8 @@ pub struct ServerOptions {
     pub allowed_origins: Vec<String>,
 
     /// Addresses of the reverse proxies in front, as CIDR blocks, comma-separated. Only from them headers are believed
-    /// that say whom a request is from: `X-Forwarded-For`, and the sign-in name where a service takes one.
+    /// that say whom a request is from: `X-Forwarded-For`, and the sign-in name where a service takes one. Behind a
+    /// proxy that is not among them everybody has its address.
     #[arg(global = true, long, env = "TRUSTED_PROXIES", value_name = "CIDR", value_delimiter = ',')]
     pub trusted_proxies: Vec<Cidr>,
 

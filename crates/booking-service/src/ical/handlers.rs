@@ -110,7 +110,6 @@ pub async fn feed(
     service: Data<Service>,
     club: Club,
     now: Now,
-    from: Address,
     limits: Data<Limits>,
     token: Path<String>,
     query: Query<FeedQuery>,
@@ -136,7 +135,7 @@ pub async fn feed(
     });
     let made = made.await;
     if matches!(&made, Err(Error::Problem(problem)) if problem.status() == 404) {
-        limits.feed.charge(from.into())?;
+        limits.feed.charge(Address::of(&req, service.trusted_proxies()).into())?;
     } else {
         req.extensions_mut().insert(Charged);
     }

@@ -79,8 +79,8 @@ fn a_user_pays_for_themself() {
         club.by(BOB).get(USERS).expect(200);
         let path = format!("{USERS}/{}", id(BOB));
         club.by(BOB).patch(&path, json!({"bio": "x"})).expect(204);
-        club.by(BOB).get("/api/v1/ping").expect(200);
-        for path in [ME, USERS, "/api/v1/ping"] {
+        club.by(BOB).get("/api/v1/projects").expect(200);
+        for path in [ME, USERS, "/api/v1/projects"] {
             limited(club.by(BOB).get(path), 15);
         }
         limited(club.by(BOB).patch(&path, json!({"bio": "y"})), 15);
