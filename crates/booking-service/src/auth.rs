@@ -3,7 +3,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use actix_web::{FromRequest, HttpMessage, HttpRequest, dev::Payload, web::Data};
+use actix_web::{FromRequest, HttpMessage, HttpRequest, dev::Payload, http::header, web::Data};
+use chrono::TimeDelta;
 use common::{
     problem::{Problem, code},
     time::Timestamp,
@@ -16,18 +17,30 @@ use service_kit::{
         sql::{Moment, Uid},
     },
     error::{Error, Failure},
-    http::{Reply, credential::Credential, frame::LoggedCaller},
+    http::{
+        Reply,
+        credential::Credential,
+        frame::LoggedCaller,
+        limit::{Charged, Payer},
+    },
     server::Service,
     text_enum,
 };
 
-use crate::schema::{api_tokens, sessions, users};
+use crate::{
+    last_use::{LastUse, Used},
+    schema::{api_tokens, sessions, users},
+};
 
 /// Name of the session cookie. Clients know it.
 pub const SESSION_COOKIE: &str = "session";
 
 /// What API tokens begin with, for secret scanners.
 pub const TOKEN_PREFIX: &str = "clubbooking";
+
+/// A session ends when it has not been used for this long. As uses are noted to [`GRAIN`](crate::last_use::GRAIN), it may
+/// end an hour early.
+pub const IDLE: TimeDelta = TimeDelta::days(14);
 
 /// `users.state` of a user who may do things.
 pub const ACTIVE: i16 = 1;
@@ -49,8 +62,8 @@ pub struct Caller {
     pub id: Uid,
     /// Whether they may do everything.
     pub privileged: bool,
-    /// Whether they came with a session of their own, not with a token.
-    pub has_session: bool,
+    /// What they came with.
+    pub means: Used,
     scope: Scope,
 }
 
@@ -58,92 +71,105 @@ pub struct Caller {
 pub struct SignedIn {
     credential: Credential,
     service: Data<Service>,
+    last_use: Data<LastUse>,
     request: HttpRequest,
 }
 
 /// Guard: the operation needs a privileged user (else 403).
 pub struct Privileged(SignedIn);
 
+/// Lets a request in, as often as its transactions run; it is charged to its user, and a use, once.
+#[derive(Clone)]
+struct Door {
+    credential: Credential,
+    service: Data<Service>,
+    last_use: Data<LastUse>,
+    now: Timestamp,
+    found: Arc<OnceLock<Uid>>,
+}
+
+impl Door {
+    fn enter(&self, conn: &mut AnyConnection) -> Result<Caller, Error> {
+        let (caller, before) = authenticate(conn, &self.credential, self.now)?;
+        if self.found.set(caller.id).is_ok() {
+            self.service.limit().charge(Payer::User(caller.id.0))?;
+            self.last_use.note(caller.means, before, self.now);
+        }
+        Ok(caller)
+    }
+}
+
 impl SignedIn {
+    fn door(&self) -> Door {
+        Door {
+            credential: self.credential.clone(),
+            service: self.service.clone(),
+            last_use: self.last_use.clone(),
+            now: self.service.clock().now(),
+            found: Arc::default(),
+        }
+    }
+
     /// Runs a reading operation on one snapshot.
     ///
     /// # Errors
-    /// 401 and 403 as the guard says; whatever the operation fails with.
+    /// 401 and 403 as the guard says; 429; whatever the operation fails with.
     pub async fn read<F>(self, mut operation: F) -> Result<Reply, Failure>
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
-        let (log, now, credential) = (Arc::new(OnceLock::new()), self.service.clock().now(), self.credential.clone());
-        let seen = log.clone();
-        let done = self.service.db().read(move |conn| {
-            let caller = authenticate(conn, &credential, now)?;
-            let _ = seen.set(caller.id);
-            operation(conn, &caller)
-        });
-        let done = done.await;
-        self.log(&log);
-        Ok(done?)
+        let door = self.door();
+        let found = door.found.clone();
+        let done = self.service.db().read(move |conn| door.enter(conn).and_then(|me| operation(conn, &me))).await;
+        self.finish(&found, done)
     }
 
     /// Runs a writing operation in a transaction, which may run more than once.
     ///
     /// # Errors
-    /// 401 and 403 as the guard says; 403 `insufficient-scope`; whatever the operation fails with.
+    /// 401 and 403 as the guard says; 429; 403 `insufficient-scope`; whatever the operation fails with.
     pub async fn write<F>(self, mut operation: F) -> Result<Reply, Failure>
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
-        let (log, now, credential) = (Arc::new(OnceLock::new()), self.service.clock().now(), self.credential.clone());
-        let seen = log.clone();
+        let door = self.door();
+        let found = door.found.clone();
         let done = self.service.db().write(move |conn| {
-            let caller = authenticate(conn, &credential, now)?;
-            let _ = seen.set(caller.id);
+            let caller = door.enter(conn)?;
             if caller.scope != Scope::Write {
                 return Err(Problem::new(code::INSUFFICIENT_SCOPE).into());
             }
             operation(conn, &caller)
         });
-        let done = done.await;
-        self.log(&log);
-        Ok(done?)
+        self.finish(&found, done.await)
     }
 
     /// Runs a reading operation that makes what it reads when that is not there yet: `make` runs in a transaction after
     /// `find` found nothing on a snapshot. It asks for no write scope, because to the caller it is a read.
     ///
     /// # Errors
-    /// 401 and 403 as the guard says; whatever the operation fails with.
+    /// 401 and 403 as the guard says; 429; whatever the operation fails with.
     pub async fn read_or_make<F, M>(self, mut find: F, mut make: M) -> Result<Reply, Failure>
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Option<Reply>, Error> + Send + 'static,
         M: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
-        let (log, now, credential) = (Arc::new(OnceLock::new()), self.service.clock().now(), self.credential.clone());
-        let (seen, again) = (log.clone(), credential.clone());
-        let found = self.service.db().read(move |conn| {
-            let caller = authenticate(conn, &credential, now)?;
-            let _ = seen.set(caller.id);
-            find(conn, &caller)
-        });
-        let done = match found.await {
-            Ok(Some(found)) => Ok(found),
-            Ok(None) => {
-                let write = move |conn: &mut AnyConnection| {
-                    let caller = authenticate(conn, &again, now)?;
-                    make(conn, &caller)
-                };
-                self.service.db().write(write).await
-            }
+        let door = self.door();
+        let (found, again) = (door.found.clone(), door.clone());
+        let done = match self.service.db().read(move |conn| door.enter(conn).and_then(|me| find(conn, &me))).await {
+            Ok(Some(reply)) => Ok(reply),
+            Ok(None) => self.service.db().write(move |conn| again.enter(conn).and_then(|me| make(conn, &me))).await,
             Err(error) => Err(error),
         };
-        self.log(&log);
-        Ok(done?)
+        self.finish(&found, done)
     }
 
-    fn log(&self, seen: &OnceLock<Uid>) {
-        if let Some(caller) = seen.get() {
+    fn finish(&self, found: &OnceLock<Uid>, done: Result<Reply, Error>) -> Result<Reply, Failure> {
+        if let Some(caller) = found.get() {
             self.request.extensions_mut().insert(LoggedCaller(caller.0));
+            self.request.extensions_mut().insert(Charged);
         }
+        Ok(done?)
     }
 
     /// The credential, for the operations that end it.
@@ -178,12 +204,15 @@ impl Privileged {
 }
 
 impl Caller {
-    /// Refuses whoever came with a token.
+    /// The session that they came with. Refuses whoever came with a token.
     ///
     /// # Errors
     /// 403 `forbidden`.
-    pub fn need_session(&self) -> Result<(), Error> {
-        if self.has_session { Ok(()) } else { Err(Problem::forbidden("a session of your own, not a token").into()) }
+    pub fn need_session(&self) -> Result<Uid, Error> {
+        match self.means {
+            Used::Session(id) => Ok(id),
+            Used::Token(_) => Err(Problem::forbidden("a session of your own, not a token").into()),
+        }
     }
 
     fn need_privilege(&self) -> Result<(), Error> {
@@ -194,35 +223,52 @@ impl Caller {
 /// Id, privilege and state of a user.
 type User = (Uid, bool, i16);
 
-/// The active user behind a credential.
-///
-/// # Errors
-/// 401 for a credential that is unknown, expired or revoked; 403 for an account that is not active.
-pub fn authenticate(conn: &mut AnyConnection, credential: &Credential, now: Timestamp) -> Result<Caller, Error> {
+/// Id, end, revocation and last use of a session.
+type Session = (Uid, Moment, Option<Moment>, Moment);
+
+/// Id, scope, end, revocation and last use of a token.
+type Token = (Uid, Scope, Option<Moment>, Option<Moment>, Option<Moment>);
+
+/// The active user behind a credential, and when that was last used as far as noted.
+fn authenticate(
+    conn: &mut AnyConnection,
+    credential: &Credential,
+    now: Timestamp,
+) -> Result<(Caller, Option<Moment>), Error> {
     let now = Moment(now);
     let unknown = || Problem::new(code::BAD_CREDENTIALS);
     let user = (users::id, users::privileged, users::state);
-    let ((id, privileged, state), scope, alive): (User, Scope, bool) = match credential {
+    let ((id, privileged, state), scope, means, before, alive): (User, _, _, _, _) = match credential {
         Credential::Session(secret) => {
-            let found: Option<(User, Moment, Option<Moment>)> = sessions::table
+            let columns = (sessions::id, sessions::expires_at, sessions::revoked_at, sessions::last_used_at);
+            let found: Option<(User, Session)> = sessions::table
                 .inner_join(users::table)
                 .filter(sessions::token_hash.eq(credentials::hash(secret)))
-                .select((user, sessions::expires_at, sessions::revoked_at))
+                .select((user, columns))
                 .first(conn)
                 .optional()?;
-            let (user, expires, revoked) = found.ok_or_else(unknown)?;
-            (user, Scope::Write, revoked.is_none() && now < expires)
+            let (user, (session, expires, revoked, before)) = found.ok_or_else(unknown)?;
+            let alive = revoked.is_none() && now < expires && *now < before.plus(IDLE);
+            (user, Scope::Write, Used::Session(session), Some(before), alive)
         }
         Credential::Bearer(text) => {
             let token = ApiToken::parse(TOKEN_PREFIX, text).ok_or_else(unknown)?;
-            let found: Option<(User, Scope, Option<Moment>, Option<Moment>)> = api_tokens::table
+            let columns = (
+                api_tokens::id,
+                api_tokens::scope,
+                api_tokens::expires_at,
+                api_tokens::revoked_at,
+                api_tokens::last_used_at,
+            );
+            let found: Option<(User, Token)> = api_tokens::table
                 .inner_join(users::table)
                 .filter(api_tokens::token_hash.eq(token.hash()))
-                .select((user, api_tokens::scope, api_tokens::expires_at, api_tokens::revoked_at))
+                .select((user, columns))
                 .first(conn)
                 .optional()?;
-            let (user, scope, expires, revoked) = found.ok_or_else(unknown)?;
-            (user, scope, revoked.is_none() && expires.is_none_or(|expires| now < expires))
+            let (user, (token, scope, expires, revoked, before)) = found.ok_or_else(unknown)?;
+            let alive = revoked.is_none() && expires.is_none_or(|expires| now < expires);
+            (user, scope, Used::Token(token), before, alive)
         }
     };
     if state != ACTIVE {
@@ -231,8 +277,13 @@ pub fn authenticate(conn: &mut AnyConnection, credential: &Credential, now: Time
     if !alive {
         return Err(unknown().into());
     }
-    let has_session = matches!(credential, Credential::Session(_));
-    Ok(Caller { id, privileged, has_session, scope })
+    Ok((Caller { id, privileged, means, scope }, before))
+}
+
+/// Whether a request carries a credential, good or bad.
+#[must_use]
+pub fn has_credential(req: &HttpRequest) -> bool {
+    req.headers().contains_key(header::AUTHORIZATION) || req.cookie(SESSION_COOKIE).is_some()
 }
 
 impl FromRequest for SignedIn {
@@ -245,12 +296,14 @@ impl FromRequest for SignedIn {
 }
 
 fn signed_in(req: &HttpRequest) -> Result<SignedIn, Problem> {
-    let service = req.app_data::<Data<Service>>().ok_or_else(|| Problem::internal("the app has no service"))?;
+    let absent = || Problem::internal("the app lacks a part");
+    let service = req.app_data::<Data<Service>>().ok_or_else(absent)?;
+    let last_use = req.app_data::<Data<LastUse>>().ok_or_else(absent)?;
     let credential = Credential::of(req, SESSION_COOKIE)?;
     if matches!(credential, Credential::Session(_)) {
         service.origins().check(req.method(), req.headers())?;
     }
-    Ok(SignedIn { credential, service: service.clone(), request: req.clone() })
+    Ok(SignedIn { credential, service: service.clone(), last_use: last_use.clone(), request: req.clone() })
 }
 
 impl FromRequest for Privileged {

@@ -87,6 +87,9 @@ pub mod code {
         /// 415: body of another media type.
         UNSUPPORTED_MEDIA_TYPE = 415 "unsupported-media-type", "The media type of the body is not taken here",
             "Send `application/json`, or the media type that the operation documents.";
+        /// 429: over the rate limit.
+        RATE_LIMITED = 429 "rate-limited", "Too many requests",
+            "The caller has made more requests than allowed in a minute. Try again after `Retry-After` seconds.";
         /// 500: a fault of ours.
         INTERNAL = 500 "internal-error", "Something went wrong on our side",
             "The failure is logged under the request id in `instance`. Please report it with that id.";
@@ -251,13 +254,15 @@ struct Inner {
     violations: Vec<Violation>,
     members: Map<String, Value>,
     cause: Option<String>,
+    retry_after: Option<u64>,
 }
 
 impl Problem {
     /// A problem of this kind, its detail being the kind's explanation until [`detail`](Self::detail) is called.
     #[must_use]
     pub fn new(code: &'static Code) -> Self {
-        Self(Box::new(Inner { code, detail: None, violations: Vec::new(), members: Map::new(), cause: None }))
+        let (violations, members) = (Vec::new(), Map::new());
+        Self(Box::new(Inner { code, detail: None, violations, members, cause: None, retry_after: None }))
     }
 
     /// 404 `not-found`.
@@ -313,6 +318,19 @@ impl Problem {
     pub fn because(mut self, cause: impl fmt::Display) -> Self {
         self.0.cause = Some(cause.to_string());
         self
+    }
+
+    /// Sets after how many seconds the same request may succeed.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u64) -> Self {
+        self.0.retry_after = Some(seconds);
+        self
+    }
+
+    /// After how many seconds the same request may succeed, where that is known.
+    #[must_use]
+    pub fn retry_after_seconds(&self) -> Option<u64> {
+        self.0.retry_after
     }
 
     /// The kind of this problem.

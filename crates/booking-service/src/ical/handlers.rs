@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use actix_web::{
-    HttpRequest, get,
+    HttpMessage, HttpRequest, get,
     http::{
         StatusCode,
         header::{self, EntityTag, Header, HttpDate, IfNoneMatch},
@@ -17,7 +17,11 @@ use service_kit::{
     credentials::{self, Keys},
     db::sql::Uid,
     error::{Error, Failure},
-    http::{Query, Reply},
+    http::{
+        Query, Reply,
+        client::Address,
+        limit::{Charged, Payer},
+    },
     server::Service,
 };
 
@@ -30,6 +34,7 @@ use crate::{
     auth::SignedIn,
     club::{Club, Now},
     events::{self, selection::Which},
+    limits::Limits,
 };
 
 /// The secret of the caller's feed
@@ -105,9 +110,11 @@ pub async fn feed(
     service: Data<Service>,
     club: Club,
     now: Now,
+    limits: Data<Limits>,
     token: Path<String>,
     query: Query<FeedQuery>,
 ) -> Result<Reply, Failure> {
+    let of_owner = limits.clone();
     let made = service.db().read(move |conn| {
         // The shape of the token says nothing about whether the user exists.
         let (user, secret) = split(&token).ok_or_else(no_feed)?;
@@ -116,6 +123,7 @@ pub async fn feed(
         if !credentials::same(&expected, secret) || nonce.is_none() {
             return Err(no_feed().into());
         }
+        of_owner.feed.charge(Payer::User(user.0))?;
         let which = match &query.0.q {
             Some(q) => Which::Matching(events::parse_filter(q)?),
             None => Which::ForFeed(user),
@@ -125,7 +133,13 @@ pub async fn feed(
         let body = render(&format!("{} events", club.everyone_group), &club.origin, &found);
         Ok((credentials::hash(&body), changed, body))
     });
-    let (hash, changed, body) = made.await?;
+    let made = made.await;
+    if matches!(&made, Err(Error::Problem(problem)) if problem.status() == 404) {
+        limits.feed.charge(Address::of(&req, service.trusted_proxies()).into())?;
+    } else {
+        req.extensions_mut().insert(Charged);
+    }
+    let (hash, changed, body) = made?;
     let etag = EntityTag::new_strong(BASE64_URL_SAFE_NO_PAD.encode(hash));
     let reply = if is_unchanged(&req, &etag) {
         Reply::empty(StatusCode::NOT_MODIFIED)

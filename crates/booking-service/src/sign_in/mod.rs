@@ -25,6 +25,8 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
         .service(handlers::auth_params)
         .service(handlers::callback)
         .service(handlers::logout)
+        .service(handlers::list_sessions)
+        .service(handlers::end_session)
         .service(handlers::create_token)
         .service(handlers::list_tokens)
         .service(handlers::revoke_token);

@@ -159,7 +159,7 @@ fn as_problem(service: &Service, id: &str, response: HttpResponse) -> HttpRespon
     }
     rendered.insert_header((header::CACHE_CONTROL, "no-store"));
     if matches!(problem.status(), 429 | 503) {
-        rendered.insert_header((header::RETRY_AFTER, "1"));
+        rendered.insert_header((header::RETRY_AFTER, problem.retry_after_seconds().unwrap_or(1).to_string()));
     }
     if problem.status() == 401 {
         for (name, value) in service.about().unauthorized_headers {

@@ -1,9 +1,11 @@
 //! Between actix and a handler: what comes in, what goes out, and the frame around every request.
 
 pub mod body;
+pub mod client;
 pub mod credential;
 pub mod frame;
 pub mod jwt;
+pub mod limit;
 pub mod openapi;
 pub mod proxy;
 pub mod query;
