@@ -81,20 +81,12 @@ on_both! {
         }
     }
 
-    another_site_writes_nothing(club) {
-        let somebody = id("somebody").to_string();
-        for operation in guarded().iter().filter(|operation| operation.method != "GET") {
-            let elsewhere = club.by(ALICE).header("origin", "https://evil.example");
-            send(operation, elsewhere, &somebody).refused(403, "cross-site-request");
-        }
-    }
-
     another_site_is_refused_before_anything_else_is_judged(club) {
         let writes: Vec<_> = Operation::all().into_iter().filter(|operation| operation.method != "GET").collect();
         assert!(writes.len() > 20);
         for operation in writes {
             // Nothing of these requests is right but the cookie.
-            for path in [operation.path_with(&id("somebody").to_string()), operation.path_with("x")] {
+            for path in [id("somebody").to_string(), "x".to_owned()].map(|id| operation.path_with(|_| id.clone())) {
                 for media_type in [
                     None, Some("text/plain"), Some("application/x-www-form-urlencoded"), Some("multipart/form-data"),
                     Some("application/json"),
