@@ -3,7 +3,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use actix_web::{FromRequest, HttpMessage, HttpRequest, dev::Payload, web::Data};
+use actix_web::{FromRequest, HttpMessage, HttpRequest, dev::Payload, http::header, web::Data};
+use chrono::TimeDelta;
 use common::{
     problem::{Problem, code},
     time::Timestamp,
@@ -16,12 +17,19 @@ use service_kit::{
         sql::{Moment, Uid},
     },
     error::{Error, Failure},
-    http::{Reply, credential::Credential, exchange::Exchange, frame::LoggedCaller},
+    http::{
+        Reply,
+        credential::Credential,
+        exchange::Exchange,
+        frame::LoggedCaller,
+        limit::{Charged, Payer},
+    },
     server::Service,
     text_enum,
 };
 
 use crate::{
+    last_use::{LastUse, Used},
     schema::{api_tokens, sessions, users},
     target::Target,
 };
@@ -31,6 +39,10 @@ pub const SESSION_COOKIE: &str = "session";
 
 /// What API tokens begin with, for secret scanners.
 pub const TOKEN_PREFIX: &str = "clubbooking";
+
+/// A session ends when it has not been used for this long. As uses are noted to [`GRAIN`](crate::last_use::GRAIN), it may
+/// end an hour early.
+pub const IDLE: TimeDelta = TimeDelta::days(14);
 
 /// `users.state` of a user who may do things.
 pub const ACTIVE: i16 = 1;
@@ -52,8 +64,8 @@ pub struct Caller {
     pub id: Uid,
     /// Whether they may do everything.
     pub privileged: bool,
-    /// Whether they came with a session of their own, not with a token.
-    pub has_session: bool,
+    /// What they came with.
+    pub means: Used,
     scope: Scope,
 }
 
@@ -62,6 +74,7 @@ pub struct SignedIn {
     credential: Credential,
     needs_privilege: bool,
     service: Data<Service>,
+    last_use: Data<LastUse>,
     request: HttpRequest,
 }
 
@@ -75,19 +88,25 @@ enum Doing {
     Writing,
 }
 
-/// What is asked of every caller, on a database thread.
-struct Gate {
+/// Lets a request in, as often as its transactions run; it is charged to its user, and a use, once.
+#[derive(Clone)]
+struct Door {
     credential: Credential,
     needs_privilege: bool,
+    service: Data<Service>,
+    last_use: Data<LastUse>,
     now: Timestamp,
-    seen: OnceLock<Uid>,
+    found: Arc<OnceLock<Uid>>,
 }
 
-impl Gate {
+impl Door {
     /// The caller, and what stands for the state of the database.
-    fn admit(&self, conn: &mut AnyConnection, doing: Doing) -> Result<(Caller, String), Error> {
-        let (caller, state) = authenticate(conn, &self.credential, self.now)?;
-        let _ = self.seen.set(caller.id);
+    fn enter(&self, conn: &mut AnyConnection, doing: Doing) -> Result<(Caller, String), Error> {
+        let (caller, before, state) = authenticate(conn, &self.credential, self.now)?;
+        if self.found.set(caller.id).is_ok() {
+            self.service.limit().charge(Payer::User(caller.id.0))?;
+            self.last_use.note(caller.means, before, self.now);
+        }
         if doing == Doing::Writing && caller.scope != Scope::Write {
             return Err(Problem::new(code::INSUFFICIENT_SCOPE).into());
         }
@@ -99,94 +118,109 @@ impl Gate {
 }
 
 impl SignedIn {
+    fn door(&self) -> Door {
+        Door {
+            credential: self.credential.clone(),
+            needs_privilege: self.needs_privilege,
+            service: self.service.clone(),
+            last_use: self.last_use.clone(),
+            now: self.service.clock().now(),
+            found: Arc::default(),
+        }
+    }
+
     /// Runs a reading operation on one snapshot.
     ///
     /// # Errors
-    /// 401 and 403 as the guard says; whatever the operation fails with.
+    /// 401 and 403 as the guard says; 429; whatever the operation fails with.
     pub async fn read<F>(self, mut operation: F) -> Result<Reply, Failure>
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
-        let (gate, exchange) = (self.gate(), Exchange::of(&self.request)?);
-        let asked = gate.clone();
+        let (door, exchange) = (self.door(), Exchange::of(&self.request)?);
+        let found = door.found.clone();
         let done = self.service.db().read(move |conn| {
-            let (caller, state) = asked.admit(conn, Doing::Reading)?;
+            let (caller, state) = door.enter(conn, Doing::Reading)?;
             exchange.read(conn, &caller.view(), Some(&state), |conn| operation(conn, &caller))
         });
         let done = done.await;
-        self.finish(done, &gate)
+        self.finish(&found, done)
     }
 
     /// Runs a writing operation in a transaction, which may run more than once.
     ///
     /// # Errors
-    /// 401 and 403 as the guard says; 403 `insufficient-scope`; 412 and 422 as the contract's "Conditional requests and
-    /// retries" says; whatever the operation fails with.
+    /// 401 and 403 as the guard says; 429; 403 `insufficient-scope`; 412 and 422 as the contract's "Conditional requests
+    /// and retries" says; whatever the operation fails with.
     pub async fn write<F>(self, mut operation: F) -> Result<Reply, Failure>
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
-        let (gate, exchange, target) = (self.gate(), Exchange::of(&self.request)?, Target::of(&self.request)?);
-        let asked = gate.clone();
+        let (door, exchange) = (self.door(), Exchange::of(&self.request)?);
+        let target = Target::of(&self.request, door.now)?;
+        let found = door.found.clone();
         let done = self.service.db().write(move |conn| {
-            let (caller, _) = asked.admit(conn, Doing::Writing)?;
+            let (caller, _) = door.enter(conn, Doing::Writing)?;
             let resource = target.as_ref().map(|target| target.resource(&caller));
             exchange.write(conn, &caller.id.to_string(), resource, |conn| operation(conn, &caller))
         });
         let done = done.await;
-        self.finish(done, &gate)
+        self.finish(&found, done)
     }
 
     /// Runs a reading operation that makes what it reads when that is not there yet: `make` runs in a transaction after
     /// `find` found nothing on a snapshot. It asks for no write scope, because to the caller it is a read.
     ///
     /// # Errors
-    /// 401 and 403 as the guard says; whatever the operation fails with.
+    /// 401 and 403 as the guard says; 429; whatever the operation fails with.
     pub async fn read_or_make<F, M>(self, mut find: F, mut make: M) -> Result<Reply, Failure>
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Option<Reply>, Error> + Send + 'static,
         M: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
-        let (gate, exchange) = (self.gate(), Exchange::of(&self.request)?);
-        let asked = gate.clone();
-        let found = self.service.db().read(move |conn| {
-            let (caller, _) = asked.admit(conn, Doing::Reading)?;
+        let (door, exchange) = (self.door(), Exchange::of(&self.request)?);
+        let (found, again) = (door.found.clone(), door.clone());
+        let there = self.service.db().read(move |conn| {
+            let (caller, _) = door.enter(conn, Doing::Reading)?;
             find(conn, &caller)
         });
-        let done = match found.await {
-            Ok(Some(found)) => Ok(found),
+        let done = match there.await {
+            Ok(Some(reply)) => Ok(reply),
             Ok(None) => {
-                let asked = gate.clone();
                 let made = self.service.db().write(move |conn| {
-                    let (caller, _) = asked.admit(conn, Doing::Reading)?;
+                    let (caller, _) = again.enter(conn, Doing::Reading)?;
                     make(conn, &caller)
                 });
                 made.await
             }
             Err(error) => Err(error),
         };
-        self.finish(done.map(|reply| exchange.tagged(reply, None)), &gate)
+        self.finish(&found, done.map(|reply| exchange.tagged(reply, None)))
     }
 
     /// Whether the caller may do this at all, for operations that have something slow to do before they write.
     ///
     /// # Errors
-    /// 401 and 403 as the guard says; 403 `insufficient-scope`.
+    /// 401 and 403 as the guard says; 429; 403 `insufficient-scope`.
     pub async fn check(&self) -> Result<(), Failure> {
-        let gate = self.gate();
-        Ok(self.service.db().read(move |conn| gate.admit(conn, Doing::Writing).map(|_| ())).await?)
-    }
-
-    fn gate(&self) -> Arc<Gate> {
-        let (credential, needs_privilege) = (self.credential.clone(), self.needs_privilege);
-        Arc::new(Gate { credential, needs_privilege, now: self.service.clock().now(), seen: OnceLock::new() })
-    }
-
-    fn finish(self, done: Result<Reply, Error>, gate: &Gate) -> Result<Reply, Failure> {
-        if let Some(caller) = gate.seen.get() {
-            self.request.extensions_mut().insert(LoggedCaller(caller.0));
-        }
+        let door = self.door();
+        let found = door.found.clone();
+        let done = self.service.db().read(move |conn| door.enter(conn, Doing::Writing).map(|_| ())).await;
+        self.note(&found);
         Ok(done?)
+    }
+
+    fn finish(&self, found: &OnceLock<Uid>, done: Result<Reply, Error>) -> Result<Reply, Failure> {
+        self.note(found);
+        Ok(done?)
+    }
+
+    /// Who it was, for the log, and that they have been charged.
+    fn note(&self, found: &OnceLock<Uid>) {
+        if let Some(caller) = found.get() {
+            self.request.extensions_mut().insert(LoggedCaller(caller.0));
+            self.request.extensions_mut().insert(Charged);
+        }
     }
 
     /// The credential, for the operations that end it.
@@ -218,17 +252,20 @@ impl Privileged {
 }
 
 impl Caller {
-    /// Refuses whoever came with a token.
+    /// The session that they came with. Refuses whoever came with a token.
     ///
     /// # Errors
     /// 403 `forbidden`.
-    pub fn need_session(&self) -> Result<(), Error> {
-        if self.has_session { Ok(()) } else { Err(Problem::forbidden("a session of your own, not a token").into()) }
+    pub fn need_session(&self) -> Result<Uid, Error> {
+        match self.means {
+            Used::Session(id) => Ok(id),
+            Used::Token(_) => Err(Problem::forbidden("a session of your own, not a token").into()),
+        }
     }
 
     /// Stands for all on which it depends what they see.
     fn view(&self) -> String {
-        format!("{} {} {}", self.id, self.privileged, self.has_session)
+        format!("{} {} {:?}", self.id, self.privileged, self.means)
     }
 
     fn need_privilege(&self) -> Result<(), Error> {
@@ -239,35 +276,53 @@ impl Caller {
 /// Id, privilege and state of a user.
 type User = (Uid, bool, i16);
 
-/// The active user behind a credential, and what stands for the state of the database.
-///
-/// # Errors
-/// 401 for a credential that is unknown, expired or revoked; 403 for an account that is not active.
-fn authenticate(conn: &mut AnyConnection, credential: &Credential, now: Timestamp) -> Result<(Caller, String), Error> {
+/// Id, end, revocation and last use of a session.
+type Session = (Uid, Moment, Option<Moment>, Moment);
+
+/// Id, scope, end, revocation and last use of a token.
+type Token = (Uid, Scope, Option<Moment>, Option<Moment>, Option<Moment>);
+
+/// The active user behind a credential; when that was last used as far as noted; and what stands for the state of the
+/// database, which is read along with them.
+fn authenticate(
+    conn: &mut AnyConnection,
+    credential: &Credential,
+    now: Timestamp,
+) -> Result<(Caller, Option<Moment>, String), Error> {
     let now = Moment(now);
     let unknown = || Problem::new(code::BAD_CREDENTIALS);
     let user = (users::id, users::privileged, users::state);
-    let ((id, privileged, state), scope, alive, state_of_all): (User, Scope, bool, String) = match credential {
+    let ((id, privileged, state), scope, means, before, alive, all): (User, _, _, _, _, _) = match credential {
         Credential::Session(secret) => {
-            let found: Option<(User, Moment, Option<Moment>, String)> = sessions::table
+            let columns = (sessions::id, sessions::expires_at, sessions::revoked_at, sessions::last_used_at);
+            let found: Option<(User, Session, String)> = sessions::table
                 .inner_join(users::table)
                 .filter(sessions::token_hash.eq(credentials::hash(secret)))
-                .select((user, sessions::expires_at, sessions::revoked_at, State))
+                .select((user, columns, State))
                 .first(conn)
                 .optional()?;
-            let (user, expires, revoked, all) = found.ok_or_else(unknown)?;
-            (user, Scope::Write, revoked.is_none() && now < expires, all)
+            let (user, (session, expires, revoked, before), all) = found.ok_or_else(unknown)?;
+            let alive = revoked.is_none() && now < expires && *now < before.plus(IDLE);
+            (user, Scope::Write, Used::Session(session), Some(before), alive, all)
         }
         Credential::Bearer(text) => {
             let token = ApiToken::parse(TOKEN_PREFIX, text).ok_or_else(unknown)?;
-            let found: Option<(User, Scope, Option<Moment>, Option<Moment>, String)> = api_tokens::table
+            let columns = (
+                api_tokens::id,
+                api_tokens::scope,
+                api_tokens::expires_at,
+                api_tokens::revoked_at,
+                api_tokens::last_used_at,
+            );
+            let found: Option<(User, Token, String)> = api_tokens::table
                 .inner_join(users::table)
                 .filter(api_tokens::token_hash.eq(token.hash()))
-                .select((user, api_tokens::scope, api_tokens::expires_at, api_tokens::revoked_at, State))
+                .select((user, columns, State))
                 .first(conn)
                 .optional()?;
-            let (user, scope, expires, revoked, all) = found.ok_or_else(unknown)?;
-            (user, scope, revoked.is_none() && expires.is_none_or(|expires| now < expires), all)
+            let (user, (token, scope, expires, revoked, before), all) = found.ok_or_else(unknown)?;
+            let alive = revoked.is_none() && expires.is_none_or(|expires| now < expires);
+            (user, scope, Used::Token(token), before, alive, all)
         }
     };
     if state != ACTIVE {
@@ -276,8 +331,13 @@ fn authenticate(conn: &mut AnyConnection, credential: &Credential, now: Timestam
     if !alive {
         return Err(unknown().into());
     }
-    let has_session = matches!(credential, Credential::Session(_));
-    Ok((Caller { id, privileged, has_session, scope }, state_of_all))
+    Ok((Caller { id, privileged, means, scope }, before, all))
+}
+
+/// Whether a request carries a credential, good or bad.
+#[must_use]
+pub fn has_credential(req: &HttpRequest) -> bool {
+    req.headers().contains_key(header::AUTHORIZATION) || req.cookie(SESSION_COOKIE).is_some()
 }
 
 impl FromRequest for SignedIn {
@@ -290,12 +350,15 @@ impl FromRequest for SignedIn {
 }
 
 fn signed_in(req: &HttpRequest, needs_privilege: bool) -> Result<SignedIn, Problem> {
-    let service = req.app_data::<Data<Service>>().ok_or_else(|| Problem::internal("the app has no service"))?;
+    let absent = || Problem::internal("the app lacks a part");
+    let service = req.app_data::<Data<Service>>().ok_or_else(absent)?;
+    let last_use = req.app_data::<Data<LastUse>>().ok_or_else(absent)?;
     let credential = Credential::of(req, SESSION_COOKIE)?;
     if matches!(credential, Credential::Session(_)) {
         service.origins().check(req.method(), req.headers())?;
     }
-    Ok(SignedIn { credential, needs_privilege, service: service.clone(), request: req.clone() })
+    let (service, last_use, request) = (service.clone(), last_use.clone(), req.clone());
+    Ok(SignedIn { credential, needs_privilege, service, last_use, request })
 }
 
 impl FromRequest for Privileged {

@@ -134,8 +134,9 @@ async fn token(config: &Config, command: TokenCommand) -> Result<(), Stopped> {
 fn line(token: &TokenRow, config: &Config) -> String {
     let shown = |moment: Moment| moment.in_zone(config.time_zone).to_string();
     let expires = token.expires_at.map_or_else(|| "never".to_owned(), shown);
+    let used = token.last_used_at.map_or_else(|| "never".to_owned(), shown);
     let (made, name) = (shown(token.created_at), token.name.replace(['\t', '\n', '\r'], " "));
-    format!("{}\t{}\t{}\t{made}\t{expires}\t{name}", token.id, token.user_name, token.scope.word())
+    format!("{}\t{}\t{}\t{made}\t{expires}\t{used}\t{name}", token.id, token.user_name, token.scope.word())
 }
 
 async fn grant_privilege(config: &Config, name: String) -> Result<(), Stopped> {

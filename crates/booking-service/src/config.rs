@@ -11,6 +11,8 @@ use service_kit::{
     directory::Source,
 };
 
+use crate::limits::LimitOptions;
+
 /// Lecture rooms, their use, groups, attendance, tags, calendar feeds and sign-in of a student club.
 #[derive(Debug, Parser)]
 #[command(name = "booking-service", version, max_term_width = 120)]
@@ -63,7 +65,7 @@ pub enum TokenCommand {
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..=3650))]
         expires_in: Option<u16>,
     },
-    /// List tokens: id, owner, name, scope, made, expires
+    /// List tokens: id, owner, scope, made, expires, last used, name
     List {
         /// Only those of this user.
         #[arg(long, value_name = "NAME")]
@@ -131,6 +133,10 @@ pub struct Config {
     /// How the service listens, logs and ends.
     #[command(flatten)]
     pub server: ServerOptions,
+
+    /// How often a caller may do something.
+    #[command(flatten)]
+    pub limits: LimitOptions,
 
     /// How the database is used.
     #[command(flatten)]

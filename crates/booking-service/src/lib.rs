@@ -1,7 +1,7 @@
 //! The booking-service: lecture rooms that the club holds, declarations of their use, groups, attendance, tags, a
 //! calendar feed, sign-in.
 //!
-//! A slice for each resource; each may use those above it and `auth`, `club`, `codes`, `schema`, nothing below:
+//! A slice for each resource; each may use those above it and `auth`, `club`, `codes`, `limits`, `schema`, nothing below:
 //!
 //! 1. [`users`]: members, privileges, the copy from the directory
 //! 2. [`groups`]: made here, from the directory, and the everyone group
@@ -22,6 +22,8 @@ pub mod club;
 pub mod codes;
 pub mod commands;
 pub mod config;
+pub mod last_use;
+pub mod limits;
 pub mod schema;
 pub mod target;
 

@@ -6,10 +6,13 @@ use crate::{events, groups, ical, rooms, sign_in, target::Show, users};
 
 /// Every path at which something is shown that an operation changes.
 pub const ALL: Resources<Show> = Resources(&[
-    ("/api/events/{eventID}", |conn, _, club, id| events::show(conn, id, club.zone)),
-    ("/api/groups/{groupID}", |conn, _, club, id| groups::show(conn, id, club.zone)),
-    ("/api/rooms/{roomID}", |conn, _, club, id| rooms::show(conn, id, None, club.zone)),
-    ("/api/users/{userID}", |conn, _, club, id| users::show(conn, id, &club.origin)),
-    ("/api/users/me/ical", |conn, me, club, _| ical::show(conn, me.id, &club.keys)),
-    ("/api/users/me/tokens", |conn, me, club, _| sign_in::show_tokens(conn, me.id, club.zone, &Page::whole())),
+    ("/api/events/{eventID}", |conn, asked| events::show(conn, asked.id, asked.club.zone)),
+    ("/api/groups/{groupID}", |conn, asked| groups::show(conn, asked.id, asked.club.zone)),
+    ("/api/rooms/{roomID}", |conn, asked| rooms::show(conn, asked.id, None, asked.club.zone)),
+    ("/api/users/{userID}", |conn, asked| users::show(conn, asked.id, &asked.club.origin)),
+    ("/api/users/me/ical", |conn, asked| ical::show(conn, asked.me.id, &asked.club.keys)),
+    ("/api/users/me/sessions", |conn, asked| {
+        sign_in::show_sessions(conn, asked.me, asked.club.zone, asked.now, &Page::whole())
+    }),
+    ("/api/users/me/tokens", |conn, asked| sign_in::show_tokens(conn, asked.me.id, asked.club.zone, &Page::whole())),
 ]);

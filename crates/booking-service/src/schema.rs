@@ -15,7 +15,7 @@ diesel::table! {
     use service_kit::db::sql::{Instant, Key};
     sessions (id) {
         id -> Key, token_hash -> Binary, user_id -> Key, created_at -> Instant, expires_at -> Instant,
-        revoked_at -> Nullable<Instant>,
+        revoked_at -> Nullable<Instant>, last_used_at -> Instant,
     }
 }
 diesel::table! {
@@ -23,7 +23,7 @@ diesel::table! {
     use service_kit::db::sql::{Instant, Key};
     api_tokens (id) {
         id -> Key, token_hash -> Binary, user_id -> Key, name -> Text, scope -> Text, created_at -> Instant,
-        expires_at -> Nullable<Instant>, revoked_at -> Nullable<Instant>,
+        expires_at -> Nullable<Instant>, revoked_at -> Nullable<Instant>, last_used_at -> Nullable<Instant>,
     }
 }
 diesel::table! {

@@ -2,7 +2,10 @@
 
 use std::{io, time::Duration};
 
-use actix_web::web::{self, Data};
+use actix_web::{
+    HttpRequest,
+    web::{self, Data},
+};
 use common::{problem::Legacy, time::Clock};
 use diesel_migrations::embed_migrations;
 use service_kit::{
@@ -20,8 +23,14 @@ use utoipa::{
 use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::{
-    auth::SESSION_COOKIE, club::Club, codes, config::Config, demo, events, groups, ical, resources, rooms, sign_in,
-    tags, users, version,
+    auth::{self, SESSION_COOKIE},
+    club::Club,
+    codes,
+    config::Config,
+    demo, events, groups, ical,
+    last_use::LastUse,
+    limits::Limits,
+    resources, rooms, sign_in, tags, users, version,
 };
 
 /// The migrations, once for each database.
@@ -35,6 +44,7 @@ pub static ABOUT: About = About {
     codes: codes::ALL,
     headers: &[("x-knoq-version", env!("CARGO_PKG_VERSION"))],
     unauthorized_headers: &[("X-KNOQ-Need-Authorization", "1")],
+    has_credential,
     routes,
     pages,
     document: Document::openapi,
@@ -52,6 +62,11 @@ fn routes(config: &mut ServiceConfig<'_>) {
             .configure(sign_in::routes)
             .configure(version::routes),
     );
+}
+
+/// Whether a request carries a session, a token, or the secret of a feed in its path.
+fn has_credential(req: &HttpRequest) -> bool {
+    auth::has_credential(req) || req.path().starts_with("/api/ical/v1/")
 }
 
 fn pages(config: &mut web::ServiceConfig) {
@@ -104,10 +119,17 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         let problem = error.into_problem();
         log::error!("the demo is missing: {}", problem.cause().unwrap_or("unknown"));
     }
+    let (last_use, limits) = (LastUse::start(&db), Data::new(Limits::new(&config.limits, &clock)));
     let service = Service::new(&ABOUT, &config.server, db, clock, club.own());
-    let shared = Data::new(club);
+    let noted = last_use.clone();
+    service.at_drain(move || {
+        let noted = noted.clone();
+        async move { noted.flush().await }
+    });
+    let (shared, last_use) = (Data::new(club), Data::new(last_use));
     listen(service, &config.server, move |app| {
         app.app_data(shared.clone()).app_data(resources::ALL);
+        app.app_data(limits.clone()).app_data(last_use.clone());
     })
 }
 

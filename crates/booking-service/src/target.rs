@@ -1,7 +1,7 @@
 //! What a writing request changes, as the caller is shown it (contract, "Conditional requests and retries").
 
 use actix_web::HttpRequest;
-use common::{input::Id, problem::Problem};
+use common::{input::Id, problem::Problem, time::Timestamp};
 use service_kit::{
     db::{AnyConnection, sql::Uid},
     error::Error,
@@ -10,8 +10,20 @@ use service_kit::{
 
 use crate::{auth::Caller, club::Club};
 
-/// Shows the resource with this id, or that of the caller when its path has none, as its `GET` does.
-pub type Show = fn(&mut AnyConnection, &Caller, &Club, Uid) -> Result<Reply, Error>;
+/// What is asked to be shown, to whom and when.
+pub struct Asked<'a> {
+    /// To whom.
+    pub me: &'a Caller,
+    /// Where.
+    pub club: &'a Club,
+    /// The id in the path; nil when there is none, and it is the caller's own.
+    pub id: Uid,
+    /// When.
+    pub now: Timestamp,
+}
+
+/// Shows a resource as its `GET` does.
+pub type Show = fn(&mut AnyConnection, &Asked<'_>) -> Result<Reply, Error>;
 
 /// What a request changes.
 pub struct Target {
@@ -19,6 +31,7 @@ pub struct Target {
     id: Uid,
     show: Show,
     club: Club,
+    now: Timestamp,
 }
 
 impl Target {
@@ -26,18 +39,20 @@ impl Target {
     ///
     /// # Errors
     /// 500 in an app that lacks a part.
-    pub fn of(req: &HttpRequest) -> Result<Option<Self>, Problem> {
+    pub fn of(req: &HttpRequest, now: Timestamp) -> Result<Option<Self>, Problem> {
         let absent = || Problem::internal("the app has no resources");
         let all = req.app_data::<Resources<Show>>().ok_or_else(absent)?;
         let Some((show, name)) = all.changed_by(req) else { return Ok(None) };
-        let id = req.match_info().iter().find_map(|(_, value)| value.parse::<Id>().ok());
-        Ok(Some(Self { name, id: id.map_or_else(Uid::nil, Uid::from), show, club: Club::of(req)? }))
+        let in_words = name.starts_with("/api/users/me/");
+        let id = req.match_info().iter().find_map(|(_, value)| value.parse::<Id>().ok()).filter(|_| !in_words);
+        Ok(Some(Self { name, id: id.map_or_else(Uid::nil, Uid::from), show, club: Club::of(req)?, now }))
     }
 
     /// What is changed, as this caller is shown it.
     pub fn resource<'a>(&'a self, me: &'a Caller) -> Resource<'a> {
-        let shown = move |conn: &mut AnyConnection| (self.show)(conn, me, &self.club, self.id);
-        // What has no id in its path is the caller's own.
+        let shown = move |conn: &mut AnyConnection| {
+            (self.show)(conn, &Asked { me, club: &self.club, id: self.id, now: self.now })
+        };
         let name = if self.id == Uid::nil() { format!("{} {}", self.name, me.id) } else { self.name.clone() };
         Resource { name, shown: Box::new(shown) }
     }

@@ -93,6 +93,9 @@ pub mod code {
         /// 422: an idempotency key used for something else.
         KEY_REUSED = 422 "idempotency-key-reused", "The idempotency key belongs to another request",
             "The same `Idempotency-Key` came with another query or body within 24 hours. Use a new key for a new request.";
+        /// 429: over the rate limit.
+        RATE_LIMITED = 429 "rate-limited", "Too many requests",
+            "The caller has made more requests than allowed in a minute. Try again after `Retry-After` seconds.";
         /// 500: a fault of ours.
         INTERNAL = 500 "internal-error", "Something went wrong on our side",
             "The failure is logged under the request id in `instance`. Please report it with that id.";
@@ -264,14 +267,8 @@ impl Problem {
     /// A problem of this kind, its detail being the kind's explanation until [`detail`](Self::detail) is called.
     #[must_use]
     pub fn new(code: &'static Code) -> Self {
-        Self(Box::new(Inner {
-            code,
-            detail: None,
-            violations: Vec::new(),
-            members: Map::new(),
-            headers: Vec::new(),
-            cause: None,
-        }))
+        let (violations, members, headers) = (Vec::new(), Map::new(), Vec::new());
+        Self(Box::new(Inner { code, detail: None, violations, members, headers, cause: None }))
     }
 
     /// 404 `not-found`.
@@ -334,6 +331,12 @@ impl Problem {
     pub fn because(mut self, cause: impl fmt::Display) -> Self {
         self.0.cause = Some(cause.to_string());
         self
+    }
+
+    /// Sets after how many seconds the same request may succeed.
+    #[must_use]
+    pub fn retry_after(self, seconds: u64) -> Self {
+        self.header("retry-after", seconds.to_string())
     }
 
     /// The kind of this problem.

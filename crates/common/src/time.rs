@@ -7,6 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicI64, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use chrono::{DateTime, FixedOffset, Offset, SecondsFormat, TimeDelta, TimeZone, Utc};
@@ -136,9 +137,16 @@ impl Serialize for Zoned {
 }
 
 /// Where the present time comes from. A test moves it forward; nothing else can.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Clock {
+    begun: Instant,
     ahead_micros: Arc<AtomicI64>,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self { begun: Instant::now(), ahead_micros: Arc::default() }
+    }
 }
 
 impl Clock {
@@ -148,6 +156,13 @@ impl Clock {
     pub fn now(&self) -> Timestamp {
         let now = Utc::now() + TimeDelta::microseconds(self.ahead_micros.load(Ordering::Relaxed));
         Timestamp::new(now).unwrap_or(Timestamp(DateTime::UNIX_EPOCH))
+    }
+
+    /// Time since this clock was made, which never goes back, also when somebody sets the clock of the machine.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        let ahead = u64::try_from(self.ahead_micros.load(Ordering::Relaxed)).unwrap_or(0);
+        self.begun.elapsed() + Duration::from_micros(ahead)
     }
 
     /// Moves every later [`now`](Self::now) of this clock and its clones by `delta`.
@@ -212,6 +227,7 @@ mod tests {
         let before = clock.now();
         other.advance(TimeDelta::days(31));
         assert!(clock.now() >= before.plus(TimeDelta::days(31)));
+        assert!(clock.elapsed() >= Duration::from_hours(31 * 24));
     }
 
     proptest! {

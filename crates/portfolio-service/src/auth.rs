@@ -26,6 +26,7 @@ use service_kit::{
         Reply,
         frame::LoggedCaller,
         jwt::{Expectations, Verifier, keys::Origin},
+        limit::{Charged, Payer},
         proxy::{Named, Proxies},
     },
     server::Service,
@@ -85,7 +86,7 @@ impl Visitor {
     {
         let Guard { name, service, club, request, .. } = self.0;
         let seen = Arc::new(OnceLock::new());
-        let log = seen.clone();
+        let (log, limited) = (seen.clone(), service.clone());
         let done = service.db().read(move |conn| {
             let caller = match &name {
                 Some(name) => look_up(conn, &club, name)?,
@@ -93,7 +94,7 @@ impl Visitor {
             };
             match caller {
                 Known::Active(caller) => {
-                    let _ = seen.set(caller.id);
+                    found(&limited, &seen, &caller)?;
                     operation(conn, Some(&caller))
                 }
                 // Who may not do anything sees what everybody sees.
@@ -137,7 +138,7 @@ impl Member {
         self,
         seen: Arc<OnceLock<Uid>>,
     ) -> impl Fn(&mut AnyConnection) -> Result<Caller, Error> + Send + 'static {
-        let Guard { name, rule, target, club, .. } = self.0;
+        let Guard { name, rule, target, service, club, .. } = self.0;
         move |conn| {
             let name = name.as_deref().ok_or_else(not_signed_in)?;
             let me = match look_up(conn, &club, name)? {
@@ -146,7 +147,7 @@ impl Member {
                 Known::No if rule == Rule::Known => return Err(Problem::not_found("user of your name").into()),
                 Known::No => return Err(Problem::forbidden("a member of the club").into()),
             };
-            let _ = seen.set(me.id);
+            found(&service, &seen, &me)?;
             policy::check(conn, rule, &me, &target)?;
             Ok(me)
         }
@@ -163,9 +164,15 @@ fn look_up(conn: &mut AnyConnection, club: &Club, name: &str) -> Result<Known, E
     })
 }
 
+/// Charges a request to whom it is from; once, as a transaction may run more often.
+fn found(service: &Service, seen: &OnceLock<Uid>, caller: &Caller) -> Result<(), Problem> {
+    if seen.set(caller.id).is_ok() { service.limit().charge(Payer::User(caller.id.0)) } else { Ok(()) }
+}
+
 fn finish(request: &HttpRequest, done: Result<Reply, Error>, seen: &OnceLock<Uid>) -> Result<Reply, Failure> {
     if let Some(caller) = seen.get() {
         request.extensions_mut().insert(LoggedCaller(caller.0));
+        request.extensions_mut().insert(Charged);
     }
     Ok(done?)
 }
@@ -264,6 +271,15 @@ async fn sign_in_name(request: &HttpRequest, service: &Service) -> Result<Option
         service.origins().check(request.method(), request.headers())?;
     }
     Ok(proxied)
+}
+
+/// Whether a request carries a token, or a proxy that is believed says whom it is from.
+#[must_use]
+pub fn has_credential(request: &HttpRequest) -> bool {
+    let peer = request.peer_addr().map(|peer| peer.ip());
+    let proxies = request.app_data::<Data<Proxies>>();
+    request.headers().contains_key(header::AUTHORIZATION)
+        || proxies.is_some_and(|proxies| proxies.read(request.headers(), peer) != Named::Nobody)
 }
 
 enum Sent {

@@ -110,12 +110,7 @@ pub struct Config {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Identity")]
 pub struct IdentityOptions {
-    /// Addresses of the authenticating reverse proxies, as CIDR blocks, comma-separated. Only from them the sign-in
-    /// name in a header is believed.
-    #[arg(long, env = "TRUSTED_PROXIES", value_name = "CIDR", value_delimiter = ',', global = true)]
-    pub trusted_proxies: Vec<Cidr>,
-
-    /// Names of the headers in which a proxy says the sign-in name, comma-separated.
+    /// Names of the headers in which a trusted proxy says the sign-in name, comma-separated.
     #[arg(
         long,
         env = "IDENTITY_HEADERS",
@@ -201,7 +196,8 @@ impl Config {
             faults.push(fault);
             None
         });
-        let is_configured = options.oidc_issuer.is_some() || !options.trusted_proxies.is_empty();
+        let believed = &self.server.trusted_proxies;
+        let is_configured = options.oidc_issuer.is_some() || !believed.is_empty();
         if !is_configured && !self.server.is_loopback() {
             faults.push(format!(
                 "--bind {}: on any address but loopback the service must know who a request is from: give \
@@ -212,7 +208,7 @@ impl Config {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let trusted = if is_configured { options.trusted_proxies.clone() } else { Cidr::LOOPBACK.to_vec() };
+        let trusted = if is_configured { believed.clone() } else { Cidr::LOOPBACK.to_vec() };
         let proxies = Proxies { trusted, headers: options.identity_headers.clone() };
         Ok(Identity { proxies, tokens, is_development: !is_configured })
     }

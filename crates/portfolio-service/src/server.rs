@@ -26,7 +26,7 @@ use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::{
     accounts,
-    auth::{Identity, Visitor},
+    auth::{Identity, Visitor, has_credential},
     club::Club,
     codes,
     config::Config,
@@ -46,6 +46,7 @@ pub static ABOUT: About = About {
     codes: codes::ALL,
     headers: &[],
     unauthorized_headers: &[("WWW-Authenticate", "Bearer")],
+    has_credential,
     routes,
     pages,
     document: Document::openapi,

@@ -12,7 +12,7 @@ use std::{
 use clap::{Args, Parser};
 use url::Url;
 
-use crate::{directory::Source, logging::Format};
+use crate::{directory::Source, http::proxy::Cidr, logging::Format};
 
 /// Reads a command line and the environment. An empty environment variable counts as not set, because that is what
 /// compose files and CI systems make of a variable that nobody gave a value.
@@ -47,6 +47,17 @@ pub struct ServerOptions {
     /// Origins of other sites whose pages may call this service with credentials (CORS), comma-separated.
     #[arg(global = true, long, env = "ALLOWED_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
     pub allowed_origins: Vec<String>,
+
+    /// Addresses of the reverse proxies in front, as CIDR blocks, comma-separated. Only from them headers are believed
+    /// that say whom a request is from: `X-Forwarded-For`, and the sign-in name where a service takes one. Behind a
+    /// proxy that is not among them everybody has its address.
+    #[arg(global = true, long, env = "TRUSTED_PROXIES", value_name = "CIDR", value_delimiter = ',')]
+    pub trusted_proxies: Vec<Cidr>,
+
+    /// Requests a minute that each caller may make of each replica, all at once or spread: the user, or without sign-in
+    /// the client's address. 0 means any number.
+    #[arg(global = true, long, env = "RATE_LIMIT", value_name = "N", default_value_t = 1200)]
+    pub rate_limit: u32,
 
     /// Worker threads [default: one per processor].
     #[arg(global = true, long, env = "WORKERS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]

@@ -13,7 +13,7 @@ use std::{
 
 use actix_cors::Cors;
 use actix_web::{
-    App, HttpServer,
+    App, HttpRequest, HttpServer,
     dev::ServerHandle,
     middleware::{Compress, Condition, from_fn},
     web::{self, Bytes, Data},
@@ -36,7 +36,9 @@ use crate::{
         credential::Origins,
         etag,
         frame::{frame, problems},
+        limit::{Limit, limit},
         openapi,
+        proxy::Cidr,
         query::path_config,
         retries, root,
         routes::Routes,
@@ -56,6 +58,9 @@ pub struct About {
     pub headers: &'static [(&'static str, &'static str)],
     /// Headers of every 401.
     pub unauthorized_headers: &'static [(&'static str, &'static str)],
+    /// Whether a request carries what may prove who it is from. Such a request is charged to its user, by whoever finds
+    /// that out (see [`limit`]).
+    pub has_credential: fn(&HttpRequest) -> bool,
     /// Registers the operations.
     pub routes: fn(&mut ServiceConfig<'_>),
     /// Registers what is not part of the documented interface, such as pages.
@@ -83,6 +88,8 @@ pub struct Service {
     db: Db,
     clock: Clock,
     origins: Origins,
+    trusted_proxies: Vec<Cidr>,
+    limit: Limit,
     metrics: Metrics,
     copies: Copies,
     farewells: RwLock<Vec<Farewell>>,
@@ -104,8 +111,10 @@ impl Service {
         Data::new(Self {
             about,
             db,
+            limit: Limit::per_minute(options.rate_limit, &clock),
             clock,
             origins: Origins::new(options),
+            trusted_proxies: options.trusted_proxies.clone(),
             metrics: Metrics::default(),
             copies: Copies::default(),
             farewells: RwLock::default(),
@@ -141,6 +150,18 @@ impl Service {
     #[must_use]
     pub fn origins(&self) -> &Origins {
         &self.origins
+    }
+
+    /// The reverse proxies that are believed.
+    #[must_use]
+    pub fn trusted_proxies(&self) -> &[Cidr] {
+        &self.trusted_proxies
+    }
+
+    /// How often each caller may call.
+    #[must_use]
+    pub fn limit(&self) -> &Limit {
+        &self.limit
     }
 
     /// Its numbers.
@@ -265,6 +286,7 @@ pub fn listen(
             .configure(shared.about.pages)
             .configure(root::routes)
             .default_service(web::to(root::nothing_here))
+            .wrap(from_fn(limit))
             .wrap(from_fn(problems))
             .wrap(Condition::new(!allowed.is_empty(), cors(&allowed)))
             .wrap(Compress::default())

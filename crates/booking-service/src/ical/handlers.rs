@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use actix_web::{
-    HttpRequest, get,
+    HttpMessage, HttpRequest, get,
     http::{
         StatusCode,
         header::{self, HttpDate},
@@ -16,7 +16,12 @@ use service_kit::{
     credentials::{self, Keys},
     db::{AnyConnection, sql::Uid},
     error::{Error, Failure},
-    http::{Query, Reply, exchange::Exchange},
+    http::{
+        Query, Reply,
+        client::Address,
+        exchange::Exchange,
+        limit::{Charged, Payer},
+    },
     server::Service,
 };
 
@@ -29,6 +34,7 @@ use crate::{
     auth::SignedIn,
     club::{Club, Now},
     events::{self, selection::Which},
+    limits::Limits,
 };
 
 /// The secret of the caller's feed
@@ -112,10 +118,12 @@ pub async fn feed(
     service: Data<Service>,
     club: Club,
     now: Now,
+    limits: Data<Limits>,
     token: Path<String>,
     query: Query<FeedQuery>,
 ) -> Result<Reply, Failure> {
     let exchange = Exchange::of(&req)?;
+    let of_owner = limits.clone();
     let made = service.db().read(move |conn| {
         // The shape of the token says nothing about whether the user exists.
         let (user, secret) = split(&token).ok_or_else(no_feed)?;
@@ -124,6 +132,7 @@ pub async fn feed(
         if !credentials::same(&expected, secret) || nonce.is_none() {
             return Err(no_feed().into());
         }
+        of_owner.feed.charge(Payer::User(user.0))?;
         let which = match &query.0.q {
             Some(q) => Which::Matching(events::parse_filter(q)?),
             None => Which::ForFeed(user),
@@ -140,7 +149,13 @@ pub async fn feed(
         // changes when somebody answers, joins a group or time passes, and none of that is a change of an event.
         Ok(exchange.tagged(reply, None))
     });
-    Ok(made.await?)
+    let made = made.await;
+    if matches!(&made, Err(Error::Problem(problem)) if problem.status() == 404) {
+        limits.feed.charge(Address::of(&req, service.trusted_proxies()).into())?;
+    } else {
+        req.extensions_mut().insert(Charged);
+    }
+    Ok(made?)
 }
 
 /// The user and the secret of a feed's address.

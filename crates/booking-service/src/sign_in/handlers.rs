@@ -1,5 +1,7 @@
 //! The operations of sign-in.
 
+use std::cmp::Reverse;
+
 use actix_web::{
     HttpMessage, HttpRequest, HttpResponse, Responder, delete, get,
     http::{
@@ -15,7 +17,7 @@ use service_kit::{
     credentials,
     db::{AnyConnection, sql::Uid},
     error::{Error, Failure},
-    http::{Body, Page, Reply, credential::Credential, frame::LoggedCaller, query},
+    http::{Body, Page, Reply, client::Address, credential::Credential, frame::LoggedCaller, query},
     server::Service,
 };
 
@@ -23,12 +25,14 @@ use super::{
     bad_login, html,
     pending::{self, Pending},
     provider::{DEVELOPMENT_PAGE, Provider},
-    queries, tokens,
-    wire::{AuthParams, CallbackQuery, CreatedToken, RequestToken, ResponseToken},
+    queries::{self, SessionRow},
+    tokens,
+    wire::{AuthParams, CallbackQuery, CreatedToken, RequestToken, ResponseSession, ResponseToken},
 };
 use crate::{
-    auth::SignedIn,
+    auth::{Caller, SignedIn},
     club::{Club, Now, Zone},
+    limits::Limits,
 };
 
 /// Begin a sign-in
@@ -44,7 +48,15 @@ use crate::{
     )
 )]
 #[post("/authParams")]
-pub async fn auth_params(req: HttpRequest, service: Data<Service>, club: Club, now: Now) -> Result<Reply, Failure> {
+pub async fn auth_params(
+    req: HttpRequest,
+    service: Data<Service>,
+    from: Address,
+    limits: Data<Limits>,
+    club: Club,
+    now: Now,
+) -> Result<Reply, Failure> {
+    limits.sign_in.charge(from.into())?;
     // Another site must not replace the session of a browser by a sign-in that nobody asked for.
     service.origins().check(req.method(), req.headers())?;
     let provider = Provider::of(&club)?;
@@ -69,7 +81,18 @@ pub async fn auth_params(req: HttpRequest, service: Data<Service>, club: Club, n
     )
 )]
 #[get("/callback")]
-pub async fn callback(req: HttpRequest, service: Data<Service>, club: Club, now: Now) -> HttpResponse {
+pub async fn callback(
+    req: HttpRequest,
+    service: Data<Service>,
+    from: Address,
+    limits: Data<Limits>,
+    club: Club,
+    now: Now,
+) -> HttpResponse {
+    // A sign-in that has to wait goes on after that: the browser keeps its cookie.
+    if let Err(problem) = limits.sign_in.charge(from.into()) {
+        return HttpResponse::from_error(Failure(problem));
+    }
     let problem = match finish(&req, &service, &club, now.0).await {
         Ok(reply) => return reply.respond_to(&req),
         Err(Failure(problem)) => problem,
@@ -135,6 +158,56 @@ pub async fn logout(who: SignedIn, club: Club, now: Now) -> Result<Reply, Failur
             queries::end(conn, &credentials::hash(secret), now.0)?;
         }
         Ok(Reply::no_content().with(header::SET_COOKIE, pending::no_cookie(&club)))
+    })
+    .await
+}
+
+/// List the caller's sessions
+///
+/// Those that have not ended, the newest first. A token cannot list sessions.
+#[utoipa::path(
+    tags = ["sign-in", "additions"],
+    operation_id = "getSessions",
+    responses((status = 200, description = "Sessions", body = [ResponseSession]))
+)]
+#[get("/users/me/sessions")]
+pub async fn list_sessions(who: SignedIn, zone: Zone, now: Now, page: Page) -> Result<Reply, Failure> {
+    who.read(move |conn, me| show_sessions(conn, me, zone.0, now.0, &page)).await
+}
+
+/// What `GET` of the caller's sessions answers.
+///
+/// # Errors
+/// 403 without a session.
+pub fn show_sessions(
+    conn: &mut AnyConnection,
+    me: &Caller,
+    zone: Tz,
+    now: Timestamp,
+    page: &Page,
+) -> Result<Reply, Error> {
+    let current = me.need_session()?;
+    let position = |row: &SessionRow| (Reverse(row.created_at), row.id);
+    page.of_all(queries::sessions_of(conn, me.id, now)?, position, |row| Ok(ResponseSession::new(&row, current, zone)))
+}
+
+/// End a session of the caller's
+///
+/// Ending the one that the request came with also takes the cookie from the browser. A token cannot end sessions.
+#[utoipa::path(
+    tags = ["sign-in", "additions"],
+    operation_id = "endSession",
+    params(("sessionID" = uuid::Uuid, Path, description = "Its id")),
+    responses((status = 204, description = "It has ended"))
+)]
+#[delete("/users/me/sessions/{sessionID}")]
+pub async fn end_session(who: SignedIn, club: Club, now: Now, session: Path<Id>) -> Result<Reply, Failure> {
+    let session = Uid::from(*session);
+    who.write(move |conn, me| {
+        let current = me.need_session()?;
+        queries::end_of(conn, me.id, session, now.0)?;
+        let reply = Reply::no_content();
+        Ok(if session == current { reply.with(header::SET_COOKIE, pending::no_cookie(&club)) } else { reply })
     })
     .await
 }

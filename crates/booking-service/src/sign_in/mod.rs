@@ -19,7 +19,7 @@ use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::codes;
 
-pub use self::handlers::show_tokens;
+pub use self::handlers::{show_sessions, show_tokens};
 
 /// Registers the operations.
 pub fn routes(config: &mut ServiceConfig<'_>) {
@@ -27,6 +27,8 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
         .service(handlers::auth_params)
         .service(handlers::callback)
         .service(handlers::logout)
+        .service(handlers::list_sessions)
+        .service(handlers::end_session)
         .service(handlers::create_token)
         .service(handlers::list_tokens)
         .service(handlers::revoke_token);

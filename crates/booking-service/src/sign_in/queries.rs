@@ -23,7 +23,7 @@ use super::{
     pending::{PATIENCE, Pending, SESSION},
 };
 use crate::{
-    auth::ACTIVE,
+    auth::{ACTIVE, IDLE},
     schema::{sessions, spent_logins, users},
 };
 
@@ -59,6 +59,7 @@ pub fn finish(conn: &mut AnyConnection, login: &Pending, user: Uid, secret: &str
             sessions::token_hash.eq(credentials::hash(secret)),
             sessions::user_id.eq(user),
             sessions::created_at.eq(Moment(now)),
+            sessions::last_used_at.eq(Moment(now)),
             sessions::expires_at.eq(Moment(now.plus(SESSION))),
         ))
         .execute(conn)?;
@@ -74,6 +75,48 @@ pub fn end(conn: &mut AnyConnection, hash: &[u8], now: Timestamp) -> Result<(), 
         .set(sessions::revoked_at.eq(Moment(now)))
         .execute(conn)?;
     Ok(())
+}
+
+/// A session as listed.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = sessions)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct SessionRow {
+    pub id: Uid,
+    pub created_at: Moment,
+    pub last_used_at: Moment,
+    pub expires_at: Moment,
+}
+
+/// The sessions of a user that are not over, the newest first, then by id.
+///
+/// # Errors
+/// When the database fails.
+pub fn sessions_of(conn: &mut AnyConnection, user: Uid, now: Timestamp) -> Result<Vec<SessionRow>, Error> {
+    let live = sessions::table
+        .filter(sessions::user_id.eq(user))
+        .filter(sessions::revoked_at.is_null())
+        .filter(sessions::expires_at.gt(Moment(now)))
+        .filter(sessions::last_used_at.gt(Moment(now.plus(-IDLE))));
+    let query = live.order((sessions::created_at.desc(), sessions::id));
+    Ok(query.select(SessionRow::as_select()).load(conn)?)
+}
+
+/// Ends a session of this user's.
+///
+/// # Errors
+/// 404 when they have none with this id that is not over.
+pub fn end_of(conn: &mut AnyConnection, user: Uid, id: Uid, now: Timestamp) -> Result<(), Error> {
+    let live = sessions::table
+        .filter(sessions::id.eq(id))
+        .filter(sessions::user_id.eq(user))
+        .filter(sessions::revoked_at.is_null())
+        .filter(sessions::expires_at.gt(Moment(now)))
+        .filter(sessions::last_used_at.gt(Moment(now.plus(-IDLE))));
+    match diesel::update(live).set(sessions::revoked_at.eq(Moment(now))).execute(conn)? {
+        0 => Err(Problem::new(code::NOT_FOUND).detail("There is no such session.").into()),
+        _ => Ok(()),
+    }
 }
 
 /// Deletes sessions and finished sign-ins that have expired, a few hundred at most, the oldest first. Called once for

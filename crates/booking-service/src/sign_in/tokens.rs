@@ -36,6 +36,7 @@ pub struct TokenRow {
     pub scope: Scope,
     pub created_at: Moment,
     pub expires_at: Option<Moment>,
+    pub last_used_at: Option<Moment>,
 }
 
 /// What a token is to be.

@@ -13,7 +13,10 @@ use service_kit::{
 };
 use utoipa::{IntoParams, ToSchema};
 
-use super::tokens::{NewToken, TokenName, TokenRow};
+use super::{
+    queries::SessionRow,
+    tokens::{NewToken, TokenName, TokenRow},
+};
 use crate::auth::Scope;
 
 /// How to go on with a sign-in.
@@ -74,7 +77,8 @@ impl From<RequestToken> for NewToken {
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
     "tokenId": "0198c0de-0000-7000-8000-000000000001", "name": "calendar bot", "scope": "read",
-    "createdAt": "2026-04-01T18:00:00+09:00", "expiresAt": "2027-04-01T00:00:00+09:00"
+    "createdAt": "2026-04-01T18:00:00+09:00", "expiresAt": "2027-04-01T00:00:00+09:00",
+    "lastUsedAt": "2026-04-02T09:30:00+09:00"
 }))]
 pub struct ResponseToken {
     token_id: Uid,
@@ -85,6 +89,10 @@ pub struct ResponseToken {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     expires_at: Option<Zoned>,
+    /// To the hour; left out when it has not been used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    last_used_at: Option<Zoned>,
 }
 
 impl ResponseToken {
@@ -96,6 +104,7 @@ impl ResponseToken {
             scope: row.scope,
             created_at: row.created_at.in_zone(zone),
             expires_at: row.expires_at.map(|at| at.in_zone(zone)),
+            last_used_at: row.last_used_at.map(|at| at.in_zone(zone)),
         }
     }
 }
@@ -131,6 +140,40 @@ impl CreatedToken {
             created_at: Moment(now).in_zone(zone),
             expires_at: new.expires_at.map(|at| at.in_zone(zone)),
             token: token.reveal().to_owned(),
+        }
+    }
+}
+
+/// A session as listed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "sessionId": "0198c0de-0000-7000-8000-000000000001", "createdAt": "2026-04-01T18:00:00+09:00",
+    "lastUsedAt": "2026-04-02T09:30:00+09:00", "expiresAt": "2026-05-01T18:00:00+09:00", "current": true
+}))]
+pub struct ResponseSession {
+    session_id: Uid,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    created_at: Zoned,
+    /// To the hour.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    last_used_at: Zoned,
+    /// When it ends at the latest; it ends before that when it has not been used for 14 days.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    expires_at: Zoned,
+    /// Whether it is the one that asks.
+    current: bool,
+}
+
+impl ResponseSession {
+    /// A session with times in `zone`.
+    pub fn new(row: &SessionRow, current: Uid, zone: Tz) -> Self {
+        Self {
+            session_id: row.id,
+            created_at: row.created_at.in_zone(zone),
+            last_used_at: row.last_used_at.in_zone(zone),
+            expires_at: row.expires_at.in_zone(zone),
+            current: row.id == current,
         }
     }
 }

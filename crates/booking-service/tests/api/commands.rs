@@ -8,8 +8,8 @@ use clap::{Command as Arguments, CommandFactory};
 use serde_json::json;
 
 use crate::{
-    harness::{ALICE, BOB, Client, Club, DOCUMENT, on_both},
-    process::program,
+    harness::{ALICE, BOB, CAROL, Client, Club, DOCUMENT, on_both},
+    process::{program, until},
 };
 
 /// What a run printed and its exit status.
@@ -141,7 +141,8 @@ fn help_names_every_option_with_its_variable_and_default_and_no_secret() {
         let about = about.unwrap_or_else(|| panic!("--{long} is not in {help}")).split("\n      --").next().unwrap();
         assert!(about.contains(&format!("[env: {env}")), "{long}: {about}");
         let default = about.replace('\n', " ").contains("[default: ");
-        let has_none = ["allowed-origins", "demo", "secret-key", "directory-file", "traq-url", "traq-token"];
+        let has_none =
+            ["allowed-origins", "trusted-proxies", "demo", "secret-key", "directory-file", "traq-url", "traq-token"];
         assert!(default || has_none.contains(&long.as_str()) || long.ends_with("-file"), "{long}: {about}");
     }
     // Every option of ours can be given by the environment.
@@ -202,11 +203,19 @@ on_both! {
         let (list, ..) = on(&club, &["token", "list"]);
         let rows: Vec<Vec<_>> = list.lines().map(|line| line.split('\t').collect()).collect();
         assert_eq!(rows.len(), 2, "{list}");
-        assert_eq!((&rows[0][1..3], &rows[0][4..]), (&[BOB, "read"][..], &["never", "a bot"][..]));
-        assert_eq!((&rows[1][1..3], rows[1][5]), (&[ALICE, "write"][..], "portfolio"));
+        assert_eq!((&rows[0][1..3], rows[0][4], rows[0][6]), (&[BOB, "read"][..], "never", "a bot"));
+        assert_eq!((&rows[1][1..3], rows[1][6]), (&[ALICE, "write"][..], "portfolio"));
         assert!(rows[1][3].ends_with("+09:00") && rows[1][4].ends_with("+09:00"), "{list}");
         assert!(!list.contains(token.trim()) && !list.contains(writing.trim()));
         assert_eq!(on(&club, &["token", "list", "--user", BOB]).0.lines().count(), 1);
+        let used = || on(&club, &["token", "list", "--user", BOB]).0.split('\t').nth(5).unwrap().to_owned();
+        until("the use is noted", || used().ends_with("+09:00"));
+        let (unused, ..) = on(&club, &["token", "create", "--user", CAROL, "--name", "unused"]);
+        let line = on(&club, &["token", "list", "--user", CAROL]).0;
+        assert_eq!(line.trim_end().split('\t').skip(4).collect::<Vec<_>>(), ["never", "never", "unused"]);
+        let id = line.split('\t').next().unwrap();
+        assert_eq!(on(&club, &["token", "revoke", id]).2, Some(0));
+        bearer(&club, &unused).get("/api/users/me").refused(401, "bad-credentials");
 
         let (out, err, status) = on(&club, &["token", "revoke", rows[0][0]]);
         assert_eq!((out.as_str(), status), ("", Some(0)), "{err}");

@@ -81,12 +81,27 @@ on_both! {
         }
     }
 
-    another_site_writes_nothing(club) {
-        let somebody = id("somebody").to_string();
-        for operation in guarded().iter().filter(|operation| operation.method != "GET") {
-            let elsewhere = club.by(ALICE).header("origin", "https://evil.example");
-            send(operation, elsewhere, &somebody).refused(403, "cross-site-request");
+    another_site_is_refused_before_anything_else_is_judged(club) {
+        let writes: Vec<_> = Operation::all().into_iter().filter(|operation| operation.method != "GET").collect();
+        assert!(writes.len() > 20);
+        for operation in writes {
+            // Nothing of these requests is right but the cookie.
+            for path in [id("somebody").to_string(), "x".to_owned()].map(|id| operation.path_with(|_| id.clone())) {
+                for media_type in [
+                    None, Some("text/plain"), Some("application/x-www-form-urlencoded"), Some("multipart/form-data"),
+                    Some("application/json"),
+                ] {
+                    for (name, value) in [("origin", "https://evil.example"), ("sec-fetch-site", "cross-site")] {
+                        let client = club.by(BOB).header(name, value);
+                        let client = media_type.into_iter().fold(client, |it, kind| it.header("content-type", kind));
+                        let body = vec![b'{'; 10];
+                        client.send_bytes(&operation.method, &path, body).refused(403, "cross-site-request");
+                    }
+                }
+            }
         }
+        // None of them ended the session.
+        club.by(BOB).get("/api/users/me").expect(200);
     }
 
     an_id_that_is_none_is_400_and_one_that_names_nothing_404(club) {

@@ -103,6 +103,12 @@ impl Club {
         if !options.contains(&"--bind") {
             arguments.extend(["--bind", "127.0.0.1:0"]);
         }
+        // So that no test is limited that is not about that.
+        for option in ["--rate-limit", "--sign-in-rate-limit", "--feed-rate-limit"] {
+            if !options.contains(&option) {
+                arguments.extend([option, "0"]);
+            }
+        }
         arguments.extend(["--workers", "1", "--database-connections", "4", "--time-zone", "Asia/Tokyo"]);
         arguments.extend(options);
         let config = Cli::try_parse_from(arguments).unwrap().config;
@@ -188,6 +194,8 @@ impl Club {
                 sessions::user_id.eq(user),
                 sessions::created_at.eq(now),
                 sessions::expires_at.eq(Moment(now.plus(chrono::TimeDelta::days(3000)))),
+                // Never idle, whatever a test does to the clock.
+                sessions::last_used_at.eq(Moment(now.plus(chrono::TimeDelta::days(3000)))),
             ))
             .execute(&mut self.connect())
             .unwrap();

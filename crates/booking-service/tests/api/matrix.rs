@@ -103,7 +103,7 @@ impl World {
 
     /// A session of the caller's own, if they are somebody.
     fn session_of(&self, caller: &Caller<'_>) -> Made {
-        let session = caller.name.map(|name| new_session(&self.club, name, TimeDelta::days(1)));
+        let session = caller.name.map(|name| new_session(&self.club, name, TimeDelta::days(1)).1);
         Made::for_one(String::new(), session.map(|secret| format!("session={secret}")))
     }
 
@@ -134,29 +134,30 @@ fn set_state(club: &Club, name: &str, state: i16) {
     diesel::update(users::table.find(id(name))).set(users::state.eq(state)).execute(&mut club.connect()).unwrap();
 }
 
-/// Makes a session that ends so long from now, and returns its secret.
-fn new_session(club: &Club, name: &str, lasts: TimeDelta) -> String {
-    let (now, secret) = (club.clock.now(), credentials::random_secret().unwrap());
+/// Makes a session that ends so long from now, and returns its id and its secret.
+fn new_session(club: &Club, name: &str, lasts: TimeDelta) -> (Uid, String) {
+    let (session, now, secret) = (Uid::new(), club.clock.now(), credentials::random_secret().unwrap());
     let row = (
-        sessions::id.eq(Uid::new()),
+        sessions::id.eq(session),
         sessions::token_hash.eq(credentials::hash(&secret)),
         sessions::user_id.eq(id(name)),
         sessions::created_at.eq(Moment(now.plus(-TimeDelta::days(2)))),
         sessions::expires_at.eq(Moment(now.plus(lasts))),
+        sessions::last_used_at.eq(Moment(now)),
     );
     diesel::insert_into(sessions::table).values(row).execute(&mut club.connect()).unwrap();
-    secret
+    (session, secret)
 }
 
 /// Session cookies that are none: of the privileged user, who could do everything with a good one.
 fn bad_cookies(club: &Club) -> [(&'static str, String); 5] {
-    let revoked = new_session(club, ALICE, TimeDelta::days(1));
+    let (_, revoked) = new_session(club, ALICE, TimeDelta::days(1));
     club.anonymous().header("cookie", &format!("session={revoked}")).send("POST", "/api/logout", None).expect(204);
     let begun = club.by(ALICE).send("POST", "/api/authParams", None).expect(201);
     let sealed = begun.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
     [
         ("unknown", format!("session={}", credentials::random_secret().unwrap())),
-        ("expired", format!("session={}", new_session(club, ALICE, -TimeDelta::seconds(1)))),
+        ("expired", format!("session={}", new_session(club, ALICE, -TimeDelta::seconds(1)).1)),
         ("revoked", format!("session={revoked}")),
         ("empty", "session=".to_owned()),
         ("a sign-in under way", sealed),
@@ -249,6 +250,9 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
         let body = json!({"name": "matrix", "scope": "read"});
         let made = world.club.by(CAROL).post("/api/users/me/tokens", body).expect(201).json();
         Made::object("tokenID", &text(&made["tokenId"]))
+    }),
+    ("DELETE /api/users/me/sessions/{sessionID}", |world, _| {
+        Made::object("sessionID", &new_session(&world.club, CAROL, TimeDelta::days(1)).0)
     }),
     ("GET /api/ical/v1/{icalToken}, right secret", |world, _| {
         let secret = world.club.by(CAROL).get("/api/users/me/ical").expect(200).json();

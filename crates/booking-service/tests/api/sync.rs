@@ -15,7 +15,10 @@ use diesel::prelude::*;
 use serde_json::{Value, json};
 use service_kit::db::sql::{Moment, Uid};
 
-use crate::harness::{ALICE, BOB, CAROL, Club, DAVE, SUSAN, id, on_both};
+use crate::{
+    harness::{ALICE, BOB, CAROL, Club, DAVE, SUSAN, id, on_both},
+    tokens::{by_token, make_token},
+};
 
 on_both! {
     the_service_starts_with_what_the_directory_says_or_without_it(club) {
@@ -105,20 +108,9 @@ on_both! {
         let mut club = club;
         let conn = &mut club.connect();
         diesel::update(users::table).set(users::feed_nonce.eq("nonce")).execute(conn).unwrap();
-        for name in [BOB, CAROL, DAVE] {
-            diesel::insert_into(api_tokens::table)
-                .values((
-                    api_tokens::id.eq(Uid::new()),
-                    api_tokens::token_hash.eq(name.as_bytes()),
-                    api_tokens::user_id.eq(id(name)),
-                    api_tokens::name.eq("test"),
-                    api_tokens::scope.eq("read"),
-                    api_tokens::created_at.eq(Moment(club.clock.now())),
-                ))
-                .execute(conn)
-                .unwrap();
-        }
+        let tokens = [BOB, CAROL, DAVE].map(|name| make_token(&club, name, "read"));
         club.by(BOB).get("/api/users/me").expect(200);
+        by_token(&club, &tokens[0]).get("/api/users/me").expect(200);
         // The directory says nothing of dave, so he stays as he is.
         let replica = start_with_file(&mut club, &json!({"users": [
             {"id": id(ALICE), "name": ALICE}, {"id": id(BOB), "name": BOB, "state": "suspended"},
@@ -141,12 +133,15 @@ on_both! {
             assert_eq!(live == 1, has_access && name != ALICE, "{name}");
         }
         club.by(BOB).get("/api/users/me").refused(403, "account-inactive");
+        by_token(&club, &tokens[0]).get("/api/users/me").refused(403, "account-inactive");
         club.by(DAVE).get("/api/users/me").expect(200);
+        by_token(&club, &tokens[2]).get("/api/users/me").expect(200);
 
-        // Back in the club, but not by the old session.
+        // Back in the club, but not by the old session or token.
         write(&club, &with_members(&[], &[]));
         sync(&club, replica).expect(201);
         club.by(BOB).get("/api/users/me").refused(401, "bad-credentials");
+        by_token(&club, &tokens[0]).get("/api/users/me").refused(401, "bad-credentials");
     }
 
     directory_groups_are_replaced(club) {

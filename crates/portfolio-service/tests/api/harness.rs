@@ -106,6 +106,10 @@ impl Club {
         let mut arguments = vec!["portfolio-service", "--database-url", &url, "--bind", "127.0.0.1:0"];
         arguments.extend(["--workers", "1", "--database-connections", "4", "--time-zone", "Asia/Tokyo"]);
         arguments.extend(["--admins", ALICE]);
+        // So that no test is limited that is not about that.
+        if !options.contains(&"--rate-limit") {
+            arguments.extend(["--rate-limit", "0"]);
+        }
         arguments.extend(options);
         let config = Cli::try_parse_from(arguments).unwrap().config;
         let url: Url = url.parse().unwrap();

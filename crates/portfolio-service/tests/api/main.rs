@@ -17,6 +17,7 @@ mod matrix;
 mod openapi;
 mod plans;
 mod projects;
+mod rate_limits;
 mod readme;
 mod service;
 mod statements;

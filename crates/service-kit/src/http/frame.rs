@@ -180,11 +180,11 @@ fn as_problem(service: &Service, id: &str, response: HttpResponse) -> HttpRespon
         }
     }
     rendered.insert_header((header::CACHE_CONTROL, "no-store"));
-    for (name, value) in problem.headers() {
-        rendered.insert_header((*name, value.as_str()));
-    }
     if matches!(problem.status(), 429 | 503) {
         rendered.insert_header((header::RETRY_AFTER, "1"));
+    }
+    for (name, value) in problem.headers() {
+        rendered.insert_header((*name, value.as_str()));
     }
     if problem.status() == 401 {
         for (name, value) in service.about().unauthorized_headers {

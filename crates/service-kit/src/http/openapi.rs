@@ -168,6 +168,7 @@ fn add_refusals(operation: &mut Operation) {
         (in_path, "404", "No such object that the caller may see"),
         (has_body, "413", "The body is too large"),
         (has_body, "415", "The body has another media type"),
+        (true, "429", "Over the rate limit; try again after `Retry-After` seconds"),
         (true, "500", "A fault of the service"),
         (true, "503", "The database cannot be reached in time; try again after `Retry-After` seconds"),
     ];

@@ -98,14 +98,15 @@ pub enum Named {
 }
 
 impl Proxies {
-    /// Takes the headers off and says what they said.
-    pub fn take(&self, headers: &mut HeaderMap, peer: Option<IpAddr>) -> Named {
-        let sent: Vec<_> = self.headers.iter().map(|name| headers.remove(name).collect::<Vec<_>>()).collect();
+    /// What the headers say, left where they are.
+    #[must_use]
+    pub fn read(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Named {
         if !peer.is_some_and(|peer| self.trusted.iter().any(|block| block.contains(peer))) {
             return Named::Nobody;
         }
         let mut named = Named::Nobody;
-        for values in sent {
+        for header in &self.headers {
+            let values: Vec<_> = headers.get_all(header).collect();
             let name = match values.as_slice() {
                 [] => continue,
                 // What some proxies send of visitors who did not sign in.
@@ -114,6 +115,15 @@ impl Proxies {
                 _ => Named::Unusable,
             };
             named = if named == Named::Nobody || named == name { name } else { Named::Unusable };
+        }
+        named
+    }
+
+    /// Takes the headers off and says what they said.
+    pub fn take(&self, headers: &mut HeaderMap, peer: Option<IpAddr>) -> Named {
+        let named = self.read(headers, peer);
+        for header in &self.headers {
+            headers.remove(header);
         }
         named
     }

@@ -39,6 +39,7 @@ static ABOUT: About = About {
     codes: &[],
     headers: &[("x-test-version", "7")],
     unauthorized_headers: &[("WWW-Authenticate", "Bearer")],
+    has_credential: |req| req.headers().contains_key("authorization"),
     routes: |_| {},
     pages,
     document: || OpenApi::new(Info::new("test", "7"), Paths::new()),

@@ -188,7 +188,7 @@ fn every_operation_says_all_that_a_client_needs() {
         let (takes, needs) = credential(operation);
         let has_body = !operation["requestBody"].is_null();
         let in_path = path.contains('{');
-        let due = [("500", true), ("503", true), ("401", takes), ("403", needs), ("404", in_path)];
+        let due = [("429", true), ("500", true), ("503", true), ("401", takes), ("403", needs), ("404", in_path)];
         let due = due.into_iter().chain([("400", in_path || has_body), ("413", has_body), ("415", has_body)]);
         for (status, _) in due.filter(|(_, is_due)| *is_due) {
             assert!(responses.contains_key(status), "{id} does not say when it answers {status}");

@@ -1,0 +1,209 @@
+//! Sessions: listed, ended, idle; and when they and tokens were last used.
+
+use booking_service::schema::{api_tokens, sessions};
+use chrono::TimeDelta;
+use diesel::{connection::SimpleConnection, prelude::*};
+use serde_json::Value;
+use service_kit::db::{
+    AnyConnection,
+    sql::{Moment, Uid},
+};
+
+use crate::{
+    builders::each,
+    harness::{BOB, CAROL, Club, on_both},
+    process::{Process, until},
+    sign_in::Browser,
+    tokens::{by_token, make_token},
+};
+
+const PATH: &str = "/api/users/me/sessions";
+
+/// The id of the session that a browser has.
+fn current(browser: &Browser<'_>) -> String {
+    let listed = browser.clone().get(PATH).expect(200).json();
+    let mut current = listed.as_array().unwrap().iter().filter(|session| session["current"] == true);
+    let id = current.next().unwrap()["sessionId"].as_str().unwrap().to_owned();
+    assert_eq!(current.next(), None, "{listed}");
+    id
+}
+
+fn signed_in<'club>(club: &'club Club, member: &str) -> Browser<'club> {
+    let mut browser = Browser::new(club);
+    browser.sign_in(member);
+    browser
+}
+
+/// When a session was last used, as noted.
+fn noted(club: &Club, session: &str) -> Moment {
+    let session = sessions::table.find(Uid(session.parse().unwrap()));
+    session.select(sessions::last_used_at).first(&mut club.connect()).unwrap()
+}
+
+/// When Bob's only token was last used, as noted.
+fn token_noted(club: &Club) -> Option<Moment> {
+    api_tokens::table.select(api_tokens::last_used_at).first(&mut club.connect()).unwrap()
+}
+
+/// A connection that keeps all others from writing to the tokens until it commits.
+fn keep_from_writing(club: &Club) -> AnyConnection {
+    let mut conn = club.connect();
+    let begin = match conn {
+        AnyConnection::Sqlite(_) => "BEGIN IMMEDIATE",
+        AnyConnection::Postgresql(_) => "BEGIN; UPDATE api_tokens SET name = name",
+    };
+    conn.batch_execute(begin).unwrap();
+    conn
+}
+
+/// Uses a session, and waits until that is noted.
+fn use_noted(club: &Club, browser: &Browser<'_>, session: &str) {
+    let before = noted(club, session);
+    assert_eq!(browser.who().as_deref(), Some(BOB));
+    until("the use is noted", || noted(club, session) > before);
+}
+
+on_both! {
+    ones_own_sessions_are_listed_newest_first(club) {
+        let (one, two, carols) = (signed_in(&club, BOB), signed_in(&club, BOB), signed_in(&club, CAROL));
+        let (first, second) = (current(&one), current(&two));
+        let listed = one.clone().get(PATH).expect(200).json();
+        assert_eq!(each(&listed, "sessionId")[..2], [second, first.clone()]);
+        // And the one that every member of these tests has.
+        assert_eq!(listed.as_array().unwrap().len(), 3);
+        assert!(!each(&listed, "sessionId").contains(&current(&carols)));
+        let mine = listed.as_array().unwrap().iter().find(|session| session["sessionId"] == *first).unwrap();
+        assert_eq!(mine["createdAt"], mine["lastUsedAt"]);
+        let at = |field: &str| chrono::DateTime::parse_from_rfc3339(mine[field].as_str().unwrap()).unwrap();
+        assert_eq!(at("expiresAt") - at("createdAt"), TimeDelta::days(30));
+        assert!(mine["createdAt"].as_str().unwrap().ends_with("+09:00"), "{mine}");
+        // Those made at the same instant come by id.
+        diesel::update(sessions::table).set(sessions::created_at.eq(Moment(club.clock.now())))
+            .execute(&mut club.connect()).unwrap();
+        let ids = each(&one.clone().get(PATH).expect(200).json(), "sessionId");
+        assert!(ids.is_sorted() && ids.len() == 3, "{ids:?}");
+    }
+
+    a_session_is_ended_from_another(club) {
+        let (mut here, there, carols) = (signed_in(&club, BOB), signed_in(&club, BOB), signed_in(&club, CAROL));
+        let path = |browser: &Browser<'_>| format!("{PATH}/{}", current(browser));
+        let (own, other, foreign) = (path(&here), path(&there), path(&carols));
+        let ended = here.send("DELETE", &other).expect(204);
+        assert_eq!(ended.header("set-cookie"), None);
+        there.clone().get("/api/users/me").refused(401, "bad-credentials");
+        for gone in [other, foreign, format!("{PATH}/{}", Uid::new())] {
+            here.send("DELETE", &gone).refused(404, "not-found");
+        }
+        assert_eq!(carols.who().as_deref(), Some(CAROL));
+        assert_eq!(here.send("DELETE", &format!("{PATH}/x")).expect(400).pointers(), ["sessionID"]);
+        // Its own: like a sign-out.
+        let before = here.clone();
+        let cookie = here.send("DELETE", &own).expect(204).header("set-cookie").unwrap().to_owned();
+        assert!(cookie.starts_with("session=;") && cookie.contains("Max-Age=0"), "{cookie}");
+        assert_eq!((here.cookie, before.who()), (None, None));
+        before.clone().send("DELETE", &own).refused(401, "bad-credentials");
+    }
+
+    a_token_can_neither_list_nor_end_sessions(club) {
+        let session = current(&signed_in(&club, BOB));
+        let token = make_token(&club, BOB, "write");
+        by_token(&club, &token).get(PATH).refused(403, "forbidden");
+        by_token(&club, &token).delete(&format!("{PATH}/{session}")).refused(403, "forbidden");
+        assert!(each(&club.by(BOB).get(PATH).json(), "sessionId").contains(&session));
+    }
+
+    a_session_ends_after_fourteen_days_without_use(club) {
+        let (used, idle) = (signed_in(&club, BOB), signed_in(&club, BOB));
+        let (used_id, idle_id) = (current(&used), current(&idle));
+        club.clock.advance(TimeDelta::days(14) - TimeDelta::minutes(1));
+        use_noted(&club, &used, &used_id);
+        club.clock.advance(TimeDelta::minutes(1));
+        idle.clone().get("/api/users/me").refused(401, "bad-credentials");
+        let listed = each(&used.clone().get(PATH).expect(200).json(), "sessionId");
+        assert!(listed.contains(&used_id) && !listed.contains(&idle_id), "{listed:?}");
+        club.by(BOB).delete(&format!("{PATH}/{idle_id}")).refused(404, "not-found");
+        club.clock.advance(TimeDelta::days(14));
+        used.clone().get("/api/users/me").refused(401, "bad-credentials");
+    }
+
+    a_session_ends_after_thirty_days_however_much_it_is_used(club) {
+        let browser = signed_in(&club, BOB);
+        let session = current(&browser);
+        for days in [10, 10] {
+            club.clock.advance(TimeDelta::days(days));
+            use_noted(&club, &browser, &session);
+        }
+        club.clock.advance(TimeDelta::days(10) - TimeDelta::minutes(1));
+        use_noted(&club, &browser, &session);
+        club.clock.advance(TimeDelta::minutes(1));
+        browser.clone().get("/api/users/me").refused(401, "bad-credentials");
+        assert!(!each(&club.by(BOB).get(PATH).json(), "sessionId").contains(&session));
+        club.by(BOB).delete(&format!("{PATH}/{session}")).refused(404, "not-found");
+    }
+
+    uses_are_shown_to_the_hour(club) {
+        let browser = signed_in(&club, BOB);
+        let session = current(&browser);
+        let made = noted(&club, &session);
+        club.clock.advance(TimeDelta::minutes(59));
+        assert_eq!(browser.who().as_deref(), Some(BOB));
+        club.clock.advance(TimeDelta::minutes(1));
+        use_noted(&club, &browser, &session);
+        assert!(*noted(&club, &session) >= made.plus(TimeDelta::hours(1)), "not that of a minute ago");
+        let shown = |list: &Value, id: &str, field: &str| {
+            let found = list.as_array().unwrap().iter().find(|one| one[id] == *session || id == "tokenId");
+            found.unwrap()[field].as_str().map(|at| at.parse().unwrap())
+        };
+        let list = club.by(BOB).get(PATH).json();
+        assert_eq!(shown(&list, "sessionId", "lastUsedAt"), Some(*noted(&club, &session)));
+
+        let token = make_token(&club, BOB, "read");
+        let tokens = || club.by(BOB).get("/api/users/me/tokens").expect(200).json();
+        assert_eq!(tokens()[0].get("lastUsedAt"), None);
+        by_token(&club, &token).get("/api/users/me").expect(200);
+        until("the use is noted", || token_noted(&club).is_some());
+        assert_eq!(shown(&tokens(), "tokenId", "lastUsedAt"), token_noted(&club).map(|at| *at));
+    }
+
+    two_hundred_requests_are_one_write(club) {
+        let token = make_token(&club, BOB, "read");
+        let statements = || -> u64 {
+            let metrics = club.anonymous().get("/metrics").expect(200).text();
+            metrics.lines().find_map(|line| line.strip_prefix("db_statements_total ")).unwrap().parse().unwrap()
+        };
+        // What a request costs of which nothing is noted.
+        club.by(BOB).get("/api/users/me").expect(200);
+        let before = statements();
+        club.by(BOB).get("/api/users/me").expect(200);
+        let each = statements() - before;
+        let before = statements();
+        let ask = |times: u32| (0..times).for_each(|_| { by_token(&club, &token).get("/api/users/me").expect(200); });
+        // While nobody can write, none of them sees that another has noted it.
+        let mut in_the_way = keep_from_writing(&club);
+        ask(20);
+        assert_eq!(token_noted(&club), None);
+        in_the_way.batch_execute("COMMIT").unwrap();
+        until("the use is noted", || token_noted(&club).is_some());
+        std::thread::scope(|scope| (0..4).for_each(|_| { scope.spawn(|| ask(45)); }));
+        // Begin, update and commit; on PostgreSQL the connection is tried before that.
+        let extra = statements() - before - 200 * each;
+        assert!((2..=4).contains(&extra), "{extra}");
+    }
+
+    a_use_is_noted_even_when_the_service_ends(club) {
+        let token = make_token(&club, BOB, "read");
+        let mut process = Process::beside(&club, &[]);
+        let mut in_the_way = keep_from_writing(&club);
+        let mut wire = process.connect();
+        wire.write(&format!(
+            "GET /api/users/me HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
+        ));
+        assert_eq!(wire.read_to_end().0, 200);
+        process.signal("TERM");
+        process.until_it_logs("draining");
+        assert_eq!(token_noted(&club), None);
+        in_the_way.batch_execute("COMMIT").unwrap();
+        assert!(process.wait().success());
+        assert!(token_noted(&club).is_some());
+    }
+}
