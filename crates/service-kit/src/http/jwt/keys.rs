@@ -214,7 +214,7 @@ fn get<T: DeserializeOwned>(agent: &Agent, address: &Url) -> Result<T, String> {
     serde_json::from_slice(&body).map_err(|error| format!("the answer is not understood: {error}"))
 }
 
-/// Whether keys from here can be believed: nobody can have changed them on the way.
+/// Whether what is said here can be believed: nobody can have changed or read it on the way.
 ///
 /// # Errors
 /// When the address is not https, nor http of this machine.
@@ -222,11 +222,13 @@ pub fn is_safe(address: &Url) -> Result<(), String> {
     match address.scheme() {
         "https" => Ok(()),
         "http" if is_loopback(address) => Ok(()),
-        _ => Err("only https addresses, and http ones of this machine, are safe to take keys from".to_owned()),
+        _ => Err("only https addresses, and http ones of this machine, are safe".to_owned()),
     }
 }
 
-fn is_loopback(address: &Url) -> bool {
+/// Whether an address is of this machine.
+#[must_use]
+pub fn is_loopback(address: &Url) -> bool {
     match address.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => address.is_loopback(),
