@@ -178,6 +178,13 @@ impl Config {
         faults
     }
 
+    /// Whether anybody may choose who they are: there is no sign-in provider, and only this machine can reach the
+    /// service.
+    #[must_use]
+    pub fn is_development(&self) -> bool {
+        self.server.is_loopback() && matches!(self.sign_in.provider(&self.server), Ok(None))
+    }
+
     /// Where the database is.
     ///
     /// # Errors
