@@ -62,7 +62,6 @@ fn metadata_that_is_not_to_be_trusted_is_not_used() {
     for metadata in [
         json!({"issuer": "https://evil.example"}),
         json!({"issuer": null}),
-        json!({"jwks_uri": "http://evil.example/keys"}),
         json!({"jwks_uri": null}),
         json!({"authorization_endpoint": "http://evil.example/authorize"}),
         json!({"authorization_endpoint": "javascript:alert(1)"}),
@@ -73,10 +72,22 @@ fn metadata_that_is_not_to_be_trusted_is_not_used() {
         let club = issuer.club(Backend::Sqlite);
         unavailable(club.anonymous().post("/api/authParams", json!({})));
     }
-    let issuer = Issuer::start();
-    issuer.set(|now| now.metadata = json!({"token_endpoint": "http://evil.example/token"}));
-    let club = issuer.club(Backend::Sqlite);
-    unavailable(sign_in(&mut Browser::new(&club), &issuer));
+    // By plain HTTP and not of this machine by its name, though it can be reached.
+    for (member, path) in [("jwks_uri", KEYS), ("token_endpoint", TOKEN), ("userinfo_endpoint", USER)] {
+        let issuer = Issuer::start();
+        let unsafe_address = format!("{}{path}", issuer.address.replace("127.0.0.1", "0.0.0.0"));
+        issuer.set(|now| {
+            now.metadata = json!({member: unsafe_address});
+            now.only_at_user_info = vec!["preferred_username"];
+        });
+        let club = issuer.club(Backend::Sqlite);
+        if member == "jwks_uri" {
+            unavailable(club.anonymous().post("/api/authParams", json!({})));
+        } else {
+            unavailable(sign_in(&mut Browser::new(&club), &issuer));
+        }
+        assert_eq!(issuer.asked(path), 0, "{member}");
+    }
 }
 
 fn garbage_at(path: &'static str, issuer: &Issuer, club: &Club) {
