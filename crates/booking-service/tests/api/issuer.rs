@@ -41,7 +41,7 @@ pub enum Fault {
     Status(u16, Value),
     /// A page for people.
     Html,
-    /// More than anybody wants to read.
+    /// The right answer, and then more than anybody wants to read.
     Huge,
     /// Half of the right answer.
     Truncated,
@@ -236,7 +236,7 @@ impl Issuer {
             Some(Fault::Stall) => return self.now.write().unwrap().stalled.push(stream),
             Some(Fault::Status(status, body)) => (status, json, body.to_string().len(), body.to_string()),
             Some(Fault::Html) => (200, "text/html", 25, "<h1>Unmistakable page</h1>"[..25].to_owned()),
-            Some(Fault::Huge) => (200, json, 3 << 20, format!("[\"{}", "x".repeat(3 << 20))),
+            Some(Fault::Huge) => (200, json, body.len() + (3 << 20), format!("{body}{}", " ".repeat(3 << 20))),
             Some(Fault::Truncated) => (200, json, body.len(), body[..body.len() / 2].to_owned()),
             Some(Fault::Redirect) => (302, json, 0, String::new()),
         };
