@@ -4,6 +4,7 @@
 mod booking;
 mod builders;
 mod harness;
+mod nginx;
 mod objects;
 
 mod accounts;
@@ -17,6 +18,8 @@ mod openapi;
 mod plans;
 mod projects;
 mod readme;
+mod real_issuer;
+mod real_proxy;
 mod service;
 mod statements;
 mod structure;
