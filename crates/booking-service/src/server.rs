@@ -20,8 +20,13 @@ use utoipa::{
 use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::{
-    auth::SESSION_COOKIE, club::Club, codes, config::Config, demo, events, groups, ical, rooms, sign_in, tags, users,
-    version,
+    auth::SESSION_COOKIE,
+    club::Club,
+    codes,
+    config::Config,
+    demo, events, groups, ical, rooms,
+    sign_in::{self, provider::Provider},
+    tags, users, version,
 };
 
 /// The migrations, once for each database.
@@ -92,6 +97,7 @@ impl Modify for Security {
 /// When the options are at fault, the database cannot be reached or is newer, or the address is taken.
 pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let club = Club::new(config).map_err(io::Error::other)?;
+    let provider = Data::new(Provider::new(config).map_err(io::Error::other)?);
     let db = open(config).await?;
     let (name, now) = (club.everyone_group.clone(), Moment(clock.now()));
     db.write(move |conn| groups::queries::ensure_everyone_group(conn, &name, now))
@@ -107,7 +113,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let service = Service::new(&ABOUT, &config.server, db, clock);
     let shared = Data::new(club);
     listen(service, &config.server, move |app| {
-        app.app_data(shared.clone());
+        app.app_data(shared.clone()).app_data(provider.clone());
     })
 }
 

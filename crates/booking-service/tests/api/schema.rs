@@ -149,8 +149,8 @@ on_both! {
             };
         }
         read! {
-            users sessions api_tokens spent_logins groups group_members group_admins tags places rooms room_admins
-            events event_admins event_tags attendees
+            users sessions api_tokens spent_logins identities groups group_members group_admins tags places rooms
+            room_admins events event_admins event_tags attendees
         }
         assert!(declared().keys().all(|table| read.contains(&table.as_str())), "a table is missing in this test");
     }
