@@ -23,6 +23,7 @@ mod plans;
 mod q_filter;
 mod races;
 mod readme;
+mod real_sign_in;
 mod rooms;
 mod schema;
 mod sign_in;

@@ -4,7 +4,6 @@
 mod booking;
 mod builders;
 mod harness;
-mod nginx;
 mod objects;
 
 mod accounts;

@@ -9,10 +9,21 @@ use std::{
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use serde_json::Value;
 
-use crate::{
-    harness::{ALICE, BOB, Backend, CAROL, Club, id},
-    nginx::{Nginx, PROXY},
-};
+use crate::harness::{ALICE, BOB, Backend, CAROL, Club, id};
+
+#[path = "../../../service-kit/tests/shared/nginx.rs"]
+mod nginx;
+use self::nginx::Nginx;
+
+/// The address from which the proxy comes that the service believes.
+const PROXY: &str = "127.0.0.2";
+
+/// Who has a password at the proxy: their name.
+const USERS: &str = "alice:{PLAIN}alice\nbob:{PLAIN}bob\n";
+
+fn nginx(server: &str) -> Nginx {
+    Nginx::start(server, &[("users", USERS)])
+}
 
 /// A service that believes the proxy at [`PROXY`] and nobody else.
 fn club() -> Club {
@@ -87,7 +98,7 @@ fn claims() -> Vec<Vec<String>> {
 fn whoever_signs_in_at_the_proxy_is_who_they_are_whatever_they_send() {
     let club = club();
     for underscores in ["off", "on"] {
-        let proxy = Nginx::start(&format!("underscores_in_headers {underscores}; {}", signs_in(&club)));
+        let proxy = nginx(&format!("underscores_in_headers {underscores}; {}", signs_in(&club)));
         assert_eq!(who(proxy.address, &[]), "401", "nginx itself refuses");
         assert_eq!(who(proxy.address, &[password(BOB)]), BOB);
         assert_eq!(who(proxy.address, &[password(ALICE)]), ALICE);
@@ -102,7 +113,7 @@ fn whoever_signs_in_at_the_proxy_is_who_they_are_whatever_they_send() {
 #[test]
 fn a_page_writes_through_the_proxy_and_another_sites_page_does_not() {
     let club = club();
-    let proxy = Nginx::start(&signs_in(&club));
+    let proxy = nginx(&signs_in(&club));
     let edit = |member: &str, origin: &str| {
         let more = ["Content-Type: application/json", "Content-Length: 11", &format!("Origin: {origin}")];
         let mut lines: Vec<_> = more.iter().map(|line| (*line).to_owned()).collect();
@@ -119,12 +130,12 @@ fn a_page_writes_through_the_proxy_and_another_sites_page_does_not() {
 #[test]
 fn whoever_comes_past_the_proxy_is_nobody() {
     let club = club();
-    let proxy = Nginx::start(&signs_in(&club));
+    let proxy = nginx(&signs_in(&club));
     assert_eq!(who(proxy.address, &[password(BOB)]), BOB);
     // One that signs people in just as well, but is not the configured one; and one that passes on whatever it is sent.
     let stranger = signs_in(&club).replace(&format!("proxy_bind {PROXY};"), "proxy_set_header Authorization \"\";");
-    let stranger = Nginx::start(&stranger);
-    let relay = Nginx::start(&format!(
+    let stranger = nginx(&stranger);
+    let relay = nginx(&format!(
         "underscores_in_headers on;
         location / {{ proxy_pass {}; proxy_set_header X-Forwarded-For \"{PROXY}\"; }}",
         club.origin(0)
@@ -141,7 +152,7 @@ fn whoever_comes_past_the_proxy_is_nobody() {
 fn who_need_not_sign_in_at_the_proxy_is_nobody_there() {
     let club = club();
     // Without `auth_basic`, $remote_user is whatever name was sent; so an open location has to say that there is none.
-    let proxy = Nginx::start(&format!(
+    let proxy = nginx(&format!(
         "underscores_in_headers on;
         location / {{
             proxy_pass {}; proxy_bind {PROXY}; proxy_set_header Authorization \"\";
@@ -159,13 +170,13 @@ fn who_need_not_sign_in_at_the_proxy_is_nobody_there() {
 fn a_header_that_the_proxy_forgot_to_take_off_makes_nobody_somebody_else() {
     let club = club();
     let forgetful = signs_in(&club).replace("proxy_set_header X-Showcase-User \"\";", "");
-    let proxy = Nginx::start(&forgetful);
+    let proxy = nginx(&forgetful);
     assert_eq!(who(proxy.address, &[password(BOB), "X-Showcase-User: alice".to_owned()]), "bad-credentials");
     assert_eq!(who(proxy.address, &[password(BOB), "X-Showcase-User: bob".to_owned()]), BOB);
     // Who believes one header only has the other taken off all the same.
     let proxies = format!("{PROXY}/32");
     let options = ["--trusted-proxies", &proxies, "--identity-headers", "X-Forwarded-User"];
     let one_header = Club::start_with(Backend::Sqlite, &options);
-    let proxy = Nginx::start(&forgetful.replace(club.origin(0), one_header.origin(0)));
+    let proxy = nginx(&forgetful.replace(club.origin(0), one_header.origin(0)));
     assert_eq!(who(proxy.address, &[password(BOB), "X-Showcase-User: alice".to_owned()]), BOB);
 }

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use common::{problem::Problem, time::Clock};
-use service_kit::http::jwt::{
-    Expectations, Verifier,
-    keys::{Origin, Pace},
+use service_kit::{
+    http::jwt::{Expectations, Verifier, keys::Origin},
+    kept::Pace,
 };
 
 #[allow(dead_code, reason = "not every crate's tests need all of it")]

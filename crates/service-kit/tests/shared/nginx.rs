@@ -1,18 +1,15 @@
-//! A real nginx in front of a service. `scripts/real-components` installs it.
+//! A real nginx in front of a service. Tests include this file by its path, as a module of theirs.
+//! `scripts/real-components` has to have run before.
 
 use std::{
     env, fs,
     net::{SocketAddr, TcpListener, TcpStream},
     os::unix::fs::PermissionsExt as _,
     process::{Child, Command, Stdio},
+    time::{Duration, Instant},
 };
 
 use tempfile::TempDir;
-
-use crate::booking::until;
-
-/// The address from which it comes to the service, when it is asked to come from one.
-pub const PROXY: &str = "127.0.0.2";
 
 /// A running nginx, which ends with this.
 pub struct Nginx {
@@ -22,18 +19,20 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Starts one with this configuration inside `server { … }`. The file `users` in its folder knows Alice and Bob by
-    /// passwords that are their names.
-    pub fn start(server: &str) -> Self {
+    /// Starts one with this configuration inside `server { … }`, and these files in the folder from which it takes
+    /// relative paths.
+    pub fn start(server: &str, files: &[(&str, &str)]) -> Self {
         // Between our look for a free port and nginx's taking it, somebody else may.
-        (0..5).find_map(|_| Self::try_start(server)).expect("nginx starts")
+        (0..5).find_map(|_| Self::try_start(server, files)).expect("nginx starts")
     }
 
-    fn try_start(server: &str) -> Option<Self> {
+    fn try_start(server: &str, files: &[(&str, &str)]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         // Its worker is nobody in particular where its master is root.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        fs::write(folder.path().join("users"), "alice:{PLAIN}alice\nbob:{PLAIN}bob\n").unwrap();
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = free.local_addr().unwrap();
         let config = format!(
@@ -54,11 +53,13 @@ impl Nginx {
         command.env("PATH", format!("{}:/usr/sbin", env::var("PATH").unwrap())).stderr(Stdio::null());
         let running = command.spawn().expect("scripts/real-components has run");
         let mut nginx = Self { address, running, _folder: folder };
-        let mut is_up = false;
-        until("nginx listens or ends", || {
+        let (begun, mut is_up, mut has_ended) = (Instant::now(), false, false);
+        while !is_up && !has_ended {
+            assert!(begun.elapsed() < Duration::from_secs(30), "nginx neither listens nor ends");
+            std::thread::yield_now();
             is_up = TcpStream::connect(address).is_ok();
-            is_up || nginx.running.try_wait().unwrap().is_some()
-        });
+            has_ended = nginx.running.try_wait().unwrap().is_some();
+        }
         // Whoever listens there is nginx only if that is still there.
         (is_up && nginx.running.try_wait().unwrap().is_none()).then_some(nginx)
     }
