@@ -47,7 +47,7 @@ pub struct Kept<T> {
     fetch: Arc<Fetch<T>>,
     pace: Pace,
     held: Arc<RwLock<Option<Held<T>>>>,
-    /// When the last fetch began. Held while fetching, so that there is one at a time.
+    /// When the last fetch ended. Held while fetching, so that there is one at a time, for all who wait meanwhile.
     tried: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -97,14 +97,13 @@ impl<T: Send + Sync + 'static> Kept<T> {
     /// A task of its own: what is fetched is for everybody, also when this caller gives up.
     async fn fetch(&self, mut tried: OwnedMutexGuard<Option<Instant>>) -> Result<(), Problem> {
         let (fetch, held, what) = (self.fetch.clone(), self.held.clone(), self.what);
-        *tried = Some(Instant::now());
         let done = tokio::spawn(async move {
             let fetched = tokio::task::spawn_blocking(move || fetch()).await;
             match fetched.map_err(|error| error.to_string()).flatten() {
                 Ok(value) => *held.write().await = Some(Held { value: Arc::new(value), at: Instant::now() }),
                 Err(error) => log::warn!("{what} cannot be fetched: {error}"),
             }
-            drop(tried);
+            *tried = Some(Instant::now());
         });
         done.await.map_err(Problem::internal)
     }

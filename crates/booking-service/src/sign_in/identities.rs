@@ -54,10 +54,15 @@ pub fn user_of(conn: &mut AnyConnection, person: &Person, now: Timestamp) -> Res
         Some(user) => user,
         None => make(conn, person, now)?,
     };
-    let taken =
-        identities::table.filter(identities::user_id.eq(user)).filter(identities::provider.eq(&person.provider));
-    if diesel::select(diesel::dsl::exists(taken)).get_result(conn)? {
-        return Err(Problem::new(codes::NAME_TAKEN).into());
+    let linked = identities::table
+        .filter(identities::user_id.eq(user))
+        .filter(identities::provider.eq(&person.provider))
+        .select(identities::subject);
+    match linked.first::<String>(conn).optional()? {
+        // Another sign-in of the same person was a moment faster.
+        Some(subject) if subject == person.subject => return Ok(user),
+        Some(_) => return Err(Problem::new(codes::NAME_TAKEN).into()),
+        None => {}
     }
     once(
         diesel::insert_into(identities::table)

@@ -4,6 +4,7 @@
 
 mod builders;
 mod harness;
+mod issuer;
 mod process;
 
 mod commands;
@@ -20,6 +21,9 @@ mod log;
 mod openapi;
 mod outage;
 mod plans;
+mod provider;
+mod provider_attacks;
+mod provider_outages;
 mod q_filter;
 mod races;
 mod readme;

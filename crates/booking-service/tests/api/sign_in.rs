@@ -24,23 +24,23 @@ use crate::{
     tokens::{by_token, make_token},
 };
 
-const HTML: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+pub const HTML: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
 /// Something that keeps the session cookie, as browsers and bots do.
 #[derive(Clone)]
-struct Browser<'club> {
-    club: &'club Club,
-    service: usize,
-    accept: &'static str,
-    cookie: Option<String>,
+pub struct Browser<'club> {
+    pub club: &'club Club,
+    pub service: usize,
+    pub accept: &'static str,
+    pub cookie: Option<String>,
 }
 
 impl<'club> Browser<'club> {
-    fn new(club: &'club Club) -> Self {
+    pub fn new(club: &'club Club) -> Self {
         Self { club, service: 0, accept: "*/*", cookie: None }
     }
 
-    fn send(&mut self, method: &str, path: &str) -> Answer {
+    pub fn send(&mut self, method: &str, path: &str) -> Answer {
         let mut client = self.club.anonymous().at(self.service).header("accept", self.accept);
         if let Some(cookie) = &self.cookie {
             client = client.header("cookie", &format!("other=1; {cookie}"));
@@ -53,7 +53,7 @@ impl<'club> Browser<'club> {
         answer
     }
 
-    fn get(&mut self, path: &str) -> Answer {
+    pub fn get(&mut self, path: &str) -> Answer {
         self.send("GET", path)
     }
 
@@ -81,13 +81,13 @@ impl<'club> Browser<'club> {
     }
 
     /// The sign-in name of whoever is signed in here.
-    fn who(&self) -> Option<String> {
+    pub fn who(&self) -> Option<String> {
         let answer = self.clone().get("/api/users/me");
         (answer.status == 200).then(|| answer.json()["name"].as_str().unwrap().to_owned())
     }
 }
 
-fn set_state(club: &Club, member: &str, state: i16) {
+pub fn set_state(club: &Club, member: &str, state: i16) {
     diesel::update(users::table.find(id(member))).set(users::state.eq(state)).execute(&mut club.connect()).unwrap();
 }
 
@@ -440,7 +440,7 @@ on_both! {
     }
 }
 
-fn both(test: impl Fn(Backend)) {
+pub fn both(test: impl Fn(Backend)) {
     test(Backend::Sqlite);
     test(Backend::Postgres);
 }

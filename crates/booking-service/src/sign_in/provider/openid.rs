@@ -153,8 +153,10 @@ impl OpenId {
             let (address, token) = (address.url().clone(), tokens.access_token().secret().clone());
             let more = self.http.run(move |http| http.object(&address, &token)).await?;
             // OpenID Connect Core 1.0, section 5.3.2: what is said of somebody else must not be used.
-            if more.get("sub") != claims.get("sub") {
-                return Err(refused("the user info is of another subject"));
+            match more.get("sub") {
+                said @ Some(Value::String(_)) if said == claims.get("sub") => {}
+                Some(Value::String(_)) => return Err(refused("the user info is of another subject")),
+                _ => return Err(unavailable("the provider's user info does not say whose it is")),
             }
             for (name, value) in more {
                 claims.entry(name).or_insert(value);
