@@ -21,7 +21,8 @@ pub const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 /// Node, to run a program of `tests/real/` with the packages that `scripts/real-components` has installed.
 pub fn node(program: &str) -> Command {
     let folder: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("real");
-    let node = folder.join("node_modules/.bin/node");
+    let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
+    let node = folder.join(format!("node_modules/node-linux-{machine}/bin/node"));
     assert!(node.exists(), "{} is not there: run scripts/real-components, or scripts/test", node.display());
     let mut command = Command::new(node);
     command.current_dir(folder).env_clear().args(["--input-type=module", "--eval", program]);
