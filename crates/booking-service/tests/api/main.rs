@@ -29,6 +29,7 @@ mod q_filter;
 mod races;
 mod rate_limits;
 mod readme;
+mod real_sign_in;
 mod rooms;
 mod schema;
 mod sessions;
