@@ -24,7 +24,7 @@ pub struct Club {
     pub origin: String,
     /// Whether cookies must be `Secure`.
     pub is_https: bool,
-    /// Whether anybody may choose who they are: only this machine can reach the service.
+    /// Whether anybody may choose who they are: there is no provider, and only this machine can reach the service.
     pub is_development: bool,
     /// Name of the everyone group.
     pub everyone_group: String,
@@ -44,7 +44,7 @@ impl Club {
             zone: config.time_zone,
             origin: config.server.public_origin(),
             is_https: config.server.is_https(),
-            is_development: config.server.is_loopback(),
+            is_development: config.is_development(),
             everyone_group: config.everyone_group.clone(),
             keys: config.keys()?,
             directory: config.directory()?,

@@ -15,7 +15,16 @@ common::codes! {
         "Nothing was imported. Each entry of `violations` names a row, counted from 1 without the header, and a column.";
     /// 400: a login that cannot be finished.
     BAD_LOGIN = 400 "bad-login", "The sign-in cannot be finished",
-        "It was begun in another browser or more than ten minutes ago, or has been finished already. Sign in again.";
+        "It was begun in another browser or more than ten minutes ago, has been finished already, or was refused by \
+        the sign-in provider. Sign in again.";
+    /// 403: an account at the sign-in provider whose name cannot be used.
+    NO_SIGN_IN_NAME = 403 "no-sign-in-name", "The account has no name that can be used",
+        "The sign-in provider gives the account no sign-in name of 1 to 32 characters. Choose one there, then sign in \
+        again.";
+    /// 403: somebody whose sign-in name is another person's here.
+    NAME_TAKEN = 403 "name-taken", "The sign-in name belongs to somebody else",
+        "Another account of the sign-in provider has signed in under this name before. Whoever runs the service can \
+        tell them apart.";
     /// 409: a double booking.
     ROOM_CONFLICT = 409 "room-conflict", "The room is taken",
         "`conflicts` lists the events in the way, `freeTimes` when the room is free.";

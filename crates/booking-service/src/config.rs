@@ -1,5 +1,7 @@
 //! The command line: every option is a flag and an environment variable.
 
+mod sign_in;
+
 use std::path::PathBuf;
 
 use chrono_tz::Tz;
@@ -11,6 +13,7 @@ use service_kit::{
     directory::Source,
 };
 
+pub use self::sign_in::{Addresses, ProviderKind, ProviderSettings, SignInOptions};
 use crate::limits::LimitOptions;
 
 /// Lecture rooms, their use, groups, attendance, tags, calendar feeds and sign-in of a student club.
@@ -145,6 +148,10 @@ pub struct Config {
     /// Where users and groups come from.
     #[command(flatten)]
     pub directory: DirectoryOptions,
+
+    /// Who says who somebody is.
+    #[command(flatten)]
+    pub sign_in: SignInOptions,
 }
 
 /// Where the database is when nothing is said.
@@ -164,14 +171,23 @@ impl Config {
         if self.everyone_group.trim().is_empty() || self.everyone_group.chars().count() > 32 {
             faults.push("--everyone-group must have 1 to 32 characters".to_owned());
         }
-        if !self.server.is_loopback() {
-            faults.push(format!(
+        match self.sign_in.provider(&self.server) {
+            Err(found) => faults.extend(found),
+            Ok(None) if !self.server.is_loopback() => faults.push(format!(
                 "--bind {}: without a sign-in provider only loopback addresses are allowed, because the development \
                  sign-in lets anybody be anyone",
                 self.server.bind
-            ));
+            )),
+            Ok(_) => {}
         }
         faults
+    }
+
+    /// Whether anybody may choose who they are: there is no sign-in provider, and only this machine can reach the
+    /// service.
+    #[must_use]
+    pub fn is_development(&self) -> bool {
+        self.server.is_loopback() && matches!(self.sign_in.provider(&self.server), Ok(None))
     }
 
     /// Where the database is.

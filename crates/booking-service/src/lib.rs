@@ -9,7 +9,7 @@
 //! 4. [`rooms`]: windows on places; free times; the overlap arithmetic; import
 //! 5. [`events`]: declarations of use, attendance, the `q` filter, the activity list
 //! 6. [`ical`]: the personal calendar feed
-//! 7. [`sign_in`]: sessions, API tokens, the development sign-in
+//! 7. [`sign_in`]: sign-in providers, who is who there, sessions, API tokens
 //!
 //! [`server`] puts them together, [`resources`] says what their writing operations change, `version` says which build this is, [`commands`] is the command line, [`demo`] a
 //! made-up club.

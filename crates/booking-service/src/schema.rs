@@ -34,6 +34,11 @@ diesel::table! {
 diesel::table! {
     use diesel::sql_types::*;
     use service_kit::db::sql::{Instant, Key};
+    identities (provider, subject) { provider -> Text, subject -> Text, user_id -> Key, created_at -> Instant, }
+}
+diesel::table! {
+    use diesel::sql_types::*;
+    use service_kit::db::sql::{Instant, Key};
     groups (id) {
         id -> Key, kind -> SmallInt, name -> Text, description -> Text, open -> Bool, created_by -> Nullable<Key>,
         created_at -> Instant, updated_at -> Instant, deleted_at -> Nullable<Instant>,
@@ -103,6 +108,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     sessions,
     api_tokens,
     spent_logins,
+    identities,
     groups,
     group_members,
     group_admins,

@@ -30,7 +30,9 @@ use crate::{
     demo, events, groups, ical,
     last_use::LastUse,
     limits::Limits,
-    resources, rooms, sign_in, tags, users, version,
+    resources, rooms,
+    sign_in::{self, provider::Provider},
+    tags, users, version,
 };
 
 /// The migrations, once for each database.
@@ -107,6 +109,7 @@ impl Modify for Security {
 /// When the options are at fault, the database cannot be reached or is newer, or the address is taken.
 pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let club = Club::new(config).map_err(io::Error::other)?;
+    let provider = Data::new(Provider::new(config).map_err(io::Error::other)?);
     let db = open(config).await?;
     let (name, now) = (club.everyone_group.clone(), Moment(clock.now()));
     db.write(move |conn| groups::queries::ensure_everyone_group(conn, &name, now))
@@ -128,7 +131,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     });
     let (shared, last_use) = (Data::new(club), Data::new(last_use));
     listen(service, &config.server, move |app| {
-        app.app_data(shared.clone()).app_data(resources::ALL);
+        app.app_data(shared.clone()).app_data(resources::ALL).app_data(provider.clone());
         app.app_data(limits.clone()).app_data(last_use.clone());
     })
 }

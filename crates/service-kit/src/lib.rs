@@ -8,6 +8,7 @@
 //! * [`logging`], [`metrics`]: one line and a few numbers a request.
 //! * [`credentials`]: secrets, their hashes, and the sealed cookies.
 //! * [`copies`]: how old the copies of what other services have are.
+//! * [`kept`]: what another server said, fetched again now and then, for those who cannot wait for it each time.
 //! * [`directory`]: where users and groups come from.
 
 pub mod config;
@@ -17,6 +18,7 @@ pub mod db;
 pub mod directory;
 pub mod error;
 pub mod http;
+pub mod kept;
 pub mod logging;
 pub mod metrics;
 pub mod server;

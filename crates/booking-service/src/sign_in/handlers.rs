@@ -17,14 +17,20 @@ use service_kit::{
     credentials,
     db::{AnyConnection, sql::Uid},
     error::{Error, Failure},
-    http::{Body, Page, Reply, client::Address, credential::Credential, frame::LoggedCaller, query},
+    http::{
+        Body, Page, Reply,
+        client::Address,
+        credential::Credential,
+        frame::{self, LoggedCaller},
+        query,
+    },
     server::Service,
 };
 
 use super::{
     bad_login, html,
     pending::{self, Pending},
-    provider::{DEVELOPMENT_PAGE, Provider},
+    provider::{Provider, development::DEVELOPMENT_PAGE},
     queries::{self, SessionRow},
     tokens,
     wire::{AuthParams, CallbackQuery, CreatedToken, RequestToken, ResponseSession, ResponseToken},
@@ -53,15 +59,15 @@ pub async fn auth_params(
     service: Data<Service>,
     from: Address,
     limits: Data<Limits>,
+    provider: Data<Provider>,
     club: Club,
     now: Now,
 ) -> Result<Reply, Failure> {
     limits.sign_in.charge(from.into())?;
     // Another site must not replace the session of a browser by a sign-in that nobody asked for.
     service.origins().check(req.method(), req.headers())?;
-    let provider = Provider::of(&club)?;
     let login = Pending::begin(&req, &club.keys, now.0)?;
-    let url = provider.address(&club, &req, &login);
+    let url = provider.address(&club, &req, &login).await?;
     let reply = Reply::created(&AuthParams { url })?.with(header::CACHE_CONTROL, "no-store");
     Ok(reply.with(header::SET_COOKIE, login.cookie(&club, now.0)))
 }
@@ -77,7 +83,9 @@ pub async fn auth_params(
     responses(
         (status = 302, description = "Signed in; on to the front end"),
         (status = 400, description = "Bad, expired or replayed", body = String, content_type = "text/html"),
-        (status = 403, description = "The account is not active", body = String, content_type = "text/html")
+        (status = 403, description = "The account is not active, or its name cannot be used", body = String,
+            content_type = "text/html"),
+        (status = 503, description = "The provider does not answer", body = String, content_type = "text/html")
     )
 )]
 #[get("/callback")]
@@ -86,6 +94,7 @@ pub async fn callback(
     service: Data<Service>,
     from: Address,
     limits: Data<Limits>,
+    provider: Data<Provider>,
     club: Club,
     now: Now,
 ) -> HttpResponse {
@@ -93,33 +102,38 @@ pub async fn callback(
     if let Err(problem) = limits.sign_in.charge(from.into()) {
         return HttpResponse::from_error(Failure(problem));
     }
-    let problem = match finish(&req, &service, &club, now.0).await {
+    let problem = match finish(&req, &service, &provider, &club, now.0).await {
         Ok(reply) => return reply.respond_to(&req),
         Err(Failure(problem)) => problem,
     };
     // After a fault of ours the same callback may still succeed.
-    if problem.status() >= 500 {
-        return HttpResponse::from_error(Failure(problem));
-    }
-    let clear = (!pending::holds_session(&req)).then(|| pending::no_cookie(&club));
+    let is_over = problem.status() < 500 && !pending::holds_session(&req);
     let mut response = if wants_page(&req) {
+        frame::log_fault(&req, &problem);
         sorry(&club, &problem).respond_to(&req)
     } else {
         HttpResponse::from_error(Failure(problem))
     };
-    if let Some(clear) = clear.and_then(|clear| HeaderValue::try_from(clear).ok()) {
+    if is_over && let Ok(clear) = HeaderValue::try_from(pending::no_cookie(&club)) {
         response.headers_mut().append(header::SET_COOKIE, clear);
     }
     response
 }
 
-async fn finish(req: &HttpRequest, service: &Service, club: &Club, now: Timestamp) -> Result<Reply, Failure> {
+async fn finish(
+    req: &HttpRequest,
+    service: &Service,
+    provider: &Provider,
+    club: &Club,
+    now: Timestamp,
+) -> Result<Reply, Failure> {
     let sent: CallbackQuery = query::parse(req.query_string()).map_err(|_| bad_login())?;
     let login = Pending::of(req, &club.keys).filter(|login| login.accepts(&sent.state, now)).ok_or_else(bad_login)?;
-    let user = Provider::of(club)?.exchange(club, &sent.code, &login, now)?;
+    let returned = sent.returned()?;
+    let who = provider.exchange(club, returned, &login, now).await?;
     let secret = credentials::random_secret()?;
     let cookie = pending::session_cookie(club, &secret, now);
-    service.db().write(move |conn| queries::finish(conn, &login, user, &secret, now)).await?;
+    let user = service.db().write(move |conn| queries::finish(conn, &login, &who, &secret, now)).await?;
     req.extensions_mut().insert(LoggedCaller(user.0));
     if let Err(error) = service.db().write(move |conn| queries::forget_expired(conn, now)).await {
         log::warn!("expired sessions could not be deleted: {error:?}");
@@ -138,7 +152,8 @@ fn sorry(club: &Club, problem: &Problem) -> Reply {
     let again = if club.is_development { DEVELOPMENT_PAGE } else { "/" };
     let content = format!("<p>{}</p>\n<p><a href=\"{again}\">Try again</a></p>", html::escape(problem.code().about));
     let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::BAD_REQUEST);
-    html::page(status, problem.code().title, &content)
+    let page = html::page(status, problem.code().title, &content);
+    if status == StatusCode::SERVICE_UNAVAILABLE { page.with(header::RETRY_AFTER, "1") } else { page }
 }
 
 /// Sign out

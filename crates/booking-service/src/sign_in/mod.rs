@@ -2,10 +2,12 @@
 //!
 //! * A sign-in under way ([`pending::Pending`]) lives in the browser's cookie alone; any replica can finish it, once.
 //! * A session or token is kept as its hash; neither can be read back from the database.
+//! * Who somebody is, a provider says ([`provider`]); which user that is, [`identities`] says.
 //! * The session is a new one at each sign-in, and the one that the browser had before ends.
 
 mod handlers;
 mod html;
+pub mod identities;
 mod pages;
 pub mod pending;
 pub mod provider;

@@ -17,7 +17,7 @@ use service_kit::{
 use super::{
     html::{escape, page},
     pending::Pending,
-    provider::{DEVELOPMENT_PAGE, development_callback, local_origin},
+    provider::development::{self, DEVELOPMENT_PAGE, local_origin},
 };
 use crate::{
     auth::SignedIn,
@@ -48,7 +48,7 @@ pub async fn choose(req: HttpRequest, service: Data<Service>, club: Club, now: N
     let choices: Vec<_> = users
         .iter()
         .map(|user| {
-            let address = development_callback(&club.keys, user.id, &begun.state, &begun.nonce, now.0);
+            let address = development::callback(&club.keys, user.id, &begun.state, &begun.nonce, now.0);
             let (shown, name) = (escape(&user.display_name), escape(&user.name));
             format!("<li><a href=\"{}\">{shown} <small>@{name}</small></a></li>\n", escape(&address))
         })

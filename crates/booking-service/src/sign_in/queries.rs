@@ -19,8 +19,9 @@ use service_kit::{
 };
 
 use super::{
-    bad_login,
+    bad_login, identities,
     pending::{PATIENCE, Pending, SESSION},
+    provider::Who,
 };
 use crate::{
     auth::{ACTIVE, IDLE},
@@ -30,11 +31,18 @@ use crate::{
 /// The most rows of a table that [`forget_expired`] deletes at once.
 const STEP: i64 = 500;
 
-/// Finishes a sign-in, once: makes the session with this secret and ends the one that the browser had before.
+/// Finishes a sign-in, once: makes the session with this secret and ends the one that the browser had before. Answers
+/// whose session it is.
 ///
 /// # Errors
-/// 400 `bad-login` when it has been finished already, 403 when the user is not active.
-pub fn finish(conn: &mut AnyConnection, login: &Pending, user: Uid, secret: &str, now: Timestamp) -> Result<(), Error> {
+/// 400 `bad-login` when it has been finished already, 403 when the user is not active or somebody else.
+pub fn finish(
+    conn: &mut AnyConnection,
+    login: &Pending,
+    who: &Who,
+    secret: &str,
+    now: Timestamp,
+) -> Result<Uid, Error> {
     let spent = diesel::insert_into(spent_logins::table)
         .values((
             spent_logins::state_hash.eq(credentials::hash(&login.state)),
@@ -45,6 +53,10 @@ pub fn finish(conn: &mut AnyConnection, login: &Pending, user: Uid, secret: &str
     match spent {
         Err(DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, _)) => return Err(bad_login().into()),
         other => other?,
+    };
+    let user = match who {
+        Who::User(user) => *user,
+        Who::Person(person) => identities::user_of(conn, person, now)?,
     };
     let state: Option<i16> = users::table.find(user).select(users::state).first(conn).optional()?;
     if state != Some(ACTIVE) {
@@ -63,7 +75,7 @@ pub fn finish(conn: &mut AnyConnection, login: &Pending, user: Uid, secret: &str
             sessions::expires_at.eq(Moment(now.plus(SESSION))),
         ))
         .execute(conn)?;
-    Ok(())
+    Ok(user)
 }
 
 /// Ends the session whose secret has this hash, if there is one.

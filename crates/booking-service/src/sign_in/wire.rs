@@ -2,7 +2,7 @@
 
 use chrono_tz::Tz;
 use common::{
-    problem::Violations,
+    problem::{Problem, Violations},
     time::{Timestamp, Zoned},
 };
 use deserr::Deserr;
@@ -14,6 +14,8 @@ use service_kit::{
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
+    bad_login,
+    provider::Returned,
     queries::SessionRow,
     tokens::{NewToken, TokenName, TokenRow},
 };
@@ -32,10 +34,50 @@ pub struct AuthParams {
 #[deserr(error = Violations)]
 #[into_params(parameter_in = Query)]
 pub struct CallbackQuery {
-    /// What stands for the user, once.
-    pub code: String,
+    /// What stands for the user, once. It is missing when the provider refuses.
+    #[deserr(default)]
+    pub code: Option<String>,
     /// The state of the sign-in.
     pub state: String,
+    /// The provider that answers (RFC 9207).
+    #[deserr(default)]
+    pub iss: Option<String>,
+    /// Why the provider refuses (RFC 6749, section 4.1.2.1).
+    #[deserr(default)]
+    pub error: Option<String>,
+}
+
+/// The errors with which a provider sends a browser back (RFC 6749, section 4.1.2.1; OpenID Connect Core 1.0, section
+/// 3.1.2.6). The log tells others no more than that they are others: anybody can write anything there.
+const REFUSALS: [&str; 11] = [
+    "access_denied",
+    "account_selection_required",
+    "consent_required",
+    "interaction_required",
+    "invalid_request",
+    "invalid_scope",
+    "login_required",
+    "server_error",
+    "temporarily_unavailable",
+    "unauthorized_client",
+    "unsupported_response_type",
+];
+
+impl CallbackQuery {
+    /// What the provider gave for a sign-in that it did not refuse.
+    ///
+    /// # Errors
+    /// 400 `bad-login` when it did.
+    pub fn returned(self) -> Result<Returned, Problem> {
+        match (self.code, self.error) {
+            (Some(code), None) => Ok(Returned { code, issuer: self.iss }),
+            (_, error) => {
+                let known = REFUSALS.iter().find(|refusal| error.as_deref() == Some(refusal));
+                log::warn!("the sign-in provider refuses: {}", known.unwrap_or(&"no code"));
+                Err(bad_login())
+            }
+        }
+    }
 }
 
 /// A token to be made.

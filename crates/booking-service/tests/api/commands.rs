@@ -31,6 +31,53 @@ fn check(arguments: &[&str], environment: &[(&str, &str)]) -> (String, Option<i3
     (out, status)
 }
 
+fn sign_in_faults(key: &str, faults: &impl Fn(&[&str], &[&str])) {
+    let issuer = ["--oidc-issuer", "https://sso.example", "--oauth-client-id", "club"];
+    let plain = [
+        "--oauth-client-id",
+        "club",
+        "--oauth-authorize-url",
+        "https://sso.example/a",
+        "--oauth-token-url",
+        "https://sso.example/t",
+        "--oauth-user-url",
+        "https://sso.example/u",
+    ];
+    let ok = ("ok\n".to_owned(), Some(0));
+    assert_eq!(check(&issuer, &[]), ok);
+    assert_eq!(check(&plain, &[]), ok);
+    // With a provider the service may be reached from elsewhere.
+    let open = ["--bind", "0.0.0.0:3000", "--secret-key-file", key];
+    assert_eq!(check(&[&issuer[..], &open, &["--public-url", "https://club.example"]].concat(), &[]), ok);
+    assert_eq!(check(&[&issuer[..], &open, &["--public-url", "http://localhost:3000"]].concat(), &[]), ok);
+    faults(&[&issuer[..], &open].concat(), &["--public-url must be an https address"]);
+    faults(&[&issuer[..], &["--public-url", "http://club.example"]].concat(), &["--public-url must be an https"]);
+
+    faults(&issuer[..2], &["--oauth-client-id is needed"]);
+    faults(&["--oidc-issuer", "http://sso.example", "--oauth-client-id", "x"], &["--oidc-issuer: only https"]);
+    faults(&["--oidc-issuer", "sso.example", "--oauth-client-id", "x"], &["--oidc-issuer"]);
+    faults(&["--oidc-issuer", "https://sso.example?a=b", "--oauth-client-id", "x"], &["no query"]);
+    faults(&[&issuer[..], &plain[2..4]].concat(), &["--oidc-issuer and --oauth-authorize-url are both given"]);
+    faults(&plain[..6], &["--oauth-user-url is missing"]);
+    faults(&plain[..4], &["--oauth-token-url, --oauth-user-url is missing"]);
+    let by_http = [&plain[..6], &["--oauth-user-url", "http://sso.example/u"]].concat();
+    faults(&by_http, &["--oauth-user-url: only https"]);
+    for option in ["client-id", "client-secret", "scopes", "name-claim", "id-claim"] {
+        faults(&[&format!("--oauth-{option}"), "hunter2"], &["need --oidc-issuer"]);
+    }
+    faults(&["--oauth-redirect-url", "https://club.example/api/callback"], &["need --oidc-issuer"]);
+    faults(&[&issuer[..], &["--oauth-scopes", "profile"]].concat(), &["openid"]);
+    let two = ["--oauth-client-secret", "hunter2", "--oauth-client-secret-file", key];
+    faults(&[&issuer[..], &two].concat(), &["both given"]);
+    for redirect in
+        ["https://evil.example/api/callback", "http://127.0.0.1:3000/", "http://127.0.0.1:3000/api/callback?a"]
+    {
+        faults(&[&issuer[..], &["--oauth-redirect-url", redirect]].concat(), &["--oauth-redirect-url must begin with"]);
+    }
+    let below = ["--oauth-redirect-url", "http://127.0.0.1:3000/booking/api/callback"];
+    assert_eq!(check(&[&issuer[..], &below].concat(), &[]), ok);
+}
+
 #[test]
 fn every_fault_of_the_options_is_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -63,6 +110,7 @@ fn every_fault_of_the_options_is_named() {
     faults(&["--allowed-origins", "https://club.example/,null,*"], &["club.example/", "null", "*"]);
     faults(&["--everyone-group", " "], &["--everyone-group"]);
     faults(&["--traq-url", "https://traq.example/api/v3"], &["--traq-token"]);
+    sign_in_faults(key, &faults);
     faults(
         &[
             "--secret-key",
@@ -130,7 +178,8 @@ fn options(command: &Arguments) -> Vec<(String, String)> {
 
 #[test]
 fn help_names_every_option_with_its_variable_and_default_and_no_secret() {
-    let environment = [("SECRET_KEY", "hunter2"), ("DATABASE_URL", "hunter2"), ("TRAQ_TOKEN", "hunter2")];
+    let secrets = ["SECRET_KEY", "DATABASE_URL", "TRAQ_TOKEN", "OAUTH_CLIENT_SECRET"];
+    let environment = secrets.map(|variable| (variable, "hunter2"));
     let (help, _, status) = outcome(program(&["--help"]).envs(environment));
     assert_eq!(status, Some(0));
     assert!(!help.contains("hunter2"));
@@ -143,7 +192,16 @@ fn help_names_every_option_with_its_variable_and_default_and_no_secret() {
         let default = about.replace('\n', " ").contains("[default: ");
         let has_none =
             ["allowed-origins", "trusted-proxies", "demo", "secret-key", "directory-file", "traq-url", "traq-token"];
-        assert!(default || has_none.contains(&long.as_str()) || long.ends_with("-file"), "{long}: {about}");
+        let of_provider = [
+            "oidc-issuer",
+            "oauth-authorize-url",
+            "oauth-token-url",
+            "oauth-user-url",
+            "oauth-client-id",
+            "oauth-client-secret",
+        ];
+        let has_none = has_none.iter().chain(&of_provider).any(|option| *option == long) || long.ends_with("-file");
+        assert!(default || has_none, "{long}: {about}");
     }
     // Every option of ours can be given by the environment.
     for option in command.get_arguments().filter(|option| !matches!(option.get_id().as_str(), "help" | "version")) {

@@ -4,6 +4,7 @@
 
 mod builders;
 mod harness;
+mod issuer;
 mod process;
 
 mod commands;
@@ -21,10 +22,14 @@ mod matrix;
 mod openapi;
 mod outage;
 mod plans;
+mod provider;
+mod provider_attacks;
+mod provider_outages;
 mod q_filter;
 mod races;
 mod rate_limits;
 mod readme;
+mod real_sign_in;
 mod rooms;
 mod schema;
 mod sessions;

@@ -24,14 +24,14 @@ use crate::{
     tokens::{by_token, make_token},
 };
 
-const HTML: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+pub const HTML: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
 /// Something that keeps the session cookie, as browsers and bots do.
 #[derive(Clone)]
 pub struct Browser<'club> {
-    club: &'club Club,
-    service: usize,
-    accept: &'static str,
+    pub club: &'club Club,
+    pub service: usize,
+    pub accept: &'static str,
     pub cookie: Option<String>,
 }
 
@@ -87,7 +87,7 @@ impl<'club> Browser<'club> {
     }
 }
 
-fn set_state(club: &Club, member: &str, state: i16) {
+pub fn set_state(club: &Club, member: &str, state: i16) {
     diesel::update(users::table.find(id(member))).set(users::state.eq(state)).execute(&mut club.connect()).unwrap();
 }
 
@@ -436,7 +436,7 @@ on_both! {
     }
 }
 
-fn both(test: impl Fn(Backend)) {
+pub fn both(test: impl Fn(Backend)) {
     test(Backend::Sqlite);
     test(Backend::Postgres);
 }

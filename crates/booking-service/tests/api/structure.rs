@@ -10,7 +10,7 @@ const LAYOUT: Layout = Layout {
     base: &["auth", "club", "codes", "config", "last_use", "limits", "overlapping", "schema", "target"],
     // The one helper that `overlapping` takes from rooms is named there.
     known: &[("overlapping.rs", "rooms")],
-    queries: &["queries.rs", "changes.rs", "booking.rs", "attendance.rs", "selection.rs"],
+    queries: &["queries.rs", "changes.rs", "booking.rs", "attendance.rs", "selection.rs", "identities.rs"],
 };
 
 #[test]

@@ -19,6 +19,8 @@ mod plans;
 mod projects;
 mod rate_limits;
 mod readme;
+mod real_issuer;
+mod real_proxy;
 mod service;
 mod statements;
 mod structure;

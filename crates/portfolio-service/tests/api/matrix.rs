@@ -195,10 +195,10 @@ on_both! {
         let (mut club, issuer, group) = (club, Issuer::start(), Uid::new());
         club.config.identity.oidc_issuer = Some(issuer.address.clone());
         club.config.identity.oidc_audience = Some(AUDIENCE.to_owned());
-        club.config.identity.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+        club.config.server.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
         let groups = json!([{"id": group, "name": "graphics", "members": [BOB], "admins": [CAROL]}]);
         let service = start(&mut club, &json!({"users": members(&[]), "groups": groups}));
-        club.config.identity.trusted_proxies = vec!["10.0.0.0/8".parse().unwrap()];
+        club.config.server.trusted_proxies = vec!["10.0.0.0/8".parse().unwrap()];
         let wary = club.start_another();
         let world = World { club, group, next: AtomicU32::new(0) };
         hold("portfolio-service", &world, BUILDERS, &callers(&world.club, &issuer, service, wary));

@@ -156,6 +156,20 @@ const DATA_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 const PAGE_POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
     form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
+/// Logs a 5xx once with its cause, for who answers it with a page of their own. The frame does so for all others.
+pub fn log_fault(req: &HttpRequest, problem: &Problem) {
+    if let Some(id) = req.extensions().get::<RequestId>() {
+        log(&id.0, problem);
+    }
+}
+
+fn log(id: &str, problem: &Problem) {
+    if problem.status() >= 500 {
+        let cause = problem.cause().unwrap_or("unknown");
+        log::error!(target: "problem", request_id = id, code = problem.code().name; "{cause}");
+    }
+}
+
 /// Renders the problem behind a response, or the one that its status stands for when it has no body of its own.
 fn as_problem(service: &Service, id: &str, response: HttpResponse) -> HttpResponse {
     let status = response.status();
@@ -169,10 +183,7 @@ fn as_problem(service: &Service, id: &str, response: HttpResponse) -> HttpRespon
     }
     let generic = of_status(status);
     let problem = failure.map_or(&generic, |failure| &failure.0);
-    if problem.status() >= 500 {
-        let cause = problem.cause().unwrap_or("unknown");
-        log::error!(target: "problem", request_id = id, code = problem.code().name; "{cause}");
-    }
+    log(id, problem);
     let mut rendered = HttpResponse::build(StatusCode::from_u16(problem.status()).unwrap_or(status));
     for (name, value) in response.headers() {
         if !matches!(*name, header::CONTENT_TYPE | header::CONTENT_LENGTH | header::CONTENT_ENCODING) {

@@ -1,4 +1,5 @@
-//! Tests of the parts together: the door to the database on both databases, and the frame on a real server.
+//! Tests of the parts together: the door to the database on both databases, the frame on a real server, and
+//! tokens of a real issuer.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -8,3 +9,4 @@ mod server;
 mod body;
 mod door;
 mod frame;
+mod provider;

@@ -1,20 +1,18 @@
 //! The public keys of an issuer: fetched, kept, and fetched again when a token names one that is not there.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
-use common::problem::{Problem, code};
+use common::problem::Problem;
 use jsonwebtoken::{
     Algorithm, DecodingKey,
     jwk::{Jwk, PublicKeyUse},
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
-use tokio::{
-    sync::{Mutex, RwLock},
-    time::Instant,
-};
 use ureq::Agent;
 use url::{Host, Url};
+
+use crate::kept::{Kept, Pace};
 
 /// Where the keys are.
 #[derive(Debug, Clone)]
@@ -26,21 +24,6 @@ pub enum Origin {
         /// The issuer, which its metadata must name in the same words.
         issuer: String,
     },
-}
-
-/// How often to fetch.
-#[derive(Debug, Clone, Copy)]
-pub struct Pace {
-    /// The least time between two fetches, however many unknown keys are named.
-    pub between: Duration,
-    /// How old keys get before they are fetched anew, so that one taken back goes out of use.
-    pub age: Duration,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self { between: Duration::from_secs(30), age: Duration::from_secs(3600) }
-    }
 }
 
 /// Size of one answer at most.
@@ -56,26 +39,15 @@ struct Key {
     public: DecodingKey,
 }
 
-#[derive(Default)]
-struct Held {
-    keys: Vec<Key>,
-    /// When they were fetched; before that there are none.
-    at: Option<Instant>,
-}
-
 /// The keys of one issuer.
 pub struct Keys {
     origin: Origin,
-    pace: Pace,
-    agent: Agent,
-    held: Arc<RwLock<Arc<Held>>>,
-    /// When the last fetch began. Held while fetching, so that there is one at a time.
-    tried: Arc<Mutex<Option<Instant>>>,
+    kept: Kept<Vec<Key>>,
 }
 
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keys").field("origin", &self.origin).field("pace", &self.pace).finish_non_exhaustive()
+        f.debug_struct("Keys").field("origin", &self.origin).field("kept", &self.kept).finish()
     }
 }
 
@@ -93,7 +65,8 @@ impl Keys {
             config = config.proxy(None);
         }
         let agent = config.build().new_agent();
-        Self { origin, pace, agent, held: Arc::default(), tried: Arc::default() }
+        let asked = origin.clone();
+        Self { origin, kept: Kept::new("the keys of the token issuer", pace, move || asked.fetch(&agent)) }
     }
 
     /// The key of a token with this key id and algorithm, if the issuer has it.
@@ -101,62 +74,21 @@ impl Keys {
     /// # Errors
     /// 503 when the issuer's keys have never been had.
     pub(super) async fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Result<Option<DecodingKey>, Problem> {
-        let held = self.held.read().await.clone();
-        let found = held.find(id, algorithm);
-        let fresh = held.at.is_some_and(|at| at.elapsed() < self.pace.age);
-        if found.is_some() && fresh {
-            return Ok(found);
-        }
-        // A key that is there, though old, is used while somebody else looks for newer ones.
-        let mut tried = match (self.tried.clone().try_lock_owned(), &found) {
-            (Ok(tried), _) => tried,
-            (Err(_), Some(_)) => return Ok(found),
-            (Err(_), None) => self.tried.clone().lock_owned().await,
-        };
-        if tried.is_none_or(|tried| tried.elapsed() >= self.pace.between) {
-            *tried = Some(Instant::now());
-            // A task of its own: what is fetched is for everybody, also when this caller gives up.
-            let (fetching, held) = (self.fetch(), self.held.clone());
-            let done = tokio::spawn(async move {
-                match fetching.await {
-                    Ok(keys) => *held.write().await = Arc::new(Held { keys, at: Some(Instant::now()) }),
-                    Err(error) => log::warn!("the keys of the token issuer cannot be fetched: {error}"),
-                }
-                drop(tried);
-            });
-            done.await.map_err(Problem::internal)?;
-        } else {
-            drop(tried);
-        }
-        let held = self.held.read().await.clone();
-        if held.at.is_none() {
-            return Err(Problem::new(code::UNAVAILABLE).because("there are no keys to check a token with"));
-        }
-        Ok(held.find(id, algorithm))
-    }
-
-    fn fetch(&self) -> impl Future<Output = Result<Vec<Key>, String>> + Send + use<> {
-        let (agent, origin) = (self.agent.clone(), self.origin.clone());
-        async move {
-            let fetched = tokio::task::spawn_blocking(move || origin.fetch(&agent)).await;
-            fetched.map_err(|error| error.to_string())?
-        }
+        self.kept.find(|keys| find(keys, id, algorithm)).await
     }
 }
 
-impl Held {
-    fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
-        let name = format!("{algorithm:?}");
-        let mut fitting = self.keys.iter().filter(|key| {
-            key.public.family() == algorithm.family() && key.algorithm.as_ref().is_none_or(|of| *of == name)
-        });
-        let found = match id {
-            Some(id) => fitting.find(|key| key.id.as_deref() == Some(id))?,
-            // A token need not name its key when there is only one that it can be.
-            None => fitting.next().filter(|_| fitting.next().is_none())?,
-        };
-        Some(found.public.clone())
-    }
+fn find(keys: &[Key], id: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
+    let name = format!("{algorithm:?}");
+    let mut fitting = keys
+        .iter()
+        .filter(|key| key.public.family() == algorithm.family() && key.algorithm.as_ref().is_none_or(|of| *of == name));
+    let found = match id {
+        Some(id) => fitting.find(|key| key.id.as_deref() == Some(id))?,
+        // A token need not name its key when there is only one that it can be.
+        None => fitting.next().filter(|_| fitting.next().is_none())?,
+    };
+    Some(found.public.clone())
 }
 
 #[derive(Deserialize)]
@@ -214,7 +146,7 @@ fn get<T: DeserializeOwned>(agent: &Agent, address: &Url) -> Result<T, String> {
     serde_json::from_slice(&body).map_err(|error| format!("the answer is not understood: {error}"))
 }
 
-/// Whether keys from here can be believed: nobody can have changed them on the way.
+/// Whether what is said here can be believed: nobody can have changed or read it on the way.
 ///
 /// # Errors
 /// When the address is not https, nor http of this machine.
@@ -222,11 +154,13 @@ pub fn is_safe(address: &Url) -> Result<(), String> {
     match address.scheme() {
         "https" => Ok(()),
         "http" if is_loopback(address) => Ok(()),
-        _ => Err("only https addresses, and http ones of this machine, are safe to take keys from".to_owned()),
+        _ => Err("only https addresses, and http ones of this machine, are safe".to_owned()),
     }
 }
 
-fn is_loopback(address: &Url) -> bool {
+/// Whether an address is of this machine.
+#[must_use]
+pub fn is_loopback(address: &Url) -> bool {
     match address.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => address.is_loopback(),

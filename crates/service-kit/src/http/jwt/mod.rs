@@ -18,7 +18,8 @@ use common::{
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use serde_json::Value;
 
-use self::keys::{Keys, Origin, Pace};
+use self::keys::{Keys, Origin};
+use crate::kept::Pace;
 
 /// Seconds by which the clocks of issuer and service may differ.
 const LEEWAY: f64 = 60.0;

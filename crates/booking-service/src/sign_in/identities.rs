@@ -1,0 +1,117 @@
+//! Which user somebody is whom a provider vouches for, in the database.
+//!
+//! * Who has signed in before is known by the provider's stable id; what they are called there does not matter any
+//!   more.
+//! * Who signs in first is the user with that id, else the one with that name, whom the directory brought; else a user
+//!   is made.
+//! * A user belongs to one person of a provider for ever. Whoever comes to have the name later is somebody else.
+
+use common::{problem::Problem, time::Timestamp};
+use diesel::{
+    OptionalExtension,
+    prelude::*,
+    result::{DatabaseErrorKind, Error as DieselError},
+};
+use service_kit::{
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    error::Error,
+};
+
+use crate::{
+    auth::ACTIVE,
+    codes,
+    schema::{identities, users},
+};
+
+/// Somebody whom a provider vouches for.
+#[derive(Debug, Clone)]
+pub struct Person {
+    /// Which provider.
+    pub provider: String,
+    /// What tells people apart there, for ever.
+    pub subject: String,
+    /// The subject as the id of a user, where it can be one: that of a traQ server is, also in its directory.
+    pub id: Option<Uid>,
+    /// Sign-in name.
+    pub name: String,
+    /// The name that is shown.
+    pub display_name: String,
+}
+
+/// The user that a person is, made if need be.
+///
+/// # Errors
+/// 403 `name-taken` when the user with this name is another person.
+pub fn user_of(conn: &mut AnyConnection, person: &Person, now: Timestamp) -> Result<Uid, Error> {
+    let known = identities::table.find((&person.provider, &person.subject)).select(identities::user_id);
+    if let Some(user) = known.first(conn).optional()? {
+        return Ok(user);
+    }
+    let user = match present(conn, person)? {
+        Some(user) => user,
+        None => make(conn, person, now)?,
+    };
+    let linked = identities::table
+        .filter(identities::user_id.eq(user))
+        .filter(identities::provider.eq(&person.provider))
+        .select(identities::subject);
+    match linked.first::<String>(conn).optional()? {
+        // Another sign-in of the same person was a moment faster.
+        Some(subject) if subject == person.subject => return Ok(user),
+        Some(_) => return Err(Problem::new(codes::NAME_TAKEN).into()),
+        None => {}
+    }
+    once(
+        diesel::insert_into(identities::table)
+            .values((
+                identities::provider.eq(&person.provider),
+                identities::subject.eq(&person.subject),
+                identities::user_id.eq(user),
+                identities::created_at.eq(Moment(now)),
+            ))
+            .execute(conn),
+    )?;
+    Ok(user)
+}
+
+/// The user with the person's id, else with their name.
+fn present(conn: &mut AnyConnection, person: &Person) -> Result<Option<Uid>, Error> {
+    if let Some(id) = person.id {
+        let found = users::table.find(id).select(users::id).first(conn).optional()?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(users::table.filter(users::name.eq(&person.name)).select(users::id).first(conn).optional()?)
+}
+
+fn make(conn: &mut AnyConnection, person: &Person, now: Timestamp) -> Result<Uid, Error> {
+    // The default is a new one.
+    let id = person.id.unwrap_or_default();
+    once(
+        diesel::insert_into(users::table)
+            .values((
+                users::id.eq(id),
+                users::name.eq(&person.name),
+                users::display_name.eq(&person.display_name),
+                users::icon.eq(""),
+                users::state.eq(ACTIVE),
+                users::privileged.eq(false),
+                users::created_at.eq(Moment(now)),
+                users::updated_at.eq(Moment(now)),
+            ))
+            .execute(conn),
+    )?;
+    Ok(id)
+}
+
+/// What was not there a moment ago and now is came from another sign-in of the same person: look again.
+fn once(inserted: Result<usize, DieselError>) -> Result<(), Error> {
+    match inserted {
+        Err(DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, _)) => Err(Error::Stale),
+        other => other.map(|_| ()).map_err(Error::from),
+    }
+}

@@ -1,0 +1,36 @@
+//! What a provider says of somebody, as members of a JSON object.
+
+use common::{input::Text, problem::Problem};
+use serde_json::{Map, Value};
+use service_kit::db::sql::Uid;
+use uuid::Uuid;
+
+use super::unavailable;
+use crate::{codes, config::ProviderSettings, sign_in::identities::Person};
+
+/// Claims of an ID token or members of a user.
+pub type Claims = Map<String, Value>;
+
+/// The person that the claims are about.
+///
+/// # Errors
+/// 503 when they do not tell people apart; 403 `no-sign-in-name` when they hold no name that can be used.
+pub fn person(provider: &str, claims: &Claims, settings: &ProviderSettings) -> Result<Person, Problem> {
+    let subject = match claims.get(&settings.id_claim) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(number)) if number.is_i64() || number.is_u64() => number.to_string(),
+        _ => return Err(unavailable(format!("the provider does not say {:?} of the user", settings.id_claim))),
+    };
+    // 255 characters is what OpenID Connect allows.
+    let subject = Text::<1, 255>::new(subject)
+        .map_err(|(_, why)| unavailable(format!("the user's {:?} at the provider {why}", settings.id_claim)))?;
+    let name = claims.get(&settings.name_claim).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name = Text::<1, 32>::new(name).map_err(|_| Problem::new(codes::NO_SIGN_IN_NAME))?.into_inner();
+    let shown = ["displayName", "name"].into_iter().find_map(|claim| {
+        let text = claims.get(claim)?.as_str()?.to_owned();
+        Text::<1, 64>::new(text).ok().map(Text::into_inner)
+    });
+    let id = Uuid::try_parse(&subject).ok().filter(|id| !id.is_nil()).map(Uid);
+    let display_name = shown.unwrap_or_else(|| name.clone());
+    Ok(Person { provider: provider.to_owned(), subject: subject.into_inner(), id, name, display_name })
+}

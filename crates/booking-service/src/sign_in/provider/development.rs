@@ -1,0 +1,84 @@
+//! The provider of a development installation: a page on which anybody chooses who they are.
+
+use actix_web::{HttpRequest, http::header};
+use chrono::TimeDelta;
+use common::{problem::Problem, time::Timestamp};
+use serde::{Deserialize, Serialize};
+use service_kit::{
+    credentials::{self, Keys},
+    db::sql::Uid,
+};
+use url::{Host, Url, form_urlencoded};
+use uuid::Uuid;
+
+use crate::{
+    club::Club,
+    sign_in::{bad_login, pending::Pending},
+};
+
+/// Where the development page is, relative to the origin.
+pub const DEVELOPMENT_PAGE: &str = "/dev/sign-in";
+
+/// How long a code of the development page can be exchanged.
+const CODE_LASTS: TimeDelta = TimeDelta::minutes(2);
+
+/// The use for which the keys seal a code.
+const SEAL: &str = "code";
+
+/// The address of the page for a sign-in.
+pub(super) fn address(club: &Club, req: &HttpRequest, login: &Pending) -> String {
+    let origin = local_origin(club, req).unwrap_or_else(|| club.origin.clone());
+    let query = query(&[("state", &login.state), ("nonce", &login.nonce)]);
+    format!("{origin}{DEVELOPMENT_PAGE}?{query}")
+}
+
+/// Exchanges the code of a callback for the user that it stands for.
+///
+/// # Errors
+/// 400 `bad-login` for a code that was not given for this sign-in, or too long ago.
+pub(super) fn exchange(club: &Club, code: &str, login: &Pending, now: Timestamp) -> Result<Uid, Problem> {
+    let choice: Option<Choice> = club.keys.open(SEAL, code).and_then(|json| serde_json::from_str(&json).ok());
+    choice
+        .filter(|choice| credentials::same(&choice.nonce, &login.nonce) && now.micros() < choice.expires_micros)
+        .map(|choice| Uid(choice.user))
+        .ok_or_else(bad_login)
+}
+
+/// What a code of the development page says: this user was chosen in the sign-in that has this nonce.
+#[derive(Serialize, Deserialize)]
+struct Choice {
+    user: Uuid,
+    nonce: String,
+    expires_micros: i64,
+}
+
+/// The address that finishes a sign-in as `user`, relative to the origin.
+#[must_use]
+pub fn callback(keys: &Keys, user: Uid, state: &str, nonce: &str, now: Timestamp) -> String {
+    let choice = Choice { user: user.0, nonce: nonce.to_owned(), expires_micros: now.plus(CODE_LASTS).micros() };
+    let code = keys.seal(SEAL, serde_json::json!(choice).to_string());
+    format!("/api/callback?{}", query(&[("code", &code), ("state", state)]))
+}
+
+/// The origin by which a browser on this machine came, or `None` when it came by a name that is not this machine's:
+/// then another site's page may have made its own name lead here (DNS rebinding) and must not choose who it is.
+///
+/// To the browser's cookies `localhost` and `127.0.0.1` are different hosts, so a sign-in stays with one of them.
+#[must_use]
+pub fn local_origin(club: &Club, req: &HttpRequest) -> Option<String> {
+    let authority = req.headers().get(header::HOST)?.to_str().ok()?;
+    if club.origin.split_once("://").is_some_and(|(_, own)| own == authority) {
+        return Some(club.origin.clone());
+    }
+    let url = Url::parse(&format!("http://{authority}")).ok()?;
+    let is_local = match url.host()? {
+        Host::Domain(name) => name == "localhost",
+        Host::Ipv4(address) => address.is_loopback(),
+        Host::Ipv6(address) => address.is_loopback(),
+    };
+    is_local.then(|| url.origin().ascii_serialization())
+}
+
+fn query(pairs: &[(&str, &str)]) -> String {
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+}

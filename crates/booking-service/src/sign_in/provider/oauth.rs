@@ -1,0 +1,143 @@
+//! The authorization code grant of OAuth 2.0 (RFC 6749) with PKCE (RFC 7636), and the provider that speaks nothing
+//! more: three addresses, the last of which says whose token it is.
+
+use common::problem::Problem;
+use oauth2::{
+    AuthType, AuthUrl, AuthorizationCode, ClientId, ClientSecret, CsrfToken, EndpointNotSet, EndpointSet,
+    ExtraTokenFields, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RequestTokenError, Scope,
+    StandardRevocableToken, StandardTokenResponse, TokenUrl,
+    basic::{
+        BasicErrorResponse, BasicErrorResponseType, BasicRevocationErrorResponse, BasicTokenIntrospectionResponse,
+        BasicTokenType,
+    },
+};
+use serde::{Deserialize, Serialize};
+use service_kit::credentials::Keys;
+use url::Url;
+
+use super::{
+    claims,
+    http::{Http, NoAnswer},
+    refused, unavailable,
+};
+use crate::{
+    config::{Addresses, ProviderSettings},
+    sign_in::{identities::Person, pending::Pending},
+};
+
+/// What OpenID Connect adds to the answer of the token endpoint.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct OpenIdFields {
+    /// The ID token.
+    pub id_token: Option<String>,
+}
+
+impl ExtraTokenFields for OpenIdFields {}
+
+/// The answer of the token endpoint.
+pub type Tokens = StandardTokenResponse<OpenIdFields, BasicTokenType>;
+
+/// A client of an authorization server.
+pub type Client = oauth2::Client<
+    BasicErrorResponse,
+    Tokens,
+    BasicTokenIntrospectionResponse,
+    StandardRevocableToken,
+    BasicRevocationErrorResponse,
+    EndpointSet,
+    EndpointNotSet,
+    EndpointNotSet,
+    EndpointNotSet,
+    EndpointSet,
+>;
+
+/// The client of an authorization server.
+///
+/// `by` is how the client secret is sent, if there is one.
+pub fn client(settings: &ProviderSettings, authorize: Url, token: Url, by: AuthType) -> Client {
+    let client = oauth2::Client::new(ClientId::new(settings.client_id.clone()))
+        .set_auth_uri(AuthUrl::from_url(authorize))
+        .set_token_uri(TokenUrl::from_url(token))
+        .set_redirect_uri(RedirectUrl::from_url(settings.redirect_url.clone()))
+        .set_auth_type(by);
+    match &settings.client_secret {
+        Some(secret) => client.set_client_secret(ClientSecret::new(secret.reveal().to_owned())),
+        None => client,
+    }
+}
+
+/// The address to send the browser to; `nonce` is for OpenID Connect.
+pub fn address(client: &Client, scopes: &[String], keys: &Keys, login: &Pending, nonce: Option<&str>) -> String {
+    let challenge = PkceCodeChallenge::from_code_verifier_sha256(&verifier(keys, login));
+    let mut request = client
+        .authorize_url(|| CsrfToken::new(login.state.clone()))
+        .set_pkce_challenge(challenge)
+        .add_scopes(scopes.iter().cloned().map(Scope::new));
+    if let Some(nonce) = nonce {
+        request = request.add_extra_param("nonce", nonce.to_owned());
+    }
+    request.url().0.into()
+}
+
+/// Exchanges a code, on a thread that may wait.
+///
+/// # Errors
+/// 400 `bad-login` for a code that the provider does not accept; 503 for a provider that does not answer, or not in a
+/// way that can be understood, or that does not accept this service.
+pub fn exchange(client: &Client, http: &Http, code: String, verifier: PkceCodeVerifier) -> Result<Tokens, Problem> {
+    let request = client.exchange_code(AuthorizationCode::new(code)).set_pkce_verifier(verifier);
+    request.request(&|request| http.send(request)).map_err(|error| problem(&error))
+}
+
+/// Nobody else can compute it, and whoever has the key and the state can: so it is not kept.
+pub fn verifier(keys: &Keys, login: &Pending) -> PkceCodeVerifier {
+    PkceCodeVerifier::new(keys.derive(&["pkce", &login.state]))
+}
+
+fn problem(error: &RequestTokenError<NoAnswer, BasicErrorResponse>) -> Problem {
+    use BasicErrorResponseType::{Extension, InvalidGrant, InvalidRequest};
+    let why = match error {
+        RequestTokenError::ServerResponse(answer) => match answer.error() {
+            // The code is the one thing in the request that came from the browser.
+            InvalidGrant | InvalidRequest => return refused("the provider does not accept the code"),
+            Extension(_) => "it refuses with an error of its own".to_owned(),
+            known => format!("it refuses with {}", known.as_ref()),
+        },
+        RequestTokenError::Request(cause) => cause.to_string(),
+        // The words may quote the answer.
+        _ => "the answer is not understood".to_owned(),
+    };
+    unavailable(format!("the code cannot be exchanged at the provider: {why}"))
+}
+
+/// A plain OAuth 2.0 provider.
+#[derive(Debug)]
+pub struct OAuth {
+    settings: ProviderSettings,
+    addresses: Addresses,
+    client: Client,
+    http: Http,
+}
+
+impl OAuth {
+    pub fn new(addresses: Addresses, settings: ProviderSettings) -> Self {
+        let (authorize, token) = (addresses.authorize.clone(), addresses.token.clone());
+        let client = client(&settings, authorize, token, AuthType::BasicAuth);
+        Self { settings, addresses, client, http: Http::new() }
+    }
+
+    pub fn address(&self, keys: &Keys, login: &Pending) -> String {
+        address(&self.client, &self.settings.scopes, keys, login, None)
+    }
+
+    pub async fn exchange(&self, keys: &Keys, code: String, login: &Pending) -> Result<Person, Problem> {
+        let (client, verifier, user) = (self.client.clone(), verifier(keys, login), self.addresses.user.clone());
+        let work = move |http: &Http| {
+            use oauth2::TokenResponse;
+            let tokens = exchange(&client, http, code, verifier)?;
+            http.object(&user, tokens.access_token().secret())
+        };
+        let said = self.http.run(work).await?;
+        claims::person(self.addresses.user.as_str(), &said, &self.settings)
+    }
+}

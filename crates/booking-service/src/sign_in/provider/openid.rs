@@ -1,0 +1,235 @@
+//! OpenID Connect (Core 1.0, Discovery 1.0): everything about the provider is in its metadata, and who signed in is in
+//! a token that it signs.
+
+use common::{problem::Problem, time::Timestamp};
+use oauth2::{AuthType, TokenResponse};
+use openidconnect::{
+    AccessToken, AccessTokenHash, AdditionalClaims, AdditionalProviderMetadata, ClaimsVerificationError, ClientId,
+    DiscoveryError, IdToken, IssuerUrl, Nonce, ProviderMetadata, SignatureVerificationError,
+    core::{
+        CoreAuthDisplay, CoreClaimName, CoreClaimType, CoreClientAuthMethod, CoreGenderClaim, CoreGrantType,
+        CoreIdTokenVerifier, CoreJsonWebKey, CoreJweContentEncryptionAlgorithm, CoreJweKeyManagementAlgorithm,
+        CoreJwsSigningAlgorithm, CoreResponseMode, CoreResponseType, CoreSubjectIdentifierType,
+    },
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use service_kit::{
+    credentials::Keys,
+    http::jwt::keys::is_safe,
+    kept::{Kept, Pace},
+};
+
+use super::{
+    Returned,
+    claims::{self, Claims},
+    http::{Http, NoAnswer},
+    oauth, refused, unavailable,
+};
+use crate::{
+    config::ProviderSettings,
+    sign_in::{identities::Person, pending::Pending},
+};
+
+/// How an ID token may be signed: with a private key, so that nobody but the provider can.
+const SIGNED_BY: [CoreJwsSigningAlgorithm; 9] = [
+    CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha256,
+    CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha384,
+    CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha512,
+    CoreJwsSigningAlgorithm::RsaSsaPssSha256,
+    CoreJwsSigningAlgorithm::RsaSsaPssSha384,
+    CoreJwsSigningAlgorithm::RsaSsaPssSha512,
+    CoreJwsSigningAlgorithm::EcdsaP256Sha256,
+    CoreJwsSigningAlgorithm::EcdsaP384Sha384,
+    CoreJwsSigningAlgorithm::EdDsa,
+];
+
+/// What other standards add to the metadata.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct MoreMetadata {
+    /// RFC 9207, section 3.
+    #[serde(default)]
+    authorization_response_iss_parameter_supported: bool,
+}
+
+impl AdditionalProviderMetadata for MoreMetadata {}
+
+type Metadata = ProviderMetadata<
+    MoreMetadata,
+    CoreAuthDisplay,
+    CoreClientAuthMethod,
+    CoreClaimName,
+    CoreClaimType,
+    CoreGrantType,
+    CoreJweContentEncryptionAlgorithm,
+    CoreJweKeyManagementAlgorithm,
+    CoreJsonWebKey,
+    CoreResponseMode,
+    CoreResponseType,
+    CoreSubjectIdentifierType,
+>;
+
+/// The claims that no standard names, such as a club's own.
+#[derive(Debug, Serialize, Deserialize)]
+struct OtherClaims(Map<String, Value>);
+
+impl AdditionalClaims for OtherClaims {}
+
+type ClubIdToken = IdToken<OtherClaims, CoreGenderClaim, CoreJweContentEncryptionAlgorithm, CoreJwsSigningAlgorithm>;
+
+/// An OpenID Connect issuer.
+#[derive(Debug)]
+pub struct OpenId {
+    issuer: String,
+    settings: ProviderSettings,
+    /// The metadata, keys included.
+    metadata: Kept<Metadata>,
+    http: Http,
+}
+
+impl OpenId {
+    /// An issuer that is not asked for its metadata before somebody signs in.
+    ///
+    /// # Errors
+    /// When its address is none.
+    pub fn new(issuer: String, settings: ProviderSettings) -> Result<Self, String> {
+        let url = IssuerUrl::new(issuer.clone()).map_err(|error| format!("--oidc-issuer: {error}"))?;
+        let http = Http::new();
+        let asked = http.clone();
+        let discover = move || discover(&url, &asked);
+        let metadata = Kept::new("metadata and keys of the sign-in provider", Pace::default(), discover);
+        Ok(Self { issuer, settings, metadata, http })
+    }
+
+    async fn metadata(&self) -> Result<Metadata, Problem> {
+        let found = self.metadata.find(|metadata| Some(metadata.clone())).await?;
+        found.ok_or_else(|| unavailable("the provider has no metadata"))
+    }
+
+    pub async fn address(&self, keys: &Keys, login: &Pending) -> Result<String, Problem> {
+        let client = self.client(&self.metadata().await?)?;
+        Ok(oauth::address(&client, &self.settings.scopes, keys, login, Some(&login.nonce)))
+    }
+
+    fn client(&self, metadata: &Metadata) -> Result<oauth::Client, Problem> {
+        let token = metadata.token_endpoint().ok_or_else(|| unavailable("the provider has no token endpoint"))?;
+        let methods = metadata.token_endpoint_auth_methods_supported();
+        let takes = |method| methods.is_some_and(|methods| methods.contains(&method));
+        let only_in_body =
+            takes(CoreClientAuthMethod::ClientSecretPost) && !takes(CoreClientAuthMethod::ClientSecretBasic);
+        let by = if only_in_body { AuthType::RequestBody } else { AuthType::BasicAuth };
+        let authorize = metadata.authorization_endpoint().url().clone();
+        Ok(oauth::client(&self.settings, authorize, token.url().clone(), by))
+    }
+
+    pub async fn exchange(
+        &self,
+        keys: &Keys,
+        returned: Returned,
+        login: &Pending,
+        now: Timestamp,
+    ) -> Result<Person, Problem> {
+        let metadata = self.metadata().await?;
+        // RFC 9207, section 2.4: the code of another provider is not for this one to see.
+        let must_say = metadata.additional_metadata().authorization_response_iss_parameter_supported;
+        match &returned.issuer {
+            Some(issuer) if *issuer != self.issuer => return Err(refused("the callback is of another issuer")),
+            None if must_say => return Err(refused("the callback does not say its issuer")),
+            _ => {}
+        }
+        let (client, verifier) = (self.client(&metadata)?, oauth::verifier(keys, login));
+        let tokens = self.http.run(move |http| oauth::exchange(&client, http, returned.code, verifier)).await?;
+        let id_token = tokens.extra_fields().id_token.as_deref();
+        let id_token = id_token.ok_or_else(|| unavailable("the provider gives no ID token"))?;
+        let id_token: ClubIdToken =
+            id_token.parse().map_err(|_| unavailable("the provider's ID token is not understood"))?;
+        let nonce = Nonce::new(login.nonce.clone());
+        let verify = |metadata: &Metadata| self.verify(metadata, &id_token, tokens.access_token(), &nonce, now);
+        let unknown_key = || Err(refused("the ID token is signed with a key that the provider does not have"));
+        let mut claims = self.metadata.find(verify).await?.unwrap_or_else(unknown_key)?;
+        let is_complete =
+            [&self.settings.id_claim, &self.settings.name_claim].iter().all(|name| claims.contains_key(*name));
+        if let (false, Some(address)) = (is_complete, metadata.userinfo_endpoint()) {
+            let (address, token) = (address.url().clone(), tokens.access_token().secret().clone());
+            let more = self.http.run(move |http| http.object(&address, &token)).await?;
+            // OpenID Connect Core 1.0, section 5.3.2: what is said of somebody else must not be used.
+            match more.get("sub") {
+                said @ Some(Value::String(_)) if said == claims.get("sub") => {}
+                Some(Value::String(_)) => return Err(refused("the user info is of another subject")),
+                _ => return Err(unavailable("the provider's user info does not say whose it is")),
+            }
+            for (name, value) in more {
+                claims.entry(name).or_insert(value);
+            }
+        }
+        claims::person(&self.issuer, &claims, &self.settings)
+    }
+
+    /// The claims of an ID token that is the provider's, for this service and this sign-in (OpenID Connect Core 1.0,
+    /// section 3.1.3.7). `None` when its key is not among those of the metadata.
+    fn verify(
+        &self,
+        metadata: &Metadata,
+        token: &ClubIdToken,
+        access: &AccessToken,
+        nonce: &Nonce,
+        now: Timestamp,
+    ) -> Option<Result<Claims, Problem>> {
+        // As for a public client, because signatures with the client secret are not accepted from anybody.
+        let verifier = CoreIdTokenVerifier::new_public_client(
+            ClientId::new(self.settings.client_id.clone()),
+            metadata.issuer().clone(),
+            metadata.jwks().clone(),
+        )
+        .set_allowed_algs(SIGNED_BY)
+        .set_time_fn(move || now.utc());
+        let claims = match token.claims(&verifier, nonce) {
+            Ok(claims) => claims,
+            Err(ClaimsVerificationError::SignatureVerification(SignatureVerificationError::NoMatchingKey)) => {
+                return None;
+            }
+            Err(error) => return Some(Err(refused(words(&error)))),
+        };
+        // The library leaves these two to its callers.
+        if claims.authorized_party().is_some_and(|party| **party != self.settings.client_id) {
+            return Some(Err(refused("the ID token is for another party")));
+        }
+        if let Some(said) = claims.access_token_hash() {
+            let key = token.signing_key(&verifier).ok().zip(token.signing_alg().ok());
+            let hash = key.and_then(|(key, by)| AccessTokenHash::from_token(access, by, key).ok());
+            if hash.as_ref() != Some(said) {
+                return Some(Err(refused("the ID token came with another access token")));
+            }
+        }
+        match serde_json::to_value(claims) {
+            Ok(Value::Object(claims)) => Some(Ok(claims)),
+            _ => Some(Err(unavailable("the claims of the ID token are no JSON object"))),
+        }
+    }
+}
+
+/// Metadata and keys, on a thread that may wait.
+fn discover(issuer: &IssuerUrl, http: &Http) -> Result<Metadata, String> {
+    let metadata = Metadata::discover(issuer, &|request| http.send(request)).map_err(|error| match error {
+        DiscoveryError::Request(cause) => NoAnswer::to_string(&cause),
+        DiscoveryError::Response(status, ..) if status != 200 => format!("it answers with status {}", status.as_u16()),
+        DiscoveryError::Validation(_) => "the metadata is of another issuer".to_owned(),
+        // The words may quote the answer.
+        _ => "the answer is not understood".to_owned(),
+    })?;
+    // The only address that the service does not talk to itself.
+    is_safe(metadata.authorization_endpoint().url())?;
+    Ok(metadata)
+}
+
+/// Our words for what is wrong with an ID token: the library's quote it.
+fn words(error: &ClaimsVerificationError) -> &'static str {
+    match error {
+        ClaimsVerificationError::Expired(_) => "the ID token has expired",
+        ClaimsVerificationError::InvalidAudience(_) => "the ID token is for another audience",
+        ClaimsVerificationError::InvalidIssuer(_) => "the ID token is of another issuer",
+        ClaimsVerificationError::InvalidNonce(_) => "the ID token is of another sign-in",
+        ClaimsVerificationError::SignatureVerification(_) => "the ID token is not signed by the provider",
+        _ => "the ID token is not understood",
+    }
+}

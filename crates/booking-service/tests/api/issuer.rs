@@ -1,0 +1,348 @@
+//! A sign-in provider of the tests: a real server that speaks OpenID Connect and plain OAuth 2.0, holds its clients to
+//! the rules, and breaks any of its own when it is told to.
+
+use std::{
+    collections::HashMap,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{Arc, RwLock},
+};
+
+use base64::{Engine, prelude::BASE64_STANDARD, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
+use common::time::Clock;
+use ring::{
+    digest, hmac,
+    rand::SystemRandom,
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair},
+};
+use serde_json::{Value, json};
+use url::{Url, form_urlencoded};
+
+use crate::harness::{Backend, Club};
+
+pub const CLIENT: &str = "club";
+pub const SECRET: &str = "the secret of the client & co";
+/// The address by which browsers come, so that cookies and the redirect address do not depend on a free port.
+pub const PUBLIC: &str = "https://club.example";
+
+pub const METADATA: &str = "/.well-known/openid-configuration";
+pub const KEYS: &str = "/keys";
+pub const TOKEN: &str = "/token";
+pub const USER: &str = "/me";
+
+/// How an answer goes wrong.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fault {
+    /// Closes the connection without a word.
+    Close,
+    /// Takes the request and never answers.
+    Stall,
+    /// This status with this body, as JSON.
+    Status(u16, Value),
+    /// A page for people.
+    Html,
+    /// The right answer, and then more than anybody wants to read.
+    Huge,
+    /// Half of the right answer.
+    Truncated,
+    /// Sends elsewhere.
+    Redirect,
+}
+
+/// By whom an ID token is signed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Signer {
+    Issuer,
+    /// A key of somebody else's, under the id of the issuer's.
+    Other,
+    /// The same under an id of its own.
+    Unknown,
+    Nobody,
+    /// As if the public key were a shared secret.
+    PublicKey,
+    /// The client secret, which is not only the issuer's.
+    ClientSecret,
+    /// The issuer, but the token was changed afterwards.
+    Tampered,
+}
+
+/// What the provider says and does now.
+pub struct Now {
+    /// Of the user who signs in: claims, and members of the user.
+    pub user: Value,
+    /// What the ID token holds besides, or instead; `null` leaves a claim out.
+    pub claims: Value,
+    /// Claims of the user that only the user info has.
+    pub only_at_user_info: Vec<&'static str>,
+    pub header: Value,
+    pub signer: Signer,
+    pub metadata: Value,
+    pub faults: HashMap<&'static str, Fault>,
+    grants: HashMap<String, Grant>,
+    codes: usize,
+    /// Path of each request.
+    asked: Vec<String>,
+    /// Connections that are never answered.
+    stalled: Vec<TcpStream>,
+}
+
+/// What a code was given for.
+#[derive(Clone)]
+struct Grant {
+    challenge: String,
+    nonce: Option<String>,
+    redirect: String,
+}
+
+/// The provider.
+#[derive(Clone)]
+pub struct Issuer {
+    pub address: String,
+    pub now: Arc<RwLock<Now>>,
+    key: Arc<EcdsaKeyPair>,
+    other: Arc<EcdsaKeyPair>,
+}
+
+fn key_pair() -> Arc<EcdsaKeyPair> {
+    let rng = SystemRandom::new();
+    let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &rng).unwrap();
+    Arc::new(EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8.as_ref(), &rng).unwrap())
+}
+
+impl Issuer {
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let now = Now {
+            user: json!({"sub": "subject-1", "preferred_username": "newcomer", "name": "New Comer"}),
+            claims: json!({}),
+            only_at_user_info: Vec::new(),
+            header: json!({"alg": "ES256", "kid": "ec", "typ": "JWT"}),
+            signer: Signer::Issuer,
+            metadata: json!({}),
+            faults: HashMap::new(),
+            grants: HashMap::new(),
+            codes: 0,
+            asked: Vec::new(),
+            stalled: Vec::new(),
+        };
+        let issuer = Self {
+            address: format!("http://{}", listener.local_addr().unwrap()),
+            now: Arc::new(RwLock::new(now)),
+            key: key_pair(),
+            other: key_pair(),
+        };
+        let server = issuer.clone();
+        std::thread::spawn(move || listener.incoming().map_while(Result::ok).for_each(|stream| server.serve(stream)));
+        issuer
+    }
+
+    /// Changes what it says and does.
+    pub fn set(&self, change: impl FnOnce(&mut Now)) {
+        change(&mut self.now.write().unwrap());
+    }
+
+    /// Signs in as this user from now on.
+    pub fn is_now(&self, subject: &str, name: &str) {
+        self.set(|now| now.user = json!({"sub": subject, "preferred_username": name, "name": name.to_uppercase()}));
+    }
+
+    pub fn asked(&self, path: &str) -> usize {
+        self.now.read().unwrap().asked.iter().filter(|asked| *asked == path).count()
+    }
+
+    pub fn options(&self) -> Vec<String> {
+        let options = ["--oidc-issuer", &self.address, "--oauth-client-id", CLIENT, "--oauth-client-secret", SECRET];
+        options.iter().chain(&["--public-url", PUBLIC]).map(|&option| option.to_owned()).collect()
+    }
+
+    pub fn plain_options(&self) -> Vec<String> {
+        let mut options = self.options();
+        let addresses = ["/authorize", TOKEN, USER].map(|path| format!("{}{path}", self.address));
+        let [authorize, token, user] = addresses;
+        let names = ["--oauth-authorize-url", "--oauth-token-url", "--oauth-user-url"].map(str::to_owned);
+        let [a, t, u] = names;
+        options.splice(..2, [a, authorize, t, token, u, user]);
+        options
+    }
+
+    /// A club whose members sign in here.
+    pub fn club(&self, backend: Backend) -> Club {
+        start(backend, &self.options(), &[])
+    }
+
+    /// A club to which this is a plain OAuth 2.0 server.
+    pub fn plain_club(&self, backend: Backend) -> Club {
+        start(backend, &self.plain_options(), &[])
+    }
+
+    /// Stands in for the browser's visit: holds the address to the rules, and answers the path of the callback.
+    pub fn approve(&self, address: &str) -> String {
+        let url = Url::parse(address).unwrap();
+        assert_eq!(
+            format!("{}{}", url.origin().ascii_serialization(), url.path()),
+            format!("{}/authorize", self.address)
+        );
+        let sent: HashMap<_, _> = url.query_pairs().into_owned().collect();
+        assert_eq!(sent["response_type"], "code", "{address}");
+        assert_eq!(sent["client_id"], CLIENT, "{address}");
+        assert_eq!(sent["redirect_uri"], format!("{PUBLIC}/api/callback"), "{address}");
+        assert_eq!(sent["code_challenge_method"], "S256", "{address}");
+        assert_eq!(sent["code_challenge"].len(), 43, "{address}");
+        assert!(sent["state"].len() >= 43, "{address}");
+        assert!(!address.contains("secret"), "{address}");
+        let mut now = self.now.write().unwrap();
+        now.codes += 1;
+        let code = format!("code-{}-of-the-provider", now.codes);
+        let grant = Grant {
+            challenge: sent["code_challenge"].clone(),
+            nonce: sent.get("nonce").cloned(),
+            redirect: sent["redirect_uri"].clone(),
+        };
+        now.grants.insert(code.clone(), grant);
+        format!("/api/callback?{}", query(&[("code", &code), ("state", &sent["state"])]))
+    }
+
+    fn serve(&self, stream: TcpStream) {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut head = String::new();
+        while reader.read_line(&mut head).is_ok_and(|length| length > 2) {}
+        let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+        let header = |name: &str| {
+            let mut lines = head.lines().filter_map(|line| line.split_once(": "));
+            lines.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned())
+        };
+        let mut body = vec![0; header("content-length").map_or(0, |length| length.parse().unwrap())];
+        reader.read_exact(&mut body).unwrap();
+        self.now.write().unwrap().asked.push(path.clone());
+        let fault = self.now.read().unwrap().faults.get(path.as_str()).cloned();
+        let (status, answer) = match path.as_str() {
+            METADATA => (200, self.metadata()),
+            KEYS => (200, json!({"keys": [jwk(&self.key, "ec")]})),
+            TOKEN => self.token(header("authorization").as_deref(), &body),
+            USER if header("authorization").as_deref() == Some("Bearer access-token-1") => {
+                (200, self.now.read().unwrap().user.clone())
+            }
+            USER => (401, json!({})),
+            _ => (404, json!({})),
+        };
+        self.answer(stream, status, &answer.to_string(), fault);
+    }
+
+    fn answer(&self, mut stream: TcpStream, status: u16, body: &str, fault: Option<Fault>) {
+        let json = "application/json";
+        let (status, kind, length, body) = match fault {
+            None => (status, json, body.len(), body.to_owned()),
+            Some(Fault::Close) => return,
+            Some(Fault::Stall) => return self.now.write().unwrap().stalled.push(stream),
+            Some(Fault::Status(status, body)) => (status, json, body.to_string().len(), body.to_string()),
+            Some(Fault::Html) => (200, "text/html", 25, "<h1>Unmistakable page</h1>"[..25].to_owned()),
+            Some(Fault::Huge) => (200, json, body.len() + (3 << 20), format!("{body}{}", " ".repeat(3 << 20))),
+            Some(Fault::Truncated) => (200, json, body.len(), body[..body.len() / 2].to_owned()),
+            Some(Fault::Redirect) => (302, json, 0, String::new()),
+        };
+        let location = if status == 302 { format!("Location: {}/elsewhere\r\n", self.address) } else { String::new() };
+        let head = format!(
+            "HTTP/1.1 {status} So\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{location}Connection: close\r\n\r\n"
+        );
+        // A client that has read enough closes first.
+        let _ = stream.write_all(format!("{head}{body}").as_bytes());
+    }
+
+    fn metadata(&self) -> Value {
+        let at = |path: &str| format!("{}{path}", self.address);
+        let mut metadata = json!({
+            "issuer": self.address, "authorization_endpoint": at("/authorize"), "token_endpoint": at(TOKEN),
+            "userinfo_endpoint": at(USER), "jwks_uri": at(KEYS), "response_types_supported": ["code"],
+            "subject_types_supported": ["public"], "id_token_signing_alg_values_supported": ["ES256", "HS256", "none"],
+        });
+        merge(&mut metadata, &self.now.read().unwrap().metadata);
+        metadata
+    }
+
+    /// RFC 6749, section 4.1.3; RFC 7636, section 4.6. A code works once.
+    fn token(&self, authorization: Option<&str>, body: &[u8]) -> (u16, Value) {
+        let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+        let expected = BASE64_STANDARD.encode(format!("{}:{}", encoded(CLIENT), encoded(SECRET)));
+        if authorization != Some(format!("Basic {expected}").as_str()) {
+            return (401, json!({"error": "invalid_client"}));
+        }
+        let sent: HashMap<_, _> = form_urlencoded::parse(body).into_owned().collect();
+        let of = |name: &str| sent.get(name).cloned().unwrap_or_default();
+        let digest = digest::digest(&digest::SHA256, of("code_verifier").as_bytes());
+        let grant = self.now.write().unwrap().grants.remove(&of("code"));
+        let grant = grant.filter(|grant| {
+            of("grant_type") == "authorization_code"
+                && of("redirect_uri") == grant.redirect
+                && of("code_verifier").len() >= 43
+                && BASE64.encode(digest) == grant.challenge
+        });
+        let Some(grant) = grant else { return (400, json!({"error": "invalid_grant"})) };
+        let mut answer = json!({"access_token": "access-token-1", "token_type": "Bearer", "expires_in": 300});
+        if let Some(nonce) = grant.nonce {
+            answer["id_token"] = self.id_token(&nonce).into();
+        }
+        (200, answer)
+    }
+
+    fn id_token(&self, nonce: &str) -> String {
+        let now = self.now.read().unwrap();
+        let seconds = Clock::default().now().utc().timestamp();
+        let at_hash = digest::digest(&digest::SHA256, b"access-token-1");
+        let mut claims = json!({
+            "iss": self.address, "aud": CLIENT, "iat": seconds, "exp": seconds + 300, "nonce": nonce,
+            "at_hash": BASE64.encode(&at_hash.as_ref()[..16]),
+        });
+        merge(&mut claims, &now.user);
+        for claim in &now.only_at_user_info {
+            claims.as_object_mut().unwrap().remove(*claim);
+        }
+        merge(&mut claims, &now.claims);
+        let mut header = now.header.clone();
+        let by = |key: &EcdsaKeyPair, text: &[u8]| key.sign(&SystemRandom::new(), text).unwrap().as_ref().to_vec();
+        let mac =
+            |secret: &[u8], text: &[u8]| hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), text).as_ref().to_vec();
+        match now.signer {
+            Signer::Nobody => header = json!({"alg": "none"}),
+            Signer::PublicKey | Signer::ClientSecret => header["alg"] = "HS256".into(),
+            Signer::Unknown => header["kid"] = "unknown".into(),
+            Signer::Issuer | Signer::Other | Signer::Tampered => {}
+        }
+        let text = format!("{}.{}", BASE64.encode(header.to_string()), BASE64.encode(claims.to_string()));
+        let signature = match now.signer {
+            Signer::Issuer | Signer::Tampered => by(&self.key, text.as_bytes()),
+            Signer::Other | Signer::Unknown => by(&self.other, text.as_bytes()),
+            Signer::Nobody => Vec::new(),
+            Signer::PublicKey => mac(self.key.public_key().as_ref(), text.as_bytes()),
+            Signer::ClientSecret => mac(SECRET.as_bytes(), text.as_bytes()),
+        };
+        if now.signer == Signer::Tampered {
+            claims["preferred_username"] = "alice".into();
+        }
+        let text = format!("{}.{}", BASE64.encode(header.to_string()), BASE64.encode(claims.to_string()));
+        format!("{text}.{}", BASE64.encode(signature))
+    }
+}
+
+/// A club with these options.
+pub fn start(backend: Backend, options: &[String], more: &[&str]) -> Club {
+    let options: Vec<_> = options.iter().map(String::as_str).chain(more.iter().copied()).collect();
+    Club::start_with(backend, &options)
+}
+
+fn jwk(key: &EcdsaKeyPair, id: &str) -> Value {
+    let point = &key.public_key().as_ref()[1..];
+    let (x, y) = (BASE64.encode(&point[..32]), BASE64.encode(&point[32..]));
+    json!({"kty": "EC", "crv": "P-256", "x": x, "y": y, "kid": id, "use": "sig", "alg": "ES256"})
+}
+
+/// Puts members in; `null` takes one out.
+fn merge(into: &mut Value, more: &Value) {
+    for (name, value) in more.as_object().unwrap() {
+        let into = into.as_object_mut().unwrap();
+        if value.is_null() { drop(into.remove(name)) } else { drop(into.insert(name.clone(), value.clone())) }
+    }
+}
+
+pub fn query(pairs: &[(&str, &str)]) -> String {
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+}

@@ -1,0 +1,211 @@
+//! A provider that is away, slow or out of its mind is nobody's problem but of those who sign in, and theirs only for as
+//! long as it is.
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::{
+    harness::{Answer, BOB, Backend, Club},
+    issuer::{Fault, Issuer, KEYS, METADATA, TOKEN, USER},
+    process::{LONG, until},
+    provider::{begin, sign_in},
+    sign_in::{Browser, HTML, both},
+};
+
+/// 503 as the contract has it, and nothing of what the provider said.
+#[track_caller]
+fn unavailable(answer: Answer) {
+    assert!(answer.header("retry-after").is_some(), "{answer:?}");
+    let text = answer.text();
+    assert!(!text.contains("Unmistakable") && !text.contains("127.0.0.1") && !text.contains("token"), "{text}");
+    if answer.header("content-type").is_some_and(|kind| kind.starts_with("text/html")) {
+        let page = answer.expect(503).text();
+        assert!(page.contains("<a href=\"/\">Try again</a>"), "{page}");
+    } else {
+        answer.refused(503, "unavailable");
+    }
+}
+
+fn faults() -> Vec<Fault> {
+    vec![
+        Fault::Close,
+        Fault::Status(500, json!({"error": "Unmistakable"})),
+        Fault::Status(404, json!({"issuer": "Unmistakable"})),
+        Fault::Status(200, json!(["Unmistakable"])),
+        Fault::Status(200, json!({"issuer": 5, "keys": 5, "access_token": 5, "sub": {}})),
+        Fault::Html,
+        Fault::Huge,
+        Fault::Truncated,
+        Fault::Redirect,
+    ]
+}
+
+// The database plays no part in these.
+
+#[test]
+fn garbage_for_metadata_or_keys_stops_sign_in_only() {
+    for path in [METADATA, KEYS] {
+        for fault in faults() {
+            let issuer = Issuer::start();
+            issuer.set(|now| drop(now.faults.insert(path, fault.clone())));
+            let club = issuer.club(Backend::Sqlite);
+            unavailable(club.anonymous().post("/api/authParams", json!({})));
+            assert_eq!(issuer.asked(path), 1, "{fault:?}");
+            assert_eq!(issuer.asked("/elsewhere"), 0);
+        }
+    }
+}
+
+#[test]
+fn metadata_that_is_not_to_be_trusted_is_not_used() {
+    for metadata in [
+        json!({"issuer": "https://evil.example"}),
+        json!({"issuer": null}),
+        json!({"jwks_uri": null}),
+        json!({"authorization_endpoint": "http://evil.example/authorize"}),
+        json!({"authorization_endpoint": "javascript:alert(1)"}),
+        json!({"token_endpoint": null}),
+    ] {
+        let issuer = Issuer::start();
+        issuer.set(|now| now.metadata = metadata.clone());
+        let club = issuer.club(Backend::Sqlite);
+        unavailable(club.anonymous().post("/api/authParams", json!({})));
+    }
+    // By plain HTTP and not of this machine by its name, though it can be reached.
+    for (member, path) in [("jwks_uri", KEYS), ("token_endpoint", TOKEN), ("userinfo_endpoint", USER)] {
+        let issuer = Issuer::start();
+        let unsafe_address = format!("{}{path}", issuer.address.replace("127.0.0.1", "0.0.0.0"));
+        issuer.set(|now| {
+            now.metadata = json!({member: unsafe_address});
+            now.only_at_user_info = vec!["preferred_username"];
+        });
+        let club = issuer.club(Backend::Sqlite);
+        if member == "jwks_uri" {
+            unavailable(club.anonymous().post("/api/authParams", json!({})));
+        } else {
+            unavailable(sign_in(&mut Browser::new(&club), &issuer));
+        }
+        assert_eq!(issuer.asked(path), 0, "{member}");
+    }
+}
+
+fn garbage_at(path: &'static str, issuer: &Issuer, club: &Club) {
+    for (n, fault) in faults().into_iter().enumerate() {
+        issuer.set(|now| drop(now.faults.insert(path, fault.clone())));
+        let mut browser = Browser { accept: ["*/*", HTML][n % 2], ..Browser::new(club) };
+        let url = begin(&mut browser);
+        let answer = browser.get(&issuer.approve(&url));
+        assert_eq!(answer.header("set-cookie"), None, "{fault:?}: {answer:?}");
+        unavailable(answer);
+        assert_eq!(browser.who(), None);
+        assert_eq!(issuer.asked("/elsewhere"), 0);
+        issuer.set(|now| now.faults.clear());
+        // The same browser, and the same sign-in.
+        browser.get(&issuer.approve(&url)).expect(302);
+    }
+}
+
+#[test]
+fn garbage_for_a_token_or_a_user_is_no_sign_in() {
+    both(|backend| {
+        let issuer = Issuer::start();
+        let club = issuer.club(backend);
+        garbage_at(TOKEN, &issuer, &club);
+        issuer.set(|now| now.only_at_user_info = vec!["preferred_username"]);
+        garbage_at(USER, &issuer, &club);
+        let wrong = |claims| {
+            issuer.set(|now| now.claims = claims);
+            unavailable(sign_in(&mut Browser::new(&club), &issuer));
+        };
+        wrong(json!({"sub": 5}));
+        wrong(json!({"exp": "soon"}));
+    });
+    both(|backend| {
+        let issuer = Issuer::start();
+        issuer.set(|now| now.user = json!({"id": 5, "name": BOB}));
+        let club = issuer.plain_club(backend);
+        garbage_at(TOKEN, &issuer, &club);
+        garbage_at(USER, &issuer, &club);
+        for id in [json!(null), json!({}), json!(1.5), json!(""), json!("x".repeat(256)), json!("a\u{0}")] {
+            issuer.set(|now| now.user = json!({"id": id, "name": BOB}));
+            unavailable(sign_in(&mut Browser::new(&club), &issuer));
+        }
+    });
+}
+
+#[test]
+fn a_service_starts_without_its_provider_and_finds_it_later() {
+    both(|backend| {
+        let issuer = Issuer::start();
+        issuer.set(|now| drop(now.faults.insert(METADATA, Fault::Close)));
+        let club = issuer.club(backend);
+        unavailable(club.anonymous().post("/api/authParams", json!({})));
+        club.anonymous().get("/readyz").expect(200);
+        club.by(BOB).get("/api/rooms").expect(200);
+        issuer.set(|now| now.faults.clear());
+        until("the provider is found", || club.anonymous().post("/api/authParams", json!({})).status == 201);
+        sign_in(&mut Browser::new(&club), &issuer).expect(302);
+    });
+}
+
+#[test]
+fn a_provider_that_is_not_there_at_all_is_unavailable() {
+    // A port on which nobody listens any more.
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (issuer, public) = (format!("http://{gone}"), "https://club.example");
+    let options = ["--oidc-issuer", &issuer, "--oauth-client-id", "club", "--public-url", public];
+    let club = Club::start_with(Backend::Sqlite, &options);
+    unavailable(club.anonymous().post("/api/authParams", json!({})));
+    club.by(BOB).get("/api/rooms").expect(200);
+}
+
+#[test]
+fn a_provider_that_never_answers_holds_up_nobody_else() {
+    both(|backend| {
+        let issuer = Issuer::start();
+        let club = issuer.club(backend);
+        let mut browsers: Vec<_> = (0..6).map(|_| Browser::new(&club)).collect();
+        let callbacks: Vec<_> = browsers.iter_mut().map(|browser| issuer.approve(&begin(browser))).collect();
+        issuer.set(|now| drop(now.faults.insert(TOKEN, Fault::Stall)));
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            let waiting: Vec<_> = browsers
+                .into_iter()
+                .zip(&callbacks)
+                .map(|(mut browser, callback)| scope.spawn(move || unavailable(browser.get(callback))))
+                .collect();
+            until("the provider has been asked", || issuer.asked(TOKEN) > 0);
+            let asked = Instant::now();
+            for _ in 0..10 {
+                club.by(BOB).get("/api/rooms").expect(200);
+                begin(&mut Browser::new(&club));
+            }
+            // All of that while the others wait, of whom the first gives up after 5 seconds.
+            assert!(waiting.iter().all(|one| !one.is_finished()) || asked.elapsed() > LONG / 8);
+            for one in waiting {
+                one.join().unwrap();
+            }
+        });
+        assert!(begun.elapsed() < LONG / 2, "{:?}", begun.elapsed());
+    });
+}
+
+#[test]
+fn metadata_that_never_comes_is_waited_for_a_few_seconds() {
+    let issuer = Issuer::start();
+    issuer.set(|now| drop(now.faults.insert(METADATA, Fault::Stall)));
+    let club = issuer.club(Backend::Sqlite);
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        let club = &club;
+        let ask = move || unavailable(club.anonymous().post("/api/authParams", json!({})));
+        let waiting: Vec<_> = (0..5).map(|_| scope.spawn(ask)).collect();
+        for one in waiting {
+            one.join().unwrap();
+        }
+    });
+    assert!(begun.elapsed() < LONG / 2);
+    // One of them asked for all.
+    assert_eq!(issuer.asked(METADATA), 1);
+}

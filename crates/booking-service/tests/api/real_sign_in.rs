@@ -1,0 +1,228 @@
+//! Sign-in with a real provider: request by request, and once in a real browser.
+
+use std::{env, net::TcpListener};
+
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::harness::{ALICE, Answer, BOB, Backend, Club, SUSAN, id};
+
+#[path = "../../../service-kit/tests/shared/nginx.rs"]
+mod nginx;
+#[allow(dead_code, reason = "not every crate's tests need all of it")]
+#[path = "../../../service-kit/tests/shared/provider.rs"]
+mod real;
+use self::{
+    nginx::Nginx,
+    real::{Jar, Provider, Registered, node, parameter},
+};
+
+const HTML: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+
+/// An address for a service, known beforehand, as the provider wants to know where it sends browsers back to. Nobody
+/// else takes ports of this host.
+fn free_address() -> String {
+    TcpListener::bind("127.0.0.3:0").unwrap().local_addr().unwrap().to_string()
+}
+
+/// A service that is a new client of the provider, with OpenID Connect unless the options say otherwise.
+fn club(backend: Backend, provider: &Provider, method: &str, options: &[&str]) -> Club {
+    let address = free_address();
+    let client = provider.register(&format!("http://{address}/api/callback"), method, "RS256");
+    let mut all = vec!["--bind", &address];
+    if options.is_empty() {
+        all.extend(["--oidc-issuer", &provider.issuer]);
+    }
+    all.extend(options);
+    club_of(&client, backend, &all)
+}
+
+fn club_of(client: &Registered, backend: Backend, options: &[&str]) -> Club {
+    let mut all = [&["--oauth-client-id", &client.id], options].concat();
+    if let Some(secret) = &client.secret {
+        all.extend(["--oauth-client-secret", secret]);
+    }
+    Club::start_with(backend, &all)
+}
+
+/// A browser without pages.
+struct Browser<'club> {
+    club: &'club Club,
+    provider: &'club Provider,
+    jar: Jar,
+}
+
+impl<'club> Browser<'club> {
+    fn new(club: &'club Club, provider: &'club Provider) -> Self {
+        Self { club, provider, jar: Jar::default() }
+    }
+
+    fn send(&mut self, method: &str, path: &str) -> Answer {
+        let cookies = self.jar.cookies(path.split('?').next().unwrap());
+        let client = self.club.anonymous().header("accept", HTML);
+        let client = if cookies.is_empty() { client } else { client.header("cookie", &cookies) };
+        let answer = client.send(method, path, None);
+        let set = answer.headers.iter().filter(|(name, _)| name == "set-cookie");
+        self.jar.keep(set.map(|(_, value)| value.as_str()));
+        answer
+    }
+
+    /// From the front end's button to the path at which the provider sends the browser back.
+    fn come_back_as(&mut self, user: &str) -> String {
+        let begun = self.send("POST", "/api/authParams").expect(201).json();
+        let address = format!("{}&login_hint={user}", begun["url"].as_str().unwrap());
+        assert!(address.starts_with(&self.provider.issuer), "{address}");
+        let back = self.provider.visit(&mut self.jar, &address).unwrap();
+        assert_eq!(back.origin().ascii_serialization(), self.club.origin(0));
+        assert_eq!(back.path(), "/api/callback");
+        format!("{}?{}", back.path(), back.query().unwrap())
+    }
+
+    fn sign_in(&mut self, user: &str) -> Value {
+        let callback = self.come_back_as(user);
+        let answer = self.send("GET", &callback).expect(302);
+        assert_eq!(answer.header("location"), Some("/callback"));
+        self.send("GET", "/api/users/me").expect(200).json()
+    }
+
+    /// That this callback is answered by a page that says so and leads back, and that nobody is signed in then.
+    #[track_caller]
+    fn is_refused(&mut self, status: u16, callback: &str) {
+        let page = self.send("GET", callback).expect(status).text();
+        assert!(page.contains("<a href=\"/\">Try again</a>"), "{page}");
+        self.send("GET", "/api/users/me").expect(401);
+    }
+}
+
+fn with_parameter(path: &str, name: &str, value: &str) -> String {
+    let mut address = Url::parse("http://club.example").unwrap().join(path).unwrap();
+    let others: Vec<_> = address.query_pairs().into_owned().filter(|(found, _)| found != name).collect();
+    address.query_pairs_mut().clear().extend_pairs(others).append_pair(name, value);
+    format!("{}?{}", address.path(), address.query().unwrap())
+}
+
+fn code(path: &str) -> String {
+    parameter(&Url::parse("http://club.example").unwrap().join(path).unwrap(), "code").unwrap()
+}
+
+#[test]
+fn members_and_newcomers_sign_in_at_public_and_confidential_clients() {
+    let provider = Provider::start();
+    for (backend, method) in [(Backend::Sqlite, "none"), (Backend::Postgres, "client_secret_basic")] {
+        let club = club(backend, &provider, method, &[]);
+        let bob = Browser::new(&club, &provider).sign_in(BOB);
+        assert_eq!(bob["userId"], json!(id(BOB)));
+
+        let is_listed = || club.by(ALICE).get("/api/users").expect(200).text().contains("erika");
+        assert!(!is_listed());
+        let erika = Browser::new(&club, &provider).sign_in("erika");
+        assert_eq!((&erika["name"], &erika["displayName"]), (&json!("erika"), &json!("erika by name")));
+        assert_eq!((&erika["state"], &erika["privileged"]), (&json!(1), &json!(false)));
+        assert!(is_listed());
+        let mut again = Browser::new(&club, &provider);
+        assert_eq!(again.sign_in("erika"), erika);
+        // The provider still knows this browser, and so the hint no longer counts.
+        assert_eq!(again.sign_in(BOB), erika);
+
+        let mut susan = Browser::new(&club, &provider);
+        let callback = susan.come_back_as(SUSAN);
+        susan.is_refused(403, &callback);
+    }
+}
+
+#[test]
+fn a_plain_oauth_server_that_checks_as_strictly_lets_them_in_too() {
+    let provider = Provider::start();
+    let address = |path: &str| format!("{}/{path}", provider.issuer);
+    let (authorize, token, user) = (address("auth"), address("token"), address("me"));
+    let options = ["--oauth-authorize-url", &authorize, "--oauth-token-url", &token, "--oauth-user-url", &user];
+    let claims = ["--oauth-scopes", "openid profile", "--oauth-id-claim", "sub"];
+    let name = ["--oauth-name-claim", "preferred_username"];
+    let options = [&options[..], &claims, &name].concat();
+    for method in ["none", "client_secret_basic"] {
+        let club = club(Backend::Sqlite, &provider, method, &options);
+        assert_eq!(Browser::new(&club, &provider).sign_in(BOB)["userId"], json!(id(BOB)));
+        assert_eq!(Browser::new(&club, &provider).sign_in("erika")["name"], "erika");
+    }
+}
+
+#[test]
+fn a_sign_in_that_the_provider_or_we_refuse_ends_at_a_page_that_leads_back() {
+    let provider = Provider::start();
+    let club = club(Backend::Sqlite, &provider, "client_secret_basic", &[]);
+    let mut browser = Browser::new(&club, &provider);
+    let denied = browser.come_back_as("deny");
+    assert!(denied.contains("error=access_denied"), "{denied}");
+    browser.is_refused(400, &denied);
+    // And it can be tried again in the same browser.
+    assert_eq!(browser.sign_in(BOB)["name"], BOB);
+
+    // A code that the provider gave for somebody else's sign-in does not fit this one's verifier.
+    let mut thief = Browser::new(&club, &provider);
+    let stolen = code(&Browser::new(&club, &provider).come_back_as(ALICE));
+    let own = thief.come_back_as(BOB);
+    thief.is_refused(400, &with_parameter(&own, "code", &stolen));
+
+    let mut victim = Browser::new(&club, &provider);
+    let callback = victim.come_back_as(BOB);
+    Browser::new(&club, &provider).is_refused(400, &callback);
+    for (name, value) in [("state", "x"), ("iss", "https://evil.example"), ("code", "x")] {
+        let mut other = Browser { jar: victim.jar.clone(), ..Browser::new(&club, &provider) };
+        other.is_refused(400, &with_parameter(&callback, name, value));
+    }
+    victim.send("GET", &callback).expect(302);
+    let before = victim.send("GET", "/api/users/me").expect(200).json();
+    victim.send("GET", &callback).expect(400);
+    assert_eq!(victim.send("GET", "/api/users/me").expect(200).json(), before, "a replay signs nobody out");
+}
+
+#[test]
+fn a_client_whose_secret_is_wrong_gets_nobody_in() {
+    let (provider, address) = (Provider::start(), free_address());
+    let client = provider.register(&format!("http://{address}/api/callback"), "client_secret_basic", "RS256");
+    let forger = Registered { secret: Some("guessed".to_owned()), ..client };
+    let club = club_of(&forger, Backend::Sqlite, &["--bind", &address, "--oidc-issuer", &provider.issuer]);
+    let mut browser = Browser::new(&club, &provider);
+    let callback = browser.come_back_as(BOB);
+    browser.is_refused(503, &callback);
+}
+
+/// What a real browser sees at the end of a sign-in that begins here, and for which the provider gets this hint.
+fn in_chromium(club: &Club, origin: &str, hint: &str) -> Value {
+    let mut program = node(include_str!("../../../service-kit/tests/real/browser.mjs"));
+    program.env("PATH", env::var("PATH").unwrap()).env("HOME", club.folder());
+    let done = program.env("ORIGIN", origin).env("HINT", hint).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    serde_json::from_slice(&done.stdout).unwrap()
+}
+
+#[test]
+fn a_real_browser_signs_in() {
+    let (provider, service) = (Provider::start(), free_address());
+    // A site as it may be: the pages of a front end, and the service under the same origin.
+    let front = include_str!("../../../service-kit/tests/real/front.html");
+    let site = format!(
+        "location / {{ root .; default_type text/html; try_files /front =404; }}
+        location /api/ {{ proxy_pass http://{service}; proxy_set_header Host $http_host; }}"
+    );
+    let site = Nginx::start(&site, &[("front", front)]);
+    let (origin, issuer) = (format!("http://{}", site.address), &provider.issuer);
+    let client = provider.register(&format!("{origin}/api/callback"), "none", "RS256");
+    let options = ["--bind", &service, "--public-url", &origin, "--oidc-issuer", issuer];
+    let club = club_of(&client, Backend::Sqlite, &options);
+
+    let seen = in_chromium(&club, &origin, BOB);
+    assert_eq!((&seen["title"], &seen["says"]), (&json!("部室予約"), &json!(BOB)), "{seen}");
+    let visited: Vec<_> = seen["visited"].as_array().unwrap().iter().map(|address| address.as_str().unwrap()).collect();
+    assert_eq!(visited[..2], [&format!("{origin}/"), &format!("{issuer}/auth")], "{seen}");
+    assert_eq!(visited[visited.len() - 2..], [&format!("{origin}/api/callback"), &format!("{origin}/callback")]);
+    // No script of the page can read it.
+    assert_eq!(seen["script"], "");
+    let cookies = seen["cookies"].as_array().unwrap();
+    let session = cookies.iter().find(|cookie| cookie["name"] == "session").unwrap();
+    assert_eq!((&session["httpOnly"], &session["sameSite"]), (&json!(true), &json!("Lax")), "{session}");
+    assert_eq!((&session["path"], &session["secure"]), (&json!("/"), &json!(false)), "{session}");
+
+    let denied = in_chromium(&club, &origin, "deny");
+    assert_eq!(denied["links"], json!([["Try again", format!("{origin}/")]]), "{denied}");
+}

@@ -1,0 +1,87 @@
+//! The provider that the tests of sign-in and tokens talk to: that it checks what they need it to check, and that its
+//! tokens and their keys are what the verifier takes.
+
+use std::time::Duration;
+
+use common::{problem::Problem, time::Clock};
+use service_kit::{
+    http::jwt::{Expectations, Verifier, keys::Origin},
+    kept::Pace,
+};
+
+#[allow(dead_code, reason = "not every crate's tests need all of it")]
+#[path = "../shared/provider.rs"]
+mod real;
+use self::real::{CHALLENGE, Jar, Provider, RESOURCE, Registered, VERIFIER, parameter};
+
+const BACK: &str = "http://127.0.0.1:1/back";
+
+/// What a browser brings back that asked for a code with these parameters.
+fn back(provider: &Provider, client: &Registered, more: &[(&str, &str)]) -> Result<String, String> {
+    let asked = [&[("redirect_uri", BACK)], more].concat();
+    let back = provider.visit(&mut Jar::default(), &provider.authorize(client, "bob", &asked)).unwrap();
+    assert!(back.as_str().starts_with(BACK), "{back}");
+    assert_eq!(parameter(&back, "state").as_deref(), Some("s"));
+    assert_eq!(parameter(&back, "iss").as_ref(), Some(&provider.issuer), "RFC 9207");
+    parameter(&back, "code").ok_or_else(|| parameter(&back, "error").unwrap())
+}
+
+#[test]
+fn it_demands_of_a_client_what_a_good_provider_does() {
+    let provider = Provider::start();
+    for method in ["none", "client_secret_post"] {
+        let client = provider.register(BACK, method, "RS256");
+        let good = [("code_challenge", CHALLENGE), ("code_challenge_method", "S256")];
+        assert_eq!(back(&provider, &client, &[]), Err("invalid_request".to_owned()), "no PKCE");
+        let plain = [("code_challenge", VERIFIER), ("code_challenge_method", "plain")];
+        assert_eq!(back(&provider, &client, &plain), Err("invalid_request".to_owned()), "plain PKCE");
+        let elsewhere = [&[("redirect_uri", "http://127.0.0.1:1/elsewhere")], &good[..]].concat();
+        let refused = provider.visit(&mut Jar::default(), &provider.authorize(&client, "bob", &elsewhere));
+        assert_eq!(refused.unwrap_err().0, 400, "an address that is not registered");
+        let denied = [&[("redirect_uri", BACK)], &good[..]].concat();
+        let denied = provider.visit(&mut Jar::default(), &provider.authorize(&client, "deny", &denied)).unwrap();
+        assert_eq!(parameter(&denied, "error").as_deref(), Some("access_denied"));
+
+        let exchange = |code: &str, verifier: &str, redirect: &str| {
+            let form = [("code", code), ("code_verifier", verifier), ("redirect_uri", redirect)];
+            let (status, said) = provider.exchange(&client, &form);
+            (status, said["error"].as_str().unwrap_or_default().to_owned())
+        };
+        let refused = (400, "invalid_grant".to_owned());
+        let wrong = VERIFIER.to_lowercase();
+        assert_eq!(exchange(&back(&provider, &client, &good).unwrap(), &wrong, BACK), refused);
+        assert_eq!(exchange(&back(&provider, &client, &good).unwrap(), VERIFIER, "http://127.0.0.1:1/x"), refused);
+        let code = back(&provider, &client, &good).unwrap();
+        assert_eq!(exchange(&code, VERIFIER, BACK), (200, String::new()));
+        assert_eq!(exchange(&code, VERIFIER, BACK), refused, "a code is good for once");
+        if method != "none" {
+            let forged = Registered { secret: Some("guessed".to_owned()), redirect: BACK.to_owned(), id: client.id };
+            assert_eq!(provider.exchange(&forged, &[("code", "x")]).0, 401);
+        }
+    }
+}
+
+fn name(verifier: &Verifier, token: &str) -> Result<String, Problem> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(verifier.name(token, Clock::default().now()))
+}
+
+#[test]
+fn a_verifier_follows_the_provider_to_its_new_keys() {
+    let mut provider = Provider::start();
+    let expected = Expectations {
+        issuer: provider.issuer.clone(),
+        audience: RESOURCE.to_owned(),
+        name_claim: "preferred_username".to_owned(),
+        algorithms: vec!["RS256".parse().unwrap()],
+    };
+    let pace = Pace { between: Duration::ZERO, ..Pace::default() };
+    let verifier = Verifier::with_pace(expected, Origin::Discovery { issuer: provider.issuer.clone() }, pace);
+    let token = |provider: &Provider| provider.tokens(&provider.register(BACK, "none", "RS256"), "bob").access;
+    let old = token(&provider);
+    assert_eq!(name(&verifier, &old).unwrap(), "bob");
+    provider.restart();
+    let new = token(&provider);
+    assert_eq!(name(&verifier, &new).unwrap(), "bob");
+    assert_eq!(name(&verifier, &old).unwrap_err().status(), 401, "its key is gone");
+}
