@@ -55,6 +55,7 @@ impl Target {
     }
 
     /// What is changed, as this caller is shown it.
+    #[must_use]
     pub fn resource<'a>(&'a self, me: &'a Caller) -> Resource<'a> {
         let shown = move |conn: &mut AnyConnection| (self.show)(conn, me, &self.ids);
         Resource { name: self.name.clone(), shown: Box::new(shown) }

@@ -17,6 +17,7 @@ mod openapi;
 mod plans;
 mod projects;
 mod readme;
+mod schema;
 mod service;
 mod statements;
 mod structure;

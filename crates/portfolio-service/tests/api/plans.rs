@@ -49,12 +49,12 @@ fn plan(conn: &mut AnyConnection, sql: &str) -> Vec<String> {
 
 /// Whether a step reads a whole table, or all of an index where not all was asked for.
 fn is_scan(step: &str, asks_for_all: bool) -> bool {
-    let all_by_index = asks_for_all && step.contains(" USING INDEX ");
+    let all_by_index = asks_for_all && (step.contains(" USING INDEX ") || step.contains(" USING COVERING INDEX "));
     step.starts_with("Seq Scan on ") || (step.starts_with("SCAN ") && !all_by_index)
 }
 
 fn is_sort(step: &str) -> bool {
-    step.starts_with("Sort ") || step.starts_with("USE TEMP B-TREE FOR ORDER BY")
+    step.starts_with("Sort  (") || step.starts_with("USE TEMP B-TREE FOR ORDER BY")
 }
 
 /// The statements that `run` sends, each with its plan.
