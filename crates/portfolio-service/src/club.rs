@@ -45,7 +45,7 @@ impl Club {
     /// part of the caller's view.
     #[must_use]
     pub fn own(proxies: &Proxies) -> Own {
-        // A proxy that signs people in knows them by a cookie or a credential of its own, and so must a cache before it.
+        // A proxy that signs people in knows them by a cookie or a credential of its own; so must a cache before it.
         let headers = proxies.headers.iter().map(HeaderName::as_str);
         let vary = ["Authorization", "Cookie"].into_iter().chain(headers).collect::<Vec<_>>().join(", ");
         Own { vary, ..Own::default() }

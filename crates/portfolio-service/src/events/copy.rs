@@ -1,8 +1,8 @@
 //! The background task: asks the booking-service again and again, and brings the copy up to date with what it has.
 //! Whatever goes wrong, the copy stays as it was, and the next round tries again.
 //!
-//! * At the start, every day, and after whatever went wrong it asks for all events. Only such an answer says of an event
-//!   that it is gone by not having it.
+//! * At the start, every day, and after whatever went wrong it asks for all events. Only such an answer says of an
+//!   event that it is gone by not having it.
 //! * Otherwise it asks for what changed, and takes the events that are told to be deleted as deleted. It asks from some
 //!   minutes before the latest change that it knows: what is being changed now may show later, with an earlier time.
 //! * A booking-service that tells more than changes does not know this, and is always asked for all.
@@ -159,8 +159,8 @@ impl Copier {
         Ok(())
     }
 
-    /// Takes or keeps the lease, and learns how old the copy is, whichever replica made it. Whether the lease is held, and
-    /// whether there is a copy.
+    /// Takes or keeps the lease, and learns how old the copy is, whichever replica made it. Whether the lease is held,
+    /// and whether there is a copy.
     async fn take_lease(&self) -> Result<(bool, bool), String> {
         let (me, now, until) = (self.me, Moment(self.now()), self.term());
         let done = self.service.db().write(move |conn| {

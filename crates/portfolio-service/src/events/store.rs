@@ -29,8 +29,8 @@ pub struct Changed {
     pub deleted: usize,
 }
 
-/// Makes the copy equal to what was told. Of events that were not spoken of, only a whole answer says that they are gone.
-/// Levels are no part of it.
+/// Makes the copy equal to what was told. Of events that were not spoken of, only a whole answer says that they are
+/// gone. Levels are no part of it.
 ///
 /// # Errors
 /// When the database fails.

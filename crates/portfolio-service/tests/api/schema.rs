@@ -34,13 +34,14 @@ fn tables(conn: &mut AnyConnection) -> Tables {
         AnyConnection::Postgresql(_) => {
             "SELECT table_name::text AS owner, column_name::text AS name, data_type::text AS kind, \
              is_nullable = 'YES' AS nullable FROM information_schema.columns \
-             WHERE table_schema = current_schema() AND table_name <> 'last_change' AND table_name NOT LIKE '\\_\\_%' ORDER BY table_name, ordinal_position"
+             WHERE table_schema = current_schema() AND table_name <> 'last_change' AND table_name NOT LIKE '\\_\\_%' \
+             ORDER BY table_name, ordinal_position"
         }
         AnyConnection::Sqlite(_) => {
             "SELECT t.name AS owner, c.name AS name, c.type AS kind, c.\"notnull\" = 0 AS nullable \
              FROM sqlite_schema t JOIN pragma_table_info(t.name) c \
-             WHERE t.type = 'table' AND t.name <> 'last_change' AND t.name NOT LIKE '\\_\\_%' ESCAPE '\\' AND t.name NOT LIKE 'sqlite%' \
-             ORDER BY t.name, c.cid"
+             WHERE t.type = 'table' AND t.name <> 'last_change' AND t.name NOT LIKE '\\_\\_%' ESCAPE '\\' \
+             AND t.name NOT LIKE 'sqlite%' ORDER BY t.name, c.cid"
         }
     };
     let mut tables = Tables::new();
