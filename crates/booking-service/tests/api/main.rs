@@ -7,8 +7,10 @@ mod harness;
 mod process;
 
 mod commands;
+mod conditions;
 mod demo;
 mod double_booking;
+mod editors;
 mod events;
 mod frame;
 mod groups;

@@ -132,11 +132,11 @@ impl Wanted {
         }
         match IfMatch::parse(req) {
             Ok(IfMatch::Any) => Ok(Some(Self::Any)),
-            // Weak tags match nothing here (RFC 9110, section 13.1.1).
-            Ok(IfMatch::Items(tags)) => {
+            // What is no tag has been left out of the list. Weak tags match nothing here (RFC 9110, section 13.1.1).
+            Ok(IfMatch::Items(tags)) if !tags.is_empty() => {
                 Ok(Some(Self::Tags(tags.iter().filter(|tag| !tag.weak).map(Tag::parse).collect())))
             }
-            Err(_) => Err(Problem::new(code::BAD_REQUEST).detail("The If-Match header must be * or entity tags.")),
+            _ => Err(Problem::new(code::BAD_REQUEST).detail("The If-Match header must be * or entity tags.")),
         }
     }
 
