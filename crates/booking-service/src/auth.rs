@@ -131,7 +131,7 @@ impl SignedIn {
         let done = self.service.db().write(move |conn| {
             let (caller, _) = asked.admit(conn, Doing::Writing)?;
             let resource = target.as_ref().map(|target| target.resource(&caller));
-            exchange.write(conn, &caller.id.to_string(), resource, |conn| operation(conn, &caller))
+            exchange.write(conn, &caller.asker(), resource, |conn| operation(conn, &caller))
         });
         let done = done.await;
         self.finish(done, &gate)
@@ -157,11 +157,11 @@ impl SignedIn {
             Ok(Some(found)) => Ok(found),
             Ok(None) => {
                 let asked = gate.clone();
-                let made = self.service.db().write(move |conn| {
+                let done = self.service.db().write(move |conn| {
                     let (caller, _) = asked.admit(conn, Doing::Reading)?;
                     make(conn, &caller)
                 });
-                made.await
+                done.await
             }
             Err(error) => Err(error),
         };
@@ -231,6 +231,12 @@ impl Caller {
         format!("{} {} {}", self.id, self.privileged, self.has_session)
     }
 
+    /// Who may be given an earlier answer again. A session's answers are not its owner's tokens' to read: a new token may
+    /// be among them.
+    fn asker(&self) -> String {
+        format!("{} {}", self.id, self.has_session)
+    }
+
     fn need_privilege(&self) -> Result<(), Error> {
         if self.privileged { Ok(()) } else { Err(Problem::forbidden("a privileged user").into()) }
     }
@@ -259,8 +265,9 @@ fn authenticate(conn: &mut AnyConnection, credential: &Credential, now: Timestam
             (user, Scope::Write, revoked.is_none() && now < expires, all)
         }
         Credential::Bearer(text) => {
+            type Found = (User, Scope, Option<Moment>, Option<Moment>, String);
             let token = ApiToken::parse(TOKEN_PREFIX, text).ok_or_else(unknown)?;
-            let found: Option<(User, Scope, Option<Moment>, Option<Moment>, String)> = api_tokens::table
+            let found: Option<Found> = api_tokens::table
                 .inner_join(users::table)
                 .filter(api_tokens::token_hash.eq(token.hash()))
                 .select((user, api_tokens::scope, api_tokens::expires_at, api_tokens::revoked_at, State))

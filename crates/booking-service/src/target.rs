@@ -35,6 +35,7 @@ impl Target {
     }
 
     /// What is changed, as this caller is shown it.
+    #[must_use]
     pub fn resource<'a>(&'a self, me: &'a Caller) -> Resource<'a> {
         let shown = move |conn: &mut AnyConnection| (self.show)(conn, me, &self.club, self.id);
         // What has no id in its path is the caller's own.

@@ -26,6 +26,7 @@ mod plans;
 mod q_filter;
 mod races;
 mod readme;
+mod retries;
 mod rooms;
 mod schema;
 mod sign_in;
