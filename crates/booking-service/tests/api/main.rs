@@ -22,6 +22,7 @@ mod log;
 mod matrix;
 mod openapi;
 mod outage;
+mod pages;
 mod plans;
 mod q_filter;
 mod races;
