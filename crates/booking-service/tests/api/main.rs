@@ -36,4 +36,5 @@ mod sync;
 mod tags;
 mod tokens;
 mod tour;
+mod updated_since;
 mod users;
