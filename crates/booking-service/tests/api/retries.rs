@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use booking_service::schema::{events, rooms};
+use booking_service::schema::{events, places, rooms};
 use chrono::TimeDelta;
 use diesel::{connection::SimpleConnection, prelude::*};
 use serde_json::{Value, json};
@@ -226,6 +226,15 @@ on_both! {
         assert_eq!(again.pointers(), refused.pointers());
         let rooms: i64 = rooms::table.filter(rooms::place.eq("y")).count().get_result(&mut club.connect()).unwrap();
         assert_eq!(rooms, 0);
+        // A place is noted before it is known that two rows are about the same time.
+        let table = "Subject,Start date,End date,Start time,End time,Location\n\
+            x,2027/04/04,2027/04/04,18:00,21:00,Nowhere\nx,2027/04/04,2027/04/04,20:00,22:00,Nowhere\n";
+        let client = keyed(club.by(ALICE), KEY).header("content-type", "text/csv");
+        client.send_bytes("POST", "/api/rooms/all", table.into()).refused(400, "bad-import");
+        let places: i64 = places::table.find("nowhere").count().get_result(&mut club.connect()).unwrap();
+        assert_eq!(places, 0);
+        let again = client.send_bytes("POST", "/api/rooms/all", table.into()).expect(400);
+        assert_eq!(again.header("idempotency-replayed"), Some("true"));
     }
 
     a_fault_of_ours_is_not_kept(club) {
