@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     builders::{At, event, event_body, group, merge, room, text},
     conditions::tag,
-    harness::{ALICE, Answer, BOB, CAROL, Client, Club, id, on_both},
+    harness::{ALICE, Answer, BOB, CAROL, Client, Club, DOCUMENT, id, on_both},
 };
 
 /// How many edit at once.
@@ -225,6 +225,24 @@ on_both! {
         });
         let tags = crate::builders::each(&club.by(BOB).get(&path).json()["tags"], "name");
         assert_eq!(tags.into_iter().collect::<BTreeSet<_>>(), (1..20).map(|n| format!("t{n}")).collect());
+    }
+
+    an_answer_has_a_tag_when_the_document_says_so(club) {
+        let (path, body) = made(&club);
+        let group = format!("/api/groups/{}", group(&club, BOB, "g", &[BOB]));
+        let room = format!("/api/rooms/{}", room(&club, BOB, "S516", (0, 9)));
+        let renamed = json!({"name": "h", "description": "", "open": true, "admins": [id(BOB)]});
+        for (template, method, path, body) in [
+            ("/api/events/{eventID}", "PUT", &path, Some(body)),
+            ("/api/groups/{groupID}", "PUT", &group, Some(renamed)),
+            ("/api/users/me/ical", "PUT", &"/api/users/me/ical".to_owned(), None),
+            // What is gone has no next version.
+            ("/api/rooms/{roomID}", "DELETE", &room, None),
+        ] {
+            let described = &DOCUMENT["paths"][template][method.to_lowercase()]["responses"]["200"]["headers"];
+            let answer = club.by(BOB).send(method, path, body).expect(200);
+            assert_eq!(answer.header("etag").is_some(), !described["ETag"].is_null(), "{method} {template}");
+        }
     }
 
     a_user_can_be_asked_for(club) {
