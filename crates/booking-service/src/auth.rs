@@ -162,7 +162,7 @@ impl SignedIn {
         let done = self.service.db().write(move |conn| {
             let (caller, _) = door.enter(conn, Doing::Writing)?;
             let resource = target.as_ref().map(|target| target.resource(&caller));
-            exchange.write(conn, &caller.id.to_string(), resource, |conn| operation(conn, &caller))
+            exchange.write(conn, &caller.asker(), resource, |conn| operation(conn, &caller))
         });
         let done = done.await;
         self.finish(&found, done)
@@ -266,6 +266,12 @@ impl Caller {
     /// Stands for all on which it depends what they see.
     fn view(&self) -> String {
         format!("{} {} {:?}", self.id, self.privileged, self.means)
+    }
+
+    /// Who may be given an earlier answer again. A session's answers are not its owner's tokens' to read: a new token may
+    /// be among them.
+    fn asker(&self) -> String {
+        format!("{} {}", self.id, matches!(self.means, Used::Session(_)))
     }
 
     fn need_privilege(&self) -> Result<(), Error> {
