@@ -193,7 +193,7 @@ mod tests {
         Page::of("/api/things", query).unwrap()
     }
 
-    fn next(reply: Reply) -> Option<String> {
+    fn next(reply: &Reply) -> Option<String> {
         let link = reply.header(&header::LINK)?.to_owned();
         let target = link.strip_prefix("</api/things?").unwrap().strip_suffix(">; rel=\"next\"").unwrap();
         Some(target.to_owned())
@@ -201,7 +201,7 @@ mod tests {
 
     fn shown(page: &Page, rows: Vec<i64>) -> (Vec<i64>, Option<String>) {
         let reply = page.of_all(rows, |row| (*row, "é".to_owned()), Ok).unwrap();
-        (serde_json::from_slice(reply.body()).unwrap(), next(reply))
+        (serde_json::from_slice(reply.body()).unwrap(), next(&reply))
     }
 
     #[test]
