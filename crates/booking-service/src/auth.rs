@@ -280,6 +280,21 @@ fn authenticate(
     Ok((Caller { id, privileged, means, scope }, before))
 }
 
+/// Holds a user who is active to it until the transaction ends: a suspension of theirs waits, and then also ends what
+/// was made for them in here. [`SignedIn`] alone does not make it wait.
+///
+/// # Errors
+/// 403 for an account that is not active, perhaps since a moment ago.
+pub fn stay_active(conn: &mut AnyConnection, user: Uid) -> Result<(), Error> {
+    let state = users::table.find(user).select(users::state);
+    let state: Option<i16> = match conn {
+        AnyConnection::Postgresql(pg) => state.for_no_key_update().first(pg).optional()?,
+        // Nobody else writes meanwhile.
+        AnyConnection::Sqlite(sqlite) => state.first(sqlite).optional()?,
+    };
+    if state == Some(ACTIVE) { Ok(()) } else { Err(Problem::new(code::ACCOUNT_INACTIVE).into()) }
+}
+
 /// Whether a request carries a credential, good or bad.
 #[must_use]
 pub fn has_credential(req: &HttpRequest) -> bool {

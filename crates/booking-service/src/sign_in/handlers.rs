@@ -32,7 +32,7 @@ use super::{
     wire::{AuthParams, CallbackQuery, CreatedToken, RequestToken, ResponseSession, ResponseToken},
 };
 use crate::{
-    auth::SignedIn,
+    auth::{SignedIn, stay_active},
     club::{Club, Now, Zone},
     limits::Limits,
 };
@@ -226,6 +226,7 @@ pub async fn create_token(who: SignedIn, zone: Zone, now: Now, body: Body<Reques
     let new = body.0.into();
     who.write(move |conn, me| {
         me.need_session()?;
+        stay_active(conn, me.id)?;
         let (id, token) = tokens::make(conn, me.id, &new, now.0)?;
         let reply = Reply::created(&CreatedToken::new(id, &new, &token, now.0, zone.0))?;
         Ok(reply.with(header::CACHE_CONTROL, "no-store"))
