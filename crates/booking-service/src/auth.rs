@@ -35,6 +35,9 @@ use crate::{
 /// Name of the session cookie. Clients know it.
 pub const SESSION_COOKIE: &str = "session";
 
+/// Begins the cookie's value while it holds a sign-in under way. No session does: theirs have no dot.
+pub const PENDING_MARK: &str = "login.";
+
 /// What API tokens begin with, for secret scanners.
 pub const TOKEN_PREFIX: &str = "clubbooking";
 
@@ -295,10 +298,17 @@ pub fn stay_active(conn: &mut AnyConnection, user: Uid) -> Result<(), Error> {
     if state == Some(ACTIVE) { Ok(()) } else { Err(Problem::new(code::ACCOUNT_INACTIVE).into()) }
 }
 
-/// Whether a request carries a credential, good or bad.
+/// Whether the browser holds something that may be a session, and not merely a sign-in under way.
+#[must_use]
+pub fn holds_session(req: &HttpRequest) -> bool {
+    req.cookie(SESSION_COOKIE)
+        .is_some_and(|cookie| !cookie.value().is_empty() && !cookie.value().starts_with(PENDING_MARK))
+}
+
+/// Whether a request carries a credential, good or bad. A sign-in under way is none yet.
 #[must_use]
 pub fn has_credential(req: &HttpRequest) -> bool {
-    req.headers().contains_key(header::AUTHORIZATION) || req.cookie(SESSION_COOKIE).is_some()
+    req.headers().contains_key(header::AUTHORIZATION) || holds_session(req)
 }
 
 impl FromRequest for SignedIn {

@@ -32,7 +32,7 @@ use super::{
     wire::{AuthParams, CallbackQuery, CreatedToken, RequestToken, ResponseSession, ResponseToken},
 };
 use crate::{
-    auth::{SignedIn, stay_active},
+    auth::{SignedIn, holds_session, stay_active},
     club::{Club, Now, Zone},
     limits::Limits,
 };
@@ -103,7 +103,7 @@ pub async fn callback(
         Err(Failure(problem)) => problem,
     };
     // After a fault of ours the same callback may still succeed.
-    let is_over = problem.status() < 500 && !pending::holds_session(&req);
+    let is_over = problem.status() < 500 && !holds_session(&req);
     let mut response = if wants_page(&req) {
         frame::log_fault(&req, &problem);
         sorry(&club, &problem).respond_to(&req)
