@@ -189,8 +189,9 @@ on_both! {
             club.by(BOB).post("/api/tags", json!({ "name": name })).expect(201);
             club.by(BOB).post("/api/users/me/tokens", json!({"name": name, "scope": "read"})).expect(201);
         }
+        crate::sign_in::Browser::new(&club).sign_in(BOB);
         let lists = lists();
-        assert_eq!(lists.len(), 13, "{:?}", lists.keys());
+        assert_eq!(lists.len(), 14, "{:?}", lists.keys());
         let mut cursors = Vec::new();
         for (template, get) in &lists {
             let named = |name: &str| get["parameters"].as_array().unwrap().iter().any(|it| it["name"] == name);
