@@ -190,11 +190,11 @@ impl SignedIn {
         let done = match there.await {
             Ok(Some(reply)) => Ok(reply),
             Ok(None) => {
-                let made = self.service.db().write(move |conn| {
+                let written = self.service.db().write(move |conn| {
                     let (caller, _) = again.enter(conn, Doing::Reading)?;
                     make(conn, &caller)
                 });
-                made.await
+                written.await
             }
             Err(error) => Err(error),
         };
