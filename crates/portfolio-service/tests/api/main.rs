@@ -22,6 +22,7 @@ mod rate_limits;
 mod readme;
 mod real_issuer;
 mod real_proxy;
+mod secrets;
 mod service;
 mod statements;
 mod structure;
