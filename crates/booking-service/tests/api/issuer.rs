@@ -220,10 +220,10 @@ impl Issuer {
         };
         let mut body = vec![0; header("content-length").map_or(0, |length| length.parse().unwrap())];
         reader.read_exact(&mut body).unwrap();
-        let heard = format!("{head}{}", String::from_utf8_lossy(&body));
+        let request = format!("{head}{}", String::from_utf8_lossy(&body));
         self.set(|now| {
             now.asked.push(path.clone());
-            now.heard.push(heard.clone());
+            now.heard.push(request.clone());
         });
         let fault = self.now.read().unwrap().faults.get(path.as_str()).cloned();
         let (status, answer) = match path.as_str() {
@@ -238,7 +238,8 @@ impl Issuer {
         };
         let fault = match fault {
             Some(Fault::Quote(status)) => {
-                let quoted = json!({"error": heard, "error_description": heard, "id_token": heard, "told": answer});
+                let quoted =
+                    json!({"error": request, "error_description": request, "id_token": request, "told": answer});
                 Some(Fault::Status(status, quoted))
             }
             other => other,

@@ -21,7 +21,7 @@ use service_kit::{
 use url::form_urlencoded;
 
 use self::canary::{
-    Canary, Door, Program, as_text, assert_found, database_that_refuses, dump, echo, found, header, is_in, walk,
+    Canary, Door, Program, as_text, assert_found, database_that_refuses, dump, echo, found, header, hex, is_in, walk,
 };
 use crate::{
     harness::{ALICE, BOB, Club, id, on_both},
@@ -40,8 +40,7 @@ const BASIC: &str = "canary-user:canary-password-a96f03";
 /// A token of the right form with a text that is known beforehand.
 fn token(text: &str) -> String {
     let start = format!("{TOKEN_PREFIX}_{text}");
-    let sum: String = credentials::hash(&start)[..4].iter().map(|byte| format!("{byte:02x}")).collect();
-    let token = format!("{start}_{sum}");
+    let token = format!("{start}_{}", hex(&credentials::hash(&start)[..4]));
     assert!(ApiToken::parse(TOKEN_PREFIX, &token).is_some());
     token
 }

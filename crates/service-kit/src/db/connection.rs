@@ -196,10 +196,11 @@ impl FromStr for Url {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if let Some(rest) = text.strip_prefix("postgres://").or_else(|| text.strip_prefix("postgresql://")) {
-            return match is_understood(rest) {
-                true => Ok(Self(Kind::Postgres(text.to_owned()))),
-                false => Err("is not understood: in user name and password, characters that have a meaning in an \
-                              address must be percent-encoded"),
+            return if is_understood(rest) {
+                Ok(Self(Kind::Postgres(text.to_owned())))
+            } else {
+                Err("is not understood: in user name and password, characters that have a meaning in an address must \
+                     be percent-encoded")
             };
         }
         match text.strip_prefix("sqlite://").or_else(|| text.strip_prefix("sqlite:")) {

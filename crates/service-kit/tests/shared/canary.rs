@@ -400,11 +400,20 @@ pub fn dump(url: &Url, conn: &mut AnyConnection) -> String {
     rows.map(|row| row.text + "\n").collect()
 }
 
-/// What a hash looks like in a dump of the database.
+/// Bytes as pairs of digits.
+#[allow(dead_code, reason = "the portfolio-service keeps no hashes")]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
+}
+
+/// Whether a hash stands in a dump of the database.
 #[allow(dead_code, reason = "the portfolio-service keeps no hashes")]
 pub fn is_in(dump: &str, hash: &[u8]) -> bool {
-    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    dump.contains(&as_text(hash)) || dump.contains(&hex)
+    dump.contains(&as_text(hash)) || dump.contains(&hex(hash))
 }
 
 /// A server of PostgreSQL's protocol that asks for a password in clear text and does not take it; what it was told it
@@ -443,7 +452,7 @@ pub fn database_that_refuses() -> (String, mpsc::Receiver<String>) {
 pub fn echo(status: u16) -> (String, mpsc::Receiver<String>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let (told, heard) = mpsc::channel();
+    let (told, all) = mpsc::channel();
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let mut reader = std::io::BufReader::new(&stream);
@@ -463,5 +472,5 @@ pub fn echo(status: u16) -> (String, mpsc::Receiver<String>) {
             let _ = told.send(head);
         }
     });
-    (address, heard)
+    (address, all)
 }
