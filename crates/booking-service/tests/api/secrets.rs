@@ -34,6 +34,8 @@ const SESSION: &str = "canary-session-of-alice-0c55e2";
 const BAD_SESSION: &str = "canary-session-of-nobody-93b1d4";
 const DIRECTORY: &str = "canary-directory-token-b8/+&=2e61";
 const PASSWORD: &str = "canary-database-password-5d20af";
+/// Everything, and by name what the log passes over.
+const TALKATIVE: &str = "trace,ureq=trace,ureq_proto::client=trace,ureq::run=trace,actix_web::types::path=trace";
 const STRAY: &str = "canary-stray-secret-4e8c17";
 const BASIC: &str = "canary-user:canary-password-a96f03";
 
@@ -235,7 +237,7 @@ on_both! {
             let folder = tempfile::tempdir().unwrap();
             let mut command = program(&["--bind", "127.0.0.1:0", "--workers", "1", "--database-connections", "2"]);
             command.args(["--rate-limit", "0", "--sign-in-rate-limit", "0", "--feed-rate-limit", "0"]);
-            command.args(["--log", "trace", "--log-format", format, "--traq-url", &directory]).args(issuer.options());
+            command.args(["--log", TALKATIVE, "--log-format", format, "--traq-url", &directory]).args(issuer.options());
             command.env("SECRET_KEY", KEY).env("TRAQ_TOKEN", DIRECTORY).env("DATABASE_URL", with_password(&club));
             let running = Program::start(command, folder.path());
             let door = Door::new(running.address());

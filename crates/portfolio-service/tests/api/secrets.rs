@@ -19,6 +19,8 @@ const BOOKING: &str = "clubbooking_canary/+&=booking-token-d83f_0a1b2c3d";
 const DIRECTORY: &str = "canary-directory-token-b8/+&=2e61";
 const COOKIE: &str = "canary-cookie-of-the-proxy-0c55e2";
 const PASSWORD: &str = "canary-database-password-5d20af";
+/// Everything, and by name what the log passes over.
+const TALKATIVE: &str = "trace,ureq=trace,ureq_proto::client=trace,ureq::run=trace,actix_web::types::path=trace";
 const STRAY: &str = "canary-stray-secret-4e8c17";
 const BASIC: &str = "canary-basic-credential-a96f03";
 
@@ -62,7 +64,7 @@ on_both! {
             let mut command = program(&["--bind", "127.0.0.1:0", "--workers", "1", "--database-connections", "2"]);
             command.args(["--rate-limit", "0", "--admins", ALICE, "--oidc-audience", "club"]);
             command.args(["--trusted-proxies", "10.0.0.0/8", "--oidc-issuer", &issuer.address]);
-            command.args(["--log", "trace", "--log-format", format, "--traq-url", &directory]);
+            command.args(["--log", TALKATIVE, "--log-format", format, "--traq-url", &directory]);
             command.args(["--booking-url", &booking, "--booking-interval", "0.1"]);
             let url = if club.is_postgres() { format!("{}&password={PASSWORD}", club.url()) } else { club.url().into() };
             command.env("DATABASE_URL", url).env("BOOKING_TOKEN", BOOKING).env("TRAQ_TOKEN", DIRECTORY);
