@@ -32,6 +32,8 @@ mod readme;
 mod real_sign_in;
 mod rooms;
 mod schema;
+mod secret_options;
+mod secrets;
 mod sessions;
 mod sign_in;
 mod structure;
