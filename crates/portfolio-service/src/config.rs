@@ -6,7 +6,7 @@ use actix_web::http::header::HeaderName;
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
 use service_kit::{
-    config::{DatabaseOptions, DirectoryOptions, Secret, ServerOptions},
+    config::{DatabaseOptions, DirectoryOptions, Given, Secret, ServerOptions},
     db,
     directory::Source,
     http::{
@@ -161,10 +161,21 @@ impl Config {
         faults.extend(self.directory().err());
         faults.extend(self.booking.source().err());
         faults.extend(self.identity().err().unwrap_or_default());
+        if !self.server.is_loopback() {
+            faults.extend([self.directory.token(), self.booking.token()].into_iter().filter_map(Given::too_short));
+        }
         for name in self.admins.iter().filter(|name| !is_sign_in_name(name)) {
             faults.push(format!("--admins: {name:?} is no sign-in name"));
         }
         faults
+    }
+
+    /// What is no fault but should not be so, one line each.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let url = Given("database-url", self.database_url.as_ref(), self.database_url_file.as_deref());
+        let secrets = [url, self.directory.token(), self.booking.token()];
+        secrets.into_iter().filter_map(Given::exposed).collect()
     }
 
     /// Where the database is.
@@ -174,7 +185,13 @@ impl Config {
     pub fn database_url(&self) -> Result<db::Url, String> {
         let given = Secret::resolve("database-url", self.database_url.as_ref(), self.database_url_file.as_deref())?;
         let url = given.as_ref().map_or(DEFAULT_DATABASE, Secret::reveal);
-        url.parse().map_err(|error| format!("--database-url {error}"))
+        let url: db::Url = url.parse().map_err(|error| format!("--database-url {error}"))?;
+        if url.has_known_password() && !self.server.is_loopback() {
+            return Err(
+                "--database-url has a password that is empty, the user's name or one that everybody knows".to_owned()
+            );
+        }
+        Ok(url)
     }
 
     /// Where users and groups come from, if from anywhere; the demo without a directory has one of its own.

@@ -36,6 +36,8 @@ mod real_sign_in;
 mod retries;
 mod rooms;
 mod schema;
+mod secret_options;
+mod secrets;
 mod sessions;
 mod sign_in;
 mod structure;

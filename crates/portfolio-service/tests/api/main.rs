@@ -7,6 +7,7 @@ mod harness;
 mod objects;
 
 mod accounts;
+mod commands;
 mod contests;
 mod demo;
 mod event_copy;
@@ -22,6 +23,7 @@ mod readme;
 mod real_issuer;
 mod real_proxy;
 mod schema;
+mod secrets;
 mod service;
 mod statements;
 mod structure;
