@@ -110,7 +110,8 @@ pub struct Config {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Identity")]
 pub struct IdentityOptions {
-    /// Names of the headers in which a trusted proxy says the sign-in name, comma-separated.
+    /// Names of the headers in which a trusted proxy says the sign-in name, comma-separated; `none` when it says only the
+    /// client's address.
     #[arg(
         long,
         env = "IDENTITY_HEADERS",
@@ -148,6 +149,9 @@ pub struct IdentityOptions {
     )]
     pub oidc_algorithms: Vec<SignedBy>,
 }
+
+/// Instead of the name of a header: no header says who somebody is.
+const NO_HEADER: &str = "none";
 
 /// Where the database is when nothing is said.
 const DEFAULT_DATABASE: &str = "sqlite://data/portfolio.sqlite3";
@@ -214,11 +218,12 @@ impl Config {
             None
         });
         let believed = &self.server.trusted_proxies;
-        let is_configured = options.oidc_issuer.is_some() || !believed.is_empty();
+        let headers: Vec<_> = options.identity_headers.iter().filter(|name| *name != NO_HEADER).cloned().collect();
+        let is_configured = options.oidc_issuer.is_some() || !believed.is_empty() && !headers.is_empty();
         if !is_configured && !self.server.is_loopback() {
             faults.push(format!(
                 "--bind {}: on any address but loopback the service must know who a request is from: give \
-                 --trusted-proxies, or --oidc-issuer and --oidc-audience",
+                 --trusted-proxies that say it in one of --identity-headers, or --oidc-issuer and --oidc-audience",
                 self.server.bind
             ));
         }
@@ -226,7 +231,7 @@ impl Config {
             return Err(faults);
         }
         let trusted = if is_configured { believed.clone() } else { Cidr::LOOPBACK.to_vec() };
-        let proxies = Proxies { trusted, headers: options.identity_headers.clone() };
+        let proxies = Proxies { trusted, headers };
         Ok(Identity { proxies, tokens, is_development: !is_configured })
     }
 }

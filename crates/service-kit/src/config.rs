@@ -149,6 +149,9 @@ impl ServerOptions {
                 faults.push("--public-url must have no path, query or fragment".to_owned());
             }
         }
+        for block in self.trusted_proxies.iter().filter(|block| block.is_everybody() && !self.is_loopback()) {
+            faults.push(format!("--trusted-proxies: {block} is everybody"));
+        }
         for origin in &self.allowed_origins {
             if Url::parse(origin).ok().is_none_or(|url| url.origin().ascii_serialization() != *origin) {
                 faults.push(format!("--allowed-origins: {origin:?} is no origin such as https://club.example"));
