@@ -18,7 +18,7 @@ use service_kit::{
     },
     error::{Error, Failure},
     http::{
-        Reply,
+        Page, Reply,
         credential::Credential,
         exchange::Exchange,
         frame::LoggedCaller,
@@ -136,11 +136,19 @@ impl SignedIn {
     ///
     /// # Errors
     /// 401 and 403 as the guard says; 429; whatever the operation fails with.
-    pub async fn read<F>(self, mut operation: F) -> Result<Reply, Failure>
+    pub async fn read<F>(self, operation: F) -> Result<Reply, Failure>
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
-        let (door, exchange) = (self.door(), Exchange::of(&self.request)?);
+        let door = self.door();
+        self.read_by(door, operation).await
+    }
+
+    async fn read_by<F>(&self, door: Door, mut operation: F) -> Result<Reply, Failure>
+    where
+        F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
+    {
+        let exchange = Exchange::of(&self.request)?;
         let found = door.found.clone();
         let done = self.service.db().read(move |conn| {
             let (caller, state) = door.enter(conn, Doing::Reading)?;
@@ -148,6 +156,31 @@ impl SignedIn {
         });
         let done = done.await;
         self.finish(&found, done)
+    }
+
+    /// Answers a list: on one snapshot, but a long one a [chunk](service_kit::http::page::CHUNK) at a time, each on a
+    /// snapshot of its own, while it is sent.
+    ///
+    /// # Errors
+    /// 401 and 403 as the guard says; 429; whatever the operation fails with.
+    pub async fn list<F>(self, page: Page, operation: F) -> Result<Reply, Failure>
+    where
+        F: Fn(&mut AnyConnection, &Caller, &Page) -> Result<Reply, Error> + Send + Sync + 'static,
+    {
+        let (door, db, operation, page) =
+            (self.door(), self.service.db().clone(), Arc::new(operation), page.in_chunks());
+        let first = operation.clone();
+        let reply = self.read_by(door.clone(), move |conn, me| first(conn, me, &page)).await?;
+        Ok(reply.whole(move |rest| {
+            let (db, door, operation) = (db.clone(), door.clone(), operation.clone());
+            async move {
+                db.read(move |conn| {
+                    let (me, _) = door.enter(conn, Doing::Reading)?;
+                    operation(conn, &me, &rest)
+                })
+                .await
+            }
+        }))
     }
 
     /// Runs a writing operation in a transaction, which may run more than once.

@@ -20,7 +20,7 @@ use service_kit::{
     db::{AnyConnection, State, sql::Uid},
     error::{Error, Failure},
     http::{
-        Reply,
+        Page, Reply,
         exchange::Exchange,
         frame::LoggedCaller,
         jwt::{Expectations, Verifier, keys::Origin},
@@ -89,32 +89,46 @@ impl Visitor {
     where
         F: FnMut(&mut AnyConnection, Option<&Caller>) -> Result<Reply, Error> + Send + 'static,
     {
-        let Guard { name, service, club, request, .. } = self.0;
-        let (exchange, is_anonymous) = (Exchange::of(&request)?, name.is_none());
-        let seen = Arc::new(OnceLock::new());
-        let (log, limited) = (seen.clone(), service.clone());
-        let done = service.db().read(move |conn| {
-            let (known, state) = match &name {
-                Some(name) => look_up(conn, &club, name)?,
-                None => (Known::No, None),
-            };
-            let state = match state {
-                Some(state) => state,
-                None => diesel::select(State).get_result(conn)?,
-            };
-            let caller = match known {
-                Known::Active(caller) => Some(caller),
-                // Who may not do anything sees what everybody sees.
-                Known::Inactive | Known::No => None,
-            };
-            if let Some(caller) = &caller {
-                found(&limited, &seen, caller)?;
-            }
+        let (exchange, window) = (Exchange::of(&self.0.request)?, self.window());
+        let asked = window.clone();
+        let done = self.0.service.db().read(move |conn| {
+            let (caller, state) = asked.look(conn)?;
             let view = caller.as_ref().map_or_else(|| "anybody".to_owned(), Caller::view);
             exchange.read(conn, &view, Some(&state), |conn| operation(conn, caller.as_ref()))
         });
-        let done = done.await.map(|reply| if is_anonymous { reply.public() } else { reply });
-        finish(&request, done, &log)
+        let done = done.await.map(|reply| if window.name.is_none() { reply.public() } else { reply });
+        finish(&self.0.request, done, &window.seen)
+    }
+
+    /// Answers a list: on one snapshot, but a long one a [chunk](service_kit::http::page::CHUNK) at a time, each on a
+    /// snapshot of its own, while it is sent.
+    ///
+    /// # Errors
+    /// Whatever the operation fails with.
+    pub async fn list<F>(self, page: Page, operation: F) -> Result<Reply, Failure>
+    where
+        F: Fn(&mut AnyConnection, Option<&Caller>, &Page) -> Result<Reply, Error> + Send + Sync + 'static,
+    {
+        let (db, window) = (self.0.service.db().clone(), self.window());
+        let (operation, page) = (Arc::new(operation), page.in_chunks());
+        let first = operation.clone();
+        let reply = self.read(move |conn, caller| first(conn, caller, &page)).await?;
+        Ok(reply.whole(move |rest| {
+            let (db, window, operation) = (db.clone(), window.clone(), operation.clone());
+            async move {
+                db.read(move |conn| {
+                    let (caller, _) = window.look(conn)?;
+                    operation(conn, caller.as_ref(), &rest)
+                })
+                .await
+            }
+        }))
+    }
+
+    fn window(&self) -> Arc<Window> {
+        let Guard { name, service, club, .. } = &self.0;
+        let (name, service, club) = (name.clone(), service.clone(), club.clone());
+        Arc::new(Window { name, service, club, seen: OnceLock::new() })
     }
 
     /// Gives an answer that is the same for everybody at any time.
@@ -123,6 +137,37 @@ impl Visitor {
     /// 400 for a header that cannot be used.
     pub fn answer(self, reply: Reply) -> Result<Reply, Failure> {
         Ok(Exchange::of(&self.0.request)?.tagged(reply.public(), None))
+    }
+}
+
+/// What is asked of every visitor, on a database thread.
+struct Window {
+    name: Option<String>,
+    service: Data<Service>,
+    club: Data<Club>,
+    seen: OnceLock<Uid>,
+}
+
+impl Window {
+    /// The caller when they are an active member, and what stands for the state of the database.
+    fn look(&self, conn: &mut AnyConnection) -> Result<(Option<Caller>, String), Error> {
+        let (known, state) = match &self.name {
+            Some(name) => look_up(conn, &self.club, name)?,
+            None => (Known::No, None),
+        };
+        let state = match state {
+            Some(state) => state,
+            None => diesel::select(State).get_result(conn)?,
+        };
+        let caller = match known {
+            Known::Active(caller) => Some(caller),
+            // Who may not do anything sees what everybody sees.
+            Known::Inactive | Known::No => None,
+        };
+        if let Some(caller) = &caller {
+            found(&self.service, &self.seen, caller)?;
+        }
+        Ok((caller, state))
     }
 }
 

@@ -72,7 +72,7 @@ fn detail(conn: &mut AnyConnection, id: Uid, zone: Tz) -> Result<ResponseEventDe
 pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
     let (time, filter) = query.0.into_parts()?;
     let selection = time.of(if filter == Filter::Everything { Which::All } else { Which::Matching(filter) });
-    who.read(move |conn, _| list_of(conn, &selection, Order::Start, &page, zone)).await
+    who.list(page, move |conn, _, page| list_of(conn, &selection, Order::Start, page, zone)).await
 }
 
 /// Declare the use of a room
@@ -238,9 +238,9 @@ pub async fn of_room(
 ) -> Result<Reply, Failure> {
     let id = Uid::from(*id);
     let selection = query.0.time()?.of(Which::InRoom(id));
-    who.read(move |conn, _| {
+    who.list(page, move |conn, _, page| {
         rooms::queries::need(conn, id)?;
-        list_of(conn, &selection, Order::Start, &page, zone)
+        list_of(conn, &selection, Order::Start, page, zone)
     })
     .await
 }
@@ -262,9 +262,9 @@ pub async fn of_group(
 ) -> Result<Reply, Failure> {
     let id = Uid::from(*id);
     let selection = query.0.time()?.of(Which::OfGroup(id));
-    who.read(move |conn, _| {
+    who.list(page, move |conn, _, page| {
         groups::queries::need(conn, id)?;
-        list_of(conn, &selection, Order::Start, &page, zone)
+        list_of(conn, &selection, Order::Start, page, zone)
     })
     .await
 }
@@ -279,9 +279,9 @@ pub async fn of_group(
 #[get("/users/me/events")]
 pub async fn mine(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<UserQuery>) -> Result<Reply, Failure> {
     let (time, relation) = query.0.parts()?;
-    who.read(move |conn, me| {
+    who.list(page, move |conn, me, page| {
         let which = Which::OfUser { user: me.id, relation, is_active: true };
-        list_of(conn, &time.of(which), Order::Start, &page, zone)
+        list_of(conn, &time.of(which), Order::Start, page, zone)
     })
     .await
 }
@@ -302,10 +302,10 @@ pub async fn of_user(
     query: Query<UserQuery>,
 ) -> Result<Reply, Failure> {
     let (time, relation) = query.0.parts()?;
-    who.read(move |conn, _| {
+    who.list(page, move |conn, _, page| {
         let user = users::queries::get(conn, (*id).into())?;
         let which = Which::OfUser { user: user.id, relation, is_active: user.state == ACTIVE };
-        list_of(conn, &time.of(which), Order::Start, &page, zone)
+        list_of(conn, &time.of(which), Order::Start, page, zone)
     })
     .await
 }
@@ -322,5 +322,5 @@ pub async fn of_user(
 pub async fn activity(who: SignedIn, Zone(zone): Zone, Now(now): Now, page: Page) -> Result<Reply, Failure> {
     let which = Which::ChangedAfter(Moment(now.plus(-ACTIVITY)));
     let selection = Selection { deleted: Deleted::All, ..Selection::of(which) };
-    who.read(move |conn, _| list_of(conn, &selection, Order::Change, &page, zone)).await
+    who.list(page, move |conn, _, page| list_of(conn, &selection, Order::Change, page, zone)).await
 }

@@ -41,10 +41,9 @@ pub fn show(conn: &mut AnyConnection, id: Uid, zone: Tz) -> Result<Reply, Error>
 )]
 #[get("/groups")]
 pub async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
-    let slice = page.slice()?;
-    who.read(move |conn, _| {
+    who.list(page, move |conn, _, page| {
         let position = |group: &Group| (group.row.kind, group.row.name.clone(), group.row.id);
-        page.reply(queries::list(conn, &slice)?, position, |group| Ok(ResponseGroup::new(group, zone.0)))
+        page.reply(queries::list(conn, &page.slice()?)?, position, |group| Ok(ResponseGroup::new(group, zone.0)))
     })
     .await
 }

@@ -46,9 +46,9 @@ pub fn show(conn: &mut AnyConnection, id: Uid, exclude: Option<Uid>, zone: Tz) -
 )]
 #[get("/rooms")]
 pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
-    let ((selection, exclude), slice) = (query.0.into_selection()?, page.slice()?);
-    who.read(move |conn, _| {
-        let rooms = queries::load_slice(conn, &selection, exclude, &slice)?;
+    let (selection, exclude) = query.0.into_selection()?;
+    who.list(page, move |conn, _, page| {
+        let rooms = queries::load_slice(conn, &selection, exclude, &page.slice()?)?;
         let position = |room: &Room| (room.row.starts_at, room.row.place.clone(), room.row.id);
         page.reply(rooms, position, |room| Ok(ResponseRoom::new(room, zone)))
     })

@@ -39,9 +39,8 @@ pub fn show(conn: &mut AnyConnection, id: Uid, origin: &str) -> Result<Reply, Er
 )]
 #[get("/users")]
 pub async fn list(who: SignedIn, club: Club, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
-    let slice = page.slice()?;
-    who.read(move |conn, _| {
-        let users = queries::list(conn, query.0.include_suspended.0, &slice)?;
+    who.list(page, move |conn, _, page| {
+        let users = queries::list(conn, query.0.include_suspended.0, &page.slice()?)?;
         page.reply(users, |user| (user.name.clone(), user.id), |user| Ok(ResponseUser::new(user, &club.origin)))
     })
     .await

@@ -47,8 +47,7 @@ pub fn show(conn: &mut AnyConnection, id: Uid) -> Result<Reply, Error> {
 )]
 #[get("/contests")]
 pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
-    let slice = page.slice()?;
-    who.read(move |conn, _| page.reply(queries::list(conn, &slice)?, Row::position, Contest::new)).await
+    who.list(page, |conn, _, page| page.reply(queries::list(conn, &page.slice()?)?, Row::position, Contest::new)).await
 }
 
 /// Make a contest

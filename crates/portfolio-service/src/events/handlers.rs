@@ -36,8 +36,10 @@ pub fn show(conn: &mut AnyConnection, id: Uid, caller: Option<&Caller>) -> Resul
 )]
 #[get("/events")]
 pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
-    let slice = page.slice()?;
-    who.read(move |conn, caller| page.reply(queries::list(conn, caller, &slice)?, Row::position, Event::new)).await
+    who.list(page, |conn, caller, page| {
+        page.reply(queries::list(conn, caller, &page.slice()?)?, Row::position, Event::new)
+    })
+    .await
 }
 
 /// One event

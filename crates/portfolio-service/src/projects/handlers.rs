@@ -59,8 +59,7 @@ pub fn show_members(conn: &mut AnyConnection, id: Uid, page: &Page) -> Result<Re
 )]
 #[get("/projects")]
 pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
-    let slice = page.slice()?;
-    who.read(move |conn, _| page.reply(queries::list(conn, &slice)?, Row::position, Project::new)).await
+    who.list(page, |conn, _, page| page.reply(queries::list(conn, &page.slice()?)?, Row::position, Project::new)).await
 }
 
 /// Make a project

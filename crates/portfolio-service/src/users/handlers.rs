@@ -40,9 +40,9 @@ pub fn show(conn: &mut AnyConnection, id: Uid) -> Result<Reply, Error> {
 )]
 #[get("/users")]
 pub async fn list(who: Visitor, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
-    let (selection, slice) = (query.0.into_selection()?, page.slice()?);
-    who.read(move |conn, _| {
-        let users = queries::list(conn, &selection, &slice)?;
+    let selection = query.0.into_selection()?;
+    who.list(page, move |conn, _, page| {
+        let users = queries::list(conn, &selection, &page.slice()?)?;
         page.reply(users, Person::position, |user| Ok(User::from(user)))
     })
     .await

@@ -38,6 +38,13 @@ impl Tag {
         Self { mark, hash: digest::<16>(&[body]), coding: None }
     }
 
+    /// The tag of an answer that is sent while it is made, and so has no hash: only the same state is known to give the
+    /// same again.
+    #[must_use]
+    pub fn of_state(mark: String) -> Self {
+        Self { mark: Some(mark), hash: String::new(), coding: None }
+    }
+
     fn parse(sent: &EntityTag) -> Self {
         let (opaque, coding) = sent.tag().split_once(COLON).map_or((sent.tag(), None), |(tag, it)| (tag, Some(it)));
         let (mark, hash) = opaque.rsplit_once(DOT).map_or((None, opaque), |(mark, hash)| (Some(mark), hash));

@@ -25,10 +25,14 @@ use crate::{
 /// Bytes of a cursor that tell whether it is one of ours, and of this list.
 const CHECK: usize = 4;
 
+/// Rows of a long list that are in memory at once while it is sent.
+pub const CHUNK: usize = 1000;
+
 /// Which part of a list is asked for.
 #[derive(Debug, Clone)]
 pub struct Page {
     limit: Option<usize>,
+    in_chunks: bool,
     cursor: Option<String>,
     path: String,
     /// The parameters that say which list it is, in order.
@@ -57,7 +61,13 @@ impl Page {
     /// All of a list.
     #[must_use]
     pub fn whole() -> Self {
-        Self { limit: None, cursor: None, path: String::new(), parameters: Vec::new() }
+        Self { limit: None, in_chunks: false, cursor: None, path: String::new(), parameters: Vec::new() }
+    }
+
+    /// The same, to be answered a [chunk](CHUNK) at a time when it has no limit.
+    #[must_use]
+    pub fn in_chunks(self) -> Self {
+        Self { in_chunks: true, ..self }
     }
 
     fn of(path: &str, query: &str) -> Result<Self, Error> {
@@ -65,7 +75,7 @@ impl Page {
         let parameters = form_urlencoded::parse(query.as_bytes()).into_owned();
         let mut parameters: Vec<_> = parameters.filter(|(name, _)| name != "limit" && name != "cursor").collect();
         parameters.sort();
-        Ok(Self { limit: limit.most(), cursor, path: path.to_owned(), parameters })
+        Ok(Self { limit: limit.most(), in_chunks: false, cursor, path: path.to_owned(), parameters })
     }
 
     /// After which row the page begins: the values of the columns that the list is ordered by.
@@ -93,8 +103,13 @@ impl Page {
     /// # Errors
     /// 400 for a cursor that is not one of this list's.
     pub fn slice<P: Serialize + DeserializeOwned>(&self) -> Result<Slice<P>, Error> {
-        let rows = self.limit.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1));
+        let rows = self.most().map_or(i64::MAX, |most| i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1));
         Ok(Slice { after: self.after()?, rows })
+    }
+
+    /// The most rows that are shown at once.
+    fn most(&self) -> Option<usize> {
+        self.limit.or(self.in_chunks.then_some(CHUNK))
     }
 
     /// The answer with these rows, of which there is one too many when there is a next page.
@@ -108,14 +123,17 @@ impl Page {
         shown: impl FnMut(T) -> Result<S, Error>,
     ) -> Result<Reply, Error> {
         let mut next = None;
-        if let Some(limit) = self.limit.filter(|limit| rows.len() > *limit) {
-            rows.truncate(limit);
-            next = rows.last().map(|last| self.link(&position(last))).transpose()?;
+        if let Some(most) = self.most().filter(|most| rows.len() > *most) {
+            rows.truncate(most);
+            next = rows.last().map(|last| self.cursor(&position(last))).transpose()?;
         }
         let reply = Reply::json(&rows.into_iter().map(shown).collect::<Result<Vec<_>, _>>()?)?;
-        Ok(match next {
-            Some(next) => reply.with(header::LINK, format!("<{next}>; rel=\"next\"")),
-            None => reply,
+        Ok(match (next, self.limit) {
+            (Some(cursor), Some(limit)) => {
+                reply.with(header::LINK, format!("<{}>; rel=\"next\"", self.link(limit, &cursor)))
+            }
+            (Some(cursor), None) => reply.and_then(Self { cursor: Some(cursor), ..self.clone() }),
+            (None, _) => reply,
         })
     }
 
@@ -135,17 +153,18 @@ impl Page {
         self.reply(rows, position, shown)
     }
 
-    /// The address of the page after the row at this position, relative to the origin, which only a proxy may know.
-    fn link(&self, position: &impl Serialize) -> Result<String, Error> {
+    /// Where the next page begins, after the row at this position.
+    fn cursor(&self, position: &impl Serialize) -> Result<String, Error> {
         let position = postcard::to_stdvec(position).map_err(Problem::internal)?;
-        let cursor = BASE64_URL_SAFE_NO_PAD.encode([self.check(&position).as_slice(), &position].concat());
+        Ok(BASE64_URL_SAFE_NO_PAD.encode([self.check(&position).as_slice(), &position].concat()))
+    }
+
+    /// The address of the next page, relative to the origin, which only a proxy may know.
+    fn link(&self, limit: usize, cursor: &str) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.extend_pairs(&self.parameters);
-        if let Some(limit) = self.limit {
-            query.append_pair("limit", &limit.to_string());
-        }
-        query.append_pair("cursor", &cursor);
-        Ok(format!("{}?{}", self.path, query.finish()))
+        query.append_pair("limit", &limit.to_string()).append_pair("cursor", cursor);
+        format!("{}?{}", self.path, query.finish())
     }
 
     fn check(&self, position: &[u8]) -> [u8; CHECK] {

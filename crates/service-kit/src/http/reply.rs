@@ -1,5 +1,7 @@
 //! The answer of an operation as plain data: it can be made on a database thread, and kept.
 
+use std::{fmt, pin::Pin};
+
 use actix_web::{
     HttpRequest, HttpResponse, Responder,
     body::BoxBody,
@@ -7,20 +9,30 @@ use actix_web::{
         StatusCode,
         header::{self, HeaderName, HeaderValue},
     },
+    web::Bytes,
 };
 use common::problem::Problem;
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 
+use super::Page;
 use crate::error::{Error, Failure};
 
+/// A list without rows.
+const EMPTY_LIST: &[u8] = b"[]";
+
+/// What follows the body, made while it is sent.
+type Tail = Pin<Box<dyn Stream<Item = Result<Bytes, Problem>> + Send>>;
+
 /// Status, headers and body of an answer.
-#[derive(Debug)]
 pub struct Reply {
     status: StatusCode,
     headers: Vec<(HeaderName, String)>,
     body: Vec<u8>,
     is_secret: bool,
     problem: Option<Problem>,
+    rest: Option<Box<Page>>,
+    tail: Option<Tail>,
 }
 
 impl Reply {
@@ -50,7 +62,7 @@ impl Reply {
     /// A body without any header yet.
     #[must_use]
     pub fn raw(status: StatusCode, body: Vec<u8>) -> Self {
-        Self { status, headers: Vec::new(), body, is_secret: false, problem: None }
+        Self { status, headers: Vec::new(), body, is_secret: false, problem: None, rest: None, tail: None }
     }
 
     /// A refusal that was decided in a transaction which is to be committed all the same.
@@ -100,6 +112,46 @@ impl Reply {
         Self { headers: self.headers, ..Self::empty(StatusCode::NOT_MODIFIED) }
     }
 
+    /// Says that the list goes on there.
+    #[must_use]
+    pub fn and_then(self, rest: Page) -> Self {
+        Self { rest: Some(Box::new(rest)), ..self }
+    }
+
+    /// Whether the list goes on beyond the body.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        self.rest.is_some()
+    }
+
+    /// The whole list, if this is not all of it: `more` reads what follows, part by part, as fast as the client takes
+    /// it. An error on the way breaks the answer off, which the client can tell from an end.
+    #[must_use]
+    pub fn whole<F>(mut self, more: impl Fn(Page) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = Result<Self, Error>> + Send + 'static,
+    {
+        let Some(rest) = self.rest.take() else { return self };
+        // The closing bracket goes last.
+        self.body.pop();
+        let parts = stream::try_unfold((Some(rest), more), |(rest, more)| async move {
+            let Some(rest) = rest else { return Ok::<_, Problem>(None) };
+            let mut part = more(*rest).await.map_err(Error::into_problem)?;
+            let rest = part.rest.take();
+            let mut rows = part.body;
+            if rows.len() > EMPTY_LIST.len() {
+                rows[0] = b',';
+            } else {
+                rows.remove(0);
+            }
+            if rest.is_some() {
+                rows.pop();
+            }
+            Ok(Some((Bytes::from(rows), (rest, more))))
+        });
+        Self { tail: Some(Box::pin(parts)), ..self }
+    }
+
     /// The status.
     #[must_use]
     pub fn status(&self) -> StatusCode {
@@ -131,6 +183,13 @@ impl Reply {
     }
 }
 
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Neither body nor headers: they may hold secrets.
+        f.debug_struct("Reply").field("status", &self.status).field("bytes", &self.body.len()).finish_non_exhaustive()
+    }
+}
+
 impl Responder for Reply {
     type Body = BoxBody;
 
@@ -145,6 +204,10 @@ impl Responder for Reply {
                 response.append_header((name, value));
             }
         }
-        response.body(self.body)
+        let Some(tail) = self.tail else { return response.body(self.body) };
+        let begun = stream::once(async { Ok(Bytes::from(self.body)) });
+        response.streaming(begun.chain(tail).inspect_err(|problem| {
+            log::error!("a list was broken off while it was sent: {}", problem.cause().unwrap_or("unknown"));
+        }))
     }
 }
