@@ -1,6 +1,11 @@
 //! The booking-service: where it is, and asking it for its events.
 
-use std::{collections::HashSet, fmt, path::PathBuf, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    path::PathBuf,
+    time::Duration,
+};
 
 use clap::Args;
 use common::{input::Id, time::Timestamp};
@@ -8,6 +13,7 @@ use serde::Deserialize;
 use service_kit::{
     config::{Given, Secret},
     db::sql::{Moment, Uid},
+    http::page::CHUNK,
 };
 use ureq::{Agent, Timeout};
 use url::{Host, Url};
@@ -132,6 +138,21 @@ pub struct Told {
     pub latest: Option<Timestamp>,
 }
 
+impl Told {
+    /// Whether it was told bit by bit, so that an event that moved meanwhile may be missing.
+    #[must_use]
+    pub fn is_long(&self) -> bool {
+        self.events.len() >= CHUNK
+    }
+
+    /// The same, put right by what was told of changes after it had begun.
+    pub fn put_right(&mut self, later: Self) {
+        let changed: HashSet<_> = later.events.iter().map(|event| event.id).chain(later.deleted).collect();
+        self.events.retain(|event| !changed.contains(&event.id));
+        self.events.extend(later.events);
+    }
+}
+
 /// An event as the booking-service answers it, so far as it matters here.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -165,10 +186,7 @@ impl Source {
             // Only where: the message may quote the answer.
             Failed(format!("the answer is no list of events: line {}, column {}", error.line(), error.column()))
         })?;
-        let mut seen = HashSet::new();
-        if !events.iter().all(|event| seen.insert(event.event_id.0)) {
-            return Err(Failed("the answer has an event twice".to_owned()));
-        }
+        let events = newest(events)?;
         let is_change = |event: &ResponseEvent, since| event.updated_at().is_some_and(|at| at > since);
         let is_more = since.is_some_and(|since| !events.iter().all(|event| is_change(event, since)));
         let latest = events.iter().filter_map(ResponseEvent::updated_at).max();
@@ -231,6 +249,23 @@ fn is_loopback(base: &Url) -> bool {
         Some(Host::Ipv6(address)) => address.is_loopback(),
         None => false,
     }
+}
+
+/// Each event once. One that moved in a long list while that was sent may stand where it was and where it is now.
+fn newest(told: Vec<ResponseEvent>) -> Result<Vec<ResponseEvent>, Failed> {
+    let (mut events, mut places) = (Vec::<ResponseEvent>::with_capacity(told.len()), HashMap::new());
+    for event in told {
+        let place = *places.entry(event.event_id.0).or_insert(events.len());
+        match events.get_mut(place) {
+            None => events.push(event),
+            Some(other) if other.updated_at() == event.updated_at() => {
+                return Err(Failed("the answer has an event twice".to_owned()));
+            }
+            Some(other) if other.updated_at() < event.updated_at() => *other = event,
+            Some(_) => {}
+        }
+    }
+    Ok(events)
 }
 
 /// The event, unless it is one that no booking-service makes, and some database could not keep.

@@ -191,3 +191,29 @@ fn nobody_waits_longer_than_the_limit() {
     drop(listener);
     assert!(source.events(None).is_err());
 }
+
+#[test]
+fn an_event_that_moves_while_a_long_list_is_sent_is_told_as_it_is_in_the_end() {
+    let event = |id: &str, name: &str, at: &str| {
+        json!({
+            "eventId": id, "name": name, "description": "", "place": "", "timeStart": "2026-04-01T09:00:00Z",
+            "timeEnd": "2026-04-01T10:00:00Z", "admins": [], "updatedAt": at,
+        })
+    };
+    let (old, new) = ("2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z");
+    for list in [
+        json!([event(ONE, "was", old), event(TWO, "other", old), event(ONE, "is", new)]),
+        json!([event(ONE, "is", new), event(TWO, "other", old), event(ONE, "was", old)]),
+    ] {
+        let told = ask(ok(&list.to_string()), |_| {}).unwrap();
+        assert_eq!(told.iter().map(|event| event.name.as_str()).collect::<Vec<_>>(), ["is", "other"]);
+    }
+    let whole = json!([event(ONE, "was", old), event(TWO, "gone", old)]);
+    let mut told = ask_since(None, ok(&whole.to_string()), |_| {}).0.unwrap();
+    let mut gone = event(TWO, "gone", new);
+    gone["deletedAt"] = json!(new);
+    let later = json!([event(ONE, "is", new), gone]);
+    told.put_right(ask_since(Some(old), ok(&later.to_string()), |_| {}).0.unwrap());
+    assert_eq!(told.events.iter().map(|event| event.name.as_str()).collect::<Vec<_>>(), ["is"]);
+    assert!(!told.is_long());
+}

@@ -148,12 +148,21 @@ impl Copier {
         // booking-service drops it.
         let progress = self.progress.take().filter(|_| is_there && self.tells_changes);
         let since = progress.and_then(|progress| progress.since(asked_at));
-        let told = self.fetch(since).await?.map_err(|failed: Failed| failed.to_string())?;
+        let mut told = self.fetch(since).await?.map_err(|failed: Failed| failed.to_string())?;
         if told.is_more {
             log::info!("the booking-service cannot tell what changed, and is asked for all events each time");
             self.tells_changes = false;
         }
         let progress = Progress::after(progress, &told, asked_at);
+        if told.is_whole
+            && told.is_long()
+            && self.tells_changes
+            && let Some(since) = progress.and_then(|progress| progress.since(asked_at))
+        {
+            let later = self.fetch(Some(since)).await?.map_err(|failed: Failed| failed.to_string())?;
+            self.tells_changes = !later.is_more;
+            told.put_right(later);
+        }
         self.store(told, asked_at).await?;
         self.progress = progress;
         Ok(())
