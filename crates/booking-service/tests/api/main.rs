@@ -32,6 +32,7 @@ mod readme;
 mod real_sign_in;
 mod rooms;
 mod schema;
+mod seed;
 mod sessions;
 mod sign_in;
 mod structure;
