@@ -44,3 +44,5 @@ pub mod commands;
 pub mod demo;
 pub mod server;
 pub mod sync;
+
+pub mod seed;
