@@ -21,6 +21,7 @@ mod rate_limits;
 mod readme;
 mod real_issuer;
 mod real_proxy;
+mod seed;
 mod service;
 mod statements;
 mod structure;
