@@ -1,8 +1,8 @@
-//! `seed`: a club of a given size in an empty database, for measuring. The same every time for the same day, but for the
-//! identifiers of memberships, which nobody sees.
+//! `seed`: a club of a given size in an empty database, for measuring. The same every time for the same day, but for
+//! the identifiers of memberships, which nobody sees.
 //!
-//! Users and groups are those of the booking-service's `seed`, and come in by the ordinary sync. Everything else follows
-//! from its number. Events are not here: they come from the booking-service.
+//! Users and groups are those of the booking-service's `seed`, and come in by the ordinary sync. Everything else
+//! follows from its number. Events are not here: they come from the booking-service.
 
 use std::sync::Arc;
 

@@ -183,7 +183,7 @@ impl Plan {
         // A feed goes 90 days back from whenever it is asked for.
         let reach = usize::try_from(-80 - self.first_day()).unwrap_or(0);
         let days = usize::try_from(self.days()).unwrap_or(1);
-        let first = (reach * self.rooms() / days).next_multiple_of(BLOCK) / BLOCK * EVENTS_OF_BLOCK;
+        let first = (reach * self.rooms() / days).div_ceil(BLOCK) * EVENTS_OF_BLOCK;
         let every = (self.events() - first) / FEED;
         number >= first && (number - first).is_multiple_of(every) && (number - first) / every < FEED
     }

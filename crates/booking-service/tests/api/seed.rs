@@ -190,4 +190,8 @@ macro_rules! on_both_databases {
         })+
     };
 }
-on_both_databases! { the_rows_are_what_the_service_would_have_made only_an_empty_database_is_seeded the_service_serves_it }
+on_both_databases! {
+    the_rows_are_what_the_service_would_have_made
+    only_an_empty_database_is_seeded
+    the_service_serves_it
+}

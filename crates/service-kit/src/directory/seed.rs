@@ -1,4 +1,5 @@
-//! The made-up directory of the command `seed`, the same in both services: a club of a size that somebody measures with.
+//! The made-up directory of the command `seed`, the same in both services: a club of a size that somebody measures
+//! with.
 
 use clap::ValueEnum;
 use common::time::Timestamp;
@@ -82,8 +83,8 @@ pub fn snapshot(size: Size) -> Snapshot {
     Snapshot { groups: groups.collect(), users }
 }
 
-/// The identifier of something made at a time: ordered by time as all are (UUID version 7), with its kind and number where
-/// others have random bits. Numbers are below 2⁴⁸.
+/// The identifier of something made at a time: ordered by time as all are (UUID version 7), with its kind and number
+/// where others have random bits. Numbers are below 2⁴⁸.
 #[must_use]
 pub fn id(made_at: Timestamp, kind: u8, number: usize) -> Uuid {
     let mut bits = [0; 10];
