@@ -37,6 +37,9 @@ use crate::{
 /// Name of the session cookie. Clients know it.
 pub const SESSION_COOKIE: &str = "session";
 
+/// Begins the cookie's value while it holds a sign-in under way. No session does: theirs have no dot.
+pub const PENDING_MARK: &str = "login.";
+
 /// What API tokens begin with, for secret scanners.
 pub const TOKEN_PREFIX: &str = "clubbooking";
 
@@ -162,7 +165,7 @@ impl SignedIn {
         let done = self.service.db().write(move |conn| {
             let (caller, _) = door.enter(conn, Doing::Writing)?;
             let resource = target.as_ref().map(|target| target.resource(&caller));
-            exchange.write(conn, &caller.id.to_string(), resource, |conn| operation(conn, &caller))
+            exchange.write(conn, &caller.asker(), resource, |conn| operation(conn, &caller))
         });
         let done = done.await;
         self.finish(&found, done)
@@ -187,11 +190,11 @@ impl SignedIn {
         let done = match there.await {
             Ok(Some(reply)) => Ok(reply),
             Ok(None) => {
-                let made = self.service.db().write(move |conn| {
+                let written = self.service.db().write(move |conn| {
                     let (caller, _) = again.enter(conn, Doing::Reading)?;
                     make(conn, &caller)
                 });
-                made.await
+                written.await
             }
             Err(error) => Err(error),
         };
@@ -268,6 +271,12 @@ impl Caller {
         format!("{} {} {:?}", self.id, self.privileged, self.means)
     }
 
+    /// Who may be given an earlier answer again. A session's answers are not its owner's tokens' to read: a new token may
+    /// be among them.
+    fn asker(&self) -> String {
+        format!("{} {}", self.id, matches!(self.means, Used::Session(_)))
+    }
+
     fn need_privilege(&self) -> Result<(), Error> {
         if self.privileged { Ok(()) } else { Err(Problem::forbidden("a privileged user").into()) }
     }
@@ -337,10 +346,32 @@ pub fn authenticate(
     Ok((Caller { id, privileged, means, scope }, before, all))
 }
 
-/// Whether a request carries a credential, good or bad.
+/// Holds a user who is active to it until the transaction ends: a suspension of theirs waits, and then also ends what
+/// was made for them in here. [`SignedIn`] alone does not make it wait.
+///
+/// # Errors
+/// 403 for an account that is not active, perhaps since a moment ago.
+pub fn stay_active(conn: &mut AnyConnection, user: Uid) -> Result<(), Error> {
+    let state = users::table.find(user).select(users::state);
+    let state: Option<i16> = match conn {
+        AnyConnection::Postgresql(pg) => state.for_no_key_update().first(pg).optional()?,
+        // Nobody else writes meanwhile.
+        AnyConnection::Sqlite(sqlite) => state.first(sqlite).optional()?,
+    };
+    if state == Some(ACTIVE) { Ok(()) } else { Err(Problem::new(code::ACCOUNT_INACTIVE).into()) }
+}
+
+/// Whether the browser holds something that may be a session, and not merely a sign-in under way.
+#[must_use]
+pub fn holds_session(req: &HttpRequest) -> bool {
+    req.cookie(SESSION_COOKIE)
+        .is_some_and(|cookie| !cookie.value().is_empty() && !cookie.value().starts_with(PENDING_MARK))
+}
+
+/// Whether a request carries a credential, good or bad. A sign-in under way is none yet.
 #[must_use]
 pub fn has_credential(req: &HttpRequest) -> bool {
-    req.headers().contains_key(header::AUTHORIZATION) || req.cookie(SESSION_COOKIE).is_some()
+    req.headers().contains_key(header::AUTHORIZATION) || holds_session(req)
 }
 
 impl FromRequest for SignedIn {

@@ -75,7 +75,14 @@ async fn serve(config: &Config) -> Result<(), Stopped> {
     if !faults.is_empty() {
         return Err(Stopped::Faults(faults));
     }
+    warn(config);
     Ok(server::start(config, Clock::default()).await?.serve().await?)
+}
+
+fn warn(config: &Config) {
+    for line in config.warnings() {
+        log::warn!("{line}");
+    }
 }
 
 /// Opens the database, its schema up to date.
@@ -94,6 +101,7 @@ fn openapi() -> Result<(), Stopped> {
 }
 
 fn check_config(config: &Config) -> i32 {
+    warn(config);
     let mut lines = config.faults();
     let status = if lines.is_empty() { 0 } else { FAULTY_OPTIONS };
     if lines.is_empty() {

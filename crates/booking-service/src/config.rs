@@ -2,13 +2,13 @@
 
 mod sign_in;
 
-use std::path::PathBuf;
+use std::{collections::HashSet, path::PathBuf};
 
 use chrono::NaiveDate;
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 use service_kit::{
-    config::{DatabaseOptions, DirectoryOptions, Secret, ServerOptions},
+    config::{DatabaseOptions, DirectoryOptions, Given, Secret, ServerOptions},
     credentials::Keys,
     db,
     directory::{Source, seed::Size},
@@ -178,6 +178,11 @@ impl Config {
         faults.extend(self.database_url().err());
         faults.extend(self.keys().err());
         faults.extend(self.directory().err());
+        if !self.server.is_loopback() {
+            faults.extend(
+                [self.directory.token(), self.sign_in.client_secret()].into_iter().filter_map(Given::too_short),
+            );
+        }
         if self.everyone_group.trim().is_empty() || self.everyone_group.chars().count() > 32 {
             faults.push("--everyone-group must have 1 to 32 characters".to_owned());
         }
@@ -191,6 +196,15 @@ impl Config {
             Ok(_) => {}
         }
         faults
+    }
+
+    /// What is no fault but should not be so, one line each.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let key = Given("secret-key", self.secret_key.as_ref(), self.secret_key_file.as_deref());
+        let url = Given("database-url", self.database_url.as_ref(), self.database_url_file.as_deref());
+        let secrets = [key, url, self.directory.token(), self.sign_in.client_secret()];
+        secrets.into_iter().filter_map(Given::exposed).collect()
     }
 
     /// Whether anybody may choose who they are: there is no sign-in provider, and only this machine can reach the
@@ -207,7 +221,13 @@ impl Config {
     pub fn database_url(&self) -> Result<db::Url, String> {
         let given = Secret::resolve("database-url", self.database_url.as_ref(), self.database_url_file.as_deref())?;
         let url = given.as_ref().map_or(DEFAULT_DATABASE, Secret::reveal);
-        url.parse().map_err(|error| format!("--database-url {error}"))
+        let url: db::Url = url.parse().map_err(|error| format!("--database-url {error}"))?;
+        if url.has_known_password() && !self.server.is_loopback() {
+            return Err(
+                "--database-url has a password that is empty, the user's name or one that everybody knows".to_owned()
+            );
+        }
+        Ok(url)
     }
 
     /// The keys of this installation.
@@ -219,6 +239,9 @@ impl Config {
         match given {
             Some(key) if key.reveal().chars().count() < Keys::SHORTEST => {
                 Err(format!("--secret-key must have {} characters or more", Keys::SHORTEST))
+            }
+            Some(key) if key.reveal().chars().collect::<HashSet<_>>().len() < Keys::LEAST_VARIETY => {
+                Err(format!("--secret-key must have {} different characters or more", Keys::LEAST_VARIETY))
             }
             Some(key) if key.reveal() == DEVELOPMENT_KEY && !self.server.is_loopback() => {
                 Err("--secret-key is the well-known key for development".to_owned())

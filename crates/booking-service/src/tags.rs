@@ -16,7 +16,7 @@ use serde::Serialize;
 use service_kit::{
     after,
     db::{
-        AnyConnection,
+        AnyConnection, Slice,
         sql::{Moment, Uid},
     },
     error::{Error, Failure, OnUnique},
@@ -84,14 +84,9 @@ struct RequestTag {
 )]
 #[get("/tags")]
 async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
-    let slice = page.slice::<(String, Uid)>()?;
+    let slice = page.slice()?;
     who.read(move |conn, _| {
-        let mut tags = tags::table.select(Tag::as_select()).order((tags::name, tags::id)).into_boxed();
-        if let Some((name, id)) = &slice.after {
-            tags = after!(tags, tags::name; > name, tags::id; > *id);
-        }
-        let tags = tags.limit(slice.rows).load(conn)?;
-        page.reply(tags, |tag: &Tag| (tag.name.clone(), tag.id), |tag| Ok(ResponseTag::new(tag, zone)))
+        page.reply(load(conn, &slice)?, |tag: &Tag| (tag.name.clone(), tag.id), |tag| Ok(ResponseTag::new(tag, zone)))
     })
     .await
 }
@@ -117,13 +112,27 @@ async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestTag>) -> 
 
 // In the database
 
+/// A tag as listed.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = tags)]
-struct Tag {
-    id: Uid,
-    name: String,
-    created_at: Moment,
-    updated_at: Moment,
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Tag {
+    pub id: Uid,
+    pub name: String,
+    pub created_at: Moment,
+    pub updated_at: Moment,
+}
+
+/// Tags by name.
+///
+/// # Errors
+/// When the database fails.
+pub fn load(conn: &mut AnyConnection, slice: &Slice<(String, Uid)>) -> Result<Vec<Tag>, Error> {
+    let mut query = tags::table.select(Tag::as_select()).order((tags::name, tags::id)).into_boxed();
+    if let Some((name, id)) = &slice.after {
+        query = after!(query, tags::name; > name, tags::id; > *id);
+    }
+    Ok(query.limit(slice.rows).load(conn)?)
 }
 
 /// What names compare by: `tags.name_key`.

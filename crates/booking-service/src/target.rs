@@ -49,6 +49,7 @@ impl Target {
     }
 
     /// What is changed, as this caller is shown it.
+    #[must_use]
     pub fn resource<'a>(&'a self, me: &'a Caller) -> Resource<'a> {
         let shown = move |conn: &mut AnyConnection| {
             (self.show)(conn, &Asked { me, club: &self.club, id: self.id, now: self.now })

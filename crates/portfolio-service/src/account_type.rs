@@ -25,7 +25,7 @@ use crate::link::is_web_address;
 }))]
 pub struct Info {
     /// The number on the wire.
-    value: i16,
+    pub value: i16,
     /// What it is called.
     name: &'static str,
     /// The addresses it accepts, as a regular expression. They are absolute http or https addresses in any case.

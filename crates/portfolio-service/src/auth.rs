@@ -14,16 +14,14 @@ use actix_web::{
     http::header::{self, HeaderMap},
     web::Data,
 };
-use common::{
-    input::Id,
-    problem::{Problem, code},
-};
+use common::problem::{Problem, code};
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
-    db::{AnyConnection, sql::Uid},
+    db::{AnyConnection, State, sql::Uid},
     error::{Error, Failure},
     http::{
         Reply,
+        exchange::Exchange,
         frame::LoggedCaller,
         jwt::{Expectations, Verifier, keys::Origin},
         limit::{Charged, Payer},
@@ -34,8 +32,9 @@ use service_kit::{
 
 use crate::{
     club::Club,
-    policy::{self, Rule, Target},
+    policy::{self, Rule},
     schema::users,
+    target::{Ids, Target},
 };
 
 /// `users.state` of a user who may do things.
@@ -61,18 +60,24 @@ pub struct Member(Guard);
 struct Guard {
     name: Option<String>,
     rule: Rule,
-    target: Target,
+    ids: Ids,
     service: Data<Service>,
     club: Data<Club>,
     request: HttpRequest,
 }
 
 /// What is known of a sign-in name.
-#[derive(PartialEq, Eq)]
 enum Known {
     No,
     Inactive,
     Active(Caller),
+}
+
+impl Caller {
+    /// Stands for all on which it depends what they see.
+    fn view(&self) -> String {
+        format!("{} {}", self.id, self.admin)
+    }
 }
 
 impl Visitor {
@@ -85,23 +90,39 @@ impl Visitor {
         F: FnMut(&mut AnyConnection, Option<&Caller>) -> Result<Reply, Error> + Send + 'static,
     {
         let Guard { name, service, club, request, .. } = self.0;
+        let (exchange, is_anonymous) = (Exchange::of(&request)?, name.is_none());
         let seen = Arc::new(OnceLock::new());
         let (log, limited) = (seen.clone(), service.clone());
         let done = service.db().read(move |conn| {
-            let caller = match &name {
+            let (known, state) = match &name {
                 Some(name) => look_up(conn, &club, name)?,
-                None => Known::No,
+                None => (Known::No, None),
             };
-            match caller {
-                Known::Active(caller) => {
-                    found(&limited, &seen, &caller)?;
-                    operation(conn, Some(&caller))
-                }
+            let state = match state {
+                Some(state) => state,
+                None => diesel::select(State).get_result(conn)?,
+            };
+            let caller = match known {
+                Known::Active(caller) => Some(caller),
                 // Who may not do anything sees what everybody sees.
-                Known::Inactive | Known::No => operation(conn, None),
+                Known::Inactive | Known::No => None,
+            };
+            if let Some(caller) = &caller {
+                found(&limited, &seen, caller)?;
             }
+            let view = caller.as_ref().map_or_else(|| "anybody".to_owned(), Caller::view);
+            exchange.read(conn, &view, Some(&state), |conn| operation(conn, caller.as_ref()))
         });
-        finish(&request, done.await, &log)
+        let done = done.await.map(|reply| if is_anonymous { reply.public() } else { reply });
+        finish(&request, done, &log)
+    }
+
+    /// Gives an answer that is the same for everybody at any time.
+    ///
+    /// # Errors
+    /// 400 for a header that cannot be used.
+    pub fn answer(self, reply: Reply) -> Result<Reply, Failure> {
+        Ok(Exchange::of(&self.0.request)?.tagged(reply.public(), None))
     }
 }
 
@@ -114,53 +135,88 @@ impl Member {
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
-        let (service, request, seen) = (self.0.service.clone(), self.0.request.clone(), Arc::new(OnceLock::new()));
-        let guarded = self.guarded(seen.clone());
-        let done = service.db().read(move |conn| guarded(conn).and_then(|me| operation(conn, &me)));
-        finish(&request, done.await, &seen)
+        let (gate, exchange) = (self.gate(), Exchange::of(&self.0.request)?);
+        let asked = gate.clone();
+        let done = self.0.service.db().read(move |conn| {
+            let (me, state) = asked.admit(conn)?;
+            exchange.read(conn, &me.view(), state.as_deref(), |conn| operation(conn, &me))
+        });
+        finish(&self.0.request, done.await, &gate.seen)
     }
 
     /// Runs a writing operation in a transaction, which may run more than once.
     ///
     /// # Errors
-    /// As the guard says; whatever the operation fails with.
+    /// As the guard says, whatever else the request says; 412 and 422 as the contract's "Conditional requests and
+    /// retries" says; whatever the operation fails with.
     pub async fn write<F>(self, mut operation: F) -> Result<Reply, Failure>
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
-        let (service, request, seen) = (self.0.service.clone(), self.0.request.clone(), Arc::new(OnceLock::new()));
-        let guarded = self.guarded(seen.clone());
-        let done = service.db().write(move |conn| guarded(conn).and_then(|me| operation(conn, &me)));
-        finish(&request, done.await, &seen)
+        let request = &self.0.request;
+        let (gate, exchange, target) = (self.gate(), Exchange::of(request)?, Target::of(request)?);
+        let asked = gate.clone();
+        let done = self.0.service.db().write(move |conn| {
+            let (me, _) = asked.admit(conn)?;
+            let resource = target.as_ref().map(|target| target.resource(&me));
+            exchange.write(conn, &me.id.to_string(), resource, |conn| operation(conn, &me))
+        });
+        finish(request, done.await, &gate.seen)
     }
 
-    fn guarded(
-        self,
-        seen: Arc<OnceLock<Uid>>,
-    ) -> impl Fn(&mut AnyConnection) -> Result<Caller, Error> + Send + 'static {
-        let Guard { name, rule, target, service, club, .. } = self.0;
-        move |conn| {
-            let name = name.as_deref().ok_or_else(not_signed_in)?;
-            let me = match look_up(conn, &club, name)? {
-                Known::Active(caller) => caller,
-                Known::Inactive => return Err(Problem::new(code::ACCOUNT_INACTIVE).into()),
-                Known::No if rule == Rule::Known => return Err(Problem::not_found("user of your name").into()),
-                Known::No => return Err(Problem::forbidden("a member of the club").into()),
-            };
-            found(&service, &seen, &me)?;
-            policy::check(conn, rule, &me, &target)?;
-            Ok(me)
-        }
+    /// Whether the caller may do this at all, for operations that have something slow to do before they write.
+    ///
+    /// # Errors
+    /// As the guard says.
+    pub async fn check(&self) -> Result<(), Failure> {
+        let gate = self.gate();
+        let asked = gate.clone();
+        let done = self.0.service.db().read(move |conn| asked.admit(conn).map(|_| ())).await;
+        note(&self.0.request, &gate.seen);
+        Ok(done?)
+    }
+
+    fn gate(&self) -> Arc<Gate> {
+        let Guard { name, rule, ids, club, service, .. } = &self.0;
+        let (name, ids, club, service) = (name.clone(), ids.clone(), club.clone(), service.clone());
+        Arc::new(Gate { name, rule: *rule, ids, club, service, seen: OnceLock::new() })
     }
 }
 
-fn look_up(conn: &mut AnyConnection, club: &Club, name: &str) -> Result<Known, Error> {
-    let found: Option<(Uid, i16)> =
-        users::table.filter(users::name.eq(name)).select((users::id, users::state)).first(conn).optional()?;
+/// What is asked of every member, on a database thread.
+struct Gate {
+    name: Option<String>,
+    rule: Rule,
+    ids: Ids,
+    club: Data<Club>,
+    service: Data<Service>,
+    seen: OnceLock<Uid>,
+}
+
+impl Gate {
+    /// The caller, and what stands for the state of the database.
+    fn admit(&self, conn: &mut AnyConnection) -> Result<(Caller, Option<String>), Error> {
+        let name = self.name.as_deref().ok_or_else(not_signed_in)?;
+        let (me, state) = match look_up(conn, &self.club, name)? {
+            (Known::Active(caller), state) => (caller, state),
+            (Known::Inactive, _) => return Err(Problem::new(code::ACCOUNT_INACTIVE).into()),
+            (Known::No, _) if self.rule == Rule::Known => return Err(Problem::not_found("user of your name").into()),
+            (Known::No, _) => return Err(Problem::forbidden("a member of the club").into()),
+        };
+        found(&self.service, &self.seen, &me)?;
+        policy::check(conn, self.rule, &me, &self.ids)?;
+        Ok((me, state))
+    }
+}
+
+/// What is known of a sign-in name; and what stands for the state of the database, when anything is.
+fn look_up(conn: &mut AnyConnection, club: &Club, name: &str) -> Result<(Known, Option<String>), Error> {
+    let found: Option<(Uid, i16, String)> =
+        users::table.filter(users::name.eq(name)).select((users::id, users::state, State)).first(conn).optional()?;
     Ok(match found {
-        Some((id, ACTIVE)) => Known::Active(Caller { id, admin: club.admins.contains(name) }),
-        Some(_) => Known::Inactive,
-        None => Known::No,
+        Some((id, ACTIVE, state)) => (Known::Active(Caller { id, admin: club.admins.contains(name) }), Some(state)),
+        Some((_, _, state)) => (Known::Inactive, Some(state)),
+        None => (Known::No, None),
     })
 }
 
@@ -170,11 +226,16 @@ fn found(service: &Service, seen: &OnceLock<Uid>, caller: &Caller) -> Result<(),
 }
 
 fn finish(request: &HttpRequest, done: Result<Reply, Error>, seen: &OnceLock<Uid>) -> Result<Reply, Failure> {
+    note(request, seen);
+    Ok(done?)
+}
+
+/// Who it was, for the log, and that they have been charged.
+fn note(request: &HttpRequest, seen: &OnceLock<Uid>) {
     if let Some(caller) = seen.get() {
         request.extensions_mut().insert(LoggedCaller(caller.0));
         request.extensions_mut().insert(Charged);
     }
-    Ok(done?)
 }
 
 type Extracted<T> = Pin<Box<dyn Future<Output = Result<T, Failure>>>>;
@@ -224,11 +285,9 @@ async fn guard(request: HttpRequest) -> Result<Guard, Problem> {
     let route = request.match_pattern().unwrap_or_default();
     let rule = policy::rule(request.method(), &route)
         .ok_or_else(|| Problem::internal(format!("{} {route} has no rule", request.method())))?;
-    let ids = request.match_info().iter();
-    let ids = ids.filter_map(|(name, value)| Some((name.to_owned(), Uid::from(value.parse::<Id>().ok()?))));
-    let target = Target(ids.collect());
+    let ids = Ids::of(&request);
     let name = sign_in_name(&request, &service).await?;
-    Ok(Guard { name, rule, target, service, club, request })
+    Ok(Guard { name, rule, ids, service, club, request })
 }
 
 /// How callers say who they are (contract, "Where the data comes from").

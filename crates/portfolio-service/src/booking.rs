@@ -6,7 +6,7 @@ use clap::Args;
 use common::{input::Id, time::Timestamp};
 use serde::Deserialize;
 use service_kit::{
-    config::Secret,
+    config::{Given, Secret},
     db::sql::{Moment, Uid},
 };
 use ureq::{Agent, Timeout};
@@ -40,6 +40,12 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 impl BookingOptions {
+    /// The API token, as it was given.
+    #[must_use]
+    pub fn token(&self) -> Given<'_> {
+        Given("booking-token", self.booking_token.as_ref(), self.booking_token_file.as_deref())
+    }
+
     /// The booking-service, if one is configured.
     ///
     /// # Errors
@@ -111,6 +117,21 @@ pub struct Original {
     pub hosts: Vec<Uid>,
 }
 
+/// What the booking-service told.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Events as they are now, each once.
+    pub events: Vec<Original>,
+    /// Events that are deleted.
+    pub deleted: Vec<Uid>,
+    /// Whether these are all events there are, so that one that is not among them is deleted as well.
+    pub is_whole: bool,
+    /// Whether it told more than it was asked for: an older one does not know how to tell only what changed.
+    pub is_more: bool,
+    /// The latest change that was told, by the clock of the booking-service.
+    pub latest: Option<Timestamp>,
+}
+
 /// An event as the booking-service answers it, so far as it matters here.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -122,29 +143,43 @@ struct ResponseEvent {
     time_start: String,
     time_end: String,
     admins: Vec<Id>,
+    updated_at: Option<String>,
+    deleted_at: Option<String>,
+}
+
+impl ResponseEvent {
+    fn updated_at(&self) -> Option<Timestamp> {
+        self.updated_at.as_deref()?.parse().ok()
+    }
 }
 
 impl Source {
-    /// All events of the booking-service. Takes up to the time limit; for a thread that may wait.
+    /// All events of the booking-service, or those that were made, changed or deleted after a moment. Takes up to the
+    /// time limit; for a thread that may wait.
     ///
     /// # Errors
     /// When it cannot be reached in time, or its answer is not a whole list of events.
-    pub fn events(&self) -> Result<Vec<Original>, Failed> {
-        let answer = self.ask().map_err(|error| self.describe(&error))?;
+    pub fn events(&self, since: Option<Timestamp>) -> Result<Told, Failed> {
+        let answer = self.ask(since).map_err(|error| self.describe(&error))?;
         let events: Vec<ResponseEvent> = serde_json::from_slice(&answer).map_err(|error| {
             // Only where: the message may quote the answer.
             Failed(format!("the answer is no list of events: line {}, column {}", error.line(), error.column()))
         })?;
-        let events = events.into_iter().map(original).collect::<Option<Vec<_>>>();
         let mut seen = HashSet::new();
-        match events {
-            Some(events) if events.iter().all(|event| seen.insert(event.id)) => Ok(events),
-            Some(_) => Err(Failed("the answer has an event twice".to_owned())),
-            None => Err(Failed("the answer has an event that cannot be one".to_owned())),
+        if !events.iter().all(|event| seen.insert(event.event_id.0)) {
+            return Err(Failed("the answer has an event twice".to_owned()));
         }
+        let is_change = |event: &ResponseEvent, since| event.updated_at().is_some_and(|at| at > since);
+        let is_more = since.is_some_and(|since| !events.iter().all(|event| is_change(event, since)));
+        let latest = events.iter().filter_map(ResponseEvent::updated_at).max();
+        let (deleted, present): (Vec<_>, Vec<_>) = events.into_iter().partition(|event| event.deleted_at.is_some());
+        let deleted = deleted.into_iter().map(|event| event.event_id.into()).collect();
+        let events = present.into_iter().map(original).collect::<Option<Vec<_>>>();
+        let events = events.ok_or_else(|| Failed("the answer has an event that cannot be one".to_owned()))?;
+        Ok(Told { events, deleted, is_whole: since.is_none(), is_more, latest })
     }
 
-    fn ask(&self) -> Result<Vec<u8>, ureq::Error> {
+    fn ask(&self, since: Option<Timestamp>) -> Result<Vec<u8>, ureq::Error> {
         let mut config = Agent::config_builder()
             .timeout_connect(Some(self.limits.connect))
             .timeout_global(Some(self.limits.request))
@@ -158,6 +193,9 @@ impl Source {
         let mut address = self.base.clone();
         if let Ok(mut path) = address.path_segments_mut() {
             path.pop_if_empty().extend(["api", "events"]);
+        }
+        if let Some(since) = since {
+            address.query_pairs_mut().append_pair("updatedSince", &since.to_string());
         }
         let agent: Agent = config.build().into();
         let request = agent.get(address.as_str()).header("Accept", "application/json");

@@ -5,13 +5,14 @@ use std::{
     future::{Ready, ready},
 };
 
-use actix_web::{FromRequest, HttpRequest, dev::Payload, web::Data};
+use actix_web::{FromRequest, HttpMessage, HttpRequest, dev::Payload, http::header::HeaderName, web::Data};
 use chrono_tz::Tz;
 use common::{problem::Problem, semester::YearWithSemester, time::Timestamp};
 use service_kit::{
     directory::{self, Source},
     error::Failure,
-    server::Service,
+    http::{exchange::LooksAtClock, proxy::Proxies},
+    server::{Own, Service},
 };
 
 use crate::config::Config;
@@ -40,6 +41,16 @@ impl Club {
         Ok(Self { zone: config.time_zone, admins, directory: config.directory()? })
     }
 
+    /// What answers depend on, when these proxies say who is calling. No option shapes them: what is shown to whom is
+    /// part of the caller's view.
+    #[must_use]
+    pub fn own(proxies: &Proxies) -> Own {
+        // A proxy that signs people in knows them by a cookie or a credential of its own; so must a cache before it.
+        let headers = proxies.headers.iter().map(HeaderName::as_str);
+        let vary = ["Authorization", "Cookie"].into_iter().chain(headers).collect::<Vec<_>>().join(", ");
+        Own { vary, ..Own::default() }
+    }
+
     /// The semester of an instant, where the club is.
     #[must_use]
     pub fn semester(&self, at: Timestamp) -> YearWithSemester {
@@ -66,6 +77,8 @@ impl FromRequest for Now {
     type Future = Ready<Result<Self, Failure>>;
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
+        // What depends on the time changes without any change in the database.
+        req.extensions_mut().insert(LooksAtClock);
         let now = req.app_data::<Data<Service>>().map(|service| Self(service.clock().now()));
         ready(now.ok_or_else(|| Problem::internal("the app has no service").into()))
     }

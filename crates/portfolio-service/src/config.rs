@@ -7,7 +7,7 @@ use chrono::NaiveDate;
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
 use service_kit::{
-    config::{DatabaseOptions, DirectoryOptions, Secret, ServerOptions},
+    config::{DatabaseOptions, DirectoryOptions, Given, Secret, ServerOptions},
     db,
     directory::{Source, seed::Size},
     http::{
@@ -120,7 +120,8 @@ pub struct Config {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Identity")]
 pub struct IdentityOptions {
-    /// Names of the headers in which a trusted proxy says the sign-in name, comma-separated.
+    /// Names of the headers in which a trusted proxy says the sign-in name, comma-separated; `none` when it says only the
+    /// client's address.
     #[arg(
         long,
         env = "IDENTITY_HEADERS",
@@ -159,6 +160,9 @@ pub struct IdentityOptions {
     pub oidc_algorithms: Vec<SignedBy>,
 }
 
+/// Instead of the name of a header: no header says who somebody is.
+const NO_HEADER: &str = "none";
+
 /// Where the database is when nothing is said.
 const DEFAULT_DATABASE: &str = "sqlite://data/portfolio.sqlite3";
 
@@ -171,10 +175,21 @@ impl Config {
         faults.extend(self.directory().err());
         faults.extend(self.booking.source().err());
         faults.extend(self.identity().err().unwrap_or_default());
+        if !self.server.is_loopback() {
+            faults.extend([self.directory.token(), self.booking.token()].into_iter().filter_map(Given::too_short));
+        }
         for name in self.admins.iter().filter(|name| !is_sign_in_name(name)) {
             faults.push(format!("--admins: {name:?} is no sign-in name"));
         }
         faults
+    }
+
+    /// What is no fault but should not be so, one line each.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let url = Given("database-url", self.database_url.as_ref(), self.database_url_file.as_deref());
+        let secrets = [url, self.directory.token(), self.booking.token()];
+        secrets.into_iter().filter_map(Given::exposed).collect()
     }
 
     /// Where the database is.
@@ -184,7 +199,13 @@ impl Config {
     pub fn database_url(&self) -> Result<db::Url, String> {
         let given = Secret::resolve("database-url", self.database_url.as_ref(), self.database_url_file.as_deref())?;
         let url = given.as_ref().map_or(DEFAULT_DATABASE, Secret::reveal);
-        url.parse().map_err(|error| format!("--database-url {error}"))
+        let url: db::Url = url.parse().map_err(|error| format!("--database-url {error}"))?;
+        if url.has_known_password() && !self.server.is_loopback() {
+            return Err(
+                "--database-url has a password that is empty, the user's name or one that everybody knows".to_owned()
+            );
+        }
+        Ok(url)
     }
 
     /// Where users and groups come from, if from anywhere; the demo without a directory has one of its own.
@@ -207,11 +228,12 @@ impl Config {
             None
         });
         let believed = &self.server.trusted_proxies;
-        let is_configured = options.oidc_issuer.is_some() || !believed.is_empty();
+        let headers: Vec<_> = options.identity_headers.iter().filter(|name| *name != NO_HEADER).cloned().collect();
+        let is_configured = options.oidc_issuer.is_some() || !believed.is_empty() && !headers.is_empty();
         if !is_configured && !self.server.is_loopback() {
             faults.push(format!(
                 "--bind {}: on any address but loopback the service must know who a request is from: give \
-                 --trusted-proxies, or --oidc-issuer and --oidc-audience",
+                 --trusted-proxies that say it in one of --identity-headers, or --oidc-issuer and --oidc-audience",
                 self.server.bind
             ));
         }
@@ -219,7 +241,7 @@ impl Config {
             return Err(faults);
         }
         let trusted = if is_configured { believed.clone() } else { Cidr::LOOPBACK.to_vec() };
-        let proxies = Proxies { trusted, headers: options.identity_headers.clone() };
+        let proxies = Proxies { trusted, headers };
         Ok(Identity { proxies, tokens, is_development: !is_configured })
     }
 }

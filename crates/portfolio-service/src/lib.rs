@@ -11,8 +11,8 @@
 //! 6. [`teams`]: who took part in a contest together
 //! 7. [`contests`]: with their teams
 //!
-//! [`sync`] copies users and groups from the directory, [`server`] puts all together, [`commands`] is the command
-//! line, [`demo`] a made-up club.
+//! [`sync`] copies users and groups from the directory, [`resources`] lists what can be changed, [`server`] puts all
+//! together, [`commands`] is the command line, [`demo`] a made-up club.
 
 pub mod account_type;
 pub mod auth;
@@ -21,10 +21,10 @@ pub mod club;
 pub mod codes;
 pub mod config;
 pub mod link;
-pub mod list;
 pub mod policy;
 pub mod schema;
 pub mod span;
+pub mod target;
 
 pub mod users;
 
@@ -42,6 +42,7 @@ pub mod contests;
 
 pub mod commands;
 pub mod demo;
+pub mod resources;
 pub mod server;
 pub mod sync;
 

@@ -14,6 +14,7 @@ use crate::{
     auth::Caller,
     schema::{contest_team_members, contest_teams, contests, event_hosts, event_levels, events, project_members},
     schema::{projects, users},
+    target::Ids,
 };
 
 /// Who may do something. Admins may do everything.
@@ -100,32 +101,21 @@ pub fn rule(method: &Method, route: &str) -> Option<Rule> {
     RULES.iter().find(|(of, at, _)| of == method && *at == path).map(|(_, _, rule)| *rule)
 }
 
-/// The object of an operation: the identifiers in its path, by name.
-#[derive(Debug, Clone, Default)]
-pub struct Target(pub Vec<(String, Uid)>);
-
-impl Target {
-    fn id(&self, name: &str) -> Result<Uid, Error> {
-        let found = self.0.iter().find(|(of, _)| of == name).map(|(_, id)| *id);
-        found.ok_or_else(|| Problem::internal(format!("the rule needs the path parameter {name}")).into())
-    }
-}
-
 /// Holds a caller to a rule.
 ///
 /// # Errors
 /// 404 when the object is not there or is not shown to the caller; 403 saying what would be needed.
-pub fn check(conn: &mut AnyConnection, rule: Rule, me: &Caller, target: &Target) -> Result<(), Error> {
+pub fn check(conn: &mut AnyConnection, rule: Rule, me: &Caller, ids: &Ids) -> Result<(), Error> {
     let needed = match rule {
         Rule::Public | Rule::Known | Rule::Member => return Ok(()),
         Rule::Admin => return if me.admin { Ok(()) } else { Err(Problem::forbidden("an admin").into()) },
-        Rule::Myself => is_myself(conn, me, target.id("userId")?)?,
-        Rule::ProjectEditor => is_project_editor(conn, me, target.id("projectId")?, true)?,
-        Rule::ProjectCreator => is_project_editor(conn, me, target.id("projectId")?, false)?,
-        Rule::Host => is_host(conn, me, target.id("eventId")?)?,
-        Rule::ContestCreator => is_contest_creator(conn, me, target.id("contestId")?)?,
-        Rule::TeamEditor => is_team_editor(conn, me, target.id("contestId")?, target.id("teamId")?, true)?,
-        Rule::TeamCreator => is_team_editor(conn, me, target.id("contestId")?, target.id("teamId")?, false)?,
+        Rule::Myself => is_myself(conn, me, ids.get("userId")?)?,
+        Rule::ProjectEditor => is_project_editor(conn, me, ids.get("projectId")?, true)?,
+        Rule::ProjectCreator => is_project_editor(conn, me, ids.get("projectId")?, false)?,
+        Rule::Host => is_host(conn, me, ids.get("eventId")?)?,
+        Rule::ContestCreator => is_contest_creator(conn, me, ids.get("contestId")?)?,
+        Rule::TeamEditor => is_team_editor(conn, me, ids.get("contestId")?, ids.get("teamId")?, true)?,
+        Rule::TeamCreator => is_team_editor(conn, me, ids.get("contestId")?, ids.get("teamId")?, false)?,
     };
     match needed {
         Some(needed) if !me.admin => Err(Problem::forbidden(needed).into()),

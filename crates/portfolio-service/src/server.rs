@@ -32,7 +32,7 @@ use crate::{
     config::Config,
     contests, demo, events, groups,
     policy::BASE,
-    projects, sync, teams, users,
+    projects, resources, sync, teams, users,
 };
 
 /// The migrations, once for each database.
@@ -78,8 +78,8 @@ fn pages(_config: &mut web::ServiceConfig) {}
     responses((status = 200, description = "`pong`", body = String, content_type = "application/json", example = json!("pong")))
 )]
 #[get("/ping")]
-pub async fn ping(_who: Visitor) -> Result<Reply, Failure> {
-    Ok(Reply::json(&"pong")?)
+pub async fn ping(who: Visitor) -> Result<Reply, Failure> {
+    who.answer(Reply::json(&"pong")?)
 }
 
 #[derive(OpenApi)]
@@ -136,16 +136,16 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
             io::Error::other(problem.cause().map_or_else(|| problem.explanation(), str::to_owned))
         })?;
     }
-    let service = Service::new(&ABOUT, &config.server, db, clock);
     let Identity { proxies, tokens, is_development } =
         config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;
     if is_development {
         log::warn!("development mode: anybody on this machine is who they say they are, in the header that names them");
     }
+    let service = Service::new(&ABOUT, &config.server, db, clock, Club::own(&proxies));
     let (shared, proxies) = (Data::new(club), Data::new(proxies));
     let verifier = tokens.map(|(expected, origin)| Data::new(Verifier::new(expected, origin)));
     let running = listen(service.clone(), &config.server, move |app| {
-        app.app_data(shared.clone()).app_data(proxies.clone());
+        app.app_data(shared.clone()).app_data(proxies.clone()).app_data(resources::ALL);
         if let Some(verifier) = &verifier {
             app.app_data(verifier.clone());
         }

@@ -11,10 +11,13 @@ use diesel::{
     serialize::{self, Output, ToSql},
     sql_types::Integer,
 };
+use serde::{Deserialize, Serialize};
 use service_kit::error::Error;
 
 /// A semester in a column: 2 × year, and 1 more for the second half.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, AsExpression, FromSqlRow)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, AsExpression, FromSqlRow,
+)]
 #[diesel(sql_type = Integer)]
 pub struct Half(i32);
 

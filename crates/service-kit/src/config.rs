@@ -4,6 +4,7 @@ use std::{
     ffi::OsString,
     fmt,
     net::SocketAddr,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     str::FromStr,
     time::Duration,
@@ -148,6 +149,9 @@ impl ServerOptions {
                 faults.push("--public-url must have no path, query or fragment".to_owned());
             }
         }
+        for block in self.trusted_proxies.iter().filter(|block| block.is_everybody() && !self.is_loopback()) {
+            faults.push(format!("--trusted-proxies: {block} is everybody"));
+        }
         for origin in &self.allowed_origins {
             if Url::parse(origin).ok().is_none_or(|url| url.origin().ascii_serialization() != *origin) {
                 faults.push(format!("--allowed-origins: {origin:?} is no origin such as https://club.example"));
@@ -168,24 +172,55 @@ impl Secret {
         &self.0
     }
 
+    /// The fewest characters of a secret that another server made for this one, on any address but loopback. Those in
+    /// use have 20 or more; what is shorter is a placeholder, or can be guessed.
+    pub const SHORTEST: usize = 16;
+
     /// The secret given by value or by file; a file's last line break is cut off.
     ///
     /// # Errors
-    /// One line naming `option` when both are given or the file cannot be read or is empty.
+    /// One line naming `option` when both are given, the file cannot be read, or there is nothing but white space.
     pub fn resolve(option: &str, value: Option<&Self>, file: Option<&Path>) -> Result<Option<Self>, String> {
         match (value, file) {
             (Some(_), Some(_)) => Err(format!("--{option} and --{option}-file are both given")),
+            (Some(value), None) if value.0.trim().is_empty() => Err(format!("--{option} is empty")),
             (value, None) => Ok(value.cloned()),
             (None, Some(file)) => {
                 let text = std::fs::read_to_string(file)
                     .map_err(|error| format!("--{option}-file: cannot read {}: {error}", file.display()))?;
                 let text = text.trim_end_matches(['\r', '\n']);
-                if text.is_empty() {
+                if text.trim().is_empty() {
                     return Err(format!("--{option}-file: {} is empty", file.display()));
                 }
                 Ok(Some(Self(text.to_owned())))
             }
         }
+    }
+}
+
+/// A secret as it was given: the name of its option, its value, or the file that holds it.
+#[derive(Debug, Clone, Copy)]
+pub struct Given<'a>(pub &'static str, pub Option<&'a Secret>, pub Option<&'a Path>);
+
+impl Given<'_> {
+    /// The fault of a secret that is too short to be one, as a line; whether it can be read is another one.
+    #[must_use]
+    pub fn too_short(self) -> Option<String> {
+        let secret = Secret::resolve(self.0, self.1, self.2).ok()??;
+        let is_short = secret.0.chars().count() < Secret::SHORTEST;
+        is_short.then(|| {
+            format!("--{} must have {} characters or more on any address but loopback", self.0, Secret::SHORTEST)
+        })
+    }
+
+    /// A warning when every user of this machine may read the file. No fault: the files that containers are given are
+    /// like that, and nobody else is there.
+    #[must_use]
+    pub fn exposed(self) -> Option<String> {
+        let file = self.2?;
+        let about = std::fs::metadata(file).ok()?;
+        (about.is_file() && about.permissions().mode() & 0o004 != 0)
+            .then(|| format!("--{}-file: every user of this machine may read {}", self.0, file.display()))
     }
 }
 
@@ -224,12 +259,21 @@ pub struct DirectoryOptions {
 }
 
 impl DirectoryOptions {
+    /// The token for the traQ server, as it was given.
+    #[must_use]
+    pub fn token(&self) -> Given<'_> {
+        Given("traq-token", self.traq_token.as_ref(), self.traq_token_file.as_deref())
+    }
+
     /// The configured source, if any.
     ///
     /// # Errors
     /// One line saying what is wrong with the options.
     pub fn source(&self) -> Result<Option<Source>, String> {
         let token = Secret::resolve("traq-token", self.traq_token.as_ref(), self.traq_token_file.as_deref())?;
+        if self.traq_url.as_ref().is_some_and(|url| !url.username().is_empty() || url.password().is_some()) {
+            return Err("--traq-url must have no user name and no password: --traq-token is for that".to_owned());
+        }
         match (&self.directory_file, &self.traq_url, token) {
             (Some(_), Some(_), _) => Err("--directory-file and --traq-url are both given".to_owned()),
             (Some(file), None, _) => Ok(Some(Source::File(file.clone()))),

@@ -101,6 +101,10 @@ impl Keys {
     /// The fewest characters a secret may have outside development.
     pub const SHORTEST: usize = 32;
 
+    /// The fewest different characters it may have: one held down on a keyboard is no secret, and 32 random digits
+    /// have more but once in a million times.
+    pub const LEAST_VARIETY: usize = 6;
+
     /// Keys of the configured secret.
     #[must_use]
     pub fn new(secret: &Secret) -> Self {

@@ -4,7 +4,10 @@ use std::io::Write;
 
 use clap::ValueEnum;
 use env_logger::{Builder, Target};
-use log::kv::{self, Key, Value, VisitSource};
+use log::{
+    Log, Metadata, Record,
+    kv::{self, Key, Value, VisitSource},
+};
 use serde_json::{Map, json};
 
 /// How a record is written.
@@ -20,8 +23,6 @@ pub enum Format {
 pub fn start(filter: &str, format: Format) {
     let mut builder = Builder::new();
     builder.parse_filters(filter).target(Target::Stderr);
-    // At the level trace this one dumps whole requests, credentials included.
-    builder.filter_module("ureq_proto", log::LevelFilter::Info);
     match format {
         Format::Plain => builder.format(|out, record| {
             write!(out, "{} {:5} {} {}", out.timestamp_millis(), record.level(), record.target(), record.args())?;
@@ -54,7 +55,37 @@ pub fn start(filter: &str, format: Format) {
             writeln!(out, "{line}")
         }),
     };
-    let _ = builder.try_init();
+    let logger = Discreet(builder.build());
+    let level = logger.0.filter();
+    if log::set_boxed_logger(Box::new(logger)).is_ok() {
+        log::set_max_level(level);
+    }
+}
+
+/// Passes over what would show secrets, whatever the filter says: a cap among the filters would give way to one for a
+/// module further inside.
+struct Discreet(env_logger::Logger);
+
+/// Whose records above the level info are not shown. `ureq_proto` dumps whole requests, credentials included, and `ureq`
+/// the `Location` of answers, in which the other server may quote them; `actix_web` shows the path of a request that it
+/// cannot read, which may be a feed's. What fails there is logged by us.
+const TALKATIVE: [&str; 2] = ["ureq", "actix_web"];
+
+impl Log for Discreet {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        let is_talk = TALKATIVE.iter().any(|target| metadata.target().starts_with(target));
+        (metadata.level() <= log::Level::Info || !is_talk) && self.0.enabled(metadata)
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if self.enabled(record.metadata()) {
+            self.0.log(record);
+        }
+    }
+
+    fn flush(&self) {
+        self.0.flush();
+    }
 }
 
 #[derive(Default)]

@@ -119,7 +119,7 @@ impl Service {
             copies: Copies::default(),
             farewells: RwLock::default(),
             routes: Routes::new(&document),
-            build: etag::mark(&[&json, &own.shape]),
+            build: etag::mark(&[&json, &own.shape, option_env!("REVISION").unwrap_or_default()]),
             document: Bytes::from(json),
             own,
             draining: AtomicBool::new(false),
@@ -197,7 +197,8 @@ impl Service {
         &self.document
     }
 
-    /// Stands for all that shapes its answers besides the database: the operations of this build, and options.
+    /// Stands for all that shapes its answers besides the database: this build, by its operations and the commit that
+    /// the environment names while it is built (`REVISION`), and options.
     #[must_use]
     pub fn build(&self) -> &str {
         &self.build

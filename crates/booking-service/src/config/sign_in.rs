@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use service_kit::{
-    config::{Secret, ServerOptions},
+    config::{Given, Secret, ServerOptions},
     http::jwt::keys::is_safe,
 };
 use url::Url;
@@ -106,6 +106,12 @@ pub struct Addresses {
 }
 
 impl SignInOptions {
+    /// The client secret, as it was given.
+    #[must_use]
+    pub fn client_secret(&self) -> Given<'_> {
+        Given("oauth-client-secret", self.oauth_client_secret.as_ref(), self.oauth_client_secret_file.as_deref())
+    }
+
     /// The configured provider, if there is one.
     ///
     /// # Errors

@@ -31,7 +31,7 @@ use super::{
     wire::{FeedQuery, IcalSecret},
 };
 use crate::{
-    auth::SignedIn,
+    auth::{SignedIn, stay_active},
     club::{Club, Now},
     events::{self, selection::Which},
     limits::Limits,
@@ -54,6 +54,7 @@ pub async fn get_secret(who: SignedIn, club: Club) -> Result<Reply, Failure> {
             nonce.map(|nonce| shown(&club.keys, me.id, &nonce)).transpose()
         },
         move |conn, me| {
+            stay_active(conn, me.id)?;
             queries::set_first_nonce(conn, me.id, &credentials::random_secret()?)?;
             let nonce = queries::nonce(conn, me.id)?.ok_or_else(|| Problem::internal("the nonce was not kept"))?;
             shown(&keys, me.id, &nonce)
@@ -73,6 +74,7 @@ pub async fn get_secret(who: SignedIn, club: Club) -> Result<Reply, Failure> {
 #[put("/users/me/ical")]
 pub async fn replace_secret(who: SignedIn, club: Club) -> Result<Reply, Failure> {
     who.write(move |conn, me| {
+        stay_active(conn, me.id)?;
         let nonce = credentials::random_secret()?;
         queries::replace_nonce(conn, me.id, &nonce)?;
         shown(&club.keys, me.id, &nonce)

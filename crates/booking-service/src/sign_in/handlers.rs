@@ -36,7 +36,7 @@ use super::{
     wire::{AuthParams, CallbackQuery, CreatedToken, RequestToken, ResponseSession, ResponseToken},
 };
 use crate::{
-    auth::{Caller, SignedIn},
+    auth::{Caller, SignedIn, holds_session, stay_active},
     club::{Club, Now, Zone},
     limits::Limits,
 };
@@ -107,7 +107,7 @@ pub async fn callback(
         Err(Failure(problem)) => problem,
     };
     // After a fault of ours the same callback may still succeed.
-    let is_over = problem.status() < 500 && !pending::holds_session(&req);
+    let is_over = problem.status() < 500 && !holds_session(&req);
     let mut response = if wants_page(&req) {
         frame::log_fault(&req, &problem);
         sorry(&club, &problem).respond_to(&req)
@@ -241,6 +241,7 @@ pub async fn create_token(who: SignedIn, zone: Zone, now: Now, body: Body<Reques
     let new = body.0.into();
     who.write(move |conn, me| {
         me.need_session()?;
+        stay_active(conn, me.id)?;
         let (id, token) = tokens::make(conn, me.id, &new, now.0)?;
         Ok(Reply::created(&CreatedToken::new(id, &new, &token, now.0, zone.0))?.secret())
     })

@@ -15,16 +15,16 @@ use service_kit::{
     error::Error,
 };
 
-use crate::{auth::SESSION_COOKIE, club::Club};
+use crate::{
+    auth::{PENDING_MARK, SESSION_COOKIE},
+    club::Club,
+};
 
 /// How long a sign-in may take.
 pub const PATIENCE: TimeDelta = TimeDelta::minutes(10);
 
 /// How long a session lasts.
 pub const SESSION: TimeDelta = TimeDelta::days(30);
-
-/// Begins the cookie's value while it holds a sign-in under way. No session does: theirs have no dot.
-const MARK: &str = "login.";
 
 /// The use for which the keys seal a sign-in.
 const SEAL: &str = "login";
@@ -64,7 +64,7 @@ impl Pending {
     #[must_use]
     pub fn of(req: &HttpRequest, keys: &Keys) -> Option<Self> {
         let cookie = req.cookie(SESSION_COOKIE)?;
-        let json = keys.open(SEAL, cookie.value().strip_prefix(MARK)?)?;
+        let json = keys.open(SEAL, cookie.value().strip_prefix(PENDING_MARK)?)?;
         serde_json::from_str(&json).ok()
     }
 
@@ -78,7 +78,7 @@ impl Pending {
     #[must_use]
     pub fn cookie(&self, club: &Club, now: Timestamp) -> String {
         let json = serde_json::json!(self).to_string();
-        set_cookie(club, format!("{MARK}{}", club.keys.seal(SEAL, json)), Some((now, PATIENCE)))
+        set_cookie(club, format!("{PENDING_MARK}{}", club.keys.seal(SEAL, json)), Some((now, PATIENCE)))
     }
 }
 
@@ -92,12 +92,6 @@ pub fn session_cookie(club: &Club, secret: &str, now: Timestamp) -> String {
 #[must_use]
 pub fn no_cookie(club: &Club) -> String {
     set_cookie(club, String::new(), None)
-}
-
-/// Whether the browser holds something that may be a session, and not merely a sign-in under way.
-#[must_use]
-pub fn holds_session(req: &HttpRequest) -> bool {
-    req.cookie(SESSION_COOKIE).is_some_and(|cookie| !cookie.value().is_empty() && !cookie.value().starts_with(MARK))
 }
 
 /// Both `Max-Age` and `Expires`, because old clients know only the latter.

@@ -5,7 +5,6 @@ use common::{
     time::Timestamp,
 };
 use diesel::{
-    OptionalExtension,
     prelude::*,
     result::{DatabaseErrorKind, Error as DieselError},
 };
@@ -24,8 +23,8 @@ use super::{
     provider::Who,
 };
 use crate::{
-    auth::{ACTIVE, IDLE},
-    schema::{sessions, spent_logins, users},
+    auth::{IDLE, stay_active},
+    schema::{sessions, spent_logins},
 };
 
 /// The most rows of a table that [`forget_expired`] deletes at once.
@@ -58,10 +57,7 @@ pub fn finish(
         Who::User(user) => *user,
         Who::Person(person) => identities::user_of(conn, person, now)?,
     };
-    let state: Option<i16> = users::table.find(user).select(users::state).first(conn).optional()?;
-    if state != Some(ACTIVE) {
-        return Err(Problem::new(code::ACCOUNT_INACTIVE).into());
-    }
+    stay_active(conn, user)?;
     if let Some(previous) = &login.previous {
         end(conn, previous, now)?;
     }

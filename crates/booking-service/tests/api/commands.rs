@@ -1,6 +1,6 @@
 //! The command line of the real program.
 
-use std::process::Command;
+use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, process::Command};
 
 use booking_service::config::Cli;
 use clap::{Command as Arguments, CommandFactory};
@@ -13,13 +13,14 @@ use crate::{
 };
 
 /// What a run printed and its exit status.
-fn outcome(command: &mut Command) -> (String, String, Option<i32>) {
+pub fn outcome(command: &mut Command) -> (String, String, Option<i32>) {
     let output = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (text(output.stdout), text(output.stderr), output.status.code())
 }
 
-fn check(arguments: &[&str], environment: &[(&str, &str)]) -> (String, Option<i32>) {
+/// What `check-config` printed, and its exit status; where that is 78, `serve` says the same.
+pub fn check(arguments: &[&str], environment: &[(&str, &str)]) -> (String, Option<i32>) {
     let (out, err, status) = outcome(program(arguments).arg("check-config").envs(environment.iter().copied()));
     assert_eq!(err, "");
     // What check-config finds is what keeps serve from starting.
@@ -83,6 +84,7 @@ fn every_fault_of_the_options_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let key = folder.path().join("key");
     std::fs::write(&key, "0123456789abcdef0123456789abcdef\n").unwrap();
+    std::fs::set_permissions(&key, Permissions::from_mode(0o640)).unwrap();
     let key = key.to_str().unwrap();
     assert_eq!(check(&[], &[]), ("ok\n".to_owned(), Some(0)));
     assert_eq!(check(&["--secret-key-file", key], &[]), ("ok\n".to_owned(), Some(0)));

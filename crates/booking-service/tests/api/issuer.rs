@@ -47,6 +47,8 @@ pub enum Fault {
     Truncated,
     /// Sends elsewhere.
     Redirect,
+    /// This status, and in head and body all that it was sent.
+    Quote(u16),
 }
 
 /// By whom an ID token is signed.
@@ -82,6 +84,9 @@ pub struct Now {
     codes: usize,
     /// Path of each request.
     asked: Vec<String>,
+    /// Each request, and each right answer to one.
+    pub heard: Vec<String>,
+    pub told: Vec<Value>,
     /// Connections that are never answered.
     stalled: Vec<TcpStream>,
 }
@@ -123,6 +128,8 @@ impl Issuer {
             grants: HashMap::new(),
             codes: 0,
             asked: Vec::new(),
+            heard: Vec::new(),
+            told: Vec::new(),
             stalled: Vec::new(),
         };
         let issuer = Self {
@@ -213,7 +220,11 @@ impl Issuer {
         };
         let mut body = vec![0; header("content-length").map_or(0, |length| length.parse().unwrap())];
         reader.read_exact(&mut body).unwrap();
-        self.now.write().unwrap().asked.push(path.clone());
+        let request = format!("{head}{}", String::from_utf8_lossy(&body));
+        self.set(|now| {
+            now.asked.push(path.clone());
+            now.heard.push(request.clone());
+        });
         let fault = self.now.read().unwrap().faults.get(path.as_str()).cloned();
         let (status, answer) = match path.as_str() {
             METADATA => (200, self.metadata()),
@@ -225,6 +236,15 @@ impl Issuer {
             USER => (401, json!({})),
             _ => (404, json!({})),
         };
+        let fault = match fault {
+            Some(Fault::Quote(status)) => {
+                let quoted =
+                    json!({"error": request, "error_description": request, "id_token": request, "told": answer});
+                Some(Fault::Status(status, quoted))
+            }
+            other => other,
+        };
+        self.set(|now| now.told.push(answer.clone()));
         self.answer(stream, status, &answer.to_string(), fault);
     }
 
@@ -235,6 +255,7 @@ impl Issuer {
             Some(Fault::Close) => return,
             Some(Fault::Stall) => return self.now.write().unwrap().stalled.push(stream),
             Some(Fault::Status(status, body)) => (status, json, body.to_string().len(), body.to_string()),
+            Some(Fault::Quote(_)) => unreachable!("it has become a status"),
             Some(Fault::Html) => (200, "text/html", 25, "<h1>Unmistakable page</h1>"[..25].to_owned()),
             Some(Fault::Huge) => (200, json, body.len() + (3 << 20), format!("{body}{}", " ".repeat(3 << 20))),
             Some(Fault::Truncated) => (200, json, body.len(), body[..body.len() / 2].to_owned()),

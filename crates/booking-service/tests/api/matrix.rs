@@ -243,6 +243,7 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     ("DELETE /api/groups/{groupID}/members/me, not open", |world, _| world.group(false)),
     ("GET /api/users/{userID}", |_, _| Made::object("userID", &id(CAROL))),
     ("GET /api/users/{userID}/groups", |_, _| Made::object("userID", &id(CAROL))),
+    ("GET /api/users/{userID}", |_, _| Made::object("userID", &id(CAROL))),
     ("PATCH /api/users/{userID}/privileged", |_, _| Made::object("userID", &id(CAROL))),
     ("POST /api/tags", |world, _| Made::body(json!({"name": format!("tag {}", world.next())}))),
     ("POST /api/users/me/tokens", |_, _| Made::body(json!({"expiresAt": "2999-01-01T00:00:00Z"}))),

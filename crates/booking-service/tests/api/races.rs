@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use booking_service::schema::{attendees, event_admins, events, places, tags};
+use booking_service::schema::{attendees, event_admins, events, places, tags, users};
 use diesel::{connection::SimpleConnection, prelude::*};
 use serde_json::json;
 use service_kit::db::{
@@ -14,6 +14,7 @@ use service_kit::db::{
 use crate::{
     builders::{At, event, event_body, group, merge, text},
     harness::{BOB, CAROL, Club, DAVE, id, on_both},
+    sign_in::{Browser, set_state},
 };
 
 /// Runs `request` while a transaction is open, in which `before` ran before it began and `meanwhile` once it waits.
@@ -50,7 +51,39 @@ fn uid(id: &str) -> Uid {
     Uid(id.parse().unwrap())
 }
 
+/// What a sync of the directory does to Bob, as far as what he makes meanwhile may depend on it.
+fn suspend(conn: &mut AnyConnection) {
+    let bob = users::table.find(id(BOB));
+    diesel::update(bob).set((users::state.eq(2), users::feed_nonce.eq(None::<String>))).execute(conn).unwrap();
+}
+
 on_both! {
+    who_is_suspended_while_signing_in_gets_no_session(club) {
+        let mut browser = Browser::new(&club);
+        let page = browser.begin();
+        let callback = browser.choose(&page, BOB);
+        meanwhile(&club, suspend, || browser.get(&callback), |_| {}).refused(403, "account-inactive");
+        set_state(&club, BOB, 1);
+        assert_eq!(browser.who(), None, "it would be good again as soon as he is");
+    }
+
+    who_is_suspended_while_making_a_token_or_a_feed_gets_none(club) {
+        let bob = club.by(BOB);
+        let token = || bob.post("/api/users/me/tokens", json!({"name": "bot", "scope": "write"}));
+        meanwhile(&club, suspend, token, |_| {}).refused(403, "account-inactive");
+        let nonce = || -> Option<String> {
+            users::table.find(id(BOB)).select(users::feed_nonce).first(&mut club.connect()).unwrap()
+        };
+        for method in ["GET", "PUT"] {
+            set_state(&club, BOB, 1);
+            let feed = || bob.send(method, "/api/users/me/ical", None);
+            meanwhile(&club, suspend, feed, |_| {}).refused(403, "account-inactive");
+            assert_eq!(nonce(), None, "{method}");
+        }
+        set_state(&club, BOB, 1);
+        assert_eq!(bob.get("/api/users/me/tokens").expect(200).json(), json!([]));
+    }
+
     an_answer_that_arrives_while_its_giver_is_invited_stays(club) {
         let (first, second) = (group(&club, BOB, "a", &[BOB]), group(&club, BOB, "b", &[CAROL, DAVE]));
         let body = |group: &str| {

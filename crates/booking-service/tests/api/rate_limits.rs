@@ -124,6 +124,19 @@ on_both! {
         browser.sign_in(BOB);
     }
 
+    a_sign_in_that_was_told_to_wait_is_not_used_up(club, "--rate-limit", "4") {
+        let mut browser = Browser::new(&club);
+        let page = browser.begin();
+        let callback = browser.choose(&page, BOB);
+        (0..2).for_each(|_| { club.anonymous().get(VERSION).expect(200); });
+        let answer = browser.get(&callback);
+        assert_eq!(answer.header("set-cookie"), None, "the sign-in can still be finished");
+        limited(answer, 15);
+        club.clock.advance(TimeDelta::minutes(1));
+        browser.get(&callback).expect(302);
+        assert_eq!(browser.who().as_deref(), Some(BOB));
+    }
+
     feeds_are_paid_for_by_their_owners_and_guesses_by_the_address(club, "--feed-rate-limit", "2") {
         let (bobs, carols) = (feed(&club, BOB), feed(&club, CAROL));
         club.anonymous().get(&bobs).expect(200);

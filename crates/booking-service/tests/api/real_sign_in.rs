@@ -38,10 +38,11 @@ fn club(backend: Backend, provider: &Provider, method: &str, options: &[&str]) -
 }
 
 fn club_of(client: &Registered, backend: Backend, options: &[&str]) -> Club {
-    let mut all = [&["--oauth-client-id", &client.id], options].concat();
-    if let Some(secret) = &client.secret {
-        all.extend(["--oauth-client-secret", secret]);
-    }
+    // In one word each: the provider makes ids and secrets that may begin with a hyphen.
+    let id = format!("--oauth-client-id={}", client.id);
+    let secret = client.secret.as_ref().map(|secret| format!("--oauth-client-secret={secret}"));
+    let own = [Some(id.as_str()), secret.as_deref()];
+    let all: Vec<_> = own.into_iter().flatten().chain(options.iter().copied()).collect();
     Club::start_with(backend, &all)
 }
 

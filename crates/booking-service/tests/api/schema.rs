@@ -1,140 +1,12 @@
 //! The two sets of migrations and `schema.rs` say the same.
 
-use std::collections::{BTreeMap, BTreeSet};
+#[path = "../../../service-kit/tests/shared/schema.rs"]
+mod rules;
 
 use booking_service::schema;
-use diesel::{
-    QueryableByName,
-    prelude::*,
-    sql_query,
-    sql_types::{Bool, Text},
-};
-use service_kit::db::AnyConnection;
+use diesel::prelude::*;
 
-use crate::harness::{Backend, Club, on_both};
-
-/// Table → its columns in order: name, type in the words of `schema.rs`, whether it may be NULL.
-type Tables = BTreeMap<String, Vec<(String, &'static str, bool)>>;
-
-#[derive(QueryableByName)]
-struct Column {
-    #[diesel(sql_type = Text)]
-    owner: String,
-    #[diesel(sql_type = Text)]
-    name: String,
-    #[diesel(sql_type = Text)]
-    kind: String,
-    #[diesel(sql_type = Bool)]
-    nullable: bool,
-}
-
-/// What SQLite keeps in one type is told apart by what PostgreSQL says of the column.
-fn tables(conn: &mut AnyConnection) -> Tables {
-    let query = match conn {
-        AnyConnection::Postgresql(_) => {
-            "SELECT table_name::text AS owner, column_name::text AS name, data_type::text AS kind, \
-             is_nullable = 'YES' AS nullable FROM information_schema.columns \
-             WHERE table_schema = current_schema() AND table_name <> 'last_change' AND table_name NOT LIKE '\\_\\_%' ORDER BY table_name, ordinal_position"
-        }
-        AnyConnection::Sqlite(_) => {
-            "SELECT t.name AS owner, c.name AS name, c.type AS kind, c.\"notnull\" = 0 AS nullable \
-             FROM sqlite_schema t JOIN pragma_table_info(t.name) c \
-             WHERE t.type = 'table' AND t.name <> 'last_change' AND t.name NOT LIKE '\\_\\_%' ESCAPE '\\' AND t.name NOT LIKE 'sqlite%' \
-             ORDER BY t.name, c.cid"
-        }
-    };
-    let mut tables = Tables::new();
-    for column in sql_query(query).load::<Column>(conn).unwrap() {
-        let kind = match column.kind.as_str() {
-            "uuid" => "Key",
-            "timestamp with time zone" => "Instant",
-            "text" | "TEXT" => "Text",
-            "bytea" => "Binary",
-            "smallint" => "SmallInt",
-            "integer" => "Integer",
-            "bigint" => "BigInt",
-            "boolean" => "Bool",
-            "BLOB" => "bytes",
-            "INTEGER" => "number",
-            other => panic!("{}.{} is {other}", column.owner, column.name),
-        };
-        tables.entry(column.owner).or_default().push((column.name, kind, column.nullable));
-    }
-    tables
-}
-
-/// Reads `schema.rs` itself, as its types cannot be asked for their names.
-fn declared() -> Tables {
-    let source = [include_str!("../../src/schema.rs"), include_str!("../../../service-kit/src/db/schema.rs")].concat();
-    let mut tables = Tables::new();
-    for table in source.split("diesel::table! {").skip(1) {
-        let body = table.lines().filter(|line| !line.trim().starts_with("use ")).collect::<String>();
-        let (name, columns) = body.split_once('{').unwrap();
-        let name = name.split_once('(').unwrap().0.trim().to_owned();
-        let columns = columns.split_once('}').unwrap().0.split(',').filter_map(|column| {
-            let (name, kind) = column.split_once("->")?;
-            let inner = kind.trim().strip_prefix("Nullable<").and_then(|kind| kind.strip_suffix('>'));
-            let known = ["Key", "Instant", "Text", "Binary", "SmallInt", "Integer", "BigInt", "Bool"];
-            let kind = known.into_iter().find(|known| *known == inner.unwrap_or(kind.trim())).unwrap();
-            Some((name.trim().to_owned(), kind, inner.is_some()))
-        });
-        tables.insert(name, columns.collect());
-    }
-    tables
-}
-
-fn as_sqlite_keeps_it(mut tables: Tables) -> Tables {
-    for column in tables.values_mut().flatten() {
-        column.1 = match column.1 {
-            "Key" | "Binary" => "bytes",
-            "Text" => "Text",
-            _ => "number",
-        };
-    }
-    tables
-}
-
-#[test]
-fn both_databases_have_the_tables_of_the_code() {
-    let declared = declared();
-    assert!(declared.len() >= 15 && declared.values().all(|columns| !columns.is_empty()));
-    assert_eq!(tables(&mut Club::start(Backend::Postgres).connect()), declared);
-    assert_eq!(tables(&mut Club::start(Backend::Sqlite).connect()), as_sqlite_keeps_it(declared));
-}
-
-#[derive(QueryableByName)]
-struct Index {
-    #[diesel(sql_type = Text)]
-    name: String,
-    #[diesel(sql_type = Text)]
-    definition: String,
-}
-
-/// Named indexes: name, columns, and whether only some rows are in it.
-fn indexes(conn: &mut AnyConnection) -> BTreeSet<(String, String, bool)> {
-    let query = match conn {
-        AnyConnection::Postgresql(_) => {
-            "SELECT indexname::text AS name, indexdef AS definition FROM pg_indexes WHERE schemaname = current_schema() \
-             AND indexname NOT LIKE '%\\_pkey' AND indexname NOT LIKE '%\\_key'"
-        }
-        AnyConnection::Sqlite(_) => {
-            "SELECT name, sql AS definition FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
-        }
-    };
-    let found = sql_query(query).load::<Index>(conn).unwrap();
-    let shape = |index: Index| {
-        let columns = index.definition.split_once('(').unwrap().1.split_once(')').unwrap().0.to_owned();
-        (index.name, columns, index.definition.contains(" WHERE "))
-    };
-    found.into_iter().map(shape).collect()
-}
-
-#[test]
-fn both_databases_have_the_same_indexes() {
-    let sqlite = indexes(&mut Club::start(Backend::Sqlite).connect());
-    assert!(!sqlite.is_empty());
-    assert_eq!(indexes(&mut Club::start(Backend::Postgres).connect()), sqlite);
-}
+use crate::harness::on_both;
 
 on_both! {
     every_table_can_be_read_as_the_code_declares_it(club) {
@@ -154,33 +26,11 @@ on_both! {
             idempotency_keys users sessions api_tokens spent_logins identities groups group_members group_admins tags places
             rooms room_admins events event_admins event_tags attendees
         }
-        assert!(declared().keys().all(|table| read.contains(&table.as_str())), "a table is missing in this test");
+        assert!(rules::declared().keys().all(|table| read.contains(&table.as_str())), "a table is missing in this test");
     }
 }
 
-/// Tables whose rows no answer shows.
-const NEVER_SHOWN: [&str; 4] = ["idempotency_keys", "identities", "places", "spent_logins"];
-
 #[test]
 fn on_sqlite_every_change_of_what_is_shown_is_noted() {
-    let query = "SELECT tbl_name AS name, sql AS definition FROM sqlite_schema WHERE type = 'trigger'";
-    let triggers = sql_query(query).load::<Index>(&mut Club::start(Backend::Sqlite).connect()).unwrap();
-    let noted: BTreeSet<_> = triggers
-        .iter()
-        .filter(|trigger| trigger.definition.contains("UPDATE last_change SET mark = hex(randomblob(16))"))
-        .flat_map(|trigger| {
-            let when = ["INSERT", "UPDATE", "DELETE"].into_iter();
-            let when = when.filter(|when| trigger.definition.contains(&format!("AFTER {when} ON {} ", trigger.name)));
-            when.map(|when| (trigger.name.clone(), when)).collect::<Vec<_>>()
-        })
-        .collect();
-    for table in declared().keys() {
-        for when in ["INSERT", "UPDATE", "DELETE"] {
-            assert_eq!(
-                noted.contains(&(table.clone(), when)),
-                !NEVER_SHOWN.contains(&table.as_str()),
-                "{when} {table}"
-            );
-        }
-    }
+    rules::every_change_of_what_is_shown_is_noted(&["idempotency_keys", "identities", "places", "spent_logins"]);
 }

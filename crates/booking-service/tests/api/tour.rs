@@ -1,6 +1,6 @@
-//! The tour of README.md, run as a reader would.
+//! The tour of README.md and the examples of docs/api.md, run as a reader would.
 
-use std::{fs, process::Command};
+use std::{fs, path::Path, process::Command};
 
 use crate::{
     process::{Process, program},
@@ -11,8 +11,7 @@ use crate::{
 const MARK: &str = "--- next ---";
 
 /// The blocks of the tour, and what the last line of each prints, where it says so.
-fn blocks() -> Vec<(String, Option<String>)> {
-    let text = readme();
+fn blocks(text: &str) -> Vec<(String, Option<String>)> {
     let blocks = text.split("\n```sh tour\n").skip(1).map(|rest| rest.split("\n```").next().unwrap().to_owned());
     blocks
         .map(|block| {
@@ -24,6 +23,19 @@ fn blocks() -> Vec<(String, Option<String>)> {
 
 #[test]
 fn the_tour_of_the_readme_goes_as_it_says() {
+    let out = run(&readme());
+    assert!(out.contains(r#""name":"alice""#) && out.contains(r#""place":"S517""#), "{out}");
+    assert!(out.contains(r#""code":"room-conflict""#), "{out}");
+}
+
+#[test]
+fn the_examples_of_the_api_page_do_as_they_say() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api.md");
+    run(&fs::read_to_string(page).unwrap());
+}
+
+/// Runs the blocks of a page, and returns what they print.
+fn run(text: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     fs::create_dir(&data).unwrap();
@@ -34,8 +46,9 @@ fn the_tour_of_the_readme_goes_as_it_says() {
     assert!(token.status.success(), "{token:?}");
     fs::write(data.join("tour.token"), token.stdout).unwrap();
 
-    let blocks = blocks();
+    let blocks = blocks(text);
     assert!(blocks.len() >= 7, "the tour has {} stations", blocks.len());
+    let mut all = String::new();
     // Twice, because it says that it can start again.
     for _ in 0..2 {
         let blocks_alone: Vec<_> = blocks.iter().map(|(block, _)| block.as_str()).collect();
@@ -56,7 +69,7 @@ fn the_tour_of_the_readme_goes_as_it_says() {
                 assert_eq!(printed.trim().lines().last().unwrap(), expected, "{block}\nprinted {printed}");
             }
         }
-        assert!(out.contains(r#""name":"alice""#) && out.contains(r#""place":"S517""#), "{out}");
-        assert!(out.contains(r#""code":"room-conflict""#), "{out}");
+        all.push_str(&out);
     }
+    all
 }

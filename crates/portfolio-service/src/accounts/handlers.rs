@@ -3,9 +3,12 @@
 use actix_web::{delete, get, http::header, patch, post, web::Path};
 use common::input::Id;
 use service_kit::{
-    db::sql::Moment,
-    error::Failure,
-    http::{Body, Query, Reply},
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    error::{Error, Failure},
+    http::{Body, Page, Reply},
 };
 
 use super::{
@@ -16,10 +19,17 @@ use crate::{
     account_type::{Info, TABLE},
     auth::{Member, Visitor},
     club::Now,
-    list::ListQuery,
     policy::BASE,
     users::{self, Account},
 };
+
+/// What `GET` of an account answers.
+///
+/// # Errors
+/// 404 when the user has no such account.
+pub fn show(conn: &mut AnyConnection, user: Uid, id: Uid) -> Result<Reply, Error> {
+    Reply::json(&Account::new(queries::get(conn, user, id)?)?)
+}
 
 /// The types of accounts
 ///
@@ -31,8 +41,8 @@ use crate::{
     responses((status = 200, description = "The types by number", body = [Info], content_type = "application/json"))
 )]
 #[get("/account-types")]
-pub async fn types(_who: Visitor) -> Result<Reply, Failure> {
-    Ok(Reply::json(&TABLE)?)
+pub async fn types(who: Visitor, page: Page) -> Result<Reply, Failure> {
+    who.answer(page.of_all(TABLE.iter().collect(), |info| info.value, Ok)?)
 }
 
 /// The accounts of a user
@@ -42,15 +52,15 @@ pub async fn types(_who: Visitor) -> Result<Reply, Failure> {
     tag = "accounts",
     operation_id = "getUserAccounts",
     security((), ("proxy" = []), ("token" = [])),
-    params(("userId" = uuid::Uuid, Path), ListQuery),
+    params(("userId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Accounts", body = [Account]))
 )]
 #[get("/users/{userId}/accounts")]
-pub async fn list(who: Visitor, user: Path<Id>, query: Query<ListQuery>) -> Result<Reply, Failure> {
+pub async fn list(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
         users::queries::need(conn, (*user).into())?;
-        let accounts = users::queries::accounts_of(conn, (*user).into(), query.0.limit.rows())?;
-        Reply::json(&accounts.into_iter().map(Account::new).collect::<Result<Vec<_>, _>>()?)
+        let accounts = users::queries::accounts_of(conn, (*user).into())?;
+        page.of_all(accounts, |account| account.type_, Account::new)
     })
     .await
 }
@@ -91,7 +101,7 @@ pub async fn add(who: Member, Now(now): Now, user: Path<Id>, body: Body<AddAccou
 #[get("/users/{userId}/accounts/{accountId}")]
 pub async fn get(who: Visitor, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
     let (user, id) = *path;
-    who.read(move |conn, _| Reply::json(&Account::new(queries::get(conn, user.into(), id.into())?)?)).await
+    who.read(move |conn, _| show(conn, user.into(), id.into())).await
 }
 
 /// Change an account of a user

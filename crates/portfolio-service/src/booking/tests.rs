@@ -39,14 +39,20 @@ fn ok(body: &str) -> Vec<u8> {
 }
 
 fn ask(bytes: Vec<u8>, change: impl FnOnce(&mut Source)) -> Result<Vec<Original>, String> {
+    let (told, asked) = ask_since(None, bytes, change);
+    assert_eq!(asked, "GET /api/events HTTP/1.1");
+    told.map(|told| told.events)
+}
+
+fn ask_since(since: Option<&str>, bytes: Vec<u8>, change: impl FnOnce(&mut Source)) -> (Result<Told, String>, String) {
     let (address, asked) = answer_with(bytes);
     let mut source = options(&["--booking-url", &address, "--booking-token", "hunter2"]).unwrap().unwrap();
     change(&mut source);
-    let answer = source.events().map_err(|failed| failed.to_string());
+    let since = since.map(|since| since.parse().unwrap());
+    let answer = source.events(since).map_err(|failed| failed.to_string());
     let asked = asked.join().unwrap();
-    assert_eq!(asked[0], "GET /api/events HTTP/1.1");
     assert!(asked.contains(&"authorization: Bearer hunter2".to_owned()), "{asked:?}");
-    answer
+    (answer, asked[0].clone())
 }
 
 const ONE: &str = "0198c0de-0000-7000-8000-000000000001";
@@ -94,6 +100,30 @@ fn a_list_is_read_as_far_as_it_matters() {
     assert_eq!(events[0].since.to_string(), "2026-04-04T09:00:00Z");
     assert_eq!(events[0].hosts.iter().map(ToString::to_string).collect::<Vec<_>>(), [ONE, TWO]);
     assert_eq!(ask(ok("[]"), |_| {}).unwrap(), []);
+}
+
+#[test]
+fn changes_are_told_with_what_is_deleted() {
+    let since = "2026-04-01T09:00:00.000001Z";
+    let told = |changes: &[Value]| {
+        let answer = changes.iter().cloned().map(event).collect::<Vec<_>>();
+        let (told, asked) = ask_since(Some(since), ok(&Value::from(answer).to_string()), |_| {});
+        assert_eq!(asked, "GET /api/events?updatedSince=2026-04-01T09%3A00%3A00.000001Z HTTP/1.1");
+        told.unwrap()
+    };
+    let changed = json!({"updatedAt": "2026-04-01T18:00:00.000002+09:00"});
+    let deleted = json!({"eventId": TWO, "updatedAt": "2026-04-02T09:00:00Z", "deletedAt": "2026-04-02T09:00:00Z"});
+    let both = told(&[changed.clone(), deleted]);
+    assert_eq!(both.events.iter().map(|event| event.id.to_string()).collect::<Vec<_>>(), [ONE]);
+    assert_eq!(both.deleted.iter().map(ToString::to_string).collect::<Vec<_>>(), [TWO]);
+    assert_eq!(both.latest.unwrap().to_string(), "2026-04-02T09:00:00Z");
+    assert!(!both.is_whole && !both.is_more);
+    let none = told(&[]);
+    assert!(none.latest.is_none() && !none.is_whole && !none.is_more);
+    // One that was not changed since tells that the question was not understood; so does one that does not say.
+    for other in [json!({"eventId": TWO, "updatedAt": since}), json!({"eventId": TWO})] {
+        assert!(told(&[changed.clone(), other]).is_more);
+    }
 }
 
 #[test]
@@ -157,7 +187,7 @@ fn nobody_waits_longer_than_the_limit() {
     let mut source = options(&["--booking-url", &address, "--booking-token", "t"]).unwrap().unwrap();
     assert_eq!((source.limits.connect, source.limits.request), (Duration::from_secs(3), Duration::from_secs(20)));
     source.limits.request = Duration::from_millis(100);
-    assert_eq!(source.events().unwrap_err().to_string(), "booking-service: no complete answer in time");
+    assert_eq!(source.events(None).unwrap_err().to_string(), "booking-service: no complete answer in time");
     drop(listener);
-    assert!(source.events().is_err());
+    assert!(source.events(None).is_err());
 }

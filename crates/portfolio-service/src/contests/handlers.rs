@@ -4,29 +4,36 @@ use actix_web::{delete, get, http::header, patch, post, web::Path};
 use common::input::Id;
 use service_kit::{
     db::{
-        AnyConnection,
+        AnyConnection, Slice,
         sql::{Moment, Uid},
     },
     error::{Error, Failure},
-    http::{Body, Query, Reply},
+    http::{Body, Page, Reply},
 };
 
 use super::{
-    queries,
+    queries::{self, Row},
     wire::{Contest, ContestDetail, CreateContestRequest, EditContestRequest, UserContest},
 };
 use crate::{
     auth::{Member, Visitor},
     club::Now,
-    list::ListQuery,
     policy::BASE,
     teams,
 };
 
 fn detail(conn: &mut AnyConnection, id: Uid) -> Result<ContestDetail, Error> {
     let (row, link, description) = queries::get(conn, id)?;
-    let teams = teams::queries::of_contest(conn, id, i64::MAX)?;
+    let teams = teams::queries::of_contest(conn, id, &Slice::whole())?;
     Ok(ContestDetail::new(Contest::new(row)?, link, description, teams))
+}
+
+/// What `GET` of a contest answers.
+///
+/// # Errors
+/// 404 when there is none.
+pub fn show(conn: &mut AnyConnection, id: Uid) -> Result<Reply, Error> {
+    Reply::json(&detail(conn, id)?)
 }
 
 /// List contests
@@ -36,17 +43,12 @@ fn detail(conn: &mut AnyConnection, id: Uid) -> Result<ContestDetail, Error> {
     tag = "contests",
     operation_id = "getContests",
     security((), ("proxy" = []), ("token" = [])),
-    params(ListQuery),
     responses((status = 200, description = "Contests", body = [Contest]))
 )]
 #[get("/contests")]
-pub async fn list(who: Visitor, query: Query<ListQuery>) -> Result<Reply, Failure> {
-    let limit = query.0.limit.rows();
-    who.read(move |conn, _| {
-        let contests = queries::list(conn, limit)?.into_iter().map(Contest::new);
-        Reply::json(&contests.collect::<Result<Vec<_>, _>>()?)
-    })
-    .await
+pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
+    let slice = page.slice()?;
+    who.read(move |conn, _| page.reply(queries::list(conn, &slice)?, Row::position, Contest::new)).await
 }
 
 /// Make a contest
@@ -84,7 +86,7 @@ pub async fn create(who: Member, Now(now): Now, body: Body<CreateContestRequest>
 )]
 #[get("/contests/{contestId}")]
 pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
-    who.read(move |conn, _| Reply::json(&detail(conn, (*id).into())?)).await
+    who.read(move |conn, _| show(conn, (*id).into())).await
 }
 
 /// Change a contest
@@ -131,14 +133,15 @@ pub async fn delete(who: Member, id: Path<Id>) -> Result<Reply, Failure> {
     tag = "users",
     operation_id = "getUserContests",
     security((), ("proxy" = []), ("token" = [])),
-    params(("userId" = uuid::Uuid, Path), ListQuery),
+    params(("userId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Contests", body = [UserContest]))
 )]
 #[get("/users/{userId}/contests")]
-pub async fn of_user(who: Visitor, user: Path<Id>, query: Query<ListQuery>) -> Result<Reply, Failure> {
+pub async fn of_user(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Failure> {
+    let slice = page.slice()?;
     who.read(move |conn, _| {
-        let contests = queries::of_user(conn, (*user).into(), query.0.limit.rows())?.into_iter().map(UserContest::new);
-        Reply::json(&contests.collect::<Result<Vec<_>, _>>()?)
+        let contests = queries::of_user(conn, (*user).into(), &slice)?;
+        page.reply(contests, |(row, _)| row.position(), UserContest::new)
     })
     .await
 }

@@ -6,6 +6,8 @@ mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
+pub use self::handlers::show;
+
 /// Registers the operations.
 pub fn routes(config: &mut ServiceConfig<'_>) {
     config

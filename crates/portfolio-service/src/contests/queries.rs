@@ -6,8 +6,9 @@ use common::{
 };
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
+    after,
     db::{
-        AnyConnection,
+        AnyConnection, Slice,
         sql::{Moment, Uid},
     },
     error::{Error, OnUnique},
@@ -29,7 +30,16 @@ pub struct Row {
     until: Option<Moment>,
 }
 
+/// What contests are ordered by.
+pub type Position = (Moment, Uid);
+
 impl Row {
+    /// Where it is in a list.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        (self.since, self.id)
+    }
+
     /// When it takes place.
     ///
     /// # Errors
@@ -64,28 +74,40 @@ pub struct Changes {
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection, limit: i64) -> Result<Vec<Row>, Error> {
+pub fn list(conn: &mut AnyConnection, slice: &Slice<Position>) -> Result<Vec<Row>, Error> {
     let newest = (contests::since.desc(), contests::id);
-    Ok(contests::table.select(Row::as_select()).order(newest).limit(limit).load(conn)?)
+    let mut query = contests::table.select(Row::as_select()).order(newest).into_boxed();
+    if let Some((since, id)) = slice.after {
+        query = after!(query, contests::since; < since, contests::id; > id);
+    }
+    Ok(query.limit(slice.rows).load(conn)?)
 }
 
-/// The contests in one of whose teams a user is, the newest first, `limit` at most, each with those teams.
+/// The contests in one of whose teams a user is, the newest first, each with those teams.
 ///
 /// # Errors
 /// 404 when there is no such user.
-pub fn of_user(conn: &mut AnyConnection, user: Uid, limit: i64) -> Result<Vec<(Row, Vec<teams::queries::Row>)>, Error> {
+pub fn of_user(
+    conn: &mut AnyConnection,
+    user: Uid,
+    slice: &Slice<Position>,
+) -> Result<Vec<(Row, Vec<teams::queries::Row>)>, Error> {
     users::queries::need(conn, user)?;
-    let mut of_contest = teams::queries::of_user(conn, user)?;
     let ids = contest_team_members::table
         .inner_join(contest_teams::table)
         .filter(contest_team_members::user_id.eq(user))
         .select(contest_teams::contest_id);
-    let rows: Vec<Row> = contests::table
+    let mut query = contests::table
         .filter(contests::id.eq_any(ids))
         .select(Row::as_select())
         .order((contests::since.desc(), contests::id))
-        .limit(limit)
-        .load(conn)?;
+        .into_boxed();
+    if let Some((since, id)) = slice.after {
+        query = after!(query, contests::since; < since, contests::id; > id);
+    }
+    let rows: Vec<Row> = query.limit(slice.rows).load(conn)?;
+    let of_these = slice.is_part().then(|| rows.iter().map(|row| row.id).collect());
+    let mut of_contest = teams::queries::of_user(conn, user, of_these)?;
     let contest = |row: Row| {
         let teams = of_contest.remove(&row.id).unwrap_or_default();
         (row, teams)

@@ -1,5 +1,11 @@
 //! The background task: asks the booking-service again and again, and brings the copy up to date with what it has.
 //! Whatever goes wrong, the copy stays as it was, and the next round tries again.
+//!
+//! * At the start, every day, and after whatever went wrong it asks for all events. Only such an answer says of an
+//!   event that it is gone by not having it.
+//! * Otherwise it asks for what changed, and takes the events that are told to be deleted as deleted. It asks from some
+//!   minutes before the latest change that it knows: what is being changed now may show later, with an earlier time.
+//! * A booking-service that tells more than changes does not know this, and is always asked for all.
 
 use std::sync::Arc;
 
@@ -18,10 +24,17 @@ use service_kit::{
 use tokio::sync::oneshot;
 
 use super::{lease, store};
-use crate::booking::{Failed, Original, Source};
+use crate::booking::{Failed, Source, Told};
 
 /// For how many rounds a lease is: a holder that misses so many is taken for dead.
 const LEASE_ROUNDS: i32 = 3;
+
+/// From how long before the latest known change on to ask for changes: more than a change takes to show, and than the
+/// clocks of two replicas of the booking-service differ.
+const OVERLAP: TimeDelta = TimeDelta::minutes(5);
+
+/// How often to ask for all events. The booking-service tells of a deleted one for 30 days.
+const BETWEEN_WHOLES: TimeDelta = TimeDelta::days(1);
 
 /// Drops a copy that was made while a booking-service was configured: without one there are no events (contract, "Where
 /// the data comes from").
@@ -35,7 +48,14 @@ pub async fn forget(db: &Db) -> Result<(), Error> {
 /// Copies until the service ends. Never waited for by a request.
 pub async fn run(service: Data<Service>, source: Source) {
     let copied = service.copies().of(store::SOURCE);
-    let task = Copier { service: service.clone(), source: Arc::new(source), me: Uid::new(), copied };
+    let mut task = Copier {
+        service: service.clone(),
+        source: Arc::new(source),
+        me: Uid::new(),
+        copied,
+        progress: None,
+        tells_changes: true,
+    };
     let (db, me) = (service.db().clone(), task.me);
     service.at_drain(move || {
         let db = db.clone();
@@ -71,6 +91,36 @@ struct Copier {
     /// This replica, as the holder of the lease.
     me: Uid,
     copied: Arc<Copied>,
+    /// Unless the next round is to ask for all events.
+    progress: Option<Progress>,
+    /// Whether the booking-service can tell what changed, so far as is known.
+    tells_changes: bool,
+}
+
+/// How far this replica has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Progress {
+    /// When it asked for all events.
+    whole_at: Timestamp,
+    /// Up to when it knows what changed, give or take the overlap.
+    known_to: Timestamp,
+}
+
+impl Progress {
+    /// After an answer to what was asked at this time. `None` when it says nothing of when things change.
+    fn after(before: Option<Self>, told: &Told, asked_at: Timestamp) -> Option<Self> {
+        // Neither clock need be right: the earlier time is asked for.
+        let latest = told.latest.map(|latest| latest.min(asked_at));
+        if told.is_whole {
+            return latest.map(|known_to| Self { whole_at: asked_at, known_to });
+        }
+        before.map(|it| Self { known_to: latest.map_or(it.known_to, |latest| latest.max(it.known_to)), ..it })
+    }
+
+    /// Since when to ask for changes now. `None` when all is to be asked for again.
+    fn since(self, now: Timestamp) -> Option<Timestamp> {
+        (now < self.whole_at.plus(BETWEEN_WHOLES)).then(|| self.known_to.plus(-OVERLAP))
+    }
 }
 
 impl Copier {
@@ -85,17 +135,33 @@ impl Copier {
     }
 
     /// One round, if it is for this replica to copy.
-    async fn round(&self) -> Result<(), String> {
-        if self.service.is_draining() || !self.take_lease().await? {
+    async fn round(&mut self) -> Result<(), String> {
+        if self.service.is_draining() {
+            return Ok(());
+        }
+        let (is_held, is_there) = self.take_lease().await?;
+        if !is_held {
             return Ok(());
         }
         let asked_at = self.now();
-        let originals = self.fetch().await?.map_err(|failed: Failed| failed.to_string())?;
-        self.store(originals, asked_at).await
+        // Should this round fail, nothing is known any more. The copy may also be gone: a replica without a
+        // booking-service drops it.
+        let progress = self.progress.take().filter(|_| is_there && self.tells_changes);
+        let since = progress.and_then(|progress| progress.since(asked_at));
+        let told = self.fetch(since).await?.map_err(|failed: Failed| failed.to_string())?;
+        if told.is_more {
+            log::info!("the booking-service cannot tell what changed, and is asked for all events each time");
+            self.tells_changes = false;
+        }
+        let progress = Progress::after(progress, &told, asked_at);
+        self.store(told, asked_at).await?;
+        self.progress = progress;
+        Ok(())
     }
 
-    /// Takes or keeps the lease, and learns how old the copy is, whichever replica made it.
-    async fn take_lease(&self) -> Result<bool, String> {
+    /// Takes or keeps the lease, and learns how old the copy is, whichever replica made it. Whether the lease is held,
+    /// and whether there is a copy.
+    async fn take_lease(&self) -> Result<(bool, bool), String> {
         let (me, now, until) = (self.me, Moment(self.now()), self.term());
         let done = self.service.db().write(move |conn| {
             let held = lease::take(conn, store::SOURCE, me, now, until)?;
@@ -105,17 +171,17 @@ impl Copier {
         if let Some(at) = noted {
             self.copied.tell(at.0);
         }
-        Ok(held)
+        Ok((held, noted.is_some()))
     }
 
     /// Asks the booking-service, and meanwhile keeps the lease.
-    async fn fetch(&self) -> Result<Result<Vec<Original>, Failed>, String> {
+    async fn fetch(&self, since: Option<Timestamp>) -> Result<Result<Told, Failed>, String> {
         let (answer, mut answered) = oneshot::channel();
         let source = self.source.clone();
         // A thread of its own: it may wait for long, and nothing waits for it when the service ends.
         std::thread::Builder::new()
             .name("booking".to_owned())
-            .spawn(move || drop(answer.send(source.events())))
+            .spawn(move || drop(answer.send(source.events(since))))
             .map_err(|error| error.to_string())?;
         loop {
             tokio::select! {
@@ -128,13 +194,13 @@ impl Copier {
         }
     }
 
-    async fn store(&self, originals: Vec<Original>, asked_at: Timestamp) -> Result<(), String> {
+    async fn store(&self, told: Told, asked_at: Timestamp) -> Result<(), String> {
         let (me, until, now) = (self.me, self.term(), Moment(asked_at));
         let done = self.service.db().write(move |conn| {
             if !lease::keep(conn, store::SOURCE, me, until)? {
                 return Ok(None);
             }
-            let changed = store::bring_up_to_date(conn, &originals, now)?;
+            let changed = store::bring_up_to_date(conn, &told, now)?;
             store::note(conn, now)?;
             Ok(Some(changed))
         });

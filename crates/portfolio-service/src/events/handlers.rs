@@ -3,19 +3,27 @@
 use actix_web::{get, patch, web::Path};
 use common::input::Id;
 use service_kit::{
-    error::Failure,
-    http::{Body, Query, Reply},
+    db::{AnyConnection, sql::Uid},
+    error::{Error, Failure},
+    http::{Body, Page, Reply},
 };
 
 use super::{
-    queries,
+    queries::{self, Event as Row},
     wire::{EditEventRequest, Event, EventDetail},
 };
 use crate::{
-    auth::{Member, Visitor},
-    list::ListQuery,
+    auth::{Caller, Member, Visitor},
     users,
 };
+
+/// What `GET` of an event answers to this caller.
+///
+/// # Errors
+/// 404 when there is none that the caller may see.
+pub fn show(conn: &mut AnyConnection, id: Uid, caller: Option<&Caller>) -> Result<Reply, Error> {
+    Reply::json(&EventDetail::new(queries::get(conn, id, caller)?)?)
+}
 
 /// List events
 ///
@@ -24,17 +32,12 @@ use crate::{
     tag = "events",
     operation_id = "getEvents",
     security((), ("proxy" = []), ("token" = [])),
-    params(ListQuery),
     responses((status = 200, description = "Events", body = [Event]))
 )]
 #[get("/events")]
-pub async fn list(who: Visitor, query: Query<ListQuery>) -> Result<Reply, Failure> {
-    let limit = query.0.limit.rows();
-    who.read(move |conn, caller| {
-        let events = queries::list(conn, caller, limit)?.into_iter().map(Event::new);
-        Reply::json(&events.collect::<Result<Vec<_>, _>>()?)
-    })
-    .await
+pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
+    let slice = page.slice()?;
+    who.read(move |conn, caller| page.reply(queries::list(conn, caller, &slice)?, Row::position, Event::new)).await
 }
 
 /// One event
@@ -49,7 +52,7 @@ pub async fn list(who: Visitor, query: Query<ListQuery>) -> Result<Reply, Failur
 )]
 #[get("/events/{eventId}")]
 pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
-    who.read(move |conn, caller| Reply::json(&EventDetail::new(queries::get(conn, (*id).into(), caller)?)?)).await
+    who.read(move |conn, caller| show(conn, (*id).into(), caller)).await
 }
 
 /// Change how much of an event is shown
@@ -81,16 +84,15 @@ pub async fn update(who: Member, id: Path<Id>, body: Body<EditEventRequest>) -> 
     tag = "users",
     operation_id = "getUserEvents",
     security((), ("proxy" = []), ("token" = [])),
-    params(("userId" = uuid::Uuid, Path), ListQuery),
+    params(("userId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Events", body = [Event]))
 )]
 #[get("/users/{userId}/events")]
-pub async fn of_user(who: Visitor, user: Path<Id>, query: Query<ListQuery>) -> Result<Reply, Failure> {
-    let limit = query.0.limit.rows();
+pub async fn of_user(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Failure> {
+    let slice = page.slice()?;
     who.read(move |conn, caller| {
         users::queries::need(conn, (*user).into())?;
-        let events = queries::of_user(conn, (*user).into(), caller, limit)?.into_iter().map(Event::new);
-        Reply::json(&events.collect::<Result<Vec<_>, _>>()?)
+        page.reply(queries::of_user(conn, (*user).into(), caller, &slice)?, Row::position, Event::new)
     })
     .await
 }

@@ -3,8 +3,9 @@
 use common::{duration::Duration, problem::Problem};
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
+    after,
     db::{
-        AnyConnection,
+        AnyConnection, Slice,
         sql::{Moment, Uid},
     },
     error::Error,
@@ -34,6 +35,17 @@ pub struct Event {
     pub level: i16,
 }
 
+/// What events are ordered by.
+pub type Position = (Moment, Uid);
+
+impl Event {
+    /// Where it is in a list.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        (Moment(self.duration.since()), self.id)
+    }
+}
+
 type Columns = (Uid, String, Moment, Moment, Option<i16>);
 
 fn event((id, name, since, until, level): Columns) -> Result<Event, Error> {
@@ -46,16 +58,16 @@ fn event((id, name, since, until, level): Columns) -> Result<Event, Error> {
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection, caller: Option<&Caller>, limit: i64) -> Result<Vec<Event>, Error> {
+pub fn list(conn: &mut AnyConnection, caller: Option<&Caller>, slice: &Slice<Position>) -> Result<Vec<Event>, Error> {
     let level = event_levels::level.nullable();
     let is_shown = level.is_null().or(level.ne(PRIVATE));
     let query = events::table
         .left_join(event_levels::table)
         .select((events::id, events::name, events::since, events::until, level))
         .order((events::since, events::id))
-        .limit(limit)
+        .limit(slice.rows)
         .into_boxed();
-    let query = match caller {
+    let mut query = match caller {
         Some(caller) if caller.admin => query,
         Some(caller) => {
             let hosted = event_hosts::table.filter(event_hosts::user_id.eq(caller.id)).select(event_hosts::event_id);
@@ -63,6 +75,9 @@ pub fn list(conn: &mut AnyConnection, caller: Option<&Caller>, limit: i64) -> Re
         }
         None => query.filter(is_shown),
     };
+    if let Some((since, id)) = slice.after {
+        query = after!(query, events::since; > since, events::id; > id);
+    }
     query.load::<Columns>(conn)?.into_iter().map(event).collect()
 }
 
@@ -71,16 +86,21 @@ pub fn list(conn: &mut AnyConnection, caller: Option<&Caller>, limit: i64) -> Re
 ///
 /// # Errors
 /// When the database fails.
-pub fn of_user(conn: &mut AnyConnection, user: Uid, caller: Option<&Caller>, limit: i64) -> Result<Vec<Event>, Error> {
+pub fn of_user(
+    conn: &mut AnyConnection,
+    user: Uid,
+    caller: Option<&Caller>,
+    slice: &Slice<Position>,
+) -> Result<Vec<Event>, Error> {
     let level = event_levels::level.nullable();
     let query = event_hosts::table
         .inner_join(events::table.left_join(event_levels::table))
         .filter(event_hosts::user_id.eq(user))
         .select((events::id, events::name, events::since, events::until, level))
         .order((events::since, events::id))
-        .limit(limit)
+        .limit(slice.rows)
         .into_boxed();
-    let query = match caller {
+    let mut query = match caller {
         Some(caller) if caller.admin || caller.id == user => query,
         Some(caller) => {
             let other = diesel::alias!(event_hosts as other);
@@ -91,6 +111,9 @@ pub fn of_user(conn: &mut AnyConnection, user: Uid, caller: Option<&Caller>, lim
         }
         None => query.filter(level.eq(PUBLIC)),
     };
+    if let Some((since, id)) = slice.after {
+        query = after!(query, events::since; > since, events::id; > id);
+    }
     query.load::<Columns>(conn)?.into_iter().map(event).collect()
 }
 

@@ -13,7 +13,7 @@ use service_kit::{
 };
 
 use crate::{
-    booking::Original,
+    booking::{Original, Told},
     schema::{copies, event_hosts, events},
 };
 
@@ -29,14 +29,16 @@ pub struct Changed {
     pub deleted: usize,
 }
 
-/// Makes the copy equal to the originals, each of which has an id of its own. Levels are no part of it.
+/// Makes the copy equal to what was told. Of events that were not spoken of, only a whole answer says that they are
+/// gone. Levels are no part of it.
 ///
 /// # Errors
 /// When the database fails.
-pub fn bring_up_to_date(conn: &mut AnyConnection, originals: &[Original], now: Moment) -> Result<Changed, Error> {
-    let mut copies = load(conn)?;
+pub fn bring_up_to_date(conn: &mut AnyConnection, told: &Told, now: Moment) -> Result<Changed, Error> {
+    let mut copies = if told.is_whole { load_all(conn)? } else { load_those_told(conn, told)? };
     let mut outdated = Vec::new();
-    let fresh: Vec<&Original> = originals
+    let fresh: Vec<&Original> = told
+        .events
         .iter()
         .filter(|original| match copies.remove(&original.id) {
             Some(copy) if copy == **original => false,
@@ -47,6 +49,7 @@ pub fn bring_up_to_date(conn: &mut AnyConnection, originals: &[Original], now: M
             None => true,
         })
         .collect();
+    // What is left of the copies is deleted: it is told to be, or missing where nothing else is.
     let changed = Changed { written: fresh.len(), deleted: copies.len() };
     outdated.extend(copies.into_keys());
     for ids in outdated.chunks(1000) {
@@ -57,13 +60,38 @@ pub fn bring_up_to_date(conn: &mut AnyConnection, originals: &[Original], now: M
     Ok(changed)
 }
 
-fn load(conn: &mut AnyConnection) -> Result<HashMap<Uid, Original>, Error> {
-    type Row = (Uid, String, String, String, Moment, Moment);
-    let rows: Vec<Row> = events::table
-        .select((events::id, events::name, events::description, events::place, events::since, events::until))
-        .load(conn)?;
-    let hosts: Vec<(Uid, Uid)> = event_hosts::table.order((event_hosts::event_id, event_hosts::user_id)).load(conn)?;
-    let copy = |(id, name, description, place, since, until): Row| {
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = events)]
+struct Row {
+    id: Uid,
+    name: String,
+    description: String,
+    place: String,
+    since: Moment,
+    until: Moment,
+}
+
+fn load_all(conn: &mut AnyConnection) -> Result<HashMap<Uid, Original>, Error> {
+    let rows = events::table.select(Row::as_select()).load(conn)?;
+    Ok(copies_of(rows, event_hosts::table.order((event_hosts::event_id, event_hosts::user_id)).load(conn)?))
+}
+
+fn load_those_told(conn: &mut AnyConnection, told: &Told) -> Result<HashMap<Uid, Original>, Error> {
+    let ids: Vec<Uid> = told.events.iter().map(|event| event.id).chain(told.deleted.iter().copied()).collect();
+    let mut copies = HashMap::new();
+    for ids in ids.chunks(1000) {
+        let rows = events::table.filter(events::id.eq_any(ids)).select(Row::as_select()).load(conn)?;
+        let hosts = event_hosts::table
+            .filter(event_hosts::event_id.eq_any(ids))
+            .order((event_hosts::event_id, event_hosts::user_id))
+            .load(conn)?;
+        copies.extend(copies_of(rows, hosts));
+    }
+    Ok(copies)
+}
+
+fn copies_of(rows: Vec<Row>, hosts: Vec<(Uid, Uid)>) -> HashMap<Uid, Original> {
+    let copy = |Row { id, name, description, place, since, until }: Row| {
         (id, Original { id, name, description, place, since, until, hosts: Vec::new() })
     };
     let mut copies: HashMap<_, _> = rows.into_iter().map(copy).collect();
@@ -72,7 +100,7 @@ fn load(conn: &mut AnyConnection) -> Result<HashMap<Uid, Original>, Error> {
             copy.hosts.push(user);
         }
     }
-    Ok(copies)
+    copies
 }
 
 fn insert(conn: &mut AnyConnection, originals: &[&Original], now: Moment) -> Result<(), Error> {

@@ -4,14 +4,14 @@ use actix_web::{get, web::Path};
 use common::input::Id;
 use service_kit::{
     error::Failure,
-    http::{Query, Reply},
+    http::{Page, Reply},
 };
 
 use super::{
-    queries,
+    queries::{self, Membership},
     wire::{Group, GroupDetail, UserGroup},
 };
-use crate::{auth::Visitor, list::ListQuery, users};
+use crate::{auth::Visitor, users};
 
 /// List groups
 ///
@@ -20,14 +20,14 @@ use crate::{auth::Visitor, list::ListQuery, users};
     tag = "groups",
     operation_id = "getGroups",
     security((), ("proxy" = []), ("token" = [])),
-    params(ListQuery),
     responses((status = 200, description = "Groups", body = [Group]))
 )]
 #[get("/groups")]
-pub async fn list(who: Visitor, query: Query<ListQuery>) -> Result<Reply, Failure> {
+pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
+    let slice = page.slice()?;
     who.read(move |conn, _| {
-        let groups = queries::list(conn, query.0.limit.rows())?;
-        Reply::json(&groups.into_iter().map(Group::from).collect::<Vec<_>>())
+        let groups = queries::list(conn, &slice)?;
+        page.reply(groups, |group| (group.name.clone(), group.id), |group| Ok(Group::from(group)))
     })
     .await
 }
@@ -52,15 +52,14 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
     tag = "groups",
     operation_id = "getUserGroups",
     security((), ("proxy" = []), ("token" = [])),
-    params(("userId" = uuid::Uuid, Path), ListQuery),
+    params(("userId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Groups", body = [UserGroup]))
 )]
 #[get("/users/{userId}/groups")]
-pub async fn of_user(who: Visitor, user: Path<Id>, query: Query<ListQuery>) -> Result<Reply, Failure> {
+pub async fn of_user(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
         users::queries::need(conn, (*user).into())?;
-        let groups = queries::of_user(conn, (*user).into(), query.0.limit.rows())?;
-        Reply::json(&groups.into_iter().map(UserGroup::from).collect::<Vec<_>>())
+        page.of_all(queries::of_user(conn, (*user).into())?, Membership::position, UserGroup::new)
     })
     .await
 }

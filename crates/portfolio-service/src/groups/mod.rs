@@ -2,7 +2,7 @@
 //! sync keeps them, and the semesters in which members came and went.
 
 mod handlers;
-mod queries;
+pub mod queries;
 mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;

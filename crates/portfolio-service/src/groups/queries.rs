@@ -3,7 +3,8 @@
 use common::{problem::Problem, semester::YearWithSemesterDuration};
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
-    db::{AnyConnection, sql::Uid},
+    after,
+    db::{AnyConnection, Slice, sql::Uid},
     error::Error,
 };
 
@@ -16,6 +17,7 @@ use crate::{
 /// A group as listed.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = groups)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Group {
     pub id: Uid,
     pub name: String,
@@ -23,6 +25,7 @@ pub struct Group {
 
 /// A group with its people.
 #[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Detail {
     pub group: Group,
     pub link: String,
@@ -37,8 +40,12 @@ pub struct Detail {
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection, limit: i64) -> Result<Vec<Group>, Error> {
-    Ok(groups::table.select(Group::as_select()).order((groups::name, groups::id)).limit(limit).load(conn)?)
+pub fn list(conn: &mut AnyConnection, slice: &Slice<(String, Uid)>) -> Result<Vec<Group>, Error> {
+    let mut query = groups::table.select(Group::as_select()).order((groups::name, groups::id)).into_boxed();
+    if let Some((name, id)) = &slice.after {
+        query = after!(query, groups::name; > name, groups::id; > *id);
+    }
+    Ok(query.limit(slice.rows).load(conn)?)
 }
 
 /// One group, in three statements whatever the number of its people.
@@ -68,21 +75,42 @@ pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<Detail, Error> {
     Ok(Detail { group, link, description, admins, members: members.collect::<Result<_, Error>>()? })
 }
 
+/// A span in which a user is or was in a group.
+#[derive(Debug, Clone, Queryable)]
+pub struct Membership {
+    /// Which group.
+    pub group: Group,
+    since: Half,
+    until: Option<Half>,
+    id: Uid,
+}
+
+impl Membership {
+    /// Where it is in the list of a user's.
+    #[must_use]
+    pub fn position(&self) -> (String, Uid, Half, Uid) {
+        (self.group.name.clone(), self.group.id, self.since, self.id)
+    }
+
+    /// Its semesters.
+    ///
+    /// # Errors
+    /// 500 for what no write leaves behind.
+    pub fn span(&self) -> Result<YearWithSemesterDuration, Error> {
+        Columns::from((self.since, self.until)).span()
+    }
+}
+
 /// The groups in which a user is or was, each span, by name and time.
 ///
 /// # Errors
 /// When the database fails.
-pub fn of_user(
-    conn: &mut AnyConnection,
-    user: Uid,
-    limit: i64,
-) -> Result<Vec<(Group, YearWithSemesterDuration)>, Error> {
-    let found: Vec<(Group, Half, Option<Half>)> = group_memberships::table
+pub fn of_user(conn: &mut AnyConnection, user: Uid) -> Result<Vec<Membership>, Error> {
+    let columns = (Group::as_select(), group_memberships::since, group_memberships::until, group_memberships::id);
+    Ok(group_memberships::table
         .inner_join(groups::table)
         .filter(group_memberships::user_id.eq(user))
-        .select((Group::as_select(), group_memberships::since, group_memberships::until))
+        .select(columns)
         .order((groups::name, groups::id, group_memberships::since, group_memberships::id))
-        .limit(limit)
-        .load(conn)?;
-    found.into_iter().map(|(group, since, until)| Ok((group, Columns { since, until }.span()?))).collect()
+        .load(conn)?)
 }

@@ -2,7 +2,7 @@
 
 use common::semester::YearWithSemesterDuration;
 use serde::Serialize;
-use service_kit::db::sql::Uid;
+use service_kit::{db::sql::Uid, error::Error};
 use utoipa::ToSchema;
 
 use super::queries;
@@ -88,8 +88,12 @@ pub struct UserGroup {
     duration: YearWithSemesterDuration,
 }
 
-impl From<(queries::Group, YearWithSemesterDuration)> for UserGroup {
-    fn from((group, duration): (queries::Group, YearWithSemesterDuration)) -> Self {
-        Self { group: group.into(), duration }
+impl UserGroup {
+    /// A group with the user's span.
+    ///
+    /// # Errors
+    /// 500 for what no write leaves behind.
+    pub fn new(membership: queries::Membership) -> Result<Self, Error> {
+        Ok(Self { duration: membership.span()?, group: membership.group.into() })
     }
 }

@@ -4,15 +4,15 @@ use actix_web::{delete, get, http::header, patch, post, put, web::Path};
 use common::input::Id;
 use service_kit::{
     db::{
-        AnyConnection,
+        AnyConnection, Slice,
         sql::{Moment, Uid},
     },
     error::{Error, Failure},
-    http::{Body, Query, Reply},
+    http::{Body, Page, Reply},
 };
 
 use super::{
-    queries,
+    queries::{self, Row},
     wire::{
         CreateProjectRequest, EditProjectMembersRequest, EditProjectRequest, Project, ProjectDetail, ProjectMember,
         UserProject,
@@ -21,15 +21,31 @@ use super::{
 use crate::{
     auth::{Member, Visitor},
     club::Now,
-    list::ListQuery,
     policy::BASE,
 };
 
 fn detail(conn: &mut AnyConnection, id: Uid) -> Result<ProjectDetail, Error> {
     let (row, link, description) = queries::get(conn, id)?;
     let members =
-        queries::members_within(conn, id, row.span()?, i64::MAX)?.into_iter().map(ProjectMember::new).collect();
+        queries::members_within(conn, id, row.span()?, &Slice::whole())?.into_iter().map(ProjectMember::new).collect();
     Ok(ProjectDetail::new(Project::new(row)?, link, description, members))
+}
+
+/// What `GET` of a project answers.
+///
+/// # Errors
+/// 404 when there is none.
+pub fn show(conn: &mut AnyConnection, id: Uid) -> Result<Reply, Error> {
+    Reply::json(&detail(conn, id)?)
+}
+
+/// What `GET` of the members of a project answers.
+///
+/// # Errors
+/// 404 when there is no such project; 400 for a cursor of another list.
+pub fn show_members(conn: &mut AnyConnection, id: Uid, page: &Page) -> Result<Reply, Error> {
+    let members = queries::members(conn, id, &page.slice()?)?;
+    page.reply(members, |(person, _)| person.position(), |member| Ok(ProjectMember::new(member)))
 }
 
 /// List projects
@@ -39,17 +55,12 @@ fn detail(conn: &mut AnyConnection, id: Uid) -> Result<ProjectDetail, Error> {
     tag = "projects",
     operation_id = "getProjects",
     security((), ("proxy" = []), ("token" = [])),
-    params(ListQuery),
     responses((status = 200, description = "Projects", body = [Project]))
 )]
 #[get("/projects")]
-pub async fn list(who: Visitor, query: Query<ListQuery>) -> Result<Reply, Failure> {
-    let limit = query.0.limit.rows();
-    who.read(move |conn, _| {
-        let projects = queries::list(conn, limit)?.into_iter().map(Project::new);
-        Reply::json(&projects.collect::<Result<Vec<_>, _>>()?)
-    })
-    .await
+pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
+    let slice = page.slice()?;
+    who.read(move |conn, _| page.reply(queries::list(conn, &slice)?, Row::position, Project::new)).await
 }
 
 /// Make a project
@@ -85,7 +96,7 @@ pub async fn create(who: Member, Now(now): Now, body: Body<CreateProjectRequest>
 )]
 #[get("/projects/{projectId}")]
 pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
-    who.read(move |conn, _| Reply::json(&detail(conn, (*id).into())?)).await
+    who.read(move |conn, _| show(conn, (*id).into())).await
 }
 
 /// Change a project
@@ -132,16 +143,12 @@ pub async fn delete(who: Member, id: Path<Id>) -> Result<Reply, Failure> {
     tag = "projects",
     operation_id = "getProjectMembers",
     security((), ("proxy" = []), ("token" = [])),
-    params(("projectId" = uuid::Uuid, Path), ListQuery),
+    params(("projectId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Members", body = [ProjectMember]))
 )]
 #[get("/projects/{projectId}/members")]
-pub async fn list_members(who: Visitor, id: Path<Id>, query: Query<ListQuery>) -> Result<Reply, Failure> {
-    who.read(move |conn, _| {
-        let members = queries::members(conn, (*id).into(), query.0.limit.rows())?;
-        Reply::json(&members.into_iter().map(ProjectMember::new).collect::<Vec<_>>())
-    })
-    .await
+pub async fn list_members(who: Visitor, id: Path<Id>, page: Page) -> Result<Reply, Failure> {
+    who.read(move |conn, _| show_members(conn, (*id).into(), &page)).await
 }
 
 /// Change the members of a project
@@ -175,14 +182,15 @@ pub async fn put_members(
     tag = "users",
     operation_id = "getUserProjects",
     security((), ("proxy" = []), ("token" = [])),
-    params(("userId" = uuid::Uuid, Path), ListQuery),
+    params(("userId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Projects", body = [UserProject]))
 )]
 #[get("/users/{userId}/projects")]
-pub async fn of_user(who: Visitor, user: Path<Id>, query: Query<ListQuery>) -> Result<Reply, Failure> {
+pub async fn of_user(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Failure> {
+    let slice = page.slice()?;
     who.read(move |conn, _| {
-        let projects = queries::of_user(conn, (*user).into(), query.0.limit.rows())?.into_iter().map(UserProject::new);
-        Reply::json(&projects.collect::<Result<Vec<_>, _>>()?)
+        let projects = queries::of_user(conn, (*user).into(), &slice)?;
+        page.reply(projects, |(row, _)| row.position(), UserProject::new)
     })
     .await
 }

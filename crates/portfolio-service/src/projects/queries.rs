@@ -6,8 +6,9 @@ use common::{
 };
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
+    after,
     db::{
-        AnyConnection,
+        AnyConnection, Slice,
         sql::{Moment, Uid},
     },
     error::{Error, OnUnique},
@@ -31,7 +32,16 @@ pub struct Row {
     until: Option<Half>,
 }
 
+/// What projects are ordered by.
+pub type Position = (Half, Uid);
+
 impl Row {
+    /// Where it is in a list.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        (self.since, self.id)
+    }
+
     /// Its semesters.
     ///
     /// # Errors
@@ -65,9 +75,13 @@ pub struct Changes {
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection, limit: i64) -> Result<Vec<Row>, Error> {
+pub fn list(conn: &mut AnyConnection, slice: &Slice<Position>) -> Result<Vec<Row>, Error> {
     let newest = (projects::since.desc(), projects::id);
-    Ok(projects::table.select(Row::as_select()).order(newest).limit(limit).load(conn)?)
+    let mut query = projects::table.select(Row::as_select()).order(newest).into_boxed();
+    if let Some((since, id)) = slice.after {
+        query = after!(query, projects::since; < since, projects::id; > id);
+    }
+    Ok(query.limit(slice.rows).load(conn)?)
 }
 
 /// One project with its link and its description.
@@ -80,17 +94,17 @@ pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<(Row, String, String), E
     found.ok_or_else(not_found)
 }
 
-/// The members of a project by name, `limit` at most, each with the span as it is shown inside the project's.
+/// The members of a project by name, each with the span as it is shown inside the project's.
 ///
 /// # Errors
 /// 404 when there is no such project.
 pub fn members(
     conn: &mut AnyConnection,
     id: Uid,
-    limit: i64,
+    slice: &Slice<people::queries::Position>,
 ) -> Result<Vec<(Person, YearWithSemesterDuration)>, Error> {
     let found: Option<Row> = projects::table.find(id).select(Row::as_select()).first(conn).optional()?;
-    members_within(conn, id, found.ok_or_else(not_found)?.span()?, limit)
+    members_within(conn, id, found.ok_or_else(not_found)?.span()?, slice)
 }
 
 /// The members of a project that has this span.
@@ -101,32 +115,42 @@ pub fn members_within(
     conn: &mut AnyConnection,
     id: Uid,
     whole: YearWithSemesterDuration,
-    limit: i64,
+    slice: &Slice<people::queries::Position>,
 ) -> Result<Vec<(Person, YearWithSemesterDuration)>, Error> {
-    let rows: Vec<(Person, Half, Option<Half>)> = project_members::table
+    let mut query = project_members::table
         .inner_join(users::table)
         .filter(project_members::project_id.eq(id))
         .select((Person::as_select(), project_members::since, project_members::until))
         .order((users::name, users::id))
-        .limit(limit)
-        .load(conn)?;
+        .into_boxed();
+    if let Some((name, id)) = &slice.after {
+        query = after!(query, users::name; > name, users::id; > *id);
+    }
+    let rows: Vec<(Person, Half, Option<Half>)> = query.limit(slice.rows).load(conn)?;
     let member = |(person, since, until)| Ok((person, Columns::from((since, until)).span()?.shown_within(whole)));
     rows.into_iter().map(member).collect()
 }
 
-/// The projects of a user, the newest first, `limit` at most, each with the user's own span as it is shown.
+/// The projects of a user, the newest first, each with the user's own span as it is shown.
 ///
 /// # Errors
 /// 404 when there is no such user.
-pub fn of_user(conn: &mut AnyConnection, user: Uid, limit: i64) -> Result<Vec<(Row, YearWithSemesterDuration)>, Error> {
+pub fn of_user(
+    conn: &mut AnyConnection,
+    user: Uid,
+    slice: &Slice<Position>,
+) -> Result<Vec<(Row, YearWithSemesterDuration)>, Error> {
     people::queries::need(conn, user)?;
-    let rows: Vec<(Row, Half, Option<Half>)> = project_members::table
+    let mut query = project_members::table
         .inner_join(projects::table)
         .filter(project_members::user_id.eq(user))
         .select((Row::as_select(), project_members::since, project_members::until))
         .order((projects::since.desc(), projects::id))
-        .limit(limit)
-        .load(conn)?;
+        .into_boxed();
+    if let Some((since, id)) = slice.after {
+        query = after!(query, projects::since; < since, projects::id; > id);
+    }
+    let rows: Vec<(Row, Half, Option<Half>)> = query.limit(slice.rows).load(conn)?;
     let project = |(row, since, until): (Row, _, _)| {
         let shown = Columns::from((since, until)).span()?.shown_within(row.span()?);
         Ok((row, shown))

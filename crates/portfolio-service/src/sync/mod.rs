@@ -11,7 +11,7 @@ mod people;
 
 use std::time::Duration;
 
-use actix_web::{post, web::Data};
+use actix_web::post;
 use common::{
     problem::Problem,
     semester::YearWithSemester,
@@ -23,7 +23,6 @@ use service_kit::{
     directory::Snapshot,
     error::{Error, Failure},
     http::Reply,
-    server::Service,
 };
 use tokio::sync::Semaphore;
 use utoipa_actix_web::service_config::ServiceConfig;
@@ -57,11 +56,15 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
     responses((status = 204, description = "Everything is as the directory says"))
 )]
 #[post("/users/sync")]
-pub async fn synchronize(who: Member, service: Data<Service>, club: Club, now: Now) -> Result<Reply, Failure> {
-    // Reading the directory takes long, so the right to do this is looked up before, in a hop of its own.
-    let done = who.read(|_, _| Ok(Reply::no_content())).await?;
-    run(service.db(), &club, now.0).await?;
-    Ok(done)
+pub async fn synchronize(who: Member, club: Club, now: Now) -> Result<Reply, Failure> {
+    // Reading the directory takes long, so the right to do this is looked up before as well.
+    who.check().await?;
+    let (directory, present) = (read(&club).await?, club.semester(now.0));
+    who.write(move |conn, _| {
+        apply(conn, &directory, present, Moment(now.0))?;
+        Ok(Reply::no_content())
+    })
+    .await
 }
 
 /// Makes users and groups what the directory says now.
@@ -69,6 +72,12 @@ pub async fn synchronize(who: Member, service: Data<Service>, club: Club, now: N
 /// # Errors
 /// 503 with nothing changed when there is no directory, when it cannot be read, or when the database fails.
 pub async fn run(db: &Db, club: &Club, now: Timestamp) -> Result<(), Error> {
+    let (directory, present) = (read(club).await?, club.semester(now));
+    db.write(move |conn| apply(conn, &directory, present, Moment(now))).await
+}
+
+/// What the directory says now.
+async fn read(club: &Club) -> Result<Snapshot, Error> {
     let Some(source) = club.directory.clone() else {
         return Err(Error::Unavailable("no club directory is configured".to_owned()));
     };
@@ -79,10 +88,8 @@ pub async fn run(db: &Db, club: &Club, now: Timestamp) -> Result<(), Error> {
         source.read()
     });
     let directory = read.await.map_err(Problem::internal)?.map_err(|error| Error::Unavailable(error.to_string()))?;
-    let (users, groups, present) = (directory.users.len(), directory.groups.len(), club.semester(now));
-    db.write(move |conn| apply(conn, &directory, present, Moment(now))).await?;
-    log::info!("club directory: {users} users and {groups} groups are up to date");
-    Ok(())
+    log::info!("club directory: {} users and {} groups", directory.users.len(), directory.groups.len());
+    Ok(directory)
 }
 
 /// Makes users and groups what a snapshot says, in the present semester.

@@ -3,9 +3,12 @@
 use actix_web::{delete, get, http::header, patch, post, put, web::Path};
 use common::input::Id;
 use service_kit::{
-    db::sql::{Moment, Uid},
-    error::Failure,
-    http::{Body, Query, Reply},
+    db::{
+        AnyConnection, Slice,
+        sql::{Moment, Uid},
+    },
+    error::{Error, Failure},
+    http::{Body, Page, Reply},
 };
 
 use super::{
@@ -17,13 +20,32 @@ use super::{
 use crate::{
     auth::{Member, Visitor},
     club::Now,
-    list::ListQuery,
     policy::BASE,
-    users::User,
+    users::{Person, User},
 };
 
 fn ids(path: &Path<(Id, Id)>) -> (Uid, Uid) {
     (path.0.into(), path.1.into())
+}
+
+/// What `GET` of a team answers.
+///
+/// # Errors
+/// 404 when the contest has no such team.
+pub fn show(conn: &mut AnyConnection, contest: Uid, id: Uid) -> Result<Reply, Error> {
+    let (row, link, description) = queries::get(conn, contest, id)?;
+    let members = queries::members(conn, id, &Slice::whole())?;
+    Reply::json(&ContestTeamDetail::new((row, members).into(), link, description))
+}
+
+/// What `GET` of the members of a team answers.
+///
+/// # Errors
+/// 404 when the contest has no such team; 400 for a cursor of another list.
+pub fn show_members(conn: &mut AnyConnection, contest: Uid, id: Uid, page: &Page) -> Result<Reply, Error> {
+    let slice = page.slice()?;
+    queries::get(conn, contest, id)?;
+    page.reply(queries::members(conn, id, &slice)?, Person::position, |person| Ok(User::from(person)))
 }
 
 /// Teams of a contest
@@ -33,16 +55,16 @@ fn ids(path: &Path<(Id, Id)>) -> (Uid, Uid) {
     tag = "contests",
     operation_id = "getContestTeams",
     security((), ("proxy" = []), ("token" = [])),
-    params(("contestId" = uuid::Uuid, Path), ListQuery),
+    params(("contestId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Teams", body = [ContestTeam]))
 )]
 #[get("/contests/{contestId}/teams")]
-pub async fn list(who: Visitor, contest: Path<Id>, query: Query<ListQuery>) -> Result<Reply, Failure> {
-    let contest = Uid::from(*contest);
+pub async fn list(who: Visitor, contest: Path<Id>, page: Page) -> Result<Reply, Failure> {
+    let (contest, slice) = (Uid::from(*contest), page.slice()?);
     who.read(move |conn, _| {
         queries::need_contest(conn, contest)?;
-        let teams = queries::of_contest(conn, contest, query.0.limit.rows())?;
-        Reply::json(&teams.into_iter().map(ContestTeam::from).collect::<Vec<_>>())
+        let teams = queries::of_contest(conn, contest, &slice)?;
+        page.reply(teams, |(row, _)| (row.name.clone(), row.id), |team| Ok(ContestTeam::from(team)))
     })
     .await
 }
@@ -85,12 +107,7 @@ pub async fn create(
 #[get("/contests/{contestId}/teams/{teamId}")]
 pub async fn get(who: Visitor, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
     let (contest, id) = ids(&path);
-    who.read(move |conn, _| {
-        let (row, link, description) = queries::get(conn, contest, id)?;
-        let members = queries::members(conn, id, i64::MAX)?;
-        Reply::json(&ContestTeamDetail::new((row, members).into(), link, description))
-    })
-    .await
+    who.read(move |conn, _| show(conn, contest, id)).await
 }
 
 /// Change a team
@@ -138,18 +155,13 @@ pub async fn delete(who: Member, path: Path<(Id, Id)>) -> Result<Reply, Failure>
     tag = "contests",
     operation_id = "getContestTeamMembers",
     security((), ("proxy" = []), ("token" = [])),
-    params(("contestId" = uuid::Uuid, Path), ("teamId" = uuid::Uuid, Path), ListQuery),
+    params(("contestId" = uuid::Uuid, Path), ("teamId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Members", body = [User]))
 )]
 #[get("/contests/{contestId}/teams/{teamId}/members")]
-pub async fn list_members(who: Visitor, path: Path<(Id, Id)>, query: Query<ListQuery>) -> Result<Reply, Failure> {
+pub async fn list_members(who: Visitor, path: Path<(Id, Id)>, page: Page) -> Result<Reply, Failure> {
     let (contest, id) = ids(&path);
-    who.read(move |conn, _| {
-        queries::get(conn, contest, id)?;
-        let members = queries::members(conn, id, query.0.limit.rows())?;
-        Reply::json(&members.into_iter().map(User::from).collect::<Vec<_>>())
-    })
-    .await
+    who.read(move |conn, _| show_members(conn, contest, id, &page)).await
 }
 
 /// Change the members of a team

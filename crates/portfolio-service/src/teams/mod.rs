@@ -9,7 +9,10 @@ mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-pub use self::wire::{ContestTeam, ContestTeamWithoutMembers};
+pub use self::{
+    handlers::{show, show_members},
+    wire::{ContestTeam, ContestTeamWithoutMembers},
+};
 
 /// Registers the operations.
 pub fn routes(config: &mut ServiceConfig<'_>) {

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use common::problem::Problem;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
+    after,
     db::{
-        AnyConnection,
+        AnyConnection, Slice,
         sql::{Moment, Uid},
     },
     error::Error,
@@ -15,7 +16,7 @@ use service_kit::{
 
 use crate::{
     schema::{contest_team_members, contest_teams, contests, users},
-    users::{Person, known},
+    users::{self as people, Person, known},
 };
 
 /// A team as listed.
@@ -51,24 +52,32 @@ pub struct Changes {
     pub result: Option<String>,
 }
 
-/// The teams of a contest by name, then by id, `limit` at most. None when there is no such contest.
+/// The teams of a contest by name, then by id. None when there is no such contest.
 ///
 /// # Errors
 /// When the database fails.
-pub fn of_contest(conn: &mut AnyConnection, contest: Uid, limit: i64) -> Result<Vec<Team>, Error> {
-    let rows: Vec<Row> = contest_teams::table
+pub fn of_contest(conn: &mut AnyConnection, contest: Uid, slice: &Slice<(String, Uid)>) -> Result<Vec<Team>, Error> {
+    let mut query = contest_teams::table
         .filter(contest_teams::contest_id.eq(contest))
         .select(Row::as_select())
         .order((contest_teams::name, contest_teams::id))
-        .limit(limit)
-        .load(conn)?;
-    let members: Vec<(Uid, Person)> = contest_team_members::table
+        .into_boxed();
+    if let Some((name, id)) = &slice.after {
+        query = after!(query, contest_teams::name; > name, contest_teams::id; > *id);
+    }
+    let rows: Vec<Row> = query.limit(slice.rows).load(conn)?;
+    let members = contest_team_members::table
         .inner_join(contest_teams::table)
         .inner_join(users::table)
-        .filter(contest_teams::contest_id.eq(contest))
         .select((contest_teams::id, Person::as_select()))
         .order((users::name, users::id))
-        .load(conn)?;
+        .into_boxed();
+    let members = if slice.is_part() {
+        members.filter(contest_team_members::team_id.eq_any(rows.iter().map(|row| row.id)))
+    } else {
+        members.filter(contest_teams::contest_id.eq(contest))
+    };
+    let members: Vec<(Uid, Person)> = members.load(conn)?;
     let mut of_team: HashMap<Uid, Vec<Person>> = HashMap::new();
     for (team, person) in members {
         of_team.entry(team).or_default().push(person);
@@ -80,17 +89,25 @@ pub fn of_contest(conn: &mut AnyConnection, contest: Uid, limit: i64) -> Result<
     Ok(rows.into_iter().map(team).collect())
 }
 
-/// The teams that a user is in by name, then by id, each with its contest.
+/// The teams that a user is in, of these contests or of all, by name, then by id, each with its contest.
 ///
 /// # Errors
 /// When the database fails.
-pub fn of_user(conn: &mut AnyConnection, user: Uid) -> Result<HashMap<Uid, Vec<Row>>, Error> {
-    let rows: Vec<(Uid, Row)> = contest_team_members::table
+pub fn of_user(
+    conn: &mut AnyConnection,
+    user: Uid,
+    contests: Option<Vec<Uid>>,
+) -> Result<HashMap<Uid, Vec<Row>>, Error> {
+    let mut query = contest_team_members::table
         .inner_join(contest_teams::table)
         .filter(contest_team_members::user_id.eq(user))
         .select((contest_teams::contest_id, Row::as_select()))
         .order((contest_teams::name, contest_teams::id))
-        .load(conn)?;
+        .into_boxed();
+    if let Some(contests) = contests {
+        query = query.filter(contest_teams::contest_id.eq_any(contests));
+    }
+    let rows: Vec<(Uid, Row)> = query.load(conn)?;
     let mut of_contest: HashMap<Uid, Vec<Row>> = HashMap::new();
     for (contest, row) in rows {
         of_contest.entry(contest).or_default().push(row);
@@ -111,18 +128,25 @@ pub fn get(conn: &mut AnyConnection, contest: Uid, id: Uid) -> Result<(Row, Stri
     found.ok_or_else(not_found)
 }
 
-/// The members of a team by name, `limit` at most.
+/// The members of a team by name.
 ///
 /// # Errors
 /// When the database fails.
-pub fn members(conn: &mut AnyConnection, id: Uid, limit: i64) -> Result<Vec<Person>, Error> {
-    Ok(contest_team_members::table
+pub fn members(
+    conn: &mut AnyConnection,
+    id: Uid,
+    slice: &Slice<people::queries::Position>,
+) -> Result<Vec<Person>, Error> {
+    let mut query = contest_team_members::table
         .inner_join(users::table)
         .filter(contest_team_members::team_id.eq(id))
         .select(Person::as_select())
         .order((users::name, users::id))
-        .limit(limit)
-        .load(conn)?)
+        .into_boxed();
+    if let Some((name, id)) = &slice.after {
+        query = after!(query, users::name; > name, users::id; > *id);
+    }
+    Ok(query.limit(slice.rows).load(conn)?)
 }
 
 /// Refuses the id of no contest.

@@ -3,19 +3,30 @@
 use actix_web::{get, patch, web::Path};
 use common::input::Id;
 use service_kit::{
-    db::sql::Moment,
-    error::Failure,
-    http::{Body, Query, Reply},
+    db::{
+        AnyConnection,
+        sql::{Moment, Uid},
+    },
+    error::{Error, Failure},
+    http::{Body, Page, Query, Reply},
 };
 
 use super::{
-    queries,
+    queries::{self, Person},
     wire::{EditUserRequest, ListQuery, User, UserDetail},
 };
 use crate::{
     auth::{Member, Visitor},
     club::Now,
 };
+
+/// What `GET` of a user answers.
+///
+/// # Errors
+/// 404 when there is none.
+pub fn show(conn: &mut AnyConnection, id: Uid) -> Result<Reply, Error> {
+    Reply::json(&UserDetail::new(queries::get(conn, id)?)?)
+}
 
 /// List users
 ///
@@ -28,11 +39,11 @@ use crate::{
     responses((status = 200, description = "Users", body = [User]))
 )]
 #[get("/users")]
-pub async fn list(who: Visitor, query: Query<ListQuery>) -> Result<Reply, Failure> {
-    let (selection, limit) = query.0.into_selection()?;
+pub async fn list(who: Visitor, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
+    let (selection, slice) = (query.0.into_selection()?, page.slice()?);
     who.read(move |conn, _| {
-        let users = queries::list(conn, &selection, limit)?;
-        Reply::json(&users.into_iter().map(User::from).collect::<Vec<_>>())
+        let users = queries::list(conn, &selection, &slice)?;
+        page.reply(users, Person::position, |user| Ok(User::from(user)))
     })
     .await
 }
@@ -63,7 +74,7 @@ pub async fn me(who: Member) -> Result<Reply, Failure> {
 )]
 #[get("/users/{userId}")]
 pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
-    who.read(move |conn, _| Reply::json(&UserDetail::new(queries::get(conn, (*id).into())?)?)).await
+    who.read(move |conn, _| show(conn, (*id).into())).await
 }
 
 /// Change a user

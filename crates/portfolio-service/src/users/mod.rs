@@ -11,6 +11,7 @@ mod wire;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::{
+    handlers::show,
     queries::Person,
     wire::{Account, User},
 };

@@ -3,8 +3,9 @@
 use common::problem::Problem;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
+    after,
     db::{
-        AnyConnection,
+        AnyConnection, Slice,
         sql::{Moment, Uid},
     },
     error::Error,
@@ -27,7 +28,16 @@ pub struct Person {
     publishes_real_name: bool,
 }
 
+/// What people are ordered by.
+pub type Position = (String, Uid);
+
 impl Person {
+    /// Where they are in a list.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        (self.name.clone(), self.id)
+    }
+
     /// The name in real life if its owner publishes it, else empty.
     #[must_use]
     pub fn into_real_name(self) -> String {
@@ -52,14 +62,17 @@ pub enum Selection {
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection, selection: &Selection, limit: i64) -> Result<Vec<Person>, Error> {
-    let query = users::table.select(Person::as_select()).order((users::name, users::id)).limit(limit).into_boxed();
-    let query = match selection {
+pub fn list(conn: &mut AnyConnection, selection: &Selection, slice: &Slice<Position>) -> Result<Vec<Person>, Error> {
+    let query = users::table.select(Person::as_select()).order((users::name, users::id)).limit(slice.rows).into_boxed();
+    let mut query = match selection {
         Selection::Active => query.filter(users::state.eq(ACTIVE)),
         Selection::All => query,
         Selection::Named(name) => query.filter(users::name.eq(name)),
         Selection::Nobody => return Ok(Vec::new()),
     };
+    if let Some((name, id)) = &slice.after {
+        query = after!(query, users::name; > name, users::id; > *id);
+    }
     Ok(query.load(conn)?)
 }
 
@@ -95,17 +108,17 @@ pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<Detail, Error> {
         users::table.find(id).select((Person::as_select(), users::state, users::bio)).first(conn).optional()?;
     let (person, state, bio) = found.ok_or_else(not_found)?;
     let publishes_real_name = person.publishes_real_name;
-    Ok(Detail { person, state, bio, publishes_real_name, accounts: accounts_of(conn, id, i64::MAX)? })
+    Ok(Detail { person, state, bio, publishes_real_name, accounts: accounts_of(conn, id)? })
 }
 
 /// The accounts of a user by type; none when there is no such user.
 ///
 /// # Errors
 /// When the database fails.
-pub fn accounts_of(conn: &mut AnyConnection, user: Uid, limit: i64) -> Result<Vec<Account>, Error> {
+pub fn accounts_of(conn: &mut AnyConnection, user: Uid) -> Result<Vec<Account>, Error> {
     let query = accounts::table.filter(accounts::user_id.eq(user)).select(Account::as_select());
     // A type is there once at most, so it orders them all.
-    Ok(query.order(accounts::type_).limit(limit).load(conn)?)
+    Ok(query.order(accounts::type_).load(conn)?)
 }
 
 /// Refuses an id that is no user's.

@@ -1,7 +1,7 @@
 //! What users look like on the wire.
 
 use common::{
-    input::{Flag, Limit, Text},
+    input::{Flag, Text},
     problem::{Problem, Violations},
 };
 use deserr::Deserr;
@@ -156,19 +156,15 @@ pub struct ListQuery {
     #[deserr(default)]
     #[param(nullable = false)]
     name: Option<String>,
-    /// At most so many.
-    #[deserr(default)]
-    #[param(value_type = Option<u16>, nullable = false, minimum = 1, maximum = 1000)]
-    limit: Limit,
 }
 
 impl ListQuery {
-    /// What to select, and how many at most.
+    /// What to select.
     ///
     /// # Errors
     /// 400 when both filters are given.
-    pub fn into_selection(self) -> Result<(Selection, i64), Error> {
-        let selection = match (self.include_suspended, self.name) {
+    pub fn into_selection(self) -> Result<Selection, Error> {
+        Ok(match (self.include_suspended, self.name) {
             (Some(_), Some(_)) => {
                 let message = "must not be given together with includeSuspended";
                 return Err(Problem::parameter("name", "given-together", message).into());
@@ -177,7 +173,6 @@ impl ListQuery {
             (None, Some(_)) => Selection::Nobody,
             (Some(Flag(true)), None) => Selection::All,
             (Some(Flag(false)) | None, None) => Selection::Active,
-        };
-        Ok((selection, self.limit.rows()))
+        })
     }
 }

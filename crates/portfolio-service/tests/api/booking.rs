@@ -14,9 +14,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use common::time::Timestamp;
 use serde_json::{Value, json};
 use service_kit::db::sql::Uid;
 use tempfile::TempDir;
+use url::Url;
 
 use crate::harness::{ALICE, BOB, CAROL, id};
 
@@ -175,6 +177,8 @@ pub fn options(address: &str, token: &str) -> Vec<String> {
 pub enum Manner {
     /// Sends these bytes.
     Answer(Vec<u8>),
+    /// Tells these events, or those of them that changed since the moment asked for.
+    Tell(Vec<Value>),
     /// Sends the first of these bytes, then nothing for as long as it runs.
     Stall(Vec<u8>),
 }
@@ -196,11 +200,24 @@ pub fn answered(event: Uid, name: &str, hosts: &[&str]) -> Value {
     })
 }
 
+/// The same, as it is since it was changed.
+pub fn changed(mut event: Value, at: &str) -> Value {
+    event["updatedAt"] = at.into();
+    event
+}
+
+/// The same, as it is since it was deleted.
+pub fn deleted(event: Value, at: &str) -> Value {
+    let mut event = changed(event, at);
+    event["deletedAt"] = at.into();
+    event
+}
+
 /// A false booking-service.
 pub struct False {
     pub address: String,
     manner: Arc<RwLock<Manner>>,
-    asked: Arc<RwLock<Vec<String>>>,
+    asked: Arc<RwLock<Vec<Asked>>>,
     ended: Arc<AtomicBool>,
 }
 
@@ -229,6 +246,11 @@ impl False {
 
     /// The tokens of all who asked so far.
     pub fn asked(&self) -> Vec<String> {
+        self.questions().into_iter().map(|asked| asked.token).collect()
+    }
+
+    /// All that was asked so far.
+    pub fn questions(&self) -> Vec<Asked> {
         self.asked.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -240,6 +262,14 @@ impl False {
     }
 }
 
+/// What the false booking-service was asked.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    pub token: String,
+    /// Only for what changed after this.
+    pub since: Option<Timestamp>,
+}
+
 impl Drop for False {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
@@ -247,17 +277,30 @@ impl Drop for False {
     }
 }
 
-fn serve(stream: &TcpStream, manner: &RwLock<Manner>, asked: &RwLock<Vec<String>>) {
+fn serve(stream: &TcpStream, manner: &RwLock<Manner>, asked: &RwLock<Vec<Asked>>) {
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
+    let Some(first) = lines.next() else { return };
+    let address = Url::parse(&format!("http://false{}", first.split(' ').nth(1).unwrap())).unwrap();
+    let since: Option<Timestamp> =
+        address.query_pairs().find(|(name, _)| name == "updatedSince").map(|(_, since)| since.parse().unwrap());
     let token = lines.find_map(|line| line.strip_prefix("authorization: Bearer ").map(str::to_owned));
     let Some(token) = token else { return };
     for _ in lines {}
     // What it will do is settled before it counts, so that whoever waits for the count knows what was done.
     let manner = manner.read().unwrap_or_else(PoisonError::into_inner).clone();
-    asked.write().unwrap_or_else(PoisonError::into_inner).push(token);
+    asked.write().unwrap_or_else(PoisonError::into_inner).push(Asked { token, since });
     let mut stream = stream;
     match manner {
         Manner::Answer(bytes) => drop(stream.write_all(&bytes)),
+        Manner::Tell(events) => {
+            let is_told = |event: &Value| match since {
+                Some(since) => event["updatedAt"].as_str().unwrap().parse::<Timestamp>().unwrap() > since,
+                None => event["deletedAt"].is_null(),
+            };
+            let told = events.into_iter().filter(is_told).collect();
+            let Manner::Answer(bytes) = Manner::json(&Value::Array(told)) else { unreachable!() };
+            stream.write_all(&bytes).ok();
+        }
         Manner::Stall(bytes) => {
             stream.write_all(&bytes).ok();
             // Until the other side gives up.

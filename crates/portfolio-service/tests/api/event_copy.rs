@@ -6,12 +6,12 @@ use std::{
 };
 
 use diesel::prelude::*;
-use portfolio_service::schema::{events, leases};
+use portfolio_service::schema::{copies, events, leases};
 use serde_json::{Value, json};
 use service_kit::db::sql::{Moment, Uid};
 
 use crate::{
-    booking::{Booking, False, Manner, answered, options, until},
+    booking::{Booking, False, Manner, answered, changed, deleted, options, until},
     builders::each,
     harness::{ALICE, BOB, Backend, CAROL, Club, id},
 };
@@ -194,6 +194,71 @@ on_each_backend! {
         booking.now(Manner::json(&whole));
         until("all are back", || names(&club).len() == 2);
         assert_eq!(detail(&club, &events[0].to_string())["level"], 1);
+    }
+
+    only_changes_are_asked_for_and_a_day_later_everything(backend) {
+        let event = |name: &str, at: &str| changed(answered(Uid::new(), name, &[BOB]), at);
+        let (one, two) = (event("one", "2026-02-01T09:00:00Z"), event("two", "2026-03-01T09:00:00Z"));
+        let booking = False::start(Manner::Tell(vec![one.clone(), two.clone()]));
+        let club = start(backend, &options(&booking.address, "t"));
+        let is_there = |expected: &[&str]| until(&format!("{expected:?} are there"), || {
+            let mut found = names(&club);
+            found.sort();
+            found == expected
+        });
+        is_there(&["one", "two"]);
+
+        // A change, and an event that was not there.
+        let mut three = changed(one, "2026-03-01T10:00:00Z");
+        three["name"] = "three".into();
+        booking.now(Manner::Tell(vec![three.clone(), two.clone(), event("four", "2026-03-01T10:00:00Z")]));
+        is_there(&["four", "three", "two"]);
+        // Deleted as told; of the others nothing is said any more.
+        let gone = deleted(three, "2026-03-01T11:00:00Z");
+        booking.now(Manner::Tell(vec![gone.clone(), two.clone()]));
+        is_there(&["four", "two"]);
+        // What was changed before that, and shows only now.
+        let late = event("late", "2026-03-01T10:56:00Z");
+        booking.now(Manner::Tell(vec![gone, two.clone(), late.clone()]));
+        is_there(&["four", "late", "two"]);
+        let asked = booking.questions();
+        assert!(asked[0].since.is_none() && asked[1..].iter().all(|asked| asked.since.is_some()), "{asked:?}");
+
+        // Gone long since: nothing is told of it, so it stays until everything is asked for again.
+        booking.now(Manner::Tell(vec![two.clone(), late.clone()]));
+        booking.until_asked(3);
+        is_there(&["four", "late", "two"]);
+        club.clock.advance(chrono::TimeDelta::hours(25));
+        is_there(&["late", "two"]);
+
+        // What cannot be understood makes everything be asked for again.
+        booking.now(Manner::json(&json!({})));
+        booking.until_asked(2);
+        booking.now(Manner::Tell(vec![two.clone()]));
+        is_there(&["two"]);
+
+        // A replica without a booking-service drops the copy.
+        booking.until_asked(3);
+        let conn = &mut club.connect();
+        diesel::delete(events::table).execute(conn).unwrap();
+        diesel::delete(copies::table).execute(conn).unwrap();
+        is_there(&["two"]);
+    }
+
+    one_that_cannot_tell_what_changed_is_asked_for_everything(backend) {
+        let event = |name: &str| changed(answered(Uid::new(), name, &[BOB]), "2026-03-01T09:00:00Z");
+        let (one, mut two) = (event("one"), changed(event("two"), "2026-02-01T09:00:00Z"));
+        let booking = False::start(Manner::json(&json!([one, two])));
+        let club = start(backend, &options(&booking.address, "t"));
+        until("both are copied", || names(&club).len() == 2);
+        until("it is asked for changes", || booking.questions().iter().any(|asked| asked.since.is_some()));
+        booking.until_asked(2);
+        two["name"] = "changed".into();
+        booking.now(Manner::json(&json!([two])));
+        until("one is changed, and one gone", || names(&club) == ["changed"]);
+        booking.now(Manner::json(&json!([])));
+        until("all are gone", || names(&club).is_empty());
+        assert_eq!(booking.questions().iter().filter(|asked| asked.since.is_some()).count(), 1);
     }
 
     reads_are_fast_while_the_booking_service_is_slow(backend) {

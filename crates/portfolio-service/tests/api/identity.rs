@@ -142,6 +142,16 @@ impl Issuer {
 }
 
 #[test]
+fn a_proxy_that_says_no_names_is_believed_none() {
+    let issuer = Issuer::start();
+    let options = ["--oidc-issuer", &issuer.address, "--oidc-audience", "portfolio", "--trusted-proxies", "127.0.0.1"];
+    let club = Club::start_with(Backend::Sqlite, &[&options[..], &["--identity-headers", "none"]].concat());
+    for header in ["x-forwarded-user", "x-showcase-user", "none"] {
+        me(&club.anonymous().header(header, ALICE)).refused(401, "not-signed-in");
+    }
+}
+
+#[test]
 fn a_token_of_the_issuer_says_who_it_is() {
     let issuer = Issuer::start();
     let options = ["--oidc-issuer", &issuer.address, "--oidc-audience", "portfolio", "--trusted-proxies", "127.0.0.1"];
@@ -236,6 +246,9 @@ fn it_refuses_to_start_where_others_reach_it_and_nobody_is_known() {
     }
     for (options, status, fault) in [
         (&["--trusted-proxies", "10.0.0.0/8"][..], 0, "ok"),
+        (&["--trusted-proxies", "10.0.0.0/8", "--identity-headers", "none"], 78, "--identity-headers"),
+        (&["--trusted-proxies", "10.0.0.0/8,0.0.0.0/0"], 78, "0.0.0.0/0 is everybody"),
+        (&["--trusted-proxies", "::/0"], 78, "::/0 is everybody"),
         (&["--oidc-issuer", "https://sso.example", "--oidc-audience", "a"], 0, "ok"),
         (&["--oidc-issuer", "https://sso.example"], 78, "--oidc-audience"),
         (&["--oidc-audience", "a"], 78, "--oidc-issuer"),

@@ -7,6 +7,7 @@ mod harness;
 mod objects;
 
 mod accounts;
+mod commands;
 mod contests;
 mod demo;
 mod event_copy;
@@ -21,6 +22,8 @@ mod rate_limits;
 mod readme;
 mod real_issuer;
 mod real_proxy;
+mod schema;
+mod secrets;
 mod seed;
 mod service;
 mod statements;

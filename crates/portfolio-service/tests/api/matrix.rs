@@ -3,6 +3,9 @@
 #[path = "../../../service-kit/tests/shared/matrix.rs"]
 mod table;
 
+#[path = "../../../service-kit/tests/shared/conditions.rs"]
+mod conditions;
+
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use diesel::prelude::*;
@@ -33,6 +36,19 @@ struct World {
 }
 
 impl World {
+    /// With a service behind a trusted proxy, and one that trusts another.
+    fn new(mut club: Club, issuer: &Issuer) -> (Self, [usize; 2]) {
+        let group = Uid::new();
+        club.config.identity.oidc_issuer = Some(issuer.address.clone());
+        club.config.identity.oidc_audience = Some(AUDIENCE.to_owned());
+        club.config.server.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+        let groups = json!([{"id": group, "name": "graphics", "members": [BOB], "admins": [CAROL]}]);
+        let service = start(&mut club, &json!({"users": members(&[]), "groups": groups}));
+        club.config.server.trusted_proxies = vec!["10.0.0.0/8".parse().unwrap()];
+        let wary = club.start_another();
+        (Self { club, group, next: AtomicU32::new(0) }, [service, wary])
+    }
+
     /// Another name each time.
     fn name(&self) -> String {
         format!("name {}", self.next.fetch_add(1, Ordering::Relaxed))
@@ -192,15 +208,15 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
 
 on_both! {
     everybody_may_do_what_the_table_says_and_nothing_else(club) {
-        let (mut club, issuer, group) = (club, Issuer::start(), Uid::new());
-        club.config.identity.oidc_issuer = Some(issuer.address.clone());
-        club.config.identity.oidc_audience = Some(AUDIENCE.to_owned());
-        club.config.server.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
-        let groups = json!([{"id": group, "name": "graphics", "members": [BOB], "admins": [CAROL]}]);
-        let service = start(&mut club, &json!({"users": members(&[]), "groups": groups}));
-        club.config.server.trusted_proxies = vec!["10.0.0.0/8".parse().unwrap()];
-        let wary = club.start_another();
-        let world = World { club, group, next: AtomicU32::new(0) };
+        let issuer = Issuer::start();
+        let (world, [service, wary]) = World::new(club, &issuer);
         hold("portfolio-service", &world, BUILDERS, &callers(&world.club, &issuer, service, wary));
+    }
+
+    every_operation_knows_versions_retries_and_pages(club) {
+        let issuer = Issuer::start();
+        let (world, [service, wary]) = World::new(club, &issuer);
+        let callers = callers(&world.club, &issuer, service, wary);
+        conditions::hold("portfolio-service", &world, BUILDERS, &callers, &[]);
     }
 }

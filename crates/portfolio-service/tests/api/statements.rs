@@ -1,7 +1,7 @@
 //! One hop: an operation sends the same few statements whatever the size of what it reads.
 
 use crate::{
-    harness::{ALICE, Club, DOCUMENT, on_both},
+    harness::{ALICE, BOB, Club, DOCUMENT, on_both},
     objects::Objects,
 };
 
@@ -45,6 +45,24 @@ on_both! {
             let single = ["/ping", "/account-types", "/users/me", "/{accountId}"];
             let has_grown = long > short || single.iter().any(|end| template.ends_with(end));
             assert!(has_grown, "{template}: {short} and {long} bytes");
+        }
+    }
+
+    who_is_signed_in_costs_no_statement_more(club) {
+        let mut objects = Objects::new();
+        objects.grow(&club, 2);
+        for (template, item) in DOCUMENT["paths"].as_object().unwrap() {
+            if item["get"].is_null() || template.ends_with("/users/me") {
+                continue;
+            }
+            let path = &objects.paths(template, true)[0];
+            let [anonymous, member] = [club.anonymous(), club.by(BOB)].map(|client| {
+                client.get(path).expect(200);
+                let before = sent(&club);
+                client.get(path).expect(200);
+                sent(&club) - before
+            });
+            assert_eq!(anonymous, member, "{template}");
         }
     }
 }

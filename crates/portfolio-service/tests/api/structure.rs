@@ -7,7 +7,7 @@ use rules::Layout;
 
 const LAYOUT: Layout = Layout {
     slices: &["users", "accounts", "groups", "events", "projects", "teams", "contests"],
-    base: &["account_type", "auth", "booking", "club", "codes", "config", "link", "list", "policy", "schema", "span"],
+    base: &["account_type", "auth", "booking", "club", "codes", "config", "link", "policy", "schema", "span", "target"],
     known: &[],
     queries: &["queries.rs", "store.rs", "lease.rs", "known.rs"],
 };

@@ -48,6 +48,21 @@ enum Kind {
 }
 
 impl Url {
+    /// Whether it holds a password that is no secret: an empty one, the user's name, or one that everybody tries first.
+    /// One that holds none is signed in otherwise: by a certificate, a password file, or the name of the system's user.
+    #[must_use]
+    pub fn has_known_password(&self) -> bool {
+        let Kind::Postgres(url) = &self.0 else { return false };
+        let (user_info, rest) = user_info(url.split_once("://").map_or("", |(_, rest)| rest));
+        let (user, first) = user_info.split_once(':').map_or((user_info, None), |(user, word)| (user, Some(word)));
+        let query = rest.split_once('?').map_or("", |(_, query)| query).split('&');
+        let given = |password: &str| {
+            let is = |known: &str| password.eq_ignore_ascii_case(known);
+            KNOWN_PASSWORDS.into_iter().any(is) || is(user)
+        };
+        first.into_iter().chain(query.filter_map(|pair| pair.strip_prefix("password="))).any(given)
+    }
+
     /// Whether this is PostgreSQL.
     #[must_use]
     pub fn is_postgres(&self) -> bool {
@@ -130,12 +145,63 @@ fn with_defaults(url: &str) -> String {
     url
 }
 
+/// Whether libpq can take an address apart (`postgres://` cut off). When it cannot, its message quotes the piece that it
+/// did not understand, which may be one of the password: an `@`, `/` or `%` in it is enough.
+fn is_understood(rest: &str) -> bool {
+    let (user_info, rest) = user_info(rest);
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let servers = place.split('/').next().unwrap_or_default();
+    let has_port = |server: &str| {
+        let after_host = server.rsplit_once(']').map_or(server, |(_, rest)| rest);
+        let port = after_host.split_once(':').map_or("", |(_, port)| port);
+        port.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    [user_info, place, query].into_iter().all(is_percent_encoded)
+        && !place.contains('@')
+        && servers.split(',').all(has_port)
+        && (query.is_empty() || query.split('&').all(|pair| pair.matches('=').count() == 1))
+}
+
+/// Where libpq sees user name and password: up to the first `@` that stands before any slash.
+fn user_info(rest: &str) -> (&str, &str) {
+    let until = rest.find('/').unwrap_or(rest.len());
+    rest[..until].find('@').map_or(("", rest), |at| (&rest[..at], &rest[at + 1..]))
+}
+
+fn is_percent_encoded(text: &str) -> bool {
+    let is_byte = |after: &str| {
+        after.get(..2).is_some_and(|digits| digits != "00" && digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+    };
+    text.split('%').skip(1).all(is_byte) && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
+/// Passwords that everybody tries first.
+const KNOWN_PASSWORDS: [&str; 12] = [
+    "",
+    "postgres",
+    "postgresql",
+    "password",
+    "passwd",
+    "changeme",
+    "change-me",
+    "secret",
+    "admin",
+    "root",
+    "test",
+    "123456",
+];
+
 impl FromStr for Url {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            return Ok(Self(Kind::Postgres(text.to_owned())));
+        if let Some(rest) = text.strip_prefix("postgres://").or_else(|| text.strip_prefix("postgresql://")) {
+            return if is_understood(rest) {
+                Ok(Self(Kind::Postgres(text.to_owned())))
+            } else {
+                Err("is not understood: in user name and password, characters that have a meaning in an address must \
+                     be percent-encoded")
+            };
         }
         match text.strip_prefix("sqlite://").or_else(|| text.strip_prefix("sqlite:")) {
             Some("") | None => Err("must be sqlite://FILE or postgres://…"),
@@ -221,6 +287,28 @@ mod tests {
         assert!(!format!("{url} {url:?}").contains("hunter2"));
         let url: Url = "sqlite://data/club.sqlite3".parse().unwrap();
         assert_eq!(url.file().unwrap(), std::path::Path::new("data/club.sqlite3"));
+        let unclear =
+            ["u:p@q@db/c", "u:p/q@db/c", "u:p%q@db/c", "u:pq/c", "u:p q@db/c", "db/c?password=a&b", "u:%00@db"];
+        for bad in unclear {
+            let refused = format!("postgres://{bad}").parse::<Url>().unwrap_err();
+            assert!(refused.contains("percent-encoded"), "{bad}");
+        }
+        for good in
+            ["", "/c?host=/run/x&options=-ca%3Db", "u:p%2Fq?#:@db:5432/c", "a,[::1]:1,b:2/c", "%2Frun%2Fx/c", "db?"]
+        {
+            assert!(format!("postgres://{good}").parse::<Url>().is_ok(), "{good}");
+        }
+        for (url, is_known) in [
+            ("u:@db/c", true),
+            ("u:u@db/c", true),
+            ("u:ChangeMe@db/c", true),
+            ("u@db/c?x=1&password=postgres", true),
+            ("u@db/c", false),
+            ("/c", false),
+            ("u:hunter2@db/c", false),
+        ] {
+            assert_eq!(format!("postgres://{url}").parse::<Url>().unwrap().has_known_password(), is_known, "{url}");
+        }
         for bad in ["", "mysql://db", "sqlite://", "sqlite::memory:", "sqlite://x?mode=memory", "club.sqlite3"] {
             assert!(bad.parse::<Url>().is_err(), "{bad}");
         }

@@ -42,8 +42,9 @@ fn forwarded(peer: IpAddr, headers: &HeaderMap, trusted: &[Cidr]) -> Option<IpAd
     }
     let lines: Vec<_> = headers.get_all(FORWARDED_FOR).collect();
     for line in lines.into_iter().rev() {
-        for text in line.to_str().ok()?.rsplit(',') {
-            let address = read(text.trim())?;
+        // A line may begin with anything that the client sent.
+        for part in line.as_bytes().rsplit(|byte| *byte == b',') {
+            let address = read(str::from_utf8(part).ok()?.trim())?;
             if !is_trusted(address) {
                 return Some(address);
             }
@@ -77,6 +78,11 @@ mod tests {
 
     /// The address of a client behind `10.0.0.0/8` and `fd00::/8`.
     fn address(peer: &str, lines: &[&str]) -> String {
+        let lines: Vec<_> = lines.iter().map(|line| line.as_bytes()).collect();
+        address_of_bytes(peer, &lines)
+    }
+
+    fn address_of_bytes(peer: &str, lines: &[&[u8]]) -> String {
         let trusted = ["10.0.0.0/8", "fd00::/8"].map(|block| block.parse().unwrap());
         let mut req = TestRequest::default().peer_addr(SocketAddr::new(peer.parse().unwrap(), 4711));
         for line in lines {
@@ -103,6 +109,7 @@ mod tests {
         assert_eq!(address("10.0.0.1", &["203.0.113.9, 198.51.100.7,10.0.0.2 , fd00::2"]), "198.51.100.7");
         assert_eq!(address("10.0.0.1", &["203.0.113.9", "198.51.100.7", "10.0.0.2"]), "198.51.100.7");
         assert_eq!(address("10.0.0.1", &["nonsense, 198.51.100.7"]), "198.51.100.7");
+        assert_eq!(address_of_bytes("10.0.0.1", &[b"n\xf6nsense, 198.51.100.7"]), "198.51.100.7");
         // Nobody but proxies.
         assert_eq!(address("10.0.0.1", &["10.0.0.3, 10.0.0.2"]), "10.0.0.1");
     }

@@ -136,6 +136,7 @@ impl Wanted {
             Ok(IfMatch::Items(tags)) if !tags.is_empty() => {
                 Ok(Some(Self::Tags(tags.iter().filter(|tag| !tag.weak).map(Tag::parse).collect())))
             }
+            // What is no tag has been left out of the items.
             _ => Err(Problem::new(code::BAD_REQUEST).detail("The If-Match header must be * or entity tags.")),
         }
     }

@@ -24,7 +24,7 @@ pub fn complete(document: &mut OpenApi) {
             (&mut item.post, Kind::Make),
             (&mut item.put, Kind::Change),
             (&mut item.patch, Kind::Change),
-            (&mut item.delete, Kind::Change),
+            (&mut item.delete, Kind::Remove),
         ];
         for (operation, kind) in operations {
             let Some(operation) = operation else { continue };
@@ -41,6 +41,7 @@ enum Kind {
     Read,
     Make,
     Change,
+    Remove,
 }
 
 /// Whether an operation takes a credential, and whether it needs one. An empty requirement among others makes signing in
@@ -90,8 +91,8 @@ fn add_conditions(operation: &mut Operation, kind: Kind) {
         }
         // Whoever makes something without signing in is nobody to whom an earlier answer could be shown.
         Kind::Make => {}
-        Kind::Change => {
-            if let Some(changed) = success(operation, "200") {
+        Kind::Change | Kind::Remove => {
+            if let (Kind::Change, Some(changed)) = (kind, success(operation, "200")) {
                 add_header(changed, "ETag", TAG);
             }
             let about =

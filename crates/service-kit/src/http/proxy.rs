@@ -43,6 +43,12 @@ impl Cidr {
         Self { base: IpAddr::V6(Ipv6Addr::LOCALHOST), bits: 128 },
     ];
 
+    /// Whether every address of its kind is in the block.
+    #[must_use]
+    pub fn is_everybody(&self) -> bool {
+        self.bits == 0
+    }
+
     /// Whether the address is in the block. An IPv4 address that came by an IPv6 socket is an IPv4 address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {

@@ -240,12 +240,15 @@ pub fn hold<W>(service: &str, world: &W, builders: &[(&str, Builder<W>)], caller
     assert!(wrong.is_empty(), "docs/security.md says otherwise:\n{}", wrong.join("\n"));
 }
 
-/// Each row of the table that somebody may do: its name, operation, builder, that caller, and the status.
+/// A row of the table that somebody may do: its name, operation, builder, that caller, and the status.
+pub type Success<'a, W> = (String, Operation, Option<&'a Builder<W>>, &'a Caller<'a>, u16);
+
+/// All rows of the table that somebody may do.
 pub fn successes<'a, W>(
     service: &str,
     builders: &'a [(&'a str, Builder<W>)],
     callers: &'a [Caller<'a>],
-) -> Vec<(String, Operation, Option<&'a Builder<W>>, &'a Caller<'a>, u16)> {
+) -> Vec<Success<'a, W>> {
     let able = |row: &Row| {
         let columns = ["privileged", "owner", "member"].into_iter();
         let (column, status) = columns.map(|column| (column, row.cell(column))).find(|(_, cell)| *cell < "400")?;

@@ -149,8 +149,11 @@ fn get<T: DeserializeOwned>(agent: &Agent, address: &Url) -> Result<T, String> {
 /// Whether what is said here can be believed: nobody can have changed or read it on the way.
 ///
 /// # Errors
-/// When the address is not https, nor http of this machine.
+/// When the address is not https, nor http of this machine, or holds a user name or password, which would be shown.
 pub fn is_safe(address: &Url) -> Result<(), String> {
+    if !address.username().is_empty() || address.password().is_some() {
+        return Err("an address with a user name or password is not safe".to_owned());
+    }
     match address.scheme() {
         "https" => Ok(()),
         "http" if is_loopback(address) => Ok(()),

@@ -1,0 +1,3 @@
+DROP INDEX tags_list;
+DROP INDEX rooms_list;
+DROP INDEX events_list;

@@ -1,0 +1,268 @@
+//! Pages of lists: `limit`, `cursor` and `Link` (contract, "Lists").
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use actix_web::{FromRequest, http::header, test::TestRequest};
+use booking_service::schema::{tags, users};
+use diesel::prelude::*;
+use proptest::{
+    collection::vec,
+    test_runner::{Config, TestRunner},
+};
+use serde_json::{Value, json};
+use service_kit::{
+    db::sql::{Moment, Uid},
+    http::Page,
+};
+
+use crate::{
+    builders::{At, each, event, event_body, group, merge, room},
+    harness::{ALICE, Answer, BOB, CAROL, Client, Club, DOCUMENT, id, on_both},
+};
+
+/// The path that an answer links to as the next page.
+fn next(answer: &Answer) -> Option<String> {
+    let link = answer.header("link")?;
+    let path = link.strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\""));
+    Some(path.unwrap_or_else(|| panic!("{link}")).to_owned())
+}
+
+/// The path with one more parameter.
+pub fn with(path: &str, parameter: &str) -> String {
+    format!("{path}{}{parameter}", if path.contains('?') { '&' } else { '?' })
+}
+
+/// Follows the links from the first page on. Calls `between` after each page.
+pub fn walk(client: &Client<'_>, path: &str, limit: usize, mut between: impl FnMut()) -> Vec<Value> {
+    let (mut rows, mut path) = (Vec::new(), with(path, &format!("limit={limit}")));
+    loop {
+        let answer = client.get(&path).expect(200);
+        let page = answer.json().as_array().unwrap().clone();
+        assert!(page.len() <= limit, "{path}");
+        let next = next(&answer);
+        assert!(next.is_none() || page.len() == limit, "{path}: a page that is not full has a next one");
+        rows.extend(page);
+        between();
+        match next {
+            Some(next) => path = next,
+            None => return rows,
+        }
+    }
+}
+
+/// A list of which rows come and go.
+struct List {
+    path: &'static str,
+    member: &'static str,
+    make: fn(&Club, usize) -> String,
+    remove: fn(&Club, &str),
+}
+
+const LISTS: [List; 5] = [
+    List {
+        path: "/api/events",
+        member: "eventId",
+        // Two starts, so that many have the same.
+        make: |club, n| event(club, BOB, At::Place(&format!("place {n}")), if n % 3 == 0 { (1, 2) } else { (3, 4) }),
+        remove: |club, id| {
+            club.by(BOB).delete(&format!("/api/events/{id}")).expect(204);
+        },
+    },
+    List {
+        path: "/api/rooms",
+        member: "roomId",
+        make: |club, n| {
+            room(club, BOB, if n % 3 == 0 { "S516" } else { "Ω" }, if n % 2 == 0 { (1, 2) } else { (3, 4) })
+        },
+        remove: |club, id| {
+            club.by(BOB).delete(&format!("/api/rooms/{id}")).expect(200);
+        },
+    },
+    List {
+        path: "/api/groups",
+        member: "groupId",
+        make: |club, n| group(club, BOB, if n % 2 == 0 { "graphics" } else { "音楽" }, &[BOB]),
+        remove: |club, id| {
+            club.by(BOB).delete(&format!("/api/groups/{id}")).expect(204);
+        },
+    },
+    List {
+        path: "/api/users?include-suspended=true",
+        member: "userId",
+        make: |club, n| {
+            let (id, now) = (Uid::new(), Moment(club.clock.now()));
+            let names = (users::id.eq(id), users::name.eq(format!("{}{id}", n % 5)), users::display_name.eq("x"));
+            let rest = (users::icon.eq(""), users::state.eq(1_i16), users::privileged.eq(false));
+            diesel::insert_into(users::table)
+                .values((names, rest, users::created_at.eq(now), users::updated_at.eq(now)))
+                .execute(&mut club.connect())
+                .unwrap();
+            id.to_string()
+        },
+        remove: |club, id| {
+            diesel::delete(users::table.find(Uid(id.parse().unwrap()))).execute(&mut club.connect()).unwrap();
+        },
+    },
+    List {
+        path: "/api/tags",
+        member: "tagId",
+        make: |club, n| {
+            let (id, now) = (Uid::new(), Moment(club.clock.now()));
+            // As far as the database is concerned two may have one name.
+            let name = (tags::id.eq(id), tags::name.eq(format!("t{}", n % 3)), tags::name_key.eq(id.to_string()));
+            diesel::insert_into(tags::table)
+                .values((name, tags::created_at.eq(now), tags::updated_at.eq(now)))
+                .execute(&mut club.connect())
+                .unwrap();
+            id.to_string()
+        },
+        remove: |club, id| {
+            diesel::delete(tags::table.find(Uid(id.parse().unwrap()))).execute(&mut club.connect()).unwrap();
+        },
+    },
+];
+
+/// What comes (an odd number) and goes (an even one) after each page.
+fn holds_while_rows_come_and_go(club: &Club, list: &List, first: usize, limit: usize, changes: &[Vec<usize>]) {
+    let mut present: Vec<String> = (0..first).map(|n| (list.make)(club, n)).collect();
+    let mut throughout: BTreeSet<String> = present.iter().cloned().collect();
+    let mut changes = changes.iter();
+    let rows = walk(&club.by(BOB), list.path, limit, || {
+        for change in changes.next().into_iter().flatten() {
+            if change % 2 == 1 {
+                present.push((list.make)(club, change / 2));
+            } else if !present.is_empty() {
+                let gone = present.remove(change / 2 % present.len());
+                (list.remove)(club, &gone);
+                throughout.remove(&gone);
+            }
+        }
+    });
+    let seen = each(&json!(rows), list.member);
+    let distinct: BTreeSet<_> = seen.iter().cloned().collect();
+    assert_eq!(distinct.len(), seen.len(), "shown twice: {seen:?}");
+    assert!(throughout.is_subset(&distinct), "skipped: {:?}", throughout.difference(&distinct));
+    let whole = each(&club.by(BOB).get(list.path).expect(200).json(), list.member);
+    let still: Vec<_> = seen.iter().filter(|id| whole.contains(id)).collect();
+    let expected: Vec<_> = whole.iter().filter(|id| distinct.contains(*id)).collect();
+    assert_eq!(still, expected, "another order than that of the whole list");
+    // Pages of what stays as it is are the whole list.
+    for limit in [1, limit, 1000] {
+        assert_eq!(each(&json!(walk(&club.by(BOB), list.path, limit, || ())), list.member), whole, "limit {limit}");
+    }
+    for id in present {
+        (list.remove)(club, &id);
+    }
+}
+
+/// Every `GET` of the document whose answer is a list: its path, and what the document says of it.
+fn lists() -> BTreeMap<&'static str, &'static Value> {
+    let paths = DOCUMENT["paths"].as_object().unwrap().iter();
+    let lists = paths.map(|(path, item)| (path.as_str(), &item["get"]));
+    lists
+        .filter(|(_, get)| get["responses"]["200"]["content"]["application/json"]["schema"]["type"] == "array")
+        .collect()
+}
+
+on_both! {
+    pages_lead_past_every_row_once(club) {
+        let mut runner = TestRunner::new(Config { cases: 4, failure_persistence: None, ..Config::default() });
+        let changes = vec(vec(0..40_usize, 0..3), 0..6);
+        for list in LISTS {
+            let run = |(first, limit, changes): (usize, usize, Vec<Vec<usize>>)| {
+                holds_while_rows_come_and_go(&club, &list, first, limit, &changes);
+                Ok(())
+            };
+            runner.run(&(0..9_usize, 1..5_usize, changes.clone()), run).unwrap();
+        }
+    }
+
+    every_list_has_pages(club) {
+        let group = group(&club, BOB, "g", &[BOB, CAROL]);
+        let room = room(&club, BOB, "S516", (0, 9));
+        for hours in [(1, 2), (3, 4), (5, 6)] {
+            let body = merge([event_body(&club, BOB, At::Room(&room), hours), json!({"groupId": group})]);
+            club.by(BOB).post("/api/events", body).expect(201);
+        }
+        event(&club, BOB, At::Place("x"), (1, 2));
+        for name in ["a", "b", "c"] {
+            club.by(BOB).post("/api/tags", json!({ "name": name })).expect(201);
+            club.by(BOB).post("/api/users/me/tokens", json!({"name": name, "scope": "read"})).expect(201);
+        }
+        crate::sign_in::Browser::new(&club).sign_in(BOB);
+        let lists = lists();
+        assert_eq!(lists.len(), 14, "{:?}", lists.keys());
+        let mut cursors = Vec::new();
+        for (template, get) in &lists {
+            let named = |name: &str| get["parameters"].as_array().unwrap().iter().any(|it| it["name"] == name);
+            assert!(named("limit") && named("cursor"), "{template}");
+            assert!(!get["responses"]["200"]["headers"]["Link"].is_null(), "{template}");
+            let values = [("{roomID}", &room), ("{groupID}", &group), ("{userID}", &id(BOB).to_string())];
+            let path = values.iter().fold((*template).to_owned(), |path, (name, value)| path.replace(name, value));
+            let client = club.by(BOB);
+            let whole = client.get(&path).expect(200);
+            assert_eq!(next(&whole), None, "{path}");
+            let rows = whole.json().as_array().unwrap().clone();
+            assert!(rows.len() >= 2, "{path} is too short to tell");
+            for limit in [1, 2, rows.len(), 1000] {
+                assert_eq!(walk(&client, &path, limit, || ()), rows, "{path} by {limit}");
+            }
+            let page = client.get(&with(&path, "limit=1")).expect(200);
+            let linked = next(&page).unwrap_or_else(|| panic!("{path} has no link"));
+            // A page has a tag of its own.
+            let tags = [&whole, &page, &client.get(&linked)].map(|answer| answer.header("etag").unwrap().to_owned());
+            assert!(tags[0] != tags[1] && tags[1] != tags[2], "{path}");
+            cursors.push((path, linked.split("cursor=").nth(1).unwrap().to_owned()));
+        }
+        for (n, (path, cursor)) in cursors.iter().enumerate() {
+            let client = club.by(BOB);
+            client.get(&with(path, &format!("cursor={cursor}"))).expect(200);
+            for limit in ["0", "1001", "-1", "x", "", "1.5", "99999999999999999999"] {
+                let refused = client.get(&with(path, &format!("limit={limit}"))).expect(400);
+                assert_eq!(refused.pointers(), ["limit"], "{path} {limit}");
+            }
+            let foreign = &cursors[(n + 1) % cursors.len()].1;
+            let damaged = [
+                foreign.clone(), format!("A{cursor}"), format!("{cursor}A"), cursor[1..].to_owned(),
+                cursor[..cursor.len() - 1].to_owned(), cursor[..4].to_owned(), String::new(), "%00".to_owned(),
+                "%F0%9F%A6%80".to_owned(), "A".repeat(5000),
+            ];
+            for bad in damaged.iter().filter(|bad| *bad != cursor) {
+                let refused = client.get(&with(path, &format!("cursor={bad}"))).expect(400);
+                assert_eq!(refused.pointers(), ["cursor"], "{path} {bad}");
+            }
+            let twice = client.get(&with(path, &format!("cursor={cursor}&cursor={cursor}"))).expect(400);
+            assert_eq!(twice.pointers(), ["cursor"]);
+        }
+    }
+
+    a_cursor_is_of_one_filter(club) {
+        for hours in [(1, 2), (3, 4), (5, 6)] {
+            event(&club, BOB, At::Place("x"), hours);
+        }
+        let get = |query: &str| club.by(BOB).get(&format!("/api/events?{query}"));
+        let q = format!("q=user%3D%3D{}", id(BOB));
+        let first = get(&format!("{q}&limit=1")).expect(200);
+        let link = next(&first).unwrap();
+        assert!(link.starts_with("/api/events?") && link.contains("q=user"), "{link}");
+        assert_eq!(walk(&club.by(BOB), &format!("/api/events?{q}"), 1, || ()).len(), 3);
+        let cursor = link.split("cursor=").nth(1).unwrap();
+        // Another number of rows is still the same list.
+        assert_eq!(get(&format!("{q}&limit=7&cursor={cursor}")).expect(200).json().as_array().unwrap().len(), 2);
+        let (others, later) = (format!("q=user%21%3D{}", id(BOB)), format!("{q}&dateBegin=2020-01-01T00:00:00Z"));
+        for other in [String::new(), others, later] {
+            let refused = get(&format!("{other}&limit=1&cursor={cursor}")).expect(400);
+            assert_eq!(refused.pointers(), ["cursor"], "{other}");
+        }
+    }
+
+    a_cursor_that_somebody_made_up_is_no_fault_of_ours(club) {
+        // Anybody can make one for a tag whose name no database takes.
+        let request = TestRequest::with_uri("/api/tags?limit=1").to_http_request();
+        let page = Page::extract(&request).into_inner().unwrap();
+        let reply = page.reply(vec![1, 2], |_| ("a\0b", Uid::nil()), Ok).unwrap();
+        let link = reply.header(&header::LINK).unwrap().strip_prefix('<').unwrap();
+        let answer = club.by(ALICE).get(link.split('>').next().unwrap());
+        assert!(matches!(answer.status, 200 | 400), "{}", answer.text());
+    }
+}

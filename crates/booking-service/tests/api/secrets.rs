@@ -1,0 +1,334 @@
+//! No secret leaves the service: not by its log at the most talkative level, not by an answer, not by its metrics, and
+//! what stands in the database is worth nothing.
+
+#[path = "../../../service-kit/tests/shared/canary.rs"]
+mod canary;
+
+use booking_service::{
+    auth::TOKEN_PREFIX,
+    schema::{api_tokens, sessions, spent_logins},
+};
+use chrono::TimeDelta;
+use diesel::prelude::*;
+use serde_json::{Value, json};
+use service_kit::{
+    credentials::{self, ApiToken, Keys},
+    db::{
+        Url,
+        sql::{Moment, Uid},
+    },
+};
+use url::form_urlencoded;
+
+use self::canary::{
+    Canary, Door, Program, as_text, assert_found, database_that_refuses, dump, echo, found, header, hex, is_in, walk,
+};
+use crate::{
+    harness::{ALICE, BOB, Club, id, on_both},
+    issuer::{Fault, Issuer, KEYS, METADATA, SECRET, Signer, TOKEN, query},
+    process::program,
+};
+
+const KEY: &str = "canary-key-of-the-installation-7f3a91";
+const SESSION: &str = "canary-session-of-alice-0c55e2";
+const BAD_SESSION: &str = "canary-session-of-nobody-93b1d4";
+const DIRECTORY: &str = "canary-directory-token-b8/+&=2e61";
+const PASSWORD: &str = "canary-database-password-5d20af";
+/// Everything, and by name what the log passes over.
+const TALKATIVE: &str = "trace,ureq=trace,ureq_proto::client=trace,ureq::run=trace,actix_web::types::path=trace";
+const STRAY: &str = "canary-stray-secret-4e8c17";
+const BASIC: &str = "canary-user:canary-password-a96f03";
+
+/// A token of the right form with a text that is known beforehand.
+fn token(text: &str) -> String {
+    let start = format!("{TOKEN_PREFIX}_{text}");
+    let token = format!("{start}_{}", hex(&credentials::hash(&start)[..4]));
+    assert!(ApiToken::parse(TOKEN_PREFIX, &token).is_some());
+    token
+}
+
+/// Gives Alice a session and a token whose secrets are known.
+fn let_in(club: &Club, token: &str) {
+    let (conn, now) = (&mut club.connect(), Moment(club.clock.now()));
+    let until = Moment(now.plus(TimeDelta::days(1)));
+    diesel::insert_into(sessions::table)
+        .values((
+            sessions::id.eq(Uid::new()),
+            sessions::token_hash.eq(credentials::hash(SESSION)),
+            sessions::user_id.eq(id(ALICE)),
+            sessions::created_at.eq(now),
+            sessions::expires_at.eq(until),
+            sessions::last_used_at.eq(now),
+        ))
+        .execute(conn)
+        .unwrap();
+    diesel::insert_into(api_tokens::table)
+        .values((
+            api_tokens::id.eq(Uid::new()),
+            api_tokens::token_hash.eq(credentials::hash(token)),
+            api_tokens::user_id.eq(id(ALICE)),
+            api_tokens::name.eq("canary"),
+            api_tokens::scope.eq("write"),
+            api_tokens::created_at.eq(now),
+        ))
+        .execute(conn)
+        .unwrap();
+}
+
+/// The address of the club's database, with a password where it may have one.
+fn with_password(club: &Club) -> String {
+    let url = club.config.database_url.as_ref().unwrap().reveal();
+    if club.is_postgres() { format!("{url}&password={PASSWORD}") } else { url.to_owned() }
+}
+
+/// What one sign-in has of secrets, so far as they are known outside the service.
+struct SignIn {
+    cookie: String,
+    callback: String,
+    state: String,
+}
+
+impl SignIn {
+    fn begin(door: &Door, issuer: &Issuer, canaries: &mut Vec<Canary>) -> Self {
+        let (status, answer) = door.ask("POST", "/api/authParams", &[("User-Agent", STRAY)], b"");
+        assert_eq!(status, 201, "{answer}");
+        let cookie = header(&answer, "set-cookie").unwrap().split(';').next().unwrap().to_owned();
+        let body: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+        let address = body["url"].as_str().unwrap();
+        let sent = |name: &str| {
+            let pairs = form_urlencoded::parse(address.split('?').nth(1).unwrap().as_bytes());
+            pairs.into_owned().find(|(found, _)| found == name).unwrap().1
+        };
+        let callback = issuer.approve(address);
+        let code = callback.split(['=', '&']).nth(1).unwrap().to_owned();
+        let state = sent("state");
+        canaries.push(Canary::new("sealed sign-in", cookie.split_once('=').unwrap().1));
+        canaries.push(Canary::new("code", code));
+        canaries.push(Canary::new("state", &*state));
+        canaries.push(Canary::new("nonce", sent("nonce")));
+        Self { cookie, callback, state }
+    }
+
+    /// Comes back with this path, as a program and as a browser.
+    fn end(&self, door: &Door, path: &str) -> Vec<(u16, String)> {
+        let accepts = ["application/json", "text/html"];
+        let send = |accept| door.send("GET", path, &[("Cookie", self.cookie.as_str()), ("Accept", accept)], b"");
+        accepts.map(send).into()
+    }
+}
+
+/// Every way in which a sign-in ends.
+fn sign_in(door: &Door, issuer: &Issuer, canaries: &mut Vec<Canary>) {
+    for path in [METADATA, KEYS] {
+        issuer.set(|now| drop(now.faults.insert(path, Fault::Quote(400))));
+        let (status, _) = door.send("POST", "/api/authParams", &[("Cookie", &format!("session={SESSION}"))], b"");
+        assert_eq!(status, 503);
+    }
+    issuer.set(|now| now.faults.clear());
+    // It is asked again only after a second.
+    let mut first = None;
+    crate::process::until("the provider is asked again", || {
+        let (status, answer) = door.ask("POST", "/api/authParams", &[], b"");
+        first = Some(answer);
+        status == 201
+    });
+    let quoted = [Fault::Quote(200), Fault::Quote(400), Fault::Quote(401), Fault::Quote(302), Fault::Quote(503)];
+    let faults = [Fault::Close, Fault::Html, Fault::Huge, Fault::Truncated, Fault::Redirect];
+    for fault in quoted.into_iter().chain(faults) {
+        let login = SignIn::begin(door, issuer, canaries);
+        issuer.set(|now| drop(now.faults.insert(TOKEN, fault.clone())));
+        for (status, answer) in login.end(door, &login.callback) {
+            assert!([400, 503].contains(&status), "{fault:?}: {answer}");
+        }
+        issuer.set(|now| now.faults.clear());
+    }
+    for signer in [Signer::Other, Signer::Unknown, Signer::Nobody, Signer::ClientSecret, Signer::Tampered] {
+        let login = SignIn::begin(door, issuer, canaries);
+        issuer.set(|now| now.signer = signer);
+        let (status, answer) = login.end(door, &login.callback).remove(0);
+        assert!([400, 503].contains(&status), "{signer:?}: {answer}");
+    }
+    issuer.set(|now| now.signer = Signer::Issuer);
+    let login = SignIn::begin(door, issuer, canaries);
+    for bad in [
+        query(&[("state", &login.state), ("error", STRAY), ("error_description", STRAY)]),
+        query(&[("state", &login.state), ("error", "access_denied"), ("error_description", STRAY)]),
+        query(&[("state", &login.state), ("code", STRAY), ("code", STRAY)]),
+        query(&[("state", &login.state), ("code", STRAY), ("iss", STRAY)]),
+        query(&[("state", STRAY), ("code", STRAY)]),
+        STRAY.to_owned(),
+    ] {
+        for (status, answer) in login.end(door, &format!("/api/callback?{bad}")) {
+            assert_eq!(status, 400, "{answer}");
+        }
+    }
+    door.send("GET", &login.callback, &[("Referer", &format!("https://club.example{}", login.callback))], b"");
+    let (status, answer) = login.end(door, &login.callback).remove(0);
+    assert_eq!(status, 302, "{answer}");
+    let cookie = header(&answer, "set-cookie").unwrap().split(';').next().unwrap();
+    canaries.push(Canary::new("session of the sign-in", cookie.split_once('=').unwrap().1));
+    assert_eq!(door.send("GET", "/api/users/me", &[("Cookie", cookie)], b"").0, 200);
+    // What only service and provider know of each other.
+    let now = issuer.now.read().unwrap();
+    for said in now.told.iter().filter_map(|told| told["id_token"].as_str()) {
+        canaries.extend(said.split('.').filter(|part| part.len() > 40).map(|part| Canary::new("ID token", part)));
+    }
+    for heard in now.heard.iter().filter(|heard| heard.starts_with("POST /token")) {
+        let form = form_urlencoded::parse(heard.split("\r\n\r\n").nth(1).unwrap().as_bytes()).into_owned();
+        let verifier = form.into_iter().find(|(name, _)| name == "code_verifier").unwrap().1;
+        canaries.push(Canary::new("code verifier", verifier));
+    }
+    canaries.push(Canary::new("client secret", SECRET));
+    canaries.push(Canary::new("access token", "access-token-1"));
+    let heard = now.heard.concat();
+    assert!(heard.contains("code_verifier=") && heard.contains("authorization: Basic ") && now.told.len() > 5);
+}
+
+/// The secrets that are answered to whom they belong.
+fn own_secrets(door: &Door, canaries: &mut Vec<Canary>) -> String {
+    let cookie = format!("session={SESSION}");
+    let mine = |method: &str, path: &str, body: Value| {
+        let headers = [("Cookie", cookie.as_str()), ("Content-Type", "application/json")];
+        let (status, answer) = door.ask(method, path, &headers, body.to_string().as_bytes());
+        assert!(status < 300, "{answer}");
+        serde_json::from_str::<Value>(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap()
+    };
+    let secret = mine("GET", "/api/users/me/ical", json!({}))["secret"].as_str().unwrap().to_owned();
+    let made = mine("POST", "/api/users/me/tokens", json!({"name": "made", "scope": "read"}));
+    let made = made["token"].as_str().unwrap();
+    let feed = format!("/api/ical/v1/{}{secret}", id(ALICE));
+    for (path, expected) in [
+        (feed.clone(), 200),
+        (format!("{feed}?token={secret}"), 200),
+        (format!("{feed}/"), 404),
+        (format!("/api/ical/v1/{secret}"), 404),
+        (format!("/api/ical/v1/{}{STRAY}", id(ALICE)), 404),
+        (format!("/api/ical/v1/{}{secret}", id(BOB)), 404),
+    ] {
+        assert_eq!(door.send("GET", &path, &[("Referer", &format!("https://club.example{path}"))], b"").0, expected);
+        door.send("POST", &path, &[], b"");
+    }
+    canaries.push(Canary::new("feed secret", &*secret));
+    canaries.push(Canary::new("token that was made", made));
+    made.to_owned()
+}
+
+on_both! {
+    no_secret_leaves(club) {
+        for (format, status) in [("plain", 200), ("json", 403)] {
+            let (right, wrong) = (token(&format!("canary-token-{format}-2b7d")), token("canary-bad-token-81fe"));
+            diesel::delete(sessions::table.filter(sessions::token_hash.eq(credentials::hash(SESSION))))
+                .execute(&mut club.connect())
+                .unwrap();
+            let_in(&club, &right);
+            let mut canaries: Vec<_> = [
+                ("key of the installation", KEY),
+                ("session", SESSION),
+                ("bad session", BAD_SESSION),
+                ("token", &right),
+                ("bad token", &wrong),
+                ("directory token", DIRECTORY),
+                ("stray secret", STRAY),
+                ("password of another scheme", BASIC),
+            ]
+            .map(|(name, text)| Canary::new(name, text))
+            .into();
+            let (issuer, (directory, asked)) = (Issuer::start(), echo(status));
+            let folder = tempfile::tempdir().unwrap();
+            let mut command = program(&["--bind", "127.0.0.1:0", "--workers", "1", "--database-connections", "2"]);
+            command.args(["--rate-limit", "0", "--sign-in-rate-limit", "0", "--feed-rate-limit", "0"]);
+            command.args(["--log", TALKATIVE, "--log-format", format, "--traq-url", &directory]).args(issuer.options());
+            command.env("SECRET_KEY", KEY).env("TRAQ_TOKEN", DIRECTORY).env("DATABASE_URL", with_password(&club));
+            let running = Program::start(command, folder.path());
+            let door = Door::new(running.address());
+
+            sign_in(&door, &issuer, &mut canaries);
+            let made = own_secrets(&door, &mut canaries);
+            let basic = format!("Basic {}", base64(BASIC));
+            walk(
+                &door,
+                &[
+                    ("Cookie", format!("session={SESSION}")),
+                    ("Authorization", format!("Bearer {right}")),
+                    ("Cookie", format!("session={BAD_SESSION}")),
+                    ("Authorization", format!("Bearer {wrong}")),
+                    ("Authorization", basic),
+                    ("Authorization", wrong.clone()),
+                ],
+                STRAY,
+                &["getIcal", "resetIcal", "createToken"],
+            );
+            let (_, metrics) = door.send("GET", "/metrics", &[], b"");
+            let log = running.end();
+            let url: Url = club.config.database_url.as_ref().unwrap().reveal().parse().unwrap();
+            let kept = dump(&url, &mut club.connect());
+
+            // The search finds what is there.
+            let sent = door.sent.borrow();
+            let of_callers = ["session", "bad session", "token", "bad token", "stray secret", "code", "state",
+                "sealed sign-in", "session of the sign-in", "feed secret", "password of another scheme"];
+            let is_of_callers = |canary: &&Canary| of_callers.contains(&canary.name);
+            let callers: Vec<_> = canaries.iter().filter(is_of_callers).cloned().collect();
+            let right_codes = issuer.now.read().unwrap().heard.join("\n");
+            assert_found("what was sent", &format!("{sent}{right_codes}"), &callers);
+            let provider = ["client secret", "code verifier"];
+            let provider: Vec<_> = canaries.iter().filter(|canary| provider.contains(&canary.name)).cloned().collect();
+            // RFC 6749, section 2.3.1: encoded as a form before it is encoded as base64.
+            let heard: String = right_codes.lines().map(|line| match line.split_once("Basic ") {
+                Some((_, said)) => decoded(said),
+                None => line.to_owned(),
+            }).collect();
+            assert_found("what the provider heard", &heard, &provider);
+            let heard: String = asked.try_iter().collect();
+            assert_found("what the directory heard", &heard, &[Canary::new("directory token", DIRECTORY)]);
+            let sealed = canaries.iter().find(|canary| canary.name == "sealed sign-in").unwrap();
+            let sealed = sealed.text.strip_prefix("login.").unwrap();
+            assert!(Keys::new(&KEY.parse().unwrap()).open("login", sealed).is_some());
+            for secret in [right.as_str(), &made] {
+                assert!(is_in(&kept, &credentials::hash(secret)), "tokens are kept as hashes");
+            }
+            assert!(spent_logins::table.count().get_result::<i64>(&mut club.connect()).unwrap() > 0);
+            assert!(log.contains("TRACE") && log.contains("actix_http::h1"), "the log is not whole");
+
+            // And nothing is where it must not be.
+            let answered = door.answered.borrow();
+            let places = [("log", log.as_str()), ("metrics", &metrics), ("answers", &answered), ("database", &kept)];
+            let mut leaks: Vec<_> = places.iter().flat_map(|(name, text)| found(name, text, &canaries)).collect();
+            leaks.extend(found("log", &log, &[Canary::new("database password", PASSWORD)]));
+            assert!(leaks.is_empty(), "{} leaks:\n{}", leaks.len(), leaks.join("\n"));
+        }
+    }
+}
+
+fn base64(text: &str) -> String {
+    use base64::{Engine as _, prelude::BASE64_STANDARD};
+    BASE64_STANDARD.encode(text)
+}
+
+fn decoded(text: &str) -> String {
+    use base64::{Engine as _, prelude::BASE64_STANDARD};
+    as_text(&BASE64_STANDARD.decode(text.trim()).unwrap())
+}
+
+#[test]
+fn the_password_of_a_database_that_does_not_answer_or_does_not_take_it_is_not_shown() {
+    let (refusing, told) = database_that_refuses();
+    // Nobody listens there any more.
+    let down = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    for (address, asks) in [(&refusing, true), (&down, false)] {
+        for format in ["plain", "json"] {
+            for command in [&["serve"][..], &["migrate"], &["token", "list"]] {
+                let folder = tempfile::tempdir().unwrap();
+                let mut program = program(&["--bind", "127.0.0.1:0", "--log", "trace", "--log-format", format]);
+                program.env("DATABASE_URL", format!("postgres://club:{PASSWORD}@{address}/club?sslmode=disable"));
+                program.args(command);
+                let (status, output) = Program::start(program, folder.path()).ended();
+                assert_eq!(status, Some(1), "{output}");
+                let leaks = found("output", &output, &[Canary::new("database password", PASSWORD)]);
+                assert!(leaks.is_empty() && output.contains("booking-service: "), "{leaks:?} {output}");
+                let heard: String = told.try_iter().collect();
+                assert_eq!(heard.contains(PASSWORD), asks, "{output}");
+            }
+        }
+    }
+}

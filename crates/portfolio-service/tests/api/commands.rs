@@ -1,0 +1,105 @@
+//! The command line of the real program: what it says of secrets.
+
+use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, process::Command};
+
+use clap::CommandFactory as _;
+use portfolio_service::config::Cli;
+
+const TOKEN: &str = "clubbooking_0123456789_0123";
+
+/// A service that others reach, with everything right.
+const OPEN: [&str; 8] = [
+    "--bind",
+    "0.0.0.0:3001",
+    "--trusted-proxies",
+    "10.0.0.1",
+    "--booking-url",
+    "https://rooms.example",
+    "--traq-url",
+    "https://traq.example/api/v3",
+];
+
+/// What `check-config` and `serve` say alike, and the exit status.
+fn check(arguments: &[&str], secrets: &[(&str, &str)]) -> (String, Option<i32>) {
+    let run = |command: &str| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_portfolio-service"));
+        let output = program.env_clear().args(arguments).arg(command).envs(secrets.iter().copied()).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (text(output.stdout), text(output.stderr), output.status.code())
+    };
+    let (out, err, status) = run("check-config");
+    if status == Some(78) {
+        let (_, told, ended) = run("serve");
+        assert_eq!((told.replace("portfolio-service: ", ""), ended), (out.clone(), status));
+    }
+    (out + &err, status)
+}
+
+#[test]
+fn a_secret_that_is_none_is_refused_where_others_reach_the_service() {
+    let right = [("BOOKING_TOKEN", TOKEN), ("TRAQ_TOKEN", TOKEN)];
+    assert_eq!(check(&OPEN, &right), ("ok\n".to_owned(), Some(0)));
+    let (out, status) = check(
+        &OPEN,
+        &[
+            ("BOOKING_TOKEN", "hunter2"),
+            ("TRAQ_TOKEN", "hunter3"),
+            ("DATABASE_URL", "postgres://club:postgres@db/club"),
+        ],
+    );
+    let words = ["--database-url has a password", "--traq-token must have 16", "--booking-token must have 16"];
+    assert_eq!((out.lines().count(), status), (3, Some(78)), "{out}");
+    assert!(out.lines().zip(words).all(|(line, word)| line.starts_with(word)), "{out}");
+    assert!(!out.contains("hunter") && !out.contains("postgres"), "{out}");
+    let (out, status) = check(&OPEN, &[("DATABASE_URL", "postgres://club:hunt/er2@db/club")]);
+    assert_eq!((out.lines().count(), status), (3, Some(78)), "{out}");
+    assert!(out.contains("--booking-token") && out.contains("--traq-token") && !out.contains("hunt"), "{out}");
+    // On this machine only, anything goes.
+    let local = [("BOOKING_TOKEN", "x"), ("TRAQ_TOKEN", "x"), ("DATABASE_URL", "postgres://club:postgres@db/club")];
+    assert_eq!(check(&OPEN[4..], &local), ("ok\n".to_owned(), Some(0)));
+}
+
+#[test]
+fn a_secret_file_holds_something_and_a_warning_says_who_may_read_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("secret");
+    let (path, gone) = (file.to_str().unwrap(), folder.path().join("none"));
+    let booking = ["--booking-url", "https://rooms.example", "--booking-token-file"];
+    for content in [&b""[..], b" \n", b"\xff"] {
+        std::fs::write(&file, content).unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        let (out, status) = check(&[&booking[..], &[path]].concat(), &[]);
+        assert!(status == Some(78) && out.starts_with("--booking-token-file: "), "{out}");
+    }
+    for path in [folder.path(), &gone] {
+        let (out, status) = check(&[&booking[..], &[path.to_str().unwrap()]].concat(), &[]);
+        assert!(status == Some(78) && out.starts_with("--booking-token-file: cannot read"), "{out}");
+    }
+    std::fs::write(&file, TOKEN).unwrap();
+    for (mode, is_warned) in [(0o600, false), (0o640, false), (0o644, true)] {
+        std::fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+        let (out, status) = check(&[&booking[..], &[path]].concat(), &[]);
+        let warning = format!("--booking-token-file: every user of this machine may read {path}\n");
+        assert_eq!(
+            (status, out.ends_with(&warning), out == "ok\n"),
+            (Some(0), is_warned, !is_warned),
+            "{mode:o}: {out}"
+        );
+        assert!(!out.contains(TOKEN), "{out}");
+    }
+}
+
+#[test]
+fn no_option_shows_a_secret_to_who_prints_it() {
+    let secrets = ["database-url", "traq-token", "booking-token"];
+    for option in Cli::command().get_arguments() {
+        let is_secret = secrets.contains(&option.get_long().unwrap_or_default());
+        assert_eq!(option.is_hide_env_values_set(), is_secret, "{option}: the help shows the environment");
+    }
+    let given: Vec<_> = secrets.iter().map(|option| format!("--{option}=canary-secret")).collect();
+    let arguments = ["portfolio-service"].into_iter().chain(OPEN).chain(given.iter().map(String::as_str));
+    let cli = service_kit::config::parse::<Cli>(arguments).unwrap();
+    let source = cli.config.booking.source().unwrap().unwrap();
+    let shown = format!("{cli:?} {cli:#?} {source:?} {:?} {:?}", cli.config.directory(), cli.config.identity());
+    assert!(shown.contains("rooms.example") && !shown.contains("canary-secret"), "{shown}");
+}

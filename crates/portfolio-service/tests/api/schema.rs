@@ -1,0 +1,36 @@
+//! The two sets of migrations and `schema.rs` say the same.
+
+#[path = "../../../service-kit/tests/shared/schema.rs"]
+mod rules;
+
+use diesel::prelude::*;
+use portfolio_service::schema;
+
+use crate::harness::on_both;
+
+on_both! {
+    every_table_can_be_read_as_the_code_declares_it(club) {
+        use service_kit::db::schema::*;
+        use schema::*;
+        let conn = &mut club.connect();
+        let mut read = Vec::new();
+        macro_rules! read {
+            ($($table:ident)+) => {
+                $(
+                    $table::table.limit(0).execute(conn).unwrap();
+                    read.push(stringify!($table));
+                )+
+            };
+        }
+        read! {
+            idempotency_keys users accounts groups group_admins group_memberships events event_hosts event_levels
+            projects project_members contests contest_teams contest_team_members leases copies
+        }
+        assert!(rules::declared().keys().all(|table| read.contains(&table.as_str())), "a table is missing in this test");
+    }
+}
+
+#[test]
+fn on_sqlite_every_change_of_what_is_shown_is_noted() {
+    rules::every_change_of_what_is_shown_is_noted(&["copies", "idempotency_keys", "leases"]);
+}

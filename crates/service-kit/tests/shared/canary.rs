@@ -1,0 +1,480 @@
+//! Canaries: secrets that are sent through every door of a running program and then must be nowhere. Both services
+//! include this file in their tests, by its path.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeSet, HashMap},
+    fs::{self, File},
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    time::{Duration, Instant},
+};
+
+use base64::{
+    Engine as _,
+    prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD},
+};
+use diesel::{QueryableByName, RunQueryDsl as _, sql_query, sql_types::Text};
+use serde_json::{Value, json};
+use service_kit::db::{AnyConnection, Url};
+use url::form_urlencoded;
+
+use crate::harness::DOCUMENT;
+
+/// Longer than anything here may take; whoever runs into it has hung.
+const LONG: Duration = Duration::from_secs(60);
+
+/// So many bytes of what is searched for are looked up.
+const START: usize = 8;
+
+/// So many bytes of each request are kept: the bodies that are too large hold the same over and over.
+const MOST_KEPT: usize = 4096;
+
+/// A secret, and what it is.
+#[derive(Debug, Clone)]
+pub struct Canary {
+    pub name: &'static str,
+    pub text: String,
+}
+
+impl Canary {
+    pub fn new(name: &'static str, text: impl Into<String>) -> Self {
+        let text = text.into();
+        assert!(text.len() >= 12, "{name}: {text:?} may stand anywhere by chance");
+        Self { name, text }
+    }
+}
+
+/// Bytes as a text in which texts can be searched, whatever else they hold.
+pub fn as_text(bytes: &[u8]) -> String {
+    bytes.iter().map(|&byte| char::from(byte)).collect()
+}
+
+/// All the ways in which a text may have been written down.
+fn forms(text: &str) -> Vec<(&'static str, String)> {
+    let each = |write: fn(&u8) -> String| text.as_bytes().iter().map(write).collect::<String>();
+    let json = json!(text).to_string();
+    let numbers = text.as_bytes().iter().map(u8::to_string);
+    let mut forms = vec![
+        ("plain", as_text(text.as_bytes())),
+        ("percent-encoded", form_urlencoded::byte_serialize(text.as_bytes()).collect()),
+        (
+            "percent-encoded with spaces",
+            each(|byte| match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(*byte).to_string(),
+                _ => format!("%{byte:02X}"),
+            }),
+        ),
+        ("percent-encoded throughout", each(|byte| format!("%{byte:02X}"))),
+        ("JSON", json[1..json.len() - 1].to_owned()),
+        ("JSON throughout", each(|byte| format!("\\u{byte:04x}"))),
+        ("debug", format!("{text:?}").trim_matches('"').to_owned()),
+        ("hex", each(|byte| format!("{byte:02x}"))),
+        ("upper-case hex", each(|byte| format!("{byte:02X}"))),
+        ("numbers", numbers.collect::<Vec<_>>().join(", ")),
+    ];
+    for before in 0..3 {
+        let bytes = [&b"\0\0"[..before], text.as_bytes()].concat();
+        for engine in [&BASE64_STANDARD_NO_PAD, &BASE64_URL_SAFE_NO_PAD] {
+            // Without the characters that depend on what stands before and after.
+            let encoded = engine.encode(&bytes);
+            forms.push(("base64", encoded[[0, 2, 3][before]..bytes.len() / 3 * 4].to_owned()));
+        }
+    }
+    forms.sort_by(|(_, a), (_, b)| a.cmp(b));
+    forms.dedup_by(|(_, a), (_, b)| a == b);
+    forms
+}
+
+/// Where the canaries stand in a text, with what stands around them: the first place of each form of each.
+pub fn found(place: &str, text: &str, canaries: &[Canary]) -> Vec<String> {
+    // One walk through the text, which may be large, however many there are.
+    let mut by_start: HashMap<Vec<u8>, Vec<(&str, &str, String)>> = HashMap::new();
+    for canary in canaries {
+        for (form, written) in forms(&canary.text) {
+            let start = written.as_bytes()[..START].to_vec();
+            by_start.entry(start).or_default().push((canary.name, form, written));
+        }
+    }
+    let starts: BTreeSet<_> = by_start.keys().map(|start| start[0]).collect();
+    let starts: Vec<_> = (0..=u8::MAX).map(|byte| starts.contains(&byte)).collect();
+    let mut found = Vec::new();
+    for (at, window) in text.as_bytes().windows(START).enumerate() {
+        if !starts[usize::from(window[0])] {
+            continue;
+        }
+        let Some(candidates) = by_start.get_mut(window) else { continue };
+        candidates.retain(|(name, form, written)| {
+            let is_here = text[at..].starts_with(written);
+            if is_here {
+                let before: String = text[..at].chars().rev().take(160).collect();
+                let before: String = before.chars().rev().collect();
+                let after: String = text[at..].chars().take(written.len() + 60).collect();
+                found.push(format!("{place}: {name} ({form}) in …{before}{after}…"));
+            }
+            !is_here
+        });
+    }
+    found
+}
+
+/// Asserts that each canary is there: whoever does not find what is there finds nothing.
+pub fn assert_found(place: &str, text: &str, canaries: &[Canary]) {
+    let found = found(place, text, canaries);
+    for Canary { name, .. } in canaries {
+        assert!(found.iter().any(|line| line.starts_with(&format!("{place}: {name} ("))), "{place}: no {name}");
+    }
+}
+
+/// The program as a process whose whole output is kept.
+pub struct Program {
+    child: Child,
+    out: PathBuf,
+    err: PathBuf,
+}
+
+impl Program {
+    /// Starts it; the output goes to files in this folder.
+    pub fn start(mut command: Command, folder: &Path) -> Self {
+        let (out, err) = (folder.join("output"), folder.join("errors"));
+        command.stdin(Stdio::null());
+        let child = command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap()).spawn().unwrap();
+        Self { child, out, err }
+    }
+
+    /// Waits until it listens, and answers where: `127.0.0.1:PORT`.
+    pub fn address(&self) -> String {
+        let mut address = None;
+        until("the program listens", || {
+            let log = as_text(&fs::read(&self.err).unwrap());
+            let rest = log.split_once("listens on http://").map(|(_, rest)| rest.to_owned());
+            address = rest.and_then(|rest| rest.split_once(',').map(|(address, _)| address.to_owned()));
+            address.is_some()
+        });
+        address.unwrap()
+    }
+
+    /// All that it has written so far.
+    pub fn output(&self) -> String {
+        [&self.out, &self.err].map(|file| as_text(&fs::read(file).unwrap())).concat()
+    }
+
+    /// Tells it to end, waits until it has, and answers all that it wrote.
+    pub fn end(mut self) -> String {
+        let told = Command::new("sh").args(["-c", &format!("kill -TERM {}", self.child.id())]).status();
+        assert!(told.unwrap().success());
+        self.wait();
+        self.output()
+    }
+
+    /// Waits until it ends by itself, and answers its status and all that it wrote.
+    pub fn ended(mut self) -> (Option<i32>, String) {
+        (self.wait(), self.output())
+    }
+
+    fn wait(&mut self) -> Option<i32> {
+        let mut status = None;
+        until("the program ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap().code()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// Asks again and again, until it is so.
+#[track_caller]
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    let (_keep, never) = mpsc::channel::<()>();
+    while !is_so() {
+        assert!(begun.elapsed() < LONG, "not so in time: {what}");
+        let _ = never.recv_timeout(Duration::from_millis(5));
+    }
+}
+
+/// The way to a running program. Keeps what goes in and what comes out.
+pub struct Door {
+    pub address: String,
+    pub sent: RefCell<String>,
+    pub answered: RefCell<String>,
+}
+
+impl Door {
+    pub fn new(address: String) -> Self {
+        Self { address, sent: RefCell::default(), answered: RefCell::default() }
+    }
+
+    /// Sends these bytes, and answers all that comes back until the other side closes.
+    pub fn send_bytes(&self, bytes: &[u8]) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        self.sent.borrow_mut().push_str(&as_text(&bytes[..bytes.len().min(MOST_KEPT)]));
+        // Who is sent too much closes before it has read all; what it answered before is lost at times.
+        let _ = stream.write_all(bytes);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        as_text(&answer)
+    }
+
+    /// Sends a request whose answer is a secret for who asks, and answers status and the rest.
+    pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.address);
+        for (name, value) in headers {
+            head.extend([name, ": ", value, "\r\n"]);
+        }
+        if !body.is_empty() {
+            head.extend(["Content-Length: ", &body.len().to_string(), "\r\n"]);
+        }
+        let answer = self.send_bytes(&[head.as_bytes(), b"\r\n", body].concat());
+        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+        (status, answer)
+    }
+
+    /// Sends a request; the answer is to be searched, but for the cookie that it sets.
+    pub fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
+        let (status, answer) = self.ask(method, path, headers, body);
+        self.keep(&answer);
+        (status, answer)
+    }
+
+    /// An answer that is to be searched.
+    pub fn keep(&self, answer: &str) {
+        let is_kept = |line: &&str| !line.to_ascii_lowercase().starts_with("set-cookie:");
+        self.answered.borrow_mut().extend(answer.split_inclusive('\n').filter(is_kept));
+    }
+}
+
+/// The value of a header of an answer.
+#[allow(dead_code, reason = "the portfolio-service sets no cookies")]
+pub fn header<'a>(answer: &'a str, name: &str) -> Option<&'a str> {
+    let head = answer.split("\r\n\r\n").next().unwrap();
+    let mut lines = head.lines().filter_map(|line| line.split_once(": "));
+    lines.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+}
+
+/// Sends every operation of the document, and what is beside them, with each of these headers as credential, and with
+/// `stray` in every place where somebody may put a secret by mistake. The bodies of operations with an id in
+/// `shown` are what the caller asked for, a secret.
+pub fn walk(door: &Door, credentials: &[(&str, String)], stray: &str, shown: &[&str]) {
+    let referer = format!("https://club.example/?token={stray}");
+    let spaced = format!("{stray} {stray}");
+    let lost = [
+        ("Referer", referer.as_str()),
+        ("User-Agent", stray),
+        ("X-Api-Key", stray),
+        // One that is echoed and logged is short and plain; whoever sends a secret as such a one publishes it.
+        ("X-Request-Id", &spaced),
+        ("Accept", "text/html"),
+    ];
+    let mut operations = Vec::new();
+    for (path, item) in DOCUMENT["paths"].as_object().unwrap() {
+        operations.extend(item.as_object().unwrap().iter().map(|(method, about)| (method.to_uppercase(), path, about)));
+    }
+    // What ends the session goes last.
+    operations.sort_by_key(|(_, path, _)| path.ends_with("/logout"));
+    let mut statuses = BTreeSet::new();
+    for (method, path, about) in operations {
+        let filled = |value: &str| {
+            let parts = path.split('/').map(|part| if part.starts_with('{') { value } else { part });
+            parts.collect::<Vec<_>>().join("/")
+        };
+        let right = filled("0198c0de-0000-7000-8000-000000000001");
+        let query = format!("{right}?token={stray}&access_token={stray}");
+        let content = about["requestBody"]["content"].as_object().and_then(|content| content.iter().next());
+        let kind = content.map_or("application/json", |(kind, _)| kind.as_str());
+        let bodies = content.map_or_else(Vec::new, |(_, content)| bodies(&content["example"], stray));
+        let no_body = Vec::new();
+        // What is answered to whom it belongs is no leak.
+        let is_shown = about["operationId"].as_str().is_some_and(|id| shown.contains(&id));
+        let send = |method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]| {
+            let (status, answer) = door.ask(method, path, headers, body);
+            let head = answer.split("\r\n\r\n").next().unwrap();
+            door.keep(if is_shown && status < 300 { head } else { &answer });
+            status
+        };
+        for (name, value) in credentials {
+            for body in bodies.iter().chain(bodies.is_empty().then_some(&no_body)) {
+                let headers = [&[(*name, value.as_str()), ("Content-Type", kind)], &lost[..]].concat();
+                statuses.insert(send(&method, &query, &headers, body));
+            }
+        }
+        let (name, value) = &credentials[0];
+        let headers = [&[(*name, value.as_str()), ("Content-Type", kind)], &lost[..4]].concat();
+        let body = bodies.first().unwrap_or(&no_body);
+        // What is kept for a retry is searched for with the rest of the database.
+        let retried = [&headers[..], &[("Idempotency-Key", stray)]].concat();
+        send(&method, &query, &retried, body);
+        send(&method, &query, &retried, body);
+        for path in [filled(stray), format!("{right}/{stray}"), format!("{right}%2F{stray}")] {
+            send(&method, &path, &headers, body);
+        }
+        for parameter in about["parameters"].as_array().into_iter().flatten() {
+            if parameter["in"] == "query" {
+                send(&method, &format!("{right}?{}={stray}", parameter["name"].as_str().unwrap()), &headers, body);
+            }
+        }
+        send(stray, &right, &headers, body);
+        if content.is_some() {
+            send(&method, &right, &[(*name, value), ("Content-Type", "text/plain")], body);
+            send(&method, &right, &[(*name, value), ("Content-Type", stray)], body);
+            let large = format!("{{\"name\": \"{}\"}}", stray.repeat((2 << 20) / stray.len() + 1));
+            send(&method, &right, &headers, large.as_bytes());
+        }
+    }
+    // Whoever is turned away at every door has seen nothing of the house.
+    assert!([200, 400, 401, 404].iter().all(|status| statuses.contains(status)), "{statuses:?}");
+    let (name, value) = &credentials[0];
+    let headers = [&[(*name, value.as_str())], &lost[..]].concat();
+    for path in ["/", "/docs", "/docs/", "/metrics", "/openapi.json", "/problems", "/livez", "/readyz", "/nowhere"] {
+        for path in [path.to_owned(), format!("{path}?token={stray}"), format!("{path}/{stray}")] {
+            for method in ["GET", "HEAD", "POST", "OPTIONS", stray] {
+                door.send(method, &path, &headers, b"");
+            }
+        }
+    }
+    for broken in [
+        format!("{stray}\r\n\r\n"),
+        format!("GET /?token={stray} HTTP/9.9\r\n\r\n"),
+        format!("GET /?token={stray} HTTP/1.1\r\nHost: a\r\nHost: {stray}\r\n\r\n"),
+        format!("GET / HTTP/1.1\r\nHost: a\r\nCookie {stray}\r\n\r\n"),
+        format!("GET /\0{stray} HTTP/1.1\r\nHost: a\r\n\r\n"),
+        format!("GET / HTTP/1.1\r\nHost: a\r\nCookie: session={stray}{}\r\n\r\n", "x".repeat(200_000)),
+        format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{stray}\r\n"),
+        format!("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer \u{fc}{stray}\r\n\r\n"),
+    ] {
+        let answer = door.send_bytes(broken.as_bytes());
+        door.keep(&answer);
+    }
+}
+
+/// Bodies with `stray` where nobody looks for it, and broken ones.
+fn bodies(example: &Value, stray: &str) -> Vec<Vec<u8>> {
+    let mut bodies = vec![format!("{{\"name\": \"{stray}").into_bytes(), json!(stray).to_string().into_bytes()];
+    match example {
+        Value::Object(members) => {
+            let mut more = example.clone();
+            more["token"] = stray.into();
+            more["nested"] = json!({"secret": [stray], stray: 1});
+            let wrong: Value = members.keys().map(|name| (name.clone(), json!([stray]))).collect();
+            bodies.extend([more.to_string().into_bytes(), wrong.to_string().into_bytes()]);
+        }
+        Value::String(table) => {
+            let (head, rows) = table.split_once('\n').unwrap();
+            bodies.push(format!("{},{stray}\n{}", head.trim_end(), rows.replace('\n', &format!(",{stray}\n"))).into());
+            bodies.push(format!("{table}\n{stray},{stray},{stray},{stray},{stray}\n").into());
+            bodies.push(format!("{stray}\n{table}").into());
+        }
+        _ => {}
+    }
+    bodies
+}
+
+#[derive(QueryableByName)]
+struct Row {
+    #[diesel(sql_type = Text)]
+    text: String,
+}
+
+/// All that stands in the database: the bytes of SQLite's files, or every row of every table of PostgreSQL's schema.
+pub fn dump(url: &Url, conn: &mut AnyConnection) -> String {
+    if let Some(file) = url.file() {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let files = fs::read_dir(file.parent().unwrap()).unwrap().map(Result::unwrap);
+        let files = files.filter(|entry| entry.file_name().to_str().is_some_and(|found| found.starts_with(name)));
+        return files.map(|entry| as_text(&fs::read(entry.path()).unwrap())).collect();
+    }
+    let tables = "SELECT tablename::text AS text FROM pg_tables WHERE schemaname = current_schema()";
+    let tables: Vec<Row> = sql_query(tables).load(conn).unwrap();
+    assert!(tables.len() > 5);
+    let rows = tables.iter().flat_map(|table| {
+        let rows: Vec<Row> = sql_query(format!("SELECT t::text AS text FROM {} t", table.text)).load(conn).unwrap();
+        rows
+    });
+    rows.map(|row| row.text + "\n").collect()
+}
+
+/// Bytes as pairs of digits.
+#[allow(dead_code, reason = "the portfolio-service keeps no hashes")]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
+}
+
+/// Whether a hash stands in a dump of the database.
+#[allow(dead_code, reason = "the portfolio-service keeps no hashes")]
+pub fn is_in(dump: &str, hash: &[u8]) -> bool {
+    dump.contains(&as_text(hash)) || dump.contains(&hex(hash))
+}
+
+/// A server of PostgreSQL's protocol that asks for a password in clear text and does not take it; what it was told it
+/// sends on.
+pub fn database_that_refuses() -> (String, mpsc::Receiver<String>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (told, passwords) = mpsc::channel();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut talk = || -> std::io::Result<()> {
+                let mut length = [0; 4];
+                stream.read_exact(&mut length)?;
+                let mut start = vec![0; u32::from_be_bytes(length) as usize - 4];
+                stream.read_exact(&mut start)?;
+                // AuthenticationCleartextPassword.
+                stream.write_all(b"R\0\0\0\x08\0\0\0\x03")?;
+                stream.read_exact(&mut [0])?;
+                stream.read_exact(&mut length)?;
+                let mut password = vec![0; u32::from_be_bytes(length) as usize - 4];
+                stream.read_exact(&mut password)?;
+                let fields = "SFATAL\0C28P01\0Mpassword authentication failed for user \"club\"\0\0";
+                stream.write_all(b"E")?;
+                stream.write_all(&(u32::try_from(fields.len()).unwrap() + 4).to_be_bytes())?;
+                stream.write_all(fields.as_bytes())?;
+                let _ = told.send(as_text(&password));
+                Ok(())
+            };
+            let _ = talk();
+        }
+    });
+    (address, passwords)
+}
+
+/// A server that answers whatever it is asked with this status and, in head and body, with all that it was sent.
+pub fn echo(status: u16) -> (String, mpsc::Receiver<String>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (told, all) = mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let mut reader = std::io::BufReader::new(&stream);
+            let mut head = String::new();
+            while std::io::BufRead::read_line(&mut reader, &mut head).is_ok_and(|length| length > 2) {}
+            let quoted = json!([{"error": head, "error_description": head}]).to_string();
+            let line = head.replace("\r\n", " ");
+            let _ = (&stream).write_all(
+                format!(
+                    "HTTP/1.1 {status} {line}\r\nX-Quoted: {line}\r\nSet-Cookie: quoted={line}\r\nLocation: /{}\r\n\
+                     Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{quoted}",
+                    line.replace(' ', "%20"),
+                    quoted.len()
+                )
+                .as_bytes(),
+            );
+            let _ = told.send(head);
+        }
+    });
+    (address, all)
+}
