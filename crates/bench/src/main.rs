@@ -32,7 +32,7 @@ pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 #[derive(Debug, Parser)]
 #[command(name = "scripts/bench", max_term_width = 120)]
 pub struct Cli {
-    /// Only these scenes, comma-separated [default: all]
+    /// Only these scenes and nothing else, comma-separated [default: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     scene: Vec<String>,
 
@@ -96,6 +96,11 @@ fn main() -> Result<()> {
     if let Some(ceiling::Command::Constant(constant)) = cli.command {
         return ceiling::serve(&constant);
     }
+    if let Some(name) = cli.scene.iter().find(|name| scenes::ALL.iter().all(|scene| scene.name != name.as_str())) {
+        let all: Vec<_> = scenes::ALL.iter().map(|scene| scene.name).collect();
+        return Err(format!("{name} is no scene; there are {}", all.join(", ")).into());
+    }
+    cli.scenes_only |= !cli.scene.is_empty();
     if cli.quick {
         (cli.size, cli.grown, cli.seconds, cli.rounds) = (Size::Small, Size::Small, 0.2, 1);
     }
