@@ -326,7 +326,10 @@ type Token = (Uid, Scope, Option<Moment>, Option<Moment>, Option<Moment>);
 
 /// The active user behind a credential; when that was last used as far as noted; and what stands for the state of the
 /// database, which is read along with them.
-fn authenticate(
+///
+/// # Errors
+/// 401 for a credential that is none, has ended or was revoked; 403 for an account that is not active.
+pub fn authenticate(
     conn: &mut AnyConnection,
     credential: &Credential,
     now: Timestamp,

@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
-use chrono::TimeDelta;
+use chrono::{NaiveDate, TimeDelta};
 use common::time::Clock;
 use service_kit::{
     db::{Db, sql::Moment},
+    directory::seed::Size,
     error::Error,
 };
 
@@ -13,7 +14,7 @@ use crate::{
     auth::Scope,
     club::Club,
     config::{Cli, Command, Config, ScopeArg, TokenCommand, UserCommand},
-    server,
+    seed, server,
     sign_in::tokens::{self, TokenRow},
     users,
 };
@@ -53,6 +54,7 @@ pub async fn run(cli: Cli) -> i32 {
         Command::Openapi => openapi(),
         Command::CheckConfig => return check_config(config),
         Command::Sync => sync(config).await,
+        Command::Seed { size, day } => seed(config, size, day).await,
         Command::Token(command) => token(config, command).await,
         Command::User(UserCommand::GrantPrivilege { name }) => grant_privilege(config, name).await,
     };
@@ -116,6 +118,13 @@ async fn sync(config: &Config) -> Result<(), Stopped> {
         return Err(Stopped::Faults(vec!["sync needs --directory-file or --traq-url".to_owned()]));
     }
     Ok(users::sync::run(&open(config).await?, &club, Clock::default().now()).await?)
+}
+
+async fn seed(config: &Config, size: Size, day: Option<NaiveDate>) -> Result<(), Stopped> {
+    let day = day.unwrap_or_else(|| Clock::default().now().utc().date_naive());
+    // A reader who has gone away is no reason to leave half a club behind.
+    let say = |line: &str| drop(print(&[line.to_owned()]));
+    Ok(seed::fill(&open(config).await?, &config.everyone_group, size, day, say).await?)
 }
 
 async fn token(config: &Config, command: TokenCommand) -> Result<(), Stopped> {

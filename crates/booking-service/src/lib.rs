@@ -12,7 +12,7 @@
 //! 7. [`sign_in`]: sign-in providers, who is who there, sessions, API tokens
 //!
 //! [`server`] puts them together, [`resources`] says what their writing operations change, `version` says which build this is, [`commands`] is the command line, [`demo`] a
-//! made-up club.
+//! made-up club, [`seed`] one of any size.
 
 #[macro_use]
 mod overlapping;
@@ -37,5 +37,6 @@ pub mod users;
 
 pub mod demo;
 pub mod resources;
+pub mod seed;
 pub mod server;
 mod version;

@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
+use chrono::NaiveDate;
 use common::time::Clock;
-use service_kit::{db::Db, error::Error};
+use service_kit::{db::Db, directory::seed::Size, error::Error};
 
 use crate::{
     club::Club,
     config::{Cli, Command, Config},
-    server, sync,
+    seed, server, sync,
 };
 
 /// Exit status when the options are at fault (`EX_CONFIG` of sysexits.h): starting again will not help.
@@ -46,6 +47,7 @@ pub async fn run(cli: Cli) -> i32 {
         Command::Openapi => openapi(),
         Command::CheckConfig => return check_config(config),
         Command::Sync => synchronize(config).await,
+        Command::Seed { size, day } => seed(config, size, day).await,
     };
     let (lines, status) = match done {
         Ok(()) => return 0,
@@ -90,6 +92,14 @@ async fn synchronize(config: &Config) -> Result<(), Stopped> {
         return Err(Stopped::Faults(vec!["sync needs --directory-file, or --traq-url and its token".to_owned()]));
     }
     Ok(sync::run(&open(config).await?, &club, Clock::default().now()).await?)
+}
+
+async fn seed(config: &Config, size: Size, day: Option<NaiveDate>) -> Result<(), Stopped> {
+    let club = Club::new(config).map_err(|fault| Stopped::Faults(vec![fault]))?;
+    let day = day.unwrap_or_else(|| Clock::default().now().utc().date_naive());
+    // A reader who has gone away is no reason to leave half a club behind.
+    let say = |line: &str| drop(print(&[line.to_owned()]));
+    Ok(seed::fill(&open(config).await?, &club, size, day, say).await?)
 }
 
 fn openapi() -> Result<(), Stopped> {

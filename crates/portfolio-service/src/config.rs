@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use actix_web::http::header::HeaderName;
+use chrono::NaiveDate;
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
 use service_kit::{
     config::{DatabaseOptions, DirectoryOptions, Given, Secret, ServerOptions},
     db,
-    directory::Source,
+    directory::{Source, seed::Size},
     http::{
         jwt::{
             Expectations, SignedBy,
@@ -50,6 +51,15 @@ pub enum Command {
     CheckConfig,
     /// Bring users and groups in from the club's directory
     Sync,
+    /// Fill an empty database with a made-up club of a given size, for measuring; a line on each step
+    Seed {
+        /// How much of everything.
+        #[arg(long, value_enum)]
+        size: Size,
+        /// The day that everything is arranged around; it begins at midnight UTC [default: today]
+        #[arg(long, value_name = "YYYY-MM-DD")]
+        day: Option<NaiveDate>,
+    },
 }
 
 /// The options.

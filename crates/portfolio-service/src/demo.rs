@@ -139,7 +139,7 @@ fn make_accounts(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
 }
 
 /// The semester so many before this one.
-fn before(semester: YearWithSemester, count: usize) -> YearWithSemester {
+pub(crate) fn before(semester: YearWithSemester, count: usize) -> YearWithSemester {
     let mut found = semester;
     for _ in 0..count {
         let (year, half) = match found.semester() {

@@ -45,3 +45,5 @@ pub mod demo;
 pub mod resources;
 pub mod server;
 pub mod sync;
+
+pub mod seed;

@@ -14,7 +14,7 @@ mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-pub use self::{handlers::show, params::parse_filter};
+pub use self::{handlers::show, params::parse_filter, wire::ResponseEvent};
 
 /// Registers the operations.
 pub fn routes(config: &mut ServiceConfig<'_>) {

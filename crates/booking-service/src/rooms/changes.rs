@@ -42,11 +42,19 @@ pub struct NewRoom {
 /// # Errors
 /// When the database fails.
 pub fn insert(conn: &mut AnyConnection, new: &[NewRoom], by: Uid, now: Moment) -> Result<Vec<Uid>, Error> {
-    let ids: Vec<_> = new.iter().map(|_| Uid::new()).collect();
+    let new: Vec<_> = new.iter().map(|room| (Uid::new(), room.clone())).collect();
+    put(conn, &new, by, now)?;
+    Ok(new.into_iter().map(|(id, _)| id).collect())
+}
+
+/// The same with ids of the caller's.
+///
+/// # Errors
+/// When the database fails.
+pub fn put(conn: &mut AnyConnection, new: &[(Uid, NewRoom)], by: Uid, now: Moment) -> Result<(), Error> {
     let rows: Vec<_> = new
         .iter()
-        .zip(&ids)
-        .map(|(room, id)| {
+        .map(|(id, room)| {
             (
                 rooms::id.eq(*id),
                 rooms::place.eq(&room.place),
@@ -65,10 +73,8 @@ pub fn insert(conn: &mut AnyConnection, new: &[NewRoom], by: Uid, now: Moment) -
     for rows in rows.chunks(CHUNK) {
         on_each!(conn, c => diesel::insert_into(rooms::table).values(rows).execute(c)?);
     }
-    let admins: Vec<_> =
-        new.iter().zip(&ids).flat_map(|(room, id)| room.admins.iter().map(|user| (*id, *user))).collect();
-    insert_admins(conn, &admins)?;
-    Ok(ids)
+    let admins: Vec<_> = new.iter().flat_map(|(id, room)| room.admins.iter().map(|user| (*id, *user))).collect();
+    insert_admins(conn, &admins)
 }
 
 fn insert_admins(conn: &mut AnyConnection, admins: &[(Uid, Uid)]) -> Result<(), Error> {

@@ -38,6 +38,7 @@ mod rooms;
 mod schema;
 mod secret_options;
 mod secrets;
+mod seed;
 mod sessions;
 mod sign_in;
 mod structure;

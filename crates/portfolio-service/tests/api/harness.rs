@@ -225,7 +225,7 @@ pub fn real_name(member: &str) -> String {
 }
 
 /// A schema of its own in the PostgreSQL that `scripts/test` started.
-fn postgres_schema() -> String {
+pub fn postgres_schema() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let base = std::env::var("TEST_POSTGRES_URL")
         .expect("TEST_POSTGRES_URL is not set: run the tests by scripts/test, or by `scripts/postgres run cargo test`");

@@ -24,6 +24,7 @@ mod real_issuer;
 mod real_proxy;
 mod schema;
 mod secrets;
+mod seed;
 mod service;
 mod statements;
 mod structure;

@@ -5,6 +5,7 @@
 
 pub mod demo;
 mod file;
+pub mod seed;
 mod traq;
 
 use std::collections::HashSet;

@@ -1,0 +1,135 @@
+//! Measures the services against what would be possible on the same machine at the same time; see
+//! `docs/performance.md`.
+//!
+//! [`http`] asks, [`program`] runs the services, [`database`] seeds what they serve, [`scenes`] are the requests,
+//! [`bare`] and [`ceiling`] the yardsticks, [`measure`] puts them side by side, [`whole`] and [`contended`] measure
+//! what is no scene, [`report`] tells.
+#![expect(clippy::print_stdout, reason = "it is a program for the terminal")]
+#![expect(clippy::cast_precision_loss, reason = "counts become rates, of which three digits are looked at")]
+
+mod bare;
+mod ceiling;
+mod contended;
+mod database;
+mod http;
+mod measure;
+mod program;
+mod report;
+mod scenes;
+mod whole;
+
+use std::{error::Error, path::PathBuf, time::Duration};
+
+use clap::{Parser, ValueEnum};
+use service_kit::directory::seed::Size;
+
+use crate::{database::Kind, report::Report};
+
+/// Whatever went wrong ends the run.
+pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// Measures the services.
+#[derive(Debug, Parser)]
+#[command(name = "scripts/bench", max_term_width = 120)]
+pub struct Cli {
+    /// Only these scenes and nothing else, comma-separated [default: all]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    scene: Vec<String>,
+
+    /// How much data the scenes have
+    #[arg(long, value_enum, default_value_t = Size::Large)]
+    size: Size,
+
+    /// How much data they have in comparison, for the growth; the same size leaves growth out
+    #[arg(long, value_enum, default_value_t = Size::Huge)]
+    grown: Size,
+
+    /// Only this database [default: both]
+    #[arg(long, value_enum)]
+    database: Option<Kind>,
+
+    /// Connections at the same time, comma-separated; with 8 the yardsticks are measured
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 8, 64])]
+    connections: Vec<usize>,
+
+    /// How long each side of a comparison runs in each round
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    seconds: f64,
+
+    /// Rounds; the median of them counts
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    rounds: usize,
+
+    /// A look whether everything works: small data, no growth, one short round. Its numbers mean nothing
+    #[arg(long)]
+    quick: bool,
+
+    /// Only the scenes: no contended place, no memory, no start
+    #[arg(long)]
+    scenes_only: bool,
+
+    /// Measure clean and incremental builds as well, in a target folder of their own
+    #[arg(long)]
+    builds: bool,
+
+    /// Where the JSON goes
+    #[arg(long, value_name = "FILE", default_value = "target/bench.json")]
+    json: PathBuf,
+
+    /// Serve an answer from a constant, as `bench` itself asks another process of its own to
+    #[command(subcommand)]
+    command: Option<ceiling::Command>,
+}
+
+impl Cli {
+    fn databases(&self) -> Vec<Kind> {
+        self.database.map_or_else(|| Kind::value_variants().to_vec(), |one| vec![one])
+    }
+
+    fn time(&self) -> Duration {
+        Duration::from_secs_f64(self.seconds)
+    }
+}
+
+fn main() -> Result<()> {
+    let mut cli = Cli::parse();
+    if let Some(ceiling::Command::Constant(constant)) = cli.command {
+        return ceiling::serve(&constant);
+    }
+    if let Some(name) = cli.scene.iter().find(|name| scenes::ALL.iter().all(|scene| scene.name != name.as_str())) {
+        let all: Vec<_> = scenes::ALL.iter().map(|scene| scene.name).collect();
+        return Err(format!("{name} is no scene; there are {}", all.join(", ")).into());
+    }
+    cli.scenes_only |= !cli.scene.is_empty();
+    if cli.quick {
+        (cli.size, cli.grown, cli.seconds, cli.rounds) = (Size::Small, Size::Small, 0.2, 1);
+    }
+    // One thread: whatever the load generator takes is missing to the service.
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run(&cli))
+}
+
+async fn run(cli: &Cli) -> Result<()> {
+    let mut report = Report::new(cli);
+    let done = everything(cli, &mut report).await;
+    // What was measured before something went wrong is worth keeping.
+    println!("{}", report.markdown());
+    report.write(&cli.json).and(done)
+}
+
+async fn everything(cli: &Cli, report: &mut Report) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for kind in cli.databases() {
+        measure::scenes(cli, kind, folder.path(), report).await?;
+        if !cli.scenes_only {
+            contended::measure(cli, kind, folder.path(), report).await?;
+            whole::memory(cli, kind, folder.path(), report).await?;
+        }
+    }
+    if !cli.scenes_only && cli.databases().contains(&Kind::Sqlite) {
+        whole::start(cli, folder.path(), report).await?;
+    }
+    if cli.builds {
+        whole::builds(folder.path(), report)?;
+    }
+    Ok(())
+}

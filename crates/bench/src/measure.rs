@@ -1,0 +1,249 @@
+//! A scene beside its yardsticks: each side runs for a moment, one after another, again and again, so that what
+//! disturbs the machine disturbs all of them; the median of the rounds counts.
+
+use std::{fs, path::Path, time::Duration};
+
+use serde::Serialize;
+
+use crate::{
+    Cli, Result, bare,
+    database::{Database, Kind, Service, word},
+    http::{Connection, Requests, Seen, load},
+    program::Running,
+    report::{Report, Seeded},
+    scenes::{ALL, Facts, Scene},
+};
+
+/// The number of connections with which the yardsticks are measured.
+const COMPARED: usize = 8;
+
+/// One scene with some number of connections.
+#[derive(Debug, Clone, Serialize)]
+pub struct Load {
+    pub connections: usize,
+    pub per_second: f64,
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+    /// Requests answered 503, in all rounds.
+    pub overloaded: u64,
+    /// The most memory that was resident, in bytes.
+    pub peak: u64,
+}
+
+/// One scene on one database.
+#[derive(Debug, Clone, Serialize)]
+pub struct Measured {
+    pub scene: &'static str,
+    pub database: String,
+    pub loads: Vec<Load>,
+    /// Bytes of a body.
+    pub length: usize,
+    /// SQL statements for each request, without those of the door to the database.
+    pub statements: f64,
+    /// Rows that PostgreSQL read for each request, of tables and indexes.
+    pub rows: Option<f64>,
+    /// Times a second, with as many connections as are compared.
+    pub bare: Option<f64>,
+    pub ceiling: Option<f64>,
+    pub grown: Option<Grown>,
+}
+
+/// The same scene with more data.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Grown {
+    pub p50_ms: f64,
+    pub length: usize,
+}
+
+impl Measured {
+    /// What is compared with the yardsticks.
+    pub fn compared(&self) -> Option<&Load> {
+        self.loads.iter().find(|load| load.connections == COMPARED)
+    }
+}
+
+/// A service that runs on some data.
+struct Side {
+    database: Database,
+    running: Running,
+    facts: Facts,
+}
+
+impl Side {
+    async fn start(database: Database) -> Result<Self> {
+        let running = database.serve(&[]).await?;
+        let facts = Facts::find(&database, &running).await?;
+        Ok(Self { database, running, facts })
+    }
+
+    /// What is seen in a time, and how many statements that took.
+    async fn load(&self, scene: &Scene, connections: usize, time: Duration) -> Result<(Seen, u64)> {
+        let requests = (scene.requests)(&self.facts.now(&self.running).await?);
+        let before = self.running.statements().await?;
+        let seen = load(&self.running.address, connections, time, &requests, scene.status).await?;
+        Ok((seen, self.running.statements().await? - before))
+    }
+}
+
+/// Measures the chosen scenes of both services on one database.
+pub async fn scenes(cli: &Cli, kind: Kind, folder: &Path, report: &mut Report) -> Result<()> {
+    for service in [Service::Booking, Service::Portfolio] {
+        let chosen = ALL.iter().filter(|scene| scene.service == service);
+        let chosen = chosen.filter(|scene| cli.scene.is_empty() || cli.scene.iter().any(|name| name == scene.name));
+        let chosen: Vec<_> = chosen.collect();
+        if chosen.is_empty() {
+            continue;
+        }
+        let usual = Side::start(seeded(service, kind, cli.size, folder, report)?).await?;
+        let grown = if cli.grown == cli.size {
+            None
+        } else {
+            Some(Side::start(seeded(service, kind, cli.grown, folder, report)?).await?)
+        };
+        for scene in chosen {
+            let measured = scene_beside_yardsticks(cli, kind, scene, &usual, grown.as_ref(), folder).await?;
+            report.add(scene.bound, measured);
+        }
+    }
+    Ok(())
+}
+
+/// A seeded database, of which the report tells how long it took.
+pub fn seeded(
+    service: Service,
+    kind: Kind,
+    size: service_kit::directory::seed::Size,
+    folder: &Path,
+    report: &mut Report,
+) -> Result<Database> {
+    let database = Database::seeded(service, kind, size, folder)?;
+    if let Some(took) = database.seeded_in {
+        let (service, seconds) = (service.program(), took.as_secs_f64());
+        report.seeded.push(Seeded { service, database: word(kind), size: word(size), seconds });
+    }
+    Ok(database)
+}
+
+async fn scene_beside_yardsticks(
+    cli: &Cli,
+    kind: Kind,
+    scene: &Scene,
+    side: &Side,
+    grown: Option<&Side>,
+    folder: &Path,
+) -> Result<Measured> {
+    let time = cli.time();
+    let compares = cli.connections.contains(&COMPARED);
+    let ceiling = if compares { Some(constant(scene, side, folder).await?) } else { None };
+    let at_ceiling: Requests = {
+        let text = crate::http::request("GET", "/constant", &[], "");
+        std::sync::Arc::new(move |_| text.clone())
+    };
+    let work = scene.bare.filter(|_| compares).map(|bare| bare(&side.facts));
+
+    let mut loads: Vec<Vec<Load>> = vec![Vec::new(); cli.connections.len()];
+    let (mut bares, mut ceilings, mut growths, mut length) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let (mut statements, mut answers) = (0, 0);
+    side.load(scene, COMPARED, time / 2).await?;
+    if let Some(grown) = grown {
+        grown.load(scene, COMPARED, time / 2).await?;
+    }
+    for _ in 0..cli.rounds {
+        for (n, connections) in cli.connections.iter().copied().enumerate() {
+            side.running.forget_peak();
+            let (seen, sent) = side.load(scene, connections, time).await?;
+            statements += sent;
+            answers += seen.statuses.values().sum::<u64>();
+            length = seen.length;
+            loads[n].push(Load {
+                connections,
+                per_second: seen.per_second(),
+                p50_ms: seen.quantile(500),
+                p99_ms: seen.quantile(990),
+                overloaded: seen.overloaded,
+                peak: side.running.peak()?,
+            });
+        }
+        if let Some(work) = &work {
+            bares.push(bare::run(&side.database.url, time, work)?);
+        }
+        if let Some(ceiling) = &ceiling {
+            let seen = load(&ceiling.address, COMPARED, time, &at_ceiling, scene.status).await?;
+            ceilings.push(seen.per_second());
+        }
+        if let Some(grown) = grown.filter(|_| compares) {
+            let (seen, _) = grown.load(scene, COMPARED, time).await?;
+            growths.push((seen.quantile(500), seen.length));
+        }
+    }
+    let measured = Measured {
+        scene: scene.name,
+        database: word(kind),
+        loads: loads.iter().filter_map(|rounds| middle(rounds)).collect(),
+        length,
+        statements: statements as f64 / answers as f64 - kind.door_statements(),
+        rows: if kind == Kind::Postgres && !cli.quick { Some(rows(scene, side).await?) } else { None },
+        bare: median(bares),
+        ceiling: median(ceilings),
+        grown: growths.last().map(|(_, length)| *length).and_then(|length| {
+            let p50_ms = median(growths.iter().map(|(p50, _)| *p50).collect())?;
+            Some(Grown { p50_ms, length })
+        }),
+    };
+    eprintln!("{} on {}: done", measured.scene, measured.database);
+    Ok(measured)
+}
+
+/// Each number by itself: the median of its values.
+fn middle(rounds: &[Load]) -> Option<Load> {
+    let of = |number: fn(&Load) -> f64| median(rounds.iter().map(number).collect());
+    Some(Load {
+        connections: rounds.first()?.connections,
+        per_second: of(|load| load.per_second)?,
+        p50_ms: of(|load| load.p50_ms)?,
+        p99_ms: of(|load| load.p99_ms)?,
+        overloaded: rounds.iter().map(|load| load.overloaded).sum(),
+        peak: rounds.iter().map(|load| load.peak).max()?,
+    })
+}
+
+/// The value in the middle; the upper one of two.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+/// A process that answers from a constant what the service answers.
+async fn constant(scene: &Scene, side: &Side, folder: &Path) -> Result<Running> {
+    let mut connection = Connection::open(&side.running.address).await?;
+    let facts = side.facts.now(&side.running).await?;
+    let answer = connection.exchange(&(scene.requests)(&facts)(0), true).await?;
+    if !scene.status.contains(&answer.status) {
+        return Err(format!("{} was answered {}", scene.name, answer.status).into());
+    }
+    let body = folder.join("constant");
+    fs::write(&body, &answer.body)?;
+    let (body, status) = (body.display().to_string(), answer.status.to_string());
+    let arguments = ["constant", "--body", &body, "--status", &status, "--rate-limit", "0", "--log", "off"];
+    Running::start(&std::env::current_exe()?, &arguments).await
+}
+
+/// Rows that PostgreSQL reads for a request. A connection tells the server what it did when it is used a second after
+/// it last told; so there is one, and it is waited for.
+async fn rows(scene: &Scene, side: &Side) -> Result<f64> {
+    const REQUESTS: u32 = 20;
+    let running = side.database.serve(&["--database-connections", "1"]).await?;
+    let mut connection = Connection::open(&running.address).await?;
+    let requests = (scene.requests)(&side.facts);
+    let mut told = [0; 2];
+    for (n, count) in [1, REQUESTS].into_iter().enumerate() {
+        // Numbers that no load has come to.
+        for number in 0..u64::from(count) {
+            connection.exchange(&requests(u64::MAX / 2 + number), false).await?;
+        }
+        tokio::time::sleep(Duration::from_millis(1100)).await;
+        connection.exchange(&requests(u64::MAX / 2 + 1000), false).await?;
+        told[n] = side.database.rows_read()?;
+    }
+    Ok((told[1] - told[0]) as f64 / f64::from(REQUESTS + 1))
+}

@@ -1,0 +1,100 @@
+//! The services as processes of their own, of the build that this program is of.
+
+use std::{
+    fs,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    Result,
+    http::{Connection, request},
+};
+
+/// A start that takes longer has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The program of a name beside this one.
+pub fn path_of(name: &str) -> Result<PathBuf> {
+    let path = std::env::current_exe()?.with_file_name(name);
+    if path.exists() { Ok(path) } else { Err(format!("{} is missing; see scripts/bench", path.display()).into()) }
+}
+
+/// Runs a program to its end and answers what it printed.
+pub fn run(program: &Path, arguments: &[&str]) -> Result<String> {
+    let output = Command::new(program).env_clear().args(["--log", "warn"]).args(arguments).output()?;
+    if !output.status.success() {
+        return Err(format!("{}: {}", program.display(), String::from_utf8_lossy(&output.stderr)).into());
+    }
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
+
+/// A service that runs until this is dropped.
+pub struct Running {
+    child: Child,
+    pub address: String,
+    /// From the start to the first 200 of `/readyz`.
+    pub ready_after: Duration,
+}
+
+impl Running {
+    /// Starts a program with `--bind` and waits until it is ready.
+    pub async fn start(program: &Path, arguments: &[&str]) -> Result<Self> {
+        // Free a moment ago, which is good enough here.
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+        let begun = Instant::now();
+        let child = Command::new(program)
+            .env_clear()
+            .args(arguments)
+            .args(["--bind", &address])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()?;
+        let mut running = Self { child, address, ready_after: Duration::ZERO };
+        while !running.is_ready().await {
+            if begun.elapsed() > PATIENCE || running.child.try_wait()?.is_some() {
+                return Err(format!("{} does not start", program.display()).into());
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        running.ready_after = begun.elapsed();
+        Ok(running)
+    }
+
+    async fn is_ready(&self) -> bool {
+        let Ok(mut connection) = Connection::open(&self.address).await else { return false };
+        connection.exchange(&request("GET", "/readyz", &[], ""), false).await.is_ok_and(|answer| answer.status == 200)
+    }
+
+    /// Begins to look for the peak of memory anew.
+    pub fn forget_peak(&self) {
+        // Where this is not allowed, the peak is that since the start, which is no less.
+        let _ = fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5");
+    }
+
+    /// The most memory that was resident, in bytes.
+    pub fn peak(&self) -> Result<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")).ok_or("no VmHWM in /proc")?;
+        Ok(kilobytes.trim().parse::<u64>()? * 1024)
+    }
+
+    /// SQL statements sent since the start.
+    pub async fn statements(&self) -> Result<u64> {
+        let mut connection = Connection::open(&self.address).await?;
+        let answer = connection.exchange(&request("GET", "/metrics", &[], ""), true).await?;
+        let text = String::from_utf8(answer.body)?;
+        let line = text.lines().find_map(|line| line.strip_prefix("db_statements_total "));
+        Ok(line.ok_or("no db_statements_total in /metrics")?.parse()?)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

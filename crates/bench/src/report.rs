@@ -1,0 +1,250 @@
+//! What was measured, as tables for people and JSON for programs, and which bounds hold.
+
+use std::{fmt::Write, fs, path::Path};
+
+use serde::Serialize;
+
+use crate::{
+    Cli, Result,
+    contended::{Contended, SLOWEST},
+    database::word,
+    measure::Measured,
+    scenes::Bound,
+    whole::{Memory, Took},
+};
+
+/// How long a seed took.
+#[derive(Debug, Serialize)]
+pub struct Seeded {
+    pub service: &'static str,
+    pub database: String,
+    pub size: String,
+    pub seconds: f64,
+}
+
+/// Everything that was measured.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    command: String,
+    size: String,
+    grown: String,
+    is_quick: bool,
+    scenes: Vec<Row>,
+    pub seeded: Vec<Seeded>,
+    pub contended: Vec<Contended>,
+    pub memory: Vec<Memory>,
+    pub took: Vec<Took>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    measured: Measured,
+    verdicts: Vec<Verdict>,
+}
+
+/// Whether a bound holds.
+#[derive(Debug, Serialize)]
+struct Verdict {
+    text: String,
+    holds: bool,
+}
+
+fn verdict(text: String, holds: bool) -> Verdict {
+    Verdict { text, holds }
+}
+
+fn mark(holds: bool) -> &'static str {
+    if holds { "yes" } else { "**no**" }
+}
+
+/// The statements that a week view may take.
+const WEEK_STATEMENTS: f64 = 5.0;
+
+impl Measured {
+    /// The bounds of the project's goals, in the order of `docs/performance.md`.
+    fn verdicts(&self, bound: Bound) -> Vec<Verdict> {
+        let mut found = Vec::new();
+        let overloaded: u64 = self.loads.iter().map(|load| load.overloaded).sum();
+        if overloaded > 0 {
+            found.push(verdict(format!("{overloaded} requests answered 503, at most 0"), false));
+        }
+        let Some(load) = self.compared() else { return found };
+        if bound == Bound::Work {
+            if let Some(bare) = self.bare {
+                let part = load.per_second / bare;
+                found.push(verdict(format!("{:.0} % of bare work, at least 60", part * 100.0), part >= 0.6));
+            }
+            let spread = load.p99_ms / load.p50_ms;
+            found.push(verdict(format!("p99 {spread:.1} × p50, at most 5"), spread <= 5.0));
+        }
+        if let Some(ceiling) = self.ceiling.filter(|_| bound == Bound::Ceiling && self.database == "sqlite") {
+            let part = load.per_second / ceiling;
+            found.push(verdict(format!("{:.0} % of the ceiling, at least 50", part * 100.0), part >= 0.5));
+        }
+        if let Some(grown) = self.grown {
+            let (factor, other) = (grown.p50_ms / load.p50_ms, grown.length.abs_diff(self.length));
+            // Only an answer of the same size says something about how it is found.
+            if other * 10 <= self.length {
+                found.push(verdict(format!("p50 {factor:.2} × with more data, at most 1.3"), factor <= 1.3));
+            }
+        }
+        if self.scene == "week" {
+            let holds = self.statements <= WEEK_STATEMENTS + 0.5;
+            found.push(verdict(format!("{:.1} statements, at most {WEEK_STATEMENTS}", self.statements), holds));
+        }
+        found
+    }
+}
+
+impl Report {
+    pub fn new(cli: &Cli) -> Self {
+        let arguments: Vec<_> = std::env::args().skip(1).collect();
+        Self {
+            command: format!("scripts/bench {}", arguments.join(" ")),
+            size: word(cli.size),
+            grown: word(cli.grown),
+            is_quick: cli.quick,
+            scenes: Vec::new(),
+            seeded: Vec::new(),
+            contended: Vec::new(),
+            memory: Vec::new(),
+            took: Vec::new(),
+        }
+    }
+
+    pub fn add(&mut self, bound: Bound, measured: Measured) {
+        self.scenes.push(Row { verdicts: measured.verdicts(bound), measured });
+    }
+
+    pub fn write(&self, file: &Path) -> Result<()> {
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        Ok(fs::write(file, serde_json::to_vec_pretty(self)?)?)
+    }
+
+    /// The tables.
+    pub fn markdown(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = self.tables(&mut text);
+        text
+    }
+
+    fn tables(&self, out: &mut String) -> std::fmt::Result {
+        writeln!(
+            out,
+            "Made by `{}` with the data of `{}`, grown to `{}`.",
+            self.command.trim(),
+            self.size,
+            self.grown
+        )?;
+        if self.is_quick {
+            writeln!(out, "\n**`--quick`: these numbers only show that everything runs.**")?;
+        }
+        if !self.scenes.is_empty() {
+            self.scenes(out)?;
+            self.yardsticks(out)?;
+        }
+        if !self.contended.is_empty() {
+            self.contended(out)?;
+        }
+        if !self.memory.is_empty() {
+            writeln!(out, "\n| peak of memory | database | MB | at most | holds |\n|---|---|---:|---:|---|")?;
+        }
+        for Memory { what, database, peak, bound } in &self.memory {
+            let holds = mark(peak <= bound);
+            writeln!(out, "| {what} | {database} | {} | {} | {holds} |", peak >> 20, bound >> 20)?;
+        }
+        if !self.took.is_empty() {
+            writeln!(out, "\n| time | s | at most | holds |\n|---|---:|---:|---|")?;
+        }
+        for Took { what, seconds, bound } in &self.took {
+            writeln!(out, "| {what} | {seconds:.3} | {bound} | {} |", mark(seconds <= bound))?;
+        }
+        writeln!(out, "\n| seed | database | size | s |\n|---|---|---|---:|")?;
+        for Seeded { service, database, size, seconds } in &self.seeded {
+            writeln!(out, "| {service} | {database} | {size} | {seconds:.1} |")?;
+        }
+        Ok(())
+    }
+
+    fn scenes(&self, out: &mut String) -> std::fmt::Result {
+        writeln!(
+            out,
+            "\n| scene | database | connections | requests/s | p50 ms | p99 ms | peak MB | statements | rows |"
+        )?;
+        writeln!(out, "|---|---|---:|---:|---:|---:|---:|---:|---:|")?;
+        for Measured { scene, database, loads, statements, rows, .. } in self.scenes.iter().map(|row| &row.measured) {
+            for load in loads {
+                let rows = rows.map_or_else(|| "–".to_owned(), |rows| format!("{rows:.0}"));
+                writeln!(
+                    out,
+                    "| {scene} | {database} | {} | {:.0} | {:.2} | {:.2} | {} | {statements:.1} | {rows} |",
+                    load.connections,
+                    load.per_second,
+                    load.p50_ms,
+                    load.p99_ms,
+                    load.peak >> 20
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    fn yardsticks(&self, out: &mut String) -> std::fmt::Result {
+        writeln!(out, "\n| scene | database | bytes | of bare work | of the ceiling | p50 grown | bounds | hold |")?;
+        writeln!(out, "|---|---|---:|---:|---:|---:|---|---|")?;
+        for Row { measured, verdicts } in &self.scenes {
+            let Some(load) = measured.compared() else { continue };
+            let part = |of: Option<f64>| {
+                of.map_or_else(|| "–".to_owned(), |of| format!("{:.0} %", load.per_second / of * 100.0))
+            };
+            let grown = measured.grown.map_or_else(
+                || "–".to_owned(),
+                |grown| format!("{:.2} × ({} bytes)", grown.p50_ms / load.p50_ms, grown.length),
+            );
+            let bounds: Vec<_> = verdicts.iter().map(|verdict| verdict.text.as_str()).collect();
+            let hold = if verdicts.is_empty() { "–" } else { mark(verdicts.iter().all(|verdict| verdict.holds)) };
+            writeln!(
+                out,
+                "| {} | {} | {} | {} | {} | {grown} | {} | {hold} |",
+                measured.scene,
+                measured.database,
+                measured.length,
+                part(measured.bare),
+                part(measured.ceiling),
+                bounds.join("; ")
+            )?;
+        }
+        Ok(())
+    }
+
+    fn contended(&self, out: &mut String) -> std::fmt::Result {
+        writeln!(
+            out,
+            "\n| contended place | booked | refused | a second | slowest ms | fewest to a client | most | elsewhere \
+             p50 alone ms | meanwhile | holds |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---|"
+        )?;
+        for one in &self.contended {
+            let patient = one.slowest_ms <= SLOWEST.as_secs_f64() * 1000.0;
+            let unaffected = one.elsewhere_meanwhile_ms <= one.elsewhere_alone_ms * 1.5;
+            let holds = one.per_second >= 200.0 && patient && one.fewest * 4 >= one.most && unaffected;
+            writeln!(
+                out,
+                "| {} | {} | {} | {:.0} | {:.0} | {} | {} | {:.2} | {:.2} | {} |",
+                one.database,
+                one.booked,
+                one.refused,
+                one.per_second,
+                one.slowest_ms,
+                one.fewest,
+                one.most,
+                one.elsewhere_alone_ms,
+                one.elsewhere_meanwhile_ms,
+                mark(holds)
+            )?;
+        }
+        Ok(())
+    }
+}

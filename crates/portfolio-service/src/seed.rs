@@ -1,0 +1,217 @@
+//! `seed`: a club of a given size in an empty database, for measuring. The same every time for the same day, but for
+//! the identifiers of memberships, which nobody sees.
+//!
+//! Users and groups are those of the booking-service's `seed`, and come in by the ordinary sync. Everything else
+//! follows from its number. Events are not here: they come from the booking-service.
+
+use std::sync::Arc;
+
+use chrono::{NaiveDate, NaiveTime, TimeDelta};
+use common::{
+    problem::{Problem, code},
+    semester::YearWithSemester,
+    time::Timestamp,
+};
+use diesel::{OptionalExtension, prelude::*, sql_query};
+use service_kit::{
+    db::{
+        AnyConnection, Db,
+        sql::{Moment, Uid},
+    },
+    directory::{
+        Snapshot,
+        seed::{self, Size, snapshot},
+    },
+    error::Error,
+    on_each,
+};
+
+use crate::{
+    club::Club,
+    demo::before,
+    schema::{contest_team_members, contest_teams, contests, project_members, projects, users},
+    span::Half,
+    sync,
+};
+
+/// Rows of one statement: databases limit the number of values.
+const CHUNK: usize = 1000;
+
+/// Projects or contests of one transaction: few enough to be done well before the limit for one.
+const STEP: usize = 250;
+
+/// Members of a project, teams of a contest, members of a team.
+const PROJECT_MEMBERS: usize = 8;
+const TEAMS: usize = 10;
+const TEAM_MEMBERS: usize = 4;
+
+/// Days over which contests are spread.
+const SPAN: usize = 3650;
+
+/// Projects and contests of a size.
+fn counts(size: Size) -> (usize, usize) {
+    match size {
+        Size::Small => (200, 50),
+        Size::Club => (100, 30),
+        Size::Large => (2_000, 500),
+        Size::Huge => (2_000, 25_000),
+    }
+}
+
+/// What everything is made of.
+struct Scene {
+    directory: Snapshot,
+    contests: usize,
+    now: Moment,
+    present: YearWithSemester,
+}
+
+/// Fills a database that has no users, and tells each step to `say`.
+///
+/// # Errors
+/// 409 when the database is in use; when it fails.
+pub async fn fill(db: &Db, club: &Club, size: Size, day: NaiveDate, mut say: impl FnMut(&str)) -> Result<(), Error> {
+    let midnight = Timestamp::new(day.and_time(NaiveTime::MIN).and_utc());
+    let midnight =
+        midnight.ok_or_else(|| Problem::parameter("day", "out-of-range", "must be in the years 1 to 9999"))?;
+    let (projects, contests) = counts(size);
+    let (now, present) = (Moment(midnight), club.semester(midnight));
+    let scene = Arc::new(Scene { directory: snapshot(size), contests, now, present });
+    let introduced = scene.clone();
+    db.write(move |conn| introduce(conn, &introduced)).await?;
+    say(&format!("{} users and {} groups", scene.directory.users.len(), scene.directory.groups.len()));
+    for from in (0..projects).step_by(STEP) {
+        let scene = scene.clone();
+        db.write(move |conn| make_projects(conn, &scene, from, projects.min(from + STEP))).await?;
+    }
+    say(&format!("{projects} projects"));
+    for from in (0..contests).step_by(STEP) {
+        let scene = scene.clone();
+        db.write(move |conn| make_contests(conn, &scene, from, contests.min(from + STEP))).await?;
+    }
+    db.write(|conn| {
+        // What the server would find out by itself within minutes; plans are bad until then.
+        if let AnyConnection::Postgresql(pg) = conn {
+            sql_query("ANALYZE").execute(pg)?;
+        }
+        Ok(())
+    })
+    .await?;
+    say(&format!("{contests} contests until {day}"));
+    Ok(())
+}
+
+fn introduce(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
+    // Whatever else there may be was made by a user.
+    let user: Option<Uid> = users::table.select(users::id).first(conn).optional()?;
+    if user.is_some() {
+        let detail = "The database is in use: only one without users can be seeded.";
+        return Err(Problem::new(code::CONFLICT).detail(detail).into());
+    }
+    sync::apply(conn, &scene.directory, scene.present, scene.now)?;
+    let open = scene.directory.users.iter().step_by(3).map(|user| Uid(user.id));
+    diesel::update(users::table.filter(users::id.eq_any(open)))
+        .set(users::publishes_real_name.eq(true))
+        .execute(conn)?;
+    Ok(())
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Project = 1,
+    Contest = 2,
+    Team = 3,
+}
+
+impl Scene {
+    fn id(&self, kind: Kind, number: usize) -> Uid {
+        Uid(seed::id(self.now.0, kind as u8, number))
+    }
+
+    /// Some users in a row, all different.
+    fn people(&self, from: usize, count: usize) -> impl Iterator<Item = Uid> {
+        let users = &self.directory.users;
+        (from..from + count).map(|number| Uid(users[number % users.len()].id))
+    }
+
+    fn first(&self, from: usize) -> Uid {
+        self.people(from, 1).next().unwrap_or_default()
+    }
+
+    /// The semester so many before the present one.
+    fn half(&self, earlier: usize) -> Half {
+        before(self.present, earlier).into()
+    }
+}
+
+/// Some of the projects: they began in the last eight semesters, and every other one is over.
+fn make_projects(conn: &mut AnyConnection, scene: &Scene, from: usize, to: usize) -> Result<(), Error> {
+    let (mut rows, mut members) = (Vec::new(), Vec::new());
+    for number in from..to {
+        let (id, began) = (scene.id(Kind::Project, number), 1 + number % 8);
+        let ended = number.is_multiple_of(2).then(|| scene.half(began / 2));
+        let people = number * PROJECT_MEMBERS;
+        rows.push((
+            (projects::id.eq(id), projects::name.eq(format!("Project {number:05}"))),
+            projects::link.eq(format!("https://works.example/{number}")),
+            projects::description.eq("Something that eight people made in their free time, and are proud of."),
+            (projects::since.eq(scene.half(began)), projects::until.eq(ended)),
+            (projects::created_by.eq(scene.first(people)), projects::created_at.eq(scene.now)),
+            projects::updated_at.eq(scene.now),
+        ));
+        members.extend(scene.people(people, PROJECT_MEMBERS).map(|user| {
+            (
+                (project_members::project_id.eq(id), project_members::user_id.eq(user)),
+                (project_members::since.eq(scene.half(began)), project_members::until.eq(ended)),
+            )
+        }));
+    }
+    on_each!(conn, c => diesel::insert_into(projects::table).values(&rows).execute(c))?;
+    for members in members.chunks(CHUNK) {
+        on_each!(conn, c => diesel::insert_into(project_members::table).values(members).execute(c))?;
+    }
+    Ok(())
+}
+
+/// Some of the contests, two days each, with their teams.
+fn make_contests(conn: &mut AnyConnection, scene: &Scene, from: usize, to: usize) -> Result<(), Error> {
+    let (mut rows, mut teams, mut members) = (Vec::new(), Vec::new(), Vec::new());
+    for number in from..to {
+        let id = scene.id(Kind::Contest, number);
+        let days = |count: usize| TimeDelta::days(i64::try_from(count).unwrap_or(0));
+        let since = scene.now.plus(-days(3 + number * SPAN / scene.contests));
+        let first = number * TEAMS * TEAM_MEMBERS;
+        rows.push((
+            (contests::id.eq(id), contests::name.eq(format!("Contest {number:05}"))),
+            contests::link.eq(format!("https://contest.example/{number}")),
+            contests::description.eq("Two days, many problems, and not enough sleep for anybody."),
+            (contests::since.eq(Moment(since)), contests::until.eq(Some(Moment(since.plus(days(2)))))),
+            (contests::created_by.eq(scene.first(first)), contests::created_at.eq(scene.now)),
+            contests::updated_at.eq(scene.now),
+        ));
+        for nth in 0..TEAMS {
+            let (team, people) = (scene.id(Kind::Team, number * TEAMS + nth), first + nth * TEAM_MEMBERS);
+            teams.push((
+                (contest_teams::id.eq(team), contest_teams::contest_id.eq(id)),
+                (contest_teams::name.eq(format!("Team {nth}")), contest_teams::link.eq("")),
+                contest_teams::description.eq("Four people who had not met before."),
+                contest_teams::result.eq(format!("{}th of 80", nth * 7 + 4)),
+                (contest_teams::created_by.eq(scene.first(people)), contest_teams::created_at.eq(scene.now)),
+                contest_teams::updated_at.eq(scene.now),
+            ));
+            members.extend(
+                scene
+                    .people(people, TEAM_MEMBERS)
+                    .map(|user| (contest_team_members::team_id.eq(team), contest_team_members::user_id.eq(user))),
+            );
+        }
+    }
+    on_each!(conn, c => diesel::insert_into(contests::table).values(&rows).execute(c))?;
+    for teams in teams.chunks(CHUNK) {
+        on_each!(conn, c => diesel::insert_into(contest_teams::table).values(teams).execute(c))?;
+    }
+    for members in members.chunks(CHUNK) {
+        on_each!(conn, c => diesel::insert_into(contest_team_members::table).values(members).execute(c))?;
+    }
+    Ok(())
+}
