@@ -3,8 +3,10 @@
 
 use std::{
     collections::BTreeMap,
+    fs::File,
     io::{Read, Write},
     net::TcpStream,
+    time::SystemTime,
 };
 
 use chrono::TimeDelta;
@@ -15,6 +17,7 @@ use service_kit::db::{AnyConnection, State};
 use crate::{
     builders::{At, event, event_body, group, merge, room, text},
     harness::{ALICE, Answer, BOB, CAROL, Club, DAVE, id, on_both},
+    process::{PROGRAM, Process},
     tokens::by_token,
 };
 
@@ -315,6 +318,31 @@ on_both! {
             there(twin, &tag(&here())).expect(304);
             let differs = there(other, &tag(&here())).expect(200);
             assert_ne!(content(&tag(&differs)), content(&tag(&here())));
+        }
+    }
+
+    another_build_makes_its_answers_anew(club) {
+        // On PostgreSQL other tests make other states.
+        if !club.is_postgres() {
+            let (file, url) = (club.folder().join("program"), club.config.database_url.as_ref().unwrap().reveal());
+            std::fs::copy(PROGRAM, &file).unwrap();
+            let known = || {
+                let mut process = Process::spawn_at(&file, &["--database-url", url]);
+                process.until_it_listens();
+                let mut wire = process.connect();
+                let head = format!("Host: test\r\nConnection: close\r\nCookie: session=session-of-{BOB}");
+                wire.write(&format!("GET /api/events HTTP/1.1\r\n{head}\r\n\r\n"));
+                let (status, answer) = wire.read_to_end();
+                assert_eq!(status, 200, "{answer}");
+                let tag = answer.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
+                tag.to_owned()
+            };
+            let first = known();
+            assert_eq!(known(), first, "after a restart");
+            // The same operations and options; what they answer may be mended.
+            File::options().write(true).open(&file).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+            let other = known();
+            assert_eq!((content(&other), other != first), (content(&first), true));
         }
     }
 
