@@ -119,7 +119,7 @@ impl Service {
             copies: Copies::default(),
             farewells: RwLock::default(),
             routes: Routes::new(&document),
-            build: etag::mark(&[&json, &own.shape, option_env!("REVISION").unwrap_or_default()]),
+            build: etag::mark(&[&json, &own.shape, option_env!("REVISION").unwrap_or_default(), &program()]),
             document: Bytes::from(json),
             own,
             draining: AtomicBool::new(false),
@@ -197,8 +197,8 @@ impl Service {
         &self.document
     }
 
-    /// Stands for all that shapes its answers besides the database: this build, by its operations and the commit that
-    /// the environment names while it is built (`REVISION`), and options.
+    /// Stands for all that shapes its answers besides the database: this build, by its operations, the commit that the
+    /// environment names while it is built (`REVISION`) and the file of the program; and options.
     #[must_use]
     pub fn build(&self) -> &str {
         &self.build
@@ -232,6 +232,16 @@ impl Service {
     pub fn request_timeout(&self) -> Duration {
         self.request_timeout
     }
+}
+
+/// Tells this build from others that have the same operations, without reading all of it. Replicas whose files differ
+/// in time only compare answers where they could have compared marks.
+fn program() -> String {
+    let file = std::env::current_exe().and_then(|path| path.metadata().map(|of_file| (path, of_file)));
+    file.map_or_else(
+        |_| String::new(),
+        |(path, it)| format!("{} {} {:?}", path.display(), it.len(), it.modified().ok()),
+    )
 }
 
 /// The OpenAPI document of a service: its own head, and the operations as they are registered.

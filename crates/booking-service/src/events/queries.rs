@@ -134,7 +134,7 @@ pub fn load_slice(
     }
     let these =
         Selection { deleted: Deleted::All, ..Selection::of(Which::These(rows.iter().map(|row| row.id).collect())) };
-    let selection = if slice.is_part() { &these } else { selection };
+    let selection = if slice.is_page() { &these } else { selection };
     let ids = || selection.query().select(events::id);
     let admins: Vec<(Uid, Uid)> = event_admins::table
         .filter(within(event_admins::event_id, ids()))

@@ -90,7 +90,7 @@ pub fn list(conn: &mut AnyConnection, slice: &Slice<Position>) -> Result<Vec<Gro
     let rows: Vec<Row> = query.limit(slice.rows).load(conn)?;
     let ids = || {
         let found = rows.iter().map(|row| row.id).collect::<Vec<_>>();
-        if slice.is_part() { live().filter(groups::id.eq_any(found)) } else { live() }.select(groups::id)
+        if slice.is_page() { live().filter(groups::id.eq_any(found)) } else { live() }.select(groups::id)
     };
     let members = group_members::table
         .filter(within(group_members::group_id, ids()))

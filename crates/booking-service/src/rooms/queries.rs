@@ -149,7 +149,7 @@ pub fn load_slice(
         deleted_too: selection.deleted_too,
         ..Selection::default()
     };
-    let selection = if slice.is_part() { &part } else { selection };
+    let selection = if slice.is_page() { &part } else { selection };
     let ids = || selected(selection).select(rooms::id);
     let mut admins: HashMap<Uid, Vec<Uid>> = HashMap::new();
     let found: Vec<(Uid, Uid)> = room_admins::table

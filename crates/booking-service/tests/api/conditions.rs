@@ -3,18 +3,21 @@
 
 use std::{
     collections::BTreeMap,
+    fs::File,
     io::{Read, Write},
     net::TcpStream,
+    time::SystemTime,
 };
 
 use chrono::TimeDelta;
-use diesel::connection::SimpleConnection;
+use diesel::{RunQueryDsl, connection::SimpleConnection};
 use serde_json::json;
-use service_kit::db::AnyConnection;
+use service_kit::db::{AnyConnection, State};
 
 use crate::{
     builders::{At, event, event_body, group, merge, room, text},
     harness::{ALICE, Answer, BOB, CAROL, Club, DAVE, id, on_both},
+    process::{PROGRAM, Process},
     tokens::by_token,
 };
 
@@ -195,6 +198,25 @@ on_both! {
         }
     }
 
+    a_server_that_follows_another_gives_no_word_for_its_state(club) {
+        // It does not say which transactions are under way, so that its snapshots look alike.
+        if club.is_postgres() {
+            let conn = &mut club.connect();
+            let up = include_str!("../../migrations/postgres/2026-11-20-030000_conditions/up.sql");
+            conn.batch_execute(
+                "CREATE FUNCTION pg_is_in_recovery() RETURNS boolean LANGUAGE sql AS 'SELECT true';
+                 SELECT set_config('search_path', current_schema() || ', pg_catalog', false);
+                 DROP VIEW last_change",
+            )
+            .unwrap();
+            conn.batch_execute(&up[up.find("CREATE VIEW last_change").unwrap()..]).unwrap();
+            let mut word = || diesel::select(State).get_result::<String>(conn).unwrap();
+            assert_ne!(word(), word());
+            let known = tag(&club.by(BOB).get("/api/events").expect(200));
+            again(&club, BOB, "/api/events", &known).expect(304);
+        }
+    }
+
     a_change_by_hand_is_seen(club) {
         everything(&club);
         let conn = &mut club.connect();
@@ -296,6 +318,31 @@ on_both! {
             there(twin, &tag(&here())).expect(304);
             let differs = there(other, &tag(&here())).expect(200);
             assert_ne!(content(&tag(&differs)), content(&tag(&here())));
+        }
+    }
+
+    another_build_makes_its_answers_anew(club) {
+        // On PostgreSQL other tests make other states.
+        if !club.is_postgres() {
+            let (file, url) = (club.folder().join("program"), club.config.database_url.as_ref().unwrap().reveal());
+            std::fs::copy(PROGRAM, &file).unwrap();
+            let known = || {
+                let mut process = Process::spawn_at(&file, &["--database-url", url]);
+                process.until_it_listens();
+                let mut wire = process.connect();
+                let head = format!("Host: test\r\nConnection: close\r\nCookie: session=session-of-{BOB}");
+                wire.write(&format!("GET /api/events HTTP/1.1\r\n{head}\r\n\r\n"));
+                let (status, answer) = wire.read_to_end();
+                assert_eq!(status, 200, "{answer}");
+                let tag = answer.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
+                tag.to_owned()
+            };
+            let first = known();
+            assert_eq!(known(), first, "after a restart");
+            // The same operations and options; what they answer may be mended.
+            File::options().write(true).open(&file).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+            let other = known();
+            assert_eq!((content(&other), other != first), (content(&first), true));
         }
     }
 

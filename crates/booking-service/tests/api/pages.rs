@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use actix_web::{FromRequest, http::header, test::TestRequest};
 use booking_service::schema::{tags, users};
-use diesel::prelude::*;
+use diesel::{connection::SimpleConnection, prelude::*};
 use proptest::{
     collection::vec,
     test_runner::{Config, TestRunner},
@@ -293,6 +293,22 @@ on_both! {
             let refused = get(&format!("{other}&limit=1&cursor={cursor}")).expect(400);
             assert_eq!(refused.pointers(), ["cursor"], "{other}");
         }
+    }
+
+    after_a_page_the_whole_rest_may_come(club) {
+        // More rows than a statement takes values.
+        let (id, now) = if club.is_postgres() { ("md5(n::text)::uuid", "now()") } else { ("randomblob(16)", "0") };
+        let rows = format!(
+            "INSERT INTO groups (id, kind, name, description, open, created_at, updated_at)
+             WITH RECURSIVE all_n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM all_n WHERE n < 33000)
+             SELECT {id}, 0, 'g', '', false, {now}, {now} FROM all_n"
+        );
+        club.connect().batch_execute(&rows).unwrap();
+        let page = club.by(BOB).get("/api/groups?limit=1").expect(200);
+        let link = next(&page).unwrap();
+        let rest = club.by(BOB).get(&link.replace("limit=1&", "")).expect(200);
+        // And everyone's.
+        assert_eq!(rest.json().as_array().unwrap().len(), 33_000);
     }
 
     a_cursor_that_somebody_made_up_is_no_fault_of_ours(club) {

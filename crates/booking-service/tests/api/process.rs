@@ -3,6 +3,7 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
+    path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     sync::mpsc::{self, Receiver, RecvTimeoutError},
     time::{Duration, Instant},
@@ -13,9 +14,16 @@ use crate::harness::Club;
 /// Longer than anything here may take; whoever runs into it has hung.
 pub const LONG: Duration = Duration::from_secs(30);
 
+/// Where the program is.
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_booking-service");
+
 /// The program, with nothing of this process's environment.
 pub fn program(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_booking-service"));
+    program_at(Path::new(PROGRAM), arguments)
+}
+
+fn program_at(file: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(file);
     command.env_clear().args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -43,8 +51,13 @@ pub struct Process {
 impl Process {
     /// Starts it and waits for nothing.
     pub fn spawn(arguments: &[&str]) -> Self {
+        Self::spawn_at(Path::new(PROGRAM), arguments)
+    }
+
+    /// The same, of a copy of the program.
+    pub fn spawn_at(file: &Path, arguments: &[&str]) -> Self {
         let base = ["--bind", "127.0.0.1:0", "--workers", "1", "--database-connections", "2"];
-        let mut child = program(&[&base, arguments].concat()).spawn().unwrap();
+        let mut child = program_at(file, &[&base, arguments].concat()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (send, lines) = mpsc::channel();
         std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| send.send(line)));

@@ -11,7 +11,7 @@ use std::{
 
 use booking_service::schema::{events, places, rooms};
 use chrono::TimeDelta;
-use diesel::{connection::SimpleConnection, prelude::*};
+use diesel::{connection::SimpleConnection, dsl::sql, prelude::*, sql_types::Integer};
 use serde_json::{Value, json};
 use service_kit::{
     db::{AnyConnection, schema::idempotency_keys, sql::Moment},
@@ -21,6 +21,7 @@ use service_kit::{
 use crate::{
     builders::{At, each, event_body, merge, room_body, text, verified_room},
     harness::{ALICE, Answer, BOB, CAROL, Client, Club, id, on_both},
+    process::until,
     sync::{start_with_file, with_members},
     tokens::{by_token, make_token},
 };
@@ -282,6 +283,29 @@ on_both! {
         assert_eq!(kept_in(&club), 1);
         same(&late, &send(5));
         assert_eq!(each(&club.by(BOB).get("/api/tags").json(), "name").len(), 6);
+    }
+
+    what_is_used_again_is_not_forgotten(club) {
+        // SQLite lets nobody write meanwhile.
+        if club.is_postgres() {
+            let send = || keyed(club.by(BOB), KEY).post("/api/tags", json!({"name": "t"}));
+            send().expect(201);
+            club.clock.advance(TimeDelta::hours(25));
+            let (now, other) = (club.clock.now(), &mut club.connect());
+            // As a request with the old key does it, whose transaction ends while the row is being deleted.
+            other.batch_execute("BEGIN").unwrap();
+            let again = Moment(now.plus(TimeDelta::hours(24)));
+            diesel::update(idempotency_keys::table).set(idempotency_keys::expires_at.eq(again)).execute(other).unwrap();
+            let pid: i32 = diesel::select(sql::<Integer>("pg_backend_pid()")).get_result(other).unwrap();
+            std::thread::scope(|scope| {
+                let forgotten = scope.spawn(|| forget_expired(&mut club.connect(), now, 200).unwrap());
+                let waits = format!("SELECT 1 / count(*) FROM pg_stat_activity WHERE {pid} = ANY(pg_blocking_pids(pid))");
+                until("it waits for the row", || club.connect().batch_execute(&waits).is_ok());
+                other.batch_execute("COMMIT").unwrap();
+                assert_eq!(forgotten.join().unwrap(), 0);
+            });
+            assert_eq!(kept_in(&club), 1);
+        }
     }
 
     a_new_token_is_shown_again_and_stands_nowhere(club) {

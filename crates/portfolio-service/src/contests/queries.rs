@@ -106,7 +106,7 @@ pub fn of_user(
         query = after!(query, contests::since; < since, contests::id; > id);
     }
     let rows: Vec<Row> = query.limit(slice.rows).load(conn)?;
-    let of_these = slice.is_part().then(|| rows.iter().map(|row| row.id).collect());
+    let of_these = slice.is_page().then(|| rows.iter().map(|row| row.id).collect());
     let mut of_contest = teams::queries::of_user(conn, user, of_these)?;
     let contest = |row: Row| {
         let teams = of_contest.remove(&row.id).unwrap_or_default();

@@ -5,6 +5,8 @@
 //!   event that it is gone by not having it.
 //! * Otherwise it asks for what changed, and takes the events that are told to be deleted as deleted. It asks from some
 //!   minutes before the latest change that it knows: what is being changed now may show later, with an earlier time.
+//! * The latest change that it knows is told again each time. When it is not, the booking-service was set back to an
+//!   earlier state, or does not tell of deleted events; then the next round asks for all.
 //! * A booking-service that tells more than changes does not know this, and is always asked for all.
 
 use std::sync::Arc;
@@ -107,14 +109,16 @@ struct Progress {
 }
 
 impl Progress {
-    /// After an answer to what was asked at this time. `None` when it says nothing of when things change.
+    /// After an answer to what was asked at this time. `None` when it says nothing of when things change, or has not even
+    /// the latest change that was known.
     fn after(before: Option<Self>, told: &Told, asked_at: Timestamp) -> Option<Self> {
+        let latest = told.latest?;
         // Neither clock need be right: the earlier time is asked for.
-        let latest = told.latest.map(|latest| latest.min(asked_at));
+        let known_to = latest.min(asked_at);
         if told.is_whole {
-            return latest.map(|known_to| Self { whole_at: asked_at, known_to });
+            return Some(Self { whole_at: asked_at, known_to });
         }
-        before.map(|it| Self { known_to: latest.map_or(it.known_to, |latest| latest.max(it.known_to)), ..it })
+        before.filter(|it| latest >= it.known_to).map(|it| Self { known_to: known_to.max(it.known_to), ..it })
     }
 
     /// Since when to ask for changes now. `None` when all is to be asked for again.

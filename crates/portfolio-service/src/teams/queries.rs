@@ -72,7 +72,7 @@ pub fn of_contest(conn: &mut AnyConnection, contest: Uid, slice: &Slice<(String,
         .select((contest_teams::id, Person::as_select()))
         .order((users::name, users::id))
         .into_boxed();
-    let members = if slice.is_part() {
+    let members = if slice.is_page() {
         members.filter(contest_team_members::team_id.eq_any(rows.iter().map(|row| row.id)))
     } else {
         members.filter(contest_teams::contest_id.eq(contest))

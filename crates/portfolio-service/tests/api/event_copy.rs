@@ -219,13 +219,13 @@ on_each_backend! {
         is_there(&["four", "two"]);
         // What was changed before that, and shows only now.
         let late = event("late", "2026-03-01T10:56:00Z");
-        booking.now(Manner::Tell(vec![gone, two.clone(), late.clone()]));
+        booking.now(Manner::Tell(vec![gone.clone(), two.clone(), late.clone()]));
         is_there(&["four", "late", "two"]);
         let asked = booking.questions();
         assert!(asked[0].since.is_none() && asked[1..].iter().all(|asked| asked.since.is_some()), "{asked:?}");
 
         // Gone long since: nothing is told of it, so it stays until everything is asked for again.
-        booking.now(Manner::Tell(vec![two.clone(), late.clone()]));
+        booking.now(Manner::Tell(vec![gone, two.clone(), late.clone()]));
         booking.until_asked(3);
         is_there(&["four", "late", "two"]);
         club.clock.advance(chrono::TimeDelta::hours(25));
@@ -243,6 +243,24 @@ on_each_backend! {
         diesel::delete(events::table).execute(conn).unwrap();
         diesel::delete(copies::table).execute(conn).unwrap();
         is_there(&["two"]);
+    }
+
+    one_that_was_set_back_is_copied_as_it_is_now(backend) {
+        let event = |name: &str, at| changed(answered(Uid::new(), name, &[BOB]), at);
+        let (one, two) = (event("one", "2026-02-01T09:00:00Z"), event("two", "2026-03-01T09:00:00Z"));
+        let mut since = changed(one.clone(), "2026-04-01T09:00:00Z");
+        since["name"] = "changed".into();
+        let booking = False::start(Manner::Tell(vec![since, two]));
+        let club = start(backend, &options(&booking.address, "t"));
+        until("both are copied", || names(&club).len() == 2);
+        booking.until_asked(2);
+        // From a backup: of neither there is anything to tell.
+        booking.now(Manner::Tell(vec![one]));
+        until("it is as it was", || names(&club) == ["one"]);
+        let before = booking.questions().len();
+        booking.until_asked(3);
+        let questions = booking.questions();
+        assert!(questions[before + 1..].iter().all(|asked| asked.since.is_some()), "{questions:?}");
     }
 
     one_that_cannot_tell_what_changed_is_asked_for_everything(backend) {

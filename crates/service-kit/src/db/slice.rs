@@ -17,9 +17,9 @@ impl<P> Slice<P> {
         Self { after: None, rows: i64::MAX }
     }
 
-    /// Whether this may be less than the whole list.
+    /// Whether this is a page, of so few rows that a statement can name them all. The rest of a list is none.
     #[must_use]
-    pub fn is_part(&self) -> bool {
-        self.after.is_some() || self.rows < i64::MAX
+    pub fn is_page(&self) -> bool {
+        self.rows < i64::MAX
     }
 }

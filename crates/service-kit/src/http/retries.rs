@@ -208,5 +208,7 @@ pub fn forget_expired(conn: &mut AnyConnection, now: Timestamp, most: i64) -> Re
     if old.is_empty() {
         return Ok(0);
     }
-    Ok(diesel::delete(idempotency_keys::table.filter(idempotency_keys::id.eq_any(old))).execute(conn)?)
+    // One of them may have been used again while this waited for it.
+    let still = idempotency_keys::id.eq_any(old).and(idempotency_keys::expires_at.le(Moment(now)));
+    Ok(diesel::delete(idempotency_keys::table.filter(still)).execute(conn)?)
 }

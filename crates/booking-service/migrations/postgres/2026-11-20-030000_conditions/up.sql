@@ -16,6 +16,9 @@ CREATE TABLE idempotency_keys (
 CREATE INDEX idempotency_keys_expires_at ON idempotency_keys (expires_at);
 
 -- What a transaction sees, in a word: two that see the same word see the same rows. Transactions are numbered for as long
--- as the server runs; a server restored from a backup numbers others alike, but starts at another time.
+-- as the server runs; a server restored from a backup numbers others alike, but starts at another time. A server that
+-- follows another does not say in its snapshots which transactions are under way, so there each word is a new one.
 CREATE VIEW last_change AS
-    SELECT pg_current_snapshot()::text || ' ' || extract(epoch FROM pg_postmaster_start_time())::text AS mark;
+    SELECT CASE WHEN pg_is_in_recovery() THEN gen_random_uuid()::text
+        ELSE pg_current_snapshot()::text || ' ' || extract(epoch FROM pg_postmaster_start_time())::text
+    END AS mark;
