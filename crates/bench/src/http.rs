@@ -105,6 +105,9 @@ impl Connection {
             tail.extend_from_slice(&self.buffer[self.buffer.len().saturating_sub(LAST_CHUNK.len())..]);
             tail.drain(..tail.len().saturating_sub(LAST_CHUNK.len()));
             if expected.map_or(tail == LAST_CHUNK, |expected| answer.length >= expected) {
+                if expected.is_none() {
+                    answer.body = joined(&answer.body);
+                }
                 return Ok(answer);
             }
             self.buffer.clear();
@@ -119,6 +122,20 @@ impl Connection {
             _ => Ok(()),
         }
     }
+}
+
+/// The content of a body in chunks (RFC 9112, section 7.1).
+fn joined(mut rest: &[u8]) -> Vec<u8> {
+    let mut whole = Vec::with_capacity(rest.len());
+    while let Some(end) = rest.windows(2).position(|bytes| bytes == b"\r\n") {
+        let size = std::str::from_utf8(&rest[..end]).ok().and_then(|size| usize::from_str_radix(size, 16).ok());
+        let Some(chunk) = size.filter(|size| *size > 0).and_then(|size| rest.get(end + 2..end + 2 + size)) else {
+            break;
+        };
+        whole.extend_from_slice(chunk);
+        rest = rest.get(end + 2 + chunk.len() + 2..).unwrap_or_default();
+    }
+    whole
 }
 
 /// What some connections saw in some time.
