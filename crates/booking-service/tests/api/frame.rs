@@ -3,7 +3,7 @@
 use booking_service::codes;
 use common::problem::code;
 
-use crate::harness::{ALICE, BOB, Backend, Club, on_both};
+use crate::harness::{ALICE, Answer, BOB, Backend, Club, on_both};
 
 on_both! {
     every_code_is_explained(club) {
@@ -36,9 +36,12 @@ on_both! {
             let get = club.by(BOB).get(path);
             let head = club.by(BOB).send("HEAD", path, None);
             assert_eq!((head.status, head.body.len()), (get.status, 0), "{path}");
-            for name in ["content-type", "content-length", "cache-control", "content-security-policy", "etag"] {
+            for name in ["content-type", "content-length", "cache-control", "content-security-policy"] {
                 assert_eq!(head.header(name), get.header(name), "{path}");
             }
+            // PostgreSQL numbers the transactions of all databases in one row, so the mark may be another one.
+            let hash = |answer: &Answer| answer.header("etag").map(|tag| tag.rsplit('.').next().unwrap().to_owned());
+            assert_eq!(hash(&head), hash(&get), "{path}");
         }
     }
 
