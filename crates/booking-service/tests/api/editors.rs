@@ -58,10 +58,15 @@ fn replicas(club: &mut Club) -> usize {
     if club.is_postgres() { club.start_another() + 1 } else { 1 }
 }
 
+/// What of a tag stands for the content: its mark also changes when anything else in the database does.
+fn content(tag: &str) -> &str {
+    tag.trim_matches('"').rsplit('.').next().unwrap()
+}
+
 /// Asserts that a change was refused, and told the present tag.
 #[track_caller]
 fn refused(answer: &Answer, present: &str) {
-    assert_eq!(tag(answer).trim_matches('"').rsplit('.').next(), present.trim_matches('"').rsplit('.').next());
+    assert_eq!(content(&tag(answer)), content(present));
     answer.clone().refused(412, "precondition-failed");
 }
 
@@ -108,7 +113,7 @@ on_both! {
         for unreadable in ["no tag", "", "\"open", "x, y"] {
             let before = present();
             assert_eq!(edit(unreadable).status, 400, "{unreadable:?}");
-            assert_eq!(present(), before, "{unreadable:?}");
+            assert_eq!(content(&present()), content(&before), "{unreadable:?}");
         }
         club.by(BOB).header("if-match", "\"a\"").header("if-match", &present()).put(&path, body.clone()).expect(200);
         // Reading and making ask for no version.
