@@ -16,7 +16,7 @@ use service_kit::{
 use super::{
     attendance, changes,
     filter::Filter,
-    params::{ListQuery, SpanQuery, UserQuery},
+    params::{ActivityQuery, ListQuery, SpanQuery, UserQuery},
     queries::{self, Order},
     selection::{Deleted, Selection, Which},
     wire::{RequestEvent, RequestEventTag, RequestSchedule, ResponseEvent, ResponseEventDetail},
@@ -316,11 +316,18 @@ pub async fn of_user(
 #[utoipa::path(
     tag = "events",
     operation_id = "getEventActivities",
+    params(ActivityQuery),
     responses((status = 200, description = "Events, deleted ones with `deletedAt`", body = [ResponseEvent]))
 )]
 #[get("/activity/events")]
-pub async fn activity(who: SignedIn, Zone(zone): Zone, Now(now): Now, page: Page) -> Result<Reply, Failure> {
-    let which = Which::ChangedAfter(Moment(now.plus(-ACTIVITY)));
+pub async fn activity(
+    who: SignedIn,
+    Zone(zone): Zone,
+    Now(now): Now,
+    page: Page,
+    query: Query<ActivityQuery>,
+) -> Result<Reply, Failure> {
+    let which = Which::ChangedAfter(query.0.after(now.plus(-ACTIVITY)));
     let selection = Selection { deleted: Deleted::All, ..Selection::of(which) };
     who.list(page, move |conn, _, page| list_of(conn, &selection, Order::Change, page, zone)).await
 }

@@ -94,6 +94,25 @@ pub struct UserQuery {
     updated_since: Option<Timestamp>,
 }
 
+/// Which recent changes to list.
+#[derive(Debug, Deserr, IntoParams)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub struct ActivityQuery {
+    /// Only what changed after this, if that is less than 7 days ago.
+    #[deserr(default)]
+    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    updated_since: Option<Timestamp>,
+}
+
+impl ActivityQuery {
+    /// Changes after this, which is not before `earliest`.
+    #[must_use]
+    pub fn after(&self, earliest: Timestamp) -> Moment {
+        Moment(self.updated_since.map_or(earliest, |since| since.max(earliest)))
+    }
+}
+
 /// When events are, and since when they changed: each may be open.
 #[derive(Debug, Clone, Copy)]
 pub struct Time {

@@ -71,6 +71,20 @@ on_both! {
         assert!(!ids(&rows(&club, "/api/events")).contains(&deleted));
     }
 
+    the_activity_list_goes_no_further_back_for_it(club) {
+        let long_ago = event(&club, BOB, At::Place("x"), (1, 2));
+        club.clock.advance(TimeDelta::days(8));
+        let week_ago = event(&club, BOB, At::Place("x"), (1, 2));
+        let since = mark(&club);
+        let new = event(&club, BOB, At::Place("x"), (1, 2));
+        let path = "/api/activity/events";
+        assert_eq!(ids(&rows(&club, path)), set([&week_ago, &new]));
+        assert_eq!(ids(&rows(&club, &format!("{path}?updatedSince={since}"))), set([&new]));
+        let all = rows(&club, &format!("{path}?updatedSince=2000-01-01T00:00:00Z"));
+        assert!(ids(&all) == set([&week_ago, &new]) && !ids(&all).contains(&long_ago));
+        club.by(BOB).get(&format!("{path}?updatedSince=x")).refused(400, "invalid-parameter");
+    }
+
     the_point_in_time_itself_is_known_already(club) {
         let made = club.by(BOB).post("/api/events", event_body(&club, BOB, At::Place("x"), (1, 2))).expect(201).json();
         let at = text(&made["updatedAt"]).replace('+', "%2B");

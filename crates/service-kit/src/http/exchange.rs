@@ -97,11 +97,10 @@ impl Exchange {
             return reply;
         }
         if reply.goes_on() {
-            // Whoever has it all when the state is still the same has what one state was.
-            return match mark {
-                Some(mark) => reply.with(header::ETAG, Tag::of_state(mark).text()),
-                None => reply,
-            };
+            // Whoever has it all when the state is still the same has what one state was. What depends on the time is
+            // never the same again.
+            let mark = mark.unwrap_or_else(|| etag::mark(&[&self.id, &self.now.to_string()]));
+            return reply.with(header::ETAG, Tag::of_state(mark).text());
         }
         let tag = Tag::new(reply.body(), mark);
         match self.known.same(&tag) {
