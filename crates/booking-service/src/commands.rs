@@ -8,6 +8,7 @@ use service_kit::{
     db::{Db, sql::Moment},
     directory::seed::Size,
     error::Error,
+    health,
 };
 
 use crate::{
@@ -52,6 +53,7 @@ pub async fn run(cli: Cli) -> i32 {
         Command::Serve => serve(config).await,
         Command::Migrate => migrate(config).await,
         Command::Openapi => openapi(),
+        Command::Health => health(config).await,
         Command::CheckConfig => return check_config(config),
         Command::Sync => sync(config).await,
         Command::Seed { size, day } => seed(config, size, day).await,
@@ -98,6 +100,10 @@ async fn migrate(config: &Config) -> Result<(), Stopped> {
 fn openapi() -> Result<(), Stopped> {
     let document = service_kit::server::document(&server::ABOUT).to_pretty_json();
     print(&[document.map_err(|error| Stopped::Failure(error.to_string()))?])
+}
+
+async fn health(config: &Config) -> Result<(), Stopped> {
+    health::check(config.server.bind).await.map_err(Stopped::Failure)
 }
 
 fn check_config(config: &Config) -> i32 {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use chrono::NaiveDate;
 use common::time::Clock;
-use service_kit::{db::Db, directory::seed::Size, error::Error};
+use service_kit::{db::Db, directory::seed::Size, error::Error, health};
 
 use crate::{
     club::Club,
@@ -45,6 +45,7 @@ pub async fn run(cli: Cli) -> i32 {
         Command::Serve => serve(config).await,
         Command::Migrate => migrate(config).await,
         Command::Openapi => openapi(),
+        Command::Health => health(config).await,
         Command::CheckConfig => return check_config(config),
         Command::Sync => synchronize(config).await,
         Command::Seed { size, day } => seed(config, size, day).await,
@@ -105,6 +106,10 @@ async fn seed(config: &Config, size: Size, day: Option<NaiveDate>) -> Result<(),
 fn openapi() -> Result<(), Stopped> {
     let document = service_kit::server::document(&server::ABOUT).to_pretty_json();
     print(&[document.map_err(|error| Stopped::Failure(error.to_string()))?])
+}
+
+async fn health(config: &Config) -> Result<(), Stopped> {
+    health::check(config.server.bind).await.map_err(Stopped::Failure)
 }
 
 fn check_config(config: &Config) -> i32 {

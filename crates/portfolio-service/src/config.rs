@@ -47,6 +47,8 @@ pub enum Command {
     Migrate,
     /// Print the OpenAPI document
     Openapi,
+    /// Ask the running service whether it is ready, and exit with 1 if it is not
+    Health,
     /// Print what is wrong with the options, one line a fault, and exit with 78 if anything is
     CheckConfig,
     /// Bring users and groups in from the club's directory

@@ -10,6 +10,7 @@
 //! * [`copies`]: how old the copies of what other services have are.
 //! * [`kept`]: what another server said, fetched again now and then, for those who cannot wait for it each time.
 //! * [`directory`]: where users and groups come from.
+//! * [`health`]: asks a running service whether it can serve.
 
 pub mod config;
 pub mod copies;
@@ -17,6 +18,7 @@ pub mod credentials;
 pub mod db;
 pub mod directory;
 pub mod error;
+pub mod health;
 pub mod http;
 pub mod kept;
 pub mod logging;

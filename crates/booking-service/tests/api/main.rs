@@ -16,6 +16,7 @@ mod events;
 mod frame;
 mod groups;
 mod guards;
+mod health;
 mod ical;
 mod lifecycle;
 mod limits;

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 
 use crate::{
     harness::{ALICE, Answer, BOB, Backend, Club, id},
+    health,
     process::until,
 };
 
@@ -131,6 +132,8 @@ fn without_its_database_it_answers_503_in_time_and_recovers_by_itself() {
     proxy.refuse(true);
     proxy.cut();
     unavailable(&club, service);
+    let address = club.origin(service).strip_prefix("http://").unwrap();
+    health::is_unhealthy(address, "/readyz: status 503, database unreachable");
     proxy.refuse(false);
     recovers(&club, service);
 

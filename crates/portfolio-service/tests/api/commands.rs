@@ -5,6 +5,8 @@ use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, process::Command};
 use clap::CommandFactory as _;
 use portfolio_service::config::Cli;
 
+use crate::harness::{Backend, Club};
+
 const TOKEN: &str = "clubbooking_0123456789_0123";
 
 /// A service that others reach, with everything right.
@@ -102,4 +104,18 @@ fn no_option_shows_a_secret_to_who_prints_it() {
     let source = cli.config.booking.source().unwrap().unwrap();
     let shown = format!("{cli:?} {cli:#?} {source:?} {:?} {:?}", cli.config.directory(), cli.config.identity());
     assert!(shown.contains("rooms.example") && !shown.contains("canary-secret"), "{shown}");
+}
+
+#[test]
+fn health_asks_the_service_that_the_options_describe() {
+    let club = Club::start(Backend::Sqlite);
+    let health = |bind: &str| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_portfolio-service"));
+        let output = program.env_clear().args(["health", "--bind", bind]).output().unwrap();
+        (String::from_utf8(output.stderr).unwrap(), output.status.code())
+    };
+    assert_eq!(health(club.origin(0).strip_prefix("http://").unwrap()), (String::new(), Some(0)));
+    let (said, status) = health("127.0.0.1:1");
+    assert!(said.starts_with("portfolio-service: http://127.0.0.1:1/readyz: "), "{said}");
+    assert_eq!((said.lines().count(), status), (1, Some(1)), "{said}");
 }
