@@ -21,4 +21,5 @@ pub mod http;
 pub mod kept;
 pub mod logging;
 pub mod metrics;
+mod process;
 pub mod server;
