@@ -17,6 +17,7 @@ mod frame;
 mod groups;
 mod guards;
 mod ical;
+mod key_rotation;
 mod lifecycle;
 mod limits;
 mod log;
