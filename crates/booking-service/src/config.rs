@@ -127,12 +127,12 @@ pub struct Config {
     #[arg(long, env = "DEMO", global = true, value_parser = BoolishValueParser::new())]
     pub demo: bool,
 
-    /// Key of this installation, 32 characters or more: seals cookies and makes feed addresses. Changing it changes
-    /// every feed address. On loopback there is a well-known one for development.
+    /// Key of this installation, 32 characters or more: seals cookies and makes feed addresses. More lines are former
+    /// keys, whose cookies and addresses are still good. On loopback there is a well-known one for development.
     #[arg(long, env = "SECRET_KEY", value_name = "TEXT", hide_env_values = true, global = true)]
     pub secret_key: Option<Secret>,
 
-    /// File that holds the key.
+    /// File that holds the key, and former ones below it.
     #[arg(long, env = "SECRET_KEY_FILE", value_name = "FILE", global = true)]
     pub secret_key_file: Option<PathBuf>,
 
@@ -238,22 +238,29 @@ impl Config {
     /// One line saying what is wrong with the options.
     pub fn keys(&self) -> Result<Keys, String> {
         let given = Secret::resolve("secret-key", self.secret_key.as_ref(), self.secret_key_file.as_deref())?;
-        match given {
-            Some(key) if key.reveal().chars().count() < Keys::SHORTEST => {
-                Err(format!("--secret-key must have {} characters or more", Keys::SHORTEST))
-            }
-            Some(key) if key.reveal().chars().collect::<HashSet<_>>().len() < Keys::LEAST_VARIETY => {
-                Err(format!("--secret-key must have {} different characters or more", Keys::LEAST_VARIETY))
-            }
-            Some(key) if key.reveal() == DEVELOPMENT_KEY && !self.server.is_loopback() => {
-                Err("--secret-key is the well-known key for development".to_owned())
-            }
-            Some(key) => Ok(Keys::new(&key)),
+        let key = match given {
+            Some(key) => key,
             None if self.server.is_loopback() => {
-                Ok(Keys::new(&DEVELOPMENT_KEY.parse().map_err(|never: std::convert::Infallible| never.to_string())?))
+                DEVELOPMENT_KEY.parse().map_err(|never: std::convert::Infallible| never.to_string())?
             }
-            None => Err("--secret-key is needed on any address but loopback".to_owned()),
+            None => return Err("--secret-key is needed on any address but loopback".to_owned()),
+        };
+        for (index, line) in Keys::lines(&key).enumerate() {
+            let which = if index == 0 { String::new() } else { format!(", former key {index},") };
+            if line.chars().count() < Keys::SHORTEST {
+                return Err(format!("--secret-key{which} must have {} characters or more", Keys::SHORTEST));
+            }
+            if line.chars().collect::<HashSet<_>>().len() < Keys::LEAST_VARIETY {
+                return Err(format!(
+                    "--secret-key{which} must have {} different characters or more",
+                    Keys::LEAST_VARIETY
+                ));
+            }
+            if line == DEVELOPMENT_KEY && !self.server.is_loopback() {
+                return Err(format!("--secret-key{which} is the well-known key for development"));
+            }
         }
+        Ok(Keys::new(&key))
     }
 
     /// Where users and groups come from, if from anywhere; the demo without a directory has one of its own.

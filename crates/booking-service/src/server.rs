@@ -14,6 +14,7 @@ use service_kit::{
         migrate::{self, Migrations},
         sql::Moment,
     },
+    directory,
     server::{About, Running, Service, listen},
 };
 use utoipa::{
@@ -115,7 +116,8 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     db.write(move |conn| groups::queries::ensure_everyone_group(conn, &name, now))
         .await
         .map_err(|error| io::Error::other(format!("{error:?}")))?;
-    sync_at_start(&db, &club, &clock).await;
+    let service = Service::new(&ABOUT, &config.server, db.clone(), clock.clone(), club.own());
+    sync_at_start(&service, &club).await;
     if config.demo
         && let Err(error) = demo::fill(&db, &club, clock.now()).await
     {
@@ -123,7 +125,6 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         log::error!("the demo is missing: {}", problem.cause().unwrap_or("unknown"));
     }
     let (last_use, limits) = (LastUse::start(&db), Data::new(Limits::new(&config.limits, &clock)));
-    let service = Service::new(&ABOUT, &config.server, db, clock, club.own());
     let noted = last_use.clone();
     service.at_drain(move || {
         let noted = noted.clone();
@@ -138,13 +139,15 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
 
 /// Brings users and groups in, if there is a directory. The service starts without it all the same, and does not wait
 /// for a slow one; the sync then ends in the background.
-async fn sync_at_start(db: &Db, club: &Club, clock: &Clock) {
+async fn sync_at_start(service: &Data<Service>, club: &Club) {
     if club.directory.is_none() {
         return;
     }
-    let (db, club, now) = (db.clone(), club.clone(), clock.now());
+    let (service, club, now) = (service.clone(), club.clone(), service.clock().now());
     let sync = actix_web::rt::spawn(async move {
-        if let Err(error) = users::sync::run(&db, &club, now).await {
+        let done = users::sync::run(service.db(), &club, now).await;
+        service.copies().of(directory::COPY).note(now, &done);
+        if let Err(error) = done {
             let problem = error.into_problem();
             log::error!("the sync at start failed: {}", problem.cause().unwrap_or("unknown"));
         }

@@ -121,7 +121,10 @@ impl Modify for Security {
 pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let club = Club::new(config).map_err(io::Error::other)?;
     let db = open(config).await?;
-    sync::start(&db, &club, &clock, config.sync_interval).await;
+    let Identity { proxies, tokens, is_development } =
+        config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;
+    let service = Service::new(&ABOUT, &config.server, db.clone(), clock.clone(), Club::own(&proxies));
+    sync::start(&service, &club, config.sync_interval).await;
     if config.demo
         && let Err(error) = demo::fill(&db, &club, clock.now()).await
     {
@@ -136,12 +139,9 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
             io::Error::other(problem.cause().map_or_else(|| problem.explanation(), str::to_owned))
         })?;
     }
-    let Identity { proxies, tokens, is_development } =
-        config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;
     if is_development {
         log::warn!("development mode: anybody on this machine is who they say they are, in the header that names them");
     }
-    let service = Service::new(&ABOUT, &config.server, db, clock, Club::own(&proxies));
     let (shared, proxies) = (Data::new(club), Data::new(proxies));
     let verifier = tokens.map(|(expected, origin)| Data::new(Verifier::new(expected, origin)));
     let running = listen(service.clone(), &config.server, move |app| {

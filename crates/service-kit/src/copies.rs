@@ -3,7 +3,7 @@
 
 use std::sync::{
     Arc, PoisonError, RwLock,
-    atomic::{AtomicI64, Ordering},
+    atomic::{AtomicI64, AtomicU64, Ordering},
 };
 
 use common::time::Timestamp;
@@ -17,12 +17,37 @@ const NEVER: i64 = i64::MIN;
 pub struct Copied {
     what: &'static str,
     micros: AtomicI64,
+    failures: AtomicU64,
+}
+
+/// What the metrics say of a copy.
+#[derive(Debug, PartialEq)]
+pub struct CopyNumbers {
+    /// What it is of.
+    pub what: &'static str,
+    /// Its age in seconds, if it was made at all.
+    pub age: Option<f64>,
+    /// How often it could not be brought up to date.
+    pub failures: u64,
 }
 
 impl Copied {
     /// Tells when it was.
     pub fn tell(&self, at: Timestamp) {
         self.micros.store(at.micros(), Ordering::Relaxed);
+    }
+
+    /// Tells that it could not be brought up to date.
+    pub fn fail(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Tells how bringing it up to date ended, which began at this time.
+    pub fn note<T, E>(&self, at: Timestamp, done: &Result<T, E>) {
+        match done {
+            Ok(_) => self.tell(at),
+            Err(_) => self.fail(),
+        }
     }
 
     fn at(&self) -> Option<Timestamp> {
@@ -35,18 +60,27 @@ impl Copied {
 pub struct Copies(RwLock<Vec<Arc<Copied>>>);
 
 impl Copies {
-    /// A new copy, shown from now on, and never made so far.
+    /// The copy of this, shown from the first time on that it is asked for.
     pub fn of(&self, what: &'static str) -> Arc<Copied> {
-        let copied = Arc::new(Copied { what, micros: AtomicI64::new(NEVER) });
-        self.0.write().unwrap_or_else(PoisonError::into_inner).push(copied.clone());
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all.iter().find(|copied| copied.what == what) {
+            return known.clone();
+        }
+        let copied = Arc::new(Copied { what, micros: AtomicI64::new(NEVER), failures: AtomicU64::default() });
+        all.push(copied.clone());
         copied
     }
 
-    /// The age of each in seconds, for those that were made at all.
+    /// The numbers of each.
     #[must_use]
-    pub fn ages(&self, now: Timestamp) -> Vec<(&'static str, f64)> {
+    pub fn numbers(&self, now: Timestamp) -> Vec<CopyNumbers> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        all.iter().filter_map(|copied| Some((copied.what, age(copied.at()?, now)))).collect()
+        let numbers = |copied: &Arc<Copied>| CopyNumbers {
+            what: copied.what,
+            age: copied.at().map(|at| age(at, now)),
+            failures: copied.failures.load(Ordering::Relaxed),
+        };
+        all.iter().map(numbers).collect()
     }
 
     /// What `/readyz?verbose` says of each: `copiedAt` and `ageSeconds`, or neither when it was never made.
@@ -76,10 +110,13 @@ mod tests {
         let at = |second: i64| Timestamp::from_micros(second * 1_000_000).unwrap();
         let copies = Copies::default();
         let events = copies.of("events");
-        assert_eq!((copies.ages(at(9)), copies.report(at(9))), (vec![], json!({ "events": {} })));
-        events.tell(at(10));
-        assert_eq!(copies.ages(at(75)), [("events", 65.0)]);
-        assert_eq!(copies.ages(at(9)), [("events", 0.0)]);
+        let numbers = |second| copies.numbers(at(second)).into_iter().map(|it| (it.what, it.age, it.failures));
+        events.fail();
+        assert_eq!(copies.report(at(9)), json!({ "events": {} }));
+        assert!(numbers(9).eq([("events", None, 1)]));
+        copies.of("events").tell(at(10));
+        assert!(numbers(75).eq([("events", Some(65.0), 1)]));
+        assert!(numbers(9).eq([("events", Some(0.0), 1)]));
         let report = json!({ "events": { "copiedAt": "1970-01-01T00:00:10Z", "ageSeconds": 65.0 } });
         assert_eq!(copies.report(at(75)), report);
     }

@@ -1,10 +1,11 @@
 //! Secrets: made at random, shown once, kept as hashes; and cookies that only we can read.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
-use actix_web::cookie::{Cookie, CookieJar, Key};
+use actix_web::cookie::{self, Cookie, CookieJar};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use hmac::{Hmac, Mac};
+use prometheus_client::metrics::counter::Counter;
 use rand::{TryRngCore, rngs::OsRng};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -90,15 +91,28 @@ fn checksum(prefix: &str, secret: &str) -> String {
     format!("{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3])
 }
 
-/// The keys derived from the service's one secret.
+/// The keys of the installation. The present one makes; former ones still verify what they made, so that a key can be
+/// replaced without anybody noticing.
 #[derive(Clone)]
 pub struct Keys {
-    cookies: Key,
+    present: Key,
+    former: Arc<[Key]>,
+    former_uses: Counter,
+}
+
+/// What is derived from one line of the service's secret.
+#[derive(Clone)]
+struct Key {
+    cookies: cookie::Key,
     derivation: Vec<u8>,
 }
 
+/// Which of the keys, the present one first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Which(usize);
+
 impl Keys {
-    /// The fewest characters a secret may have outside development.
+    /// The fewest characters a key may have outside development.
     pub const SHORTEST: usize = 32;
 
     /// The fewest different characters it may have: one held down on a keyboard is no secret, and 32 random digits
@@ -108,30 +122,85 @@ impl Keys {
     /// Keys of the configured secret.
     #[must_use]
     pub fn new(secret: &Secret) -> Self {
-        let derivation = mac(secret.reveal().as_bytes(), &["derivation"]);
-        let cookies = [mac(&derivation, &["cookies", "1"]), mac(&derivation, &["cookies", "2"])].concat();
-        Self { cookies: Key::from(&cookies), derivation }
+        let mut lines = Self::lines(secret).map(Key::new);
+        let present = lines.next().unwrap_or_else(|| Key::new(secret.reveal()));
+        Self { present, former: lines.collect(), former_uses: Counter::default() }
+    }
+
+    /// The keys that a secret holds, one in each line: the present one, then former ones.
+    pub fn lines(secret: &Secret) -> impl Iterator<Item = &str> {
+        secret.reveal().lines().filter(|line| !line.trim().is_empty())
+    }
+
+    /// How often something was accepted that a former key had made.
+    #[must_use]
+    pub fn former_uses(&self) -> &Counter {
+        &self.former_uses
     }
 
     /// A secret of 43 URL-safe characters that only the owner of the key can compute from the parts.
     #[must_use]
     pub fn derive(&self, parts: &[&str]) -> String {
-        BASE64_URL_SAFE_NO_PAD.encode(mac(&self.derivation, parts))
+        self.present.derive(parts)
+    }
+
+    /// The same, by one of the keys.
+    #[must_use]
+    pub fn derive_by(&self, Which(index): Which, parts: &[&str]) -> String {
+        self.all().nth(index).unwrap_or(&self.present).derive(parts)
+    }
+
+    /// Whether `secret` was derived from the parts, by whichever key.
+    #[must_use]
+    pub fn has_derived(&self, parts: &[&str], secret: &str) -> bool {
+        self.first(|key| same(&key.derive(parts), secret).then_some(())).is_some()
     }
 
     /// `value` encrypted and authenticated for the use `name`.
     #[must_use]
     pub fn seal(&self, name: &str, value: String) -> String {
         let mut jar = CookieJar::new();
-        jar.private_mut(&self.cookies).add(Cookie::new(name.to_owned(), value));
+        jar.private_mut(&self.present.cookies).add(Cookie::new(name.to_owned(), value));
         jar.get(name).map(|cookie| cookie.value().to_owned()).unwrap_or_default()
     }
 
     /// What was sealed for the use `name`, or `None` when it was not us or it has been changed.
     #[must_use]
     pub fn open(&self, name: &str, sealed: &str) -> Option<String> {
-        let cookie = Cookie::new(name.to_owned(), sealed.to_owned());
-        CookieJar::new().private(&self.cookies).decrypt(cookie).map(|cookie| cookie.value().to_owned())
+        self.open_by(name, sealed).map(|(_, value)| value)
+    }
+
+    /// The same, and by which key.
+    #[must_use]
+    pub fn open_by(&self, name: &str, sealed: &str) -> Option<(Which, String)> {
+        self.first(|key| {
+            let cookie = Cookie::new(name.to_owned(), sealed.to_owned());
+            CookieJar::new().private(&key.cookies).decrypt(cookie).map(|cookie| cookie.value().to_owned())
+        })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Key> {
+        std::iter::once(&self.present).chain(self.former.iter())
+    }
+
+    fn first<T>(&self, find: impl Fn(&Key) -> Option<T>) -> Option<(Which, T)> {
+        let found = self.all().enumerate().find_map(|(index, key)| Some((Which(index), find(key)?)));
+        if found.as_ref().is_some_and(|(which, _)| *which != Which::default()) {
+            self.former_uses.inc();
+        }
+        found
+    }
+}
+
+impl Key {
+    fn new(secret: &str) -> Self {
+        let derivation = mac(secret.as_bytes(), &["derivation"]);
+        let cookies = [mac(&derivation, &["cookies", "1"]), mac(&derivation, &["cookies", "2"])].concat();
+        Self { cookies: cookie::Key::from(&cookies), derivation }
+    }
+
+    fn derive(&self, parts: &[&str]) -> String {
+        BASE64_URL_SAFE_NO_PAD.encode(mac(&self.derivation, parts))
     }
 }
 
@@ -180,6 +249,22 @@ mod tests {
         assert_eq!(keys("a").open("other", &sealed), None);
         assert_eq!(keys("b").open("login", &sealed), None);
         assert_eq!(keys("a").open("login", "garbage"), None);
+    }
+
+    #[test]
+    fn a_former_key_verifies_and_makes_nothing() {
+        let (old, both, new) = (keys("old"), keys("new\n\nold\r\n"), keys("new"));
+        let (sealed, secret) = (old.seal("login", "state".to_owned()), old.derive(&["feed"]));
+        let (which, opened) = both.open_by("login", &sealed).unwrap();
+        assert_eq!((which, opened.as_str(), both.derive_by(which, &["feed"])), (Which(1), "state", secret.clone()));
+        assert!(both.has_derived(&["feed"], &secret) && !both.has_derived(&["other"], &secret));
+        assert_eq!(both.former_uses().get(), 2);
+        assert!(new.open("login", &sealed).is_none() && !new.has_derived(&["feed"], &secret));
+        let (sealed, secret) = (both.seal("login", "state".to_owned()), both.derive(&["feed"]));
+        assert_eq!(new.open_by("login", &sealed), Some((Which(0), "state".to_owned())));
+        assert!(new.has_derived(&["feed"], &secret) && both.has_derived(&["feed"], &secret));
+        assert_eq!((both.former_uses().get(), new.former_uses().get()), (2, 0));
+        assert!(old.open("login", &sealed).is_none());
     }
 
     #[test]

@@ -23,4 +23,5 @@ pub mod http;
 pub mod kept;
 pub mod logging;
 pub mod metrics;
+mod process;
 pub mod server;

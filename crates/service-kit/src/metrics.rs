@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use chrono::DateTime;
+use common::time::Timestamp;
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
     metrics::{
@@ -10,10 +12,15 @@ use prometheus_client::{
         gauge::Gauge,
         histogram::{Histogram, exponential_buckets},
     },
-    registry::Registry,
+    registry::{Metric, Registry},
 };
 
-use crate::db::Db;
+use crate::{
+    copies::CopyNumbers,
+    credentials::Keys,
+    db::{Db, Waits},
+    process::Process,
+};
 
 /// Labels of a request: what was asked and how it ended. The route is the template, so the number of series is bounded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -28,10 +35,12 @@ pub struct Metrics {
     registry: Registry,
     requests: Family<Request, Counter>,
     seconds: Family<Route, Histogram, fn() -> Histogram>,
+    in_flight: Gauge,
     statements: Counter,
     in_use: Gauge,
     connections: Gauge,
     ages: Family<Copy, Gauge<f64, AtomicU64>>,
+    failures: Family<Copy, Counter>,
 }
 
 /// What a copy is of.
@@ -40,35 +49,84 @@ struct Copy {
     what: &'static str,
 }
 
+/// Which program this is; the commit as the environment named it while it was built.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Build {
+    service: &'static str,
+    version: String,
+    revision: &'static str,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Route {
     method: &'static str,
     route: String,
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
-        let mut registry = Registry::default();
-        let requests = Family::<Request, Counter>::default();
-        registry.register("http_requests", "Requests answered", requests.clone());
-        let seconds = Family::new_with_constructor(
-            (|| Histogram::new(exponential_buckets(0.0005, 2.0, 15))) as fn() -> Histogram,
-        );
-        registry.register("http_request_duration_seconds", "Time from request to end of answer", seconds.clone());
-        let statements = Counter::default();
-        registry.register("db_statements", "SQL statements sent", statements.clone());
-        let in_use = Gauge::default();
-        registry.register("db_connections_in_use", "Database connections in use", in_use.clone());
-        let connections = Gauge::default();
-        registry.register("db_connections", "Database connections at most", connections.clone());
-        let ages = Family::default();
-        let help = "Time since a copy of what another service has was last brought up to date";
-        registry.register("copy_age_seconds", help, Family::clone(&ages));
-        Self { registry, requests, seconds, statements, in_use, connections, ages }
+/// A request that is being answered.
+pub struct InFlight(Gauge);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 
+/// Adds a metric to a registry, and returns it.
+fn add<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
+}
+
 impl Metrics {
+    /// Nothing counted yet, for a service of this name and version that has started now.
+    #[must_use]
+    pub fn new(service: &'static str, version: &str, now: Timestamp, db: &Db, keys: Option<&Keys>) -> Self {
+        let mut all = Registry::default();
+        let requests = add(&mut all, "http_requests", "Requests answered", Family::default());
+        let seconds = Family::new_with_constructor(
+            (|| Histogram::new(exponential_buckets(0.0005, 2.0, 15))) as fn() -> Histogram,
+        );
+        let seconds = add(&mut all, "http_request_duration_seconds", "Time from request to end of answer", seconds);
+        let in_flight = add(&mut all, "http_requests_in_flight", "Requests being answered", Gauge::default());
+
+        let statements = add(&mut all, "db_statements", "SQL statements sent", Counter::default());
+        let in_use = add(&mut all, "db_connections_in_use", "Database connections in use", Gauge::default());
+        let connections = add(&mut all, "db_connections", "Database connections at most", Gauge::default());
+        let Waits { waiting, seconds: waited, refused } = db.waits().clone();
+        add(&mut all, "db_connections_waiting", "Work that waits for a database connection", waiting);
+        add(&mut all, "db_connection_wait_seconds", "Time that work waited for a database connection", waited);
+        let help = "Times that work was given up because there was no database connection";
+        add(&mut all, "db_connections_refused", help, refused);
+
+        let help = "Time since a copy of what another service has was last brought up to date";
+        let ages = add(&mut all, "copy_age_seconds", help, Family::default());
+        let help = "Times that a copy of what another service has could not be brought up to date";
+        let failures = add(&mut all, "copy_failures", help, Family::default());
+
+        if let Some(keys) = keys {
+            let help = "Times that something was accepted that a former key of the installation made";
+            add(&mut all, "former_key_uses", help, keys.former_uses().clone());
+        }
+
+        let help = "Always 1; the labels say which build this is";
+        let build = add(&mut all, "service_build_info", help, Family::<_, Gauge>::default());
+        let revision = option_env!("REVISION").unwrap_or("unknown");
+        build.get_or_create(&Build { service, version: version.to_owned(), revision }).set(1);
+        let help = "When the service started, in seconds since 1970";
+        let started = add(&mut all, "process_start_time_seconds", help, Gauge::<f64, AtomicU64>::default());
+        started.set((now.utc() - DateTime::UNIX_EPOCH).as_seconds_f64());
+        all.register_collector(Box::new(Process));
+        Self { registry: all, requests, seconds, in_flight, statements, in_use, connections, ages, failures }
+    }
+
+    /// A request that is being answered until what is returned goes.
+    #[must_use]
+    pub fn begin(&self) -> InFlight {
+        self.in_flight.inc();
+        InFlight(self.in_flight.clone())
+    }
+
     /// Counts one request; there is a series for each method and route, so both must be of a bounded number.
     pub fn count(&self, method: &'static str, route: &str, status: u16, seconds: f64) {
         let route = route.to_owned();
@@ -78,14 +136,17 @@ impl Metrics {
 
     /// All numbers as text.
     #[must_use]
-    pub fn text(&self, db: &Db, ages: &[(&'static str, f64)]) -> String {
+    pub fn text(&self, db: &Db, copies: &[CopyNumbers]) -> String {
         // Set and not added to, as two readers at the same time would add twice.
         self.statements.inner().store(db.statements(), Ordering::Relaxed);
         let (in_use, all) = db.connections();
         self.in_use.set(in_use.into());
         self.connections.set(all.into());
-        for (what, seconds) in ages {
-            self.ages.get_or_create(&Copy { what }).set(*seconds);
+        for CopyNumbers { what, age, failures } in copies {
+            if let Some(seconds) = age {
+                self.ages.get_or_create(&Copy { what }).set(*seconds);
+            }
+            self.failures.get_or_create(&Copy { what }).inner().store(*failures, Ordering::Relaxed);
         }
         let mut text = String::new();
         // Writing to a String cannot fail.

@@ -108,6 +108,7 @@ impl Service {
     pub fn new(about: &'static About, options: &ServerOptions, db: Db, clock: Clock, own: Own) -> Data<Self> {
         let document = document(about);
         let json = document.to_json().unwrap_or_default();
+        let metrics = Metrics::new(about.name, &document.info.version, clock.now(), &db, own.keys.as_ref());
         Data::new(Self {
             about,
             db,
@@ -115,7 +116,7 @@ impl Service {
             clock,
             origins: Origins::new(options),
             trusted_proxies: options.trusted_proxies.clone(),
-            metrics: Metrics::default(),
+            metrics,
             copies: Copies::default(),
             farewells: RwLock::default(),
             routes: Routes::new(&document),

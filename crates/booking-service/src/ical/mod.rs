@@ -1,7 +1,8 @@
 //! The personal calendar feed: public by a secret in its address (contract, "The calendar feed").
 //!
 //! The secret is derived from the user, a random nonce in their row and the key of the installation. So the database
-//! alone does not tell it, and a new nonce makes a new address at once.
+//! alone does not tell it, and a new nonce makes a new address at once. A new key makes a new address as well; the old
+//! one goes on while the old key is among the former ones.
 
 pub mod feed;
 mod handlers;

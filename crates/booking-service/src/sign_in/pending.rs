@@ -11,7 +11,7 @@ use chrono::TimeDelta;
 use common::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use service_kit::{
-    credentials::{self, Keys},
+    credentials::{self, Keys, Which},
     error::Error,
 };
 
@@ -29,8 +29,8 @@ pub const SESSION: TimeDelta = TimeDelta::days(30);
 /// The use for which the keys seal a sign-in.
 const SEAL: &str = "login";
 
-/// A sign-in that has begun and is not finished. A provider that wants PKCE derives its verifier from the state and a
-/// key ([`Keys::derive`]), so none is kept.
+/// A sign-in that has begun and is not finished. A provider that wants PKCE derives its verifier from the state and the
+/// key by which it began ([`Keys::derive_by`]), so none is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
     /// Comes back with the callback, which so was started by this browser (RFC 6749, section 10.12).
@@ -39,6 +39,9 @@ pub struct Pending {
     pub nonce: String,
     /// Hash of the session that the browser had when it began; it ends when this one begins.
     pub previous: Option<Vec<u8>>,
+    /// The key that sealed it, or will.
+    #[serde(skip)]
+    pub key: Which,
     expires_micros: i64,
 }
 
@@ -56,6 +59,7 @@ impl Pending {
             state: credentials::random_secret()?,
             nonce: credentials::random_secret()?,
             previous,
+            key: Which::default(),
             expires_micros: now.plus(PATIENCE).micros(),
         })
     }
@@ -64,8 +68,8 @@ impl Pending {
     #[must_use]
     pub fn of(req: &HttpRequest, keys: &Keys) -> Option<Self> {
         let cookie = req.cookie(SESSION_COOKIE)?;
-        let json = keys.open(SEAL, cookie.value().strip_prefix(PENDING_MARK)?)?;
-        serde_json::from_str(&json).ok()
+        let (key, json) = keys.open_by(SEAL, cookie.value().strip_prefix(PENDING_MARK)?)?;
+        Some(Self { key, ..serde_json::from_str(&json).ok()? })
     }
 
     /// Whether a callback with this state finishes it.

@@ -1,14 +1,21 @@
 //! The operations on users.
 
-use actix_web::{get, http::StatusCode, patch, post, web::Path};
+use actix_web::{
+    get,
+    http::StatusCode,
+    patch, post,
+    web::{Data, Path},
+};
 use common::input::Id;
 use service_kit::{
     db::{
         AnyConnection,
         sql::{Moment, Uid},
     },
+    directory::COPY,
     error::{Error, Failure},
     http::{Page, Query, Reply, body::OptionalBody},
+    server::Service,
 };
 
 use super::{
@@ -80,15 +87,17 @@ pub async fn get(who: SignedIn, club: Club, id: Path<Id>) -> Result<Reply, Failu
     responses((status = 201, description = "Everything is as the directory says"))
 )]
 #[post("/users/sync")]
-pub async fn synchronize(who: Privileged, club: Club, now: Now) -> Result<Reply, Failure> {
+pub async fn synchronize(who: Privileged, service: Data<Service>, club: Club, now: Now) -> Result<Reply, Failure> {
     // Reading the directory takes long, so the right to do this is looked up before as well.
     who.check().await?;
     let directory = sync::read(&club).await?;
-    who.write(move |conn, _| {
+    let done = who.write(move |conn, _| {
         sync::apply(conn, &directory, Moment(now.0))?;
         Ok(Reply::empty(StatusCode::CREATED))
-    })
-    .await
+    });
+    let reply = done.await?;
+    service.copies().of(COPY).tell(now.0);
+    Ok(reply)
 }
 
 /// Make a user privileged, or no longer

@@ -18,6 +18,7 @@ mod groups;
 mod guards;
 mod health;
 mod ical;
+mod key_rotation;
 mod lifecycle;
 mod limits;
 mod log;

@@ -39,6 +39,10 @@ fn a_secret_that_is_none_is_refused_where_others_reach_the_service() {
     faults(&[], &["--secret-key is needed"]);
     faults(&[("SECRET_KEY", "development only: anybody can read this key")], &["--secret-key is the well-known key"]);
     faults(&[("SECRET_KEY", &"xyz".repeat(20))], &["--secret-key must have 6 different characters"]);
+    // Former keys, in lines of their own, are held to the same.
+    assert_eq!(check(&OPEN, &[("SECRET_KEY", &format!("{KEY}\n\nan-older-key-{KEY}\n"))]).1, Some(0));
+    faults(&[("SECRET_KEY", &format!("{KEY}\nhunter2"))], &["--secret-key, former key 1, must have 32 characters"]);
+    faults(&[("SECRET_KEY", &format!("{KEY}\n{}", "xyz".repeat(20)))], &["former key 1, must have 6 different"]);
     faults(&[key, ("OAUTH_CLIENT_SECRET", "hunter2-hunter2")], &["--oauth-client-secret must have 16 characters"]);
     for password in ["postgres", "change-me", "CLUB-user"] {
         let url = format!("postgres://club-user:{password}@db/club");

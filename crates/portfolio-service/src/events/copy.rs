@@ -73,6 +73,7 @@ pub async fn run(service: Data<Service>, source: Source) {
         let works = match task.round().await {
             Ok(()) => true,
             Err(cause) => {
+                task.copied.fail();
                 // Once, and not each round while it lasts.
                 let level = if worked { log::Level::Warn } else { log::Level::Debug };
                 log::log!(level, "the copy of the events stays as it is: {cause}");

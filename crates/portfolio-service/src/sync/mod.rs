@@ -11,18 +11,15 @@ mod people;
 
 use std::time::Duration;
 
-use actix_web::post;
-use common::{
-    problem::Problem,
-    semester::YearWithSemester,
-    time::{Clock, Timestamp},
-};
+use actix_web::{post, web::Data};
+use common::{problem::Problem, semester::YearWithSemester, time::Timestamp};
 use diesel::{RunQueryDsl, sql_query};
 use service_kit::{
     db::{AnyConnection, Db, sql::Moment},
-    directory::Snapshot,
+    directory::{COPY, Snapshot},
     error::{Error, Failure},
     http::Reply,
+    server::Service,
 };
 use tokio::sync::Semaphore;
 use utoipa_actix_web::service_config::ServiceConfig;
@@ -56,15 +53,17 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
     responses((status = 204, description = "Everything is as the directory says"))
 )]
 #[post("/users/sync")]
-pub async fn synchronize(who: Member, club: Club, now: Now) -> Result<Reply, Failure> {
+pub async fn synchronize(who: Member, service: Data<Service>, club: Club, now: Now) -> Result<Reply, Failure> {
     // Reading the directory takes long, so the right to do this is looked up before as well.
     who.check().await?;
     let (directory, present) = (read(&club).await?, club.semester(now.0));
-    who.write(move |conn, _| {
+    let done = who.write(move |conn, _| {
         apply(conn, &directory, present, Moment(now.0))?;
         Ok(Reply::no_content())
-    })
-    .await
+    });
+    let reply = done.await?;
+    service.copies().of(COPY).tell(now.0);
+    Ok(reply)
 }
 
 /// Makes users and groups what the directory says now.
@@ -112,21 +111,21 @@ pub fn apply(
 
 /// Copies at the start and then every `minutes`; never again when that is 0. The service starts without the directory
 /// all the same, and does not wait for a slow one.
-pub async fn start(db: &Db, club: &Club, clock: &Clock, minutes: u64) {
+pub async fn start(service: &Data<Service>, club: &Club, minutes: u64) {
     if club.directory.is_none() {
         return;
     }
-    let (db, club, clock) = (db.clone(), club.clone(), clock.clone());
+    let (service, club) = (service.clone(), club.clone());
     let (finished, first) = tokio::sync::oneshot::channel();
     actix_web::rt::spawn(async move {
-        attempt(&db, &club, &clock).await;
+        attempt(&service, &club).await;
         let _ = finished.send(());
         if minutes == 0 {
             return;
         }
         loop {
             tokio::time::sleep(Duration::from_secs(60 * minutes)).await;
-            attempt(&db, &club, &clock).await;
+            attempt(&service, &club).await;
         }
     });
     if tokio::time::timeout(PATIENCE, first).await.is_err() {
@@ -134,8 +133,11 @@ pub async fn start(db: &Db, club: &Club, clock: &Clock, minutes: u64) {
     }
 }
 
-async fn attempt(db: &Db, club: &Club, clock: &Clock) {
-    if let Err(error) = run(db, club, clock.now()).await {
+async fn attempt(service: &Service, club: &Club) {
+    let now = service.clock().now();
+    let done = run(service.db(), club, now).await;
+    service.copies().of(COPY).note(now, &done);
+    if let Err(error) = done {
         let problem = error.into_problem();
         log::error!("users and groups are not up to date: {}", problem.cause().unwrap_or("unknown"));
     }

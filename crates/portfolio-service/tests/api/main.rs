@@ -16,6 +16,7 @@ mod identity;
 mod leaks;
 mod matrix;
 mod openapi;
+mod operations;
 mod plans;
 mod projects;
 mod rate_limits;

@@ -58,7 +58,10 @@ pub fn run(url: &Url, migrations: &Migrations) -> Result<Vec<String>, MigrationE
     match url.connect().map_err(failed)? {
         AnyConnection::Postgresql(mut conn) => {
             AnsiTransactionManager::begin_transaction_sql(&mut conn, "BEGIN").map_err(failed)?;
-            diesel::sql_query("SET LOCAL lock_timeout = 0").execute(&mut conn).map_err(failed)?;
+            // Neither waiting for another replica's migrations nor rewriting a large table may be broken off.
+            for limit in ["SET LOCAL lock_timeout = 0", "SET LOCAL statement_timeout = 0"] {
+                diesel::sql_query(limit).execute(&mut conn).map_err(failed)?;
+            }
             diesel::sql_query("SELECT pg_advisory_xact_lock($1)")
                 .bind::<diesel::sql_types::BigInt, _>(ADVISORY_LOCK)
                 .execute(&mut conn)

@@ -13,6 +13,7 @@ pub mod schema;
 mod slice;
 pub mod sql;
 mod state;
+mod waits;
 mod within;
 
 use std::{sync::Arc, time::Duration};
@@ -32,6 +33,7 @@ use self::connection::{Manager, StatementCount};
 pub use self::{
     slice::Slice,
     state::State,
+    waits::Waits,
     within::{UnionAll, Within, within},
 };
 use crate::error::Error;
@@ -68,6 +70,7 @@ pub struct Db {
     writer: Lane,
     limits: Limits,
     statements: StatementCount,
+    waits: Waits,
 }
 
 /// A pool and as many permits as it has connections. Waiting happens on the permit: fair, and never on a thread.
@@ -110,7 +113,7 @@ impl Db {
         let statements = StatementCount::default();
         let readers = Lane::new(url, limits.connections, &limits, &statements);
         let writer = if url.is_postgres() { readers.clone() } else { Lane::new(url, 1, &limits, &statements) };
-        Self { readers, writer, limits, statements }
+        Self { readers, writer, limits, statements, waits: Waits::default() }
     }
 
     /// Runs `work` on one snapshot of the database.
@@ -175,12 +178,19 @@ impl Db {
         (all.saturating_sub(u32::try_from(free).unwrap_or(all)), all)
     }
 
+    /// How long work has waited for a connection.
+    #[must_use]
+    pub fn waits(&self) -> &Waits {
+        &self.waits
+    }
+
     async fn run<T, F>(&self, lane: &Lane, work: F) -> Result<T, Error>
     where
         T: Send + 'static,
         F: FnOnce(&mut AnyConnection, Instant) -> Result<T, Error> + Send + 'static,
     {
-        let deadline = Instant::now() + self.limits.checkout;
+        let waiting = self.waits.begin();
+        let deadline = waiting.begun() + self.limits.checkout;
         let permit = timeout_at(deadline, lane.permits.clone().acquire_owned())
             .await
             .map_err(|_| Error::Unavailable("every database connection was busy".to_owned()))?
@@ -189,8 +199,11 @@ impl Db {
         let pool = lane.pool.clone();
         let task = tokio::task::spawn_blocking(move || on_blocking_thread(&pool, permit, deadline, started, work));
         // A server that accepts connections but never answers keeps the thread; the caller is not kept.
-        if timeout_at(deadline, wait_for_start).await.is_err() {
-            return Err(Error::Unavailable("no database connection in time".to_owned()));
+        match timeout_at(deadline, wait_for_start).await {
+            Ok(Ok(())) => waiting.succeed(),
+            // The task itself says why.
+            Ok(Err(_)) => drop(waiting),
+            Err(_) => return Err(Error::Unavailable("no database connection in time".to_owned())),
         }
         match timeout(self.limits.work, task).await {
             Ok(Ok(result)) => result,

@@ -17,6 +17,9 @@ use uuid::Uuid;
 
 pub use file::{GROUP_NAMESPACE, USER_NAMESPACE};
 
+/// What a service's copy of it is called, among the copies that it shows the age of.
+pub const COPY: &str = "directory";
+
 /// Where the directory is read from.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Source {

@@ -25,7 +25,7 @@ use futures_util::FutureExt;
 use uuid::Uuid;
 
 use super::etag;
-use crate::{error::Failure, server::Service};
+use crate::{error::Failure, metrics::InFlight, server::Service};
 
 /// The header that carries the request id in both directions.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -63,6 +63,7 @@ pub async fn frame<B: MessageBody + 'static>(
         id: request_id(req.headers()),
         caller: None,
         begun: Instant::now(),
+        _in_flight: service.metrics().begin(),
         service: service.clone(),
     };
     req.extensions_mut().insert(RequestId(line.id.clone()));
@@ -247,6 +248,7 @@ struct Line {
     id: String,
     caller: Option<Uuid>,
     begun: Instant,
+    _in_flight: InFlight,
     service: Data<Service>,
 }
 

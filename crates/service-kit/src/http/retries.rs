@@ -177,7 +177,7 @@ impl Kept {
         let status = status.ok_or_else(|| Problem::internal("the status of a kept answer"))?;
         let body = if self.sealed {
             let sealed = String::from_utf8(body).map_err(Problem::internal)?;
-            // The key of the installation has been replaced since.
+            // The key of the installation has been replaced since, and is not among the former ones any more.
             let opened = keys.and_then(|keys| keys.open(SEAL, &sealed));
             opened.ok_or_else(|| Problem::new(code::KEY_REUSED).detail("The answer can no longer be shown."))?.into()
         } else {

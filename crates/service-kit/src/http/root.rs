@@ -66,11 +66,14 @@ async fn readyz(req: HttpRequest, service: Data<Service>) -> HttpResponse {
     HttpResponse::Ok().json(report)
 }
 
-async fn metrics(service: Data<Service>) -> HttpResponse {
-    let ages = service.copies().ages(service.clock().now());
-    HttpResponse::Ok()
-        .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
-        .body(service.metrics().text(service.db(), &ages))
+async fn metrics(service: Data<Service>) -> Result<HttpResponse, Failure> {
+    // It grows with the number of operations, and asks the kernel.
+    let text = web::block(move || {
+        let copies = service.copies().numbers(service.clock().now());
+        service.metrics().text(service.db(), &copies)
+    });
+    let text = text.await.map_err(Problem::internal)?;
+    Ok(HttpResponse::Ok().content_type("application/openmetrics-text; version=1.0.0; charset=utf-8").body(text))
 }
 
 async fn problems(service: Data<Service>) -> HttpResponse {

@@ -175,7 +175,10 @@ on_both! {
         let db = door(database);
         block_on(async {
             let writes = (0..200).map(|id| db.write(move |conn| insert(conn, id)));
-            assert!(join_all(writes).await.into_iter().all(|written| written.is_ok()));
+            let (written, waiting) = tokio::join!(join_all(writes), async { db.waits().waiting.get() });
+            assert!(written.into_iter().all(|written| written.is_ok()));
+            assert!(waiting > 2, "{waiting}");
+            assert_eq!((db.waits().waiting.get(), db.waits().refused.get()), (0, 0));
             assert_eq!(db.read(count).await.unwrap(), 200);
         });
     }
@@ -204,6 +207,7 @@ on_both! {
         block_on(async {
             assert_eq!(status(soon(db.read(count)).await), 503);
             assert!(!soon(db.ping()).await);
+            assert_eq!((db.waits().waiting.get(), db.waits().refused.get()), (0, 2));
         });
     }
 }

@@ -91,7 +91,7 @@ pub fn exchange(client: &Client, http: &Http, code: String, verifier: PkceCodeVe
 
 /// Nobody else can compute it, and whoever has the key and the state can: so it is not kept.
 pub fn verifier(keys: &Keys, login: &Pending) -> PkceCodeVerifier {
-    PkceCodeVerifier::new(keys.derive(&["pkce", &login.state]))
+    PkceCodeVerifier::new(keys.derive_by(login.key, &["pkce", &login.state]))
 }
 
 fn problem(error: &RequestTokenError<NoAnswer, BasicErrorResponse>) -> Problem {
