@@ -9,11 +9,7 @@ use actix_web::{
 use common::{problem::Legacy, time::Clock};
 use diesel_migrations::embed_migrations;
 use service_kit::{
-    db::{
-        Db,
-        migrate::Migrations,
-        sql::Moment,
-    },
+    db::{Db, migrate::Migrations, sql::Moment},
     server::{About, Running, Service, listen},
 };
 use utoipa::{

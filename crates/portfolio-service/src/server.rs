@@ -10,10 +10,7 @@ use actix_web::{
 use common::{problem::Legacy, time::Clock};
 use diesel_migrations::embed_migrations;
 use service_kit::{
-    db::{
-        Db,
-        migrate::Migrations,
-    },
+    db::{Db, migrate::Migrations},
     error::Failure,
     http::{Reply, jwt::Verifier, proxy::take_off},
     server::{About, Running, Service, listen},

@@ -39,7 +39,8 @@ pub fn backup(database: &Url, file: &Path, migrations: &Migrations, say: fn(&str
         .bind::<Text, _>(text(&part.0)?)
         .execute(&mut conn)
         .map_err(|error| Refused::Failed(format!("cannot write {}: {error}", file.display())))?;
-    let checked = check(&mut SqliteConnection::establish(text(&part.0)?)?, migrations)?;
+    let checked = check(&mut SqliteConnection::establish(text(&part.0)?)?, migrations)
+        .map_err(|cause| Refused::Failed(format!("{database}: {cause}")))?;
     File::open(&part.0).and_then(|it| it.sync_all()).map_err(of_file)?;
     fs::rename(&part.0, file).map_err(of_file)?;
     File::open(&folder).and_then(|it| it.sync_all()).map_err(of_file)?;

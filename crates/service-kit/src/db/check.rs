@@ -18,6 +18,7 @@ pub(super) struct Checked {
 }
 
 impl Checked {
+    /// Says what there is.
     pub(super) fn tell(&self, say: fn(&str)) {
         for (table, rows) in &self.rows {
             say(&format!("{table}: {rows} rows"));
@@ -34,13 +35,13 @@ pub(super) fn check(conn: &mut SqliteConnection, migrations: &Migrations) -> Res
     let failed = |cause: String| Refused::Failed(cause);
     // Nothing of what stands in the schema is trusted until it is compared.
     conn.batch_execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")?;
-    let found = words(conn, "SELECT integrity_check AS value FROM pragma_integrity_check(1)")?;
+    let found = words(conn, "SELECT integrity_check AS value FROM pragma_integrity_check LIMIT 1")?;
     if found != ["ok"] {
-        return Err(failed(format!("the copy is damaged: {}", found.join(" "))));
+        return Err(failed(format!("damaged: {}", found.concat())));
     }
     let broken = words(conn, "SELECT \"table\" AS value FROM pragma_foreign_key_check LIMIT 1")?;
     if let Some(table) = broken.first() {
-        return Err(failed(format!("the copy is damaged: a row of {table} refers to one that is not there")));
+        return Err(failed(format!("damaged: a row of {table} refers to one that is not there")));
     }
     let versions = migrate::applied(conn)?;
     let known = migrate::known::<Sqlite>(&migrations.sqlite)?;
@@ -56,7 +57,7 @@ pub(super) fn check(conn: &mut SqliteConnection, migrations: &Migrations) -> Res
     let (expected, found) = (shape(model)?, shape(conn)?);
     if versions.is_empty() || !expected.is_subset(&found) {
         let missing = expected.difference(&found).next().map(|missing| format!(": {missing} is missing"));
-        return Err(failed(format!("this is no database of this service{}", missing.unwrap_or_default())));
+        return Err(failed(format!("no database of this service{}", missing.unwrap_or_default())));
     }
     let tables = words(model, "SELECT name AS value FROM sqlite_schema WHERE type = 'table' ORDER BY name")?;
     let tables = tables.into_iter().filter(|table| !table.starts_with("__") && !table.starts_with("sqlite_"));

@@ -277,9 +277,7 @@ fn in_binary(kind: Kind, value: &Value) -> Result<Option<Vec<u8>>, &'static str>
         (Kind::SmallInt, Value::Number(it)) => i16::try_from(*it).map_err(|_| TOO_LARGE)?.to_be_bytes().to_vec(),
         (Kind::Integer, Value::Number(it)) => i32::try_from(*it).map_err(|_| TOO_LARGE)?.to_be_bytes().to_vec(),
         (Kind::BigInt, Value::Number(it)) => it.to_be_bytes().to_vec(),
-        (Kind::Instant, Value::Number(it)) => {
-            it.checked_sub(POSTGRES_EPOCH).ok_or(TOO_LARGE)?.to_be_bytes().to_vec()
-        }
+        (Kind::Instant, Value::Number(it)) => it.checked_sub(POSTGRES_EPOCH).ok_or(TOO_LARGE)?.to_be_bytes().to_vec(),
         (Kind::Text, Value::Text(it)) if it.contains('\0') => return Err("has U+0000, which PostgreSQL cannot keep"),
         (Kind::Text, Value::Text(it)) => it.as_bytes().to_vec(),
         (Kind::Binary, Value::Bytes(it)) => it.clone(),

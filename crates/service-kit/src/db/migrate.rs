@@ -126,8 +126,7 @@ impl Named for Pg {
 }
 
 impl Named for Sqlite {
-    const MIGRATIONS_TABLE: &str =
-        "SELECT name AS value FROM sqlite_schema WHERE name = '__diesel_schema_migrations'";
+    const MIGRATIONS_TABLE: &str = "SELECT name AS value FROM sqlite_schema WHERE name = '__diesel_schema_migrations'";
 }
 
 fn in_open_transaction<C>(conn: &mut C, known: &EmbeddedMigrations) -> Result<Vec<String>, MigrationError>

@@ -47,7 +47,8 @@ pub fn restore(database: &Url, backup: &Path, migrations: &Migrations, say: fn(&
     let _alone = alone.ok_or_else(|| failed(format!("a program uses {database}: stop it first")))?;
 
     let new = New::copy_of(backup, file)?;
-    let checked = check(&mut SqliteConnection::establish(text(&new.0)?)?, migrations)?;
+    let checked = check(&mut SqliteConnection::establish(text(&new.0)?)?, migrations)
+        .map_err(|cause| failed(format!("{}: {cause}", backup.display())))?;
     let applied = migrate::run(&Url::of_file(&new.0), migrations)?;
     if BESIDE.iter().any(|end| beside(&new.0, end).exists()) {
         return Err(failed("the copy of the backup is still open".to_owned()));
