@@ -5,7 +5,11 @@ use std::io::{self, Write};
 use chrono::{NaiveDate, TimeDelta};
 use common::time::Clock;
 use service_kit::{
-    db::{Db, sql::Moment},
+    db::{
+        Contents, Db,
+        commands::{DatabaseCommand, Refused},
+        sql::Moment,
+    },
     directory::seed::Size,
     error::Error,
     health,
@@ -15,7 +19,7 @@ use crate::{
     auth::Scope,
     club::Club,
     config::{Cli, Command, Config, ScopeArg, TokenCommand, UserCommand},
-    seed, server,
+    schema, seed, server,
     sign_in::tokens::{self, TokenRow},
     users,
 };
@@ -34,6 +38,15 @@ enum Stopped {
 impl From<io::Error> for Stopped {
     fn from(error: io::Error) -> Self {
         Self::Failure(error.to_string())
+    }
+}
+
+impl From<Refused> for Stopped {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Options(fault) => Self::Faults(vec![fault]),
+            Refused::Failed(cause) => Self::Failure(cause),
+        }
     }
 }
 
@@ -56,6 +69,7 @@ pub async fn run(cli: Cli) -> i32 {
         Command::Health => health(config).await,
         Command::CheckConfig => return check_config(config),
         Command::Sync => sync(config).await,
+        Command::Database(command) => database(config, command).await,
         Command::Seed { size, day } => seed(config, size, day).await,
         Command::Token(command) => token(config, command).await,
         Command::User(UserCommand::GrantPrivilege { name }) => grant_privilege(config, name).await,
@@ -124,6 +138,14 @@ async fn sync(config: &Config) -> Result<(), Stopped> {
         return Err(Stopped::Faults(vec!["sync needs --directory-file or --traq-url".to_owned()]));
     }
     Ok(users::sync::run(&open(config).await?, &club, Clock::default().now()).await?)
+}
+
+async fn database(config: &Config, command: DatabaseCommand) -> Result<(), Stopped> {
+    let url = config.database_url().map_err(|fault| Stopped::Faults(vec![fault]))?;
+    let contents = Contents { migrations: &server::MIGRATIONS, tables: schema::TABLES };
+    // A reader who has gone away is no reason to stop half way.
+    let say = |line: &str| drop(print(&[line.to_owned()]));
+    Ok(command.run(url, contents, say).await?)
 }
 
 async fn seed(config: &Config, size: Size, day: Option<NaiveDate>) -> Result<(), Stopped> {

@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 use service_kit::{
     config::{DatabaseOptions, DirectoryOptions, Given, Secret, ServerOptions},
     credentials::Keys,
-    db,
+    db::{self, commands::DatabaseCommand},
     directory::{Source, seed::Size},
 };
 
@@ -45,6 +45,9 @@ pub enum Command {
     CheckConfig,
     /// Bring users and groups in from the club's directory
     Sync,
+    /// Back up, restore or move the database.
+    #[command(flatten)]
+    Database(DatabaseCommand),
     /// Fill an empty database with a made-up club of a given size, for measuring; a line on each step
     Seed {
         /// How much of everything.

@@ -2,6 +2,14 @@
 #![expect(missing_docs, reason = "the columns are explained in the migrations; the macro makes one item for each")]
 #![allow(clippy::wildcard_imports, reason = "as diesel itself writes its schema files")]
 
+use service_kit::db::{schema::idempotency_keys, tables::TableInfo};
+
+/// All tables, each after those that it refers to.
+pub const TABLES: &[TableInfo] = service_kit::tables! {
+    idempotency_keys users sessions api_tokens spent_logins identities groups group_members group_admins tags
+    places rooms room_admins events event_admins event_tags attendees
+};
+
 diesel::table! {
     use diesel::sql_types::*;
     use service_kit::db::sql::{Instant, Key};

@@ -134,8 +134,8 @@ pub struct Told {
     pub is_whole: bool,
     /// Whether it told more than it was asked for: an older one does not know how to tell only what changed.
     pub is_more: bool,
-    /// The latest change that was told, by the clock of the booking-service.
-    pub latest: Option<Timestamp>,
+    /// When which event was last changed, by the clock of the booking-service.
+    pub changed: Vec<(Timestamp, Uid)>,
 }
 
 impl Told {
@@ -189,12 +189,12 @@ impl Source {
         let events = newest(events)?;
         let is_change = |event: &ResponseEvent, since| event.updated_at().is_some_and(|at| at > since);
         let is_more = since.is_some_and(|since| !events.iter().all(|event| is_change(event, since)));
-        let latest = events.iter().filter_map(ResponseEvent::updated_at).max();
+        let changed = events.iter().filter_map(|event| Some((event.updated_at()?, event.event_id.into()))).collect();
         let (deleted, present): (Vec<_>, Vec<_>) = events.into_iter().partition(|event| event.deleted_at.is_some());
         let deleted = deleted.into_iter().map(|event| event.event_id.into()).collect();
         let events = present.into_iter().map(original).collect::<Option<Vec<_>>>();
         let events = events.ok_or_else(|| Failed("the answer has an event that cannot be one".to_owned()))?;
-        Ok(Told { events, deleted, is_whole: since.is_none(), is_more, latest })
+        Ok(Told { events, deleted, is_whole: since.is_none(), is_more, changed })
     }
 
     fn ask(&self, since: Option<Timestamp>) -> Result<Vec<u8>, ureq::Error> {

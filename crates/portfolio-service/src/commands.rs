@@ -4,12 +4,20 @@ use std::io::{self, Write};
 
 use chrono::NaiveDate;
 use common::time::Clock;
-use service_kit::{db::Db, directory::seed::Size, error::Error, health};
+use service_kit::{
+    db::{
+        Contents, Db,
+        commands::{DatabaseCommand, Refused},
+    },
+    directory::seed::Size,
+    error::Error,
+    health,
+};
 
 use crate::{
     club::Club,
     config::{Cli, Command, Config},
-    seed, server, sync,
+    schema, seed, server, sync,
 };
 
 /// Exit status when the options are at fault (`EX_CONFIG` of sysexits.h): starting again will not help.
@@ -26,6 +34,15 @@ enum Stopped {
 impl From<io::Error> for Stopped {
     fn from(error: io::Error) -> Self {
         Self::Failure(error.to_string())
+    }
+}
+
+impl From<Refused> for Stopped {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Options(fault) => Self::Faults(vec![fault]),
+            Refused::Failed(cause) => Self::Failure(cause),
+        }
     }
 }
 
@@ -48,6 +65,7 @@ pub async fn run(cli: Cli) -> i32 {
         Command::Health => health(config).await,
         Command::CheckConfig => return check_config(config),
         Command::Sync => synchronize(config).await,
+        Command::Database(command) => database(config, command).await,
         Command::Seed { size, day } => seed(config, size, day).await,
     };
     let (lines, status) = match done {
@@ -93,6 +111,14 @@ async fn synchronize(config: &Config) -> Result<(), Stopped> {
         return Err(Stopped::Faults(vec!["sync needs --directory-file, or --traq-url and its token".to_owned()]));
     }
     Ok(sync::run(&open(config).await?, &club, Clock::default().now()).await?)
+}
+
+async fn database(config: &Config, command: DatabaseCommand) -> Result<(), Stopped> {
+    let url = config.database_url().map_err(|fault| Stopped::Faults(vec![fault]))?;
+    let contents = Contents { migrations: &server::MIGRATIONS, tables: schema::TABLES };
+    // A reader who has gone away is no reason to stop half way.
+    let say = |line: &str| drop(print(&[line.to_owned()]));
+    Ok(command.run(url, contents, say).await?)
 }
 
 async fn seed(config: &Config, size: Size, day: Option<NaiveDate>) -> Result<(), Stopped> {

@@ -8,7 +8,7 @@ use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
 use service_kit::{
     config::{DatabaseOptions, DirectoryOptions, Given, Secret, ServerOptions},
-    db,
+    db::{self, commands::DatabaseCommand},
     directory::{Source, seed::Size},
     http::{
         jwt::{
@@ -53,6 +53,9 @@ pub enum Command {
     CheckConfig,
     /// Bring users and groups in from the club's directory
     Sync,
+    /// Back up, restore or move the database.
+    #[command(flatten)]
+    Database(DatabaseCommand),
     /// Fill an empty database with a made-up club of a given size, for measuring; a line on each step
     Seed {
         /// How much of everything.

@@ -10,10 +10,7 @@ use actix_web::{
 use common::{problem::Legacy, time::Clock};
 use diesel_migrations::embed_migrations;
 use service_kit::{
-    db::{
-        Db,
-        migrate::{self, Migrations},
-    },
+    db::{Db, migrate::Migrations},
     error::Failure,
     http::{Reply, jwt::Verifier, proxy::take_off},
     server::{About, Running, Service, listen},
@@ -36,7 +33,7 @@ use crate::{
 };
 
 /// The migrations, once for each database.
-pub const MIGRATIONS: Migrations =
+pub static MIGRATIONS: Migrations =
     Migrations { sqlite: embed_migrations!("migrations/sqlite"), postgres: embed_migrations!("migrations/postgres") };
 
 /// What sets this service apart.
@@ -162,13 +159,5 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
 /// When the options are at fault, or the database cannot be reached or is newer.
 pub async fn open(config: &Config) -> io::Result<Db> {
     let url = config.database_url().map_err(io::Error::other)?;
-    let target = url.clone();
-    let applied = tokio::task::spawn_blocking(move || migrate::run(&target, &MIGRATIONS))
-        .await
-        .map_err(io::Error::other)?
-        .map_err(io::Error::other)?;
-    for version in applied {
-        log::info!("applied the schema version {version} to {url}");
-    }
-    Ok(Db::open(&url, config.database.limits()))
+    Db::start(&url, &MIGRATIONS, config.database.limits()).await
 }

@@ -99,7 +99,14 @@ impl Club {
             Backend::Sqlite => format!("sqlite://{}/club.sqlite3", folder.path().display()),
             Backend::Postgres => postgres_schema(),
         };
-        let mut arguments = vec!["booking-service", "--database-url", &url];
+        let club = Self::start_at(&url, folder, options);
+        club.add_members();
+        club
+    }
+
+    /// On a database that may be there already, without adding members to it.
+    pub fn start_at(url: &str, folder: TempDir, options: &[&str]) -> Self {
+        let mut arguments = vec!["booking-service", "--database-url", url];
         if !options.contains(&"--bind") {
             arguments.extend(["--bind", "127.0.0.1:0"]);
         }
@@ -118,8 +125,34 @@ impl Club {
         let hour = AtomicI64::new(clock.now().micros() / HOUR);
         let mut club = Self { services: Vec::new(), clock, config, hour, url, agent, folder };
         club.start_another();
-        club.add_members();
         club
+    }
+
+    /// Where the database is, as an option.
+    pub fn url(&self) -> &str {
+        self.config.database_url.as_ref().unwrap().reveal()
+    }
+
+    /// Stops all, and starts one on this database.
+    pub fn move_to(&mut self, url: &str) {
+        self.stop_all();
+        self.config.database_url = Some(url.parse().unwrap());
+        self.url = url.parse().unwrap();
+        self.start_another();
+    }
+
+    /// Stops all.
+    pub fn stop_all(&mut self) {
+        for mut service in self.services.drain(..) {
+            let stop = service.stop.clone();
+            std::thread::spawn(move || System::new().block_on(stop.drain())).join().ok();
+            if let Some(thread) = service.thread.take()
+                && thread.join().is_err()
+                && !std::thread::panicking()
+            {
+                panic!("the service panicked");
+            }
+        }
     }
 
     /// Starts one more service on the same database, and returns its index.
@@ -215,16 +248,7 @@ impl Club {
 
 impl Drop for Club {
     fn drop(&mut self) {
-        for service in &mut self.services {
-            let stop = service.stop.clone();
-            std::thread::spawn(move || System::new().block_on(stop.drain())).join().ok();
-            if let Some(thread) = service.thread.take()
-                && thread.join().is_err()
-                && !std::thread::panicking()
-            {
-                panic!("the service panicked");
-            }
-        }
+        self.stop_all();
     }
 }
 

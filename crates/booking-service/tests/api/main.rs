@@ -7,6 +7,7 @@ mod harness;
 mod issuer;
 mod process;
 
+mod backup;
 mod commands;
 mod conditions;
 mod demo;

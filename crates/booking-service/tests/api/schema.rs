@@ -34,3 +34,8 @@ on_both! {
 fn on_sqlite_every_change_of_what_is_shown_is_noted() {
     rules::every_change_of_what_is_shown_is_noted(&["idempotency_keys", "identities", "places", "spent_logins"]);
 }
+
+#[test]
+fn no_table_is_forgotten_when_the_database_is_moved() {
+    rules::all_are_copied(schema::TABLES);
+}

@@ -107,19 +107,23 @@ struct Progress {
     whole_at: Timestamp,
     /// Up to when it knows what changed, give or take the overlap.
     known_to: Timestamp,
+    /// The latest change that it knows, and of which event.
+    latest: (Timestamp, Uid),
 }
 
 impl Progress {
     /// After an answer to what was asked at this time. `None` when it says nothing of when things change, or has not even
     /// the latest change that was known.
     fn after(before: Option<Self>, told: &Told, asked_at: Timestamp) -> Option<Self> {
-        let latest = told.latest?;
+        let latest = *told.changed.iter().max()?;
         // Neither clock need be right: the earlier time is asked for.
-        let known_to = latest.min(asked_at);
+        let known_to = latest.0.min(asked_at);
         if told.is_whole {
-            return Some(Self { whole_at: asked_at, known_to });
+            return Some(Self { whole_at: asked_at, known_to, latest });
         }
-        before.filter(|it| latest >= it.known_to).map(|it| Self { known_to: known_to.max(it.known_to), ..it })
+        // Of another event there may be a later change, made since this one was lost.
+        let has_latest = |it: &Self| told.changed.iter().any(|(at, event)| *event == it.latest.1 && *at >= it.latest.0);
+        before.filter(has_latest).map(|it| Self { known_to: known_to.max(it.known_to), latest, ..it })
     }
 
     /// Since when to ask for changes now. `None` when all is to be asked for again.

@@ -93,6 +93,12 @@ impl Booking {
         String::from_utf8(made.stdout).unwrap().trim().to_owned()
     }
 
+    /// Runs a command on its database.
+    pub fn keep(&self, command: &[&str]) {
+        let done = self.program().args(["--log", "off"]).args(command).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    }
+
     /// The options of a portfolio-service that copies from here.
     pub fn options(&self) -> Vec<String> {
         options(&format!("http://{}", self.address), &self.tokens.0)

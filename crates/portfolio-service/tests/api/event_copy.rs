@@ -263,6 +263,22 @@ on_each_backend! {
         assert!(questions[before + 1..].iter().all(|asked| asked.since.is_some()), "{questions:?}");
     }
 
+    one_that_was_set_back_and_changed_since_is_copied_as_it_is_now(backend) {
+        let event = |name: &str, at| changed(answered(Uid::new(), name, &[BOB]), at);
+        let (one, lost) = (event("one", "2026-02-01T09:00:00Z"), event("lost", "2026-03-01T09:00:00Z"));
+        let booking = False::start(Manner::Tell(vec![one.clone(), lost]));
+        let club = start(backend, &options(&booking.address, "t"));
+        until("both are copied", || names(&club).len() == 2);
+        booking.until_asked(2);
+        // The restored one has already gone on.
+        booking.now(Manner::Tell(vec![one, event("new", "2026-03-01T09:01:00Z")]));
+        until("it is as it was, and what is new is there", || {
+            let mut found = names(&club);
+            found.sort();
+            found == ["new", "one"]
+        });
+    }
+
     one_that_cannot_tell_what_changed_is_asked_for_everything(backend) {
         let event = |name: &str| changed(answered(Uid::new(), name, &[BOB]), "2026-03-01T09:00:00Z");
         let (one, mut two) = (event("one"), changed(event("two"), "2026-02-01T09:00:00Z"));

@@ -103,7 +103,12 @@ impl Club {
             Backend::Sqlite => format!("sqlite://{}/club.sqlite3", folder.path().display()),
             Backend::Postgres => postgres_schema(),
         };
-        let mut arguments = vec!["portfolio-service", "--database-url", &url, "--bind", "127.0.0.1:0"];
+        Self::start_at(&url, folder, options)
+    }
+
+    /// On a database that may be there already.
+    pub fn start_at(url: &str, folder: TempDir, options: &[&str]) -> Self {
+        let mut arguments = vec!["portfolio-service", "--database-url", url, "--bind", "127.0.0.1:0"];
         arguments.extend(["--workers", "1", "--database-connections", "4", "--time-zone", "Asia/Tokyo"]);
         arguments.extend(["--admins", ALICE]);
         // So that no test is limited that is not about that.
@@ -156,9 +161,22 @@ impl Club {
 
     /// Stops all, and starts one in place of the first.
     pub fn restart(&mut self) {
+        self.stop_all();
+        self.start_another();
+    }
+
+    /// Stops all, and starts one on this database.
+    pub fn move_to(&mut self, url: &str) {
+        self.stop_all();
+        self.config.database_url = Some(url.parse().unwrap());
+        self.url = url.parse().unwrap();
+        self.start_another();
+    }
+
+    /// Stops all.
+    pub fn stop_all(&mut self) {
         (0..self.services.len()).for_each(|service| self.stop(service));
         self.services.clear();
-        self.start_another();
     }
 
     /// A connection of the test's own.
@@ -210,7 +228,7 @@ impl Club {
 
 impl Drop for Club {
     fn drop(&mut self) {
-        (0..self.services.len()).for_each(|service| self.stop(service));
+        self.stop_all();
     }
 }
 

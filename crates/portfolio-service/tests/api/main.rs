@@ -7,6 +7,7 @@ mod harness;
 mod objects;
 
 mod accounts;
+mod backup;
 mod commands;
 mod contests;
 mod demo;

@@ -1,8 +1,8 @@
 //! Connections: which database by URL scheme, how each is set up, how many statements they send.
 
 use std::{
-    fmt,
-    path::PathBuf,
+    fmt, io,
+    path::{Path, PathBuf},
     str::FromStr,
     sync::{
         Arc,
@@ -17,7 +17,7 @@ use diesel::{
     r2d2::{ManageConnection, R2D2Connection},
 };
 
-use super::Limits;
+use super::{Limits, commands::Refused};
 
 pub use self::any::{AnyConnection, MultiBackend};
 
@@ -71,11 +71,27 @@ impl Url {
 
     /// The database file, for SQLite.
     #[must_use]
-    pub fn file(&self) -> Option<&std::path::Path> {
+    pub fn file(&self) -> Option<&Path> {
         match &self.0 {
             Kind::Sqlite(file) => Some(file),
             Kind::Postgres(_) => None,
         }
+    }
+
+    /// The database file. Commands that need one say what to do instead where there is none.
+    pub(super) fn database_file(&self, instead: &str) -> Result<&Path, Refused> {
+        self.file().ok_or_else(|| Refused::Options(instead.to_owned()))
+    }
+
+    /// The database file, which must be there: connecting would make an empty one.
+    pub(super) fn sqlite_file(&self, instead: &str) -> Result<&Path, Refused> {
+        let file = self.database_file(instead)?;
+        let is_there = file.is_file();
+        is_there.then_some(file).ok_or_else(|| Refused::Failed(format!("there is no database at {self}")))
+    }
+
+    pub(super) fn of_file(file: &Path) -> Self {
+        Self(Kind::Sqlite(file.to_owned()))
     }
 
     /// Opens one connection outside the pools, for migrations and tests.
@@ -101,11 +117,7 @@ impl Url {
                 Ok(AnyConnection::Postgresql(conn))
             }
             Kind::Sqlite(file) => {
-                if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-                    std::fs::create_dir_all(folder).map_err(|error| {
-                        ConnectionError::BadConnection(format!("cannot make the folder {}: {error}", folder.display()))
-                    })?;
-                }
+                make_folder_of(file).map_err(|error| ConnectionError::BadConnection(error.to_string()))?;
                 let mut conn = SqliteConnection::establish(&file.to_string_lossy())?;
                 // The wait for a lock comes first, because switching to WAL already needs one. FULL makes an
                 // acknowledged commit survive a power cut.
@@ -119,6 +131,13 @@ impl Url {
             }
         }
     }
+}
+
+/// Makes the folder that a database file goes to.
+pub(super) fn make_folder_of(file: &Path) -> io::Result<()> {
+    let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
+    std::fs::create_dir_all(folder)
+        .map_err(|error| io::Error::other(format!("cannot make the folder {}: {error}", folder.display())))
 }
 
 /// Time-outs that libpq does not have by itself, unless the URL sets its own: a server that has vanished while it owed
@@ -286,7 +305,7 @@ mod tests {
         assert!(url.is_postgres());
         assert!(!format!("{url} {url:?}").contains("hunter2"));
         let url: Url = "sqlite://data/club.sqlite3".parse().unwrap();
-        assert_eq!(url.file().unwrap(), std::path::Path::new("data/club.sqlite3"));
+        assert_eq!(url.file().unwrap(), Path::new("data/club.sqlite3"));
         let unclear =
             ["u:p@q@db/c", "u:p/q@db/c", "u:p%q@db/c", "u:pq/c", "u:p q@db/c", "db/c?password=a&b", "u:%00@db"];
         for bad in unclear {

@@ -4,12 +4,20 @@ use std::fmt;
 
 use diesel::{
     Connection, RunQueryDsl,
+    backend::Backend,
     connection::{AnsiTransactionManager, TransactionManager},
     migration::{Migration, MigrationSource},
+    pg::Pg,
+    query_builder::SqlQuery,
+    query_dsl::LoadQuery,
+    sqlite::Sqlite,
 };
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness};
 
-use super::{AnyConnection, Url};
+use super::{
+    AnyConnection, Url,
+    sql::{Word, words},
+};
 
 /// The migrations of a service, written once for each database with the same versions.
 pub struct Migrations {
@@ -75,13 +83,58 @@ pub fn run(url: &Url, migrations: &Migrations) -> Result<Vec<String>, MigrationE
     }
 }
 
+/// The migrations of a service for one database, the oldest first.
+pub(super) fn all<DB: Backend>(migrations: &EmbeddedMigrations) -> Result<Vec<Box<dyn Migration<DB>>>, MigrationError>
+where
+    EmbeddedMigrations: MigrationSource<DB>,
+{
+    let mut all = MigrationSource::<DB>::migrations(migrations).map_err(failed)?;
+    all.sort_by(|a, b| a.name().version().cmp(&b.name().version()));
+    Ok(all)
+}
+
+/// Their versions.
+pub(super) fn known<DB: Backend>(migrations: &EmbeddedMigrations) -> Result<Vec<String>, MigrationError>
+where
+    EmbeddedMigrations: MigrationSource<DB>,
+{
+    Ok(all::<DB>(migrations)?.iter().map(|migration| migration.name().version().to_string()).collect())
+}
+
+/// The versions that a database has, the oldest first; none when no service ever opened it. Changes nothing.
+pub(super) fn applied<C>(conn: &mut C) -> Result<Vec<String>, MigrationError>
+where
+    C: Connection<Backend: Named>,
+    for<'query> SqlQuery: LoadQuery<'query, C, Word>,
+{
+    let is_there = words(conn, C::Backend::MIGRATIONS_TABLE).map_err(failed)?;
+    if is_there.is_empty() {
+        return Ok(Vec::new());
+    }
+    words(conn, "SELECT version AS value FROM __diesel_schema_migrations ORDER BY version").map_err(failed)
+}
+
+/// A database that can be asked what it has.
+pub(super) trait Named: Backend {
+    /// Finds the table of the applied migrations.
+    const MIGRATIONS_TABLE: &str;
+}
+
+impl Named for Pg {
+    const MIGRATIONS_TABLE: &str =
+        "SELECT relname::text AS value FROM pg_class WHERE oid = to_regclass('__diesel_schema_migrations')";
+}
+
+impl Named for Sqlite {
+    const MIGRATIONS_TABLE: &str = "SELECT name AS value FROM sqlite_schema WHERE name = '__diesel_schema_migrations'";
+}
+
 fn in_open_transaction<C>(conn: &mut C, known: &EmbeddedMigrations) -> Result<Vec<String>, MigrationError>
 where
     C: Connection + MigrationHarness<C::Backend> + 'static,
     EmbeddedMigrations: MigrationSource<C::Backend>,
 {
-    let mut known = MigrationSource::<C::Backend>::migrations(known).map_err(failed)?;
-    known.sort_by(|a, b| a.name().version().cmp(&b.name().version()));
+    let mut known = all::<C::Backend>(known)?;
     let applied = conn.applied_migrations().map_err(failed)?;
     if let Some(newer) = applied.iter().find(|version| known.iter().all(|ours| ours.name().version() != **version)) {
         return Err(MigrationError::Newer { version: newer.to_string() });

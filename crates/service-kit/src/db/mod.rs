@@ -7,16 +7,23 @@
 //! * PostgreSQL: one pool; reads are `REPEATABLE READ READ ONLY`, writes `READ COMMITTED` with row locks.
 //! * SQLite: a pool of readers, and one writer behind a fair queue with `BEGIN IMMEDIATE`.
 
+mod backup;
+mod check;
+pub mod commands;
 mod connection;
+mod copy_to;
+mod in_use;
 pub mod migrate;
+mod restore;
 pub mod schema;
 mod slice;
 pub mod sql;
 mod state;
+pub mod tables;
 mod waits;
 mod within;
 
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use diesel::{
     Connection,
@@ -29,7 +36,12 @@ use tokio::{
 };
 
 pub use self::connection::{AnyConnection, MultiBackend, Url};
-use self::connection::{Manager, StatementCount};
+use self::{
+    connection::{Manager, StatementCount, make_folder_of},
+    in_use::InUse,
+    migrate::Migrations,
+    tables::TableInfo,
+};
 pub use self::{
     slice::Slice,
     state::State,
@@ -63,9 +75,20 @@ pub struct Limits {
     pub work: Duration,
 }
 
+/// What a service keeps in its database.
+#[derive(Clone, Copy)]
+pub struct Contents {
+    /// What makes the tables.
+    pub migrations: &'static Migrations,
+    /// The tables, each after those that it refers to.
+    pub tables: &'static [TableInfo],
+}
+
 /// The door. Cheap to clone.
 #[derive(Clone)]
 pub struct Db {
+    // Given up last.
+    _in_use: Option<Arc<InUse>>,
     readers: Lane,
     writer: Lane,
     limits: Limits,
@@ -107,13 +130,37 @@ enum Access {
 const LEAST_WAIT: Duration = Duration::from_millis(100);
 
 impl Db {
+    /// Brings the schema up to date and opens the pools. Nothing replaces a SQLite database as long as this or a clone of
+    /// it lives.
+    ///
+    /// # Errors
+    /// When the database cannot be reached or is newer, or another command has it for itself.
+    pub async fn start(url: &Url, migrations: &'static Migrations, limits: Limits) -> io::Result<Self> {
+        let target = url.clone();
+        let done = tokio::task::spawn_blocking(move || {
+            let in_use = match target.file() {
+                Some(file) => {
+                    make_folder_of(file)?;
+                    Some(Arc::new(InUse::shared(file)?))
+                }
+                None => None,
+            };
+            io::Result::Ok((in_use, migrate::run(&target, migrations).map_err(io::Error::other)?))
+        });
+        let (in_use, applied) = done.await.map_err(io::Error::other)??;
+        for version in applied {
+            log::info!("applied the schema version {version} to {url}");
+        }
+        Ok(Self { _in_use: in_use, ..Self::open(url, limits) })
+    }
+
     /// Opens the pools. Connections are made in the background; an unreachable database shows at the first use.
     #[must_use]
     pub fn open(url: &Url, limits: Limits) -> Self {
         let statements = StatementCount::default();
         let readers = Lane::new(url, limits.connections, &limits, &statements);
         let writer = if url.is_postgres() { readers.clone() } else { Lane::new(url, 1, &limits, &statements) };
-        Self { readers, writer, limits, statements, waits: Waits::default() }
+        Self { _in_use: None, readers, writer, limits, statements, waits: Waits::default() }
     }
 
     /// Runs `work` on one snapshot of the database.

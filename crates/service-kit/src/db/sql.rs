@@ -8,13 +8,16 @@ use common::{
     time::{Timestamp, Zoned},
 };
 use diesel::{
+    Connection, QueryResult, QueryableByName, RunQueryDsl,
     backend::Backend,
     deserialize::{self, FromSql, FromSqlRow},
     expression::AsExpression,
     pg::{Pg, PgValue},
-    query_builder::QueryId,
+    query_builder::{QueryId, SqlQuery},
+    query_dsl::LoadQuery,
     serialize::{self, IsNull, Output, ToSql},
-    sql_types::{BigInt, Binary, HasSqlType, SqlType},
+    sql_query,
+    sql_types::{BigInt, Binary, HasSqlType, SqlType, Text},
     sqlite::Sqlite,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -25,6 +28,22 @@ use utoipa::{
 use uuid::Uuid;
 
 use super::MultiBackend;
+
+/// What [`words`] finds.
+#[derive(QueryableByName)]
+pub(super) struct Word {
+    #[diesel(sql_type = Text)]
+    value: String,
+}
+
+/// What a query of texts, all called `value`, finds.
+pub(super) fn words<C>(conn: &mut C, query: &str) -> QueryResult<Vec<String>>
+where
+    C: Connection,
+    for<'query> SqlQuery: LoadQuery<'query, C, Word>,
+{
+    Ok(sql_query(query).load::<Word>(conn)?.into_iter().map(|word| word.value).collect())
+}
 
 /// SQL type of an identifier: `uuid` on PostgreSQL, 16 bytes on SQLite.
 #[derive(Debug, Clone, Copy, Default, SqlType, QueryId)]
@@ -125,7 +144,7 @@ impl Deref for Moment {
 }
 
 /// Microseconds from 1970-01-01 to 2000-01-01, from which PostgreSQL counts.
-const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
+pub(super) const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 
 impl FromSql<Key, Pg> for Uid {
     fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {

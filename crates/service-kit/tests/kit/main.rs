@@ -7,6 +7,7 @@ mod database;
 mod server;
 
 mod body;
+mod copy_to;
 mod door;
 mod frame;
 mod provider;

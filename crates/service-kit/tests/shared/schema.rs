@@ -9,7 +9,7 @@ use diesel::{
     sql_query,
     sql_types::{Bool, Text},
 };
-use service_kit::db::AnyConnection;
+use service_kit::db::{AnyConnection, tables::TableInfo};
 
 use crate::harness::{Backend, Club};
 
@@ -163,5 +163,24 @@ pub fn every_change_of_what_is_shown_is_noted(never_shown: &[&str]) {
             let is_noted = noted.contains(&(table.clone(), when));
             assert_eq!(is_noted, !never_shown.contains(&table.as_str()), "{when} {table}");
         }
+    }
+}
+
+/// `copy-to` copies these: all tables, each after those that it refers to.
+pub fn all_are_copied(copied: &[TableInfo]) {
+    let columns = |table: &TableInfo| {
+        let columns = (table.columns)().into_iter().map(|(name, kind)| (name.to_owned(), format!("{kind:?}")));
+        (table.name.to_owned(), columns.collect::<Vec<_>>())
+    };
+    let declared = declared().into_iter().map(|(table, columns)| {
+        (table, columns.into_iter().map(|(name, kind, _)| (name, kind.to_owned())).collect::<Vec<_>>())
+    });
+    assert_eq!(copied.iter().map(columns).collect::<BTreeMap<_, _>>(), declared.collect());
+    let query = "SELECT t.name, f.\"table\" AS definition FROM sqlite_schema t JOIN pragma_foreign_key_list(t.name) f";
+    let references = sql_query(query).load::<Index>(&mut Club::start(Backend::Sqlite).connect()).unwrap();
+    assert!(references.len() > 5);
+    let place = |name: &str| copied.iter().position(|table| table.name == name).unwrap();
+    for reference in references {
+        assert!(place(&reference.definition) < place(&reference.name), "{} comes too early", reference.name);
     }
 }

@@ -1,0 +1,210 @@
+//! Backups, what is restored from them, moving to PostgreSQL, and databases of other versions.
+
+#[path = "../../../service-kit/tests/shared/backup.rs"]
+mod rules;
+
+use std::{
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{
+        RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use booking_service::schema::{event_admins, events, sessions, users};
+pub use booking_service::server::MIGRATIONS;
+use diesel::{connection::SimpleConnection, prelude::*};
+use serde_json::{Value, json};
+use service_kit::db::{
+    AnyConnection, State, Url,
+    sql::{Moment, Uid},
+};
+
+pub use crate::process::PROGRAM;
+use crate::{
+    builders::{At, event_body, merge},
+    harness::{ALICE, BOB, Backend, Club, id},
+    process::until,
+};
+
+/// Commands that need the database, besides those that every service has.
+pub const COMMANDS: [&[&str]; 4] =
+    [&["migrate"], &["seed", "--size", "small"], &["token", "list"], &["user", "grant-privilege", "alice"]];
+
+/// A club in which there is something of everything.
+pub fn start(backend: Backend) -> Club {
+    Club::start_with(backend, &["--demo"])
+}
+
+/// A request that makes something of this name.
+pub fn make(name: &str) -> (&'static str, Value) {
+    ("/api/tags", json!({"name": name}))
+}
+
+/// Somebody who signed in when the schema was as it was in the beginning.
+pub fn add_old_rows(conn: &mut AnyConnection) {
+    let (id, then) = (Uid::new(), Moment("2026-01-02T03:04:05.678901Z".parse().unwrap()));
+    diesel::insert_into(users::table)
+        .values((
+            (users::id.eq(id), users::name.eq("olga"), users::display_name.eq("Ольга '\"\\ 🦀"), users::icon.eq("")),
+            (users::state.eq(1), users::privileged.eq(true), users::created_at.eq(then), users::updated_at.eq(then)),
+        ))
+        .execute(conn)
+        .unwrap();
+    diesel::insert_into(sessions::table)
+        .values((
+            (sessions::id.eq(Uid::new()), sessions::token_hash.eq(vec![0, 1, 255]), sessions::user_id.eq(id)),
+            (sessions::created_at.eq(then), sessions::expires_at.eq(then)),
+        ))
+        .execute(conn)
+        .unwrap();
+}
+
+pub fn old_rows_are_there(club: &Club) {
+    let conn = &mut club.connect();
+    let (hash, made, used): (Vec<u8>, Moment, Moment) = sessions::table
+        .select((sessions::token_hash, sessions::created_at, sessions::last_used_at))
+        .first(conn)
+        .unwrap();
+    assert_eq!((hash, made.to_string(), used), (vec![0, 1, 255], "2026-01-02T03:04:05.678901Z".to_owned(), made));
+    diesel::update(sessions::table)
+        .set((
+            sessions::token_hash.eq(service_kit::credentials::hash("session-of-olga")),
+            sessions::expires_at.eq(Moment(club.clock.now().plus(chrono::TimeDelta::days(1)))),
+            sessions::last_used_at.eq(Moment(club.clock.now())),
+        ))
+        .execute(conn)
+        .unwrap();
+    let me = club.by("olga").get("/api/users/me").expect(200).json();
+    assert_eq!((&me["displayName"], &me["privileged"]), (&json!("Ольга '\"\\ 🦀"), &json!(true)));
+    club.by("olga").post("/api/tags", json!({"name": "new"})).expect(201);
+}
+
+#[test]
+fn a_backup_has_what_was_acknowledged_before_and_nothing_by_half() {
+    let club = Club::start(Backend::Sqlite);
+    let (acknowledged, stop) = (RwLock::new(Vec::new()), AtomicBool::new(false));
+    let known = || acknowledged.read().unwrap().clone();
+    std::thread::scope(|scope| {
+        for writer in 0..2 {
+            let (acknowledged, stop, club) = (&acknowledged, &stop, &club);
+            scope.spawn(move || {
+                for number in 0.. {
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let place = format!("place {writer} {number}");
+                    let name = json!({"name": place, "admins": [id(BOB), id(ALICE)]});
+                    let body = merge([event_body(club, BOB, At::Place(&place), (1, 2)), name]);
+                    club.by(BOB).post("/api/events", body).expect(201);
+                    acknowledged.write().unwrap().push(place);
+                }
+            });
+        }
+        for round in 0..3 {
+            until("something was written", || known().len() > 20 * (round + 1));
+            let before = known();
+            let file = club.folder().join(format!("backup {round}"));
+            rules::done(club.url(), &["backup", file.to_str().unwrap()]);
+            let url: Url = format!("sqlite://{}", file.display()).parse().unwrap();
+            let conn = &mut url.connect().unwrap();
+            let names: Vec<String> = events::table.select(events::name).load(conn).unwrap();
+            let missing: Vec<_> = before.iter().filter(|name| !names.contains(name)).collect();
+            assert!(missing.is_empty(), "{missing:?}");
+            let admins: i64 = event_admins::table.count().get_result(conn).unwrap();
+            assert_eq!(usize::try_from(admins).unwrap(), 2 * names.len());
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+/// A PostgreSQL server of the test's own, with a database `club` and an empty one, `restored`.
+struct Server {
+    process: Child,
+    url: String,
+}
+
+impl Server {
+    fn start() -> Self {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/postgres");
+        let mut process = Command::new(script).stdout(Stdio::piped()).spawn().unwrap();
+        let line = BufReader::new(process.stdout.take().unwrap()).lines().next().unwrap().unwrap();
+        let url = line.split('\'').nth(1).unwrap().to_owned();
+        let server = Self { process, url };
+        let mut conn = server.url.parse::<Url>().unwrap().connect().unwrap();
+        for name in ["club", "restored"] {
+            conn.batch_execute(&format!("CREATE DATABASE {name}")).unwrap();
+        }
+        server
+    }
+
+    /// The address of one of its databases.
+    fn url(&self, database: &str) -> String {
+        self.url.replace(":///postgres?", &format!(":///{database}?"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let ended = Command::new("kill").arg(self.process.id().to_string()).status();
+        assert!(ended.is_ok_and(|status| status.success()));
+        self.process.wait().unwrap();
+    }
+}
+
+/// Runs a block of docs/backups.md.
+fn as_documented(name: &str, folder: &Path, from: &str, to: &str) {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/backups.md")).unwrap();
+    let block = page.split(&format!("\n```sh {name}\n")).nth(1).unwrap().split("\n```").next().unwrap();
+    let mut shell = Command::new("bash");
+    shell.args(["-euo", "pipefail", "-c", block]).current_dir(folder);
+    let done = shell.env("DATABASE_URL", from).env("NEW_DATABASE_URL", to).output().unwrap();
+    assert!(done.status.success() && done.stderr.is_empty(), "{block}\n{done:?}");
+}
+
+/// The word for what a database shows, and the server's own for which transactions it sees.
+fn words(url: &str) -> (String, String) {
+    let mut conn = url.parse::<Url>().unwrap().connect().unwrap();
+    let snapshot = diesel::dsl::sql::<diesel::sql_types::Text>("pg_current_snapshot()::text");
+    diesel::select((State, snapshot)).get_result(&mut conn).unwrap()
+}
+
+#[test]
+fn postgres_is_backed_up_and_restored_as_documented() {
+    let server = Server::start();
+    let (url, restored) = (server.url("club"), server.url("restored"));
+    let mut club = Club::start_at(&url, tempfile::tempdir().unwrap(), &["--demo"]);
+    add_old_rows(&mut club.connect());
+    old_rows_are_there(&club);
+    let make = |club: &Club, name: &str| {
+        club.by("olga").header("idempotency-key", name).post("/api/tags", json!({"name": name})).expect(201)
+    };
+    make(&club, "kept");
+    let ask = |club: &Club| club.by("olga").get("/api/events").text() + &club.by("olga").get("/api/tags").text();
+    let then = ask(&club);
+    as_documented("backup-postgres", club.folder(), &url, "");
+    make(&club, "lost");
+    as_documented("restore-postgres", club.folder(), "", &restored);
+
+    // Both see the same transactions, and their rows are not the same.
+    until("both see the same", || {
+        let [(here, seen), (there, too), (again, still)] = [&url, &restored, &url].map(|url| words(url));
+        assert!(here != there && again != there, "{here} {there}");
+        seen == too && too == still && here == again
+    });
+    let tag = club.by("olga").get("/api/tags").header("etag").unwrap().to_owned();
+    club.move_to(&restored);
+    assert_eq!(ask(&club), then);
+    club.by("olga").header("if-none-match", &tag).get("/api/tags").expect(200);
+    assert!(rules::is_replayed(&make(&club, "kept")));
+    assert!(!rules::is_replayed(&make(&club, "lost")));
+
+    // And on another server.
+    let another = Server::start();
+    as_documented("restore-postgres", club.folder(), "", &another.url("restored"));
+    club.move_to(&another.url("restored"));
+    assert_eq!(ask(&club), then);
+    club.by("olga").header("if-none-match", &tag).get("/api/tags").expect(200);
+}

@@ -1,0 +1,80 @@
+//! Backups, what is restored from them, moving to PostgreSQL, and databases of other versions.
+
+#[path = "../../../service-kit/tests/shared/backup.rs"]
+mod rules;
+
+use diesel::prelude::*;
+use portfolio_service::schema::users;
+pub use portfolio_service::server::MIGRATIONS;
+use serde_json::Value;
+use service_kit::db::{
+    AnyConnection,
+    sql::{Moment, Uid},
+};
+
+use crate::{
+    booking::{Booking, until},
+    builders::{contest_body, each},
+    harness::{ALICE, BOB, Backend, Club},
+};
+
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_portfolio-service");
+
+/// Commands that need the database, besides those that every service has.
+pub const COMMANDS: [&[&str]; 2] = [&["migrate"], &["seed", "--size", "small"]];
+
+/// A club in which there is something of everything.
+pub fn start(backend: Backend) -> Club {
+    Club::start_empty(backend, &["--demo"])
+}
+
+/// A request that makes something of this name.
+pub fn make(name: &str) -> (&'static str, Value) {
+    ("/api/v1/contests", contest_body(name))
+}
+
+/// A member, as one was when the schema was as it was in the beginning.
+pub fn add_old_rows(conn: &mut AnyConnection) {
+    let then = Moment("2026-01-02T03:04:05.678901Z".parse().unwrap());
+    diesel::insert_into(users::table)
+        .values((
+            (users::id.eq(Uid::new()), users::name.eq("olga"), users::real_name.eq("Ольга '\"\\ 🦀")),
+            (users::publishes_real_name.eq(true), users::state.eq(1)),
+            (users::created_at.eq(then), users::updated_at.eq(then)),
+        ))
+        .execute(conn)
+        .unwrap();
+}
+
+pub fn old_rows_are_there(club: &Club) {
+    let made: Moment = users::table.select(users::created_at).first(&mut club.connect()).unwrap();
+    assert_eq!(made.to_string(), "2026-01-02T03:04:05.678901Z");
+    let me = club.by("olga").get("/api/v1/users/me").expect(200).json();
+    assert_eq!(me["realName"], "Ольга '\"\\ 🦀");
+    club.by("olga").post("/api/v1/contests", contest_body("new")).expect(201);
+}
+
+#[test]
+fn of_a_booking_service_that_was_restored_the_copy_is_right_at_once() {
+    let mut booking = Booking::start();
+    let options = booking.options();
+    let options: Vec<_> = options.iter().map(String::as_str).collect();
+    let club = Club::start_with(Backend::Sqlite, &options);
+    let names = |expected: &[&str]| {
+        until(&format!("the events are {expected:?}"), || {
+            let mut found = each(&club.by(ALICE).get("/api/v1/events").expect(200).json(), "name");
+            found.sort();
+            found == expected
+        });
+    };
+    booking.declare("kept", &[BOB]);
+    names(&["kept"]);
+    booking.keep(&["backup", "file"]);
+    booking.declare("lost", &[BOB]);
+    names(&["kept", "lost"]);
+    booking.stop();
+    booking.keep(&["restore", "file"]);
+    booking.resume();
+    booking.declare("new", &[BOB]);
+    names(&["kept", "new"]);
+}

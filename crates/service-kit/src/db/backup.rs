@@ -1,0 +1,82 @@
+//! Copies of a SQLite database.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use diesel::{Connection, RunQueryDsl, SqliteConnection, sql_query, sql_types::Text};
+
+use super::{
+    Url,
+    check::check,
+    commands::Refused,
+    in_use::{InUse, beside},
+    migrate::Migrations,
+};
+
+/// Writes a copy of a SQLite database to a file that is not there yet. Others may read and write meanwhile; the copy is
+/// one snapshot, which has all that was committed before. The file appears when it is whole, checked and safe on disk.
+///
+/// # Errors
+/// When the database or the file is not what it should be; there is no file then.
+pub fn backup(database: &Url, file: &Path, migrations: &Migrations, say: fn(&str)) -> Result<(), Refused> {
+    let source = database.sqlite_file("backup is for SQLite; for PostgreSQL there is pg_dump")?;
+    if file.exists() {
+        return Err(Refused::Failed(format!("{} is there already, and is not overwritten", file.display())));
+    }
+    let of_file = |error: io::Error| Refused::Failed(format!("cannot write {}: {error}", file.display()));
+    let folder = folder_of(file).canonicalize().map_err(of_file)?;
+    let name = file.file_name().ok_or_else(|| Refused::Failed("the file has no name".to_owned()))?;
+    // Absolute, as SQLite takes a name that begins with `file:` for an address.
+    let part = Part::new(beside(&folder.join(name), ".part")).map_err(of_file)?;
+    let _in_use = InUse::shared(source)?;
+
+    let mut conn = database.connect()?;
+    sql_query("VACUUM INTO ?")
+        .bind::<Text, _>(text(&part.0)?)
+        .execute(&mut conn)
+        .map_err(|error| Refused::Failed(format!("cannot write {}: {error}", file.display())))?;
+    let checked = check(&mut SqliteConnection::establish(text(&part.0)?)?, migrations)
+        .map_err(|cause| Refused::Failed(format!("{database}: {cause}")))?;
+    File::open(&part.0).and_then(|it| it.sync_all()).map_err(of_file)?;
+    fs::rename(&part.0, file).map_err(of_file)?;
+    File::open(&folder).and_then(|it| it.sync_all()).map_err(of_file)?;
+    checked.tell(say);
+    Ok(())
+}
+
+/// A file that is being written, and goes unless it is given its name. Nobody but its owner may read it.
+struct Part(PathBuf);
+
+impl Part {
+    fn new(file: PathBuf) -> io::Result<Self> {
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file) {
+            Ok(_) => Ok(Self(file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(io::Error::other(format!(
+                "{} is there: another backup is under way, or was cut off; then delete it",
+                file.display()
+            ))),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // When it has its name there is none any more. An error has been told by now.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// The folder that a file is in.
+pub(super) fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A path as SQLite takes it.
+pub(super) fn text(path: &Path) -> Result<&str, Refused> {
+    path.to_str().ok_or_else(|| Refused::Failed(format!("{} is not UTF-8", path.display())))
+}

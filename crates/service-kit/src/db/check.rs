@@ -1,0 +1,78 @@
+//! Whether a SQLite database is whole, and one of this service's.
+
+use std::collections::BTreeSet;
+
+use diesel::{Connection, SqliteConnection, connection::SimpleConnection, sqlite::Sqlite};
+use diesel_migrations::MigrationHarness;
+
+use super::{
+    commands::Refused,
+    migrate::{self, MigrationError, Migrations},
+    sql::words,
+};
+
+/// What was found in a good database.
+pub(super) struct Checked {
+    versions: Vec<String>,
+    rows: Vec<(String, String)>,
+}
+
+impl Checked {
+    /// Says what there is.
+    pub(super) fn tell(&self, say: fn(&str)) {
+        for (table, rows) in &self.rows {
+            say(&format!("{table}: {rows} rows"));
+        }
+        say(&format!("schema version {}", self.versions.last().map_or("none", String::as_str)));
+    }
+}
+
+/// Looks at every page and every reference, and compares the schema with the one that the applied migrations make.
+///
+/// # Errors
+/// When anything is wrong, or the schema is newer than this program.
+pub(super) fn check(conn: &mut SqliteConnection, migrations: &Migrations) -> Result<Checked, Refused> {
+    let failed = |cause: String| Refused::Failed(cause);
+    // Nothing of what stands in the schema is trusted until it is compared.
+    conn.batch_execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")?;
+    let found = words(conn, "SELECT integrity_check AS value FROM pragma_integrity_check LIMIT 1")?;
+    if found != ["ok"] {
+        return Err(failed(format!("damaged: {}", found.concat())));
+    }
+    let broken = words(conn, "SELECT \"table\" AS value FROM pragma_foreign_key_check LIMIT 1")?;
+    if let Some(table) = broken.first() {
+        return Err(failed(format!("damaged: a row of {table} refers to one that is not there")));
+    }
+    let versions = migrate::applied(conn)?;
+    let known = migrate::known::<Sqlite>(&migrations.sqlite)?;
+    if let Some(newer) = versions.iter().find(|version| !known.contains(version)) {
+        return Err(MigrationError::Newer { version: newer.clone() }.into());
+    }
+    let model = &mut SqliteConnection::establish(":memory:")?;
+    let all = migrate::all::<Sqlite>(&migrations.sqlite)?;
+    let applied = all.iter().filter(|migration| versions.contains(&migration.name().version().to_string()));
+    for migration in applied {
+        model.run_migration(migration).map_err(|error| failed(error.to_string()))?;
+    }
+    let (expected, found) = (shape(model)?, shape(conn)?);
+    if versions.is_empty() || !expected.is_subset(&found) {
+        let missing = expected.difference(&found).next().map(|missing| format!(": {missing} is missing"));
+        return Err(failed(format!("no database of this service{}", missing.unwrap_or_default())));
+    }
+    let tables = words(model, "SELECT name AS value FROM sqlite_schema WHERE type = 'table' ORDER BY name")?;
+    let tables = tables.into_iter().filter(|table| !table.starts_with("__") && !table.starts_with("sqlite_"));
+    let count = |table: String| {
+        let rows = words(conn, &format!("SELECT CAST(count(*) AS TEXT) AS value FROM \"{table}\""))?.concat();
+        Ok((table, rows))
+    };
+    Ok(Checked { versions, rows: tables.map(count).collect::<Result<_, Refused>>()? })
+}
+
+/// Each table with its columns, each index and each trigger.
+fn shape(conn: &mut SqliteConnection) -> Result<BTreeSet<String>, Refused> {
+    let things = "SELECT type || ' ' || name || ' of ' || tbl_name AS value FROM sqlite_schema \
+                  WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' UNION ALL \
+                  SELECT concat_ws(' ', 'column', t.name, c.name, c.type, c.\"notnull\", c.pk) \
+                  FROM sqlite_schema t JOIN pragma_table_info(t.name) c WHERE t.type = 'table'";
+    Ok(words(conn, things)?.into_iter().collect())
+}

@@ -1,0 +1,137 @@
+//! A backup in the place of a SQLite database.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, chown},
+    path::{Path, PathBuf},
+};
+
+use common::time::Clock;
+use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
+
+use super::{
+    Url,
+    backup::{folder_of, text},
+    check::check,
+    commands::Refused,
+    connection::make_folder_of,
+    in_use::{InUse, beside},
+    migrate::{self, Migrations},
+    sql::words,
+};
+
+/// What SQLite keeps beside a database while it is open, or after a crash.
+const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// Puts a backup in the place of a SQLite database that nobody uses. The former database stays beside it under another
+/// name. Whenever this is cut off, either of the two is there, and whole.
+///
+/// # Errors
+/// When the backup or the database is not what it should be; the database is as it was then.
+pub fn restore(database: &Url, backup: &Path, migrations: &Migrations, say: fn(&str)) -> Result<(), Refused> {
+    let failed = |cause: String| Refused::Failed(cause);
+    let given = database.database_file("restore is for SQLite; for PostgreSQL there is pg_restore")?;
+    let of_backup = |error: io::Error| failed(format!("cannot read {}: {error}", backup.display()));
+    let backup = &backup.canonicalize().map_err(of_backup)?;
+    make_folder_of(given)?;
+    // A link stays one.
+    let file = &given.canonicalize().unwrap_or_else(|_| given.to_owned());
+    if file == backup {
+        return Err(failed(format!("{} is the database itself", backup.display())));
+    }
+    if BESIDE.iter().any(|end| beside(backup, end).exists()) {
+        return Err(failed(format!("{} is a database in use and no backup", backup.display())));
+    }
+    let alone = InUse::alone(file)?;
+    let _alone = alone.ok_or_else(|| failed(format!("a program uses {database}: stop it first")))?;
+
+    let new = New::copy_of(backup, file)?;
+    let checked = check(&mut SqliteConnection::establish(text(&new.0)?)?, migrations)
+        .map_err(|cause| failed(format!("{}: {cause}", backup.display())))?;
+    let applied = migrate::run(&Url::of_file(&new.0), migrations)?;
+    if BESIDE.iter().any(|end| beside(&new.0, end).exists()) {
+        return Err(failed("the copy of the backup is still open".to_owned()));
+    }
+    File::open(&new.0)?.sync_all()?;
+
+    let (held, kept) = if file.exists() {
+        let about = fs::metadata(file)?;
+        fs::set_permissions(&new.0, about.permissions())?;
+        chown(&new.0, Some(about.uid()), Some(about.gid()))?;
+        let held = hold(file)?;
+        (Some(held), Some(keep(file)?))
+    } else {
+        (None, None)
+    };
+    if let Some(left) = BESIDE.iter().map(|end| beside(file, end)).find(|left| left.exists()) {
+        return Err(failed(format!("{} belongs to another database: move it away first", left.display())));
+    }
+    fs::rename(&new.0, file)?;
+    File::open(folder_of(file))?.sync_all()?;
+    drop(held);
+
+    checked.tell(say);
+    for version in applied {
+        say(&format!("brought up to schema version {version}"));
+    }
+    if let Some(kept) = kept {
+        say(&format!("the former database is {}", kept.display()));
+    }
+    Ok(())
+}
+
+/// The database to be, until it has its name. What an earlier restore left of one goes.
+struct New(PathBuf);
+
+impl New {
+    fn copy_of(backup: &Path, database: &Path) -> io::Result<Self> {
+        let new = Self(beside(database, ".restoring"));
+        new.remove();
+        let mut to = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new.0)?;
+        io::copy(&mut File::open(backup)?, &mut to)?;
+        Ok(new)
+    }
+
+    fn remove(&self) {
+        let files = BESIDE.iter().map(|end| beside(&self.0, end)).chain([self.0.clone()]);
+        // Most of them are not there.
+        files.for_each(|file| drop(fs::remove_file(file)));
+    }
+}
+
+impl Drop for New {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// Takes a database from everybody, of whatever program, for as long as the connection lives, and brings into its file
+/// what SQLite keeps beside it: left there, that would be taken for a part of the new one.
+fn hold(file: &Path) -> Result<SqliteConnection, Refused> {
+    let mut conn = SqliteConnection::establish(text(file)?)?;
+    let held = conn
+        .batch_execute("PRAGMA busy_timeout = 1000; PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE")
+        .and_then(|()| conn.batch_execute("BEGIN EXCLUSIVE"))
+        .and_then(|()| words(&mut conn, "SELECT journal_mode AS value FROM pragma_journal_mode"));
+    match held {
+        Ok(mode) if mode == ["delete"] => Ok(conn),
+        Err(error) if !error.to_string().contains("locked") => Err(Refused::Failed(format!(
+            "the database is damaged ({error}): move {0} and what begins with {0}- away, then restore again",
+            file.display()
+        ))),
+        _ => Err(Refused::Failed(format!("a program uses {}: stop it first", file.display()))),
+    }
+}
+
+/// Gives a database a second name, under which it stays.
+fn keep(file: &Path) -> io::Result<PathBuf> {
+    let now = Clock::default().now().utc().format("%Y%m%dT%H%M%S%6fZ");
+    let kept = beside(file, &format!(".before-{now}"));
+    // Not every file system can do that.
+    if fs::hard_link(file, &kept).is_err() {
+        fs::copy(file, &kept)?;
+        File::open(&kept)?.sync_all()?;
+    }
+    Ok(kept)
+}
