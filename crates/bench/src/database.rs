@@ -21,15 +21,8 @@ pub enum Kind {
     Postgres,
 }
 
-impl Kind {
-    /// Statements that every transaction begins and ends with; PostgreSQL's connections are tried out before that.
-    pub fn door_statements(self) -> f64 {
-        match self {
-            Self::Sqlite => 2.0,
-            Self::Postgres => 3.0,
-        }
-    }
-}
+/// Statements that every transaction begins and ends with.
+pub const DOOR_STATEMENTS: f64 = 2.0;
 
 /// Which service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
