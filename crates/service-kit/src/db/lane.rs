@@ -1,4 +1,5 @@
 //! The threads that talk to the database, and the queue before them.
+#![expect(clippy::disallowed_types, reason = "a worker holds it for a few instructions, as it does that of any channel")]
 
 use std::{
     collections::VecDeque,
