@@ -112,7 +112,7 @@ impl Url {
                 // acknowledged commit survive a power cut.
                 conn.batch_execute(
                     "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
-                     PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 268435456; \
+                     PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; \
                      PRAGMA journal_size_limit = 67108864;",
                 )
                 .map_err(ConnectionError::CouldntSetupConfiguration)?;
