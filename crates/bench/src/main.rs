@@ -64,13 +64,10 @@ pub struct Cli {
     #[arg(long)]
     quick: bool,
 
-    /// Only the scenes: no contended place, no memory, no start
-    #[arg(long)]
-    scenes_only: bool,
-
-    /// Measure clean and incremental builds as well, in a target folder of their own
-    #[arg(long)]
-    builds: bool,
+    /// What to measure, comma-separated [default: all but the builds, which take their own target folder and long; with
+    /// --scene only scenes]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    part: Vec<Part>,
 
     /// Where the JSON goes
     #[arg(long, value_name = "FILE", default_value = "target/bench.json")]
@@ -81,9 +78,28 @@ pub struct Cli {
     command: Option<ceiling::Command>,
 }
 
+/// What can be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Requests beside their yardsticks
+    Scenes,
+    /// Many who want one room
+    Contended,
+    /// The peak of memory
+    Memory,
+    /// From the start of the process to the first answer
+    Start,
+    /// Clean and incremental builds
+    Builds,
+}
+
 impl Cli {
     fn databases(&self) -> Vec<Kind> {
         self.database.map_or_else(|| Kind::value_variants().to_vec(), |one| vec![one])
+    }
+
+    fn does(&self, part: Part) -> bool {
+        self.part.contains(&part)
     }
 
     fn time(&self) -> Duration {
@@ -100,7 +116,11 @@ fn main() -> Result<()> {
         let all: Vec<_> = scenes::ALL.iter().map(|scene| scene.name).collect();
         return Err(format!("{name} is no scene; there are {}", all.join(", ")).into());
     }
-    cli.scenes_only |= !cli.scene.is_empty();
+    if cli.part.is_empty() && cli.scene.is_empty() {
+        cli.part = vec![Part::Scenes, Part::Contended, Part::Memory, Part::Start];
+    } else if cli.part.is_empty() {
+        cli.part = vec![Part::Scenes];
+    }
     if cli.quick {
         (cli.size, cli.grown, cli.seconds, cli.rounds) = (Size::Small, Size::Small, 0.2, 1);
     }
@@ -119,16 +139,20 @@ async fn run(cli: &Cli) -> Result<()> {
 async fn everything(cli: &Cli, report: &mut Report) -> Result<()> {
     let folder = tempfile::tempdir()?;
     for kind in cli.databases() {
-        measure::scenes(cli, kind, folder.path(), report).await?;
-        if !cli.scenes_only {
+        if cli.does(Part::Scenes) {
+            measure::scenes(cli, kind, folder.path(), report).await?;
+        }
+        if cli.does(Part::Contended) {
             contended::measure(cli, kind, folder.path(), report).await?;
+        }
+        if cli.does(Part::Memory) {
             whole::memory(cli, kind, folder.path(), report).await?;
         }
     }
-    if !cli.scenes_only && cli.databases().contains(&Kind::Sqlite) {
+    if cli.does(Part::Start) {
         whole::start(cli, folder.path(), report).await?;
     }
-    if cli.builds {
+    if cli.does(Part::Builds) {
         whole::builds(folder.path(), report)?;
     }
     Ok(())

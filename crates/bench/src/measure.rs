@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     Cli, Result, bare,
-    database::{Database, Kind, Service, word},
+    database::{DOOR_STATEMENTS, Database, Kind, Service, word},
     http::{Connection, Requests, Seen, load},
     program::Running,
     report::{Report, Seeded},
@@ -181,7 +181,7 @@ async fn scene_beside_yardsticks(
         database: word(kind),
         loads: loads.iter().filter_map(|rounds| middle(rounds)).collect(),
         length,
-        statements: statements as f64 / answers as f64 - kind.door_statements(),
+        statements: statements as f64 / answers as f64 - DOOR_STATEMENTS,
         rows: if kind == Kind::Postgres && !cli.quick { Some(rows(scene, side).await?) } else { None },
         bare: median(bares),
         ceiling: median(ceilings),

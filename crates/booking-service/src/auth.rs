@@ -1,7 +1,10 @@
 //! Who is calling. A credential is looked up in the same database hop, and the same snapshot, as the operation it is
 //! for; the extractor types below are the only way for a handler to that hop, so no operation can forget to ask.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    hash::Hash,
+    sync::{Arc, OnceLock},
+};
 
 use actix_web::{FromRequest, HttpMessage, HttpRequest, dev::Payload, http::header, web::Data};
 use chrono::TimeDelta;
@@ -13,7 +16,7 @@ use diesel::{OptionalExtension, QueryDsl, RunQueryDsl, prelude::*};
 use service_kit::{
     credentials::{self, ApiToken},
     db::{
-        AnyConnection, State,
+        AnyConnection, State, Turn,
         sql::{Moment, Uid},
     },
     error::{Error, Failure},
@@ -188,14 +191,34 @@ impl SignedIn {
     /// # Errors
     /// 401 and 403 as the guard says; 429; 403 `insufficient-scope`; 412 and 422 as the contract's "Conditional requests
     /// and retries" says; whatever the operation fails with.
-    pub async fn write<F>(self, mut operation: F) -> Result<Reply, Failure>
+    pub async fn write<F>(self, operation: F) -> Result<Reply, Failure>
+    where
+        F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
+    {
+        self.write_in_turn(None, operation).await
+    }
+
+    /// Like [`Self::write`], for what many may want at once: they go to the database one after another, so that nobody
+    /// who wants something else waits for all of them.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn write_about<F>(self, thing: &impl Hash, operation: F) -> Result<Reply, Failure>
+    where
+        F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
+    {
+        let turn = self.service.db().turn(thing);
+        self.write_in_turn(Some(turn), operation).await
+    }
+
+    async fn write_in_turn<F>(self, turn: Option<Turn>, mut operation: F) -> Result<Reply, Failure>
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
         let (door, exchange) = (self.door(), Exchange::of(&self.request)?);
         let target = Target::of(&self.request, door.now)?;
         let found = door.found.clone();
-        let done = self.service.db().write(move |conn| {
+        let done = self.service.db().write_in_turn(turn, move |conn| {
             let (caller, _) = door.enter(conn, Doing::Writing)?;
             let resource = target.as_ref().map(|target| target.resource(&caller));
             exchange.write(conn, &caller.asker(), resource, |conn| operation(conn, &caller))

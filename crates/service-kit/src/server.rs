@@ -286,7 +286,6 @@ pub fn listen(
         .workers
         .map_or_else(|| std::thread::available_parallelism().map_or(2, std::num::NonZeroUsize::get), usize::from);
     let shutdown_timeout = Duration::from_secs(options.shutdown_timeout);
-    let (_, connections) = service.db.connections();
     let server = HttpServer::new(move || {
         App::new()
             .app_data(shared.clone())
@@ -305,10 +304,10 @@ pub fn listen(
             .wrap(from_fn(frame))
     })
     .workers(workers)
-    // The door lets in no more callers than there are connections. Others need threads too, and must find one when
-    // all of those wait for a database that does not answer.
-    .worker_max_blocking_threads(connections as usize + OTHER_THREADS)
+    .worker_max_blocking_threads(OTHER_THREADS)
     .shutdown_timeout(options.shutdown_timeout)
+    // A list that is sent while it is made ends in small parts, each of which would wait until the last was confirmed.
+    .tcp_nodelay(true)
     .disable_signals()
     .bind(options.bind)?;
     let address = server.addrs().first().copied().unwrap_or(options.bind);

@@ -38,7 +38,7 @@ use crate::{
 };
 
 /// Where an event is to be.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub enum Where {
     /// At a place, in a room made for it.
     Place(String),

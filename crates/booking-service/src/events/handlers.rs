@@ -97,7 +97,7 @@ pub async fn create(
     body: Body<RequestEvent>,
 ) -> Result<Reply, Failure> {
     let draft = body.0.into_draft();
-    who.write(move |conn, me| {
+    who.write_about(&draft.at.clone(), move |conn, me| {
         let id = changes::create(conn, &draft, me.id, zone, Moment(now))?;
         Ok(Reply::created(&detail(conn, id, zone)?)?.with(header::LOCATION, format!("/api/events/{id}")))
     })
@@ -138,7 +138,7 @@ pub async fn update(
     body: Body<RequestEvent>,
 ) -> Result<Reply, Failure> {
     let (id, draft) = (Uid::from(*id), body.0.into_draft());
-    who.write(move |conn, me| {
+    who.write_about(&draft.at.clone(), move |conn, me| {
         changes::update(conn, id, &draft, me, zone, Moment(now))?;
         show(conn, id, zone)
     })

@@ -81,10 +81,22 @@ pub fn render(calendar_name: &str, web_origin: &str, events: &[FeedEvent]) -> St
         .append_property(Property::new("X-WR-CALNAME", name))
         .append_property(Property::new("REFRESH-INTERVAL", REFRESH_INTERVAL).add_parameter("VALUE", "DURATION").done())
         .append_property(("X-PUBLISHED-TTL", REFRESH_INTERVAL));
+    let rendered = calendar.to_string();
+    let Some(head) = rendered.strip_suffix(END) else { return rendered };
+    let mut folded = String::with_capacity(rendered.len());
+    fold_again(head, &mut folded);
     let web_origin = web_origin.trim_end_matches('/');
-    calendar.extend(events.iter().map(|event| vevent(web_origin, event)));
-    fold_again(&calendar.to_string())
+    // One after another: as a tree of the crate's a long feed takes ten times its size.
+    for event in events {
+        let vevent = vevent(web_origin, event).try_into_string();
+        fold_again(&vevent.unwrap_or_default(), &mut folded);
+    }
+    folded.push_str(END);
+    folded
 }
+
+/// How a calendar ends.
+const END: &str = "END:VCALENDAR\r\n";
 
 /// Sets `UID` and `DTSTAMP` in any case: where they are missing the crate makes them up anew each time.
 fn vevent(web_origin: &str, event: &FeedEvent) -> Event {
@@ -149,8 +161,7 @@ fn escape(text: &str) -> String {
 ///
 /// The crate forgets the space before a continuation when it measures the last part of a line, which so may have 76
 /// octets. No other carriage return is in `rendered`, see [`printable`], so its folds are plain to undo.
-fn fold_again(rendered: &str) -> String {
-    let mut folded = String::with_capacity(rendered.len());
+fn fold_again(rendered: &str, folded: &mut String) {
     for line in rendered.replace("\r\n ", "").split_terminator("\r\n") {
         let mut octets = 0;
         for character in line.chars() {
@@ -163,7 +174,6 @@ fn fold_again(rendered: &str) -> String {
         }
         folded.push_str("\r\n");
     }
-    folded
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::{
     fmt, io,
+    ops::{Deref, DerefMut},
     path::{Path, PathBuf},
     str::FromStr,
     sync::{
@@ -12,7 +13,7 @@ use std::{
 };
 
 use diesel::{
-    Connection, ConnectionError, ConnectionResult, PgConnection, RunQueryDsl, SqliteConnection,
+    Connection, ConnectionError, ConnectionResult, PgConnection, SqliteConnection,
     connection::{InstrumentationEvent, SimpleConnection},
     r2d2::{ManageConnection, R2D2Connection},
 };
@@ -123,7 +124,7 @@ impl Url {
                 // acknowledged commit survive a power cut.
                 conn.batch_execute(
                     "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
-                     PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 268435456; \
+                     PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; \
                      PRAGMA journal_size_limit = 67108864;",
                 )
                 .map_err(ConnectionError::CouldntSetupConfiguration)?;
@@ -271,11 +272,37 @@ impl Manager {
     }
 }
 
+/// A connection of a pool.
+pub(super) struct Pooled {
+    conn: AnyConnection,
+    is_broken: bool,
+}
+
+impl Pooled {
+    /// Says that the pool is not to take it back.
+    pub(super) fn give_up(&mut self) {
+        self.is_broken = true;
+    }
+}
+
+impl Deref for Pooled {
+    type Target = AnyConnection;
+    fn deref(&self) -> &AnyConnection {
+        &self.conn
+    }
+}
+
+impl DerefMut for Pooled {
+    fn deref_mut(&mut self) -> &mut AnyConnection {
+        &mut self.conn
+    }
+}
+
 impl ManageConnection for Manager {
-    type Connection = AnyConnection;
+    type Connection = Pooled;
     type Error = diesel::r2d2::Error;
 
-    fn connect(&self) -> Result<AnyConnection, Self::Error> {
+    fn connect(&self) -> Result<Pooled, Self::Error> {
         let mut conn = self.url.connect_with(self.statement_timeout).map_err(diesel::r2d2::Error::ConnectionError)?;
         let statements = self.statements.clone();
         conn.set_instrumentation(move |event: InstrumentationEvent<'_>| {
@@ -283,15 +310,16 @@ impl ManageConnection for Manager {
                 statements.0.fetch_add(1, Ordering::Relaxed);
             }
         });
-        Ok(conn)
+        Ok(Pooled { conn, is_broken: false })
     }
 
-    fn is_valid(&self, conn: &mut AnyConnection) -> Result<(), Self::Error> {
-        diesel::sql_query("SELECT 1").execute(conn).map(|_| ()).map_err(diesel::r2d2::Error::QueryError)
+    /// Not asked: the beginning of a transaction shows it.
+    fn is_valid(&self, _: &mut Pooled) -> Result<(), Self::Error> {
+        Ok(())
     }
 
-    fn has_broken(&self, conn: &mut AnyConnection) -> bool {
-        std::thread::panicking() || R2D2Connection::is_broken(conn)
+    fn has_broken(&self, pooled: &mut Pooled) -> bool {
+        pooled.is_broken || std::thread::panicking() || R2D2Connection::is_broken(&mut pooled.conn)
     }
 }
 

@@ -13,6 +13,7 @@ pub mod commands;
 mod connection;
 mod copy_to;
 mod in_use;
+mod lane;
 pub mod migrate;
 mod restore;
 pub mod schema;
@@ -20,31 +21,43 @@ mod slice;
 pub mod sql;
 mod state;
 pub mod tables;
+mod turns;
 mod waits;
 mod within;
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    hash::Hash,
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
 
+use common::problem::Problem;
 use diesel::{
-    Connection,
+    Connection, QueryResult,
     connection::{AnsiTransactionManager, TransactionManager},
-    r2d2::Pool,
+    r2d2::{Pool, PooledConnection},
 };
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
-    time::{Instant, timeout, timeout_at},
+    sync::oneshot::{self, error::TryRecvError},
+    time::{Instant, timeout_at},
 };
 
 pub use self::connection::{AnyConnection, MultiBackend, Url};
 use self::{
     connection::{Manager, StatementCount, make_folder_of},
     in_use::InUse,
+    lane::Lane,
     migrate::Migrations,
     tables::TableInfo,
+    turns::Turns,
+    waits::Waiting,
 };
 pub use self::{
     slice::Slice,
     state::State,
+    turns::Turn,
     waits::Waits,
     within::{UnionAll, Within, within},
 };
@@ -87,43 +100,51 @@ pub struct Contents {
 /// The door. Cheap to clone.
 #[derive(Clone)]
 pub struct Db {
-    // Given up last.
-    _in_use: Option<Arc<InUse>>,
-    readers: Lane,
-    writer: Lane,
+    readers: Arc<Line>,
+    writer: Arc<Line>,
+    turns: Turns,
     limits: Limits,
     statements: StatementCount,
-    waits: Waits,
+    waits: Arc<Waits>,
+    // Given up last, as fields are in this order.
+    _in_use: Option<Arc<InUse>>,
 }
 
-/// A pool and as many permits as it has connections. Waiting happens on the permit: fair, and never on a thread.
-#[derive(Clone)]
-struct Lane {
+/// Connections of one kind, and as many threads to use them on: who is on a thread need not wait for a connection.
+struct Line {
     pool: Pool<Manager>,
-    permits: Arc<Semaphore>,
+    lane: Lane,
 }
 
-impl Lane {
-    fn new(url: &Url, connections: u32, limits: &Limits, statements: &StatementCount) -> Self {
+impl Line {
+    fn new(name: &'static str, url: &Url, connections: u32, limits: &Limits, statements: &StatementCount) -> Self {
         let manager = Manager::new(url.clone(), limits, statements.clone());
         let pool = Pool::builder()
             .max_size(connections)
             .min_idle(Some(connections))
-            .test_on_check_out(url.is_postgres())
+            .test_on_check_out(false)
             .connection_timeout(limits.checkout)
             .idle_timeout(None)
             .max_lifetime(None)
             .build_unchecked(manager);
-        Self { pool, permits: Arc::new(Semaphore::new(connections as usize)) }
+        let most = connections as usize;
+        // Who waits for another server leaves the processors to others.
+        let at_once =
+            if url.is_postgres() { most } else { std::thread::available_parallelism().map_or(most, usize::from) };
+        Self { pool, lane: Lane::new(name, most, at_once) }
     }
 }
 
-#[derive(Clone, Copy)]
+/// A job that has waited this long in the queue asks for one more thread.
+const HURRY: Duration = Duration::from_millis(5);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     Read,
-    /// The time left to wait for a lock.
-    Write(Duration),
+    Write,
 }
+
+type Transactions = <AnyConnection as Connection>::TransactionManager;
 
 /// A write that got its connection at the last moment still may wait this long for a lock, so that a busy service
 /// does not refuse what it could do at once.
@@ -158,21 +179,26 @@ impl Db {
     #[must_use]
     pub fn open(url: &Url, limits: Limits) -> Self {
         let statements = StatementCount::default();
-        let readers = Lane::new(url, limits.connections, &limits, &statements);
-        let writer = if url.is_postgres() { readers.clone() } else { Lane::new(url, 1, &limits, &statements) };
-        Self { _in_use: None, readers, writer, limits, statements, waits: Waits::default() }
+        let readers = Arc::new(Line::new("database", url, limits.connections, &limits, &statements));
+        let writer = if url.is_postgres() {
+            readers.clone()
+        } else {
+            Arc::new(Line::new("database-writer", url, 1, &limits, &statements))
+        };
+        let (turns, waits) = (Turns::new(), Arc::default());
+        Self { readers, writer, turns, limits, statements, waits, _in_use: None }
     }
 
     /// Runs `work` on one snapshot of the database.
     ///
     /// # Errors
     /// What `work` fails with, or [`Error::Unavailable`] when no connection can be had in time.
-    pub async fn read<T, F>(&self, mut work: F) -> Result<T, Error>
+    pub async fn read<T, F>(&self, work: F) -> Result<T, Error>
     where
         T: Send + 'static,
         F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
     {
-        self.run(&self.readers, move |conn, _| transaction(conn, Access::Read, &mut work)).await
+        self.run(None, &self.readers, Access::Read, work).await
     }
 
     /// Runs `work` in a transaction, which is committed when it succeeds and rolled back when it fails. `work` runs
@@ -182,22 +208,30 @@ impl Db {
     /// # Errors
     /// What `work` fails with, or [`Error::Unavailable`] when no connection can be had in time. When the limit for the
     /// work itself is passed, the transaction may still commit.
-    pub async fn write<T, F>(&self, mut work: F) -> Result<T, Error>
+    pub async fn write<T, F>(&self, work: F) -> Result<T, Error>
     where
         T: Send + 'static,
         F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
     {
-        self.run(&self.writer, move |conn, deadline| {
-            let mut tries = 1;
-            loop {
-                let left = deadline.saturating_duration_since(Instant::now());
-                match transaction(conn, Access::Write(left.max(LEAST_WAIT)), &mut work) {
-                    Err(error) if error.is_worth_another_try() && tries < TRIES && !left.is_zero() => tries += 1,
-                    done => return done,
-                }
-            }
-        })
-        .await
+        self.write_in_turn(None, work).await
+    }
+
+    /// The queue of those who want to change this thing.
+    #[must_use]
+    pub fn turn(&self, thing: &impl Hash) -> Turn {
+        self.turns.of(thing)
+    }
+
+    /// Like [`write`](Self::write), but first waits until nobody else with the same turn is at it.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn write_in_turn<T, F>(&self, turn: Option<Turn>, work: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
+    {
+        self.run(turn, &self.writer, Access::Write, work).await
     }
 
     /// Whether the database answers.
@@ -216,13 +250,10 @@ impl Db {
     /// Connections in use and in all, readers and writer together.
     #[must_use]
     pub fn connections(&self) -> (u32, u32) {
-        let mut lanes = vec![&self.readers];
-        if !Arc::ptr_eq(&self.readers.permits, &self.writer.permits) {
-            lanes.push(&self.writer);
-        }
-        let all: u32 = lanes.iter().map(|lane| lane.pool.max_size()).sum();
-        let free: usize = lanes.iter().map(|lane| lane.permits.available_permits()).sum();
-        (all.saturating_sub(u32::try_from(free).unwrap_or(all)), all)
+        self.lines().fold((0, 0), |(in_use, all), line| {
+            let state = line.pool.state();
+            (in_use + state.connections - state.idle_connections, all + line.pool.max_size())
+        })
     }
 
     /// How long work has waited for a connection.
@@ -231,84 +262,144 @@ impl Db {
         &self.waits
     }
 
-    async fn run<T, F>(&self, lane: &Lane, work: F) -> Result<T, Error>
+    fn lines(&self) -> impl Iterator<Item = &Line> {
+        let writer = (!Arc::ptr_eq(&self.readers, &self.writer)).then_some(&*self.writer);
+        std::iter::once(&*self.readers).chain(writer)
+    }
+
+    async fn run<T, F>(&self, turn: Option<Turn>, line: &Line, access: Access, work: F) -> Result<T, Error>
     where
         T: Send + 'static,
-        F: FnOnce(&mut AnyConnection, Instant) -> Result<T, Error> + Send + 'static,
+        F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
     {
         let waiting = self.waits.begin();
         let deadline = waiting.begun() + self.limits.checkout;
-        let permit = timeout_at(deadline, lane.permits.clone().acquire_owned())
-            .await
-            .map_err(|_| Error::Unavailable("every database connection was busy".to_owned()))?
-            .map_err(|error| Error::Unavailable(error.to_string()))?;
-        let (started, wait_for_start) = oneshot::channel();
-        let pool = lane.pool.clone();
-        let task = tokio::task::spawn_blocking(move || on_blocking_thread(&pool, permit, deadline, started, work));
-        // A server that accepts connections but never answers keeps the thread; the caller is not kept.
-        match timeout_at(deadline, wait_for_start).await {
-            Ok(Ok(())) => waiting.succeed(),
-            // The task itself says why.
-            Ok(Err(_)) => drop(waiting),
-            Err(_) => return Err(Error::Unavailable("no database connection in time".to_owned())),
-        }
-        match timeout(self.limits.work, task).await {
-            Ok(Ok(result)) => result,
-            Ok(Err(panicked)) => Err(common::problem::Problem::internal(panicked).into()),
-            Err(_) => Err(Error::Unavailable("the database took too long".to_owned())),
+        let mut until = deadline.min(waiting.begun() + HURRY);
+        let turn = match turn {
+            Some(turn) => Some(turn.come(deadline).await?),
+            None => None,
+        };
+        let (started, mut start) = oneshot::channel();
+        let (answer, mut answered) = oneshot::channel();
+        let pool = line.pool.clone();
+        let job = move || {
+            let done = catch_unwind(AssertUnwindSafe(|| run(&pool, access, deadline, (waiting, started), work)));
+            // Until the connection is back, also when the caller has given up.
+            drop(turn);
+            // A caller who has given up needs no answer.
+            let _ = answer.send(done.unwrap_or_else(|_| Err(Problem::internal("the work panicked").into())));
+        };
+        line.lane.submit(job).map_err(|error| Error::Unavailable(format!("no thread for the database: {error}")))?;
+        // A server that accepts connections but never answers keeps the thread; the caller is not kept. It looks for
+        // the start only when it has waited, so that a request wakes its worker once and not twice.
+        let mut has_started = false;
+        loop {
+            if let Ok(done) = timeout_at(until, &mut answered).await {
+                return done.unwrap_or_else(|_| Err(Error::Unavailable("the database threads have ended".to_owned())));
+            }
+            if has_started {
+                return Err(Error::Unavailable("the database took too long".to_owned()));
+            }
+            if until == deadline {
+                // From here on the work cannot start any more.
+                start.close();
+            }
+            until = match start.try_recv() {
+                Ok(at) => {
+                    has_started = true;
+                    at + self.limits.work
+                }
+                Err(TryRecvError::Empty) => {
+                    line.lane.hurry();
+                    deadline
+                }
+                Err(TryRecvError::Closed) => {
+                    return Err(Error::Unavailable("no database connection in time".to_owned()));
+                }
+            };
         }
     }
 }
 
-fn on_blocking_thread<T>(
+/// Runs `work` on a database thread, in a transaction on a connection that works. Says when it starts, unless it is too
+/// late for that.
+fn run<T>(
     pool: &Pool<Manager>,
-    // Lives as long as the connection is out, also when the caller has given up.
-    _permit: OwnedSemaphorePermit,
+    access: Access,
     deadline: Instant,
-    started: oneshot::Sender<()>,
-    work: impl FnOnce(&mut AnyConnection, Instant) -> Result<T, Error>,
+    (waiting, started): (Waiting, oneshot::Sender<Instant>),
+    mut work: impl FnMut(&mut AnyConnection) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let left = deadline.saturating_duration_since(Instant::now());
-    let mut conn = pool.get_timeout(left).map_err(|error| Error::Unavailable(error.to_string()))?;
-    if started.send(()).is_err() {
+    let mut conn = begun(pool, access, deadline)?;
+    if started.send(Instant::now()).is_err() {
+        roll_back(&mut conn);
         return Err(Error::Unavailable("the caller has given up".to_owned()));
     }
-    work(&mut conn, deadline)
-}
-
-fn transaction<T>(
-    conn: &mut AnyConnection,
-    access: Access,
-    work: &mut impl FnMut(&mut AnyConnection) -> Result<T, Error>,
-) -> Result<T, Error> {
-    type Manager = <AnyConnection as Connection>::TransactionManager;
-    match (&mut *conn, access) {
-        (AnyConnection::Postgresql(pg), Access::Read) => {
-            AnsiTransactionManager::begin_transaction_sql(pg, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
-        }
-        (AnyConnection::Postgresql(pg), Access::Write(wait)) => {
-            let begin = format!("BEGIN; SET LOCAL lock_timeout = {}", wait.as_millis());
-            AnsiTransactionManager::begin_transaction_sql(pg, &begin)?;
-        }
-        (AnyConnection::Sqlite(sqlite), Access::Read) => {
-            AnsiTransactionManager::begin_transaction_sql(sqlite, "BEGIN DEFERRED")?;
-        }
-        (AnyConnection::Sqlite(sqlite), Access::Write(wait)) => {
-            let begin = format!("PRAGMA busy_timeout = {}; BEGIN IMMEDIATE", wait.as_millis());
-            AnsiTransactionManager::begin_transaction_sql(sqlite, &begin)?;
+    waiting.succeed();
+    let mut tries = 1;
+    loop {
+        let done = match work(&mut conn) {
+            Ok(done) => Transactions::commit_transaction(&mut *conn).map(|()| done).map_err(Error::from),
+            Err(error) => {
+                roll_back(&mut conn);
+                Err(error)
+            }
+        };
+        match done {
+            Err(error)
+                if access == Access::Write
+                    && error.is_worth_another_try()
+                    && tries < TRIES
+                    && Instant::now() < deadline =>
+            {
+                begin(&mut conn, access, deadline)?;
+                tries += 1;
+            }
+            done => return done,
         }
     }
-    match work(conn) {
-        Ok(done) => {
-            Manager::commit_transaction(conn)?;
-            Ok(done)
-        }
-        Err(error) => {
-            // What made the work fail says more than a failed rollback, after which the pool drops the connection.
-            if let Err(rollback) = Manager::rollback_transaction(conn) {
-                log::debug!("rollback failed: {rollback}");
+}
+
+/// A connection on which a transaction has begun.
+fn begun(pool: &Pool<Manager>, access: Access, deadline: Instant) -> Result<PooledConnection<Manager>, Error> {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut conn = pool.get_timeout(left).map_err(|error| Error::Unavailable(error.to_string()))?;
+        match begin(&mut conn, access, deadline) {
+            Ok(()) => return Ok(conn),
+            // Nothing has been asked for yet, so it is the connection that does not work any more. To find that out
+            // here takes no statement of its own, and another connection may do.
+            Err(error) if matches!(&**conn, AnyConnection::Postgresql(_)) && Instant::now() < deadline => {
+                log::debug!("a database connection is given up: {error}");
+                conn.give_up();
             }
-            Err(error)
+            Err(error) => return Err(error.into()),
         }
+    }
+}
+
+fn begin(conn: &mut AnyConnection, access: Access, deadline: Instant) -> QueryResult<()> {
+    let wait = deadline.saturating_duration_since(Instant::now()).max(LEAST_WAIT).as_millis();
+    match (conn, access) {
+        (AnyConnection::Postgresql(pg), Access::Read) => {
+            AnsiTransactionManager::begin_transaction_sql(pg, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        }
+        (AnyConnection::Postgresql(pg), Access::Write) => {
+            AnsiTransactionManager::begin_transaction_sql(pg, &format!("BEGIN; SET LOCAL lock_timeout = {wait}"))
+        }
+        (AnyConnection::Sqlite(sqlite), Access::Read) => {
+            AnsiTransactionManager::begin_transaction_sql(sqlite, "BEGIN DEFERRED")
+        }
+        (AnyConnection::Sqlite(sqlite), Access::Write) => {
+            let begin = format!("PRAGMA busy_timeout = {wait}; BEGIN IMMEDIATE");
+            AnsiTransactionManager::begin_transaction_sql(sqlite, &begin)
+        }
+    }
+}
+
+fn roll_back(conn: &mut AnyConnection) {
+    // What made the work fail says more than a failed rollback, after which the pool drops the connection.
+    if let Err(error) = Transactions::rollback_transaction(conn) {
+        log::debug!("rollback failed: {error}");
     }
 }

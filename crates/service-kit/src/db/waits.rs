@@ -1,5 +1,7 @@
 //! How long work waits for a connection, for the metrics.
 
+use std::sync::Arc;
+
 use prometheus_client::metrics::{counter::Counter, gauge::Gauge, histogram::Histogram};
 use tokio::time::Instant;
 
@@ -23,20 +25,20 @@ impl Default for Waits {
 }
 
 impl Waits {
-    pub(super) fn begin(&self) -> Waiting<'_> {
+    pub(super) fn begin(self: &Arc<Self>) -> Waiting {
         self.waiting.inc();
-        Waiting { waits: self, begun: Instant::now(), is_refused: true }
+        Waiting { waits: self.clone(), begun: Instant::now(), is_refused: true }
     }
 }
 
 /// Work that waits. Without success it was refused, or its caller has gone.
-pub(super) struct Waiting<'waits> {
-    waits: &'waits Waits,
+pub(super) struct Waiting {
+    waits: Arc<Waits>,
     begun: Instant,
     is_refused: bool,
 }
 
-impl Waiting<'_> {
+impl Waiting {
     pub(super) fn begun(&self) -> Instant {
         self.begun
     }
@@ -47,7 +49,7 @@ impl Waiting<'_> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiting {
     fn drop(&mut self) {
         self.waits.waiting.dec();
         if self.is_refused {

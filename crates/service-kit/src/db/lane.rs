@@ -1,0 +1,209 @@
+//! The threads that talk to the database, and the queue before them.
+#![expect(
+    clippy::disallowed_types,
+    reason = "a worker holds it for a few instructions, as it does that of any channel"
+)]
+
+use std::{
+    collections::VecDeque,
+    io,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+};
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads that take jobs from one queue, the longest waiting first. A thread that ends a job takes the next one, and
+/// one that has nothing to do sleeps until it is needed; none is started before that.
+///
+/// Where the work is done in this process, as by SQLite, more threads than processors make nothing faster: they only
+/// take turns. So no more are woken than are to work `at_once`, until somebody who has waited a while asks for one more
+/// ([`Lane::hurry`]), because those that work may be at something long.
+pub(super) struct Lane(Arc<Shared>);
+
+struct Shared {
+    name: &'static str,
+    most: usize,
+    at_once: usize,
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    threads: usize,
+    /// Threads at a job, or about to look for one.
+    working: usize,
+    /// Threads that have been woken and do not know it yet; they count as working.
+    woken: usize,
+    has_ended: bool,
+}
+
+impl Lane {
+    /// A lane with `most` threads, of which `at_once` work unless those are held up.
+    pub fn new(name: &'static str, most: usize, at_once: usize) -> Self {
+        let state = Mutex::new(State::default());
+        Self(Arc::new(Shared { name, most, at_once: at_once.clamp(1, most.max(1)), state, wake: Condvar::new() }))
+    }
+
+    /// Puts a job at the end of the queue.
+    ///
+    /// # Errors
+    /// When there is no thread, and none can be started.
+    pub fn submit(&self, job: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let mut state = self.0.lock();
+        state.jobs.push_back(Box::new(job));
+        if state.working < self.0.at_once { self.one_more(state) } else { Ok(()) }
+    }
+
+    /// Sets one more thread to work if there is a job for it.
+    pub fn hurry(&self) {
+        let state = self.0.lock();
+        if !state.jobs.is_empty()
+            && let Err(error) = self.one_more(state)
+        {
+            log::warn!("no thread more for the database: {error}");
+        }
+    }
+
+    /// Jobs that no thread has begun.
+    #[cfg(test)]
+    fn waiting(&self) -> usize {
+        self.0.lock().jobs.len()
+    }
+
+    fn one_more(&self, mut state: MutexGuard<'_, State>) -> io::Result<()> {
+        if state.working < state.threads {
+            state.working += 1;
+            state.woken += 1;
+            drop(state);
+            self.0.wake.notify_one();
+        } else if state.threads < self.0.most {
+            let shared = self.0.clone();
+            if let Err(error) = thread::Builder::new().name(self.0.name.to_owned()).spawn(move || shared.work()) {
+                // Those that are there will come to the job.
+                return if state.threads > 0 { Ok(()) } else { Err(error) };
+            }
+            state.threads += 1;
+            state.working += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.0.lock().has_ended = true;
+        self.0.wake.notify_all();
+    }
+}
+
+impl Shared {
+    /// Nothing that can panic is done under this lock.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The life of a thread.
+    fn work(&self) {
+        let mut state = self.lock();
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                drop(state);
+                job();
+                state = self.lock();
+                continue;
+            }
+            state.working -= 1;
+            while state.woken == 0 {
+                if state.has_ended {
+                    return;
+                }
+                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            state.woken -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::mpsc::{Receiver, Sender, channel},
+        time::Duration,
+    };
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// A job that says that it has begun, and ends when it is told to.
+    fn held(lane: &Lane, begun: &Sender<u32>, number: u32) -> Sender<()> {
+        let (end, ended) = channel();
+        let begun = begun.clone();
+        lane.submit(move || {
+            begun.send(number).unwrap();
+            ended.recv_timeout(PATIENCE).unwrap();
+        })
+        .unwrap();
+        end
+    }
+
+    fn next(begun: &Receiver<u32>) -> u32 {
+        begun.recv_timeout(PATIENCE).unwrap()
+    }
+
+    #[test]
+    fn only_so_many_work_at_once_unless_somebody_is_in_a_hurry() {
+        let lane = Lane::new("test", 3, 1);
+        let (begun, seen) = channel();
+        let first = held(&lane, &begun, 1);
+        assert_eq!(next(&seen), 1);
+        let ends: Vec<_> = (2..=5).map(|number| held(&lane, &begun, number)).collect();
+        assert_eq!(lane.waiting(), 4);
+        lane.hurry();
+        assert_eq!(next(&seen), 2);
+        lane.hurry();
+        assert_eq!(next(&seen), 3);
+        // There are no more threads than that.
+        lane.hurry();
+        assert_eq!(lane.waiting(), 2);
+        first.send(()).unwrap();
+        assert_eq!(next(&seen), 4);
+        for end in ends {
+            end.send(()).unwrap();
+        }
+        assert_eq!(next(&seen), 5);
+    }
+
+    #[test]
+    fn a_thread_that_slept_is_woken_again() {
+        let lane = Lane::new("test", 2, 2);
+        let (begun, seen) = channel();
+        for number in 0..1000 {
+            let begun = begun.clone();
+            lane.submit(move || begun.send(number).unwrap()).unwrap();
+            assert_eq!(next(&seen), number);
+        }
+        assert_eq!(lane.waiting(), 0);
+    }
+
+    #[test]
+    fn the_threads_end_with_the_lane() {
+        let lane = Lane::new("test", 2, 2);
+        let (begun, seen) = channel();
+        let ends = [held(&lane, &begun, 1), held(&lane, &begun, 2)];
+        assert_eq!(next(&seen) + next(&seen), 3);
+        let shared = Arc::downgrade(&lane.0);
+        drop(lane);
+        for end in ends {
+            end.send(()).unwrap();
+        }
+        let begun = std::time::Instant::now();
+        while shared.strong_count() > 0 {
+            assert!(begun.elapsed() < PATIENCE);
+            thread::yield_now();
+        }
+    }
+}
