@@ -40,7 +40,7 @@ use diesel::{
     r2d2::{Pool, PooledConnection},
 };
 use tokio::{
-    sync::oneshot::{self, error::TryRecvError},
+    sync::oneshot,
     time::{Instant, timeout_at},
 };
 
@@ -309,12 +309,13 @@ impl Db {
                     has_started = true;
                     at + self.limits.work
                 }
-                Err(TryRecvError::Empty) => {
+                Err(_) if until == deadline => {
+                    return Err(Error::Unavailable("no database connection in time".to_owned()));
+                }
+                // In the queue, or about to say why not.
+                Err(_) => {
                     line.lane.hurry();
                     deadline
-                }
-                Err(TryRecvError::Closed) => {
-                    return Err(Error::Unavailable("no database connection in time".to_owned()));
                 }
             };
         }
