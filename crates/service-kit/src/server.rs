@@ -253,7 +253,7 @@ pub fn document(about: &About) -> OpenApi {
     if let Some(found) = operations.components {
         document.components.get_or_insert_default().schemas.extend(found.schemas);
     }
-    openapi::complete(&mut document);
+    openapi::complete(&mut document, about.codes, about.legacy);
     document
 }
 
