@@ -6,6 +6,7 @@ use actix_web::{
     HttpRequest,
     web::{self, Data},
 };
+use chrono::{DateTime, Utc};
 use common::{problem::Legacy, time::Clock};
 use diesel_migrations::embed_migrations;
 use service_kit::{
@@ -14,10 +15,11 @@ use service_kit::{
     server::{About, Running, Service, listen},
 };
 use utoipa::{
-    Modify, OpenApi,
+    Modify, OpenApi, PartialSchema, ToSchema,
     openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme},
 };
 use utoipa_actix_web::service_config::ServiceConfig;
+use uuid::Uuid;
 
 use crate::{
     auth::{self, SESSION_COOKIE},
@@ -81,9 +83,49 @@ fn pages(config: &mut web::ServiceConfig) {
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
     ),
     security(("session" = []), ("token" = [])),
-    modifiers(&Security)
+    modifiers(&Security, &Problems)
 )]
 struct Document;
+
+/// The members that only problems of this service have.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the document alone: each problem is made where it happens")]
+struct OwnMembers {
+    /// Of `room-conflict`: the events in the way.
+    #[schema(inline, nullable = false)]
+    conflicts: Option<Vec<Conflict>>,
+    /// Of `room-conflict`: when the room is free.
+    #[schema(nullable = false)]
+    free_times: Option<Vec<rooms::Interval>>,
+    /// Of `room-overlap`: the rooms in the way.
+    #[schema(nullable = false)]
+    rooms: Option<Vec<Uuid>>,
+    /// Of `events-to-come`: these events.
+    #[schema(nullable = false)]
+    events: Option<Vec<Uuid>>,
+    /// Of `bad-filter`: the first character that does not fit, counted from 0.
+    #[schema(nullable = false)]
+    position: Option<u32>,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "as above")]
+struct Conflict {
+    event_id: Uuid,
+    time_start: DateTime<Utc>,
+    time_end: DateTime<Utc>,
+    shared_room: bool,
+}
+
+struct Problems;
+
+impl Modify for Problems {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        document.components.get_or_insert_default().schemas.insert("Problem".to_owned(), OwnMembers::schema());
+    }
+}
 
 struct Security;
 

@@ -90,6 +90,9 @@ pub mod code {
         /// 415: body of another media type.
         UNSUPPORTED_MEDIA_TYPE = 415 "unsupported-media-type", "The media type of the body is not taken here",
             "Send `application/json`, or the media type that the operation documents.";
+        /// 416: a part of a file that there is not.
+        RANGE_NOT_SATISFIABLE = 416 "range-not-satisfiable", "The file has no such part",
+            "`Range` begins after the end of the file, whose length is in `Content-Range`.";
         /// 422: an idempotency key used for something else.
         KEY_REUSED = 422 "idempotency-key-reused", "The idempotency key belongs to another request",
             "The same `Idempotency-Key` came with another query or body within 24 hours. Use a new key for a new request.";

@@ -57,7 +57,10 @@ pub async fn frame<B: MessageBody + 'static>(
     let mut line = Line {
         method: known(req.method()),
         // Asked before the request goes in, as one that times out or panics does not come out again.
-        route: req.match_pattern().unwrap_or_else(|| "-".to_owned()),
+        route: req.match_pattern().unwrap_or_else(|| {
+            let is_file = service.front_end_of(req.request()).is_some();
+            if is_file { "static".to_owned() } else { "-".to_owned() }
+        }),
         status: 0,
         bytes: 0,
         id: request_id(req.headers()),
@@ -136,7 +139,8 @@ fn complete(mut line: Line, response: HttpResponse) -> HttpResponse {
     if !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     }
-    if let Ok(vary) = HeaderValue::from_str(line.service.vary()) {
+    let is_public = headers.get(header::CACHE_CONTROL).is_some_and(|kept| kept.as_bytes().starts_with(b"public"));
+    if !is_public && let Ok(vary) = HeaderValue::from_str(line.service.vary()) {
         headers.append(header::VARY, vary);
     }
     tell_codings_apart(headers);

@@ -1,10 +1,11 @@
 //! What every operation of a document has in common, so that no operation needs to say it.
 
+use common::problem::{Code, Legacy, Problem, code};
 use serde_json::{Value, json};
 use utoipa::openapi::{
-    Components, Content, Header, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder,
+    Components, Content, Deprecated, Header, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder,
     path::{Operation, ParameterBuilder, ParameterIn},
-    schema::{ArrayItems, ObjectBuilder, Schema, Type},
+    schema::{ArrayBuilder, ArrayItems, ObjectBuilder, Schema, Type},
     security::SecurityRequirement,
 };
 
@@ -12,10 +13,12 @@ use utoipa::openapi::{
 const PROBLEM: &str = "application/problem+json";
 
 /// Completes every operation: the refusals that follow from what it takes, the problem body of each refusal, and
-/// examples of bodies from the examples of their types.
-pub fn complete(document: &mut OpenApi) {
+/// examples of bodies from the examples of their types. A type `Problem` that the document has already says what
+/// members the service's own problems have.
+pub fn complete(document: &mut OpenApi, codes: &[&Code], legacy: Legacy) {
     let components = document.components.get_or_insert_default();
-    components.schemas.insert("Problem".to_owned(), problem_schema());
+    let own = components.schemas.remove("Problem");
+    components.schemas.insert("Problem".to_owned(), problem_schema(own, codes, legacy));
     components.schemas.values_mut().for_each(join_descriptions);
     let components = components.clone();
     for item in document.paths.paths.values_mut() {
@@ -29,7 +32,7 @@ pub fn complete(document: &mut OpenApi) {
         for (operation, kind) in operations {
             let Some(operation) = operation else { continue };
             add_conditions(operation, kind);
-            add_refusals(operation);
+            add_refusals(operation, legacy);
             add_examples(operation, &components);
         }
     }
@@ -155,7 +158,7 @@ fn join_descriptions(schema: &mut RefOr<Schema>) {
     }
 }
 
-fn add_refusals(operation: &mut Operation) {
+fn add_refusals(operation: &mut Operation, legacy: Legacy) {
     let parameters = operation.parameters.as_deref().unwrap_or_default();
     let in_path = parameters
         .iter()
@@ -184,21 +187,15 @@ fn add_refusals(operation: &mut Operation) {
             && status.as_str() >= "400"
             && !response.content.contains_key(PROBLEM)
         {
-            add_problem(response, status);
+            add_problem(response, status, legacy);
         }
     }
 }
 
-fn add_problem(response: &mut Response, status: &str) {
-    let code = common::problem::code::ALL.iter().find(|code| code.status.to_string() == status);
-    let example = code.map(|code| {
-        json!({
-            "type": format!("/problems/{}", code.name), "title": code.title, "status": code.status,
-            "detail": code.about, "instance": "0198c0de-0000-7000-8000-00000000beef", "code": code.name,
-        })
-    });
+fn add_problem(response: &mut Response, status: &str, legacy: Legacy) {
+    let code = code::ALL.iter().find(|code| code.status.to_string() == status);
     let mut content = Content::new(Some(Ref::from_schema_name("Problem")));
-    content.example = example;
+    content.example = code.map(|code| Problem::new(code).body("0198c0de-0000-7000-8000-00000000beef", legacy));
     response.content.insert(PROBLEM.to_owned(), RefOr::T(content));
 }
 
@@ -241,27 +238,45 @@ fn example(schema: &RefOr<Schema>, components: &Components) -> Option<Value> {
 }
 
 /// RFC 9457, as the contract's "Errors" extends it.
-fn problem_schema() -> RefOr<Schema> {
-    let string = |description: &str| ObjectBuilder::new().schema_type(Type::String).description(Some(description));
-    ObjectBuilder::new()
+fn problem_schema(own: Option<RefOr<Schema>>, codes: &[&Code], legacy: Legacy) -> RefOr<Schema> {
+    let string = |description: &str| text().description(Some(description));
+    let number = |description: &str| {
+        ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).description(Some(description))
+    };
+    let names = code::ALL.iter().chain(codes).map(|code| code.name);
+    let violation = ObjectBuilder::new()
+        .property("pointer", string("Where in the body, as a JSON pointer (RFC 6901)"))
+        .property("parameter", string("Or which parameter of the path or the query"))
+        .property("row", number("Or which row of a table, counted from 1 without the header; 0 for all of it"))
+        .property("column", string("And which column, by name"))
+        .property("code", string("Stable name of the rule"))
+        .property("message", string("The rule in words"))
+        .required("code")
+        .required("message");
+    let violations = ArrayBuilder::new().items(violation).description(Some("Broken rules"));
+    let mut problem = ObjectBuilder::new()
         .description(Some("RFC 9457 problem; `GET /problems/{code}` explains each code."))
         .property("type", string("URI reference /problems/<code>"))
         .property("title", string("Summary, the same for every occurrence"))
         .property("status", ObjectBuilder::new().schema_type(Type::Integer))
         .property("detail", string("What happened this time"))
         .property("instance", string("The request id"))
-        .property("code", string("Stable name of the problem"))
-        .property(
-            "violations",
-            ObjectBuilder::new()
-                .schema_type(Type::Array)
-                .description(Some("Broken rules: `pointer`, `parameter`, or `row` and `column`; `code`; `message`")),
-        )
-        .required("type")
-        .required("title")
-        .required("status")
-        .required("detail")
-        .required("instance")
-        .required("code")
-        .into()
+        .property("code", string("Stable name of the problem; later versions may know more").enum_values(Some(names)))
+        .property("violations", violations);
+    for name in ["type", "title", "status", "detail", "instance", "code"] {
+        problem = problem.required(name);
+    }
+    let old = string("As `detail`, for older clients").deprecated(Some(Deprecated::True));
+    problem = match legacy {
+        Legacy::Errors => {
+            let errors = ObjectBuilder::new().property("message", old).required("message");
+            problem.property("errors", errors.deprecated(Some(Deprecated::True))).required("errors")
+        }
+        Legacy::Message => problem.property("message", old).required("message"),
+    };
+    let mut problem = problem.build();
+    if let Some(RefOr::T(Schema::Object(own))) = own {
+        problem.properties.extend(own.properties);
+    }
+    problem.into()
 }

@@ -27,19 +27,31 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .route("/problems/{code}", web::get().to(problem))
         .route("/openapi.json", web::get().to(openapi))
         .route("/docs", web::get().to(docs))
-        .service(SwaggerUi::new("/docs/{tail:.*}").config(
-            Config::from("/openapi.json").validator_url("none").try_it_out_enabled(true).with_credentials(true),
-        ));
+        // Two of Swagger UI's files, made so that its page has a name and fits a telephone.
+        .route("/docs/", web::get().to(docs_page))
+        .route("/docs/index.css", web::get().to(docs_style))
+        .service(
+            SwaggerUi::new("/docs/{tail:.*}").config(
+                Config::from("/openapi.json")
+                    .use_base_layout()
+                    .validator_url("none")
+                    .try_it_out_enabled(true)
+                    .with_credentials(true),
+            ),
+        );
 }
 
 /// Answers whatever no other route takes.
 ///
 /// # Errors
-/// 405 with `Allow` when the path exists, else 404.
+/// 405 with `Allow` when the path exists, else what the front end is answered with, else 404.
 pub async fn nothing_here(req: HttpRequest, service: Data<Service>) -> Result<HttpResponse, Failure> {
-    match service.routes().allow(req.path()) {
+    if let Some(allow) = service.routes().allow(req.path()) {
         // The frame renders the body of an empty answer with an error status.
-        Some(allow) => Ok(HttpResponse::MethodNotAllowed().insert_header((header::ALLOW, allow)).finish()),
+        return Ok(HttpResponse::MethodNotAllowed().insert_header((header::ALLOW, allow)).finish());
+    }
+    match service.front_end_of(&req) {
+        Some(files) => files.answer(&req).await,
         None => Err(Problem::new(code::NOT_FOUND).detail("There is no such path.").into()),
     }
 }
@@ -92,4 +104,13 @@ async fn openapi(req: HttpRequest, service: Data<Service>) -> Result<Reply, Fail
 
 async fn docs() -> HttpResponse {
     HttpResponse::Found().insert_header((header::LOCATION, "/docs/")).finish()
+}
+
+async fn docs_page(service: Data<Service>) -> HttpResponse {
+    let page = include_str!("docs.html").replace("{name}", service.about().name);
+    HttpResponse::Ok().content_type("text/html; charset=utf-8").body(page)
+}
+
+async fn docs_style() -> HttpResponse {
+    HttpResponse::Ok().content_type("text/css; charset=utf-8").body(include_str!("docs.css"))
 }

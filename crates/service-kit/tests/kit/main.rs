@@ -11,3 +11,4 @@ mod copy_to;
 mod door;
 mod frame;
 mod provider;
+mod static_files;
