@@ -11,7 +11,7 @@ use booking_service::{
     auth::authenticate,
     events::{
         self, ResponseEvent,
-        queries::{Order, load},
+        queries::{Order, load_slice},
         selection::{Relation, Selection, Which},
     },
     groups::{self, ResponseGroup},
@@ -28,7 +28,7 @@ use service_kit::{
         sql::{Moment, Uid},
     },
     error::Error,
-    http::{Reply, credential::Credential},
+    http::{Reply, credential::Credential, page::CHUNK},
 };
 
 use crate::{Result, scenes::Facts};
@@ -89,8 +89,13 @@ fn span(from: Timestamp, days: i64) -> (Option<Moment>, Option<Moment>) {
     (Some(Moment(from)), Some(Moment(from.plus(TimeDelta::days(days)))))
 }
 
+/// The part of a list that is read first, as an answer does; and one row more, to see whether it goes on.
+fn first<P>() -> Slice<P> {
+    Slice { after: None, rows: i64::try_from(CHUNK + 1).unwrap_or(i64::MAX) }
+}
+
 fn list(conn: &mut AnyConnection, selection: &Selection) -> std::result::Result<Reply, Error> {
-    let events = load(conn, selection, Order::Start)?.into_iter();
+    let events = load_slice(conn, selection, Order::Start, &first())?.into_iter();
     Reply::json(&events.map(|event| ResponseEvent::new(event, ZONE)).collect::<Vec<_>>())
 }
 
@@ -111,7 +116,7 @@ pub fn rooms(facts: &Facts) -> Work {
     let (from, to) = span(facts.today, 7);
     let selection = rooms::queries::Selection { from, to, ..Default::default() };
     signed_in(facts, move |conn, _| {
-        let rooms = rooms::queries::load(conn, &selection, None)?.into_iter();
+        let rooms = rooms::queries::load_slice(conn, &selection, None, &first())?.into_iter();
         Reply::json(&rooms.map(|room| ResponseRoom::new(room, ZONE)).collect::<Vec<_>>())
     })
 }
@@ -123,14 +128,14 @@ pub fn event(facts: &Facts) -> Work {
 
 pub fn groups(facts: &Facts) -> Work {
     signed_in(facts, |conn, _| {
-        let groups = groups::queries::list(conn, &Slice::whole())?.into_iter();
+        let groups = groups::queries::list(conn, &first())?.into_iter();
         Reply::json(&groups.map(|group| ResponseGroup::new(group, ZONE)).collect::<Vec<_>>())
     })
 }
 
 pub fn users(facts: &Facts) -> Work {
     signed_in(facts, |conn, _| {
-        let users = users::queries::list(conn, false, &Slice::whole())?.into_iter();
+        let users = users::queries::list(conn, false, &first())?.into_iter();
         Reply::json(&users.map(|user| ResponseUser::new(user, "http://127.0.0.1:3000")).collect::<Vec<_>>())
     })
 }
@@ -156,7 +161,7 @@ fn visiting(work: impl Fn(&mut AnyConnection) -> std::result::Result<Reply, Erro
 pub fn p_users() -> Work {
     visiting(|conn| {
         let active = portfolio_service::users::queries::Selection::Active;
-        let users = portfolio_service::users::queries::list(conn, &active, &Slice::whole())?.into_iter();
+        let users = portfolio_service::users::queries::list(conn, &active, &first())?.into_iter();
         Reply::json(&users.map(portfolio_service::users::User::from).collect::<Vec<_>>())
     })
 }

@@ -234,7 +234,7 @@ async fn rows(scene: &Scene, side: &Side) -> Result<f64> {
     const REQUESTS: u32 = 20;
     let running = side.database.serve(&["--database-connections", "1"]).await?;
     let mut connection = Connection::open(&running.address).await?;
-    let requests = (scene.requests)(&side.facts);
+    let requests = (scene.requests)(&side.facts.now(&running).await?);
     let mut told = [0; 2];
     for (n, count) in [1, REQUESTS].into_iter().enumerate() {
         // Numbers that no load has come to.

@@ -393,10 +393,11 @@ fn a_newer_database_is_refused_by_every_command(backend: Backend) {
     let file = path(&folder, "backup");
     let mut conn = url.parse::<Url>().unwrap().connect().unwrap();
     conn.batch_execute("INSERT INTO __diesel_schema_migrations (version) VALUES ('29990101000000')").unwrap();
+    let backup = ["backup", &file];
     let mut commands = COMMANDS.to_vec();
     commands.push(&["serve", "--bind", "127.0.0.1:0"]);
     if backend == Backend::Sqlite {
-        commands.extend([&["backup", &file][..]]);
+        commands.push(&backup);
         refused(&url, &["copy-to", &postgres_schema()], "of another version");
     }
     for command in commands {
