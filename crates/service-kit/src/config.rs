@@ -13,7 +13,11 @@ use std::{
 use clap::{Args, Parser};
 use url::Url;
 
-use crate::{directory::Source, http::proxy::Cidr, logging::Format};
+use crate::{
+    directory::Source,
+    http::{proxy::Cidr, static_files::StaticFiles},
+    logging::Format,
+};
 
 /// Reads a command line and the environment. An empty environment variable counts as not set, because that is what
 /// compose files and CI systems make of a variable that nobody gave a value.
@@ -44,6 +48,11 @@ pub struct ServerOptions {
     /// The address browsers use, scheme and host [default: http://ADDRESS:PORT].
     #[arg(global = true, long, env = "PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<Url>,
+
+    /// Folder of a front end to serve beside the operations: its files by their names, and its `index.html` for the
+    /// addresses of its pages.
+    #[arg(global = true, long = "static", env = "STATIC", value_name = "FOLDER")]
+    pub static_folder: Option<PathBuf>,
 
     /// Origins of other sites whose pages may call this service with credentials (CORS), comma-separated.
     #[arg(global = true, long, env = "ALLOWED_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
@@ -149,6 +158,7 @@ impl ServerOptions {
                 faults.push("--public-url must have no path, query or fragment".to_owned());
             }
         }
+        faults.extend(self.static_folder.as_deref().and_then(StaticFiles::fault));
         for block in self.trusted_proxies.iter().filter(|block| block.is_everybody() && !self.is_loopback()) {
             faults.push(format!("--trusted-proxies: {block} is everybody"));
         }

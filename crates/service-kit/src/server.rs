@@ -5,7 +5,7 @@ use std::{
     net::SocketAddr,
     pin::Pin,
     sync::{
-        PoisonError, RwLock,
+        Arc, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -42,6 +42,7 @@ use crate::{
         query::path_config,
         retries, root,
         routes::Routes,
+        static_files::StaticFiles,
     },
     metrics::Metrics,
 };
@@ -95,6 +96,7 @@ pub struct Service {
     farewells: RwLock<Vec<Farewell>>,
     routes: Routes,
     document: Bytes,
+    static_files: Option<Arc<StaticFiles>>,
     build: String,
     own: Own,
     draining: AtomicBool,
@@ -121,6 +123,7 @@ impl Service {
             routes: Routes::new(&document),
             build: etag::mark(&[&json, &own.shape, option_env!("REVISION").unwrap_or_default(), &program()]),
             document: Bytes::from(json),
+            static_files: options.static_folder.clone().map(|folder| Arc::new(StaticFiles::new(folder))),
             own,
             draining: AtomicBool::new(false),
             drain_delay: Duration::from_secs(options.drain_delay),
@@ -195,6 +198,18 @@ impl Service {
     #[must_use]
     pub fn document(&self) -> &Bytes {
         &self.document
+    }
+
+    /// Whether it serves a front end.
+    #[must_use]
+    pub fn has_front_end(&self) -> bool {
+        self.static_files.is_some()
+    }
+
+    /// The front end, when the answer to this request is up to it, unless there is a route.
+    #[must_use]
+    pub fn front_end_of(&self, req: &HttpRequest) -> Option<Arc<StaticFiles>> {
+        self.static_files.as_ref().filter(|_| StaticFiles::own(req.path())).cloned()
     }
 
     /// Stands for all that shapes its answers besides the database: this build, by its operations, the commit that the

@@ -15,8 +15,12 @@ pub mod queries;
 pub mod tokens;
 mod wire;
 
-use actix_web::web;
+use actix_web::{
+    guard::fn_guard,
+    web::{self, Data},
+};
 use common::problem::Problem;
+use service_kit::server::Service;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::codes;
@@ -36,9 +40,12 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
         .service(handlers::revoke_token);
 }
 
-/// Registers the pages of a development installation, which has no front end.
+/// Registers the pages of a development installation. Where there is a front end, `/callback` is its own.
 pub fn pages(config: &mut web::ServiceConfig) {
-    config.route("/dev/sign-in", web::get().to(pages::choose)).route("/callback", web::get().to(pages::arrived));
+    let without_front_end =
+        fn_guard(|ctx| ctx.app_data::<Data<Service>>().is_some_and(|service| !service.has_front_end()));
+    let arrived = web::resource("/callback").guard(without_front_end).route(web::get().to(pages::arrived));
+    config.route("/dev/sign-in", web::get().to(pages::choose)).service(arrived);
 }
 
 /// The one answer to every sign-in that cannot be finished: which of the reasons it is helps nobody but an attacker.

@@ -41,6 +41,7 @@ mod secrets;
 mod seed;
 mod sessions;
 mod sign_in;
+mod static_files;
 mod structure;
 mod sync;
 mod tags;

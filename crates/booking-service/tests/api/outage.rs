@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use crate::{
     harness::{ALICE, Answer, BOB, Backend, Club, id},
     process::until,
+    static_files::front_end,
 };
 
 /// How long a caller may wait at most (contract, "Errors": never a hang).
@@ -107,6 +108,7 @@ fn unavailable(club: &Club, service: usize) {
     // Nothing that needs no database waits for it.
     let begun = Instant::now();
     club.by(ALICE).at(service).header("accept-encoding", "gzip").get("/openapi.json").expect(200);
+    club.by(ALICE).at(service).get("/").expect(200);
     assert!(begun.elapsed() < Duration::from_secs(1), "took {:?}", begun.elapsed());
 }
 
@@ -120,6 +122,8 @@ fn without_its_database_it_answers_503_in_time_and_recovers_by_itself() {
     let mut club = Club::start(Backend::Postgres);
     let (proxy, through) = Proxy::before(club.config.database_url.as_ref().unwrap().reveal());
     club.config.database_url = Some(through.parse().unwrap());
+    let front = front_end();
+    club.config.server.static_folder = Some(front.path().to_owned());
     let service = club.start_another();
     recovers(&club, service);
 

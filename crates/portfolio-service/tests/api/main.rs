@@ -27,6 +27,7 @@ mod secrets;
 mod seed;
 mod service;
 mod statements;
+mod static_files;
 mod structure;
 mod sync;
 mod teams;

@@ -9,6 +9,8 @@
 //!
 //! A compressed answer has other bytes, and so another tag: `"MARK.HASH:gzip"`.
 
+use std::{fs::File, io};
+
 use actix_web::{
     HttpRequest,
     http::header::{EntityTag, Header, IfMatch, IfNoneMatch},
@@ -43,6 +45,16 @@ impl Tag {
     #[must_use]
     pub fn of_state(mark: String) -> Self {
         Self { mark: Some(mark), hash: String::new(), coding: None }
+    }
+
+    /// The tag of a file, which is read for it.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn of_file(mut file: &File) -> io::Result<Self> {
+        let mut digest = Sha256::new();
+        io::copy(&mut file, &mut digest)?;
+        Ok(Self { mark: None, hash: in_text::<16>(&digest.finalize()), coding: None })
     }
 
     fn parse(sent: &EntityTag) -> Self {
@@ -80,7 +92,11 @@ fn digest<const N: usize>(parts: &[&[u8]]) -> String {
         digest.update((part.len() as u64).to_be_bytes());
         digest.update(part);
     }
-    BASE64_URL_SAFE_NO_PAD.encode(&digest.finalize()[..N])
+    in_text::<N>(&digest.finalize())
+}
+
+fn in_text<const N: usize>(digest: &[u8]) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(&digest[..N])
 }
 
 /// What the caller has already: `If-None-Match`.

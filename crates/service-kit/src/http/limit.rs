@@ -102,7 +102,8 @@ impl Limit {
 const EXEMPT: [&str; 3] = ["/livez", "/readyz", "/metrics"];
 
 /// Middleware that charges every request to its client's address which is not charged to a user: before the work when
-/// it carries no credential; else after it, when the credential proved to be none. What failed by our fault is free.
+/// it carries no credential; else after it, when the credential proved to be none. What failed by our fault is free, and
+/// so are the files of a front end, as one look at it takes dozens of them.
 ///
 /// # Errors
 /// Passes on what it is given.
@@ -110,7 +111,9 @@ pub async fn limit<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let service = req.app_data::<Data<Service>>().cloned().filter(|_| !EXEMPT.contains(&req.path()));
+    let service = req.app_data::<Data<Service>>().cloned();
+    let is_file = |it: &Data<Service>| req.match_pattern().is_none() && it.front_end_of(req.request()).is_some();
+    let service = service.filter(|it| !EXEMPT.contains(&req.path()) && !is_file(it));
     let Some(service) = service else { return Ok(next.call(req).await?.map_into_boxed_body()) };
     let payer = Payer::from(Address::of(req.request(), service.trusted_proxies()));
     if !(service.about().has_credential)(req.request()) {

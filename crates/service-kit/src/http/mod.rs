@@ -17,5 +17,6 @@ pub mod resources;
 pub mod retries;
 pub mod root;
 pub mod routes;
+pub mod static_files;
 
 pub use self::{body::Body, page::Page, query::Query, reply::Reply};

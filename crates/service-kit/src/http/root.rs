@@ -35,11 +35,14 @@ pub fn routes(config: &mut web::ServiceConfig) {
 /// Answers whatever no other route takes.
 ///
 /// # Errors
-/// 405 with `Allow` when the path exists, else 404.
+/// 405 with `Allow` when the path exists, else what the front end is answered with, else 404.
 pub async fn nothing_here(req: HttpRequest, service: Data<Service>) -> Result<HttpResponse, Failure> {
-    match service.routes().allow(req.path()) {
+    if let Some(allow) = service.routes().allow(req.path()) {
         // The frame renders the body of an empty answer with an error status.
-        Some(allow) => Ok(HttpResponse::MethodNotAllowed().insert_header((header::ALLOW, allow)).finish()),
+        return Ok(HttpResponse::MethodNotAllowed().insert_header((header::ALLOW, allow)).finish());
+    }
+    match service.front_end_of(&req) {
+        Some(files) => files.answer(&req).await,
         None => Err(Problem::new(code::NOT_FOUND).detail("There is no such path.").into()),
     }
 }

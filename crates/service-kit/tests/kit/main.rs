@@ -10,3 +10,4 @@ mod body;
 mod door;
 mod frame;
 mod provider;
+mod static_files;

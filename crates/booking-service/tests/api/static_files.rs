@@ -1,0 +1,65 @@
+//! A front end that the service serves itself. The foundation's own tests go into more detail.
+
+use std::{fs, path::Path};
+
+use serde_json::json;
+
+use crate::{
+    commands::check,
+    harness::{BOB, Backend, Club},
+};
+
+const INDEX: &str = "<!doctype html><title>rooms</title>";
+
+/// A folder with a front end of one page.
+pub fn front_end() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("index.html"), INDEX).unwrap();
+    folder
+}
+
+#[test]
+fn the_front_end_has_every_path_but_those_of_the_service() {
+    let folder = front_end();
+    let club = Club::start_with(Backend::Sqlite, &["--static", folder.path().to_str().unwrap()]);
+    let browser = club.by(BOB).header("accept", "text/html,*/*;q=0.8");
+    // Where a sign-in ends is a page of the front end, also in a development installation.
+    for path in ["/", "/callback", "/events/new?room=5", "/apidocs", "/users", "/dev"] {
+        assert_eq!(browser.get(path).expect(200).text(), INDEX, "{path}");
+    }
+    // Whoever signs in has what was loaded before.
+    let varies = |path: &str| {
+        let answer = browser.get(path).expect(200);
+        answer.headers.iter().any(|(name, value)| name == "vary" && value.contains("Cookie"))
+    };
+    assert_eq!((varies("/"), varies("/api/users/me")), (false, true));
+    for path in ["/api", "/api/", "/api/nowhere", "/api/v1/users", "/api/users/"] {
+        browser.get(path).refused(404, "not-found");
+    }
+    browser.get("/api/rooms/5").refused(400, "invalid-parameter");
+    browser.delete("/api/rooms").refused(405, "method-not-allowed");
+    browser.post("/rooms", json!({})).refused(405, "method-not-allowed");
+    assert_eq!(browser.get("/api/users/me").expect(200).json()["name"], BOB);
+    assert!(browser.get("/dev/sign-in").expect(200).text().contains("Choose who you are"));
+    assert!(browser.get("/icons/bob.svg").expect(200).text().starts_with("<svg"));
+}
+
+#[test]
+fn a_folder_without_a_front_end_is_a_fault_of_the_options() {
+    let folder = front_end();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    assert_eq!(check(&["--static", &path("")], &[]), ("ok\n".to_owned(), Some(0)));
+    let fault = |folder: &str| {
+        let (out, status) = check(&[], &[("STATIC", folder)]);
+        assert_eq!(status, Some(78), "{out}");
+        out
+    };
+    assert_eq!(fault(&path("none")), format!("--static: {} is no folder\n", path("none")));
+    assert_eq!(fault(&path("index.html")), format!("--static: {} is no folder\n", path("index.html")));
+    let empty = path("empty");
+    fs::create_dir(&empty).unwrap();
+    assert_eq!(fault(&empty), format!("--static: {empty} has no index.html\n"));
+    // Such a page would be refused to everybody.
+    std::os::unix::fs::symlink("../index.html", Path::new(&empty).join("index.html")).unwrap();
+    assert_eq!(fault(&empty), format!("--static: {empty} has no index.html\n"));
+}

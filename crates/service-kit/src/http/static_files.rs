@@ -1,0 +1,334 @@
+//! The files of a front end, served beside the operations (`--static`).
+//!
+//! * A path is the service's own when its first segment is `api` or that of a path in [`root`]; no file is looked for
+//!   there, so a mistake in the path of an operation stays a problem. Routes go first anyway.
+//! * Any other path is a file of the folder, or a page of the front end, which is `index.html`, or nothing.
+//! * The tag of a file is of its content: a deployment often gives new files the time, the length and even the inode of
+//!   the old ones, and replicas should agree.
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    fs::File,
+    io::{self, ErrorKind},
+    os::unix::fs::{FileExt as _, MetadataExt as _},
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use actix_web::{
+    HttpRequest, HttpResponse, HttpResponseBuilder,
+    body::SizedStream,
+    http::{
+        Method, StatusCode,
+        header::{self, Accept, ContentRange, ContentRangeSpec, Header as _, IfRange, Quality, QualityItem, Range},
+    },
+    web::{Bytes, block},
+};
+use common::problem::{Problem, code};
+use futures_util::{Stream, stream};
+use mime_guess::mime::{self, Mime};
+use percent_encoding::percent_decode_str;
+
+use super::{
+    etag::{Known, Tag},
+    root,
+};
+use crate::error::Failure;
+
+/// The page of a front end that has only one.
+const INDEX: &str = "index.html";
+
+/// The folder of files that are for everybody by name (RFC 8615), the only one that may begin with a dot.
+const WELL_KNOWN: &str = ".well-known";
+
+/// The most that is read and kept in memory at once.
+const PART: u64 = 128 * 1024;
+
+/// So many files are known by their tags; more than any front end has.
+const MOST_KNOWN: usize = 10_000;
+
+/// What a front end loads it knows itself, and may say in a `meta` element. That nobody may frame it cannot be said there,
+/// and whoever looks at it is signed in.
+const POLICY: &str = "frame-ancestors 'none'; object-src 'none'; base-uri 'self'";
+
+/// The folder of a front end.
+pub struct StaticFiles {
+    folder: PathBuf,
+    tags: RwLock<HashMap<PathBuf, (Version, Tag)>>,
+}
+
+/// Tells one content of a file from another, in one process: its place, length, and the time of its last change, which
+/// no program can set back.
+type Version = (u64, u64, u64, i64, i64);
+
+/// A file of the folder.
+struct Opened {
+    file: File,
+    length: u64,
+    tag: Tag,
+}
+
+impl StaticFiles {
+    /// Of this folder.
+    #[must_use]
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder, tags: RwLock::default() }
+    }
+
+    /// What is wrong with a folder, as a line.
+    #[must_use]
+    pub fn fault(folder: &Path) -> Option<String> {
+        match within(folder, INDEX).and_then(|path| path.map(File::open).transpose()) {
+            Ok(Some(_)) => None,
+            Ok(None) if !folder.is_dir() => Some(format!("--static: {} is no folder", folder.display())),
+            Ok(None) => Some(format!("--static: {} has no {INDEX}", folder.display())),
+            Err(error) => Some(format!("--static: cannot read {INDEX} in {}: {error}", folder.display())),
+        }
+    }
+
+    /// Whether a path for which there is no route is up to the front end.
+    #[must_use]
+    pub fn own(path: &str) -> bool {
+        let path = percent_decode_str(path).decode_utf8_lossy();
+        let first = path.split('/').nth(1);
+        first != Some("api") && root::PATHS.iter().all(|path| path.split('/').nth(1) != first)
+    }
+
+    /// The answer to a request that is up to the front end.
+    ///
+    /// # Errors
+    /// 404, 416, and 500 for a file that cannot be read.
+    pub async fn answer(self: Arc<Self>, req: &HttpRequest) -> Result<HttpResponse, Failure> {
+        if req.method() != Method::GET {
+            return Ok(HttpResponse::MethodNotAllowed().insert_header((header::ALLOW, "GET, HEAD")).finish());
+        }
+        let nothing = || Problem::new(code::NOT_FOUND).detail("There is no such path.");
+        let path = relative(req.path()).ok_or_else(nothing)?;
+        let may_be_page = takes_pages(req) && is_page(&path);
+        let find = move || {
+            let found = self.open(&path)?.map(|opened| (opened, path));
+            if found.is_some() || !may_be_page {
+                return Ok(found);
+            }
+            Ok(self.open(INDEX)?.map(|opened| (opened, INDEX.to_owned())))
+        };
+        let found: io::Result<_> = block(find).await.map_err(Problem::internal)?;
+        let (opened, name) = found.map_err(Problem::internal)?.ok_or_else(nothing)?;
+
+        let mut response = HttpResponse::Ok();
+        response
+            .insert_header((header::CACHE_CONTROL, caching(&name)))
+            .insert_header((header::CONTENT_SECURITY_POLICY, POLICY));
+        if may_be_page {
+            // Another caller may find nothing here.
+            response.insert_header((header::VARY, "accept"));
+        }
+        if let Some(known) = Known::of(req).same(&opened.tag) {
+            return Ok(response.status(StatusCode::NOT_MODIFIED).insert_header((header::ETAG, known.text())).finish());
+        }
+        response.insert_header((header::ETAG, opened.tag.text())).content_type(media_type(&name));
+        send(response, req, opened)
+    }
+
+    /// A file by its path in the folder; `None` when there is none.
+    fn open(&self, path: &str) -> io::Result<Option<Opened>> {
+        let Some(path) = within(&self.folder, path)? else { return Ok(None) };
+        let file = File::open(&path)?;
+        let about = file.metadata()?;
+        let version = (about.dev(), about.ino(), about.len(), about.ctime(), about.ctime_nsec());
+        let tags = self.tags.read().unwrap_or_else(PoisonError::into_inner);
+        let known = tags.get(&path).filter(|(known, _)| *known == version).map(|(_, tag)| tag.clone());
+        drop(tags);
+        if let Some(tag) = known {
+            return Ok(Some(Opened { file, length: about.len(), tag }));
+        }
+        let tag = Tag::of_file(&file)?;
+        let mut tags = self.tags.write().unwrap_or_else(PoisonError::into_inner);
+        if tags.len() >= MOST_KNOWN {
+            tags.clear();
+        }
+        tags.insert(path, (version, tag.clone()));
+        Ok(Some(Opened { file, length: about.len(), tag }))
+    }
+}
+
+/// The real path of a file that lies in the folder, also after all symbolic links; the folder itself may be one.
+fn within(folder: &Path, path: &str) -> io::Result<Option<PathBuf>> {
+    let found = folder.canonicalize().and_then(|folder| {
+        let real = folder.join(path).canonicalize()?;
+        // Before it is opened: a pipe would wait for its other end.
+        Ok((real.starts_with(&folder) && real.metadata()?.is_file()).then_some(real))
+    });
+    match found {
+        Err(error)
+            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename) =>
+        {
+            Ok(None)
+        }
+        found => found,
+    }
+}
+
+/// The path in the folder that the path of a request names; `None` when nothing may lie there: it leads elsewhere, is
+/// hidden, or is no text.
+fn relative(path: &str) -> Option<String> {
+    let path = path.strip_prefix('/')?;
+    if path.is_empty() {
+        return Some(INDEX.to_owned());
+    }
+    let names = path.split('/').map(|name| percent_decode_str(name).decode_utf8().ok());
+    let names: Vec<_> = names.collect::<Option<_>>()?;
+    let is_refused = |(n, name): (usize, &Cow<'_, str>)| {
+        let is_hidden = name.starts_with('.') && (n, &**name) != (0, WELL_KNOWN);
+        // The last one may be empty: that names a folder, as which no file opens, but perhaps a page.
+        let is_empty = name.is_empty() && n + 1 < names.len();
+        is_hidden || is_empty || name.contains(|c: char| matches!(c, '/' | '\\') || c.is_control())
+    };
+    (!names.iter().enumerate().any(is_refused)).then(|| names.join("/"))
+}
+
+/// Whether a path at which no file lies may be a page of the front end: it does not look like a file, and nobody asks
+/// by it what the site can do.
+fn is_page(path: &str) -> bool {
+    mime_guess::from_path(path).is_empty() && !path.starts_with(WELL_KNOWN)
+}
+
+/// Whether the caller asks for a page, as a browser does for whoever goes there, but not for what the page loads.
+fn takes_pages(req: &HttpRequest) -> bool {
+    let is_page = |taken: &QualityItem<Mime>| taken.item == mime::TEXT_HTML && taken.quality > Quality::ZERO;
+    Accept::parse(req).is_ok_and(|accept| accept.iter().any(is_page))
+}
+
+/// How long a copy is good. Bundlers put what they make into `assets/`, with a hash of the content in the name: such a
+/// file never changes.
+fn caching(path: &str) -> &'static str {
+    let stem = path.strip_prefix("assets/").and_then(|path| path.rsplit_once('.')).map(|(stem, _)| stem);
+    let is_hashed = stem.and_then(|stem| stem.rsplit_once(['-', '.'])).is_some_and(|(_, hash)| {
+        // Words have no digits, dates no letters.
+        hash.len() >= 8
+            && hash.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_')
+            && hash.bytes().any(|c| c.is_ascii_digit())
+            && hash.bytes().any(|c| c.is_ascii_alphabetic())
+    });
+    if is_hashed { "public, max-age=31536000, immutable" } else { "public, no-cache" }
+}
+
+fn media_type(path: &str) -> String {
+    let kind = mime_guess::from_path(path).first_or_octet_stream();
+    let is_text = kind.type_() == mime::TEXT || kind.subtype() == mime::JAVASCRIPT;
+    if is_text { format!("{kind}; charset=utf-8") } else { kind.to_string() }
+}
+
+/// The file, or the part of it that the request asks for (RFC 9110, section 14). Who asks for several gets all of it.
+fn send(mut response: HttpResponseBuilder, req: &HttpRequest, opened: Opened) -> Result<HttpResponse, Failure> {
+    let Opened { file, length, tag } = opened;
+    response.insert_header((header::ACCEPT_RANGES, "bytes"));
+    let is_same = match IfRange::parse(req) {
+        Ok(IfRange::EntityTag(known)) => known.to_string() == tag.text(),
+        // There is no date to compare, and what cannot be read is not the same.
+        _ => !req.headers().contains_key(header::IF_RANGE),
+    };
+    let wanted = match Range::parse(req) {
+        Ok(Range::Bytes(ranges)) if is_same && ranges.len() == 1 => ranges.into_iter().next(),
+        _ => None,
+    };
+    let Some(wanted) = wanted else { return Ok(response.body(SizedStream::new(length, parts(file, 0, length)))) };
+    let Some((first, last)) = wanted.to_satisfiable_range(length) else {
+        let refused = Problem::new(code::RANGE_NOT_SATISFIABLE);
+        return Err(refused.header("content-range", format!("bytes */{length}")).into());
+    };
+    let range = ContentRangeSpec::Bytes { range: Some((first, last)), instance_length: Some(length) };
+    response.status(StatusCode::PARTIAL_CONTENT).insert_header(ContentRange(range));
+    Ok(response.body(SizedStream::new(last + 1 - first, parts(file, first, last + 1))))
+}
+
+/// What lies from one place to another, read as fast as the client takes it.
+fn parts(file: File, from: u64, to: u64) -> impl Stream<Item = io::Result<Bytes>> {
+    stream::try_unfold((file, from), move |(file, at)| async move {
+        if at == to {
+            return Ok(None);
+        }
+        let length = PART.min(to - at);
+        let read = move || {
+            let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+            file.read_exact_at(&mut bytes, at)?;
+            io::Result::Ok((file, bytes))
+        };
+        let (file, bytes) = block(read).await.map_err(io::Error::other)??;
+        Ok(Some((bytes.into(), (file, at + length))))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_files_inside_are_paths() {
+        let names = |path| relative(path);
+        for (path, file) in [
+            ("/", "index.html"),
+            ("/a/b.js", "a/b.js"),
+            ("/%E9%83%A8%E5%AE%A4", "部室"),
+            ("/a+b%20c%25", "a+b c%"),
+            ("/folder/", "folder/"),
+            ("/.well-known/security.txt", ".well-known/security.txt"),
+            ("/a..b", "a..b"),
+        ] {
+            assert_eq!(names(path).as_deref(), Some(file), "{path}");
+        }
+        for path in [
+            "",
+            "a",
+            "//",
+            "//etc/passwd",
+            "/a//b",
+            "/..",
+            "/../x",
+            "/a/../../x",
+            "/%2e%2e/x",
+            "/%2E%2E%2Fx",
+            "/a%2fb",
+            "/.env",
+            "/a/.git/config",
+            "/a/.well-known/x",
+            "/.well-known/.x",
+            "/a%00.js",
+            "/a%0a",
+            "/..%5c..%5cx",
+            "/a\\b",
+            "/%ff",
+            "/./x",
+        ] {
+            assert_eq!(names(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_a_bundler_has_named_by_its_content_never_changes() {
+        for path in [
+            "assets/index-D3xK9aQz.js",
+            "assets/css/main.8f3a2b1c.css",
+            "assets/chunk-4QXR2ZKB.js",
+            "assets/logo-DiwrgT_7.svg",
+            "assets/main.0123456789abcdef0123.js",
+        ] {
+            assert!(caching(path).ends_with("immutable"), "{path}");
+        }
+        for path in [
+            "index.html",
+            "app-D3xK9aQz.js",
+            "other/app-D3xK9aQz.js",
+            "assets/app.js",
+            "assets/background-mountain.jpg",
+            "assets/photo-20240101.jpg",
+            "assets/D3xK9aQz.js",
+            "assets/app-1a2b.js",
+            "assets/-D3xK9aQz",
+            "sw.js",
+        ] {
+            assert_eq!(caching(path), "public, no-cache", "{path}");
+        }
+    }
+}
