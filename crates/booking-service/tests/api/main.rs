@@ -10,6 +10,7 @@ mod process;
 mod commands;
 mod conditions;
 mod demo;
+mod docs_page;
 mod double_booking;
 mod editors;
 mod events;

@@ -11,7 +11,7 @@ use crate::harness::{ALICE, Answer, BOB, Backend, Club, SUSAN, id};
 mod nginx;
 #[allow(dead_code, reason = "not every crate's tests need all of it")]
 #[path = "../../../service-kit/tests/shared/provider.rs"]
-mod real;
+pub mod real;
 use self::{
     nginx::Nginx,
     real::{Jar, Provider, Registered, node, parameter},

@@ -10,6 +10,7 @@ mod accounts;
 mod commands;
 mod contests;
 mod demo;
+mod docs_page;
 mod event_copy;
 mod events;
 mod identity;

@@ -7,7 +7,7 @@ use crate::harness::{ALICE, Answer, BOB, Backend, CAROL, Club, id};
 
 #[allow(dead_code, reason = "not every crate's tests need all of it")]
 #[path = "../../../service-kit/tests/shared/provider.rs"]
-mod real;
+pub mod real;
 use self::real::{Provider, RESOURCE, Registered};
 
 const BACK: &str = "http://127.0.0.1:1/back";

@@ -27,9 +27,18 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .route("/problems/{code}", web::get().to(problem))
         .route("/openapi.json", web::get().to(openapi))
         .route("/docs", web::get().to(docs))
-        .service(SwaggerUi::new("/docs/{tail:.*}").config(
-            Config::from("/openapi.json").validator_url("none").try_it_out_enabled(true).with_credentials(true),
-        ));
+        // Two of Swagger UI's files, made so that its page has a name and fits a telephone.
+        .route("/docs/", web::get().to(docs_page))
+        .route("/docs/index.css", web::get().to(docs_style))
+        .service(
+            SwaggerUi::new("/docs/{tail:.*}").config(
+                Config::from("/openapi.json")
+                    .use_base_layout()
+                    .validator_url("none")
+                    .try_it_out_enabled(true)
+                    .with_credentials(true),
+            ),
+        );
 }
 
 /// Answers whatever no other route takes.
@@ -92,4 +101,13 @@ async fn openapi(req: HttpRequest, service: Data<Service>) -> Result<Reply, Fail
 
 async fn docs() -> HttpResponse {
     HttpResponse::Found().insert_header((header::LOCATION, "/docs/")).finish()
+}
+
+async fn docs_page(service: Data<Service>) -> HttpResponse {
+    let page = include_str!("docs.html").replace("{name}", service.about().name);
+    HttpResponse::Ok().content_type("text/html; charset=utf-8").body(page)
+}
+
+async fn docs_style() -> HttpResponse {
+    HttpResponse::Ok().content_type("text/css; charset=utf-8").body(include_str!("docs.css"))
 }

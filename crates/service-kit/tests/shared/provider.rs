@@ -20,12 +20,22 @@ pub const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
 /// Node, to run a program of `tests/real/` with the packages that `scripts/real-components` has installed.
 pub fn node(program: &str) -> Command {
-    let folder: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("real");
+    let mut command = node_in("real");
+    command.args(["--input-type=module", "--eval", program]);
+    command
+}
+
+/// Node in a folder of packages.
+pub fn node_in(folder: &str) -> Command {
+    let beside = |name: &str| -> PathBuf { Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name(name) };
     let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
-    let node = folder.join(format!("node_modules/node-linux-{machine}/bin/node"));
-    assert!(node.exists(), "{} is not there: run scripts/real-components, or scripts/test", node.display());
+    let node = beside("real").join(format!("node_modules/node-linux-{machine}/bin/node"));
+    let folder = beside(folder);
+    for needed in [&node, &folder] {
+        assert!(needed.exists(), "{} is not there: run scripts/real-components, or scripts/test", needed.display());
+    }
     let mut command = Command::new(node);
-    command.current_dir(folder).env_clear().args(["--input-type=module", "--eval", program]);
+    command.current_dir(folder).env_clear();
     command
 }
 

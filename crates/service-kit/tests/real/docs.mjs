@@ -1,0 +1,74 @@
+// The documentation page of a service, as somebody uses it: all operations are there, sign-in, a request from the page,
+// and how it looks. ORIGIN is where the service is. USER signs in: at PAGE, or without one by the dialog of the page. ME is
+// the operation that tells who one is, MAKE one that makes something of its example. Screenshots go to FOLDER. Prints what
+// was seen, as JSON.
+
+import { mkdirSync } from 'node:fs';
+import { chromium } from 'playwright-core';
+
+const { ORIGIN, USER, PAGE, ME, MAKE, FOLDER } = process.env;
+mkdirSync(FOLDER, { recursive: true });
+
+const browser = await chromium.launch({
+  executablePath: '/usr/bin/chromium',
+  args: [
+    '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking',
+    '--disable-component-update', '--disable-sync', '--no-first-run',
+  ],
+});
+try {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  const page = await context.newPage();
+  page.setDefaultTimeout(30_000);
+  const [elsewhere, errors] = [[], []];
+  await context.route((url) => url.origin !== ORIGIN && url.protocol !== 'data:', (route) => {
+    elsewhere.push(route.request().url());
+    return route.abort();
+  });
+  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && errors.push(message.text()));
+  page.on('pageerror', (error) => errors.push(String(error)));
+
+  if (PAGE) {
+    await page.goto(ORIGIN + PAGE);
+    await page.getByText(`@${USER}`, { exact: true }).click();
+    await page.getByText(/^You are signed in as/).waitFor();
+  }
+  await page.goto(`${ORIGIN}/docs`);
+  await page.locator('.opblock').first().waitFor();
+  const paths = await page.evaluate(async () => (await (await fetch('/openapi.json')).json()).paths);
+  const operations = Object.values(paths).flatMap((item) => Object.values(item).map((operation) => operation.operationId));
+  const blocks = await page.locator('.opblock').evaluateAll((all) => all.map((block) => block.id.split('-').pop()));
+  await page.screenshot({ path: `${FOLDER}/wide.png` });
+
+  if (!PAGE) {
+    await page.locator('.auth-wrapper .authorize').click();
+    const scheme = page.locator('.auth-container').filter({ hasText: 'X-Forwarded-User' });
+    await scheme.getByRole('textbox').fill(USER);
+    await scheme.getByRole('button', { name: 'Apply credentials' }).click();
+    await page.screenshot({ path: `${FOLDER}/authorize.png` });
+    await scheme.getByRole('button', { name: 'Close' }).click();
+  }
+
+  const answers = {};
+  for (const operation of [ME, MAKE]) {
+    const block = page.locator(`.opblock[id$="-${operation}"]`).first();
+    await block.locator('.opblock-summary-control').click();
+    await block.getByRole('button', { name: 'Execute' }).click();
+    const answer = block.locator('.live-responses-table');
+    await answer.waitFor();
+    answers[operation] = {
+      status: await answer.locator('tbody .response-col_status').first().innerText(),
+      body: JSON.parse(await answer.locator('.highlight-code code').first().innerText()),
+    };
+    await block.scrollIntoViewIfNeeded();
+    await block.screenshot({ path: `${FOLDER}/${operation}.png` });
+  }
+
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.evaluate(() => scrollTo(0, 0));
+  await page.screenshot({ path: `${FOLDER}/narrow.png` });
+  const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  console.log(JSON.stringify({ elsewhere, errors, operations, blocks, answers, overflow, title: await page.title() }));
+} finally {
+  await browser.close();
+}

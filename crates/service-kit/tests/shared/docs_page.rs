@@ -1,0 +1,42 @@
+//! The documentation page of a service in a real browser (`tests/real/docs.mjs`). Tests include this file by its path, as
+//! a module of theirs, and hand in their Node. `scripts/real-components` has to have run before.
+
+use std::{collections::BTreeSet, path::Path, process::Command};
+
+use serde_json::Value;
+
+/// Opens the page, signs `user` in, at the path `page` or by the dialog, asks by the operation `me` who that is and makes
+/// something by the operation `make`. Returns the two answers.
+pub fn try_out(
+    mut node: Command,
+    origin: &str,
+    count: usize,
+    user: &str,
+    page: &str,
+    [me, make]: [&str; 2],
+) -> [Value; 2] {
+    let shots = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("screenshots").join(env!("CARGO_PKG_NAME"));
+    let home = tempfile::tempdir().unwrap();
+    node.env("PATH", std::env::var("PATH").unwrap()).env("HOME", home.path());
+    node.env("ORIGIN", origin)
+        .env("USER", user)
+        .env("PAGE", page)
+        .env("ME", me)
+        .env("MAKE", make)
+        .env("FOLDER", &shots);
+    let done = node.output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    eprintln!("screenshots of the documentation are in {}", shots.display());
+    let seen: Value = serde_json::from_slice(&done.stdout).unwrap();
+
+    let names =
+        |list: &str| -> BTreeSet<_> { seen[list].as_array().unwrap().iter().map(ToString::to_string).collect() };
+    assert_eq!(names("blocks"), names("operations"), "the page shows every operation");
+    assert!(names("operations").len() >= count, "{seen}");
+    for nothing in ["elsewhere", "errors"] {
+        assert_eq!(seen[nothing], serde_json::json!([]), "{nothing}");
+    }
+    assert_eq!(seen["title"], format!("{}: operations", env!("CARGO_PKG_NAME")));
+    assert_eq!(seen["overflow"], 0, "a small window has to be scrolled sideways");
+    [me, make].map(|operation| seen["answers"][operation].clone())
+}
