@@ -98,6 +98,11 @@ impl Booking {
         options(&format!("http://{}", self.address), &self.tokens.0)
     }
 
+    /// A token of Bob's, to write.
+    pub fn bobs_token(&self) -> &str {
+        &self.tokens.1
+    }
+
     /// Starts it again where it was.
     pub fn resume(&mut self) {
         let mut program = self.program();

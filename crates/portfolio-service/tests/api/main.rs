@@ -13,6 +13,7 @@ mod demo;
 mod docs_page;
 mod event_copy;
 mod events;
+mod examples;
 mod identity;
 mod leaks;
 mod matrix;

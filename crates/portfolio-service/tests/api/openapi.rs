@@ -5,7 +5,8 @@ mod document;
 
 use std::process::Command;
 
-use document::{Contract, pinned};
+use document::Contract;
+pub use document::pinned;
 
 use crate::harness::DOCUMENT;
 

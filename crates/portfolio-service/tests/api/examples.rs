@@ -1,0 +1,95 @@
+//! The examples for front-end teams compile, run against both services, and are what docs/front-ends.md shows.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use crate::{
+    booking::Booking,
+    harness::{BOB, Backend, Club},
+    openapi::pinned,
+    real_issuer::real::node_in,
+};
+
+fn docs() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
+/// Runs to its end, which must be a good one.
+#[track_caller]
+fn run(command: &mut Command) -> String {
+    let done = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let (out, err) = (text(done.stdout), text(done.stderr));
+    assert!(done.status.success(), "{command:?}\n{out}\n{err}");
+    out
+}
+
+#[test]
+fn the_examples_compile_and_do_what_they_say() {
+    // Below the packages, where Node and TypeScript look for them.
+    let node = || node_in("real-examples");
+    let packages = node().get_current_dir().unwrap().to_owned();
+    let folder = tempfile::Builder::new().prefix("run-").tempdir_in(&packages).unwrap();
+    for file in fs::read_dir(docs().join("examples")).unwrap().map(Result::unwrap) {
+        if file.file_type().unwrap().is_file() {
+            fs::copy(file.path(), folder.path().join(file.file_name())).unwrap();
+        }
+    }
+    let node = || {
+        let mut command = node();
+        command.current_dir(folder.path());
+        command
+    };
+    let program = |path: &str| packages.join("node_modules").join(path);
+    // It mostly waits.
+    let mut unit = node();
+    let unit = unit.args(["--test", "client.test.ts"]).stdout(Stdio::piped()).spawn().unwrap();
+    for service in ["booking", "portfolio"] {
+        let mut command = node();
+        command.arg(program("openapi-typescript/bin/cli.js"));
+        run(command
+            .arg(docs().join(format!("openapi/{service}.json")))
+            .args(["-o", &format!("generated/{service}.d.ts")]));
+    }
+    run(node().arg(program("typescript/bin/tsc")));
+    let done = unit.wait_with_output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+
+    let booking = Booking::start();
+    let mut tour = node();
+    tour.env("ORIGIN", format!("http://{}", booking.address)).env("TOKEN", booking.bobs_token());
+    let said = run(tour.arg("booking.ts"));
+    assert!(said.contains(&format!("I am {BOB}\n")) && said.ends_with("and gave it all back\n"), "{said}");
+
+    let club = Club::start(Backend::Sqlite);
+    let said = run(node().env("ORIGIN", club.origin(0)).env("USER_NAME", BOB).arg("portfolio.ts"));
+    assert!(said.contains(&format!("I am {BOB}\n")) && said.ends_with("and deleted a project\n"), "{said}");
+}
+
+/// What stands between `// #region NAME` and `// #endregion` in a file of the examples.
+fn region(file: &str, name: &str) -> String {
+    let text = fs::read_to_string(docs().join("examples").join(file)).unwrap();
+    let (_, rest) = text.split_once(&format!("// #region {name}\n")).unwrap_or_else(|| panic!("{file} has no {name}"));
+    rest.split_once("// #endregion").unwrap().0.to_owned()
+}
+
+#[test]
+fn the_samples_of_the_page_are_taken_from_the_examples() {
+    const MARK: &str = "<!-- from examples/";
+    let page = fs::read_to_string(docs().join("front-ends.md")).unwrap();
+    let mut parts = page.split(MARK);
+    let mut expected = parts.next().unwrap().to_owned();
+    let mut samples = 0;
+    for part in parts {
+        let (source, rest) = part.split_once(" -->\n```ts\n").expect("a sample follows the mark");
+        let (file, name) = source.split_once(": ").unwrap();
+        let (_, rest) = rest.split_once("```\n").unwrap();
+        expected.extend([MARK, source, " -->\n```ts\n", &region(file, name), "```\n", rest]);
+        samples += 1;
+    }
+    assert_eq!(page.matches("```ts\n").count(), samples, "every sample says where it is from");
+    pinned("docs/front-ends.md", &expected);
+}

@@ -1,0 +1,94 @@
+// A tour of the booking-service: `npm run booking`. ORIGIN says where it is, TOKEN holds an API token that may write.
+
+import assert from 'node:assert/strict';
+import { all, booking, ok, Refused, type BookingTypes } from './client.ts';
+
+const { ORIGIN = 'http://127.0.0.1:3000', TOKEN } = process.env;
+assert(TOKEN, 'TOKEN is missing; scripts/run leaves one in data/tour.token');
+
+// #region token
+const api = booking({ origin: ORIGIN, headers: { Authorization: `Bearer ${TOKEN}` } });
+const me = ok(await api.GET('/api/users/me'));
+// #endregion
+console.log(`I am ${me.name}`);
+
+const hour = 3_600_000;
+const tomorrow = Math.ceil(Date.now() / (24 * hour)) * 24 * hour;
+const at = (hours: number) => new Date(tomorrow + hours * hour).toISOString();
+
+const room = ok(
+  await api.POST('/api/rooms', {
+    body: { place: 'Example', timeStart: at(9), timeEnd: at(18), admins: [me.userId] },
+  }),
+);
+const request: BookingTypes['RequestEventStock'] = {
+  name: 'Example', description: '', roomId: room.roomId, timeStart: at(10), timeEnd: at(12),
+  sharedRoom: false, open: true, groupId: '11111111-1111-1111-1111-111111111111', admins: [me.userId],
+};
+
+// #region once
+// One key for one thing that somebody wants, however often it is sent.
+const header = { 'Idempotency-Key': crypto.randomUUID() };
+const event = ok(await api.POST('/api/events', { params: { header }, body: request }));
+const again = await api.POST('/api/events', { params: { header }, body: request });
+assert.equal(ok(again).eventId, event.eventId);
+assert.equal(again.response.headers.get('Idempotency-Replayed'), 'true');
+// #endregion
+console.log(`made ${event.name}, once`);
+
+// #region conflict
+async function book(body: BookingTypes['RequestEvent']) {
+  const { data, error } = await api.POST('/api/events', { body });
+  if (error?.code === 'room-conflict') {
+    // Somebody was faster; here is when the room is still free.
+    return { taken: error.conflicts ?? [], free: error.freeTimes ?? [] };
+  }
+  if (error) throw new Refused(error);
+  return { event: data };
+}
+// #endregion
+const second = await book(request);
+assert.deepEqual(second.taken?.map((taken) => taken.eventId), [event.eventId]);
+assert.deepEqual(second.free?.map((free) => Date.parse(free.timeStart)), [at(9), at(12)].map(Date.parse));
+console.log('the room is taken then');
+
+// #region tags
+async function rename(eventID: string, name: string): Promise<BookingTypes['ResponseEventDetail']> {
+  const path = { eventID };
+  const read = await api.GET('/api/events/{eventID}', { params: { path } });
+  const { description, timeStart, timeEnd, sharedRoom, open, group, room, admins } = ok(read);
+  const body = { name, description, timeStart, timeEnd, sharedRoom, open, admins, groupId: group.groupId, roomId: room.roomId };
+  const header = { 'If-Match': read.response.headers.get('ETag') ?? '*' };
+  const answer = await api.PUT('/api/events/{eventID}', { params: { path, header }, body });
+  // Somebody was faster. A form would show what they made of it, and ask.
+  return answer.error?.code === 'precondition-failed' ? rename(eventID, name) : ok(answer);
+}
+// #endregion
+const path = { eventID: event.eventId };
+assert.deepEqual(
+  (await Promise.all([rename(event.eventId, 'One'), rename(event.eventId, 'Other')])).map((done) => done.name),
+  ['One', 'Other'],
+);
+const stale = await api.PUT('/api/events/{eventID}', { params: { path, header: { 'If-Match': '"stale"' } }, body: request });
+assert.equal(stale.error?.code, 'precondition-failed');
+console.log('changed what was seen');
+
+// #region list
+const names: string[] = [];
+for await (const event of all((cursor) =>
+  api.GET('/api/events', { params: { query: { dateBegin: at(0), limit: 1, cursor } } }),
+)) {
+  names.push(event.name);
+}
+// #endregion
+assert(names.includes('One') || names.includes('Other'), names.join());
+
+const since = new Date(Date.now() - 60_000).toISOString();
+ok(await api.DELETE('/api/events/{eventID}', { params: { path } }));
+const changed = ok(await api.GET('/api/events', { params: { query: { updatedSince: since } } }));
+assert(changed.some((one) => one.eventId === event.eventId && one.deletedAt));
+ok(await api.DELETE('/api/rooms/{roomID}', { params: { path: { roomID: room.roomId } } }));
+
+const broken = await api.POST('/api/rooms', { body: { ...room, place: '' } });
+assert.deepEqual(broken.error?.violations?.map(({ pointer }) => pointer), ['/place']);
+console.log('and gave it all back');

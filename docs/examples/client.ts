@@ -1,0 +1,119 @@
+// What a front end needs besides the types: clients for both services, retries, tags, pages and refusals. It runs in a
+// browser as it does in Node, and is meant to be copied. docs/front-ends.md explains it.
+
+import createClient from 'openapi-fetch';
+import type { components as Booking, paths as BookingPaths } from './generated/booking.d.ts';
+import type { components as Portfolio, paths as PortfolioPaths } from './generated/portfolio.d.ts';
+
+export type BookingTypes = Booking['schemas'];
+export type PortfolioTypes = Portfolio['schemas'];
+
+/** Where a service is (nothing in a page of the same origin), and what to send each time. */
+export interface Options {
+  origin?: string;
+  headers?: Record<string, string>;
+}
+
+type Fetch = (request: Request) => Promise<Response>;
+
+// #region clients
+export function booking({ origin, headers }: Options = {}) {
+  const send = retrying(remembering((request) => fetch(request)));
+  return createClient<BookingPaths>({ baseUrl: origin ?? location.origin, headers, fetch: send });
+}
+
+export function portfolio({ origin, headers }: Options = {}) {
+  const send = retrying(remembering((request) => fetch(request)));
+  return createClient<PortfolioPaths>({ baseUrl: origin ?? location.origin, headers, fetch: send });
+}
+// #endregion
+
+// #region problems
+type Problem = BookingTypes['Problem'] | PortfolioTypes['Problem'];
+
+/** A refusal. Look at `problem.code`, which stays the same; the texts may change. */
+export class Refused<P extends Problem = Problem> extends Error {
+  readonly problem: P;
+
+  constructor(problem: P) {
+    super(`${problem.code}: ${problem.detail} (request ${problem.instance})`);
+    this.problem = problem;
+  }
+}
+
+/** What was asked for; or it throws, for a page to show at one place. */
+export function ok<D, P extends Problem>(answer: { data?: D; error?: P; response: Response }): D {
+  if (answer.response.ok) return answer.data as D;
+  // A proxy in front may have refused it, in words of its own.
+  if (typeof answer.error?.code !== 'string') throw new Error(`${answer.response.status} from ${answer.response.url}`);
+  throw new Refused(answer.error);
+}
+// #endregion
+
+// #region retrying
+const LATER = [429, 502, 503, 504];
+
+/** Sends again what got no answer, or is to come later: never doing anything twice, as a POST has a key. */
+export function retrying(send: Fetch, tries = 5): Fetch {
+  return async (request) => {
+    if (request.method === 'POST' && !request.headers.has('Idempotency-Key')) {
+      request.headers.set('Idempotency-Key', crypto.randomUUID());
+    }
+    for (let n = 1; ; n++) {
+      try {
+        // A body can be sent only once.
+        const answer = await send(request.clone());
+        if (!LATER.includes(answer.status) || n === tries) return answer;
+        await wait(Math.max(delay(n), 1000 * (Number(answer.headers.get('Retry-After')) || 0)), request.signal);
+      } catch (error) {
+        if (n === tries || request.signal.aborted) throw error;
+        await wait(delay(n), request.signal);
+      }
+    }
+  };
+}
+
+/** Twice as long each time, and for each client another time, so that they do not all come back at once. */
+const delay = (n: number) => 100 * 2 ** n * (0.5 + Math.random());
+
+function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((done, fail) => {
+    signal.throwIfAborted();
+    const timer = setTimeout(done, milliseconds);
+    const leave = () => (clearTimeout(timer), fail(signal.reason));
+    signal.addEventListener('abort', leave, { once: true });
+  });
+}
+// #endregion
+
+// #region remembering
+/** Asks by tag whether what it got before still holds. A browser does so by itself: this is for everything else. */
+export function remembering(send: Fetch): Fetch {
+  const known = new Map<string, Response>();
+  return async (request) => {
+    if (request.method !== 'GET') return send(request);
+    const before = known.get(request.url);
+    const tag = before?.headers.get('ETag');
+    if (tag) request.headers.set('If-None-Match', tag);
+    const answer = await send(request);
+    if (answer.status === 304 && before) return before.clone();
+    if (answer.ok && answer.headers.has('ETag')) known.set(request.url, answer.clone());
+    return answer;
+  };
+}
+// #endregion
+
+// #region pages
+/** Every row of a list, page by page. `page` asks for one, from a cursor on. */
+export async function* all<T>(
+  page: (cursor?: string) => Promise<{ data?: T[]; error?: Problem; response: Response }>,
+): AsyncGenerator<T> {
+  let cursor: string | undefined;
+  do {
+    const answer = await page(cursor);
+    yield* ok(answer);
+    const next = /^<([^>]*)>; rel="next"$/.exec(answer.response.headers.get('Link') ?? '')?.[1];
+    cursor = next && (new URL(next, answer.response.url).searchParams.get('cursor') ?? undefined);
+  } while (cursor);
+}
+// #endregion

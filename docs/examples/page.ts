@@ -1,0 +1,28 @@
+// Signing in from a page of the booking-service's front end.
+
+import { booking, ok, Refused } from './client.ts';
+
+// #region sign-in
+/** Sends the browser to the sign-in. It comes back to `/callback`, signed in. */
+export async function signIn() {
+  // Where to go on afterwards is for the page to remember.
+  sessionStorage.setItem('after sign-in', location.pathname + location.search);
+  const { url } = ok(await booking().POST('/api/authParams'));
+  location.assign(url);
+}
+
+/** What the page at `/callback` does. */
+export function comeBack() {
+  location.replace(sessionStorage.getItem('after sign-in') ?? '/');
+}
+
+/** Who is signed in, if anybody is. */
+export async function whoAmI() {
+  try {
+    return ok(await booking().GET('/api/users/me'));
+  } catch (error) {
+    if (error instanceof Refused && error.problem.status === 401) return undefined;
+    throw error;
+  }
+}
+// #endregion
