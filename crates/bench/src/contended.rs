@@ -20,8 +20,8 @@ use crate::{
 /// Clients that want the same room.
 const CLIENTS: usize = 64;
 
-/// The hours for which the club holds the room: a few thousand, so that most are taken soon and the rest is refused.
-const HOURS: i64 = 2000;
+/// The hours for which the club holds the room: so few that they are taken soon, and all others are refused.
+const HOURS: i64 = 200;
 
 /// What happened.
 #[derive(Debug, Serialize)]

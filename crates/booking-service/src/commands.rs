@@ -148,11 +148,18 @@ async fn database(config: &Config, command: DatabaseCommand) -> Result<(), Stopp
     Ok(command.run(url, contents, say).await?)
 }
 
+/// The same with time for statements that no request waits for.
+fn patient(config: &Config) -> Config {
+    let mut config = config.clone();
+    config.database.database_timeout = config.database.database_timeout.max(300);
+    config
+}
+
 async fn seed(config: &Config, size: Size, day: Option<NaiveDate>) -> Result<(), Stopped> {
     let day = day.unwrap_or_else(|| Clock::default().now().utc().date_naive());
     // A reader who has gone away is no reason to leave half a club behind.
     let say = |line: &str| drop(print(&[line.to_owned()]));
-    Ok(seed::fill(&open(config).await?, &config.everyone_group, size, day, say).await?)
+    Ok(seed::fill(&open(&patient(config)).await?, &config.everyone_group, size, day, say).await?)
 }
 
 async fn token(config: &Config, command: TokenCommand) -> Result<(), Stopped> {

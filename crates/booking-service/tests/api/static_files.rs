@@ -27,6 +27,12 @@ fn the_front_end_has_every_path_but_those_of_the_service() {
     for path in ["/", "/callback", "/events/new?room=5", "/apidocs", "/users", "/dev"] {
         assert_eq!(browser.get(path).expect(200).text(), INDEX, "{path}");
     }
+    // Whoever signs in has what was loaded before.
+    let varies = |path: &str| {
+        let answer = browser.get(path).expect(200);
+        answer.headers.iter().any(|(name, value)| name == "vary" && value.contains("Cookie"))
+    };
+    assert_eq!((varies("/"), varies("/api/users/me")), (false, true));
     for path in ["/api", "/api/", "/api/nowhere", "/api/v1/users", "/api/users/"] {
         browser.get(path).refused(404, "not-found");
     }

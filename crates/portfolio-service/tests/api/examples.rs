@@ -87,7 +87,7 @@ fn the_samples_of_the_page_are_taken_from_the_examples() {
         let (source, rest) = part.split_once(" -->\n```ts\n").expect("a sample follows the mark");
         let (file, name) = source.split_once(": ").unwrap();
         let (_, rest) = rest.split_once("```\n").unwrap();
-        expected.push_str(&format!("{MARK}{source} -->\n```ts\n{}```\n{rest}", region(file, name)));
+        expected.extend([MARK, source, " -->\n```ts\n", &region(file, name), "```\n", rest]);
         samples += 1;
     }
     assert_eq!(page.matches("```ts\n").count(), samples, "every sample says where it is from");

@@ -33,6 +33,9 @@ pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Who made a request, for the log: put into the request's extensions by whoever finds out.
 pub struct LoggedCaller(pub Uuid);
 
+/// In place of a route: a file of the front end, or one of its pages.
+const FILE: &str = "static";
+
 struct RequestId(String);
 
 /// The id of a request that has come through the frame.
@@ -59,7 +62,7 @@ pub async fn frame<B: MessageBody + 'static>(
         // Asked before the request goes in, as one that times out or panics does not come out again.
         route: req.match_pattern().unwrap_or_else(|| {
             let is_file = service.front_end_of(req.request()).is_some();
-            if is_file { "static".to_owned() } else { "-".to_owned() }
+            if is_file { FILE.to_owned() } else { "-".to_owned() }
         }),
         status: 0,
         bytes: 0,
@@ -139,8 +142,10 @@ fn complete(mut line: Line, response: HttpResponse) -> HttpResponse {
     if !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     }
-    let is_public = headers.get(header::CACHE_CONTROL).is_some_and(|kept| kept.as_bytes().starts_with(b"public"));
-    if !is_public && let Ok(vary) = HeaderValue::from_str(line.service.vary()) {
+    // Files of a front end are the same for everybody.
+    if line.route != FILE
+        && let Ok(vary) = HeaderValue::from_str(line.service.vary())
+    {
         headers.append(header::VARY, vary);
     }
     tell_codings_apart(headers);

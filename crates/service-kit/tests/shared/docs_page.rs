@@ -26,7 +26,7 @@ pub fn try_out(
         .env("FOLDER", &shots);
     let done = node.output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    println!("screenshots of the documentation are in {}", shots.display());
+    eprintln!("screenshots of the documentation are in {}", shots.display());
     let seen: Value = serde_json::from_slice(&done.stdout).unwrap();
 
     let names =
