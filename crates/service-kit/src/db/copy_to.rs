@@ -33,12 +33,11 @@ pub fn copy_to(source: &Url, target: &Url, contents: &Contents, say: fn(&str)) -
     if !target.is_postgres() {
         return Err(Refused::Options("copy-to copies to postgres://…; for SQLite there are backup and restore".into()));
     }
-    let _alone = match InUse::alone(file)? {
-        Some(alone) => alone,
-        None => {
-            say("A program uses the database: what it writes from now on is not copied.");
-            InUse::shared(file)?
-        }
+    let _in_use = if let Some(alone) = InUse::alone(file)? {
+        alone
+    } else {
+        say("A program uses the database: what it writes from now on is not copied.");
+        InUse::shared(file)?
     };
     let known = migrate::known::<Sqlite>(&contents.migrations.sqlite)?;
     let AnyConnection::Sqlite(mut sqlite) = source.connect()? else { return Err(failed("no SQLite")) };
