@@ -33,7 +33,7 @@ pub fn copy_to(source: &Url, target: &Url, contents: &Contents, say: fn(&str)) -
     if !target.is_postgres() {
         return Err(Refused::Options("copy-to copies to postgres://…; for SQLite there are backup and restore".into()));
     }
-    let _alone = if let Some(alone) = InUse::alone(file)? {
+    let _in_use = if let Some(alone) = InUse::alone(file)? {
         alone
     } else {
         say("A program uses the database: what it writes from now on is not copied.");

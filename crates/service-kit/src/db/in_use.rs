@@ -44,9 +44,12 @@ impl InUse {
 }
 
 fn open(database: &Path) -> io::Result<File> {
-    let path = beside(database, ".lock");
+    // The same for everybody, whether they come by a link or not.
+    let path = beside(&database.canonicalize().unwrap_or_else(|_| database.to_owned()), ".lock");
     // One that another user made can be read only, which is enough.
-    File::open(&path).or_else(|_| OpenOptions::new().write(true).create(true).truncate(false).open(&path))
+    File::open(&path)
+        .or_else(|_| OpenOptions::new().write(true).create(true).truncate(false).open(&path))
+        .map_err(|error| io::Error::other(format!("cannot open {}: {error}", path.display())))
 }
 
 /// The file whose name has this end more.

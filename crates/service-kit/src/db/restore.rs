@@ -1,7 +1,7 @@
 //! A backup in the place of a SQLite database.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, Metadata, OpenOptions},
     io,
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, chown},
     path::{Path, PathBuf},
@@ -46,29 +46,26 @@ pub fn restore(database: &Url, backup: &Path, migrations: &Migrations, say: fn(&
     let alone = InUse::alone(file)?;
     let _alone = alone.ok_or_else(|| failed(format!("a program uses {database}: stop it first")))?;
 
-    let new = New::copy_of(backup, file)?;
+    let of_file = |error: io::Error| failed(format!("cannot write {}: {error}", file.display()));
+    let new = New::copy_of(backup, file).map_err(of_file)?;
     let checked = check(&mut SqliteConnection::establish(text(&new.0)?)?, migrations)
         .map_err(|cause| failed(format!("{}: {cause}", backup.display())))?;
     let applied = migrate::run(&Url::of_file(&new.0), migrations)?;
     if BESIDE.iter().any(|end| beside(&new.0, end).exists()) {
         return Err(failed("the copy of the backup is still open".to_owned()));
     }
-    File::open(&new.0)?.sync_all()?;
 
-    let (held, kept) = if file.exists() {
-        let about = fs::metadata(file)?;
-        fs::set_permissions(&new.0, about.permissions())?;
-        chown(&new.0, Some(about.uid()), Some(about.gid()))?;
-        let held = hold(file)?;
-        (Some(held), Some(keep(file)?))
-    } else {
-        (None, None)
-    };
+    let old = fs::metadata(file).ok();
+    let held = if old.is_some() { Some(hold(file)?) } else { None };
     if let Some(left) = BESIDE.iter().map(|end| beside(file, end)).find(|left| left.exists()) {
         return Err(failed(format!("{} belongs to another database: move it away first", left.display())));
     }
-    fs::rename(&new.0, file)?;
-    File::open(folder_of(file))?.sync_all()?;
+    let kept = old.map(|old| new.takes_the_place_of(file, &old)).transpose().map_err(of_file)?;
+    let in_place = File::open(&new.0)
+        .and_then(|it| it.sync_all())
+        .and_then(|()| fs::rename(&new.0, file))
+        .and_then(|()| File::open(folder_of(file))?.sync_all());
+    in_place.map_err(of_file)?;
     drop(held);
 
     checked.tell(say);
@@ -91,6 +88,13 @@ impl New {
         let mut to = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new.0)?;
         io::copy(&mut File::open(backup)?, &mut to)?;
         Ok(new)
+    }
+
+    /// Makes it like the old one to everybody, gives that a second name, and returns this.
+    fn takes_the_place_of(&self, database: &Path, old: &Metadata) -> io::Result<PathBuf> {
+        fs::set_permissions(&self.0, old.permissions())?;
+        chown(&self.0, Some(old.uid()), Some(old.gid()))?;
+        keep(database)
     }
 
     fn remove(&self) {

@@ -275,7 +275,9 @@ fn cut_off_at_any_moment_there_is_the_old_database_or_the_new_one() {
     let moments = ["\0", ".restoring", ".restoring-wal", ".before-", "\0", ".restoring", ".before-"];
     let mut seen = Vec::new();
     for moment in moments {
-        beside(&url, ".before-").iter().for_each(|file| fs::remove_file(file).unwrap());
+        for kept in beside(&url, ".before-") {
+            fs::remove_file(kept).unwrap();
+        }
         mark("old");
         let mut program = Command::new(PROGRAM);
         let program = program.env_clear().args(["--log", "off", "--database-url", &url, "restore", &file]);
@@ -393,8 +395,8 @@ fn a_newer_database_is_refused_by_every_command(backend: Backend) {
     let file = path(&folder, "backup");
     let mut conn = url.parse::<Url>().unwrap().connect().unwrap();
     conn.batch_execute("INSERT INTO __diesel_schema_migrations (version) VALUES ('29990101000000')").unwrap();
-    let backup = ["backup", &file];
-    let mut commands = COMMANDS.to_vec();
+    let backup = ["backup", &*file];
+    let mut commands: Vec<&[&str]> = COMMANDS.to_vec();
     commands.push(&["serve", "--bind", "127.0.0.1:0"]);
     if backend == Backend::Sqlite {
         commands.push(&backup);
