@@ -192,8 +192,16 @@ fn help_names_every_option_with_its_variable_and_default_and_no_secret() {
         let about = about.unwrap_or_else(|| panic!("--{long} is not in {help}")).split("\n      --").next().unwrap();
         assert!(about.contains(&format!("[env: {env}")), "{long}: {about}");
         let default = about.replace('\n', " ").contains("[default: ");
-        let has_none =
-            ["allowed-origins", "trusted-proxies", "demo", "secret-key", "directory-file", "traq-url", "traq-token"];
+        let has_none = [
+            "allowed-origins",
+            "trusted-proxies",
+            "static",
+            "demo",
+            "secret-key",
+            "directory-file",
+            "traq-url",
+            "traq-token",
+        ];
         let of_provider = [
             "oidc-issuer",
             "oauth-authorize-url",

@@ -353,9 +353,8 @@ on_both! {
         }
         let large: Vec<_> = paths.iter().map(|path| count(path)).collect();
         assert_eq!(small, large, "{paths:?}");
-        // BEGIN and COMMIT; the caller, the events, their administrators, tags and attendees; and on PostgreSQL the
-        // question whether the connection still lives.
-        assert_eq!(small[0], if club.is_postgres() { 8 } else { 7 });
+        // BEGIN and COMMIT; the caller, the events, their administrators, tags and attendees.
+        assert_eq!(small[0], 7);
     }
 
     a_past_event_keeps_a_room_that_is_gone_but_books_it_no_more(club) {

@@ -50,6 +50,8 @@ pub(super) fn check(conn: &mut SqliteConnection, migrations: &Migrations) -> Res
     }
     let model = &mut SqliteConnection::establish(":memory:")?;
     let all = migrate::all::<Sqlite>(&migrations.sqlite)?;
+    // Makes the table in which the applied ones are noted.
+    model.applied_migrations().map_err(|error| failed(error.to_string()))?;
     let applied = all.iter().filter(|migration| versions.contains(&migration.name().version().to_string()));
     for migration in applied {
         model.run_migration(migration).map_err(|error| failed(error.to_string()))?;
