@@ -1,6 +1,8 @@
 //! Who is calling. A credential is looked up in the same database hop, and the same snapshot, as the operation it is
 //! for; the extractor types below are the only way for a handler to that hop, so no operation can forget to ask.
 
+mod look_up;
+
 use std::{
     hash::Hash,
     sync::{Arc, OnceLock},
@@ -12,13 +14,8 @@ use common::{
     problem::{Problem, code},
     time::Timestamp,
 };
-use diesel::{OptionalExtension, QueryDsl, RunQueryDsl, prelude::*};
 use service_kit::{
-    credentials::{self, ApiToken},
-    db::{
-        AnyConnection, State, Turn,
-        sql::{Moment, Uid},
-    },
+    db::{AnyConnection, Turn, sql::Uid},
     error::{Error, Failure},
     http::{
         Page, Reply,
@@ -31,9 +28,9 @@ use service_kit::{
     text_enum,
 };
 
+pub use self::look_up::{authenticate, stay_active};
 use crate::{
     last_use::{LastUse, Used},
-    schema::{api_tokens, sessions, users},
     target::Target,
 };
 
@@ -336,85 +333,6 @@ impl Caller {
     fn need_privilege(&self) -> Result<(), Error> {
         if self.privileged { Ok(()) } else { Err(Problem::forbidden("a privileged user").into()) }
     }
-}
-
-/// Id, privilege and state of a user.
-type User = (Uid, bool, i16);
-
-/// Id, end, revocation and last use of a session.
-type Session = (Uid, Moment, Option<Moment>, Moment);
-
-/// Id, scope, end, revocation and last use of a token.
-type Token = (Uid, Scope, Option<Moment>, Option<Moment>, Option<Moment>);
-
-/// The active user behind a credential; when that was last used as far as noted; and what stands for the state of the
-/// database, which is read along with them.
-///
-/// # Errors
-/// 401 for a credential that is none, has ended or was revoked; 403 for an account that is not active.
-pub fn authenticate(
-    conn: &mut AnyConnection,
-    credential: &Credential,
-    now: Timestamp,
-) -> Result<(Caller, Option<Moment>, String), Error> {
-    let now = Moment(now);
-    let unknown = || Problem::new(code::BAD_CREDENTIALS);
-    let user = (users::id, users::privileged, users::state);
-    let ((id, privileged, state), scope, means, before, alive, all): (User, _, _, _, _, _) = match credential {
-        Credential::Session(secret) => {
-            let columns = (sessions::id, sessions::expires_at, sessions::revoked_at, sessions::last_used_at);
-            let found: Option<(User, Session, String)> = sessions::table
-                .inner_join(users::table)
-                .filter(sessions::token_hash.eq(credentials::hash(secret)))
-                .select((user, columns, State))
-                .first(conn)
-                .optional()?;
-            let (user, (session, expires, revoked, before), all) = found.ok_or_else(unknown)?;
-            let alive = revoked.is_none() && now < expires && *now < before.plus(IDLE);
-            (user, Scope::Write, Used::Session(session), Some(before), alive, all)
-        }
-        Credential::Bearer(text) => {
-            let token = ApiToken::parse(TOKEN_PREFIX, text).ok_or_else(unknown)?;
-            let columns = (
-                api_tokens::id,
-                api_tokens::scope,
-                api_tokens::expires_at,
-                api_tokens::revoked_at,
-                api_tokens::last_used_at,
-            );
-            let found: Option<(User, Token, String)> = api_tokens::table
-                .inner_join(users::table)
-                .filter(api_tokens::token_hash.eq(token.hash()))
-                .select((user, columns, State))
-                .first(conn)
-                .optional()?;
-            let (user, (token, scope, expires, revoked, before), all) = found.ok_or_else(unknown)?;
-            let alive = revoked.is_none() && expires.is_none_or(|expires| now < expires);
-            (user, scope, Used::Token(token), before, alive, all)
-        }
-    };
-    if state != ACTIVE {
-        return Err(Problem::new(code::ACCOUNT_INACTIVE).into());
-    }
-    if !alive {
-        return Err(unknown().into());
-    }
-    Ok((Caller { id, privileged, means, scope }, before, all))
-}
-
-/// Holds a user who is active to it until the transaction ends: a suspension of theirs waits, and then also ends what
-/// was made for them in here. [`SignedIn`] alone does not make it wait.
-///
-/// # Errors
-/// 403 for an account that is not active, perhaps since a moment ago.
-pub fn stay_active(conn: &mut AnyConnection, user: Uid) -> Result<(), Error> {
-    let state = users::table.find(user).select(users::state);
-    let state: Option<i16> = match conn {
-        AnyConnection::Postgresql(pg) => state.for_no_key_update().first(pg).optional()?,
-        // Nobody else writes meanwhile.
-        AnyConnection::Sqlite(sqlite) => state.first(sqlite).optional()?,
-    };
-    if state == Some(ACTIVE) { Ok(()) } else { Err(Problem::new(code::ACCOUNT_INACTIVE).into()) }
 }
 
 /// Whether the browser holds something that may be a session, and not merely a sign-in under way.
