@@ -48,7 +48,7 @@ pub fn add_old_rows(conn: &mut AnyConnection) {
     let (id, then) = (Uid::new(), Moment("2026-01-02T03:04:05.678901Z".parse().unwrap()));
     diesel::insert_into(users::table)
         .values((
-            (users::id.eq(id), users::name.eq("olga"), users::display_name.eq("Ольга '\"\\ 🦀"), users::icon.eq("")),
+            (users::id.eq(id), users::name.eq("olive"), users::display_name.eq("Ольга '\"\\ 🦀"), users::icon.eq("")),
             (users::state.eq(1), users::privileged.eq(true), users::created_at.eq(then), users::updated_at.eq(then)),
         ))
         .execute(conn)
@@ -71,15 +71,15 @@ pub fn old_rows_are_there(club: &Club) {
     assert_eq!((hash, made.to_string(), used), (vec![0, 1, 255], "2026-01-02T03:04:05.678901Z".to_owned(), made));
     diesel::update(sessions::table)
         .set((
-            sessions::token_hash.eq(service_kit::credentials::hash("session-of-olga")),
+            sessions::token_hash.eq(service_kit::credentials::hash("session-of-olive")),
             sessions::expires_at.eq(Moment(club.clock.now().plus(chrono::TimeDelta::days(1)))),
             sessions::last_used_at.eq(Moment(club.clock.now())),
         ))
         .execute(conn)
         .unwrap();
-    let me = club.by("olga").get("/api/users/me").expect(200).json();
+    let me = club.by("olive").get("/api/users/me").expect(200).json();
     assert_eq!((&me["displayName"], &me["privileged"]), (&json!("Ольга '\"\\ 🦀"), &json!(true)));
-    club.by("olga").post("/api/tags", json!({"name": "new"})).expect(201);
+    club.by("olive").post("/api/tags", json!({"name": "new"})).expect(201);
 }
 
 #[test]
@@ -179,10 +179,10 @@ fn postgres_is_backed_up_and_restored_as_documented() {
     add_old_rows(&mut club.connect());
     old_rows_are_there(&club);
     let make = |club: &Club, name: &str| {
-        club.by("olga").header("idempotency-key", name).post("/api/tags", json!({"name": name})).expect(201)
+        club.by("olive").header("idempotency-key", name).post("/api/tags", json!({"name": name})).expect(201)
     };
     make(&club, "kept");
-    let ask = |club: &Club| club.by("olga").get("/api/events").text() + &club.by("olga").get("/api/tags").text();
+    let ask = |club: &Club| club.by("olive").get("/api/events").text() + &club.by("olive").get("/api/tags").text();
     let then = ask(&club);
     as_documented("backup-postgres", club.folder(), &url, "");
     make(&club, "lost");
@@ -194,10 +194,10 @@ fn postgres_is_backed_up_and_restored_as_documented() {
         assert!(here != there && again != there, "{here} {there}");
         seen == too && too == still && here == again
     });
-    let tag = club.by("olga").get("/api/tags").header("etag").unwrap().to_owned();
+    let tag = club.by("olive").get("/api/tags").header("etag").unwrap().to_owned();
     club.move_to(&restored);
     assert_eq!(ask(&club), then);
-    club.by("olga").header("if-none-match", &tag).get("/api/tags").expect(200);
+    club.by("olive").header("if-none-match", &tag).get("/api/tags").expect(200);
     assert!(rules::is_replayed(&make(&club, "kept")));
     assert!(!rules::is_replayed(&make(&club, "lost")));
 
@@ -206,5 +206,5 @@ fn postgres_is_backed_up_and_restored_as_documented() {
     as_documented("restore-postgres", club.folder(), "", &another.url("restored"));
     club.move_to(&another.url("restored"));
     assert_eq!(ask(&club), then);
-    club.by("olga").header("if-none-match", &tag).get("/api/tags").expect(200);
+    club.by("olive").header("if-none-match", &tag).get("/api/tags").expect(200);
 }
