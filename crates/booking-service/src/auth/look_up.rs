@@ -86,7 +86,7 @@ pub fn authenticate(
 }
 
 /// Holds a user who is active to it until the transaction ends: a suspension of theirs waits, and then also ends what
-/// was made for them in here. [`SignedIn`] alone does not make it wait.
+/// was made for them in here. [`SignedIn`](super::SignedIn) alone does not make it wait.
 ///
 /// # Errors
 /// 403 for an account that is not active, perhaps since a moment ago.
