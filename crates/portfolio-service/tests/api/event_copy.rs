@@ -211,7 +211,7 @@ on_each_backend! {
         // A change, and an event that was not there.
         let mut three = changed(one, "2026-03-01T10:00:00Z");
         three["name"] = "three".into();
-        booking.now(Manner::Tell(vec![three.clone(), two.clone(), event("four", "2026-03-01T10:00:00Z")]));
+        booking.now(Manner::Tell(vec![three.clone(), two.clone(), event("four", "2026-03-01T09:30:00Z")]));
         is_there(&["four", "three", "two"]);
         // Deleted as told; of the others nothing is said any more.
         let gone = deleted(three, "2026-03-01T11:00:00Z");

@@ -200,7 +200,8 @@ fn what_is_no_good_backup_is_refused_and_nothing_changes() {
     }
     refused(&url, &["restore", &path(&folder, "none")], "cannot read");
     refused(&url, &["restore", &database], "the database itself");
-    let open = format!("sqlite://{good}").parse::<Url>().unwrap().connect().unwrap();
+    let mut open = format!("sqlite://{good}").parse::<Url>().unwrap().connect().unwrap();
+    sql_query("SELECT * FROM users").execute(&mut open).unwrap();
     refused(&url, &["restore", &good], "a database in use and no backup");
     drop(open);
     faulty("postgres://nobody@127.0.0.1:1/none", &["restore", &good], "pg_restore");
@@ -347,6 +348,8 @@ fn apply(conn: &mut AnyConnection, migrations: &Migrations, number: usize) {
         ($conn:ident, $migrations:expr, $backend:ty) => {{
             let mut all = MigrationSource::<$backend>::migrations($migrations).unwrap();
             all.sort_by_key(|migration| migration.name().version().to_string());
+            // Makes the table that notes them.
+            $conn.applied_migrations().unwrap();
             all[..number].iter().for_each(|migration| drop($conn.run_migration(migration).unwrap()));
         }};
     }
