@@ -48,7 +48,7 @@ pub fn add_old_rows(conn: &mut AnyConnection) {
     let (id, then) = (Uid::new(), Moment("2026-01-02T03:04:05.678901Z".parse().unwrap()));
     diesel::insert_into(users::table)
         .values((
-            (users::id.eq(id), users::name.eq("olive"), users::display_name.eq("Ольга '\"\\ 🦀"), users::icon.eq("")),
+            (users::id.eq(id), users::name.eq("xenia"), users::display_name.eq("Ольга '\"\\ 🦀"), users::icon.eq("")),
             (users::state.eq(1), users::privileged.eq(true), users::created_at.eq(then), users::updated_at.eq(then)),
         ))
         .execute(conn)
@@ -60,24 +60,28 @@ pub fn add_old_rows(conn: &mut AnyConnection) {
         ))
         .execute(conn)
         .unwrap();
+    // Where there is that column already.
+    let _ = diesel::update(sessions::table).set(sessions::last_used_at.eq(sessions::created_at)).execute(conn);
 }
 
 pub fn old_rows_are_there(club: &Club) {
     let conn = &mut club.connect();
-    let (hash, made): (Vec<u8>, Moment) =
-        sessions::table.select((sessions::token_hash, sessions::created_at)).first(conn).unwrap();
-    assert_eq!((hash, made.to_string()), (vec![0, 1, 255], "2026-01-02T03:04:05.678901Z".to_owned()));
+    let (hash, made, used): (Vec<u8>, Moment, Moment) = sessions::table
+        .select((sessions::token_hash, sessions::created_at, sessions::last_used_at))
+        .first(conn)
+        .unwrap();
+    assert_eq!((hash, made.to_string(), used), (vec![0, 1, 255], "2026-01-02T03:04:05.678901Z".to_owned(), made));
     diesel::update(sessions::table)
         .set((
-            sessions::token_hash.eq(service_kit::credentials::hash("session-of-olive")),
+            sessions::token_hash.eq(service_kit::credentials::hash("session-of-xenia")),
             sessions::expires_at.eq(Moment(club.clock.now().plus(chrono::TimeDelta::days(1)))),
             sessions::last_used_at.eq(Moment(club.clock.now())),
         ))
         .execute(conn)
         .unwrap();
-    let me = club.by("olive").get("/api/users/me").expect(200).json();
+    let me = club.by("xenia").get("/api/users/me").expect(200).json();
     assert_eq!((&me["displayName"], &me["privileged"]), (&json!("Ольга '\"\\ 🦀"), &json!(true)));
-    club.by("olive").post("/api/tags", json!({"name": "new"})).expect(201);
+    club.by("xenia").post("/api/tags", json!({"name": "new"})).expect(201);
 }
 
 #[test]
@@ -89,10 +93,7 @@ fn a_backup_has_what_was_acknowledged_before_and_nothing_by_half() {
         for writer in 0..2 {
             let (acknowledged, stop, club) = (&acknowledged, &stop, &club);
             scope.spawn(move || {
-                for number in 0.. {
-                    if stop.load(Ordering::Relaxed) {
-                        return;
-                    }
+                for number in (0..).take_while(|_| !stop.load(Ordering::Relaxed)) {
                     let place = format!("place {writer} {number}");
                     let name = json!({"name": place, "admins": [id(BOB), id(ALICE)]});
                     let body = merge([event_body(club, BOB, At::Place(&place), (1, 2)), name]);
@@ -101,6 +102,8 @@ fn a_backup_has_what_was_acknowledged_before_and_nothing_by_half() {
                 }
             });
         }
+        // Also when this fails.
+        let _stop = Stop(&stop);
         for round in 0..3 {
             until("something was written", || known().len() > 20 * (round + 1));
             let before = known();
@@ -114,8 +117,16 @@ fn a_backup_has_what_was_acknowledged_before_and_nothing_by_half() {
             let admins: i64 = event_admins::table.count().get_result(conn).unwrap();
             assert_eq!(usize::try_from(admins).unwrap(), 2 * names.len());
         }
-        stop.store(true, Ordering::Relaxed);
     });
+}
+
+/// Says at its end that it is over.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// A PostgreSQL server of the test's own, with a database `club` and an empty one, `restored`.
@@ -177,10 +188,10 @@ fn postgres_is_backed_up_and_restored_as_documented() {
     add_old_rows(&mut club.connect());
     old_rows_are_there(&club);
     let make = |club: &Club, name: &str| {
-        club.by("olive").header("idempotency-key", name).post("/api/tags", json!({"name": name})).expect(201)
+        club.by("xenia").header("idempotency-key", name).post("/api/tags", json!({"name": name})).expect(201)
     };
     make(&club, "kept");
-    let ask = |club: &Club| club.by("olive").get("/api/events").text() + &club.by("olive").get("/api/tags").text();
+    let ask = |club: &Club| club.by("xenia").get("/api/events").text() + &club.by("xenia").get("/api/tags").text();
     let then = ask(&club);
     as_documented("backup-postgres", club.folder(), &url, "");
     make(&club, "lost");
@@ -192,10 +203,10 @@ fn postgres_is_backed_up_and_restored_as_documented() {
         assert!(here != there && again != there, "{here} {there}");
         seen == too && too == still && here == again
     });
-    let tag = club.by("olive").get("/api/tags").header("etag").unwrap().to_owned();
+    let tag = club.by("xenia").get("/api/tags").header("etag").unwrap().to_owned();
     club.move_to(&restored);
     assert_eq!(ask(&club), then);
-    club.by("olive").header("if-none-match", &tag).get("/api/tags").expect(200);
+    club.by("xenia").header("if-none-match", &tag).get("/api/tags").expect(200);
     assert!(rules::is_replayed(&make(&club, "kept")));
     assert!(!rules::is_replayed(&make(&club, "lost")));
 
@@ -204,5 +215,5 @@ fn postgres_is_backed_up_and_restored_as_documented() {
     as_documented("restore-postgres", club.folder(), "", &another.url("restored"));
     club.move_to(&another.url("restored"));
     assert_eq!(ask(&club), then);
-    club.by("olive").header("if-none-match", &tag).get("/api/tags").expect(200);
+    club.by("xenia").header("if-none-match", &tag).get("/api/tags").expect(200);
 }

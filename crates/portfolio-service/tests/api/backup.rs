@@ -38,7 +38,7 @@ pub fn add_old_rows(conn: &mut AnyConnection) {
     let then = Moment("2026-01-02T03:04:05.678901Z".parse().unwrap());
     diesel::insert_into(users::table)
         .values((
-            (users::id.eq(Uid::new()), users::name.eq("olive"), users::real_name.eq("Ольга '\"\\ 🦀")),
+            (users::id.eq(Uid::new()), users::name.eq("xenia"), users::real_name.eq("Ольга '\"\\ 🦀")),
             (users::publishes_real_name.eq(true), users::state.eq(1)),
             (users::created_at.eq(then), users::updated_at.eq(then)),
         ))
@@ -49,9 +49,9 @@ pub fn add_old_rows(conn: &mut AnyConnection) {
 pub fn old_rows_are_there(club: &Club) {
     let made: Moment = users::table.select(users::created_at).first(&mut club.connect()).unwrap();
     assert_eq!(made.to_string(), "2026-01-02T03:04:05.678901Z");
-    let me = club.by("olive").get("/api/v1/users/me").expect(200).json();
+    let me = club.by("xenia").get("/api/v1/users/me").expect(200).json();
     assert_eq!(me["realName"], "Ольга '\"\\ 🦀");
-    club.by("olive").post("/api/v1/contests", contest_body("new")).expect(201);
+    club.by("xenia").post("/api/v1/contests", contest_body("new")).expect(201);
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection, sqlite::Sqlite};
-use diesel_migrations::MigrationHarness;
 
 use super::{
     commands::Refused,
@@ -50,11 +49,9 @@ pub(super) fn check(conn: &mut SqliteConnection, migrations: &Migrations) -> Res
     }
     let model = &mut SqliteConnection::establish(":memory:")?;
     let all = migrate::all::<Sqlite>(&migrations.sqlite)?;
-    // Makes the table in which the applied ones are noted.
-    model.applied_migrations().map_err(|error| failed(error.to_string()))?;
     let applied = all.iter().filter(|migration| versions.contains(&migration.name().version().to_string()));
     for migration in applied {
-        model.run_migration(migration).map_err(|error| failed(error.to_string()))?;
+        migration.run(model).map_err(|error| failed(error.to_string()))?;
     }
     let (expected, found) = (shape(model)?, shape(conn)?);
     if versions.is_empty() || !expected.is_subset(&found) {

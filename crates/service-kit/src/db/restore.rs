@@ -115,8 +115,7 @@ impl Drop for New {
 fn hold(file: &Path) -> Result<SqliteConnection, Refused> {
     let mut conn = SqliteConnection::establish(text(file)?)?;
     let held = conn
-        .batch_execute("PRAGMA busy_timeout = 1000; PRAGMA journal_mode = DELETE")
-        .and_then(|()| conn.batch_execute("BEGIN EXCLUSIVE"))
+        .batch_execute("PRAGMA busy_timeout = 1000; PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE")
         .and_then(|()| words(&mut conn, "SELECT journal_mode AS value FROM pragma_journal_mode"));
     match held {
         Ok(mode) if mode == ["delete"] => Ok(conn),

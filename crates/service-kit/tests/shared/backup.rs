@@ -348,7 +348,7 @@ fn apply(conn: &mut AnyConnection, migrations: &Migrations, number: usize) {
         ($conn:ident, $migrations:expr, $backend:ty) => {{
             let mut all = MigrationSource::<$backend>::migrations($migrations).unwrap();
             all.sort_by_key(|migration| migration.name().version().to_string());
-            // Makes the table in which they are noted.
+            // Makes the table that notes them.
             $conn.applied_migrations().unwrap();
             all[..number].iter().for_each(|migration| drop($conn.run_migration(migration).unwrap()));
         }};
