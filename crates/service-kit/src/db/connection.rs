@@ -18,7 +18,7 @@ use diesel::{
     r2d2::{ManageConnection, R2D2Connection},
 };
 
-use super::{Limits, commands::Refused};
+use super::{Limits, commands::Refused, patience::while_locked};
 
 pub use self::any::{AnyConnection, MultiBackend};
 
@@ -123,14 +123,13 @@ impl Url {
             Kind::Sqlite(file) => {
                 make_folder_of(file).map_err(|error| ConnectionError::BadConnection(error.to_string()))?;
                 let mut conn = SqliteConnection::establish(&file.to_string_lossy())?;
-                // The wait for a lock comes first, because switching to WAL already needs one. FULL makes an
-                // acknowledged commit survive a power cut.
-                conn.batch_execute(
-                    "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
-                     PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; \
-                     PRAGMA journal_size_limit = 67108864;",
-                )
-                .map_err(ConnectionError::CouldntSetupConfiguration)?;
+                // The wait for a lock comes first, because switching to WAL already needs one; where several switch a
+                // new file at once, SQLite gives up without it. FULL makes an acknowledged commit survive a power cut.
+                let setup = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
+                             PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; \
+                             PRAGMA journal_size_limit = 67108864;";
+                while_locked(Duration::from_secs(10), || conn.batch_execute(setup))
+                    .map_err(ConnectionError::CouldntSetupConfiguration)?;
                 Ok(AnyConnection::Sqlite(conn))
             }
         }
@@ -361,6 +360,23 @@ mod tests {
         }
         for bad in ["", "mysql://db", "sqlite://", "sqlite::memory:", "sqlite://x?mode=memory", "club.sqlite3"] {
             assert!(bad.parse::<Url>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn many_may_open_a_new_file_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        for round in 0..50 {
+            let url = Url::of_file(&folder.path().join(round.to_string()));
+            let together = std::sync::Barrier::new(8);
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        together.wait();
+                        url.connect().unwrap();
+                    });
+                }
+            });
         }
     }
 

@@ -15,6 +15,7 @@ mod copy_to;
 mod in_use;
 mod lane;
 pub mod migrate;
+mod patience;
 mod restore;
 pub mod schema;
 mod slice;
@@ -284,8 +285,9 @@ impl Db {
         let pool = line.pool.clone();
         let job = move || {
             let done = catch_unwind(AssertUnwindSafe(|| run(&pool, access, deadline, (waiting, started), work)));
-            // Until the connection is back, also when the caller has given up.
-            drop(turn);
+            // Until the connection is back, also when the caller has given up. Nothing here holds the database any more
+            // when the caller knows.
+            drop((turn, pool));
             // A caller who has given up needs no answer.
             let _ = answer.send(done.unwrap_or_else(|_| Err(Problem::internal("the work panicked").into())));
         };

@@ -5,6 +5,7 @@ use std::{
     io,
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, chown},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use common::time::Clock;
@@ -18,8 +19,12 @@ use super::{
     connection::make_folder_of,
     in_use::{InUse, beside},
     migrate::{self, Migrations},
+    patience::{is_locked, until, while_locked},
     sql::words,
 };
+
+/// How long a program that is just ending may take to let the database go.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What SQLite keeps beside a database while it is open, or after a crash.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
@@ -43,7 +48,7 @@ pub fn restore(database: &Url, backup: &Path, migrations: &Migrations, say: fn(&
     if BESIDE.iter().any(|end| beside(backup, end).exists()) {
         return Err(failed(format!("{} is a database in use and no backup", backup.display())));
     }
-    let alone = InUse::alone(file)?;
+    let alone = until(PATIENCE, || InUse::alone(file), |found| !matches!(found, Ok(None)))?;
     let _alone = alone.ok_or_else(|| failed(format!("a program uses {database}: stop it first")))?;
 
     let of_file = |error: io::Error| failed(format!("cannot write {}: {error}", file.display()));
@@ -114,12 +119,11 @@ impl Drop for New {
 /// what SQLite keeps beside it: left there, that would be taken for a part of the new one.
 fn hold(file: &Path) -> Result<SqliteConnection, Refused> {
     let mut conn = SqliteConnection::establish(text(file)?)?;
-    let held = conn
-        .batch_execute("PRAGMA busy_timeout = 1000; PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE")
+    let held = while_locked(PATIENCE, || conn.batch_execute("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE"))
         .and_then(|()| words(&mut conn, "SELECT journal_mode AS value FROM pragma_journal_mode"));
     match held {
         Ok(mode) if mode == ["delete"] => Ok(conn),
-        Err(error) if !error.to_string().contains("locked") => Err(Refused::Failed(format!(
+        Err(error) if !is_locked(&error) => Err(Refused::Failed(format!(
             "the database is damaged ({error}): move {0} and what begins with {0}- away, then restore again",
             file.display()
         ))),
