@@ -144,9 +144,9 @@ pub fn feed(facts: &Facts) -> Work {
     let (user, clock) = (uid(&facts.feed_user), Clock::default());
     Arc::new(move |conn| {
         ical::queries::nonce_of_active(conn, user)?;
-        let events = ical::queries::shown(conn, Which::ForFeed(user), clock.now())?;
-        let body = ical::feed::render("traP events", "http://127.0.0.1:3000", &events);
-        Ok(Reply::of(actix_web::http::StatusCode::OK, "text/calendar", body.into_bytes()))
+        let mut feed = ical::feed::Feed::new("traP events", "http://127.0.0.1:3000");
+        ical::queries::each(conn, Which::ForFeed(user), clock.now(), |event| feed.add(event))?;
+        Ok(Reply::of(actix_web::http::StatusCode::OK, "text/calendar", feed.end().into_bytes()))
     })
 }
 

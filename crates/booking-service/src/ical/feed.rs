@@ -2,6 +2,8 @@
 //!
 //! The same input gives the same bytes: every time comes from the events, so an unchanged feed keeps its `ETag`.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use icalendar::{Calendar, Component, Event, EventLike, EventStatus, Property};
 use uuid::Uuid;
@@ -49,7 +51,7 @@ pub struct Person {
     /// The user's id.
     pub id: Uuid,
     /// The name to show.
-    pub name: String,
+    pub name: Arc<str>,
 }
 
 /// An attendee's answer: `PARTSTAT`.
@@ -63,36 +65,51 @@ pub enum Participation {
     Declined,
 }
 
-/// Renders `events`, in this order, as one `VCALENDAR`.
+/// One `VCALENDAR` in the making. Event by event: as a tree of the crate's a long feed takes ten times its size.
 ///
-/// `calendar_name` is what calendars show for the feed; `web_origin` is the origin of the front end
-/// (`https://booking.example`), which serves events at `/events/{id}`. Text may be anything: line breaks become
-/// `\n`, other control characters besides tabs are left out, the rest is escaped.
-#[must_use]
-pub fn render(calendar_name: &str, web_origin: &str, events: &[FeedEvent]) -> String {
-    let name = printable(calendar_name);
-    let mut calendar = Calendar::empty();
-    calendar
-        .append_property(("VERSION", "2.0"))
-        .append_property(("PRODID", "-//booking-service//Room bookings//EN"))
-        .append_property(("CALSCALE", "GREGORIAN"))
-        // The crate takes properties newer than RFC 5545 for values of another type than text.
-        .append_property(Property::new("NAME", escape(&name)))
-        .append_property(Property::new("X-WR-CALNAME", name))
-        .append_property(Property::new("REFRESH-INTERVAL", REFRESH_INTERVAL).add_parameter("VALUE", "DURATION").done())
-        .append_property(("X-PUBLISHED-TTL", REFRESH_INTERVAL));
-    let rendered = calendar.to_string();
-    let Some(head) = rendered.strip_suffix(END) else { return rendered };
-    let mut folded = String::with_capacity(rendered.len());
-    fold_again(head, &mut folded);
-    let web_origin = web_origin.trim_end_matches('/');
-    // One after another: as a tree of the crate's a long feed takes ten times its size.
-    for event in events {
-        let vevent = vevent(web_origin, event).try_into_string();
-        fold_again(&vevent.unwrap_or_default(), &mut folded);
+/// Text may be anything: line breaks become `\n`, other control characters besides tabs are left out, the rest is
+/// escaped.
+pub struct Feed<'a> {
+    web_origin: &'a str,
+    text: String,
+}
+
+impl<'a> Feed<'a> {
+    /// Without events yet. `name` is what calendars show for the feed; `web_origin` is the origin of the front end
+    /// (`https://booking.example`), which serves events at `/events/{id}`.
+    #[must_use]
+    pub fn new(name: &str, web_origin: &'a str) -> Self {
+        let name = printable(name);
+        let mut calendar = Calendar::empty();
+        calendar
+            .append_property(("VERSION", "2.0"))
+            .append_property(("PRODID", "-//booking-service//Room bookings//EN"))
+            .append_property(("CALSCALE", "GREGORIAN"))
+            // The crate takes properties newer than RFC 5545 for values of another type than text.
+            .append_property(Property::new("NAME", escape(&name)))
+            .append_property(Property::new("X-WR-CALNAME", name))
+            .append_property(
+                Property::new("REFRESH-INTERVAL", REFRESH_INTERVAL).add_parameter("VALUE", "DURATION").done(),
+            )
+            .append_property(("X-PUBLISHED-TTL", REFRESH_INTERVAL));
+        let rendered = calendar.to_string();
+        let mut text = String::with_capacity(rendered.len());
+        fold_again(rendered.strip_suffix(END).unwrap_or(&rendered), &mut text);
+        Self { web_origin: web_origin.trim_end_matches('/'), text }
     }
-    folded.push_str(END);
-    folded
+
+    /// Adds an event behind those that are there.
+    pub fn add(&mut self, event: &FeedEvent) {
+        let vevent = vevent(self.web_origin, event).try_into_string();
+        fold_again(&vevent.unwrap_or_default(), &mut self.text);
+    }
+
+    /// The whole calendar.
+    #[must_use]
+    pub fn end(mut self) -> String {
+        self.text.push_str(END);
+        self.text
+    }
 }
 
 /// How a calendar ends.

@@ -26,7 +26,7 @@ use service_kit::{
 };
 
 use super::{
-    feed::render,
+    feed::Feed,
     queries,
     wire::{FeedQuery, IcalSecret},
 };
@@ -135,10 +135,13 @@ pub async fn feed(
             Some(q) => Which::Matching(events::parse_filter(q)?),
             None => Which::ForFeed(user),
         };
-        let found = queries::shown(conn, which, now.0)?;
-        let changed = found.iter().map(|event| event.updated_at).max();
-        let body = render(&format!("{} events", club.everyone_group), &club.origin, &found);
-        let reply = Reply::of(StatusCode::OK, "text/calendar; charset=utf-8", body.into_bytes());
+        let mut feed = Feed::new(&format!("{} events", club.everyone_group), &club.origin);
+        let mut changed = None;
+        queries::each(conn, which, now.0, |event| {
+            changed = changed.max(Some(event.updated_at));
+            feed.add(event);
+        })?;
+        let reply = Reply::of(StatusCode::OK, "text/calendar; charset=utf-8", feed.end().into_bytes());
         let reply = match changed {
             Some(changed) => reply.with(header::LAST_MODIFIED, HttpDate::from(SystemTime::from(changed)).to_string()),
             None => reply,

@@ -1,6 +1,7 @@
 //! The calendar feed.
 
 use booking_service::{
+    events::queries::Row,
     groups::EVERYONE,
     schema::{attendees, event_admins, event_tags, events, group_members, groups, places, rooms, tags, users},
 };
@@ -112,6 +113,33 @@ fn event(club: &Club, name: &str, group: Uid) -> Uid {
     event_that_ended(club, name, group, TimeDelta::days(-1))
 }
 
+/// So many more events like this one, with bob's answer.
+fn more_of(club: &Club, event: Uid, number: usize) {
+    let conn = &mut club.connect();
+    let of: Row = events::table.find(event).select(Row::as_select()).first(conn).unwrap();
+    let ids: Vec<_> = (0..number).map(|_| Uid::new()).collect();
+    for ids in ids.chunks(500) {
+        let row = |id: &Uid| {
+            (
+                (events::id.eq(*id), events::name.eq(&of.name), events::description.eq("")),
+                (events::starts_at.eq(of.starts_at), events::ends_at.eq(of.ends_at), events::is_long.eq(false)),
+                (events::place.eq(&of.place), events::place_key.eq(&of.place_key), events::room_id.eq(of.room_id)),
+                (events::shared.eq(true), events::owns_room.eq(false), events::group_id.eq(of.group_id)),
+                (events::open.eq(false), events::sequence.eq(0), events::created_by.eq(of.created_by)),
+                (events::created_at.eq(of.created_at), events::updated_at.eq(of.updated_at)),
+            )
+        };
+        let rows: Vec<_> = ids.iter().map(row).collect();
+        service_kit::on_each!(&mut *conn, c => diesel::insert_into(events::table).values(rows).execute(c)).unwrap();
+        let answer = |event: &Uid| {
+            (attendees::event_id.eq(*event), attendees::user_id.eq(id(BOB)), attendees::schedule.eq("absent"))
+        };
+        let answers: Vec<_> = ids.iter().map(answer).collect();
+        service_kit::on_each!(&mut *conn, c => diesel::insert_into(attendees::table).values(answers).execute(c))
+            .unwrap();
+    }
+}
+
 fn answered(club: &Club, event: Uid, member: &str, schedule: &str) {
     let row = (attendees::event_id.eq(event), attendees::user_id.eq(id(member)), attendees::schedule.eq(schedule));
     diesel::insert_into(attendees::table).values(row).execute(&mut club.connect()).unwrap();
@@ -183,6 +211,25 @@ on_both! {
         let new = feed_path(&club, BOB);
         assert!(new.ends_with(secret.as_str().unwrap()));
         feed(&club, &new);
+    }
+
+    a_long_feed_has_every_event_once(club) {
+        let first = event(&club, "meeting", group(&club, "g", &[BOB]));
+        let (path, known) = (feed_path(&club, BOB), |feed: &Answer| {
+            let mut ids = all(feed, "UID");
+            ids.sort();
+            ids.dedup();
+            ids.len()
+        });
+        for (more, whole) in [(998, 999), (1, 1000), (1, 1001), (1000, 2001)] {
+            more_of(&club, first, more);
+            let feed = feed(&club, &path);
+            assert_eq!((known(&feed), all(&feed, "BEGIN").len()), (whole, whole + 1));
+            let named = |property: &str, name: &str| {
+                lines(&feed).iter().filter(|line| line.starts_with(property) && line.contains(name)).count()
+            };
+            assert_eq!((named("ORGANIZER;", "CN=ALICE:"), named("ATTENDEE;", "CN=BOB;")), (whole, whole - 1));
+        }
     }
 
     a_wrong_address_does_not_tell_what_is_wrong_with_it(club) {

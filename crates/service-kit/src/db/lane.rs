@@ -9,7 +9,11 @@ use std::{
     io,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
+    time::{Duration, Instant},
 };
+
+/// While no job has begun for this long, those that work are at something long.
+pub(super) const LONG: Duration = Duration::from_millis(20);
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -17,8 +21,9 @@ type Job = Box<dyn FnOnce() + Send>;
 /// one that has nothing to do sleeps until it is needed; none is started before that.
 ///
 /// Where the work is done in this process, as by SQLite, more threads than processors make nothing faster: they only
-/// take turns. So no more are woken than are to work `at_once`, until somebody who has waited a while asks for one more
-/// ([`Lane::hurry`]), because those that work may be at something long.
+/// take turns, each with memory of its own. So no more are woken than are to work `at_once`, unless those are at
+/// something [`LONG`] when somebody who has waited asks for one more ([`Lane::hurry`]). It rests again as soon as the
+/// others get on.
 pub(super) struct Lane(Arc<Shared>);
 
 struct Shared {
@@ -37,7 +42,15 @@ struct State {
     working: usize,
     /// Threads that have been woken and do not know it yet; they count as working.
     woken: usize,
+    /// When the last job began; none has before the first.
+    last_begun: Option<Instant>,
     has_ended: bool,
+}
+
+impl State {
+    fn gets_on(&self) -> bool {
+        self.last_begun.is_some_and(|at| at.elapsed() < LONG)
+    }
 }
 
 impl Lane {
@@ -57,10 +70,11 @@ impl Lane {
         if state.working < self.0.at_once { self.one_more(state) } else { Ok(()) }
     }
 
-    /// Sets one more thread to work if there is a job for it.
+    /// Sets one more thread to work if there is a job for it, and those that work do not get on.
     pub fn hurry(&self) {
         let state = self.0.lock();
         if !state.jobs.is_empty()
+            && !state.gets_on()
             && let Err(error) = self.one_more(state)
         {
             log::warn!("no thread more for the database: {error}");
@@ -109,7 +123,9 @@ impl Shared {
     fn work(&self) {
         let mut state = self.lock();
         loop {
-            if let Some(job) = state.jobs.pop_front() {
+            let is_one_too_many = state.working > self.at_once && state.gets_on();
+            if !is_one_too_many && let Some(job) = state.jobs.pop_front() {
+                state.last_begun = Some(Instant::now());
                 drop(state);
                 job();
                 state = self.lock();
@@ -154,27 +170,55 @@ mod tests {
         begun.recv_timeout(PATIENCE).unwrap()
     }
 
+    /// Asks for one more thread until one comes.
+    fn hurried(lane: &Lane, begun: &Receiver<u32>) -> u32 {
+        let since = Instant::now();
+        loop {
+            lane.hurry();
+            match begun.recv_timeout(Duration::from_millis(1)) {
+                Ok(number) => return number,
+                Err(_) => assert!(since.elapsed() < PATIENCE),
+            }
+        }
+    }
+
     #[test]
-    fn only_so_many_work_at_once_unless_somebody_is_in_a_hurry() {
+    fn only_so_many_work_at_once_unless_those_are_at_something_long() {
         let lane = Lane::new("test", 3, 1);
         let (begun, seen) = channel();
+        let since = Instant::now();
         let first = held(&lane, &begun, 1);
         assert_eq!(next(&seen), 1);
-        let ends: Vec<_> = (2..=5).map(|number| held(&lane, &begun, number)).collect();
+        let mut ends: VecDeque<_> = (2..=5).map(|number| held(&lane, &begun, number)).collect();
         assert_eq!(lane.waiting(), 4);
-        lane.hurry();
-        assert_eq!(next(&seen), 2);
-        lane.hurry();
-        assert_eq!(next(&seen), 3);
+        assert_eq!(hurried(&lane, &seen), 2);
+        assert_eq!(hurried(&lane, &seen), 3);
+        assert!(since.elapsed() > LONG * 2);
         // There are no more threads than that.
         lane.hurry();
         assert_eq!(lane.waiting(), 2);
         first.send(()).unwrap();
-        assert_eq!(next(&seen), 4);
-        for end in ends {
+        assert_eq!(hurried(&lane, &seen), 4);
+        // Who waits is not forgotten when a thread goes to rest.
+        for end in ends.drain(..3) {
             end.send(()).unwrap();
         }
         assert_eq!(next(&seen), 5);
+        ends[0].send(()).unwrap();
+    }
+
+    #[test]
+    fn every_job_is_done_however_many_threads_come_and_go() {
+        let lane = Lane::new("test", 4, 2);
+        let (done, seen) = channel();
+        for number in 0..2000 {
+            let done = done.clone();
+            lane.submit(move || done.send(number).unwrap()).unwrap();
+            lane.hurry();
+        }
+        drop(done);
+        assert_eq!(seen.iter().count(), 2000);
+        assert_eq!(lane.waiting(), 0);
     }
 
     #[test]

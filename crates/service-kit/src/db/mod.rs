@@ -136,9 +136,6 @@ impl Line {
     }
 }
 
-/// A job that has waited this long in the queue asks for one more thread.
-const HURRY: Duration = Duration::from_millis(5);
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     Read,
@@ -274,8 +271,9 @@ impl Db {
         F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
     {
         let waiting = self.waits.begin();
-        let deadline = waiting.begun() + self.limits.checkout;
-        let mut until = deadline.min(waiting.begun() + HURRY);
+        let begun = waiting.begun();
+        let deadline = begun + self.limits.checkout;
+        let mut until = deadline.min(begun + lane::LONG);
         let turn = match turn {
             Some(turn) => Some(turn.come(deadline).await?),
             None => None,
@@ -314,10 +312,10 @@ impl Db {
                 Err(_) if until == deadline => {
                     return Err(Error::Unavailable("no database connection in time".to_owned()));
                 }
-                // In the queue, or about to say why not.
+                // In the queue, or about to say why not. Who waits long asks ever more seldom.
                 Err(_) => {
                     line.lane.hurry();
-                    deadline
+                    deadline.min(until + (until - begun))
                 }
             };
         }
@@ -333,10 +331,14 @@ fn run<T>(
     (waiting, started): (Waiting, oneshot::Sender<Instant>),
     mut work: impl FnMut(&mut AnyConnection) -> Result<T, Error>,
 ) -> Result<T, Error> {
+    let gone = || Error::Unavailable("the caller has given up".to_owned());
+    if started.is_closed() {
+        return Err(gone());
+    }
     let mut conn = begun(pool, access, deadline)?;
     if started.send(Instant::now()).is_err() {
         roll_back(&mut conn);
-        return Err(Error::Unavailable("the caller has given up".to_owned()));
+        return Err(gone());
     }
     waiting.succeed();
     let mut tries = 1;

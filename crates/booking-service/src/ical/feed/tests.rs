@@ -6,8 +6,16 @@ fn at(text: &str) -> DateTime<Utc> {
     text.parse().expect("RFC 3339")
 }
 
+fn render(name: &str, web_origin: &str, events: &[FeedEvent]) -> String {
+    let mut feed = Feed::new(name, web_origin);
+    for event in events {
+        feed.add(event);
+    }
+    feed.end()
+}
+
 fn person(id: u128, name: &str) -> Person {
-    Person { id: Uuid::from_u128(id), name: name.to_owned() }
+    Person { id: Uuid::from_u128(id), name: name.into() }
 }
 
 fn event() -> FeedEvent {
