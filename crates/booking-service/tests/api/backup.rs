@@ -5,6 +5,7 @@ mod rules;
 
 use std::{
     io::{BufRead, BufReader},
+    os::unix::fs::PermissionsExt as _,
     path::Path,
     process::{Child, Command, Stdio},
     sync::{
@@ -194,6 +195,8 @@ fn postgres_is_backed_up_and_restored_as_documented() {
     let ask = |club: &Club| club.by("xenia").get("/api/events").text() + &club.by("xenia").get("/api/tags").text();
     let then = ask(&club);
     as_documented("backup-postgres", club.folder(), &url, "");
+    let mode = std::fs::metadata(club.folder().join("booking.dump")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
     make(&club, "lost");
     as_documented("restore-postgres", club.folder(), "", &restored);
 
