@@ -102,10 +102,10 @@ pub struct ServerOptions {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Database")]
 pub struct DatabaseOptions {
-    /// Connections at most: all on PostgreSQL, the readers on SQLite.
-    #[arg(global = true, long, env = "DATABASE_CONNECTIONS", value_name = "N", default_value_t = 8,
+    /// Connections at most: all on PostgreSQL, the readers on SQLite [default: 8, on SQLite 4].
+    #[arg(global = true, long, env = "DATABASE_CONNECTIONS", value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub database_connections: u32,
+    pub database_connections: Option<u32>,
 
     /// Seconds that the statements of one request may take before it is answered 503.
     #[arg(global = true, long, env = "DATABASE_TIMEOUT", value_name = "SECONDS", default_value_t = 10,

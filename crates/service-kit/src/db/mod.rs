@@ -81,8 +81,9 @@ const TRIES: usize = 6;
 /// Sizes and limits of the door.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Connections at most: all of them on PostgreSQL, the readers on SQLite (which has one writer more).
-    pub connections: u32,
+    /// Connections at most: all of them on PostgreSQL, the readers on SQLite (which has one writer more). Each reader has
+    /// memory of its own, so that without a number SQLite has 4 and PostgreSQL 8.
+    pub connections: Option<u32>,
     /// How long a request waits for a usable connection and then for a lock, both together, before it is answered 503.
     pub checkout: Duration,
     /// How long the statements of one request may take before it is answered 503.
@@ -177,7 +178,8 @@ impl Db {
     #[must_use]
     pub fn open(url: &Url, limits: Limits) -> Self {
         let statements = StatementCount::default();
-        let readers = Arc::new(Line::new("database", url, limits.connections, &limits, &statements));
+        let connections = limits.connections.unwrap_or(if url.is_postgres() { 8 } else { 4 });
+        let readers = Arc::new(Line::new("database", url, connections, &limits, &statements));
         let writer = if url.is_postgres() {
             readers.clone()
         } else {

@@ -32,7 +32,7 @@ fn door(database: &Database) -> Db {
 }
 
 fn open(database: &Database) -> Db {
-    let limits = Limits { connections: 2, checkout: Duration::from_millis(2500), work: Duration::from_secs(5) };
+    let limits = Limits { connections: Some(2), checkout: Duration::from_millis(2500), work: Duration::from_secs(5) };
     Db::open(&database.url, limits)
 }
 
@@ -200,7 +200,7 @@ on_both! {
             Some(file) => format!("sqlite://{}", file.parent().unwrap().display()),
             None => "postgres://nobody@127.0.0.1:1/none".to_owned(),
         };
-        let limits = Limits { connections: 2, checkout: Duration::from_millis(500), work: Duration::from_secs(5) };
+        let limits = Limits { connections: Some(2), checkout: Duration::from_millis(500), work: Duration::from_secs(5) };
         let db = Db::open(&missing.parse().unwrap(), limits);
         block_on(async {
             assert_eq!(status(soon(db.read(count)).await), 503);

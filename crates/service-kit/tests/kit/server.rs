@@ -139,7 +139,7 @@ impl Server {
         let thread = std::thread::spawn(move || {
             System::new().block_on(async move {
                 let limits = service_kit::db::Limits {
-                    connections: 1,
+                    connections: Some(1),
                     checkout: Duration::from_millis(500),
                     work: Duration::from_secs(5),
                 };
