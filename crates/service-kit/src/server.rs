@@ -426,6 +426,14 @@ impl Running {
             self.address,
             self.shutdown_timeout.as_secs()
         );
-        tokio::select! { ended = self.server => ended, told_twice = signals => told_twice }
+        tokio::select! { ended = self.server => ended?, told_twice = signals => return told_twice };
+        // What the shutdown time-out cut off goes with its worker, which ends by itself, and is logged then.
+        for _ in 0..100 {
+            if self.service.metrics.in_flight() == 0 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
     }
 }

@@ -17,6 +17,7 @@ use service_kit::{
 
 use crate::{
     builders::{At, each, event, event_body, group, merge, room},
+    conditions::statements,
     harness::{ALICE, Answer, BOB, CAROL, Client, Club, DOCUMENT, id, on_both},
 };
 
@@ -200,6 +201,13 @@ on_both! {
         let whole = client.get("/api/users").expect(200);
         let rows = whole.json().as_array().unwrap().clone();
         assert_eq!(rows.len(), 2504);
+        // Of which HEAD needs the first alone.
+        let statements = |method: &str| {
+            let before = statements(&club);
+            client.send(method, "/api/users", None).expect(200);
+            statements(&club) - before
+        };
+        assert!(statements("HEAD") < statements("GET"));
         assert_eq!(walk(&client, "/api/users", 400, || ()), rows);
         // Just so many that there is nothing after a part.
         let shown = client.get("/api/users?include-suspended=true").expect(200).json().as_array().unwrap().len();
