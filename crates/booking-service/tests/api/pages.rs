@@ -224,6 +224,16 @@ on_both! {
         again().expect(200);
     }
 
+    many_tags_are_sent_part_by_part_as_well(club) {
+        let (conn, now) = (&mut club.connect(), Moment(club.clock.now()));
+        let tag = |n| (tags::id.eq(Uid::new()), tags::name.eq(format!("tag {n}")), tags::name_key.eq(format!("tag {n}")));
+        let rows: Vec<_> = (0..1001).map(|n| (tag(n), tags::created_at.eq(now), tags::updated_at.eq(now))).collect();
+        service_kit::on_each!(&mut *conn, c => diesel::insert_into(tags::table).values(&rows).execute(c)).unwrap();
+        let whole = club.by(BOB).get("/api/tags").expect(200);
+        assert_eq!(whole.json().as_array().unwrap().len(), 1001);
+        assert!(whole.header("etag").unwrap().ends_with(".\""));
+    }
+
     every_list_has_pages(club) {
         let group = group(&club, BOB, "g", &[BOB, CAROL]);
         let room = room(&club, BOB, "S516", (0, 9));
