@@ -116,7 +116,7 @@ fn pages(config: &mut web::ServiceConfig) {
                 let parts = stream::iter(0..3);
                 HttpResponse::Ok().streaming(parts.map(|_| {
                     PARTS.fetch_add(1, Ordering::Relaxed);
-                    part("more")
+                    Ok::<_, Problem>(Bytes::from_static(b"part"))
                 }))
             }),
         )
@@ -126,9 +126,9 @@ fn pages(config: &mut web::ServiceConfig) {
                 let broken = stream::once(async {
                     // What is ready is sent first.
                     tokio::task::yield_now().await;
-                    Err(Problem::internal("the third part is gone"))
+                    Err(Problem::internal("the second part is gone"))
                 });
-                HttpResponse::Ok().streaming(stream::iter([part("one"), part("two")]).chain(broken))
+                HttpResponse::Ok().streaming(stream::iter([Ok(Bytes::from_static(b"one"))]).chain(broken))
             }),
         )
         .route("/large", web::get().to(|| async { Reply::json(&"large ".repeat(20_000)).map_err(Failure::from) }));
@@ -136,11 +136,6 @@ fn pages(config: &mut web::ServiceConfig) {
 
 /// How many parts of the answers of `/parts` were made.
 pub static PARTS: AtomicUsize = AtomicUsize::new(0);
-
-/// Of an answer that is sent while it is made.
-fn part(text: &'static str) -> Result<Bytes, Problem> {
-    Ok(Bytes::from_static(text.as_bytes()))
-}
 
 #[derive(Parser)]
 struct Options {
