@@ -1,6 +1,11 @@
 //! What is no scene: memory, start, and builds.
 
-use std::{fs, path::Path, process::Command, time::Instant};
+use std::{
+    fs::File,
+    path::Path,
+    process::Command,
+    time::{Instant, SystemTime},
+};
 
 use serde::Serialize;
 use service_kit::directory::seed::Size;
@@ -94,8 +99,8 @@ pub fn builds(folder: &Path, report: &mut Report) -> Result<()> {
     build("clean build of the booking-service in release", &release, 240.0)?;
     let tests = ["test", "--no-run", "--locked", "-p", "booking-service"];
     build("first build of its tests", &tests, f64::INFINITY)?;
-    // Written again as it is: cargo goes by the time of a file.
+    // Cargo goes by the time of a file.
     let slice = Path::new("crates/booking-service/src/rooms/handlers.rs");
-    fs::write(slice, fs::read(slice)?)?;
+    File::options().write(true).open(slice)?.set_modified(SystemTime::now())?;
     build("build of its tests after a change in one slice", &tests, 20.0)
 }

@@ -84,9 +84,9 @@ struct RequestTag {
 )]
 #[get("/tags")]
 async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
-    let slice = page.slice()?;
-    who.read(move |conn, _| {
-        page.reply(load(conn, &slice)?, |tag: &Tag| (tag.name.clone(), tag.id), |tag| Ok(ResponseTag::new(tag, zone)))
+    who.list(page, move |conn, _, page| {
+        let tags = load(conn, &page.slice()?)?;
+        page.reply(tags, |tag| (tag.name.clone(), tag.id), |tag| Ok(ResponseTag::new(tag, zone)))
     })
     .await
 }

@@ -83,7 +83,7 @@ impl Metrics {
     #[must_use]
     pub fn new(service: &'static str, version: &str, now: Timestamp, db: &Db, keys: Option<&Keys>) -> Self {
         let mut all = Registry::default();
-        let requests = add(&mut all, "http_requests", "Requests answered", Family::default());
+        let requests = add(&mut all, "http_requests", "Requests that have ended", Family::default());
         let seconds = Family::new_with_constructor(
             (|| Histogram::new(exponential_buckets(0.0005, 2.0, 15))) as fn() -> Histogram,
         );
@@ -125,6 +125,12 @@ impl Metrics {
     pub fn begin(&self) -> InFlight {
         self.in_flight.inc();
         InFlight(self.in_flight.clone())
+    }
+
+    /// How many requests are being answered.
+    #[must_use]
+    pub fn in_flight(&self) -> i64 {
+        self.in_flight.get()
     }
 
     /// Counts one request; there is a series for each method and route, so both must be of a bounded number.

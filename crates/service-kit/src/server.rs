@@ -34,7 +34,7 @@ use crate::{
     error::Error,
     http::{
         credential::Origins,
-        etag,
+        etag::{self, Tag},
         frame::{frame, problems},
         limit::{Limit, limit},
         openapi,
@@ -96,6 +96,7 @@ pub struct Service {
     farewells: RwLock<Vec<Farewell>>,
     routes: Routes,
     document: Bytes,
+    document_tag: Tag,
     static_files: Option<Arc<StaticFiles>>,
     build: String,
     own: Own,
@@ -123,6 +124,7 @@ impl Service {
             farewells: RwLock::default(),
             routes: Routes::new(&document),
             build: etag::mark(&[&json, &own.shape, option_env!("REVISION").unwrap_or_default(), &program()]),
+            document_tag: Tag::new(json.as_bytes(), None),
             document: Bytes::from(json),
             static_files: options.static_folder.clone().map(|folder| Arc::new(StaticFiles::new(folder))),
             own,
@@ -195,10 +197,10 @@ impl Service {
         &self.routes
     }
 
-    /// Its OpenAPI document as JSON.
+    /// Its OpenAPI document as JSON, and the tag of that.
     #[must_use]
-    pub fn document(&self) -> &Bytes {
-        &self.document
+    pub fn document(&self) -> (&Bytes, &Tag) {
+        (&self.document, &self.document_tag)
     }
 
     /// Whether it serves a front end.
@@ -282,8 +284,10 @@ pub struct Running {
     shutdown_timeout: Duration,
 }
 
-/// Threads of each worker that compress answers and talk to other servers.
-const OTHER_THREADS: usize = 4;
+/// Threads of each worker that compress answers, read files and talk to other servers, made when needed. Other servers
+/// take four at most (two a sign-in provider, one the directory, one the keys of a token issuer), which may all hang at
+/// once, so there are as many besides.
+const OTHER_THREADS: usize = 8;
 
 /// Opens the port. `configure` adds what only this service needs to every worker's app.
 ///
@@ -426,6 +430,14 @@ impl Running {
             self.address,
             self.shutdown_timeout.as_secs()
         );
-        tokio::select! { ended = self.server => ended, told_twice = signals => told_twice }
+        tokio::select! { ended = self.server => ended?, told_twice = signals => return told_twice };
+        // What the shutdown time-out cut off goes with its worker, which ends by itself, and is logged then.
+        for _ in 0..100 {
+            if self.service.metrics.in_flight() == 0 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
     }
 }

@@ -74,7 +74,7 @@ pub struct ResponseEvent {
     created_at: Zoned,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     updated_at: Zoned,
-    /// When it was deleted; only in the activity list.
+    /// When it was deleted; only in the activity list and with `updatedSince`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     deleted_at: Option<Zoned>,

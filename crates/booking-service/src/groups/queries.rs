@@ -101,7 +101,9 @@ pub fn list(conn: &mut AnyConnection, slice: &Slice<Position>) -> Result<Vec<Gro
         .order((group_admins::group_id, group_admins::user_id))
         .load(conn)?;
     let (mut members, mut admins) = (by_group(members), by_group(admins));
-    members.insert(EVERYONE, active_ids(conn)?);
+    if rows.iter().any(|row| row.id == EVERYONE) {
+        members.insert(EVERYONE, active_ids(conn)?);
+    }
     let with_people = |row: Row| Group {
         members: members.remove(&row.id).unwrap_or_default(),
         admins: admins.remove(&row.id).unwrap_or_default(),

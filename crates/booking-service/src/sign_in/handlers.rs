@@ -135,9 +135,13 @@ async fn finish(
     let cookie = pending::session_cookie(club, &secret, now);
     let user = service.db().write(move |conn| queries::finish(conn, &login, &who, &secret, now)).await?;
     req.extensions_mut().insert(LoggedCaller(user.0));
-    if let Err(error) = service.db().write(move |conn| queries::forget_expired(conn, now)).await {
-        log::warn!("expired sessions could not be deleted: {error:?}");
-    }
+    // Not while the browser waits: if that took too long, its session would be there and its cookie lost.
+    let db = service.db().clone();
+    actix_web::rt::spawn(async move {
+        if let Err(error) = db.write(move |conn| queries::forget_expired(conn, now)).await {
+            log::warn!("expired sessions could not be deleted: {error:?}");
+        }
+    });
     let reply = Reply::empty(StatusCode::FOUND).with(header::LOCATION, "/callback");
     Ok(reply.with(header::SET_COOKIE, cookie).with(header::CACHE_CONTROL, "no-store"))
 }

@@ -39,7 +39,7 @@ fn again(club: &Club, member: &str, path: &str, tag: &str) -> Answer {
 }
 
 /// The statements that the service has sent, over all services of this process that share its pool.
-fn statements(club: &Club) -> u64 {
+pub fn statements(club: &Club) -> u64 {
     let metrics = club.anonymous().get("/metrics").expect(200).text();
     let line = metrics.lines().find(|line| line.starts_with("db_statements_total ")).unwrap();
     line.rsplit_once(' ').unwrap().1.parse().unwrap()

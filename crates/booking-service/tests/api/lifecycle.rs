@@ -149,6 +149,8 @@ on_both! {
         let mut request = UnderWay::start(&club, &["--shutdown-timeout", "0"]);
         request.process.signal("TERM");
         assert_eq!(request.process.wait().code(), Some(0));
+        let log = request.process.log();
+        assert!(log.iter().any(|line| line.contains("route=/api/rooms status=499")), "{log:#?}");
 
         let mut request = UnderWay::start(&club, &[]);
         request.process.signal("INT");

@@ -1,8 +1,11 @@
 //! Connections: which database by URL scheme, how each is set up, how many statements they send.
 
 use std::{
-    fmt, io,
+    fmt,
+    fs::OpenOptions,
+    io,
     ops::{Deref, DerefMut},
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     str::FromStr,
     sync::{
@@ -122,6 +125,8 @@ impl Url {
             }
             Kind::Sqlite(file) => {
                 make_folder_of(file).map_err(|error| ConnectionError::BadConnection(error.to_string()))?;
+                // SQLite would make it readable for everybody. If it is there already, or cannot be made, SQLite sees.
+                drop(OpenOptions::new().write(true).create_new(true).mode(0o600).open(file));
                 let mut conn = SqliteConnection::establish(&file.to_string_lossy())?;
                 // The wait for a lock comes first, because switching to WAL already needs one; where several switch a
                 // new file at once, SQLite gives up without it. FULL makes an acknowledged commit survive a power cut.
@@ -154,17 +159,20 @@ const DEFAULTS: [(&str, &str); 5] = [
 ];
 
 fn with_defaults(url: &str) -> String {
-    let mut url = url.to_owned();
-    for (name, value) in DEFAULTS {
-        if !url.contains(name) {
-            let separator = if url.contains('?') { '&' } else { '?' };
-            url.push(separator);
-            url.push_str(name);
-            url.push('=');
-            url.push_str(value);
-        }
+    let (_, rest) = user_info(url.split_once("://").map_or("", |(_, rest)| rest));
+    let query = rest.split_once('?').map(|(_, query)| query);
+    let given: Vec<_> = query.unwrap_or_default().split('&').filter_map(|pair| pair.split('=').next()).collect();
+    let mut separator = match query {
+        None => "?",
+        Some("") => "",
+        Some(_) => "&",
+    };
+    let mut all = url.to_owned();
+    for (name, value) in DEFAULTS.into_iter().filter(|(name, _)| !given.contains(name)) {
+        all.extend([separator, name, "=", value]);
+        separator = "&";
     }
-    url
+    all
 }
 
 /// Whether libpq can take an address apart (`postgres://` cut off). When it cannot, its message quotes the piece that it
@@ -387,5 +395,25 @@ mod tests {
                 .starts_with("postgres://a,b/c?connect_timeout=9&tcp_user_timeout=10000&keepalives_idle=10&")
         );
         assert!(with_defaults("postgres:///c").starts_with("postgres:///c?connect_timeout=2&"));
+        assert!(with_defaults("postgres:///c?").starts_with("postgres:///c?connect_timeout=2&"));
+        // What stands in user name and password is no option.
+        let user = "postgres://u:connect_timeout?x@db/c";
+        assert!(with_defaults(user).starts_with(&format!("{user}?connect_timeout=2&")));
+    }
+
+    #[test]
+    fn a_new_file_is_for_its_owner_alone_and_an_old_one_stays_as_it_is() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("club.sqlite3");
+        let mode = |name: &str| folder.path().join(name).metadata().unwrap().permissions().mode() & 0o777;
+        let mut conn = Url::of_file(&file).connect().unwrap();
+        conn.batch_execute("CREATE TABLE t (a INTEGER)").unwrap();
+        assert_eq!((mode("club.sqlite3"), mode("club.sqlite3-wal")), (0o600, 0o600));
+        drop(conn);
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+        Url::of_file(&file).connect().unwrap();
+        assert_eq!(mode("club.sqlite3"), 0o640);
     }
 }

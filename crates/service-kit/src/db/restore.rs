@@ -73,6 +73,7 @@ pub fn restore(database: &Url, backup: &Path, migrations: &Migrations, say: fn(&
     in_place.map_err(of_file)?;
     drop(held);
 
+    say(&format!("restored to {database}"));
     checked.tell(say);
     for version in applied {
         say(&format!("brought up to schema version {version}"));

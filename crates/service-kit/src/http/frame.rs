@@ -2,6 +2,8 @@
 //! line in the log and one count in the metrics.
 
 use std::{
+    error::Error as StdError,
+    iter::successors,
     panic::AssertUnwindSafe,
     pin::Pin,
     task::{Context, Poll},
@@ -64,7 +66,8 @@ pub async fn frame<B: MessageBody + 'static>(
             let is_file = service.front_end_of(req.request()).is_some();
             if is_file { FILE.to_owned() } else { "-".to_owned() }
         }),
-        status: 0,
+        status: NO_ANSWER,
+        is_broken: false,
         bytes: 0,
         id: request_id(req.headers()),
         caller: None,
@@ -73,7 +76,7 @@ pub async fn frame<B: MessageBody + 'static>(
         service: service.clone(),
     };
     req.extensions_mut().insert(RequestId(line.id.clone()));
-    // HEAD is GET without the body, everywhere; the encoder drops the body by what the connection read.
+    // HEAD is GET without the body, everywhere.
     if req.method() == Method::HEAD {
         req.head_mut().method = Method::GET;
     }
@@ -248,11 +251,16 @@ fn request_id(headers: &HeaderMap) -> String {
         .map_or_else(|| Uuid::now_v7().to_string(), str::to_owned)
 }
 
-/// What the log says of a request.
+/// In place of a status: the client was gone before there was an answer, or the service ended. Many proxies have it as
+/// well.
+const NO_ANSWER: u16 = 499;
+
+/// What the log says of a request, written when it goes: however a request ends, even by being dropped.
 struct Line {
     method: &'static str,
     route: String,
     status: u16,
+    is_broken: bool,
     bytes: u64,
     id: String,
     caller: Option<Uuid>,
@@ -262,7 +270,19 @@ struct Line {
 }
 
 impl Line {
-    fn write(&self) {
+    /// The answer ends here, though its head has said that all is well: that is a fault of ours.
+    fn break_off(&mut self, error: &(dyn StdError + 'static)) {
+        self.is_broken = true;
+        self.status = 500;
+        let mut all = successors(Some(error), |&error| error.source());
+        let problem = all.find_map(|error| error.downcast_ref::<Problem>());
+        let cause = problem.and_then(Problem::cause).map_or_else(|| error.to_string(), str::to_owned);
+        log(&self.id, &Problem::internal(format!("the answer was broken off while it was sent: {cause}")));
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
         let took: Duration = self.begun.elapsed();
         self.service.metrics().count(self.method, &self.route, self.status, took.as_secs_f64());
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
@@ -276,12 +296,12 @@ impl Line {
             bytes = self.bytes,
             request_id = self.id.as_str(),
             caller = caller.as_str();
-            "request"
+            "{}", if self.is_broken { "request, answer broken off" } else { "request" }
         );
     }
 }
 
-/// A body that writes the line when it has been sent, or given up.
+/// A body with its line, which is written when the body has been sent, or given up.
 struct Counted {
     body: BoxBody,
     line: Line,
@@ -295,16 +315,16 @@ impl MessageBody for Counted {
     }
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        // Whatever would be made for it would be thrown away, as fast as it can be made.
+        if self.line.method == "HEAD" {
+            return Poll::Ready(None);
+        }
         let next = Pin::new(&mut self.body).poll_next(cx);
-        if let Poll::Ready(Some(Ok(chunk))) = &next {
-            self.line.bytes += chunk.len() as u64;
+        match &next {
+            Poll::Ready(Some(Ok(chunk))) => self.line.bytes += chunk.len() as u64,
+            Poll::Ready(Some(Err(error))) => self.line.break_off(&**error),
+            _ => {}
         }
         next
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.line.write();
     }
 }

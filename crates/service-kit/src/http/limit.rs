@@ -112,7 +112,7 @@ pub async fn limit<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let service = req.app_data::<Data<Service>>().cloned();
-    let is_file = |it: &Data<Service>| req.match_pattern().is_none() && it.front_end_of(req.request()).is_some();
+    let is_file = |it: &Data<Service>| it.front_end_of(req.request()).is_some() && req.match_pattern().is_none();
     let service = service.filter(|it| !EXEMPT.contains(&req.path()) && !is_file(it));
     let Some(service) = service else { return Ok(next.call(req).await?.map_into_boxed_body()) };
     let payer = Payer::from(Address::of(req.request(), service.trusted_proxies()));

@@ -12,7 +12,7 @@ use actix_web::{
     web::Bytes,
 };
 use common::problem::Problem;
-use futures_util::{Stream, StreamExt, TryStreamExt, stream};
+use futures_util::{Stream, StreamExt, stream};
 use serde::Serialize;
 
 use super::Page;
@@ -206,8 +206,6 @@ impl Responder for Reply {
         }
         let Some(tail) = self.tail else { return response.body(self.body) };
         let begun = stream::once(async { Ok(Bytes::from(self.body)) });
-        response.streaming(begun.chain(tail).inspect_err(|problem| {
-            log::error!("a list was broken off while it was sent: {}", problem.cause().unwrap_or("unknown"));
-        }))
+        response.streaming(begun.chain(tail))
     }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use url::form_urlencoded;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-use super::{Reply, exchange::Exchange};
+use super::etag::Known;
 use crate::{error::Failure, server::Service};
 
 /// The paths of this module, for the `Allow` header.
@@ -97,9 +97,14 @@ async fn problem(service: Data<Service>, name: Path<String>) -> Result<HttpRespo
     Ok(HttpResponse::Ok().json(found.ok_or_else(|| Problem::not_found("problem code"))?))
 }
 
-async fn openapi(req: HttpRequest, service: Data<Service>) -> Result<Reply, Failure> {
-    let document = Reply::of(StatusCode::OK, "application/json", service.document().to_vec());
-    Ok(Exchange::of(&req)?.tagged(document.public(), None))
+async fn openapi(req: HttpRequest, service: Data<Service>) -> HttpResponse {
+    let (document, tag) = service.document();
+    let mut response = HttpResponse::Ok();
+    response.insert_header((header::CACHE_CONTROL, "public, no-cache"));
+    if let Some(known) = Known::of(&req).same(tag) {
+        return response.status(StatusCode::NOT_MODIFIED).insert_header((header::ETAG, known.text())).finish();
+    }
+    response.insert_header((header::ETAG, tag.text())).content_type("application/json").body(document.clone())
 }
 
 async fn docs() -> HttpResponse {

@@ -1,10 +1,24 @@
 //! The frame around every request.
 
+use std::{
+    sync::{RwLock, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
 use actix_web::{dev::Decompress, http::header::ContentEncoding, web::Bytes};
 use common::problem::code;
 use futures_util::{StreamExt, stream};
 
-use crate::server::{Connection, Server};
+use crate::server::{Connection, PARTS, Server};
+
+/// Asks again and again, until it is so.
+#[track_caller]
+fn until(mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "not so in time");
+    }
+}
 
 fn decoded(body: &[u8], encoding: &str) -> Vec<u8> {
     let encoding: ContentEncoding = encoding.parse().unwrap();
@@ -52,6 +66,13 @@ fn head_is_get_without_the_body() {
     for _ in 0..3 {
         connection.write("HEAD /large HTTP/1.1", b"");
         assert_eq!(connection.read(true).status, 200);
+    }
+    // Nothing of it is made either.
+    for (method, made) in [("HEAD", 0), ("GET", 3)] {
+        connection.write(&format!("{method} /parts HTTP/1.1"), b"");
+        let answer = connection.read(method == "HEAD");
+        assert_eq!((answer.status, answer.header("transfer-encoding")), (200, Some("chunked")));
+        assert_eq!(PARTS.load(Ordering::Relaxed), made, "{method}");
     }
 }
 
@@ -127,6 +148,69 @@ fn a_request_that_takes_too_long_is_503() {
     answer.refused(503, "unavailable");
     assert_eq!(answer.header("retry-after"), Some("1"));
     assert!(server.get("/metrics").text().contains("route=\"/never\",status=\"503\"} 1\n"));
+}
+
+/// The records of this request in the log.
+fn logged(id: &str) -> Vec<String> {
+    log::set_logger(&LOG).ok();
+    log::set_max_level(log::LevelFilter::Info);
+    LOG.0.read().unwrap().iter().filter(|line| line.contains(id)).cloned().collect()
+}
+
+static LOG: Records = Records(RwLock::new(Vec::new()));
+
+struct Records(RwLock<Vec<String>>);
+
+impl log::Log for Records {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        let fields = ["status", "code", "request_id"].map(|name| record.key_values().get(name.into()));
+        self.0.write().unwrap().push(format!("{} {} {fields:?}", record.target(), record.args()));
+    }
+
+    fn flush(&self) {}
+}
+
+#[test]
+fn a_client_that_goes_away_before_its_answer_is_logged_and_counted() {
+    let id = "went-away";
+    assert!(logged(id).is_empty());
+    let server = Server::start();
+    let mut connection = server.connect();
+    connection.write("GET /livez HTTP/1.1", b"");
+    connection.write(&format!("GET /never HTTP/1.1\r\nX-Request-Id: {id}"), b"");
+    // Closed with an answer unread, a connection is reset.
+    connection.wait();
+    let text = || server.get("/metrics").text();
+    until(|| text().contains("http_requests_in_flight 2\n"));
+    drop(connection);
+    until(|| text().contains("route=\"/never\",status=\"499\"} 1\n"));
+    assert!(text().contains("http_requests_in_flight 1\n"));
+    let lines = logged(id);
+    assert!(lines.len() == 1 && lines[0].starts_with("access request [Some(499)"), "{lines:?}");
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_logged_and_counted_as_a_fault() {
+    assert!(logged("broke-off").is_empty());
+    let server = Server::start();
+    for coding in ["identity", "gzip"] {
+        let id = format!("broke-off-{coding}");
+        let mut connection = server.connect();
+        connection.write(&format!("GET /breaks HTTP/1.1\r\nX-Request-Id: {id}\r\nAccept-Encoding: {coding}"), b"");
+        let answer = connection.read_to_end();
+        // So little is kept by the encoder to the end.
+        assert!(coding == "gzip" || answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        assert!(!answer.ends_with("\r\n0\r\n\r\n"), "{answer}");
+        let lines = logged(&id);
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[0].starts_with("problem ") && lines[0].contains("the second part is gone"), "{lines:?}");
+        assert!(lines[1].starts_with("access request, answer broken off [Some(500)"), "{lines:?}");
+    }
+    assert!(server.get("/metrics").text().contains("route=\"/breaks\",status=\"500\"} 2\n"));
 }
 
 #[test]

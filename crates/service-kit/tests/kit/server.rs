@@ -4,7 +4,10 @@ use std::{
     collections::HashMap,
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
-    sync::mpsc,
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
     thread::JoinHandle,
     time::Duration,
 };
@@ -12,7 +15,7 @@ use std::{
 use actix_web::{
     HttpResponse,
     rt::System,
-    web::{self, Path},
+    web::{self, Bytes, Path},
 };
 use clap::Parser;
 use common::{
@@ -21,6 +24,7 @@ use common::{
     time::Clock,
 };
 use deserr::Deserr;
+use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use service_kit::{
     config::ServerOptions,
@@ -106,8 +110,32 @@ fn pages(config: &mut web::ServiceConfig) {
                 Err::<HttpResponse, _>(Failure::from(Problem::new(code::UNAVAILABLE).because("hunter2")))
             }),
         )
+        .route(
+            "/parts",
+            web::get().to(|| async {
+                let parts = stream::iter(0..3);
+                HttpResponse::Ok().streaming(parts.map(|_| {
+                    PARTS.fetch_add(1, Ordering::Relaxed);
+                    Ok::<_, Problem>(Bytes::from_static(b"part"))
+                }))
+            }),
+        )
+        .route(
+            "/breaks",
+            web::get().to(|| async {
+                let broken = stream::once(async {
+                    // What is ready is sent first.
+                    tokio::task::yield_now().await;
+                    Err(Problem::internal("the second part is gone"))
+                });
+                HttpResponse::Ok().streaming(stream::iter([Ok(Bytes::from_static(b"one"))]).chain(broken))
+            }),
+        )
         .route("/large", web::get().to(|| async { Reply::json(&"large ".repeat(20_000)).map_err(Failure::from) }));
 }
+
+/// How many parts of the answers of `/parts` were made.
+pub static PARTS: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Parser)]
 struct Options {
@@ -203,6 +231,18 @@ impl Connection {
     /// Writes more of a body.
     pub fn write_more(&mut self, body: &[u8]) {
         self.0.write_all(body).unwrap();
+    }
+
+    /// Waits until an answer begins, and reads nothing of it.
+    pub fn wait(&self) {
+        assert_eq!(self.0.peek(&mut [0]).unwrap(), 1);
+    }
+
+    /// Reads until the other side closes.
+    pub fn read_to_end(&mut self) -> String {
+        let mut text = String::new();
+        self.0.read_to_string(&mut text).unwrap();
+        text
     }
 
     /// Reads one answer.

@@ -117,6 +117,7 @@ fn a_restored_database_answers_as_it_did_when_it_was_backed_up() {
     same(&answers(&club), &later);
     club.stop_all();
     let said = done(&url, &["restore", file]);
+    assert!(said.starts_with(&format!("restored to {url}\n")), "{said}");
     let kept = beside(&url, ".before-");
     assert_eq!(kept.len(), 1, "{said}");
     assert!(said.contains(kept[0].to_str().unwrap()), "{said}");
