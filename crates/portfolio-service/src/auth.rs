@@ -85,12 +85,18 @@ impl Visitor {
     ///
     /// # Errors
     /// Whatever the operation fails with.
-    pub async fn read<F>(self, mut operation: F) -> Result<Reply, Failure>
+    pub async fn read<F>(self, operation: F) -> Result<Reply, Failure>
     where
         F: FnMut(&mut AnyConnection, Option<&Caller>) -> Result<Reply, Error> + Send + 'static,
     {
-        let (exchange, window) = (Exchange::of(&self.0.request)?, self.window());
-        let asked = window.clone();
+        self.read_by(&self.window(), operation).await
+    }
+
+    async fn read_by<F>(&self, window: &Arc<Window>, mut operation: F) -> Result<Reply, Failure>
+    where
+        F: FnMut(&mut AnyConnection, Option<&Caller>) -> Result<Reply, Error> + Send + 'static,
+    {
+        let (exchange, asked) = (Exchange::of(&self.0.request)?, window.clone());
         let done = self.0.service.db().read(move |conn| {
             let (caller, state) = asked.look(conn)?;
             let view = caller.as_ref().map_or_else(|| "anybody".to_owned(), Caller::view);
@@ -112,7 +118,7 @@ impl Visitor {
         let (db, window) = (self.0.service.db().clone(), self.window());
         let (operation, page) = (Arc::new(operation), page.in_chunks());
         let first = operation.clone();
-        let reply = self.read(move |conn, caller| first(conn, caller, &page)).await?;
+        let reply = self.read_by(&window, move |conn, caller| first(conn, caller, &page)).await?;
         Ok(reply.whole(move |rest| {
             let (db, window, operation) = (db.clone(), window.clone(), operation.clone());
             async move {

@@ -1,11 +1,6 @@
 //! The booking-service: where it is, and asking it for its events.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fmt,
-    path::PathBuf,
-    time::Duration,
-};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use clap::Args;
 use common::{input::Id, time::Timestamp};
@@ -13,10 +8,18 @@ use serde::Deserialize;
 use service_kit::{
     config::{Given, Secret},
     db::sql::{Moment, Uid},
-    http::page::CHUNK,
 };
-use ureq::{Agent, Timeout};
+use ureq::{
+    Agent, Timeout,
+    http::{HeaderMap, header},
+};
 use url::{Host, Url};
+
+/// Events to ask for at once. Even with 5000 members invited to each they are below the limit of one answer, 64 MiB.
+pub const PAGE: usize = 200;
+
+/// The longest wait for a booking-service that says when to ask again: by then its rate limit allows some requests.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Where events come from. Without an address there are none.
 #[derive(Debug, Clone, Args)]
@@ -101,11 +104,21 @@ impl Default for Limits {
 
 /// Why the events could not be had: our words, in which nothing of the answer, the address or the token stands.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Failed(String);
+pub struct Failed {
+    why: String,
+    /// How long to wait before the same is asked again, when the booking-service said so.
+    pub wait: Option<Duration>,
+}
+
+impl Failed {
+    fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), wait: None }
+    }
+}
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "booking-service: {}", self.0)
+        write!(f, "booking-service: {}", self.why)
     }
 }
 
@@ -123,35 +136,30 @@ pub struct Original {
     pub hosts: Vec<Uid>,
 }
 
-/// What the booking-service told.
-#[derive(Debug, PartialEq, Eq)]
+/// An event that the booking-service told of.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
-    /// Events as they are now, each once.
-    pub events: Vec<Original>,
-    /// Events that are deleted.
-    pub deleted: Vec<Uid>,
-    /// Whether these are all events there are, so that one that is not among them is deleted as well.
-    pub is_whole: bool,
-    /// Whether it told more than it was asked for: an older one does not know how to tell only what changed.
-    pub is_more: bool,
-    /// When which event was last changed, by the clock of the booking-service.
-    pub changed: Vec<(Timestamp, Uid)>,
+    /// Which.
+    pub id: Uid,
+    /// When it was last changed, by the clock of the booking-service. An older one does not say.
+    pub changed_at: Option<Timestamp>,
+    /// As it is now, unless it is deleted.
+    pub event: Option<Original>,
 }
 
-impl Told {
-    /// Whether it was told bit by bit, so that an event that moved meanwhile may be missing.
-    #[must_use]
-    pub fn is_long(&self) -> bool {
-        self.events.len() >= CHUNK
-    }
-
-    /// The same, put right by what was told of changes after it had begun.
-    pub fn put_right(&mut self, later: Self) {
-        let changed: HashSet<_> = later.events.iter().map(|event| event.id).chain(later.deleted).collect();
-        self.events.retain(|event| !changed.contains(&event.id));
-        self.events.extend(later.events);
-    }
+/// Some of the events. Without a next page they are the last, or all there are: an older booking-service does not know
+/// pages.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Page {
+    /// In the order of the list.
+    pub told: Vec<Told>,
+    /// What follows.
+    pub next: Option<Next>,
 }
+
+/// Where a list goes on: the query of the next page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Next(String);
 
 /// An event as the booking-service answers it, so far as it matters here.
 #[derive(Deserialize)]
@@ -168,36 +176,41 @@ struct ResponseEvent {
     deleted_at: Option<String>,
 }
 
-impl ResponseEvent {
-    fn updated_at(&self) -> Option<Timestamp> {
-        self.updated_at.as_deref()?.parse().ok()
-    }
-}
-
 impl Source {
-    /// All events of the booking-service, or those that were made, changed or deleted after a moment. Takes up to the
-    /// time limit; for a thread that may wait.
+    /// A page of all events of the booking-service, or of those that were made, changed or deleted after a moment: the
+    /// first, or the one that another page led to. Takes up to the time limit; for a thread that may wait.
     ///
     /// # Errors
-    /// When it cannot be reached in time, or its answer is not a whole list of events.
-    pub fn events(&self, since: Option<Timestamp>) -> Result<Told, Failed> {
-        let answer = self.ask(since).map_err(|error| self.describe(&error))?;
+    /// When it cannot be reached in time, or its answer is not a whole page of events.
+    pub fn page(&self, since: Option<Timestamp>, next: Option<&Next>) -> Result<Page, Failed> {
+        let mut address = self.base.clone();
+        if let Ok(mut path) = address.path_segments_mut() {
+            path.pop_if_empty().extend(["api", "events"]);
+        }
+        if let Some(Next(query)) = next {
+            address.set_query(Some(query));
+        } else {
+            address.query_pairs_mut().append_pair("limit", &PAGE.to_string());
+            if let Some(since) = since {
+                address.query_pairs_mut().append_pair("updatedSince", &since.to_string());
+            }
+        }
+        let (headers, answer) = self.ask(&address)?;
         let events: Vec<ResponseEvent> = serde_json::from_slice(&answer).map_err(|error| {
             // Only where: the message may quote the answer.
-            Failed(format!("the answer is no list of events: line {}, column {}", error.line(), error.column()))
+            let (line, column) = (error.line(), error.column());
+            Failed::new(format!("the answer is no list of events: line {line}, column {column}"))
         })?;
-        let events = newest(events)?;
-        let is_change = |event: &ResponseEvent, since| event.updated_at().is_some_and(|at| at > since);
-        let is_more = since.is_some_and(|since| !events.iter().all(|event| is_change(event, since)));
-        let changed = events.iter().filter_map(|event| Some((event.updated_at()?, event.event_id.into()))).collect();
-        let (deleted, present): (Vec<_>, Vec<_>) = events.into_iter().partition(|event| event.deleted_at.is_some());
-        let deleted = deleted.into_iter().map(|event| event.event_id.into()).collect();
-        let events = present.into_iter().map(original).collect::<Option<Vec<_>>>();
-        let events = events.ok_or_else(|| Failed("the answer has an event that cannot be one".to_owned()))?;
-        Ok(Told { events, deleted, is_whole: since.is_none(), is_more, changed })
+        let told = events.into_iter().map(told).collect::<Option<Vec<_>>>();
+        let told = told.ok_or_else(|| Failed::new("the answer has an event that cannot be one"))?;
+        let next = next_page(&address, &headers)?;
+        if told.is_empty() && next.is_some() {
+            return Err(Failed::new("a page without events leads to another"));
+        }
+        Ok(Page { told, next })
     }
 
-    fn ask(&self, since: Option<Timestamp>) -> Result<Vec<u8>, ureq::Error> {
+    fn ask(&self, address: &Url) -> Result<(HeaderMap, Vec<u8>), Failed> {
         let mut config = Agent::config_builder()
             .timeout_connect(Some(self.limits.connect))
             .timeout_global(Some(self.limits.request))
@@ -208,25 +221,21 @@ impl Source {
             // A proxy of the environment could only reach its own loopback.
             config = config.proxy(None);
         }
-        let mut address = self.base.clone();
-        if let Ok(mut path) = address.path_segments_mut() {
-            path.pop_if_empty().extend(["api", "events"]);
-        }
-        if let Some(since) = since {
-            address.query_pairs_mut().append_pair("updatedSince", &since.to_string());
-        }
         let agent: Agent = config.build().into();
         let request = agent.get(address.as_str()).header("Accept", "application/json");
-        let mut answer = request.header("Authorization", format!("Bearer {}", self.token.reveal())).call()?;
+        let request = request.header("Authorization", format!("Bearer {}", self.token.reveal()));
+        let mut answer = request.call().map_err(|error| self.describe(&error))?;
         if answer.status() != 200 {
-            return Err(ureq::Error::StatusCode(answer.status().as_u16()));
+            let failed = self.describe(&ureq::Error::StatusCode(answer.status().as_u16()));
+            return Err(Failed { wait: wait(answer.headers()), ..failed });
         }
-        answer.body_mut().with_config().limit(self.limits.bytes).read_to_vec()
+        let body = answer.body_mut().with_config().limit(self.limits.bytes).read_to_vec();
+        Ok((std::mem::take(answer.headers_mut()), body.map_err(|error| self.describe(&error))?))
     }
 
     fn describe(&self, error: &ureq::Error) -> Failed {
         use ureq::Error;
-        Failed(match error {
+        Failed::new(match error {
             Error::StatusCode(401) => "it does not take the token".to_owned(),
             Error::StatusCode(status) => format!("it answered status {status}"),
             Error::BodyExceedsLimit(_) => format!("the answer is larger than {} bytes", self.limits.bytes),
@@ -251,21 +260,44 @@ fn is_loopback(base: &Url) -> bool {
     }
 }
 
-/// Each event once. One that moved in a long list while that was sent may stand where it was and where it is now.
-fn newest(told: Vec<ResponseEvent>) -> Result<Vec<ResponseEvent>, Failed> {
-    let (mut events, mut places) = (Vec::<ResponseEvent>::with_capacity(told.len()), HashMap::new());
-    for event in told {
-        let place = *places.entry(event.event_id.0).or_insert(events.len());
-        match events.get_mut(place) {
-            None => events.push(event),
-            Some(other) if other.updated_at() == event.updated_at() => {
-                return Err(Failed("the answer has an event twice".to_owned()));
+/// The next page, by the `Link` of this one (RFC 8288).
+fn next_page(address: &Url, headers: &HeaderMap) -> Result<Option<Next>, Failed> {
+    let elsewhere = || Failed::new("the answer leads to a next page that is not at the configured address");
+    for value in headers.get_all(header::LINK) {
+        for link in value.to_str().map_err(|_| elsewhere())?.split('<').skip(1) {
+            let (target, parameters) = link.split_once('>').ok_or_else(elsewhere)?;
+            if !parameters.split([';', ',']).any(is_next) {
+                continue;
             }
-            Some(other) if other.updated_at() < event.updated_at() => *other = event,
-            Some(_) => {}
+            let target = address.join(target).map_err(|_| elsewhere())?;
+            let is_here = target.origin() == address.origin() && target.path().ends_with("/api/events");
+            // Only the query of it is followed: below a path of a proxy, the booking-service does not know its own.
+            let query = target.query().filter(|_| is_here).ok_or_else(elsewhere)?;
+            return Ok(Some(Next(query.to_owned())));
         }
     }
-    Ok(events)
+    Ok(None)
+}
+
+fn is_next(parameter: &str) -> bool {
+    parameter.split_once('=').is_some_and(|(name, relations)| {
+        let mut relations = relations.trim().trim_matches('"').split_ascii_whitespace();
+        name.trim().eq_ignore_ascii_case("rel") && relations.any(|relation| relation.eq_ignore_ascii_case("next"))
+    })
+}
+
+/// How long to wait, when the answer says so in seconds (RFC 9110, section 10.2.3) and it is not for long.
+fn wait(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds)).filter(|wait| *wait <= LONGEST_WAIT)
+}
+
+/// The event, unless it is one that no booking-service makes.
+fn told(event: ResponseEvent) -> Option<Told> {
+    let id = event.event_id.into();
+    let changed_at = event.updated_at.as_deref().and_then(|at| at.parse().ok());
+    let event = if event.deleted_at.is_some() { None } else { Some(original(event)?) };
+    Some(Told { id, changed_at, event })
 }
 
 /// The event, unless it is one that no booking-service makes, and some database could not keep.

@@ -35,21 +35,32 @@ fn answer_with(bytes: Vec<u8>) -> (String, JoinHandle<Vec<String>>) {
 }
 
 fn ok(body: &str) -> Vec<u8> {
-    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len()).into_bytes()
+    linked(body, "")
+}
+
+/// With more lines of the head.
+fn linked(body: &str, head: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{head}Connection: close\r\n\r\n{body}").into_bytes()
 }
 
 fn ask(bytes: Vec<u8>, change: impl FnOnce(&mut Source)) -> Result<Vec<Original>, String> {
-    let (told, asked) = ask_since(None, bytes, change);
-    assert_eq!(asked, "GET /api/events HTTP/1.1");
-    told.map(|told| told.events)
+    let (page, asked) = ask_for(None, None, bytes, change);
+    assert_eq!(asked, "GET /api/events?limit=200 HTTP/1.1");
+    page.map(|page| page.told.into_iter().filter_map(|told| told.event).collect())
 }
 
-fn ask_since(since: Option<&str>, bytes: Vec<u8>, change: impl FnOnce(&mut Source)) -> (Result<Told, String>, String) {
+fn ask_for(
+    since: Option<&str>,
+    next: Option<&Next>,
+    bytes: Vec<u8>,
+    change: impl FnOnce(&mut Source),
+) -> (Result<Page, String>, String) {
     let (address, asked) = answer_with(bytes);
     let mut source = options(&["--booking-url", &address, "--booking-token", "hunter2"]).unwrap().unwrap();
     change(&mut source);
     let since = since.map(|since| since.parse().unwrap());
-    let answer = source.events(since).map_err(|failed| failed.to_string());
+    let answer = source.page(since, next).map_err(|failed| failed.to_string());
     let asked = asked.join().unwrap();
     assert!(asked.contains(&"authorization: Bearer hunter2".to_owned()), "{asked:?}");
     (answer, asked[0].clone())
@@ -105,24 +116,68 @@ fn a_list_is_read_as_far_as_it_matters() {
 #[test]
 fn changes_are_told_with_what_is_deleted() {
     let since = "2026-04-01T09:00:00.000001Z";
-    let told = |changes: &[Value]| {
-        let answer = changes.iter().cloned().map(event).collect::<Vec<_>>();
-        let (told, asked) = ask_since(Some(since), ok(&Value::from(answer).to_string()), |_| {});
-        assert_eq!(asked, "GET /api/events?updatedSince=2026-04-01T09%3A00%3A00.000001Z HTTP/1.1");
-        told.unwrap()
-    };
     let changed = json!({"updatedAt": "2026-04-01T18:00:00.000002+09:00"});
     let deleted = json!({"eventId": TWO, "updatedAt": "2026-04-02T09:00:00Z", "deletedAt": "2026-04-02T09:00:00Z"});
-    let both = told(&[changed.clone(), deleted]);
-    assert_eq!(both.events.iter().map(|event| event.id.to_string()).collect::<Vec<_>>(), [ONE]);
-    assert_eq!(both.deleted.iter().map(ToString::to_string).collect::<Vec<_>>(), [TWO]);
-    assert_eq!(both.changed.iter().max().unwrap().0.to_string(), "2026-04-02T09:00:00Z");
-    assert!(!both.is_whole && !both.is_more);
-    let none = told(&[]);
-    assert!(none.changed.is_empty() && !none.is_whole && !none.is_more);
-    // One that was not changed since tells that the question was not understood; so does one that does not say.
-    for other in [json!({"eventId": TWO, "updatedAt": since}), json!({"eventId": TWO})] {
-        assert!(told(&[changed.clone(), other]).is_more);
+    let answer: Vec<_> = [changed, deleted, json!({})].into_iter().map(event).collect();
+    let (page, asked) = ask_for(Some(since), None, ok(&Value::from(answer).to_string()), |_| {});
+    assert_eq!(asked, "GET /api/events?limit=200&updatedSince=2026-04-01T09%3A00%3A00.000001Z HTTP/1.1");
+    let told = page.unwrap().told;
+    let at: Vec<_> = told.iter().map(|told| told.changed_at.map(|at| at.to_string()).unwrap_or_default()).collect();
+    assert_eq!(at, ["2026-04-01T09:00:00.000002Z", "2026-04-02T09:00:00Z", ""]);
+    let there: Vec<_> = told.iter().map(|told| (told.id.to_string(), told.event.is_some())).collect();
+    assert_eq!(there, [(ONE.to_owned(), true), (TWO.to_owned(), false), (ONE.to_owned(), true)]);
+}
+
+#[test]
+fn a_page_leads_to_the_next_at_the_same_address_and_to_no_other() {
+    let body = json!([event(json!({}))]).to_string();
+    let next = |link: &str| ask_for(None, None, linked(&body, link), |_| {}).0.map(|page| page.next);
+    let query = "a=%26&limit=200&cursor=x-_";
+    for link in [
+        format!("Link: </api/events?{query}>; rel=\"next\"\r\n"),
+        format!("Link: <events?{query}>; title=\"a\"; REL=next\r\n"),
+        format!("Link: </style.css>; rel=preload, <?{query}>; rel=\"last next\", </other>; rel=prev\r\n"),
+        format!("Link: </style.css>; rel=preload\r\nLink: </prefix/api/events?{query}>; rel=\"next\"\r\n"),
+    ] {
+        assert_eq!(next(&link), Ok(Some(Next(query.to_owned()))), "{link}");
+    }
+    for link in ["", "Link: </style.css>; rel=preload; title=next\r\n", "Link: </api/events?x>; rel=prev\r\n"] {
+        assert_eq!(next(link), Ok(None), "{link}");
+    }
+    for link in [
+        "<http://127.0.0.2/api/events?x>; rel=next",
+        "<http://127.0.0.1:1/api/events?x>; rel=next",
+        "<//other.example/api/events?x>; rel=next",
+        "<https://127.0.0.1/api/events?x>; rel=next",
+        "</api/version?x>; rel=next",
+        "</api/events>; rel=next",
+        "</api/events?x; rel=next",
+        "</api/events?\u{e9}>; rel=next",
+    ] {
+        let failed = next(&format!("Link: {link}\r\n")).expect_err(link);
+        assert_eq!(failed, "booking-service: the answer leads to a next page that is not at the configured address");
+    }
+    // The path stays the configured one.
+    let (_, asked) = ask_for(None, Some(&Next(query.to_owned())), ok("[]"), |source| source.base.set_path("/x/"));
+    assert_eq!(asked, format!("GET /x/api/events?{query} HTTP/1.1"));
+    let (empty, _) = ask_for(None, None, linked("[]", "Link: <?x>; rel=next\r\n"), |_| {});
+    assert!(empty.unwrap_err().contains("without events"));
+}
+
+#[test]
+fn one_that_limits_how_often_says_when_to_ask_again() {
+    let wait = |retry: &str| {
+        let head = format!("HTTP/1.1 429 Too Many Requests\r\n{retry}Content-Length: 2\r\n\r\n{{}}");
+        let (address, _) = answer_with(head.into_bytes());
+        let source = options(&["--booking-url", &address, "--booking-token", "t"]).unwrap().unwrap();
+        let failed = source.page(None, None).unwrap_err();
+        assert_eq!(failed.to_string(), "booking-service: it answered status 429");
+        failed.wait
+    };
+    assert_eq!(wait("Retry-After: 3\r\n"), Some(Duration::from_secs(3)));
+    for other in ["", "Retry-After: 3600\r\n", "Retry-After: -1\r\n", "Retry-After: Fri, 01 Jan 2027 00:00:00 GMT\r\n"]
+    {
+        assert_eq!(wait(other), None, "{other}");
     }
 }
 
@@ -160,7 +215,6 @@ fn whatever_else_it_answers_is_an_error_that_quotes_nothing() {
         b"HTTP/1.1 204 No Content\r\n\r\n".to_vec(),
         b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\n[]".to_vec(),
         b"HTTP/1.1 503 secret\r\nContent-Length: 2\r\n\r\n[]".to_vec(),
-        list(&[json!({}), json!({})]),
         list(&[json!({"eventId": "x"})]),
         list(&[json!({"eventId": "00000000-0000-0000-0000-000000000000"})]),
         list(&[json!({"name": null})]),
@@ -187,33 +241,7 @@ fn nobody_waits_longer_than_the_limit() {
     let mut source = options(&["--booking-url", &address, "--booking-token", "t"]).unwrap().unwrap();
     assert_eq!((source.limits.connect, source.limits.request), (Duration::from_secs(3), Duration::from_secs(20)));
     source.limits.request = Duration::from_millis(100);
-    assert_eq!(source.events(None).unwrap_err().to_string(), "booking-service: no complete answer in time");
+    assert_eq!(source.page(None, None).unwrap_err().to_string(), "booking-service: no complete answer in time");
     drop(listener);
-    assert!(source.events(None).is_err());
-}
-
-#[test]
-fn an_event_that_moves_while_a_long_list_is_sent_is_told_as_it_is_in_the_end() {
-    let event = |id: &str, name: &str, at: &str| {
-        json!({
-            "eventId": id, "name": name, "description": "", "place": "", "timeStart": "2026-04-01T09:00:00Z",
-            "timeEnd": "2026-04-01T10:00:00Z", "admins": [], "updatedAt": at,
-        })
-    };
-    let (old, new) = ("2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z");
-    for list in [
-        json!([event(ONE, "was", old), event(TWO, "other", old), event(ONE, "is", new)]),
-        json!([event(ONE, "is", new), event(TWO, "other", old), event(ONE, "was", old)]),
-    ] {
-        let told = ask(ok(&list.to_string()), |_| {}).unwrap();
-        assert_eq!(told.iter().map(|event| event.name.as_str()).collect::<Vec<_>>(), ["is", "other"]);
-    }
-    let whole = json!([event(ONE, "was", old), event(TWO, "gone", old)]);
-    let mut told = ask_since(None, ok(&whole.to_string()), |_| {}).0.unwrap();
-    let mut gone = event(TWO, "gone", new);
-    gone["deletedAt"] = json!(new);
-    let later = json!([event(ONE, "is", new), gone]);
-    told.put_right(ask_since(Some(old), ok(&later.to_string()), |_| {}).0.unwrap());
-    assert_eq!(told.events.iter().map(|event| event.name.as_str()).collect::<Vec<_>>(), ["is"]);
-    assert!(!told.is_long());
+    assert!(source.page(None, None).is_err());
 }

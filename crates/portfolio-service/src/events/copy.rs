@@ -1,6 +1,9 @@
 //! The background task: asks the booking-service again and again, and brings the copy up to date with what it has.
-//! Whatever goes wrong, the copy stays as it was, and the next round tries again.
+//! Whatever goes wrong, nothing is lost from the copy, and the next round tries again.
 //!
+//! * It reads page by page, and stores each before it asks for the next, so of all events only ids are in memory at once.
+//!   What no page has goes from the copy with the last one. An event that moves in the list meanwhile may be on none: after
+//!   a long reading of all events it asks what changed since, and only then says what is gone.
 //! * At the start, every day, and after whatever went wrong it asks for all events. Only such an answer says of an
 //!   event that it is gone by not having it.
 //! * Otherwise it asks for what changed, and takes the events that are told to be deleted as deleted. It asks from some
@@ -9,7 +12,7 @@
 //!   earlier state, or does not tell of deleted events; then the next round asks for all.
 //! * A booking-service that tells more than changes does not know this, and is always asked for all.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
 use actix_web::web::Data;
 use chrono::TimeDelta;
@@ -25,8 +28,8 @@ use service_kit::{
 };
 use tokio::sync::oneshot;
 
-use super::{lease, store};
-use crate::booking::{Failed, Source, Told};
+use super::{lease, reading::Reading, store};
+use crate::booking::{Failed, Next, Page, Source, Told};
 
 /// For how many rounds a lease is: a holder that misses so many is taken for dead.
 const LEASE_ROUNDS: i32 = 3;
@@ -57,6 +60,7 @@ pub async fn run(service: Data<Service>, source: Source) {
         copied,
         progress: None,
         tells_changes: true,
+        changed: store::Changed::default(),
     };
     let (db, me) = (service.db().clone(), task.me);
     service.at_drain(move || {
@@ -70,7 +74,12 @@ pub async fn run(service: Data<Service>, source: Source) {
     });
     let mut worked = true;
     loop {
-        let works = match task.round().await {
+        let done = task.round().await;
+        if service.is_draining() {
+            // The lease is given back, so this may have failed.
+            return;
+        }
+        let works = match done {
             Ok(()) => true,
             Err(cause) => {
                 task.copied.fail();
@@ -98,6 +107,8 @@ struct Copier {
     progress: Option<Progress>,
     /// Whether the booking-service can tell what changed, so far as is known.
     tells_changes: bool,
+    /// What this round changed so far.
+    changed: store::Changed,
 }
 
 /// How far this replica has come.
@@ -114,16 +125,15 @@ struct Progress {
 impl Progress {
     /// After an answer to what was asked at this time. `None` when it says nothing of when things change, or has not even
     /// the latest change that was known.
-    fn after(before: Option<Self>, told: &Told, asked_at: Timestamp) -> Option<Self> {
-        let latest = *told.changed.iter().max()?;
+    fn after(before: Option<Self>, told: &Reading, asked_at: Timestamp) -> Option<Self> {
+        let latest = told.latest()?;
         // Neither clock need be right: the earlier time is asked for.
         let known_to = latest.0.min(asked_at);
-        if told.is_whole {
+        if told.is_whole() {
             return Some(Self { whole_at: asked_at, known_to, latest });
         }
         // Of another event there may be a later change, made since this one was lost.
-        let has_latest = |it: &Self| told.changed.iter().any(|(at, event)| *event == it.latest.1 && *at >= it.latest.0);
-        before.filter(has_latest).map(|it| Self { known_to: known_to.max(it.known_to), latest, ..it })
+        before.filter(|it| told.has(it.latest)).map(|it| Self { known_to: known_to.max(it.known_to), latest, ..it })
     }
 
     /// Since when to ask for changes now. `None` when all is to be asked for again.
@@ -157,32 +167,50 @@ impl Copier {
         // booking-service drops it.
         let progress = self.progress.take().filter(|_| is_there && self.tells_changes);
         let since = progress.and_then(|progress| progress.since(asked_at));
-        let mut told = self.fetch(since).await?.map_err(|failed: Failed| failed.to_string())?;
-        if told.is_more {
-            log::info!("the booking-service cannot tell what changed, and is asked for all events each time");
-            self.tells_changes = false;
-        }
-        let progress = Progress::after(progress, &told, asked_at);
-        if told.is_whole
-            && told.is_long()
+        self.changed = store::Changed::default();
+        let (mut reading, mut rest) = self.read(since, asked_at).await?;
+        let progress = Progress::after(progress, &reading, asked_at);
+        if reading.is_whole()
+            && reading.is_long()
             && self.tells_changes
             && let Some(since) = progress.and_then(|progress| progress.since(asked_at))
         {
-            let later = self.fetch(Some(since)).await?.map_err(|failed: Failed| failed.to_string())?;
-            self.tells_changes = !later.is_more;
-            told.put_right(later);
+            self.store(rest, None, asked_at).await?;
+            let later = self.read(Some(since), asked_at).await?;
+            reading.put_right(later.0);
+            rest = later.1;
         }
-        self.store(told, asked_at).await?;
+        self.store(rest, Some(reading), asked_at).await?;
         self.progress = progress;
         Ok(())
     }
 
-    /// Takes or keeps the lease, and learns how old the copy is, whichever replica made it. Whether the lease is held,
-    /// and whether there is a copy.
+    /// Reads page by page, and stores all but the last, which is left to be stored.
+    async fn read(&mut self, since: Option<Timestamp>, asked_at: Timestamp) -> Result<(Reading, Vec<Told>), String> {
+        let (mut reading, mut next) = (Reading::new(since), None);
+        let rest = loop {
+            let page = self.fetch(since, next).await?;
+            let told = reading.take(page.told)?;
+            next = page.next;
+            if next.is_none() {
+                break told;
+            }
+            self.store(told, None, asked_at).await?;
+        };
+        if reading.is_more {
+            log::info!("the booking-service cannot tell what changed, and is asked for all events each time");
+            self.tells_changes = false;
+        }
+        Ok((reading, rest))
+    }
+
+    /// Takes the lease, and learns how old the copy is, whichever replica made it. Whether the lease is held, and whether
+    /// there is a copy.
     async fn take_lease(&self) -> Result<(bool, bool), String> {
-        let (me, now, until) = (self.me, Moment(self.now()), self.term());
+        let (service, me, now, until) = (self.service.clone(), self.me, Moment(self.now()), self.term());
         let done = self.service.db().write(move |conn| {
-            let held = lease::take(conn, store::SOURCE, me, now, until)?;
+            // It is given back as soon as the service drains, and is not to be taken after that.
+            let held = !service.is_draining() && lease::take(conn, store::SOURCE, me, now, until)?;
             Ok((held, store::noted(conn)?))
         });
         let (held, noted) = done.await.map_err(in_words)?;
@@ -192,46 +220,81 @@ impl Copier {
         Ok((held, noted.is_some()))
     }
 
-    /// Asks the booking-service, and meanwhile keeps the lease.
-    async fn fetch(&self, since: Option<Timestamp>) -> Result<Result<Told, Failed>, String> {
-        let (answer, mut answered) = oneshot::channel();
+    /// A page of the booking-service; asked for once more if it says when, as one does that limits how often.
+    async fn fetch(&self, since: Option<Timestamp>, next: Option<Next>) -> Result<Page, String> {
+        let mut answer = self.ask(since, next.clone()).await?;
+        if let Err(Failed { wait: Some(wait), .. }) = &answer {
+            self.keeping_the_lease(tokio::time::sleep(*wait)).await?;
+            answer = self.ask(since, next).await?;
+        }
+        answer.map_err(|failed| failed.to_string())
+    }
+
+    async fn ask(&self, since: Option<Timestamp>, next: Option<Next>) -> Result<Result<Page, Failed>, String> {
+        let (answer, answered) = oneshot::channel();
         let source = self.source.clone();
         // A thread of its own: it may wait for long, and nothing waits for it when the service ends.
         std::thread::Builder::new()
             .name("booking".to_owned())
-            .spawn(move || drop(answer.send(source.events(since))))
+            .spawn(move || drop(answer.send(source.page(since, next.as_ref()))))
             .map_err(|error| error.to_string())?;
+        let answer = self.keeping_the_lease(answered).await?;
+        answer.map_err(|_| "asking the booking-service ended early".to_owned())
+    }
+
+    /// Waits for something long, and meanwhile keeps the lease. It is not taken again when it was lost or given back.
+    async fn keeping_the_lease<F: Future>(&self, long: F) -> Result<F::Output, String> {
+        let mut long = pin!(long);
         loop {
             tokio::select! {
-                done = &mut answered => return done.map_err(|_| "asking the booking-service ended early".to_owned()),
-                () = tokio::time::sleep(self.source.interval) => {
-                    // Should it be lost, the copy itself is refused.
-                    self.take_lease().await?;
-                }
+                done = &mut long => return Ok(done),
+                () = tokio::time::sleep(self.source.interval) => {}
+            }
+            let (me, until) = (self.me, self.term());
+            let kept = self.service.db().write(move |conn| lease::keep(conn, store::SOURCE, me, until));
+            if !kept.await.map_err(in_words)? {
+                return Err(TAKEN_OVER.to_owned());
             }
         }
     }
 
-    async fn store(&self, told: Told, asked_at: Timestamp) -> Result<(), String> {
+    /// Stores what was told; the last of it with what only then is known of the other events.
+    async fn store(&mut self, told: Vec<Told>, ended: Option<Reading>, asked_at: Timestamp) -> Result<(), String> {
         let (me, until, now) = (self.me, self.term(), Moment(asked_at));
+        let has_ended = ended.is_some();
         let done = self.service.db().write(move |conn| {
             if !lease::keep(conn, store::SOURCE, me, until)? {
-                return Ok(None);
+                return Ok(Err(TAKEN_OVER));
             }
-            let changed = store::bring_up_to_date(conn, &told, now)?;
+            let mut changed = store::bring_up_to_date(conn, &told, now)?;
+            let Some(reading) = &ended else { return Ok(Ok(changed)) };
+            // A replica without a booking-service drops the copy, and so what was stored before.
+            let others = if reading.is_whole() {
+                store::keep_only(conn, &reading.there())?
+            } else {
+                store::noted(conn)?.map(|_| 0)
+            };
+            let Some(others) = others else { return Ok(Err("the copy was dropped meanwhile")) };
+            changed.deleted += others;
             store::note(conn, now)?;
-            Ok(Some(changed))
+            Ok(Ok(changed))
         });
-        let Some(changed) = done.await.map_err(in_words)? else {
-            return Err("another replica has taken over meanwhile".to_owned());
-        };
-        self.copied.tell(asked_at);
-        if changed != store::Changed::default() {
-            log::info!("copied the events: {} new or changed, {} gone", changed.written, changed.deleted);
+        let changed = done.await.map_err(in_words)??;
+        self.changed.written += changed.written;
+        self.changed.deleted += changed.deleted;
+        if has_ended {
+            self.copied.tell(asked_at);
+            if self.changed != store::Changed::default() {
+                let store::Changed { written, deleted } = self.changed;
+                log::info!("copied the events: {written} new or changed, {deleted} gone");
+            }
         }
         Ok(())
     }
 }
+
+/// Why a round ends when the lease is lost.
+const TAKEN_OVER: &str = "another replica has taken over meanwhile";
 
 fn in_words(error: Error) -> String {
     let problem = error.into_problem();

@@ -11,6 +11,7 @@ pub mod copy;
 mod handlers;
 pub mod lease;
 pub mod queries;
+mod reading;
 mod store;
 mod wire;
 

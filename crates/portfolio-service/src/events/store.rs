@@ -1,6 +1,6 @@
 //! Bringing the copy of the events up to date with what the booking-service has.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
@@ -29,17 +29,16 @@ pub struct Changed {
     pub deleted: usize,
 }
 
-/// Makes the copy equal to what was told. Of events that were not spoken of, only a whole answer says that they are
-/// gone. Levels are no part of it.
+/// Makes the copies of these events equal to what was told of them. Levels are no part of it.
 ///
 /// # Errors
 /// When the database fails.
-pub fn bring_up_to_date(conn: &mut AnyConnection, told: &Told, now: Moment) -> Result<Changed, Error> {
-    let mut copies = if told.is_whole { load_all(conn)? } else { load_those_told(conn, told)? };
+pub fn bring_up_to_date(conn: &mut AnyConnection, told: &[Told], now: Moment) -> Result<Changed, Error> {
+    let mut copies = load(conn, told)?;
     let mut outdated = Vec::new();
     let fresh: Vec<&Original> = told
-        .events
         .iter()
+        .filter_map(|told| told.event.as_ref())
         .filter(|original| match copies.remove(&original.id) {
             Some(copy) if copy == **original => false,
             Some(_) => {
@@ -49,15 +48,35 @@ pub fn bring_up_to_date(conn: &mut AnyConnection, told: &Told, now: Moment) -> R
             None => true,
         })
         .collect();
-    // What is left of the copies is deleted: it is told to be, or missing where nothing else is.
+    // What is left of the copies is told to be deleted.
     let changed = Changed { written: fresh.len(), deleted: copies.len() };
     outdated.extend(copies.into_keys());
-    for ids in outdated.chunks(1000) {
+    delete(conn, &outdated)?;
+    insert(conn, &fresh, now)?;
+    Ok(changed)
+}
+
+/// Deletes the copies of all other events; how many that were. `None` when not all of these are there: somebody else
+/// dropped the copy while it was made.
+///
+/// # Errors
+/// When the database fails.
+pub fn keep_only(conn: &mut AnyConnection, told: &HashSet<Uid>) -> Result<Option<usize>, Error> {
+    let copies: Vec<Uid> = events::table.select(events::id).load(conn)?;
+    let (kept, others): (Vec<_>, Vec<_>) = copies.into_iter().partition(|copy| told.contains(copy));
+    if kept.len() < told.len() {
+        return Ok(None);
+    }
+    delete(conn, &others)?;
+    Ok(Some(others.len()))
+}
+
+fn delete(conn: &mut AnyConnection, ids: &[Uid]) -> Result<(), Error> {
+    for ids in ids.chunks(1000) {
         // Their hosts go with them.
         diesel::delete(events::table.filter(events::id.eq_any(ids))).execute(conn)?;
     }
-    insert(conn, &fresh, now)?;
-    Ok(changed)
+    Ok(())
 }
 
 #[derive(Queryable, Selectable)]
@@ -71,13 +90,8 @@ struct Row {
     until: Moment,
 }
 
-fn load_all(conn: &mut AnyConnection) -> Result<HashMap<Uid, Original>, Error> {
-    let rows = events::table.select(Row::as_select()).load(conn)?;
-    Ok(copies_of(rows, event_hosts::table.order((event_hosts::event_id, event_hosts::user_id)).load(conn)?))
-}
-
-fn load_those_told(conn: &mut AnyConnection, told: &Told) -> Result<HashMap<Uid, Original>, Error> {
-    let ids: Vec<Uid> = told.events.iter().map(|event| event.id).chain(told.deleted.iter().copied()).collect();
+fn load(conn: &mut AnyConnection, told: &[Told]) -> Result<HashMap<Uid, Original>, Error> {
+    let ids: Vec<Uid> = told.iter().map(|told| told.id).collect();
     let mut copies = HashMap::new();
     for ids in ids.chunks(1000) {
         let rows = events::table.filter(events::id.eq_any(ids)).select(Row::as_select()).load(conn)?;

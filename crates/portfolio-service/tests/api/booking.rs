@@ -60,6 +60,17 @@ pub struct Booking {
 
 impl Booking {
     pub fn start() -> Self {
+        Self::prepare().started()
+    }
+
+    /// With 2000 more events, of other people.
+    pub fn start_large() -> Self {
+        let booking = Self::prepare();
+        booking.keep(&["seed", "--size", "small"]);
+        booking.started()
+    }
+
+    fn prepare() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let users: Vec<_> = [ALICE, BOB, CAROL]
             .iter()
@@ -68,11 +79,14 @@ impl Booking {
         let club = json!({"users": users, "groups": []}).to_string();
         fs::write(folder.path().join("club.json"), club).unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut booking = Self { address, running: None, tokens: Default::default(), folder };
-        booking.resume();
+        Self { address, running: None, tokens: Default::default(), folder }
+    }
+
+    fn started(mut self) -> Self {
+        self.resume();
         // What copies needs no more than to read.
-        booking.tokens = (booking.token(ALICE, "read"), booking.token(BOB, "write"));
-        booking
+        self.tokens = (self.token(ALICE, "read"), self.token(BOB, "write"));
+        self
     }
 
     fn program(&self) -> Command {
@@ -142,7 +156,7 @@ impl Booking {
             .header("content-type", "application/json");
         let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
         let mut answer = agent.run(request.body(body).unwrap()).unwrap();
-        let text = answer.body_mut().read_to_string().unwrap();
+        let text = answer.body_mut().with_config().limit(64 << 20).read_to_string().unwrap();
         assert!(answer.status().is_success(), "{method} {path}: {} {text}", answer.status());
         serde_json::from_str(&text).unwrap_or_default()
     }
@@ -166,6 +180,15 @@ impl Booking {
         self.send("PUT", &format!("/api/events/{event}"), Some(&Self::body(name, place, hosts)));
     }
 
+    /// The ids of all events, sorted.
+    pub fn events(&self) -> Vec<Uid> {
+        let list = self.send("GET", "/api/events", None);
+        let id = |event: &Value| serde_json::from_value(event["eventId"].clone()).unwrap();
+        let mut ids: Vec<_> = list.as_array().unwrap().iter().map(id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
     /// Bob, a host, deletes an event.
     pub fn delete(&self, event: &str) {
         self.send("DELETE", &format!("/api/events/{event}"), None);
@@ -180,7 +203,16 @@ impl Drop for Booking {
 
 /// The options of a portfolio-service that copies from this address, twenty times a second.
 pub fn options(address: &str, token: &str) -> Vec<String> {
-    ["--booking-url", address, "--booking-token", token, "--booking-interval", "0.05"].map(str::to_owned).into()
+    options_with(address, token, "0.05")
+}
+
+/// The same five times a second, so that a lease outlives a busy moment of the machine.
+pub fn calm_options(address: &str, token: &str) -> Vec<String> {
+    options_with(address, token, "0.2")
+}
+
+fn options_with(address: &str, token: &str, interval: &str) -> Vec<String> {
+    ["--booking-url", address, "--booking-token", token, "--booking-interval", interval].map(str::to_owned).into()
 }
 
 /// What the false booking-service does with who asks.
@@ -190,6 +222,10 @@ pub enum Manner {
     Answer(Vec<u8>),
     /// Tells these events, or those of them that changed since the moment asked for.
     Tell(Vec<Value>),
+    /// The same in pages, and in those of all events none that `moves`; but sends these bytes in place of the one from this event on.
+    Pages(Vec<Value>, Option<(usize, Vec<u8>)>),
+    /// The same in pages, each when it is asked for the second time.
+    Busy(Vec<Value>),
     /// Sends the first of these bytes, then nothing for as long as it runs.
     Stall(Vec<u8>),
 }
@@ -197,9 +233,14 @@ pub enum Manner {
 impl Manner {
     /// A whole answer with status 200.
     pub fn json(body: &Value) -> Self {
+        Self::Answer(Self::page(body, ""))
+    }
+
+    /// The bytes of one, with more lines in its head.
+    pub fn page(body: &Value, head: &str) -> Vec<u8> {
         let body = body.to_string();
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-        Self::Answer((head + &body).into_bytes())
+        let length = body.len();
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{head}Connection: close\r\n\r\n{body}").into_bytes()
     }
 }
 
@@ -279,6 +320,8 @@ pub struct Asked {
     pub token: String,
     /// Only for what changed after this.
     pub since: Option<Timestamp>,
+    /// From which event on.
+    pub from: usize,
 }
 
 impl Drop for False {
@@ -292,25 +335,38 @@ fn serve(stream: &TcpStream, manner: &RwLock<Manner>, asked: &RwLock<Vec<Asked>>
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
     let Some(first) = lines.next() else { return };
     let address = Url::parse(&format!("http://false{}", first.split(' ').nth(1).unwrap())).unwrap();
-    let since: Option<Timestamp> =
-        address.query_pairs().find(|(name, _)| name == "updatedSince").map(|(_, since)| since.parse().unwrap());
+    let parameter = |name| address.query_pairs().find(|it| it.0 == name).map(|(_, value)| value.into_owned());
+    let since: Option<Timestamp> = parameter("updatedSince").map(|since| since.parse().unwrap());
+    let [limit, from] = ["limit", "cursor"].map(|name| parameter(name).map_or(0, |number| number.parse().unwrap()));
     let token = lines.find_map(|line| line.strip_prefix("authorization: Bearer ").map(str::to_owned));
     let Some(token) = token else { return };
     for _ in lines {}
     // What it will do is settled before it counts, so that whoever waits for the count knows what was done.
     let manner = manner.read().unwrap_or_else(PoisonError::into_inner).clone();
-    asked.write().unwrap_or_else(PoisonError::into_inner).push(Asked { token, since });
+    let is_again = {
+        let mut asked = asked.write().unwrap_or_else(PoisonError::into_inner);
+        let is_again = asked.last().is_some_and(|last| (last.since, last.from) == (since, from));
+        asked.push(Asked { token, since, from });
+        is_again
+    };
     let mut stream = stream;
     match manner {
         Manner::Answer(bytes) => drop(stream.write_all(&bytes)),
-        Manner::Tell(events) => {
-            let is_told = |event: &Value| match since {
-                Some(since) => event["updatedAt"].as_str().unwrap().parse::<Timestamp>().unwrap() > since,
-                None => event["deletedAt"].is_null(),
-            };
-            let told = events.into_iter().filter(is_told).collect();
-            let Manner::Answer(bytes) = Manner::json(&Value::Array(told)) else { unreachable!() };
-            stream.write_all(&bytes).ok();
+        Manner::Tell(events) => drop(stream.write_all(&Manner::page(&told(events, since).into(), ""))),
+        Manner::Pages(_, Some((bad, bytes))) if bad == from => drop(stream.write_all(&bytes)),
+        Manner::Busy(_) if !is_again => {
+            let head = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n";
+            stream.write_all(head.as_bytes()).ok();
+        }
+        Manner::Pages(events, _) | Manner::Busy(events) => {
+            let events = told(events, since);
+            let rest = events.get(from..).unwrap_or_default();
+            let (page, others) = rest.split_at(limit.min(rest.len()));
+            let mut next = address.clone();
+            let parameters = address.query_pairs().filter(|(name, _)| name != "cursor");
+            next.query_pairs_mut().clear().extend_pairs(parameters).append_pair("cursor", &(from + limit).to_string());
+            let link = format!("Link: <{}?{}>; rel=\"next\"\r\n", next.path(), next.query().unwrap());
+            stream.write_all(&Manner::page(&page.into(), if others.is_empty() { "" } else { &link })).ok();
         }
         Manner::Stall(bytes) => {
             stream.write_all(&bytes).ok();
@@ -318,4 +374,13 @@ fn serve(stream: &TcpStream, manner: &RwLock<Manner>, asked: &RwLock<Vec<Asked>>
             stream.read_exact(&mut [0]).ok();
         }
     }
+}
+
+/// Those of the events that are told of.
+fn told(events: Vec<Value>, since: Option<Timestamp>) -> Vec<Value> {
+    let is_told = |event: &Value| match since {
+        Some(since) => event["updatedAt"].as_str().unwrap().parse::<Timestamp>().unwrap() > since,
+        None => event["deletedAt"].is_null() && event["moves"].is_null(),
+    };
+    events.into_iter().filter(is_told).collect()
 }

@@ -13,6 +13,7 @@ mod contests;
 mod demo;
 mod docs_page;
 mod event_copy;
+mod event_pages;
 mod events;
 mod examples;
 mod identity;

@@ -1,7 +1,13 @@
 //! Who may call how often, and who pays for it. Each test is over long before a limit gives anything back by itself.
 
 use chrono::TimeDelta;
+use diesel::prelude::*;
+use portfolio_service::schema::users;
 use serde_json::json;
+use service_kit::{
+    db::sql::{Moment, Uid},
+    on_each,
+};
 
 use crate::harness::{Answer, BOB, Backend, CAROL, Club, SUSAN, id};
 
@@ -86,6 +92,29 @@ fn a_user_pays_for_themself() {
         limited(club.by(BOB).patch(&path, json!({"bio": "y"})), 15);
         assert_eq!(club.by(CAROL).get(&path).expect(200).json()["bio"], "x", "nothing was done");
         club.anonymous().get(USERS).expect(200);
+    });
+}
+
+#[test]
+fn a_long_list_is_one_request() {
+    on_both(&["--rate-limit", "1"], |club| {
+        let now = Moment(club.clock.now());
+        let row = |n| {
+            (
+                (
+                    users::id.eq(Uid::new()),
+                    users::name.eq(format!("user{n}")),
+                    users::real_name.eq(""),
+                    users::state.eq(1),
+                ),
+                (users::created_at.eq(now), users::updated_at.eq(now)),
+            )
+        };
+        let rows: Vec<_> = (0..1100).map(row).collect();
+        on_each!(&mut club.connect(), c => diesel::insert_into(users::table).values(rows).execute(c).unwrap());
+        let list = club.by(BOB).get(USERS).expect(200).json();
+        assert_eq!(list.as_array().unwrap().len(), 1100 + 4, "all, and the four who are active anyway");
+        limited(club.by(BOB).get(USERS), 60);
     });
 }
 
