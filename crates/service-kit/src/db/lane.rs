@@ -7,8 +7,8 @@
 use std::{
     collections::VecDeque,
     io,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::{self, Thread},
     time::{Duration, Instant},
 };
 
@@ -18,7 +18,8 @@ pub(super) const LONG: Duration = Duration::from_millis(20);
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads that take jobs from one queue, the longest waiting first. A thread that ends a job takes the next one, and
-/// one that has nothing to do sleeps until it is needed; none is started before that.
+/// one that has nothing to do sleeps until it is needed; none is started before that. Of those that sleep, the last to
+/// have worked is woken, as the processor still has most of what it needs.
 ///
 /// Where the work is done in this process, as by SQLite, more threads than processors make nothing faster: they only
 /// take turns, each with memory of its own. So no more are woken than are to work `at_once`, unless those are at
@@ -31,7 +32,6 @@ struct Shared {
     most: usize,
     at_once: usize,
     state: Mutex<State>,
-    wake: Condvar,
 }
 
 #[derive(Default)]
@@ -40,8 +40,8 @@ struct State {
     threads: usize,
     /// Threads at a job, or about to look for one.
     working: usize,
-    /// Threads that have been woken and do not know it yet; they count as working.
-    woken: usize,
+    /// Threads that sleep, the last to have worked last. Who wakes one takes it out.
+    idle: Vec<Thread>,
     /// When the last job began; none has before the first.
     last_begun: Option<Instant>,
     has_ended: bool,
@@ -57,7 +57,7 @@ impl Lane {
     /// A lane with `most` threads, of which `at_once` work unless those are held up.
     pub fn new(name: &'static str, most: usize, at_once: usize) -> Self {
         let state = Mutex::new(State::default());
-        Self(Arc::new(Shared { name, most, at_once: at_once.clamp(1, most.max(1)), state, wake: Condvar::new() }))
+        Self(Arc::new(Shared { name, most, at_once: at_once.clamp(1, most.max(1)), state }))
     }
 
     /// Puts a job at the end of the queue.
@@ -88,11 +88,10 @@ impl Lane {
     }
 
     fn one_more(&self, mut state: MutexGuard<'_, State>) -> io::Result<()> {
-        if state.working < state.threads {
+        if let Some(thread) = state.idle.pop() {
             state.working += 1;
-            state.woken += 1;
             drop(state);
-            self.0.wake.notify_one();
+            thread.unpark();
         } else if state.threads < self.0.most {
             let shared = self.0.clone();
             if let Err(error) = thread::Builder::new().name(self.0.name.to_owned()).spawn(move || shared.work()) {
@@ -108,8 +107,9 @@ impl Lane {
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        self.0.lock().has_ended = true;
-        self.0.wake.notify_all();
+        let mut state = self.0.lock();
+        state.has_ended = true;
+        state.idle.iter().for_each(Thread::unpark);
     }
 }
 
@@ -121,6 +121,7 @@ impl Shared {
 
     /// The life of a thread.
     fn work(&self) {
+        let me = thread::current();
         let mut state = self.lock();
         loop {
             let is_one_too_many = state.working > self.at_once && state.gets_on();
@@ -132,13 +133,15 @@ impl Shared {
                 continue;
             }
             state.working -= 1;
-            while state.woken == 0 {
+            state.idle.push(me.clone());
+            while state.idle.iter().any(|thread| thread.id() == me.id()) {
                 if state.has_ended {
                     return;
                 }
-                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+                drop(state);
+                thread::park();
+                state = self.lock();
             }
-            state.woken -= 1;
         }
     }
 }
