@@ -18,7 +18,7 @@ use utoipa::{
     Modify, OpenApi, PartialSchema, ToSchema,
     openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme},
 };
-use utoipa_actix_web::service_config::ServiceConfig;
+use utoipa_actix_web::{scope, service_config::ServiceConfig};
 use uuid::Uuid;
 
 use crate::{
@@ -52,13 +52,22 @@ pub static ABOUT: About = About {
 };
 
 fn routes(config: &mut ServiceConfig<'_>) {
+    // By the first part of a path, so that a request is not compared with all of them.
     config.service(
-        utoipa_actix_web::scope("/api")
-            .configure(users::routes)
-            .configure(groups::routes)
-            .configure(tags::routes)
-            .configure(rooms::routes)
-            .configure(events::routes)
+        scope("/api")
+            .service(scope("/events").configure(events::routes))
+            .service(scope("/rooms").configure(rooms::routes).configure(events::routes_of_rooms))
+            .service(scope("/groups").configure(groups::routes).configure(events::routes_of_groups))
+            .service(
+                scope("/users")
+                    .configure(users::routes)
+                    .configure(groups::routes_of_users)
+                    .configure(events::routes_of_users)
+                    .configure(ical::routes_of_users)
+                    .configure(sign_in::routes_of_users),
+            )
+            .service(scope("/tags").configure(tags::routes))
+            .configure(events::routes_of_activity)
             .configure(ical::routes)
             .configure(sign_in::routes)
             .configure(version::routes),

@@ -33,7 +33,7 @@ use crate::{
     schema::tags,
 };
 
-/// Registers the operations.
+/// Registers the operations below `/tags`.
 pub fn routes(config: &mut ServiceConfig<'_>) {
     config.service(list).service(create);
 }
@@ -82,7 +82,7 @@ struct RequestTag {
     operation_id = "getTags",
     responses((status = 200, description = "Tags", body = [ResponseTag]))
 )]
-#[get("/tags")]
+#[get("")]
 async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
     who.list(page, move |conn, _, page| {
         let tags = load(conn, &page.slice()?)?;
@@ -101,7 +101,7 @@ async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
         (status = 409, description = "There is a tag of this name")
     )
 )]
-#[post("/tags")]
+#[post("")]
 async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestTag>) -> Result<Reply, Failure> {
     who.write(move |conn, _| {
         let tag = insert(conn, &body.0.name, Moment(now.0))?;

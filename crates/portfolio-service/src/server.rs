@@ -19,7 +19,7 @@ use utoipa::{
     Modify, OpenApi,
     openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme},
 };
-use utoipa_actix_web::service_config::ServiceConfig;
+use utoipa_actix_web::{scope, service_config::ServiceConfig};
 
 use crate::{
     accounts,
@@ -50,18 +50,26 @@ pub static ABOUT: About = About {
 };
 
 fn routes(config: &mut ServiceConfig<'_>) {
+    // By the first part of a path, so that a request is not compared with all of them.
     config.service(
-        utoipa_actix_web::scope(BASE)
+        scope(BASE)
             .wrap(from_fn(take_off))
-            .service(ping)
-            .configure(users::routes)
+            .service(
+                scope("/users")
+                    .configure(users::routes)
+                    .configure(sync::routes)
+                    .configure(accounts::routes_of_users)
+                    .configure(groups::routes_of_users)
+                    .configure(events::routes_of_users)
+                    .configure(projects::routes_of_users)
+                    .configure(contests::routes_of_users),
+            )
+            .service(scope("/groups").configure(groups::routes))
+            .service(scope("/events").configure(events::routes))
+            .service(scope("/projects").configure(projects::routes))
+            .service(scope("/contests").configure(contests::routes).configure(teams::routes))
             .configure(accounts::routes)
-            .configure(groups::routes)
-            .configure(events::routes)
-            .configure(projects::routes)
-            .configure(teams::routes)
-            .configure(contests::routes)
-            .configure(sync::routes),
+            .service(ping),
     );
 }
 

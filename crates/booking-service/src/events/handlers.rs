@@ -68,7 +68,7 @@ fn detail(conn: &mut AnyConnection, id: Uid, zone: Tz) -> Result<ResponseEventDe
     params(ListQuery),
     responses((status = 200, description = "Events", body = [ResponseEvent]))
 )]
-#[get("/events")]
+#[get("")]
 pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
     let (time, filter) = query.0.into_parts()?;
     let selection = time.of(if filter == Filter::Everything { Which::All } else { Which::Matching(filter) });
@@ -89,7 +89,7 @@ pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<List
         (status = 409, description = "The room is taken; `conflicts` and `freeTimes` say by what and when it is not"),
     )
 )]
-#[post("/events")]
+#[post("")]
 pub async fn create(
     who: SignedIn,
     Zone(zone): Zone,
@@ -111,7 +111,7 @@ pub async fn create(
     params(("eventID" = uuid::Uuid, Path)),
     responses((status = 200, description = "The event", body = ResponseEventDetail))
 )]
-#[get("/events/{eventID}")]
+#[get("/{eventID}")]
 pub async fn get(who: SignedIn, Zone(zone): Zone, id: Path<Id>) -> Result<Reply, Failure> {
     who.read(move |conn, _| show(conn, (*id).into(), zone)).await
 }
@@ -129,7 +129,7 @@ pub async fn get(who: SignedIn, Zone(zone): Zone, id: Path<Id>) -> Result<Reply,
         (status = 409, description = "The room is taken; `conflicts` and `freeTimes` say by what and when it is not"),
     )
 )]
-#[put("/events/{eventID}")]
+#[put("/{eventID}")]
 pub async fn update(
     who: SignedIn,
     Zone(zone): Zone,
@@ -154,7 +154,7 @@ pub async fn update(
     params(("eventID" = uuid::Uuid, Path)),
     responses((status = 204, description = "Deleted"))
 )]
-#[delete("/events/{eventID}")]
+#[delete("/{eventID}")]
 pub async fn delete(who: SignedIn, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
     who.write(move |conn, me| changes::delete(conn, (*id).into(), me, Moment(now)).map(|()| Reply::no_content())).await
 }
@@ -169,7 +169,7 @@ pub async fn delete(who: SignedIn, Now(now): Now, id: Path<Id>) -> Result<Reply,
     request_body = RequestSchedule,
     responses((status = 204, description = "Answered"))
 )]
-#[put("/events/{eventID}/attendees/me")]
+#[put("/{eventID}/attendees/me")]
 pub async fn answer(who: SignedIn, id: Path<Id>, body: Body<RequestSchedule>) -> Result<Reply, Failure> {
     let schedule = body.0.schedule;
     who.write(move |conn, me| attendance::answer(conn, (*id).into(), me, schedule).map(|()| Reply::no_content())).await
@@ -185,7 +185,7 @@ pub async fn answer(who: SignedIn, id: Path<Id>, body: Body<RequestSchedule>) ->
     request_body = RequestEventTag,
     responses((status = 204, description = "The event has the tag"))
 )]
-#[post("/events/{eventID}/tags")]
+#[post("/{eventID}/tags")]
 pub async fn add_tag(
     who: SignedIn,
     Now(now): Now,
@@ -208,7 +208,7 @@ pub async fn add_tag(
     params(("eventID" = uuid::Uuid, Path), ("tagName" = String, Path, description = "Percent-encoded")),
     responses((status = 204, description = "The event no longer has the tag"))
 )]
-#[delete("/events/{eventID}/tags/{tagName}")]
+#[delete("/{eventID}/tags/{tagName}")]
 pub async fn remove_tag(who: SignedIn, Now(now): Now, path: Path<(Id, String)>) -> Result<Reply, Failure> {
     let (id, name) = path.into_inner();
     // No tag has such a name, and PostgreSQL cannot even be asked for U+0000.
@@ -228,7 +228,7 @@ pub async fn remove_tag(who: SignedIn, Now(now): Now, path: Path<(Id, String)>) 
     params(("roomID" = uuid::Uuid, Path), SpanQuery),
     responses((status = 200, description = "Events", body = [ResponseEvent]))
 )]
-#[get("/rooms/{roomID}/events")]
+#[get("/{roomID}/events")]
 pub async fn of_room(
     who: SignedIn,
     Zone(zone): Zone,
@@ -252,7 +252,7 @@ pub async fn of_room(
     params(("groupID" = uuid::Uuid, Path), SpanQuery),
     responses((status = 200, description = "Events", body = [ResponseEvent]))
 )]
-#[get("/groups/{groupID}/events")]
+#[get("/{groupID}/events")]
 pub async fn of_group(
     who: SignedIn,
     Zone(zone): Zone,
@@ -276,7 +276,7 @@ pub async fn of_group(
     params(UserQuery),
     responses((status = 200, description = "Events", body = [ResponseEvent]))
 )]
-#[get("/users/me/events")]
+#[get("/me/events")]
 pub async fn mine(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<UserQuery>) -> Result<Reply, Failure> {
     let (time, relation) = query.0.parts()?;
     who.list(page, move |conn, me, page| {
@@ -293,7 +293,7 @@ pub async fn mine(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<User
     params(("userID" = uuid::Uuid, Path), UserQuery),
     responses((status = 200, description = "Events", body = [ResponseEvent]))
 )]
-#[get("/users/{userID}/events")]
+#[get("/{userID}/events")]
 pub async fn of_user(
     who: SignedIn,
     Zone(zone): Zone,

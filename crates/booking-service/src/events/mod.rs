@@ -16,7 +16,7 @@ use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::{handlers::show, params::parse_filter, wire::ResponseEvent};
 
-/// Registers the operations.
+/// Registers the operations below `/events`.
 pub fn routes(config: &mut ServiceConfig<'_>) {
     config
         .service(handlers::list)
@@ -26,10 +26,25 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
         .service(handlers::delete)
         .service(handlers::answer)
         .service(handlers::add_tag)
-        .service(handlers::remove_tag)
-        .service(handlers::of_room)
-        .service(handlers::of_group)
-        .service(handlers::mine)
-        .service(handlers::of_user)
-        .service(handlers::activity);
+        .service(handlers::remove_tag);
+}
+
+/// Registers the operations below `/rooms`.
+pub fn routes_of_rooms(config: &mut ServiceConfig<'_>) {
+    config.service(handlers::of_room);
+}
+
+/// Registers the operations below `/groups`.
+pub fn routes_of_groups(config: &mut ServiceConfig<'_>) {
+    config.service(handlers::of_group);
+}
+
+/// Registers the operations below `/users`.
+pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
+    config.service(handlers::mine).service(handlers::of_user);
+}
+
+/// Registers the list of what has changed lately.
+pub fn routes_of_activity(config: &mut ServiceConfig<'_>) {
+    config.service(handlers::activity);
 }

@@ -39,7 +39,7 @@ pub fn show(conn: &mut AnyConnection, id: Uid, zone: Tz) -> Result<Reply, Error>
     operation_id = "getGroups",
     responses((status = 200, description = "Groups", body = [ResponseGroup]))
 )]
-#[get("/groups")]
+#[get("")]
 pub async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
     who.list(page, move |conn, _, page| {
         let position = |group: &Group| (group.row.kind, group.row.name.clone(), group.row.id);
@@ -55,7 +55,7 @@ pub async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failur
     request_body = RequestGroup,
     responses((status = 201, description = "The new group", body = ResponseGroup))
 )]
-#[post("/groups")]
+#[post("")]
 pub async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestGroup>) -> Result<Reply, Failure> {
     let group = body.0.into();
     who.write(move |conn, me| {
@@ -72,7 +72,7 @@ pub async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestGroup
     params(("groupID" = uuid::Uuid, Path, description = "The group")),
     responses((status = 200, description = "The group", body = ResponseGroup))
 )]
-#[get("/groups/{groupID}")]
+#[get("/{groupID}")]
 pub async fn get(who: SignedIn, zone: Zone, id: Path<Id>) -> Result<Reply, Failure> {
     who.read(move |conn, _| show(conn, (*id).into(), zone.0)).await
 }
@@ -87,7 +87,7 @@ pub async fn get(who: SignedIn, zone: Zone, id: Path<Id>) -> Result<Reply, Failu
     request_body = RequestGroup,
     responses((status = 200, description = "The changed group", body = ResponseGroup))
 )]
-#[put("/groups/{groupID}")]
+#[put("/{groupID}")]
 pub async fn update(
     who: SignedIn,
     zone: Zone,
@@ -115,7 +115,7 @@ pub async fn update(
         (status = 409, description = "It has events that have not ended, listed in `events`")
     )
 )]
-#[delete("/groups/{groupID}")]
+#[delete("/{groupID}")]
 pub async fn delete(who: SignedIn, now: Now, id: Path<Id>, query: Query<DeleteQuery>) -> Result<Reply, Failure> {
     who.write(move |conn, me| {
         changes::delete(conn, (*id).into(), query.0.force.0, me, Moment(now.0))?;
@@ -133,7 +133,7 @@ pub async fn delete(who: SignedIn, now: Now, id: Path<Id>, query: Query<DeleteQu
     params(("groupID" = uuid::Uuid, Path, description = "The group")),
     responses((status = 204, description = "The caller is a member"))
 )]
-#[put("/groups/{groupID}/members/me")]
+#[put("/{groupID}/members/me")]
 pub async fn join(who: SignedIn, now: Now, id: Path<Id>) -> Result<Reply, Failure> {
     who.write(move |conn, me| {
         changes::join(conn, (*id).into(), me.id, Moment(now.0))?;
@@ -151,7 +151,7 @@ pub async fn join(who: SignedIn, now: Now, id: Path<Id>) -> Result<Reply, Failur
     params(("groupID" = uuid::Uuid, Path, description = "The group")),
     responses((status = 204, description = "The caller is no member"))
 )]
-#[delete("/groups/{groupID}/members/me")]
+#[delete("/{groupID}/members/me")]
 pub async fn leave(who: SignedIn, now: Now, id: Path<Id>) -> Result<Reply, Failure> {
     who.write(move |conn, me| {
         changes::leave(conn, (*id).into(), me.id, Moment(now.0))?;
@@ -169,7 +169,7 @@ pub async fn leave(who: SignedIn, now: Now, id: Path<Id>) -> Result<Reply, Failu
     params(OfUserQuery),
     responses((status = 200, description = "Ids of groups", body = [Uid]))
 )]
-#[get("/users/me/groups")]
+#[get("/me/groups")]
 pub async fn mine(who: SignedIn, page: Page, query: Query<OfUserQuery>) -> Result<Reply, Failure> {
     who.read(move |conn, me| ids_of_user(conn, me.id, &query.0, &page)).await
 }
@@ -183,7 +183,7 @@ pub async fn mine(who: SignedIn, page: Page, query: Query<OfUserQuery>) -> Resul
     params(("userID" = uuid::Uuid, Path, description = "The user"), OfUserQuery),
     responses((status = 200, description = "Ids of groups", body = [Uid]))
 )]
-#[get("/users/{userID}/groups")]
+#[get("/{userID}/groups")]
 pub async fn of_user(who: SignedIn, id: Path<Id>, page: Page, query: Query<OfUserQuery>) -> Result<Reply, Failure> {
     who.read(move |conn, _| ids_of_user(conn, (*id).into(), &query.0, &page)).await
 }

@@ -14,7 +14,7 @@ pub use self::{handlers::show, queries::EVERYONE, wire::ResponseGroup};
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-/// Registers the operations.
+/// Registers the operations below `/groups`.
 pub fn routes(config: &mut ServiceConfig<'_>) {
     config
         .service(handlers::list)
@@ -23,7 +23,10 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
         .service(handlers::update)
         .service(handlers::delete)
         .service(handlers::join)
-        .service(handlers::leave)
-        .service(handlers::mine)
-        .service(handlers::of_user);
+        .service(handlers::leave);
+}
+
+/// Registers the operations below `/users`.
+pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
+    config.service(handlers::mine).service(handlers::of_user);
 }

@@ -45,7 +45,7 @@ use crate::{
     operation_id = "getIcal",
     responses((status = 200, description = "The present secret", body = IcalSecret))
 )]
-#[get("/users/me/ical")]
+#[get("/me/ical")]
 pub async fn get_secret(who: SignedIn, club: Club) -> Result<Reply, Failure> {
     let keys = club.keys.clone();
     who.read_or_make(
@@ -71,7 +71,7 @@ pub async fn get_secret(who: SignedIn, club: Club) -> Result<Reply, Failure> {
     operation_id = "resetIcal",
     responses((status = 200, description = "The new secret", body = IcalSecret))
 )]
-#[put("/users/me/ical")]
+#[put("/me/ical")]
 pub async fn replace_secret(who: SignedIn, club: Club) -> Result<Reply, Failure> {
     who.write(move |conn, me| {
         stay_active(conn, me.id)?;

@@ -13,7 +13,12 @@ pub use self::handlers::show;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-/// Registers the operations.
+/// Registers the feed.
 pub fn routes(config: &mut ServiceConfig<'_>) {
-    config.service(handlers::get_secret).service(handlers::replace_secret).service(handlers::feed);
+    config.service(handlers::feed);
+}
+
+/// Registers the operations below `/users`.
+pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
+    config.service(handlers::get_secret).service(handlers::replace_secret);
 }

@@ -44,7 +44,7 @@ pub fn show(conn: &mut AnyConnection, id: Uid, exclude: Option<Uid>, zone: Tz) -
     params(ListQuery),
     responses((status = 200, description = "Rooms", body = [ResponseRoom]))
 )]
-#[get("/rooms")]
+#[get("")]
 pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
     let (selection, exclude) = query.0.into_selection()?;
     who.list(page, move |conn, _, page| {
@@ -63,7 +63,7 @@ pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<List
     responses((status = 201, description = "The new room", body = ResponseRoom,
         headers(("Location" = String, description = "Its address"))))
 )]
-#[post("/rooms")]
+#[post("")]
 pub async fn create(who: SignedIn, Zone(zone): Zone, Now(now): Now, body: Body<RequestRoom>) -> Result<Reply, Failure> {
     who.write(move |conn, me| {
         let mut violations = Violations::default();
@@ -93,7 +93,7 @@ pub async fn create(who: SignedIn, Zone(zone): Zone, Now(now): Now, body: Body<R
         (status = 409, description = "A room overlaps a verified room on the same place"),
     )
 )]
-#[post("/rooms/all")]
+#[post("/all")]
 pub async fn import(
     who: Privileged,
     Zone(zone): Zone,
@@ -119,7 +119,7 @@ pub async fn import(
     params(("roomID" = uuid::Uuid, Path), GetQuery),
     responses((status = 200, description = "The room", body = ResponseRoom))
 )]
-#[get("/rooms/{roomID}")]
+#[get("/{roomID}")]
 pub async fn get(who: SignedIn, Zone(zone): Zone, id: Path<Id>, query: Query<GetQuery>) -> Result<Reply, Failure> {
     let exclude = query.0.exclude_event_id.map(Into::into);
     who.read(move |conn, _| show(conn, (*id).into(), exclude, zone)).await
@@ -137,7 +137,7 @@ pub async fn get(who: SignedIn, Zone(zone): Zone, id: Path<Id>, query: Query<Get
         (status = 409, description = "Events in it have not ended; `events` lists them"),
     )
 )]
-#[delete("/rooms/{roomID}")]
+#[delete("/{roomID}")]
 pub async fn delete(
     who: SignedIn,
     Zone(zone): Zone,
@@ -165,7 +165,7 @@ pub async fn delete(
         (status = 409, description = "Another verified room overlaps it, or its events would conflict"),
     )
 )]
-#[post("/rooms/{roomID}/verified")]
+#[post("/{roomID}/verified")]
 pub async fn verify(who: Privileged, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
     who.write(move |conn, _| changes::verify(conn, (*id).into(), true, zone, Moment(now)).map(|()| Reply::no_content()))
         .await
@@ -180,7 +180,7 @@ pub async fn verify(who: Privileged, Zone(zone): Zone, Now(now): Now, id: Path<I
     params(("roomID" = uuid::Uuid, Path)),
     responses((status = 204, description = "No longer verified"))
 )]
-#[delete("/rooms/{roomID}/verified")]
+#[delete("/{roomID}/verified")]
 pub async fn unverify(who: Privileged, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
     who.write(move |conn, _| {
         changes::verify(conn, (*id).into(), false, zone, Moment(now)).map(|()| Reply::no_content())

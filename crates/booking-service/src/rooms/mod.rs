@@ -21,7 +21,7 @@ pub use self::{
     wire::{Interval, ResponseRoom, out_of_order, span},
 };
 
-/// Registers the operations.
+/// Registers the operations below `/rooms`.
 pub fn routes(config: &mut ServiceConfig<'_>) {
     config
         .service(handlers::list)

@@ -189,7 +189,7 @@ pub async fn logout(who: SignedIn, club: Club, now: Now) -> Result<Reply, Failur
     operation_id = "getSessions",
     responses((status = 200, description = "Sessions", body = [ResponseSession]))
 )]
-#[get("/users/me/sessions")]
+#[get("/me/sessions")]
 pub async fn list_sessions(who: SignedIn, zone: Zone, now: Now, page: Page) -> Result<Reply, Failure> {
     who.read(move |conn, me| show_sessions(conn, me, zone.0, now.0, &page)).await
 }
@@ -219,7 +219,7 @@ pub fn show_sessions(
     params(("sessionID" = uuid::Uuid, Path, description = "Its id")),
     responses((status = 204, description = "It has ended"))
 )]
-#[delete("/users/me/sessions/{sessionID}")]
+#[delete("/me/sessions/{sessionID}")]
 pub async fn end_session(who: SignedIn, club: Club, now: Now, session: Path<Id>) -> Result<Reply, Failure> {
     let session = Uid::from(*session);
     who.write(move |conn, me| {
@@ -240,7 +240,7 @@ pub async fn end_session(who: SignedIn, club: Club, now: Now, session: Path<Id>)
     request_body = RequestToken,
     responses((status = 201, description = "The token", body = CreatedToken))
 )]
-#[post("/users/me/tokens")]
+#[post("/me/tokens")]
 pub async fn create_token(who: SignedIn, zone: Zone, now: Now, body: Body<RequestToken>) -> Result<Reply, Failure> {
     let new = body.0.into();
     who.write(move |conn, me| {
@@ -260,7 +260,7 @@ pub async fn create_token(who: SignedIn, zone: Zone, now: Now, body: Body<Reques
     operation_id = "getTokens",
     responses((status = 200, description = "Tokens", body = [ResponseToken]))
 )]
-#[get("/users/me/tokens")]
+#[get("/me/tokens")]
 pub async fn list_tokens(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
     who.read(move |conn, me| show_tokens(conn, me.id, zone.0, &page)).await
 }
@@ -280,7 +280,7 @@ pub fn show_tokens(conn: &mut AnyConnection, user: Uid, zone: Tz, page: &Page) -
     params(("tokenID" = uuid::Uuid, Path, description = "Its id")),
     responses((status = 204, description = "It no longer works"))
 )]
-#[delete("/users/me/tokens/{tokenID}")]
+#[delete("/me/tokens/{tokenID}")]
 pub async fn revoke_token(who: SignedIn, now: Now, token: Path<Id>) -> Result<Reply, Failure> {
     let token = Uid::from(*token);
     who.write(move |conn, me| {

@@ -27,12 +27,14 @@ use crate::codes;
 
 pub use self::handlers::{show_sessions, show_tokens};
 
-/// Registers the operations.
+/// Registers signing in and out.
 pub fn routes(config: &mut ServiceConfig<'_>) {
+    config.service(handlers::auth_params).service(handlers::callback).service(handlers::logout);
+}
+
+/// Registers the operations below `/users`.
+pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
     config
-        .service(handlers::auth_params)
-        .service(handlers::callback)
-        .service(handlers::logout)
         .service(handlers::list_sessions)
         .service(handlers::end_session)
         .service(handlers::create_token)

@@ -44,7 +44,7 @@ pub fn show(conn: &mut AnyConnection, id: Uid, origin: &str) -> Result<Reply, Er
     params(ListQuery),
     responses((status = 200, description = "Users", body = [ResponseUser]))
 )]
-#[get("/users")]
+#[get("")]
 pub async fn list(who: SignedIn, club: Club, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
     who.list(page, move |conn, _, page| {
         let users = queries::list(conn, query.0.include_suspended.0, &page.slice()?)?;
@@ -59,7 +59,7 @@ pub async fn list(who: SignedIn, club: Club, page: Page, query: Query<ListQuery>
     operation_id = "getMe",
     responses((status = 200, description = "The caller", body = ResponseUser))
 )]
-#[get("/users/me")]
+#[get("/me")]
 pub async fn me(who: SignedIn, club: Club) -> Result<Reply, Failure> {
     who.read(move |conn, me| show(conn, me.id, &club.origin)).await
 }
@@ -71,7 +71,7 @@ pub async fn me(who: SignedIn, club: Club) -> Result<Reply, Failure> {
     params(("userID" = uuid::Uuid, Path, description = "The user")),
     responses((status = 200, description = "The user", body = ResponseUser))
 )]
-#[get("/users/{userID}")]
+#[get("/{userID}")]
 pub async fn get(who: SignedIn, club: Club, id: Path<Id>) -> Result<Reply, Failure> {
     who.read(move |conn, _| show(conn, (*id).into(), &club.origin)).await
 }
@@ -86,7 +86,7 @@ pub async fn get(who: SignedIn, club: Club, id: Path<Id>) -> Result<Reply, Failu
     operation_id = "syncUsers",
     responses((status = 201, description = "Everything is as the directory says"))
 )]
-#[post("/users/sync")]
+#[post("/sync")]
 pub async fn synchronize(who: Privileged, service: Data<Service>, club: Club, now: Now) -> Result<Reply, Failure> {
     // Reading the directory takes long, so the right to do this is looked up before as well.
     who.check().await?;
@@ -113,7 +113,7 @@ pub async fn synchronize(who: Privileged, service: Data<Service>, club: Club, no
         (status = 409, description = "Taken from the last privileged user")
     )
 )]
-#[patch("/users/{userID}/privileged")]
+#[patch("/{userID}/privileged")]
 pub async fn set_privileged(
     who: Privileged,
     id: Path<Id>,

@@ -16,7 +16,7 @@ pub use self::{handlers::show, wire::ResponseUser};
 use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;
 
-/// Registers the operations.
+/// Registers the operations below `/users`.
 pub fn routes(config: &mut ServiceConfig<'_>) {
     config
         .service(handlers::list)

@@ -55,7 +55,7 @@ pub async fn types(who: Visitor, page: Page) -> Result<Reply, Failure> {
     params(("userId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Accounts", body = [Account]))
 )]
-#[get("/users/{userId}/accounts")]
+#[get("/{userId}/accounts")]
 pub async fn list(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
         users::queries::need(conn, (*user).into())?;
@@ -79,7 +79,7 @@ pub async fn list(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Fai
         (status = 409, description = "The user has an account of this type"),
     )
 )]
-#[post("/users/{userId}/accounts")]
+#[post("/{userId}/accounts")]
 pub async fn add(who: Member, Now(now): Now, user: Path<Id>, body: Body<AddAccountRequest>) -> Result<Reply, Failure> {
     let new = body.0.into_new();
     who.write(move |conn, _| {
@@ -98,7 +98,7 @@ pub async fn add(who: Member, Now(now): Now, user: Path<Id>, body: Body<AddAccou
     params(("userId" = uuid::Uuid, Path), ("accountId" = uuid::Uuid, Path)),
     responses((status = 200, description = "The account", body = Account))
 )]
-#[get("/users/{userId}/accounts/{accountId}")]
+#[get("/{userId}/accounts/{accountId}")]
 pub async fn get(who: Visitor, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
     let (user, id) = *path;
     who.read(move |conn, _| show(conn, user.into(), id.into())).await
@@ -117,7 +117,7 @@ pub async fn get(who: Visitor, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
         (status = 409, description = "The user has another account of this type"),
     )
 )]
-#[patch("/users/{userId}/accounts/{accountId}")]
+#[patch("/{userId}/accounts/{accountId}")]
 pub async fn edit(
     who: Member,
     Now(now): Now,
@@ -141,7 +141,7 @@ pub async fn edit(
     params(("userId" = uuid::Uuid, Path), ("accountId" = uuid::Uuid, Path)),
     responses((status = 204, description = "Deleted"))
 )]
-#[delete("/users/{userId}/accounts/{accountId}")]
+#[delete("/{userId}/accounts/{accountId}")]
 pub async fn delete(who: Member, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
     let (user, id) = *path;
     who.write(move |conn, _| queries::delete(conn, user.into(), id.into()).map(|()| Reply::no_content())).await

@@ -9,10 +9,14 @@ use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::handlers::show;
 
-/// Registers the operations.
+/// Registers the list of types.
 pub fn routes(config: &mut ServiceConfig<'_>) {
+    config.service(handlers::types);
+}
+
+/// Registers the operations below `/users`.
+pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
     config
-        .service(handlers::types)
         .service(handlers::list)
         .service(handlers::add)
         .service(handlers::get)

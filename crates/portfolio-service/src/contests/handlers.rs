@@ -45,7 +45,7 @@ pub fn show(conn: &mut AnyConnection, id: Uid) -> Result<Reply, Error> {
     security((), ("proxy" = []), ("token" = [])),
     responses((status = 200, description = "Contests", body = [Contest]))
 )]
-#[get("/contests")]
+#[get("")]
 pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
     who.list(page, |conn, _, page| page.reply(queries::list(conn, &page.slice()?)?, Row::position, Contest::new)).await
 }
@@ -63,7 +63,7 @@ pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
         (status = 409, description = "The name is taken"),
     )
 )]
-#[post("/contests")]
+#[post("")]
 pub async fn create(who: Member, Now(now): Now, body: Body<CreateContestRequest>) -> Result<Reply, Failure> {
     let draft = body.0.into_draft();
     who.write(move |conn, me| {
@@ -83,7 +83,7 @@ pub async fn create(who: Member, Now(now): Now, body: Body<CreateContestRequest>
     params(("contestId" = uuid::Uuid, Path)),
     responses((status = 200, description = "The contest", body = ContestDetail))
 )]
-#[get("/contests/{contestId}")]
+#[get("/{contestId}")]
 pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
     who.read(move |conn, _| show(conn, (*id).into())).await
 }
@@ -98,7 +98,7 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
     request_body = EditContestRequest,
     responses((status = 204, description = "Changed"), (status = 409, description = "The name is taken"))
 )]
-#[patch("/contests/{contestId}")]
+#[patch("/{contestId}")]
 pub async fn update(
     who: Member,
     Now(now): Now,
@@ -119,7 +119,7 @@ pub async fn update(
     params(("contestId" = uuid::Uuid, Path)),
     responses((status = 204, description = "Deleted"))
 )]
-#[delete("/contests/{contestId}")]
+#[delete("/{contestId}")]
 pub async fn delete(who: Member, id: Path<Id>) -> Result<Reply, Failure> {
     who.write(move |conn, _| queries::delete(conn, (*id).into()).map(|()| Reply::no_content())).await
 }
@@ -135,7 +135,7 @@ pub async fn delete(who: Member, id: Path<Id>) -> Result<Reply, Failure> {
     params(("userId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Contests", body = [UserContest]))
 )]
-#[get("/users/{userId}/contests")]
+#[get("/{userId}/contests")]
 pub async fn of_user(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Failure> {
     let slice = page.slice()?;
     who.read(move |conn, _| {

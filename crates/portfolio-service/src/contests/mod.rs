@@ -8,13 +8,17 @@ use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::handlers::show;
 
-/// Registers the operations.
+/// Registers the operations below `/contests`.
 pub fn routes(config: &mut ServiceConfig<'_>) {
     config
         .service(handlers::list)
         .service(handlers::create)
         .service(handlers::get)
         .service(handlers::update)
-        .service(handlers::delete)
-        .service(handlers::of_user);
+        .service(handlers::delete);
+}
+
+/// Registers the operations below `/users`.
+pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
+    config.service(handlers::of_user);
 }

@@ -34,7 +34,7 @@ pub fn show(conn: &mut AnyConnection, id: Uid, caller: Option<&Caller>) -> Resul
     security((), ("proxy" = []), ("token" = [])),
     responses((status = 200, description = "Events", body = [Event]))
 )]
-#[get("/events")]
+#[get("")]
 pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
     who.list(page, |conn, caller, page| {
         page.reply(queries::list(conn, caller, &page.slice()?)?, Row::position, Event::new)
@@ -52,7 +52,7 @@ pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
     params(("eventId" = uuid::Uuid, Path)),
     responses((status = 200, description = "The event", body = EventDetail))
 )]
-#[get("/events/{eventId}")]
+#[get("/{eventId}")]
 pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
     who.read(move |conn, caller| show(conn, (*id).into(), caller)).await
 }
@@ -67,7 +67,7 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
     request_body = EditEventRequest,
     responses((status = 204, description = "Changed"))
 )]
-#[patch("/events/{eventId}")]
+#[patch("/{eventId}")]
 pub async fn update(who: Member, id: Path<Id>, body: Body<EditEventRequest>) -> Result<Reply, Failure> {
     let level = body.0.level;
     who.write(move |conn, _| {
@@ -89,7 +89,7 @@ pub async fn update(who: Member, id: Path<Id>, body: Body<EditEventRequest>) -> 
     params(("userId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Events", body = [Event]))
 )]
-#[get("/users/{userId}/events")]
+#[get("/{userId}/events")]
 pub async fn of_user(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Failure> {
     let slice = page.slice()?;
     who.read(move |conn, caller| {

@@ -19,7 +19,12 @@ use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::handlers::show;
 
-/// Registers the operations.
+/// Registers the operations below `/events`.
 pub fn routes(config: &mut ServiceConfig<'_>) {
-    config.service(handlers::list).service(handlers::get).service(handlers::update).service(handlers::of_user);
+    config.service(handlers::list).service(handlers::get).service(handlers::update);
+}
+
+/// Registers the operations below `/users`.
+pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
+    config.service(handlers::of_user);
 }

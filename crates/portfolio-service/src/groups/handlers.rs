@@ -22,7 +22,7 @@ use crate::{auth::Visitor, users};
     security((), ("proxy" = []), ("token" = [])),
     responses((status = 200, description = "Groups", body = [Group]))
 )]
-#[get("/groups")]
+#[get("")]
 pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
     let slice = page.slice()?;
     who.read(move |conn, _| {
@@ -40,7 +40,7 @@ pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
     params(("groupId" = uuid::Uuid, Path)),
     responses((status = 200, description = "The group", body = GroupDetail))
 )]
-#[get("/groups/{groupId}")]
+#[get("/{groupId}")]
 pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
     who.read(move |conn, _| Reply::json(&GroupDetail::from(queries::get(conn, (*id).into())?))).await
 }
@@ -55,7 +55,7 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
     params(("userId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Groups", body = [UserGroup]))
 )]
-#[get("/users/{userId}/groups")]
+#[get("/{userId}/groups")]
 pub async fn of_user(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
         users::queries::need(conn, (*user).into())?;

@@ -7,7 +7,12 @@ mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-/// Registers the operations.
+/// Registers the operations below `/groups`.
 pub fn routes(config: &mut ServiceConfig<'_>) {
-    config.service(handlers::list).service(handlers::get).service(handlers::of_user);
+    config.service(handlers::list).service(handlers::get);
+}
+
+/// Registers the operations below `/users`.
+pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
+    config.service(handlers::of_user);
 }

@@ -57,7 +57,7 @@ pub fn show_members(conn: &mut AnyConnection, id: Uid, page: &Page) -> Result<Re
     security((), ("proxy" = []), ("token" = [])),
     responses((status = 200, description = "Projects", body = [Project]))
 )]
-#[get("/projects")]
+#[get("")]
 pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
     who.list(page, |conn, _, page| page.reply(queries::list(conn, &page.slice()?)?, Row::position, Project::new)).await
 }
@@ -75,7 +75,7 @@ pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
         (status = 409, description = "The name is taken"),
     )
 )]
-#[post("/projects")]
+#[post("")]
 pub async fn create(who: Member, Now(now): Now, body: Body<CreateProjectRequest>) -> Result<Reply, Failure> {
     let draft = body.0.into_draft();
     who.write(move |conn, me| {
@@ -93,7 +93,7 @@ pub async fn create(who: Member, Now(now): Now, body: Body<CreateProjectRequest>
     params(("projectId" = uuid::Uuid, Path)),
     responses((status = 200, description = "The project", body = ProjectDetail))
 )]
-#[get("/projects/{projectId}")]
+#[get("/{projectId}")]
 pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
     who.read(move |conn, _| show(conn, (*id).into())).await
 }
@@ -109,7 +109,7 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
     request_body = EditProjectRequest,
     responses((status = 204, description = "Changed"), (status = 409, description = "The name is taken"))
 )]
-#[patch("/projects/{projectId}")]
+#[patch("/{projectId}")]
 pub async fn update(
     who: Member,
     Now(now): Now,
@@ -130,7 +130,7 @@ pub async fn update(
     params(("projectId" = uuid::Uuid, Path)),
     responses((status = 204, description = "Deleted"))
 )]
-#[delete("/projects/{projectId}")]
+#[delete("/{projectId}")]
 pub async fn delete(who: Member, id: Path<Id>) -> Result<Reply, Failure> {
     who.write(move |conn, _| queries::delete(conn, (*id).into()).map(|()| Reply::no_content())).await
 }
@@ -145,7 +145,7 @@ pub async fn delete(who: Member, id: Path<Id>) -> Result<Reply, Failure> {
     params(("projectId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Members", body = [ProjectMember]))
 )]
-#[get("/projects/{projectId}/members")]
+#[get("/{projectId}/members")]
 pub async fn list_members(who: Visitor, id: Path<Id>, page: Page) -> Result<Reply, Failure> {
     who.read(move |conn, _| show_members(conn, (*id).into(), &page)).await
 }
@@ -160,7 +160,7 @@ pub async fn list_members(who: Visitor, id: Path<Id>, page: Page) -> Result<Repl
     request_body = EditProjectMembersRequest,
     responses((status = 204, description = "Changed"))
 )]
-#[put("/projects/{projectId}/members")]
+#[put("/{projectId}/members")]
 pub async fn put_members(
     who: Member,
     Now(now): Now,
@@ -184,7 +184,7 @@ pub async fn put_members(
     params(("userId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Projects", body = [UserProject]))
 )]
-#[get("/users/{userId}/projects")]
+#[get("/{userId}/projects")]
 pub async fn of_user(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Failure> {
     let slice = page.slice()?;
     who.read(move |conn, _| {

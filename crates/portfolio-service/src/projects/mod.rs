@@ -13,7 +13,7 @@ use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::handlers::{show, show_members};
 
-/// Registers the operations.
+/// Registers the operations below `/projects`.
 pub fn routes(config: &mut ServiceConfig<'_>) {
     config
         .service(handlers::list)
@@ -22,6 +22,10 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
         .service(handlers::update)
         .service(handlers::delete)
         .service(handlers::list_members)
-        .service(handlers::put_members)
-        .service(handlers::of_user);
+        .service(handlers::put_members);
+}
+
+/// Registers the operations below `/users`.
+pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
+    config.service(handlers::of_user);
 }

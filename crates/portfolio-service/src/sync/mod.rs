@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// One reading of the directory at a time: it holds a thread for as long as the directory takes.
 static READING: Semaphore = Semaphore::const_new(1);
 
-/// Registers the operation.
+/// Registers the operation below `/users`.
 pub fn routes(config: &mut ServiceConfig<'_>) {
     config.service(synchronize);
 }
@@ -52,7 +52,7 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
     operation_id = "syncUsers",
     responses((status = 204, description = "Everything is as the directory says"))
 )]
-#[post("/users/sync")]
+#[post("/sync")]
 pub async fn synchronize(who: Member, service: Data<Service>, club: Club, now: Now) -> Result<Reply, Failure> {
     // Reading the directory takes long, so the right to do this is looked up before as well.
     who.check().await?;

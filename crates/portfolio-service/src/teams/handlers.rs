@@ -58,7 +58,7 @@ pub fn show_members(conn: &mut AnyConnection, contest: Uid, id: Uid, page: &Page
     params(("contestId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Teams", body = [ContestTeam]))
 )]
-#[get("/contests/{contestId}/teams")]
+#[get("/{contestId}/teams")]
 pub async fn list(who: Visitor, contest: Path<Id>, page: Page) -> Result<Reply, Failure> {
     let (contest, slice) = (Uid::from(*contest), page.slice()?);
     who.read(move |conn, _| {
@@ -80,7 +80,7 @@ pub async fn list(who: Visitor, contest: Path<Id>, page: Page) -> Result<Reply, 
     responses((status = 201, description = "The new team", body = ContestTeam,
         headers(("Location" = String, description = "Its address"))))
 )]
-#[post("/contests/{contestId}/teams")]
+#[post("/{contestId}/teams")]
 pub async fn create(
     who: Member,
     Now(now): Now,
@@ -104,7 +104,7 @@ pub async fn create(
     params(("contestId" = uuid::Uuid, Path), ("teamId" = uuid::Uuid, Path)),
     responses((status = 200, description = "The team", body = ContestTeamDetail))
 )]
-#[get("/contests/{contestId}/teams/{teamId}")]
+#[get("/{contestId}/teams/{teamId}")]
 pub async fn get(who: Visitor, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
     let (contest, id) = ids(&path);
     who.read(move |conn, _| show(conn, contest, id)).await
@@ -121,7 +121,7 @@ pub async fn get(who: Visitor, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
     request_body = EditContestTeamRequest,
     responses((status = 204, description = "Changed"))
 )]
-#[patch("/contests/{contestId}/teams/{teamId}")]
+#[patch("/{contestId}/teams/{teamId}")]
 pub async fn update(
     who: Member,
     Now(now): Now,
@@ -142,7 +142,7 @@ pub async fn update(
     params(("contestId" = uuid::Uuid, Path), ("teamId" = uuid::Uuid, Path)),
     responses((status = 204, description = "Deleted"))
 )]
-#[delete("/contests/{contestId}/teams/{teamId}")]
+#[delete("/{contestId}/teams/{teamId}")]
 pub async fn delete(who: Member, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
     let (_, id) = ids(&path);
     who.write(move |conn, _| queries::delete(conn, id).map(|()| Reply::no_content())).await
@@ -158,7 +158,7 @@ pub async fn delete(who: Member, path: Path<(Id, Id)>) -> Result<Reply, Failure>
     params(("contestId" = uuid::Uuid, Path), ("teamId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Members", body = [User]))
 )]
-#[get("/contests/{contestId}/teams/{teamId}/members")]
+#[get("/{contestId}/teams/{teamId}/members")]
 pub async fn list_members(who: Visitor, path: Path<(Id, Id)>, page: Page) -> Result<Reply, Failure> {
     let (contest, id) = ids(&path);
     who.read(move |conn, _| show_members(conn, contest, id, &page)).await
@@ -174,7 +174,7 @@ pub async fn list_members(who: Visitor, path: Path<(Id, Id)>, page: Page) -> Res
     request_body = EditContestTeamMembersRequest,
     responses((status = 204, description = "Changed"))
 )]
-#[put("/contests/{contestId}/teams/{teamId}/members")]
+#[put("/{contestId}/teams/{teamId}/members")]
 pub async fn put_members(
     who: Member,
     Now(now): Now,

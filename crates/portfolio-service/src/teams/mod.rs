@@ -14,7 +14,7 @@ pub use self::{
     wire::{ContestTeam, ContestTeamWithoutMembers},
 };
 
-/// Registers the operations.
+/// Registers the operations below `/contests`.
 pub fn routes(config: &mut ServiceConfig<'_>) {
     config
         .service(handlers::list)

@@ -38,7 +38,7 @@ pub fn show(conn: &mut AnyConnection, id: Uid) -> Result<Reply, Error> {
     params(ListQuery),
     responses((status = 200, description = "Users", body = [User]))
 )]
-#[get("/users")]
+#[get("")]
 pub async fn list(who: Visitor, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
     let selection = query.0.into_selection()?;
     who.list(page, move |conn, _, page| {
@@ -59,7 +59,7 @@ pub async fn list(who: Visitor, page: Page, query: Query<ListQuery>) -> Result<R
         (status = 404, description = "There is no user of the caller's sign-in name"),
     )
 )]
-#[get("/users/me")]
+#[get("/me")]
 pub async fn me(who: Member) -> Result<Reply, Failure> {
     who.read(move |conn, me| Reply::json(&UserDetail::own(queries::get(conn, me.id)?)?)).await
 }
@@ -72,7 +72,7 @@ pub async fn me(who: Member) -> Result<Reply, Failure> {
     params(("userId" = uuid::Uuid, Path)),
     responses((status = 200, description = "The user", body = UserDetail))
 )]
-#[get("/users/{userId}")]
+#[get("/{userId}")]
 pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
     who.read(move |conn, _| show(conn, (*id).into())).await
 }
@@ -87,7 +87,7 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
     request_body = EditUserRequest,
     responses((status = 204, description = "Changed"))
 )]
-#[patch("/users/{userId}")]
+#[patch("/{userId}")]
 pub async fn edit(who: Member, Now(now): Now, id: Path<Id>, body: Body<EditUserRequest>) -> Result<Reply, Failure> {
     let change = body.0.into_change();
     who.write(move |conn, _| queries::edit(conn, (*id).into(), &change, Moment(now)).map(|()| Reply::no_content()))

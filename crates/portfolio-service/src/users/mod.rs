@@ -16,7 +16,7 @@ pub use self::{
     wire::{Account, User},
 };
 
-/// Registers the operations.
+/// Registers the operations below `/users`.
 pub fn routes(config: &mut ServiceConfig<'_>) {
     config.service(handlers::list).service(handlers::me).service(handlers::get).service(handlers::edit);
 }
