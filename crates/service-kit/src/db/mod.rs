@@ -62,7 +62,7 @@ pub use self::{
     waits::Waits,
     within::{UnionAll, Within, within},
 };
-use crate::error::Error;
+use crate::{error::Error, process::wait_for_processors};
 
 /// Runs one expression on whichever connection is inside, for the few things the common type cannot do.
 #[macro_export]
@@ -141,6 +141,12 @@ impl Line {
 enum Access {
     Read,
     Write,
+}
+
+thread_local! {
+    /// Once on each thread that waits for database threads: an answer would interrupt the very thread that is at the next
+    /// one, for each request.
+    static GIVES_WAY: () = wait_for_processors();
 }
 
 type Transactions = <AnyConnection as Connection>::TransactionManager;
@@ -272,6 +278,7 @@ impl Db {
         T: Send + 'static,
         F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
     {
+        GIVES_WAY.with(|()| ());
         let waiting = self.waits.begin();
         let begun = waiting.begun();
         let deadline = begun + self.limits.checkout;
