@@ -120,6 +120,12 @@ impl Door {
     }
 }
 
+/// What a handler does, in a box: what the guard does around it is compiled once and not for each handler.
+type Operation = Box<dyn FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send>;
+
+/// Likewise of a list.
+type Listing = Arc<dyn Fn(&mut AnyConnection, &Caller, &Page) -> Result<Reply, Error> + Send + Sync>;
+
 impl SignedIn {
     fn door(&self) -> Door {
         Door {
@@ -141,13 +147,10 @@ impl SignedIn {
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
         let door = self.door();
-        self.read_by(door, operation).await
+        self.read_by(door, Box::new(operation)).await
     }
 
-    async fn read_by<F>(&self, door: Door, mut operation: F) -> Result<Reply, Failure>
-    where
-        F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
-    {
+    async fn read_by(&self, door: Door, mut operation: Operation) -> Result<Reply, Failure> {
         let exchange = Exchange::of(&self.request)?;
         let found = door.found.clone();
         let done = self.service.db().read(move |conn| {
@@ -167,10 +170,13 @@ impl SignedIn {
     where
         F: Fn(&mut AnyConnection, &Caller, &Page) -> Result<Reply, Error> + Send + Sync + 'static,
     {
-        let (door, db, operation, page) =
-            (self.door(), self.service.db().clone(), Arc::new(operation), page.in_chunks());
+        self.list_by(page, Arc::new(operation)).await
+    }
+
+    async fn list_by(self, page: Page, operation: Listing) -> Result<Reply, Failure> {
+        let (door, db, page) = (self.door(), self.service.db().clone(), page.in_chunks());
         let first = operation.clone();
-        let reply = self.read_by(door.clone(), move |conn, me| first(conn, me, &page)).await?;
+        let reply = self.read_by(door.clone(), Box::new(move |conn, me| first(conn, me, &page))).await?;
         Ok(reply.whole(move |rest| {
             let (db, door, operation) = (db.clone(), door.clone(), operation.clone());
             async move {
@@ -192,7 +198,7 @@ impl SignedIn {
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
-        self.write_in_turn(None, operation).await
+        self.write_in_turn(None, Box::new(operation)).await
     }
 
     /// Like [`Self::write`], for what many may want at once: they go to the database one after another, so that nobody
@@ -205,13 +211,10 @@ impl SignedIn {
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
         let turn = self.service.db().turn(thing);
-        self.write_in_turn(Some(turn), operation).await
+        self.write_in_turn(Some(turn), Box::new(operation)).await
     }
 
-    async fn write_in_turn<F>(self, turn: Option<Turn>, mut operation: F) -> Result<Reply, Failure>
-    where
-        F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
-    {
+    async fn write_in_turn(self, turn: Option<Turn>, mut operation: Operation) -> Result<Reply, Failure> {
         let (door, exchange) = (self.door(), Exchange::of(&self.request)?);
         let target = Target::of(&self.request, door.now)?;
         let found = door.found.clone();

@@ -80,6 +80,15 @@ impl Caller {
     }
 }
 
+/// What a handler does, in a box: what the guard does around it is compiled once and not for each handler.
+type Operation = Box<dyn FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send>;
+
+/// Likewise for visitors.
+type Visit = Box<dyn FnMut(&mut AnyConnection, Option<&Caller>) -> Result<Reply, Error> + Send>;
+
+/// Likewise of a list.
+type Listing = Arc<dyn Fn(&mut AnyConnection, Option<&Caller>, &Page) -> Result<Reply, Error> + Send + Sync>;
+
 impl Visitor {
     /// Runs a reading operation on one snapshot. The caller is there when they are an active member.
     ///
@@ -89,13 +98,10 @@ impl Visitor {
     where
         F: FnMut(&mut AnyConnection, Option<&Caller>) -> Result<Reply, Error> + Send + 'static,
     {
-        self.read_by(&self.window(), operation).await
+        self.read_by(&self.window(), Box::new(operation)).await
     }
 
-    async fn read_by<F>(&self, window: &Arc<Window>, mut operation: F) -> Result<Reply, Failure>
-    where
-        F: FnMut(&mut AnyConnection, Option<&Caller>) -> Result<Reply, Error> + Send + 'static,
-    {
+    async fn read_by(&self, window: &Arc<Window>, mut operation: Visit) -> Result<Reply, Failure> {
         let (exchange, asked) = (Exchange::of(&self.0.request)?, window.clone());
         let done = self.0.service.db().read(move |conn| {
             let (caller, state) = asked.look(conn)?;
@@ -115,10 +121,13 @@ impl Visitor {
     where
         F: Fn(&mut AnyConnection, Option<&Caller>, &Page) -> Result<Reply, Error> + Send + Sync + 'static,
     {
-        let (db, window) = (self.0.service.db().clone(), self.window());
-        let (operation, page) = (Arc::new(operation), page.in_chunks());
+        self.list_by(page, Arc::new(operation)).await
+    }
+
+    async fn list_by(self, page: Page, operation: Listing) -> Result<Reply, Failure> {
+        let (db, window, page) = (self.0.service.db().clone(), self.window(), page.in_chunks());
         let first = operation.clone();
-        let reply = self.read_by(&window, move |conn, caller| first(conn, caller, &page)).await?;
+        let reply = self.read_by(&window, Box::new(move |conn, caller| first(conn, caller, &page))).await?;
         Ok(reply.whole(move |rest| {
             let (db, window, operation) = (db.clone(), window.clone(), operation.clone());
             async move {
@@ -182,10 +191,14 @@ impl Member {
     ///
     /// # Errors
     /// As the guard says; whatever the operation fails with.
-    pub async fn read<F>(self, mut operation: F) -> Result<Reply, Failure>
+    pub async fn read<F>(self, operation: F) -> Result<Reply, Failure>
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
+        self.read_by(Box::new(operation)).await
+    }
+
+    async fn read_by(self, mut operation: Operation) -> Result<Reply, Failure> {
         let (gate, exchange) = (self.gate(), Exchange::of(&self.0.request)?);
         let asked = gate.clone();
         let done = self.0.service.db().read(move |conn| {
@@ -200,10 +213,14 @@ impl Member {
     /// # Errors
     /// As the guard says, whatever else the request says; 412 and 422 as the contract's "Conditional requests and
     /// retries" says; whatever the operation fails with.
-    pub async fn write<F>(self, mut operation: F) -> Result<Reply, Failure>
+    pub async fn write<F>(self, operation: F) -> Result<Reply, Failure>
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
+        self.write_by(Box::new(operation)).await
+    }
+
+    async fn write_by(self, mut operation: Operation) -> Result<Reply, Failure> {
         let request = &self.0.request;
         let (gate, exchange, target) = (self.gate(), Exchange::of(request)?, Target::of(request)?);
         let asked = gate.clone();

@@ -2,7 +2,9 @@
 
 use std::io::Write;
 
+use chrono::SecondsFormat;
 use clap::ValueEnum;
+use common::time::Clock;
 use env_logger::{Builder, Target};
 use log::{
     Log, Metadata, Record,
@@ -25,7 +27,7 @@ pub fn start(filter: &str, format: Format) {
     builder.parse_filters(filter).target(Target::Stderr);
     match format {
         Format::Plain => builder.format(|out, record| {
-            write!(out, "{} {:5} {} {}", out.timestamp_millis(), record.level(), record.target(), record.args())?;
+            write!(out, "{} {:5} {} {}", now(), record.level(), record.target(), record.args())?;
             let mut fields = Fields::default();
             let _ = record.key_values().visit(&mut fields);
             for (key, value) in fields.0 {
@@ -44,7 +46,7 @@ pub fn start(filter: &str, format: Format) {
             let mut fields = Fields::default();
             let _ = record.key_values().visit(&mut fields);
             let mut line = json!({
-                "time": out.timestamp_millis().to_string(),
+                "time": now(),
                 "level": record.level().as_str(),
                 "target": record.target(),
                 "message": record.args().to_string(),
@@ -60,6 +62,11 @@ pub fn start(filter: &str, format: Format) {
     if log::set_boxed_logger(Box::new(logger)).is_ok() {
         log::set_max_level(level);
     }
+}
+
+/// RFC 3339 in UTC, with milliseconds.
+fn now() -> String {
+    Clock::default().now().utc().to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 /// Passes over what would show secrets, whatever the filter says: a cap among the filters would give way to one for a
