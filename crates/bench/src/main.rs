@@ -142,11 +142,12 @@ async fn everything(cli: &Cli, report: &mut Report) -> Result<()> {
         if cli.does(Part::Scenes) {
             measure::scenes(cli, kind, folder.path(), report).await?;
         }
-        if cli.does(Part::Contended) {
-            contended::measure(cli, kind, folder.path(), report).await?;
-        }
         if cli.does(Part::Memory) {
             whole::memory(cli, kind, folder.path(), report).await?;
+        }
+        // Last, because it fills the calendar of one member with thousands of events.
+        if cli.does(Part::Contended) {
+            contended::measure(cli, kind, folder.path(), report).await?;
         }
     }
     if cli.does(Part::Start) {
