@@ -18,7 +18,7 @@ use service_kit::{
     db::{AnyConnection, Turn, sql::Uid},
     error::{Error, Failure},
     http::{
-        Page, Reply,
+        Answer, Page, Reply,
         credential::Credential,
         exchange::Exchange,
         frame::LoggedCaller,
@@ -142,15 +142,15 @@ impl SignedIn {
     ///
     /// # Errors
     /// 401 and 403 as the guard says; 429; whatever the operation fails with.
-    pub async fn read<F>(self, operation: F) -> Result<Reply, Failure>
+    pub fn read<F>(self, operation: F) -> Answer
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
         let door = self.door();
-        self.read_by(door, Box::new(operation)).await
+        Box::pin(self.read_by(door, Box::new(operation)))
     }
 
-    async fn read_by(&self, door: Door, mut operation: Operation) -> Result<Reply, Failure> {
+    async fn read_by(self, door: Door, mut operation: Operation) -> Result<Reply, Failure> {
         let exchange = Exchange::of(&self.request)?;
         let found = door.found.clone();
         let done = self.service.db().read(move |conn| {
@@ -166,21 +166,21 @@ impl SignedIn {
     ///
     /// # Errors
     /// 401 and 403 as the guard says; 429; whatever the operation fails with.
-    pub async fn list<F>(self, page: Page, operation: F) -> Result<Reply, Failure>
+    pub fn list<F>(self, page: Page, operation: F) -> Answer
     where
         F: Fn(&mut AnyConnection, &Caller, &Page) -> Result<Reply, Error> + Send + Sync + 'static,
     {
-        self.list_by(page, Arc::new(operation)).await
+        Box::pin(self.list_by(page, Arc::new(operation)))
     }
 
     async fn list_by(self, page: Page, operation: Listing) -> Result<Reply, Failure> {
         let (door, db, page) = (self.door(), self.service.db().clone(), page.in_chunks());
         let first = operation.clone();
-        let reply = self.read_by(door.clone(), Box::new(move |conn, me| first(conn, me, &page))).await?;
-        Ok(reply.whole(move |rest| {
+        let reply = self.read_by(door.clone(), Box::new(move |conn, me| first(conn, me, &page)));
+        Ok(Box::pin(reply).await?.whole(move |rest| {
             let (db, door, operation) = (db.clone(), door.clone(), operation.clone());
             async move {
-                db.read(move |conn| {
+                db.read_on(move |conn| {
                     let (me, _) = door.enter(conn, Doing::Reading)?;
                     operation(conn, &me, &rest)
                 })
@@ -194,11 +194,11 @@ impl SignedIn {
     /// # Errors
     /// 401 and 403 as the guard says; 429; 403 `insufficient-scope`; 412 and 422 as the contract's "Conditional requests
     /// and retries" says; whatever the operation fails with.
-    pub async fn write<F>(self, operation: F) -> Result<Reply, Failure>
+    pub fn write<F>(self, operation: F) -> Answer
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
-        self.write_in_turn(None, Box::new(operation)).await
+        Box::pin(self.write_in_turn(None, Box::new(operation)))
     }
 
     /// Like [`Self::write`], for what many may want at once: they go to the database one after another, so that nobody
@@ -206,12 +206,12 @@ impl SignedIn {
     ///
     /// # Errors
     /// As there.
-    pub async fn write_about<F>(self, thing: &impl Hash, operation: F) -> Result<Reply, Failure>
+    pub fn write_about<F>(self, thing: &impl Hash, operation: F) -> Answer
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
         let turn = self.service.db().turn(thing);
-        self.write_in_turn(Some(turn), Box::new(operation)).await
+        Box::pin(self.write_in_turn(Some(turn), Box::new(operation)))
     }
 
     async fn write_in_turn(self, turn: Option<Turn>, mut operation: Operation) -> Result<Reply, Failure> {
@@ -294,11 +294,11 @@ impl Privileged {
     ///
     /// # Errors
     /// As there, and 403 for everybody else.
-    pub async fn write<F>(self, operation: F) -> Result<Reply, Failure>
+    pub fn write<F>(self, operation: F) -> Answer
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
-        self.0.write(operation).await
+        self.0.write(operation)
     }
 
     /// Like [`SignedIn::check`], for privileged users.

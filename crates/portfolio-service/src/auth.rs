@@ -20,13 +20,14 @@ use service_kit::{
     db::{AnyConnection, State, sql::Uid},
     error::{Error, Failure},
     http::{
-        Page, Reply,
+        Answer, Page, Reply,
         exchange::Exchange,
         frame::LoggedCaller,
         jwt::{Expectations, Verifier, keys::Origin},
         limit::{Charged, Payer},
         proxy::{Named, Proxies},
     },
+    on_each,
     server::Service,
 };
 
@@ -94,14 +95,15 @@ impl Visitor {
     ///
     /// # Errors
     /// Whatever the operation fails with.
-    pub async fn read<F>(self, operation: F) -> Result<Reply, Failure>
+    pub fn read<F>(self, operation: F) -> Answer
     where
         F: FnMut(&mut AnyConnection, Option<&Caller>) -> Result<Reply, Error> + Send + 'static,
     {
-        self.read_by(&self.window(), Box::new(operation)).await
+        let window = self.window();
+        Box::pin(self.read_by(window, Box::new(operation)))
     }
 
-    async fn read_by(&self, window: &Arc<Window>, mut operation: Visit) -> Result<Reply, Failure> {
+    async fn read_by(self, window: Arc<Window>, mut operation: Visit) -> Result<Reply, Failure> {
         let (exchange, asked) = (Exchange::of(&self.0.request)?, window.clone());
         let done = self.0.service.db().read(move |conn| {
             let (caller, state) = asked.look(conn)?;
@@ -117,21 +119,21 @@ impl Visitor {
     ///
     /// # Errors
     /// Whatever the operation fails with.
-    pub async fn list<F>(self, page: Page, operation: F) -> Result<Reply, Failure>
+    pub fn list<F>(self, page: Page, operation: F) -> Answer
     where
         F: Fn(&mut AnyConnection, Option<&Caller>, &Page) -> Result<Reply, Error> + Send + Sync + 'static,
     {
-        self.list_by(page, Arc::new(operation)).await
+        Box::pin(self.list_by(page, Arc::new(operation)))
     }
 
     async fn list_by(self, page: Page, operation: Listing) -> Result<Reply, Failure> {
         let (db, window, page) = (self.0.service.db().clone(), self.window(), page.in_chunks());
         let first = operation.clone();
-        let reply = self.read_by(&window, Box::new(move |conn, caller| first(conn, caller, &page))).await?;
-        Ok(reply.whole(move |rest| {
+        let reply = self.read_by(window.clone(), Box::new(move |conn, caller| first(conn, caller, &page)));
+        Ok(Box::pin(reply).await?.whole(move |rest| {
             let (db, window, operation) = (db.clone(), window.clone(), operation.clone());
             async move {
-                db.read(move |conn| {
+                db.read_on(move |conn| {
                     let (caller, _) = window.look(conn)?;
                     operation(conn, caller.as_ref(), &rest)
                 })
@@ -172,7 +174,7 @@ impl Window {
         };
         let state = match state {
             Some(state) => state,
-            None => diesel::select(State).get_result(conn)?,
+            None => on_each!(conn, c => diesel::select(State).get_result(c))?,
         };
         let caller = match known {
             Known::Active(caller) => Some(caller),
@@ -191,11 +193,11 @@ impl Member {
     ///
     /// # Errors
     /// As the guard says; whatever the operation fails with.
-    pub async fn read<F>(self, operation: F) -> Result<Reply, Failure>
+    pub fn read<F>(self, operation: F) -> Answer
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
-        self.read_by(Box::new(operation)).await
+        Box::pin(self.read_by(Box::new(operation)))
     }
 
     async fn read_by(self, mut operation: Operation) -> Result<Reply, Failure> {
@@ -213,11 +215,11 @@ impl Member {
     /// # Errors
     /// As the guard says, whatever else the request says; 412 and 422 as the contract's "Conditional requests and
     /// retries" says; whatever the operation fails with.
-    pub async fn write<F>(self, operation: F) -> Result<Reply, Failure>
+    pub fn write<F>(self, operation: F) -> Answer
     where
         F: FnMut(&mut AnyConnection, &Caller) -> Result<Reply, Error> + Send + 'static,
     {
-        self.write_by(Box::new(operation)).await
+        Box::pin(self.write_by(Box::new(operation)))
     }
 
     async fn write_by(self, mut operation: Operation) -> Result<Reply, Failure> {
@@ -279,8 +281,8 @@ impl Gate {
 
 /// What is known of a sign-in name; and what stands for the state of the database, when anything is.
 fn look_up(conn: &mut AnyConnection, club: &Club, name: &str) -> Result<(Known, Option<String>), Error> {
-    let found: Option<(Uid, i16, String)> =
-        users::table.filter(users::name.eq(name)).select((users::id, users::state, State)).first(conn).optional()?;
+    let query = users::table.filter(users::name.eq(name)).select((users::id, users::state, State));
+    let found: Option<(Uid, i16, String)> = on_each!(conn, c => query.first(c)).optional()?;
     Ok(match found {
         Some((id, ACTIVE, state)) => (Known::Active(Caller { id, admin: club.admins.contains(name) }), Some(state)),
         Some((_, _, state)) => (Known::Inactive, Some(state)),

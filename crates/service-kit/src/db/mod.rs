@@ -78,13 +78,17 @@ macro_rules! on_each {
 /// How often a write runs at most before the caller is told 503.
 const TRIES: usize = 6;
 
+/// How many times as long as others an answer may wait that has begun: it cannot be refused any more, only broken off.
+const LONGER: u32 = 10;
+
 /// Sizes and limits of the door.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Connections at most: all of them on PostgreSQL, the readers on SQLite (which has one writer more). Each reader has
     /// memory of its own, so that without a number SQLite has 4 and PostgreSQL 8.
     pub connections: Option<u32>,
-    /// How long a request waits for a usable connection and then for a lock, both together, before it is answered 503.
+    /// How long a request waits for a usable connection and then for a lock, both together, before it is answered 503. The
+    /// rest of an answer that has begun waits ten times as long.
     pub checkout: Duration,
     /// How long the statements of one request may take before it is answered 503.
     pub work: Duration,
@@ -149,6 +153,9 @@ thread_local! {
     static GIVES_WAY: () = wait_for_processors();
 }
 
+/// What is done on a database thread. In a box, as it would be part of every future on the way to there.
+type Work<T> = Box<dyn FnMut(&mut AnyConnection) -> Result<T, Error> + Send>;
+
 type Transactions = <AnyConnection as Connection>::TransactionManager;
 
 /// A write that got its connection at the last moment still may wait this long for a lock, so that a busy service
@@ -199,12 +206,25 @@ impl Db {
     ///
     /// # Errors
     /// What `work` fails with, or [`Error::Unavailable`] when no connection can be had in time.
-    pub async fn read<T, F>(&self, work: F) -> Result<T, Error>
+    pub fn read<T, F>(&self, work: F) -> impl Future<Output = Result<T, Error>>
     where
         T: Send + 'static,
         F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
     {
-        self.run(None, &self.readers, Access::Read, work).await
+        self.run((None, self.limits.checkout), &self.readers, Access::Read, Box::new(work))
+    }
+
+    /// Like [`read`](Self::read), for the rest of an answer of which the client has the beginning. It has its place in the
+    /// queue like any other, but waits ten times as long.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read_on<T, F>(&self, work: F) -> impl Future<Output = Result<T, Error>>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
+    {
+        self.run((None, self.limits.checkout * LONGER), &self.readers, Access::Read, Box::new(work))
     }
 
     /// Runs `work` in a transaction, which is committed when it succeeds and rolled back when it fails. `work` runs
@@ -214,12 +234,12 @@ impl Db {
     /// # Errors
     /// What `work` fails with, or [`Error::Unavailable`] when no connection can be had in time. When the limit for the
     /// work itself is passed, the transaction may still commit.
-    pub async fn write<T, F>(&self, work: F) -> Result<T, Error>
+    pub fn write<T, F>(&self, work: F) -> impl Future<Output = Result<T, Error>>
     where
         T: Send + 'static,
         F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
     {
-        self.write_in_turn(None, work).await
+        self.write_in_turn(None, work)
     }
 
     /// The queue of those who want to change this thing.
@@ -232,12 +252,12 @@ impl Db {
     ///
     /// # Errors
     /// As there.
-    pub async fn write_in_turn<T, F>(&self, turn: Option<Turn>, work: F) -> Result<T, Error>
+    pub fn write_in_turn<T, F>(&self, turn: Option<Turn>, work: F) -> impl Future<Output = Result<T, Error>>
     where
         T: Send + 'static,
         F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
     {
-        self.run(turn, &self.writer, Access::Write, work).await
+        self.run((turn, self.limits.checkout), &self.writer, Access::Write, Box::new(work))
     }
 
     /// Whether the database answers.
@@ -273,15 +293,17 @@ impl Db {
         std::iter::once(&*self.readers).chain(writer)
     }
 
-    async fn run<T, F>(&self, turn: Option<Turn>, line: &Line, access: Access, work: F) -> Result<T, Error>
-    where
-        T: Send + 'static,
-        F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
-    {
+    async fn run<T: Send + 'static>(
+        &self,
+        (turn, patience): (Option<Turn>, Duration),
+        line: &Line,
+        access: Access,
+        mut work: Work<T>,
+    ) -> Result<T, Error> {
         GIVES_WAY.with(|()| ());
         let waiting = self.waits.begin();
         let begun = waiting.begun();
-        let deadline = begun + self.limits.checkout;
+        let deadline = begun + patience;
         let mut until = deadline.min(begun + lane::LONG);
         let turn = match turn {
             Some(turn) => Some(turn.come(deadline).await?),
@@ -291,20 +313,23 @@ impl Db {
         let (answer, mut answered) = oneshot::channel();
         let pool = line.pool.clone();
         let job = move || {
-            let done = catch_unwind(AssertUnwindSafe(|| run(&pool, access, deadline, (waiting, started), work)));
+            let done = catch_unwind(AssertUnwindSafe(|| run(&pool, access, deadline, (waiting, started), &mut work)));
             // Until the connection is back, also when the caller has given up. Nothing here holds the database any more
             // when the caller knows.
             drop((turn, pool));
-            // A caller who has given up needs no answer.
-            let _ = answer.send(done.unwrap_or_else(|_| Err(Problem::internal("the work panicked").into())));
+            let done = done.unwrap_or_else(|_| Err(Problem::internal("the work panicked").into()));
+            // The work goes back to the thread that made it: where one thread gives memory back that another one took,
+            // they wait for each other. A caller who has given up needs no answer.
+            let _ = answer.send((done, work));
         };
         line.lane.submit(job).map_err(|error| Error::Unavailable(format!("no thread for the database: {error}")))?;
         // A server that accepts connections but never answers keeps the thread; the caller is not kept. It looks for
         // the start only when it has waited, so that a request wakes its worker once and not twice.
         let mut has_started = false;
         loop {
-            if let Ok(done) = timeout_at(until, &mut answered).await {
-                return done.unwrap_or_else(|_| Err(Error::Unavailable("the database threads have ended".to_owned())));
+            if let Ok(answer) = timeout_at(until, &mut answered).await {
+                let ended = |_| Error::Unavailable("the database threads have ended".to_owned());
+                return answer.map_err(ended)?.0;
             }
             if has_started {
                 return Err(Error::Unavailable("the database took too long".to_owned()));
@@ -338,7 +363,7 @@ fn run<T>(
     access: Access,
     deadline: Instant,
     (waiting, started): (Waiting, oneshot::Sender<Instant>),
-    mut work: impl FnMut(&mut AnyConnection) -> Result<T, Error>,
+    work: &mut Work<T>,
 ) -> Result<T, Error> {
     let gone = || Error::Unavailable("the caller has given up".to_owned());
     if started.is_closed() {

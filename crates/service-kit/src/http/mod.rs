@@ -19,4 +19,9 @@ pub mod root;
 pub mod routes;
 pub mod static_files;
 
-pub use self::{body::Body, page::Page, query::Query, reply::Reply};
+pub use self::{
+    body::Body,
+    page::Page,
+    query::Query,
+    reply::{Answer, Reply},
+};

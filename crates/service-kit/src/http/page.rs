@@ -35,9 +35,11 @@ pub struct Page {
     in_chunks: bool,
     cursor: Option<String>,
     path: String,
-    /// The parameters that say which list it is, in order.
-    parameters: Vec<(String, String)>,
+    query: String,
 }
+
+/// The parameters of a page.
+const OWN: [&str; 2] = ["limit", "cursor"];
 
 #[derive(Deserr)]
 #[deserr(error = Violations)]
@@ -61,7 +63,7 @@ impl Page {
     /// All of a list.
     #[must_use]
     pub fn whole() -> Self {
-        Self { limit: None, in_chunks: false, cursor: None, path: String::new(), parameters: Vec::new() }
+        Self { limit: None, in_chunks: false, cursor: None, path: String::new(), query: String::new() }
     }
 
     /// The same, to be answered a [chunk](CHUNK) at a time when it has no limit.
@@ -71,11 +73,16 @@ impl Page {
     }
 
     fn of(path: &str, query: &str) -> Result<Self, Error> {
-        let Parameters { limit, cursor } = query::parse(query)?;
-        let parameters = form_urlencoded::parse(query.as_bytes()).into_owned();
-        let mut parameters: Vec<_> = parameters.filter(|(name, _)| name != "limit" && name != "cursor").collect();
-        parameters.sort();
-        Ok(Self { limit: limit.most(), in_chunks: false, cursor, path: path.to_owned(), parameters })
+        let Parameters { limit, cursor } = query::parse_only(&OWN, query)?;
+        Ok(Self { limit: limit.most(), in_chunks: false, cursor, path: path.to_owned(), query: query.to_owned() })
+    }
+
+    /// The parameters that say which list it is, in order.
+    fn parameters(&self) -> Vec<(String, String)> {
+        let all = form_urlencoded::parse(self.query.as_bytes()).into_owned();
+        let mut all: Vec<_> = all.filter(|(name, _)| !OWN.contains(&name.as_str())).collect();
+        all.sort();
+        all
     }
 
     /// After which row the page begins: the values of the columns that the list is ordered by.
@@ -162,14 +169,15 @@ impl Page {
     /// The address of the next page, relative to the origin, which only a proxy may know.
     fn link(&self, limit: usize, cursor: &str) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
-        query.extend_pairs(&self.parameters);
+        query.extend_pairs(self.parameters());
         query.append_pair("limit", &limit.to_string()).append_pair("cursor", cursor);
         format!("{}?{}", self.path, query.finish())
     }
 
     fn check(&self, position: &[u8]) -> [u8; CHECK] {
         let mut digest = Sha256::new();
-        let pairs = self.parameters.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
+        let parameters = self.parameters();
+        let pairs = parameters.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
         for part in std::iter::once(self.path.as_str()).chain(pairs) {
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part);

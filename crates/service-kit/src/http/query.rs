@@ -30,9 +30,21 @@ impl<T: Deserr<Violations>> FromRequest for Query<T> {
 /// # Errors
 /// 400 `invalid-parameter` with every parameter that cannot be used, or that is given twice.
 pub fn parse<T: Deserr<Violations>>(query: &str) -> Result<T, Error> {
+    parse_those(query, |_| true)
+}
+
+/// Parses these parameters of a query string, for what is asked for beside others.
+///
+/// # Errors
+/// As [`parse`].
+pub(super) fn parse_only<T: Deserr<Violations>>(names: &[&str], query: &str) -> Result<T, Error> {
+    parse_those(query, |name| names.contains(&name))
+}
+
+fn parse_those<T: Deserr<Violations>>(query: &str, is_wanted: impl Fn(&str) -> bool) -> Result<T, Error> {
     let mut values = Map::new();
     let mut violations = Vec::new();
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+    for (name, value) in form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| is_wanted(name)) {
         if values.insert(name.to_string(), Value::String(value.into_owned())).is_some() {
             violations.push(Violation::parameter(name, "given-twice", "must be given once"));
         }

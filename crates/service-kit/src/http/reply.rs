@@ -24,6 +24,10 @@ const EMPTY_LIST: &[u8] = b"[]";
 /// What follows the body, made while it is sent.
 type Tail = Pin<Box<dyn Stream<Item = Result<Bytes, Problem>> + Send>>;
 
+/// A reply to come, or why there is none. In a box, so that the future of a handler stays below the kilobyte up to which
+/// the allocator of the C library gives a thread back what it had, and beyond which it makes others wait.
+pub type Answer = Pin<Box<dyn Future<Output = Result<Reply, Failure>>>>;
+
 /// Status, headers and body of an answer.
 pub struct Reply {
     status: StatusCode,

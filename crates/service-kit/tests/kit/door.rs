@@ -183,6 +183,28 @@ on_both! {
         });
     }
 
+    an_answer_that_has_begun_waits_when_a_new_one_is_refused(database) {
+        drop(door(database));
+        let limits = Limits { connections: Some(1), checkout: Duration::from_millis(200), work: Duration::from_secs(10) };
+        let db = Db::open(&database.url, limits);
+        let (end, ended) = std::sync::mpsc::channel();
+        block_on(async {
+            let long = db.read(move |_| {
+                ended.recv_timeout(Duration::from_secs(5)).unwrap();
+                Ok(())
+            });
+            let others = async {
+                // The second of them when the first has waited in vain, so that the rest has waited longer than that.
+                let refused = [status(soon(db.read(count)).await), status(soon(db.read(count)).await)];
+                end.send(()).unwrap();
+                refused
+            };
+            let (long, rest, refused) = tokio::join!(long, db.read_on(count), others);
+            long.unwrap();
+            assert_eq!((rest.unwrap(), refused), (0, [503; 2]));
+        });
+    }
+
     a_read_costs_its_statements_and_two_for_the_snapshot(database) {
         let db = door(database);
         block_on(db.read(count)).unwrap();
