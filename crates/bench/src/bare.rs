@@ -29,6 +29,7 @@ use service_kit::{
     },
     error::Error,
     http::{Reply, credential::Credential, page::CHUNK},
+    on_each,
 };
 
 use crate::{Result, scenes::Facts};
@@ -153,7 +154,7 @@ pub fn feed(facts: &Facts) -> Work {
 /// Work for anybody who visits the portfolio.
 fn visiting(work: impl Fn(&mut AnyConnection) -> std::result::Result<Reply, Error> + Send + Sync + 'static) -> Work {
     Arc::new(move |conn| {
-        let _: String = diesel::select(State).get_result(conn)?;
+        let _: String = on_each!(conn, c => diesel::select(State).get_result(c))?;
         work(conn)
     })
 }

@@ -13,6 +13,7 @@ use service_kit::{
     },
     error::Error,
     http::credential::Credential,
+    on_each,
 };
 
 use super::{ACTIVE, Caller, IDLE, Scope, TOKEN_PREFIX};
@@ -46,12 +47,11 @@ pub fn authenticate(
     let ((id, privileged, state), scope, means, before, alive, all): (User, _, _, _, _, _) = match credential {
         Credential::Session(secret) => {
             let columns = (sessions::id, sessions::expires_at, sessions::revoked_at, sessions::last_used_at);
-            let found: Option<(User, Session, String)> = sessions::table
+            let query = sessions::table
                 .inner_join(users::table)
                 .filter(sessions::token_hash.eq(credentials::hash(secret)))
-                .select((user, columns, State))
-                .first(conn)
-                .optional()?;
+                .select((user, columns, State));
+            let found: Option<(User, Session, String)> = on_each!(conn, c => query.first(c)).optional()?;
             let (user, (session, expires, revoked, before), all) = found.ok_or_else(unknown)?;
             let alive = revoked.is_none() && now < expires && *now < before.plus(IDLE);
             (user, Scope::Write, Used::Session(session), Some(before), alive, all)
@@ -65,12 +65,11 @@ pub fn authenticate(
                 api_tokens::revoked_at,
                 api_tokens::last_used_at,
             );
-            let found: Option<(User, Token, String)> = api_tokens::table
+            let query = api_tokens::table
                 .inner_join(users::table)
                 .filter(api_tokens::token_hash.eq(token.hash()))
-                .select((user, columns, State))
-                .first(conn)
-                .optional()?;
+                .select((user, columns, State));
+            let found: Option<(User, Token, String)> = on_each!(conn, c => query.first(c)).optional()?;
             let (user, (token, scope, expires, revoked, before), all) = found.ok_or_else(unknown)?;
             let alive = revoked.is_none() && expires.is_none_or(|expires| now < expires);
             (user, scope, Used::Token(token), before, alive, all)

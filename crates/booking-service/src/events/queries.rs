@@ -9,13 +9,12 @@ use service_kit::{
     db::{
         AnyConnection, Slice,
         sql::{Moment, Uid},
-        within,
     },
     error::Error,
-    text_enum,
+    on_each, text_enum,
 };
 
-use super::selection::{Deleted, Selection, Which};
+use super::selection::{Selection, Which};
 use crate::{
     auth::Caller,
     schema::{attendees, event_admins, event_tags, events, tags},
@@ -99,15 +98,7 @@ impl Order {
     }
 }
 
-/// The selected events.
-///
-/// # Errors
-/// When the database fails.
-pub fn load(conn: &mut AnyConnection, selection: &Selection, order: Order) -> Result<Vec<Event>, Error> {
-    load_slice(conn, selection, order, &Slice::whole())
-}
-
-/// Part of the same list.
+/// Part of the selected events: so few that a statement can name them all.
 ///
 /// # Errors
 /// When the database fails.
@@ -132,24 +123,21 @@ pub fn load_slice(
     if rows.is_empty() {
         return Ok(Vec::new());
     }
-    let these =
-        Selection { deleted: Deleted::All, ..Selection::of(Which::These(rows.iter().map(|row| row.id).collect())) };
-    let selection = if slice.is_page() { &these } else { selection };
-    let ids = || selection.query().select(events::id);
-    let admins: Vec<(Uid, Uid)> = event_admins::table
-        .filter(within(event_admins::event_id, ids()))
+    let ids: Vec<Uid> = rows.iter().map(|row| row.id).collect();
+    let admins: Vec<(Uid, Uid)> = on_each!(conn, c => event_admins::table
+        .filter(event_admins::event_id.eq_any(&ids))
         .order((event_admins::event_id, event_admins::user_id))
-        .load(conn)?;
-    let tags: Vec<(Uid, Uid, String, bool)> = event_tags::table
+        .load(c)?);
+    let tags: Vec<(Uid, Uid, String, bool)> = on_each!(conn, c => event_tags::table
         .inner_join(tags::table)
-        .filter(within(event_tags::event_id, ids()))
+        .filter(event_tags::event_id.eq_any(&ids))
         .select((event_tags::event_id, tags::id, tags::name, event_tags::locked))
         .order((tags::name, tags::id))
-        .load(conn)?;
-    let answers: Vec<(Uid, Uid, Schedule)> = attendees::table
-        .filter(within(attendees::event_id, ids()))
+        .load(c)?);
+    let answers: Vec<(Uid, Uid, Schedule)> = on_each!(conn, c => attendees::table
+        .filter(attendees::event_id.eq_any(&ids))
         .order((attendees::event_id, attendees::user_id))
-        .load(conn)?;
+        .load(c)?);
     let mut admins = by_event(admins.into_iter());
     let mut tags = by_event(tags.into_iter().map(|(event, id, name, locked)| (event, EventTag { id, name, locked })));
     let mut answers = by_event(answers.into_iter().map(|(event, user, schedule)| (event, (user, schedule))));
@@ -175,7 +163,8 @@ fn by_event<T>(rows: impl Iterator<Item = (Uid, T)>) -> HashMap<Uid, Vec<T>> {
 /// # Errors
 /// 404 when there is none, or it is deleted.
 pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<Event, Error> {
-    load(conn, &Selection::of(Which::One(id)), Order::Start)?.pop().ok_or_else(not_found)
+    let only = Slice { after: None, rows: 1 };
+    load_slice(conn, &Selection::of(Which::One(id)), Order::Start, &only)?.pop().ok_or_else(not_found)
 }
 
 /// The columns of one event.

@@ -44,8 +44,6 @@ pub enum Which {
     All,
     /// The one with this id.
     One(Uid),
-    /// Those with these ids, a thousand and one at most.
-    These(Vec<Uid>),
     /// Those in a room.
     InRoom(Uid),
     /// Those of a group.
@@ -131,7 +129,6 @@ impl Selection {
             }
             Which::All => events::table.into_boxed(),
             Which::One(id) => events::table.filter(events::id.eq(*id)).into_boxed(),
-            Which::These(ids) => events::table.filter(events::id.eq_any(ids.clone())).into_boxed(),
             Which::InRoom(room) => events::table.filter(events::room_id.eq(*room)).into_boxed(),
             Which::OfGroup(group) => events::table.filter(events::group_id.eq(*group)).into_boxed(),
             Which::OfUser { user, relation, is_active } => {

@@ -9,7 +9,6 @@ use service_kit::{
     db::{
         AnyConnection, Slice,
         sql::{Moment, Uid},
-        within,
     },
     error::Error,
     on_each,
@@ -76,30 +75,26 @@ pub fn ensure_everyone_group(conn: &mut AnyConnection, name: &str, now: Moment) 
 /// What groups are ordered by.
 pub type Position = (i16, String, Uid);
 
-/// Groups: made here, everyone, from the directory; each by name.
+/// Part of the groups: made here, everyone, from the directory; each by name; so few that a statement can name them all.
 ///
 /// # Errors
 /// When the database fails.
 pub fn list(conn: &mut AnyConnection, slice: &Slice<Position>) -> Result<Vec<Group>, Error> {
-    let live = || groups::table.filter(groups::deleted_at.is_null()).into_boxed();
-    let mut query = live();
+    let mut query = groups::table.filter(groups::deleted_at.is_null()).into_boxed();
     if let Some((kind, name, id)) = &slice.after {
         query = after!(query, groups::kind; > *kind, groups::name; > name.clone(), groups::id; > *id);
     }
     let query = query.order((groups::kind, groups::name, groups::id)).select(Row::as_select());
     let rows: Vec<Row> = query.limit(slice.rows).load(conn)?;
-    let ids = || {
-        let found = rows.iter().map(|row| row.id).collect::<Vec<_>>();
-        if slice.is_page() { live().filter(groups::id.eq_any(found)) } else { live() }.select(groups::id)
-    };
-    let members = group_members::table
-        .filter(within(group_members::group_id, ids()))
+    let ids: Vec<Uid> = rows.iter().map(|row| row.id).collect();
+    let members = on_each!(conn, c => group_members::table
+        .filter(group_members::group_id.eq_any(&ids))
         .order((group_members::group_id, group_members::user_id))
-        .load(conn)?;
-    let admins = group_admins::table
-        .filter(within(group_admins::group_id, ids()))
+        .load(c)?);
+    let admins = on_each!(conn, c => group_admins::table
+        .filter(group_admins::group_id.eq_any(&ids))
         .order((group_admins::group_id, group_admins::user_id))
-        .load(conn)?;
+        .load(c)?);
     let (mut members, mut admins) = (by_group(members), by_group(admins));
     if rows.iter().any(|row| row.id == EVERYONE) {
         members.insert(EVERYONE, active_ids(conn)?);
@@ -143,18 +138,18 @@ pub fn need(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
 /// # Errors
 /// 404 when there never was one.
 pub fn get_even_deleted(conn: &mut AnyConnection, id: Uid) -> Result<Group, Error> {
-    let row = groups::table.find(id).select(Row::as_select()).first(conn).optional()?;
+    let row = on_each!(conn, c => groups::table.find(id).select(Row::as_select()).first(c)).optional()?;
     with_people(conn, row)
 }
 
 fn with_people(conn: &mut AnyConnection, row: Option<Row>) -> Result<Group, Error> {
     let row = row.ok_or_else(not_found)?;
     let members = member_ids(conn, row.id)?;
-    let admins = group_admins::table
+    let admins = on_each!(conn, c => group_admins::table
         .filter(group_admins::group_id.eq(row.id))
         .select(group_admins::user_id)
         .order(group_admins::user_id)
-        .load(conn)?;
+        .load(c)?);
     Ok(Group { row, members, admins })
 }
 
@@ -170,11 +165,11 @@ pub fn member_ids(conn: &mut AnyConnection, group: Uid) -> Result<Vec<Uid>, Erro
     if group == EVERYONE {
         return active_ids(conn);
     }
-    Ok(group_members::table
+    Ok(on_each!(conn, c => group_members::table
         .filter(group_members::group_id.eq(group))
         .select(group_members::user_id)
         .order(group_members::user_id)
-        .load(conn)?)
+        .load(c)?))
 }
 
 /// Whether a user belongs to a group; to the everyone group if active.

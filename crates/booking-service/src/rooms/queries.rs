@@ -10,9 +10,9 @@ use service_kit::{
     db::{
         AnyConnection, MultiBackend, Slice,
         sql::{Moment, Uid},
-        within,
     },
     error::Error,
+    on_each,
 };
 
 use super::{
@@ -125,7 +125,7 @@ pub fn load(conn: &mut AnyConnection, selection: &Selection, exclude: Option<Uid
     load_slice(conn, selection, exclude, &Slice::whole())
 }
 
-/// Part of the same list.
+/// Part of the same list: so few that a statement can name them all.
 ///
 /// # Errors
 /// When the database fails.
@@ -144,24 +144,18 @@ pub fn load_slice(
     if rows.is_empty() {
         return Ok(Vec::new());
     }
-    let part = Selection {
-        ids: Some(rows.iter().map(|row| row.id).collect()),
-        deleted_too: selection.deleted_too,
-        ..Selection::default()
-    };
-    let selection = if slice.is_page() { &part } else { selection };
-    let ids = || selected(selection).select(rooms::id);
+    let ids: Vec<Uid> = rows.iter().map(|row| row.id).collect();
     let mut admins: HashMap<Uid, Vec<Uid>> = HashMap::new();
-    let found: Vec<(Uid, Uid)> = room_admins::table
-        .filter(within(room_admins::room_id, ids()))
+    let found: Vec<(Uid, Uid)> = on_each!(conn, c => room_admins::table
+        .filter(room_admins::room_id.eq_any(&ids))
         .order((room_admins::room_id, room_admins::user_id))
-        .load(conn)?;
+        .load(c)?);
     for (room, user) in found {
         admins.entry(room).or_default().push(user);
     }
     let mut uses: HashMap<Uid, Vec<Use>> = HashMap::new();
     for long in [false, true] {
-        for (room, conflict) in uses_of(conn, ids(), long, exclude)? {
+        for (room, conflict) in uses_of(conn, &ids, long, exclude)? {
             uses.entry(room).or_default().push(conflict.usage());
         }
     }
@@ -173,12 +167,10 @@ pub fn load_slice(
     Ok(rows.into_iter().map(room).collect())
 }
 
-type Ids = diesel::dsl::Select<rooms::BoxedQuery<'static, MultiBackend>, rooms::id>;
-
 /// The events that count in each of these rooms: those in it, and those on its place if one of the two is verified.
 fn uses_of(
     conn: &mut AnyConnection,
-    ids: Ids,
+    ids: &[Uid],
     long: bool,
     exclude: Option<Uid>,
 ) -> Result<Vec<(Uid, Conflict)>, Error> {
@@ -186,7 +178,7 @@ fn uses_of(
     // Which events are long is asked of them in words about the room, always true: else SQLite begins the join with all
     // events that are not, and looks for the room of each.
     let is_long = rooms::is_long.eq(rooms::is_long).eq(long);
-    let mut query = rooms::table
+    let uses = rooms::table
         .inner_join(
             events::table.on(events::place_key
                 .eq(rooms::place_key)
@@ -195,18 +187,20 @@ fn uses_of(
                 .and(events::ends_at.gt(rooms::starts_at))),
         )
         .inner_join(held.on(held.field(rooms::id).eq(events::room_id)))
-        .filter(within(rooms::id, ids))
+        .filter(rooms::id.eq_any(ids))
         .filter(events::deleted_at.is_null())
         .filter(rooms::verified.or(held.field(rooms::verified)).or(events::room_id.eq(rooms::id)))
-        .select((rooms::id, (events::id, events::starts_at, events::ends_at, events::shared)))
-        .into_boxed();
-    if !long {
-        query = query.filter(events::starts_at.ge(rooms::reach_from));
-    }
-    if let Some(event) = exclude {
-        query = query.filter(events::id.ne(event));
-    }
-    Ok(query.load(conn)?)
+        .select((rooms::id, (events::id, events::starts_at, events::ends_at, events::shared)));
+    on_each!(conn, c => {
+        let mut uses = uses.into_boxed();
+        if !long {
+            uses = uses.filter(events::starts_at.ge(rooms::reach_from));
+        }
+        if let Some(event) = exclude {
+            uses = uses.filter(events::id.ne(event));
+        }
+        Ok(uses.load(c)?)
+    })
 }
 
 /// One room.

@@ -11,6 +11,7 @@ use service_kit::{
     after,
     db::{AnyConnection, Slice, sql::Uid},
     error::Error,
+    on_each,
 };
 
 use crate::{auth::ACTIVE, codes, schema::users};
@@ -61,7 +62,8 @@ pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<User, Error> {
 /// # Errors
 /// When the database fails.
 pub fn active_ids(conn: &mut AnyConnection) -> Result<Vec<Uid>, Error> {
-    Ok(users::table.filter(users::state.eq(ACTIVE)).select(users::id).order(users::id).load(conn)?)
+    let active = users::table.filter(users::state.eq(ACTIVE)).select(users::id).order(users::id);
+    Ok(on_each!(conn, c => active.load(c))?)
 }
 
 /// Notes each id of a request's list that is no user's (contract, "Identifiers"): at `/admins/3`, for a list at

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use booking_service::{
     events::{
         filter::parse,
-        queries::{Order, load, load_slice},
+        queries::{Order, load_slice},
         selection::{Deleted, Relation, Selection, Which},
     },
     groups::queries as groups,
@@ -152,7 +152,7 @@ on_both! {
             }),
         ];
         for (what, selection) in selections {
-            check(&club, what, |conn| { load(conn, &selection, Order::Start).unwrap(); });
+            check(&club, what, |conn| { load_slice(conn, &selection, Order::Start, &Slice::whole()).unwrap(); });
         }
         for verified in [false, true] {
             check(&club, "conflicts", |conn| {

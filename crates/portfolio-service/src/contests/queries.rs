@@ -12,6 +12,7 @@ use service_kit::{
         sql::{Moment, Uid},
     },
     error::{Error, OnUnique},
+    on_each,
 };
 
 use crate::{
@@ -120,9 +121,11 @@ pub fn of_user(
 /// # Errors
 /// 404 when there is none.
 pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<(Row, String, String), Error> {
-    let columns = (Row::as_select(), contests::link, contests::description);
-    let found = contests::table.find(id).select(columns).first(conn).optional()?;
-    found.ok_or_else(not_found)
+    let contest = contests::table.find(id);
+    let found = on_each!(conn, c => {
+        contest.select((Row::as_select(), contests::link, contests::description)).first(c)
+    });
+    found.optional()?.ok_or_else(not_found)
 }
 
 /// Makes a contest without teams.

@@ -89,9 +89,11 @@ pub fn list(conn: &mut AnyConnection, slice: &Slice<Position>) -> Result<Vec<Row
 /// # Errors
 /// 404 when there is none.
 pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<(Row, String, String), Error> {
-    let columns = (Row::as_select(), projects::link, projects::description);
-    let found = projects::table.find(id).select(columns).first(conn).optional()?;
-    found.ok_or_else(not_found)
+    let project = projects::table.find(id);
+    let found = on_each!(conn, c => {
+        project.select((Row::as_select(), projects::link, projects::description)).first(c)
+    });
+    found.optional()?.ok_or_else(not_found)
 }
 
 /// The members of a project by name, each with the span as it is shown inside the project's.
@@ -117,17 +119,19 @@ pub fn members_within(
     whole: YearWithSemesterDuration,
     slice: &Slice<people::queries::Position>,
 ) -> Result<Vec<(Person, YearWithSemesterDuration)>, Error> {
-    let mut query = project_members::table
+    let members = project_members::table
         .inner_join(users::table)
         .filter(project_members::project_id.eq(id))
-        .select((Person::as_select(), project_members::since, project_members::until))
         .order((users::name, users::id))
-        .into_boxed();
-    if let Some((name, id)) = &slice.after {
-        query = after!(query, users::name; > name, users::id; > *id);
-    }
-    let rows: Vec<(Person, Half, Option<Half>)> = query.limit(slice.rows).load(conn)?;
-    let member = |(person, since, until)| Ok((person, Columns::from((since, until)).span()?.shown_within(whole)));
+        .limit(slice.rows);
+    let span = (project_members::since, project_members::until);
+    let rows: Vec<(Person, (Half, Option<Half>))> = match &slice.after {
+        None => on_each!(conn, c => members.select((Person::as_select(), span)).load(c)),
+        Some((name, id)) => {
+            after!(members, users::name; > name, users::id; > *id).select((Person::as_select(), span)).load(conn)
+        }
+    }?;
+    let member = |(person, span)| Ok((person, Columns::from(span).span()?.shown_within(whole)));
     rows.into_iter().map(member).collect()
 }
 

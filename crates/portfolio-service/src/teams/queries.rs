@@ -57,27 +57,27 @@ pub struct Changes {
 /// # Errors
 /// When the database fails.
 pub fn of_contest(conn: &mut AnyConnection, contest: Uid, slice: &Slice<(String, Uid)>) -> Result<Vec<Team>, Error> {
-    let mut query = contest_teams::table
+    let teams = contest_teams::table
         .filter(contest_teams::contest_id.eq(contest))
-        .select(Row::as_select())
         .order((contest_teams::name, contest_teams::id))
-        .into_boxed();
-    if let Some((name, id)) = &slice.after {
-        query = after!(query, contest_teams::name; > name, contest_teams::id; > *id);
-    }
-    let rows: Vec<Row> = query.limit(slice.rows).load(conn)?;
+        .limit(slice.rows);
+    let rows: Vec<Row> = match &slice.after {
+        None => on_each!(conn, c => teams.select(Row::as_select()).load(c)),
+        Some((name, id)) => {
+            after!(teams, contest_teams::name; > name, contest_teams::id; > *id).select(Row::as_select()).load(conn)
+        }
+    }?;
     let members = contest_team_members::table
         .inner_join(contest_teams::table)
         .inner_join(users::table)
-        .select((contest_teams::id, Person::as_select()))
-        .order((users::name, users::id))
-        .into_boxed();
-    let members = if slice.is_page() {
-        members.filter(contest_team_members::team_id.eq_any(rows.iter().map(|row| row.id)))
+        .order((users::name, users::id));
+    let members: Vec<(Uid, Person)> = if slice.is_page() {
+        let of_these = contest_team_members::team_id.eq_any(rows.iter().map(|row| row.id));
+        members.filter(of_these).select((contest_teams::id, Person::as_select())).load(conn)
     } else {
-        members.filter(contest_teams::contest_id.eq(contest))
-    };
-    let members: Vec<(Uid, Person)> = members.load(conn)?;
+        let of_all = contest_teams::contest_id.eq(contest);
+        on_each!(conn, c => members.filter(of_all).select((contest_teams::id, Person::as_select())).load(c))
+    }?;
     let mut of_team: HashMap<Uid, Vec<Person>> = HashMap::new();
     for (team, person) in members {
         of_team.entry(team).or_default().push(person);

@@ -9,6 +9,7 @@ use service_kit::{
         sql::{Moment, Uid},
     },
     error::Error,
+    on_each,
 };
 
 use crate::{
@@ -104,8 +105,9 @@ pub struct Account {
 /// # Errors
 /// 404 when there is none.
 pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<Detail, Error> {
+    let user = users::table.find(id);
     let found: Option<(Person, i16, String)> =
-        users::table.find(id).select((Person::as_select(), users::state, users::bio)).first(conn).optional()?;
+        on_each!(conn, c => user.select((Person::as_select(), users::state, users::bio)).first(c)).optional()?;
     let (person, state, bio) = found.ok_or_else(not_found)?;
     let publishes_real_name = person.publishes_real_name;
     Ok(Detail { person, state, bio, publishes_real_name, accounts: accounts_of(conn, id)? })
@@ -116,9 +118,9 @@ pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<Detail, Error> {
 /// # Errors
 /// When the database fails.
 pub fn accounts_of(conn: &mut AnyConnection, user: Uid) -> Result<Vec<Account>, Error> {
-    let query = accounts::table.filter(accounts::user_id.eq(user)).select(Account::as_select());
     // A type is there once at most, so it orders them all.
-    Ok(query.order(accounts::type_).load(conn)?)
+    let accounts = accounts::table.filter(accounts::user_id.eq(user)).order(accounts::type_);
+    Ok(on_each!(conn, c => accounts.select(Account::as_select()).load(c))?)
 }
 
 /// Refuses an id that is no user's.
