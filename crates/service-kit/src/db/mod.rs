@@ -64,7 +64,8 @@ pub use self::{
 };
 use crate::{error::Error, process::wait_for_processors};
 
-/// Runs one expression on whichever connection is inside, for the few things the common type cannot do.
+/// Runs one expression on whichever connection is inside: for the few things the common type cannot do, and for what most
+/// requests ask, as the common type makes the text of a statement anew each time.
 #[macro_export]
 macro_rules! on_each {
     ($conn:expr, $inner:ident => $body:expr) => {
