@@ -12,10 +12,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use super::session::Session;
+
 /// While no job has begun for this long, those that work are at something long.
 pub(super) const LONG: Duration = Duration::from_millis(20);
 
-type Job = Box<dyn FnOnce() + Send>;
+/// Is given what its thread has kept, and whether others wait.
+type Job = Box<dyn FnOnce(&mut Session, bool) + Send>;
 
 /// Threads that take jobs from one queue, the longest waiting first. A thread that ends a job takes the next one, and
 /// one that has nothing to do sleeps until it is needed; none is started before that. Of those that sleep, the last to
@@ -64,7 +67,7 @@ impl Lane {
     ///
     /// # Errors
     /// When there is no thread, and none can be started.
-    pub fn submit(&self, job: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    pub fn submit(&self, job: impl FnOnce(&mut Session, bool) + Send + 'static) -> io::Result<()> {
         let mut state = self.0.lock();
         state.jobs.push_back(Box::new(job));
         if state.working < self.0.at_once { self.one_more(state) } else { Ok(()) }
@@ -121,14 +124,21 @@ impl Shared {
 
     /// The life of a thread.
     fn work(&self) {
-        let me = thread::current();
+        let (me, mut session) = (thread::current(), Session::default());
         let mut state = self.lock();
         loop {
             let is_one_too_many = state.working > self.at_once && state.gets_on();
             if !is_one_too_many && let Some(job) = state.jobs.pop_front() {
                 state.last_begun = Some(Instant::now());
+                let others_wait = !state.jobs.is_empty();
                 drop(state);
-                job();
+                job(&mut session, others_wait);
+                state = self.lock();
+                continue;
+            }
+            if session.is_open() {
+                drop(state);
+                session.end();
                 state = self.lock();
                 continue;
             }
@@ -161,7 +171,7 @@ mod tests {
     fn held(lane: &Lane, begun: &Sender<u32>, number: u32) -> Sender<()> {
         let (end, ended) = channel();
         let begun = begun.clone();
-        lane.submit(move || {
+        lane.submit(move |_, _| {
             begun.send(number).unwrap();
             ended.recv_timeout(PATIENCE).unwrap();
         })
@@ -216,7 +226,7 @@ mod tests {
         let (done, seen) = channel();
         for number in 0..2000 {
             let done = done.clone();
-            lane.submit(move || done.send(number).unwrap()).unwrap();
+            lane.submit(move |_, _| done.send(number).unwrap()).unwrap();
             lane.hurry();
         }
         drop(done);
@@ -230,7 +240,7 @@ mod tests {
         let (begun, seen) = channel();
         for number in 0..1000 {
             let begun = begun.clone();
-            lane.submit(move || begun.send(number).unwrap()).unwrap();
+            lane.submit(move |_, _| begun.send(number).unwrap()).unwrap();
             assert_eq!(next(&seen), number);
         }
         assert_eq!(lane.waiting(), 0);

@@ -18,6 +18,7 @@ pub mod migrate;
 mod patience;
 mod restore;
 pub mod schema;
+mod session;
 mod slice;
 pub mod sql;
 mod state;
@@ -35,11 +36,7 @@ use std::{
 };
 
 use common::problem::Problem;
-use diesel::{
-    Connection, QueryResult,
-    connection::{AnsiTransactionManager, TransactionManager},
-    r2d2::{Pool, PooledConnection},
-};
+use diesel::r2d2::Pool;
 use tokio::{
     sync::oneshot,
     time::{Instant, timeout_at},
@@ -51,6 +48,7 @@ use self::{
     in_use::InUse,
     lane::Lane,
     migrate::Migrations,
+    session::Session,
     tables::TableInfo,
     turns::Turns,
     waits::Waiting,
@@ -157,12 +155,6 @@ thread_local! {
 /// What is done on a database thread. In a box, as it would be part of every future on the way to there.
 type Work<T> = Box<dyn FnMut(&mut AnyConnection) -> Result<T, Error> + Send>;
 
-type Transactions = <AnyConnection as Connection>::TransactionManager;
-
-/// A write that got its connection at the last moment still may wait this long for a lock, so that a busy service
-/// does not refuse what it could do at once.
-const LEAST_WAIT: Duration = Duration::from_millis(100);
-
 impl Db {
     /// Brings the schema up to date and opens the pools. Nothing replaces a SQLite database as long as this or a clone of
     /// it lives.
@@ -203,7 +195,8 @@ impl Db {
         Self { readers, writer, turns, limits, statements, waits, _in_use: None }
     }
 
-    /// Runs `work` on one snapshot of the database.
+    /// Runs `work` on one snapshot of the database, which is not older than the call. Others that waited with it may be
+    /// given the same.
     ///
     /// # Errors
     /// What `work` fails with, or [`Error::Unavailable`] when no connection can be had in time.
@@ -313,10 +306,12 @@ impl Db {
         let (started, mut start) = oneshot::channel();
         let (answer, mut answered) = oneshot::channel();
         let pool = line.pool.clone();
-        let job = move || {
-            let done = catch_unwind(AssertUnwindSafe(|| run(&pool, access, deadline, (waiting, started), &mut work)));
-            // Until the connection is back, also when the caller has given up. Nothing here holds the database any more
-            // when the caller knows.
+        let job = move |session: &mut Session, others_wait: bool| {
+            let done = catch_unwind(AssertUnwindSafe(|| {
+                run((session, others_wait), &pool, access, deadline, (waiting, started), &mut work)
+            }));
+            // Until the connection is back, also when the caller has given up. Unless others wait, nothing here holds the
+            // database any more when the caller knows.
             drop((turn, pool));
             let done = done.unwrap_or_else(|_| Err(Problem::internal("the work panicked").into()));
             // The work goes back to the thread that made it: where one thread gives memory back that another one took,
@@ -358,8 +353,9 @@ impl Db {
 }
 
 /// Runs `work` on a database thread, in a transaction on a connection that works. Says when it starts, unless it is too
-/// late for that.
+/// late for that. When others wait, what was only read remains open for them.
 fn run<T>(
+    (session, others_wait): (&mut Session, bool),
     pool: &Pool<Manager>,
     access: Access,
     deadline: Instant,
@@ -370,18 +366,22 @@ fn run<T>(
     if started.is_closed() {
         return Err(gone());
     }
-    let mut conn = begun(pool, access, deadline)?;
+    let (mut conn, since) = session.begin(pool, access, waiting.begun(), deadline)?;
     if started.send(Instant::now()).is_err() {
-        roll_back(&mut conn);
+        session::roll_back(&mut conn);
         return Err(gone());
     }
     waiting.succeed();
     let mut tries = 1;
     loop {
         let done = match work(&mut conn) {
-            Ok(done) => Transactions::commit_transaction(&mut *conn).map(|()| done).map_err(Error::from),
+            Ok(done) if others_wait && access == Access::Read => {
+                session.keep(conn, since);
+                return Ok(done);
+            }
+            Ok(done) => session::commit(&mut conn).map(|()| done).map_err(Error::from),
             Err(error) => {
-                roll_back(&mut conn);
+                session::roll_back(&mut conn);
                 Err(error)
             }
         };
@@ -392,54 +392,10 @@ fn run<T>(
                     && tries < TRIES
                     && Instant::now() < deadline =>
             {
-                begin(&mut conn, access, deadline)?;
+                session::begin(&mut conn, access, deadline)?;
                 tries += 1;
             }
             done => return done,
         }
-    }
-}
-
-/// A connection on which a transaction has begun.
-fn begun(pool: &Pool<Manager>, access: Access, deadline: Instant) -> Result<PooledConnection<Manager>, Error> {
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let mut conn = pool.get_timeout(left).map_err(|error| Error::Unavailable(error.to_string()))?;
-        match begin(&mut conn, access, deadline) {
-            Ok(()) => return Ok(conn),
-            // Nothing has been asked for yet, so it is the connection that does not work any more. To find that out
-            // here takes no statement of its own, and another connection may do.
-            Err(error) if matches!(&**conn, AnyConnection::Postgresql(_)) && Instant::now() < deadline => {
-                log::debug!("a database connection is given up: {error}");
-                conn.give_up();
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-fn begin(conn: &mut AnyConnection, access: Access, deadline: Instant) -> QueryResult<()> {
-    let wait = deadline.saturating_duration_since(Instant::now()).max(LEAST_WAIT).as_millis();
-    match (conn, access) {
-        (AnyConnection::Postgresql(pg), Access::Read) => {
-            AnsiTransactionManager::begin_transaction_sql(pg, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        }
-        (AnyConnection::Postgresql(pg), Access::Write) => {
-            AnsiTransactionManager::begin_transaction_sql(pg, &format!("BEGIN; SET LOCAL lock_timeout = {wait}"))
-        }
-        (AnyConnection::Sqlite(sqlite), Access::Read) => {
-            AnsiTransactionManager::begin_transaction_sql(sqlite, "BEGIN DEFERRED")
-        }
-        (AnyConnection::Sqlite(sqlite), Access::Write) => {
-            let begin = format!("PRAGMA busy_timeout = {wait}; BEGIN IMMEDIATE");
-            AnsiTransactionManager::begin_transaction_sql(sqlite, &begin)
-        }
-    }
-}
-
-fn roll_back(conn: &mut AnyConnection) {
-    // What made the work fail says more than a failed rollback, after which the pool drops the connection.
-    if let Err(error) = Transactions::rollback_transaction(conn) {
-        log::debug!("rollback failed: {error}");
     }
 }

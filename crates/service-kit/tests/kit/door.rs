@@ -5,13 +5,14 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
+        mpsc::{Receiver, Sender, channel},
     },
     time::{Duration, Instant},
 };
 
 use common::problem::{Problem, code};
 use diesel::{QueryableByName, prelude::*, sql_query, sql_types::Text};
-use futures_util::future::join_all;
+use futures_util::{FutureExt, future::join_all};
 use service_kit::{
     db::{AnyConnection, Db, Limits},
     error::Error,
@@ -59,6 +60,39 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
 
 fn status<T>(result: Result<T, Error>) -> u16 {
     result.map_or_else(|error| error.into_problem().status(), |_| 200)
+}
+
+fn one_connection(database: &Database) -> Db {
+    drop(door(database));
+    let limits = Limits { connections: Some(1), checkout: Duration::from_millis(2500), work: Duration::from_secs(5) };
+    Db::open(&database.url, limits)
+}
+
+/// Work that has its snapshot and then waits.
+fn held() -> (impl FnMut(&mut AnyConnection) -> Result<i64, Error> + Send + 'static, Hold) {
+    let ((begun, has_begun), (end, ended)) = (channel(), channel());
+    let work = move |conn: &mut AnyConnection| {
+        let seen = count(conn)?;
+        begun.send(()).unwrap();
+        ended.recv_timeout(Duration::from_secs(5)).unwrap();
+        Ok(seen)
+    };
+    (work, Hold { has_begun, end })
+}
+
+struct Hold {
+    has_begun: Receiver<()>,
+    end: Sender<()>,
+}
+
+impl Hold {
+    fn has_begun(&self) {
+        self.has_begun.recv_timeout(Duration::from_secs(5)).unwrap();
+    }
+
+    fn end(&self) {
+        self.end.send(()).unwrap();
+    }
 }
 
 on_both! {
@@ -180,6 +214,63 @@ on_both! {
             assert!(waiting > 2, "{waiting}");
             assert_eq!((db.waits().waiting.get(), db.waits().refused.get()), (0, 0));
             assert_eq!(db.read(count).await.unwrap(), 200);
+        });
+    }
+
+    those_who_waited_share_a_snapshot(database) {
+        let db = one_connection(database);
+        let (first, hold) = held();
+        block_on(async {
+            db.read(count).await.unwrap();
+            let before = db.statements();
+            let others = join_all((0..5).map(|_| db.read(count)));
+            let (first, others, ()) = tokio::join!(db.read(first), others, async { hold.end() });
+            first.unwrap();
+            assert!(others.into_iter().all(|count| count.unwrap() == 0));
+            // One transaction for all, if the first began after the others came; or else one for it and one for them.
+            let transactions = db.statements() - before - 6;
+            assert!((2..=4).contains(&transactions), "{transactions}");
+            assert_eq!(db.connections().0, 0);
+        });
+    }
+
+    whoever_comes_later_sees_what_was_written_before(database) {
+        let db = one_connection(database);
+        let ((first, begin), (second, write)) = (held(), held());
+        block_on(async {
+            let others = async {
+                begin.end();
+                // It has its snapshot, and leaves it to the third.
+                write.has_begun();
+                insert(&mut database.connect(), 1).unwrap();
+                let mut late = Box::pin(db.read(count));
+                assert!((&mut late).now_or_never().is_none());
+                write.end();
+                late.await
+            };
+            let (first, second, third, late) = tokio::join!(db.read(first), db.read(second), db.read(count), others);
+            assert_eq!([first, second, third, late].map(Result::unwrap), [0, 0, 0, 1]);
+        });
+    }
+
+    who_fails_leaves_those_alone_who_waited_as_well(database) {
+        let db = one_connection(database);
+        let (first, hold) = held();
+        block_on(async {
+            let wrong = db.read(|conn| Ok(sql_query("SELECT 1 FROM nowhere").execute(conn)?));
+            let panics = db.read(|conn| if count(conn)? == 0 { panic!("on purpose") } else { Ok(()) });
+            let (first, before, wrong, between, panics, after, ()) = tokio::join!(
+                db.read(first),
+                db.read(count),
+                wrong,
+                db.read(count),
+                panics,
+                db.write(|conn| insert(conn, 1)),
+                async { hold.end() }
+            );
+            assert_eq!([first, before, between].map(Result::unwrap), [0; 3]);
+            assert_eq!((status(wrong), status(panics), status(after)), (500, 500, 200));
+            assert_eq!(db.read(count).await.unwrap(), 1);
         });
     }
 
