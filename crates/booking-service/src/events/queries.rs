@@ -7,14 +7,14 @@ use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     after,
     db::{
-        AnyConnection, Slice,
+        AnyConnection, Slice, among,
         sql::{Moment, Uid},
     },
     error::Error,
     on_each, text_enum,
 };
 
-use super::selection::{Selection, Which};
+use super::selection::Selection;
 use crate::{
     auth::Caller,
     schema::{attendees, event_admins, event_tags, events, tags},
@@ -120,22 +120,24 @@ pub fn load_slice(
         Order::Start => rows.order((events::starts_at, events::id)).load(conn)?,
         Order::Change => rows.order((events::updated_at.desc(), events::id)).load(conn)?,
     };
-    if rows.is_empty() {
-        return Ok(Vec::new());
-    }
+    if rows.is_empty() { Ok(Vec::new()) } else { whole(conn, rows) }
+}
+
+/// These events with what hangs on them.
+fn whole(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Event>, Error> {
     let ids: Vec<Uid> = rows.iter().map(|row| row.id).collect();
     let admins: Vec<(Uid, Uid)> = on_each!(conn, c => event_admins::table
-        .filter(event_admins::event_id.eq_any(&ids))
+        .filter(among(event_admins::event_id, &ids))
         .order((event_admins::event_id, event_admins::user_id))
         .load(c)?);
     let tags: Vec<(Uid, Uid, String, bool)> = on_each!(conn, c => event_tags::table
         .inner_join(tags::table)
-        .filter(event_tags::event_id.eq_any(&ids))
+        .filter(among(event_tags::event_id, &ids))
         .select((event_tags::event_id, tags::id, tags::name, event_tags::locked))
         .order((tags::name, tags::id))
         .load(c)?);
     let answers: Vec<(Uid, Uid, Schedule)> = on_each!(conn, c => attendees::table
-        .filter(attendees::event_id.eq_any(&ids))
+        .filter(among(attendees::event_id, &ids))
         .order((attendees::event_id, attendees::user_id))
         .load(c)?);
     let mut admins = by_event(admins.into_iter());
@@ -163,8 +165,8 @@ fn by_event<T>(rows: impl Iterator<Item = (Uid, T)>) -> HashMap<Uid, Vec<T>> {
 /// # Errors
 /// 404 when there is none, or it is deleted.
 pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<Event, Error> {
-    let only = Slice { after: None, rows: 1 };
-    load_slice(conn, &Selection::of(Which::One(id)), Order::Start, &only)?.pop().ok_or_else(not_found)
+    let row = find(conn, id)?;
+    whole(conn, vec![row])?.pop().ok_or_else(not_found)
 }
 
 /// The columns of one event.
@@ -172,7 +174,8 @@ pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<Event, Error> {
 /// # Errors
 /// 404 when there is none, or it is deleted.
 pub fn find(conn: &mut AnyConnection, id: Uid) -> Result<Row, Error> {
-    let row = Selection::of(Which::One(id)).query().select(Row::as_select()).first(conn).optional()?;
+    let event = events::table.find(id).filter(events::deleted_at.is_null());
+    let row = on_each!(conn, c => event.select(Row::as_select()).first(c)).optional()?;
     row.ok_or_else(not_found)
 }
 

@@ -42,8 +42,6 @@ text_enum! {
 pub enum Which {
     /// Each.
     All,
-    /// The one with this id.
-    One(Uid),
     /// Those in a room.
     InRoom(Uid),
     /// Those of a group.
@@ -128,7 +126,6 @@ impl Selection {
                 events::table.filter(events::starts_at.lt(events::ends_at)).into_boxed()
             }
             Which::All => events::table.into_boxed(),
-            Which::One(id) => events::table.filter(events::id.eq(*id)).into_boxed(),
             Which::InRoom(room) => events::table.filter(events::room_id.eq(*room)).into_boxed(),
             Which::OfGroup(group) => events::table.filter(events::group_id.eq(*group)).into_boxed(),
             Which::OfUser { user, relation, is_active } => {

@@ -7,7 +7,7 @@ use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     after,
     db::{
-        AnyConnection, Slice,
+        AnyConnection, Slice, among,
         sql::{Moment, Uid},
     },
     error::Error,
@@ -88,11 +88,11 @@ pub fn list(conn: &mut AnyConnection, slice: &Slice<Position>) -> Result<Vec<Gro
     let rows: Vec<Row> = query.limit(slice.rows).load(conn)?;
     let ids: Vec<Uid> = rows.iter().map(|row| row.id).collect();
     let members = on_each!(conn, c => group_members::table
-        .filter(group_members::group_id.eq_any(&ids))
+        .filter(among(group_members::group_id, &ids))
         .order((group_members::group_id, group_members::user_id))
         .load(c)?);
     let admins = on_each!(conn, c => group_admins::table
-        .filter(group_admins::group_id.eq_any(&ids))
+        .filter(among(group_admins::group_id, &ids))
         .order((group_admins::group_id, group_admins::user_id))
         .load(c)?);
     let (mut members, mut admins) = (by_group(members), by_group(admins));

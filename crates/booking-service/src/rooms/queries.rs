@@ -8,7 +8,7 @@ use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     after,
     db::{
-        AnyConnection, MultiBackend, Slice,
+        AnyConnection, MultiBackend, Slice, among,
         sql::{Moment, Uid},
     },
     error::Error,
@@ -79,8 +79,6 @@ pub struct Selection {
     pub to: Option<Moment>,
     /// Only verified ones.
     pub only_verified: bool,
-    /// Also deleted ones, which past events still show.
-    pub deleted_too: bool,
 }
 
 /// Whether a span is long.
@@ -97,12 +95,9 @@ pub fn reach(at: Moment) -> Moment {
 }
 
 fn selected(selection: &Selection) -> rooms::BoxedQuery<'static, MultiBackend> {
-    let mut query = rooms::table.into_boxed();
+    let mut query = rooms::table.filter(rooms::deleted_at.is_null()).into_boxed();
     if let Some(ids) = &selection.ids {
         query = query.filter(rooms::id.eq_any(ids.clone()));
-    }
-    if !selection.deleted_too {
-        query = query.filter(rooms::deleted_at.is_null());
     }
     if selection.only_verified {
         query = query.filter(rooms::verified.eq(true));
@@ -141,13 +136,15 @@ pub fn load_slice(
     }
     let query = query.select(Row::as_select()).order((rooms::starts_at, rooms::place, rooms::id));
     let rows: Vec<Row> = query.limit(slice.rows).load(conn)?;
-    if rows.is_empty() {
-        return Ok(Vec::new());
-    }
+    if rows.is_empty() { Ok(Vec::new()) } else { whole(conn, rows, exclude) }
+}
+
+/// These rooms with their administrators and uses.
+fn whole(conn: &mut AnyConnection, rows: Vec<Row>, exclude: Option<Uid>) -> Result<Vec<Room>, Error> {
     let ids: Vec<Uid> = rows.iter().map(|row| row.id).collect();
     let mut admins: HashMap<Uid, Vec<Uid>> = HashMap::new();
     let found: Vec<(Uid, Uid)> = on_each!(conn, c => room_admins::table
-        .filter(room_admins::room_id.eq_any(&ids))
+        .filter(among(room_admins::room_id, &ids))
         .order((room_admins::room_id, room_admins::user_id))
         .load(c)?);
     for (room, user) in found {
@@ -187,7 +184,7 @@ fn uses_of(
                 .and(events::ends_at.gt(rooms::starts_at))),
         )
         .inner_join(held.on(held.field(rooms::id).eq(events::room_id)))
-        .filter(rooms::id.eq_any(ids))
+        .filter(among(rooms::id, ids))
         .filter(events::deleted_at.is_null())
         .filter(rooms::verified.or(held.field(rooms::verified)).or(events::room_id.eq(rooms::id)))
         .select((rooms::id, (events::id, events::starts_at, events::ends_at, events::shared)));
@@ -208,8 +205,8 @@ fn uses_of(
 /// # Errors
 /// 404 when there is none.
 pub fn get(conn: &mut AnyConnection, id: Uid, exclude: Option<Uid>) -> Result<Room, Error> {
-    let selection = Selection { ids: Some(vec![id]), ..Selection::default() };
-    load(conn, &selection, exclude)?.pop().ok_or_else(not_found)
+    let row = find(conn, id)?.ok_or_else(not_found)?;
+    whole(conn, vec![row], exclude)?.pop().ok_or_else(not_found)
 }
 
 /// These rooms, a thousand at most, by start, place and id.
@@ -225,8 +222,9 @@ pub fn load_listed(conn: &mut AnyConnection, ids: &[Uid]) -> Result<Vec<Room>, E
 /// # Errors
 /// 404 when there never was one.
 pub fn get_even_deleted(conn: &mut AnyConnection, id: Uid) -> Result<Room, Error> {
-    let selection = Selection { ids: Some(vec![id]), deleted_too: true, ..Selection::default() };
-    load(conn, &selection, None)?.pop().ok_or_else(not_found)
+    let row = on_each!(conn, c => rooms::table.find(id).select(Row::as_select()).first(c)).optional()?;
+    let row = row.ok_or_else(not_found)?;
+    whole(conn, vec![row], None)?.pop().ok_or_else(not_found)
 }
 
 pub(super) fn not_found() -> Error {
@@ -246,8 +244,8 @@ pub fn need(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
 /// # Errors
 /// When the database fails.
 pub fn find(conn: &mut AnyConnection, id: Uid) -> Result<Option<Row>, Error> {
-    let selection = Selection { ids: Some(vec![id]), ..Selection::default() };
-    Ok(selected(&selection).select(Row::as_select()).first(conn).optional()?)
+    let room = rooms::table.find(id).filter(rooms::deleted_at.is_null());
+    Ok(on_each!(conn, c => room.select(Row::as_select()).first(c)).optional()?)
 }
 
 /// The columns of a room, its place being locked from here on.

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use booking_service::{
     events::{
         filter::parse,
-        queries::{Order, load_slice},
+        queries::{self as events, Order, load_slice},
         selection::{Deleted, Relation, Selection, Which},
     },
     groups::queries as groups,
@@ -124,7 +124,7 @@ fn check(club: &Club, what: &str, run: impl FnOnce(&mut AnyConnection)) {
 on_both! {
     lists_and_conflicts_are_found_by_index(club) {
         let room = verified_room(&club, ALICE, "S516", (0, 9));
-        event(&club, BOB, At::Room(&room), (1, 2));
+        let event = service_kit::db::sql::Uid(event(&club, BOB, At::Room(&room), (1, 2)).parse().unwrap());
         let room = service_kit::db::sql::Uid(room.parse().unwrap());
         let group = service_kit::db::sql::Uid(EVERYONE.parse().unwrap());
         let at = |hours| Moment(hours_from_now(&club, hours));
@@ -138,7 +138,6 @@ on_both! {
             ("to", Selection::of(Which::All).within((None, week.1))),
             ("since", Selection::of(Which::All).since(Some(at(-10)))),
             ("since, in a week", Selection::of(Which::All).since(Some(at(-10))).within(week)),
-            ("one", Selection::of(Which::One(user))),
             ("room", Selection::of(Which::InRoom(room))),
             ("group", Selection::of(Which::OfGroup(group)).within(week)),
             ("belongs", Selection::of(of_user(Relation::Belongs))),
@@ -167,6 +166,7 @@ on_both! {
             let selection = rooms::Selection { from, to, ..rooms::Selection::default() };
             check(&club, "rooms", |conn| { rooms::load(conn, &selection, None).unwrap(); });
         }
+        check(&club, "event", |conn| { events::get(conn, event).unwrap(); });
         check(&club, "room", |conn| { rooms::get(conn, room, None).unwrap(); });
     }
 

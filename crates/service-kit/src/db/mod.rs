@@ -7,6 +7,7 @@
 //! * PostgreSQL: one pool; reads are `REPEATABLE READ READ ONLY`, writes `READ COMMITTED` with row locks.
 //! * SQLite: a pool of readers, and one writer behind a fair queue with `BEGIN IMMEDIATE`.
 
+mod among;
 mod backup;
 mod check;
 pub mod commands;
@@ -43,6 +44,14 @@ use tokio::{
 };
 
 pub use self::connection::{AnyConnection, MultiBackend, Url};
+pub use self::{
+    among::{Among, among},
+    slice::Slice,
+    state::State,
+    turns::Turn,
+    waits::Waits,
+    within::{UnionAll, Within, within},
+};
 use self::{
     connection::{Manager, StatementCount, make_folder_of},
     in_use::InUse,
@@ -52,13 +61,6 @@ use self::{
     tables::TableInfo,
     turns::Turns,
     waits::Waiting,
-};
-pub use self::{
-    slice::Slice,
-    state::State,
-    turns::Turn,
-    waits::Waits,
-    within::{UnionAll, Within, within},
 };
 use crate::{error::Error, process::wait_for_processors};
 

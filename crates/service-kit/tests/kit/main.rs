@@ -6,6 +6,7 @@
 mod database;
 mod server;
 
+mod among;
 mod body;
 mod copy_to;
 mod door;
