@@ -143,17 +143,17 @@ async fn scene_beside_yardsticks(
 
     let mut loads: Vec<Vec<Load>> = vec![Vec::new(); cli.connections.len()];
     let (mut bares, mut ceilings, mut growths, mut length) = (Vec::new(), Vec::new(), Vec::new(), 0);
-    let (mut statements, mut answers) = (0, 0);
     side.load(scene, COMPARED, time / 2).await?;
+    // Requests that wait together share the beginning and the end of their transaction.
+    let (alone, sent) = side.load(scene, 1, time / 4).await?;
+    let answers = alone.statuses.values().sum::<u64>();
     if let Some(grown) = grown {
         grown.load(scene, COMPARED, time / 2).await?;
     }
     for _ in 0..cli.rounds {
         for (n, connections) in cli.connections.iter().copied().enumerate() {
             side.running.forget_peak();
-            let (seen, sent) = side.load(scene, connections, time).await?;
-            statements += sent;
-            answers += seen.statuses.values().sum::<u64>();
+            let (seen, _) = side.load(scene, connections, time).await?;
             length = seen.length;
             loads[n].push(Load {
                 connections,
@@ -181,7 +181,7 @@ async fn scene_beside_yardsticks(
         database: word(kind),
         loads: loads.iter().filter_map(|rounds| middle(rounds)).collect(),
         length,
-        statements: statements as f64 / answers as f64 - DOOR_STATEMENTS,
+        statements: sent as f64 / answers as f64 - DOOR_STATEMENTS,
         rows: if kind == Kind::Postgres && !cli.quick { Some(rows(scene, side).await?) } else { None },
         bare: median(bares),
         ceiling: median(ceilings),
