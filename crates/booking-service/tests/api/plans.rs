@@ -124,6 +124,8 @@ fn check(club: &Club, what: &str, run: impl FnOnce(&mut AnyConnection)) {
 on_both! {
     lists_and_conflicts_are_found_by_index(club) {
         let room = verified_room(&club, ALICE, "S516", (0, 9));
+        // Lists are of more than one.
+        event(&club, BOB, At::Room(&verified_room(&club, ALICE, "S517", (0, 9))), (1, 2));
         let event = service_kit::db::sql::Uid(event(&club, BOB, At::Room(&room), (1, 2)).parse().unwrap());
         let room = service_kit::db::sql::Uid(room.parse().unwrap());
         let group = service_kit::db::sql::Uid(EVERYONE.parse().unwrap());

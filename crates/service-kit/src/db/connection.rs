@@ -73,6 +73,26 @@ impl Url {
         matches!(self.0, Kind::Postgres(_))
     }
 
+    /// Whether the database does its work on this machine: SQLite does, and a server behind a socket file or at an
+    /// address that leads back.
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        let Kind::Postgres(url) = &self.0 else { return true };
+        let (_, rest) = user_info(url.split_once("://").map_or("", |(_, rest)| rest));
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let given =
+            query.split('&').filter_map(|pair| pair.split_once('=')).filter(|(name, _)| name.starts_with("host"));
+        let mut named = given.flat_map(|(_, hosts)| hosts.split(',')).peekable();
+        // What the query says goes before what stands before it.
+        let place = if named.peek().is_some() { "" } else { place.split('/').next().unwrap_or_default() };
+        named.chain(place.split(',')).all(|host| {
+            let host = host.rsplit_once(':').filter(|(host, _)| !host.contains(':')).map_or(host, |(host, _)| host);
+            let is_file =
+                host.is_empty() || host.starts_with('/') || host.starts_with("%2F") || host.starts_with("%2f");
+            is_file || host == "localhost" || host.starts_with("127.") || host.starts_with("[::1]") || host == "::1"
+        })
+    }
+
     /// The database file, for SQLite.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
@@ -368,6 +388,25 @@ mod tests {
         }
         for bad in ["", "mysql://db", "sqlite://", "sqlite::memory:", "sqlite://x?mode=memory", "club.sqlite3"] {
             assert!(bad.parse::<Url>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn it_knows_what_is_on_this_machine() {
+        for (url, is_here) in [
+            ("sqlite://club.sqlite3", true),
+            ("postgres:///club", true),
+            ("postgres://u:p@/club?host=/run/postgresql", true),
+            ("postgres://u:p@%2Frun%2Fpostgresql/club", true),
+            ("postgres://u:p@localhost:5432/club?connect_timeout=3", true),
+            ("postgres://u:p@127.0.0.1,[::1]:5433/club", true),
+            ("postgres://ignored/club?hostaddr=::1", true),
+            ("postgres://u:localhost@db/localhost", false),
+            ("postgres://localhost,db.example.org/club", false),
+            ("postgres://localhost/club?host=10.0.0.3", false),
+            ("postgres://localhost.example.org/club", false),
+        ] {
+            assert_eq!(url.parse::<Url>().unwrap().is_here(), is_here, "{url}");
         }
     }
 

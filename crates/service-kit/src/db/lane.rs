@@ -18,16 +18,22 @@ use super::session::Session;
 pub(super) const LONG: Duration = Duration::from_millis(20);
 
 /// Is given what its thread has kept, and whether others wait.
-type Job = Box<dyn FnOnce(&mut Session, bool) + Send>;
+type Run = Box<dyn FnOnce(&mut Session, bool) + Send>;
+
+struct Job {
+    run: Run,
+    /// Whether it rather waits, for locks and for the disk of a server.
+    waits: bool,
+}
 
 /// Threads that take jobs from one queue, the longest waiting first. A thread that ends a job takes the next one, and
 /// one that has nothing to do sleeps until it is needed; none is started before that. Of those that sleep, the last to
 /// have worked is woken, as the processor still has most of what it needs.
 ///
-/// Where the work is done in this process, as by SQLite, more threads than processors make nothing faster: they only
+/// Where the work is done on this machine, as by SQLite, more threads than processors make nothing faster: they only
 /// take turns, each with memory of its own. So no more are woken than are to work `at_once`, unless those are at
 /// something [`LONG`] when somebody who has waited asks for one more ([`Lane::hurry`]). It rests again as soon as the
-/// others get on.
+/// others get on. A thread at a job that waits does not count.
 pub(super) struct Lane(Arc<Shared>);
 
 struct Shared {
@@ -41,7 +47,7 @@ struct Shared {
 struct State {
     jobs: VecDeque<Job>,
     threads: usize,
-    /// Threads at a job, or about to look for one.
+    /// Threads at a job that does not wait, or about to look for one.
     working: usize,
     /// Threads that sleep, the last to have worked last. Who wakes one takes it out.
     idle: Vec<Thread>,
@@ -63,14 +69,14 @@ impl Lane {
         Self(Arc::new(Shared { name, most, at_once: at_once.clamp(1, most.max(1)), state }))
     }
 
-    /// Puts a job at the end of the queue.
+    /// Puts a job at the end of the queue, and says whether it rather waits than works.
     ///
     /// # Errors
     /// When there is no thread, and none can be started.
-    pub fn submit(&self, job: impl FnOnce(&mut Session, bool) + Send + 'static) -> io::Result<()> {
+    pub fn submit(&self, waits: bool, run: impl FnOnce(&mut Session, bool) + Send + 'static) -> io::Result<()> {
         let mut state = self.0.lock();
-        state.jobs.push_back(Box::new(job));
-        if state.working < self.0.at_once { self.one_more(state) } else { Ok(()) }
+        state.jobs.push_back(Job { run: Box::new(run), waits });
+        if state.working < self.0.at_once { self.0.one_more(state) } else { Ok(()) }
     }
 
     /// Sets one more thread to work if there is a job for it, and those that work do not get on.
@@ -78,9 +84,9 @@ impl Lane {
         let state = self.0.lock();
         if !state.jobs.is_empty()
             && !state.gets_on()
-            && let Err(error) = self.one_more(state)
+            && let Err(error) = self.0.one_more(state)
         {
-            log::warn!("no thread more for the database: {error}");
+            no_more(&error);
         }
     }
 
@@ -88,23 +94,6 @@ impl Lane {
     #[cfg(test)]
     fn waiting(&self) -> usize {
         self.0.lock().jobs.len()
-    }
-
-    fn one_more(&self, mut state: MutexGuard<'_, State>) -> io::Result<()> {
-        if let Some(thread) = state.idle.pop() {
-            state.working += 1;
-            drop(state);
-            thread.unpark();
-        } else if state.threads < self.0.most {
-            let shared = self.0.clone();
-            if let Err(error) = thread::Builder::new().name(self.0.name.to_owned()).spawn(move || shared.work()) {
-                // Those that are there will come to the job.
-                return if state.threads > 0 { Ok(()) } else { Err(error) };
-            }
-            state.threads += 1;
-            state.working += 1;
-        }
-        Ok(())
     }
 }
 
@@ -116,14 +105,35 @@ impl Drop for Lane {
     }
 }
 
+fn no_more(error: &io::Error) {
+    log::warn!("no thread more for the database: {error}");
+}
+
 impl Shared {
     /// Nothing that can panic is done under this lock.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn one_more(self: &Arc<Self>, mut state: MutexGuard<'_, State>) -> io::Result<()> {
+        if let Some(thread) = state.idle.pop() {
+            state.working += 1;
+            drop(state);
+            thread.unpark();
+        } else if state.threads < self.most {
+            let shared = self.clone();
+            if let Err(error) = thread::Builder::new().name(self.name.to_owned()).spawn(move || shared.work()) {
+                // Those that are there will come to the job.
+                return if state.threads > 0 { Ok(()) } else { Err(error) };
+            }
+            state.threads += 1;
+            state.working += 1;
+        }
+        Ok(())
+    }
+
     /// The life of a thread.
-    fn work(&self) {
+    fn work(self: &Arc<Self>) {
         let (me, mut session) = (thread::current(), Session::default());
         let mut state = self.lock();
         loop {
@@ -131,9 +141,16 @@ impl Shared {
             if !is_one_too_many && let Some(job) = state.jobs.pop_front() {
                 state.last_begun = Some(Instant::now());
                 let others_wait = !state.jobs.is_empty();
-                drop(state);
-                job(&mut session, others_wait);
+                state.working -= usize::from(job.waits);
+                if job.waits && others_wait {
+                    // Somebody goes on in its place.
+                    self.one_more(state).unwrap_or_else(|error| no_more(&error));
+                } else {
+                    drop(state);
+                }
+                (job.run)(&mut session, others_wait);
                 state = self.lock();
+                state.working += usize::from(job.waits);
                 continue;
             }
             if session.is_open() {
@@ -169,9 +186,13 @@ mod tests {
 
     /// A job that says that it has begun, and ends when it is told to.
     fn held(lane: &Lane, begun: &Sender<u32>, number: u32) -> Sender<()> {
+        held_up(lane, false, begun, number)
+    }
+
+    fn held_up(lane: &Lane, waits: bool, begun: &Sender<u32>, number: u32) -> Sender<()> {
         let (end, ended) = channel();
         let begun = begun.clone();
-        lane.submit(move |_, _| {
+        lane.submit(waits, move |_, _| {
             begun.send(number).unwrap();
             ended.recv_timeout(PATIENCE).unwrap();
         })
@@ -221,12 +242,36 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_leaves_the_place_to_others() {
+        let lane = Lane::new("test", 4, 1);
+        let (begun, seen) = channel();
+        let first = held(&lane, &begun, 1);
+        assert_eq!(next(&seen), 1);
+        let waits = [held_up(&lane, true, &begun, 2), held_up(&lane, true, &begun, 3)];
+        let works = [held(&lane, &begun, 4), held(&lane, &begun, 5)];
+        assert_eq!(lane.waiting(), 4);
+        first.send(()).unwrap();
+        let mut working = [next(&seen), next(&seen), next(&seen)];
+        working.sort_unstable();
+        assert_eq!((working, lane.waiting()), ([2, 3, 4], 1));
+        works[0].send(()).unwrap();
+        assert_eq!(next(&seen), 5);
+        // Nobody waits that one of those comes back.
+        let last = held(&lane, &begun, 6);
+        works[1].send(()).unwrap();
+        assert_eq!(next(&seen), 6);
+        for end in waits.into_iter().chain([last]) {
+            end.send(()).unwrap();
+        }
+    }
+
+    #[test]
     fn every_job_is_done_however_many_threads_come_and_go() {
         let lane = Lane::new("test", 4, 2);
         let (done, seen) = channel();
         for number in 0..2000 {
             let done = done.clone();
-            lane.submit(move |_, _| done.send(number).unwrap()).unwrap();
+            lane.submit(false, move |_, _| done.send(number).unwrap()).unwrap();
             lane.hurry();
         }
         drop(done);
@@ -240,7 +285,7 @@ mod tests {
         let (begun, seen) = channel();
         for number in 0..1000 {
             let begun = begun.clone();
-            lane.submit(move |_, _| begun.send(number).unwrap()).unwrap();
+            lane.submit(false, move |_, _| begun.send(number).unwrap()).unwrap();
             assert_eq!(next(&seen), number);
         }
         assert_eq!(lane.waiting(), 0);

@@ -135,9 +135,8 @@ impl Line {
             .max_lifetime(None)
             .build_unchecked(manager);
         let most = connections as usize;
-        // Who waits for another server leaves the processors to others.
-        let at_once =
-            if url.is_postgres() { most } else { std::thread::available_parallelism().map_or(most, usize::from) };
+        // Who waits for another machine leaves the processors to others.
+        let at_once = if url.is_here() { std::thread::available_parallelism().map_or(most, usize::from) } else { most };
         Self { pool, lane: Lane::new(name, most, at_once) }
     }
 }
@@ -320,7 +319,9 @@ impl Db {
             // they wait for each other. A caller who has given up needs no answer.
             let _ = answer.send((done, work));
         };
-        line.lane.submit(job).map_err(|error| Error::Unavailable(format!("no thread for the database: {error}")))?;
+        line.lane
+            .submit(access == Access::Write, job)
+            .map_err(|error| Error::Unavailable(format!("no thread for the database: {error}")))?;
         // A server that accepts connections but never answers keeps the thread; the caller is not kept. It looks for
         // the start only when it has waited, so that a request wakes its worker once and not twice.
         let mut has_started = false;

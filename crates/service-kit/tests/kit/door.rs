@@ -80,6 +80,13 @@ fn held() -> (impl FnMut(&mut AnyConnection) -> Result<i64, Error> + Send + 'sta
     (work, Hold { has_begun, end })
 }
 
+/// The same future, which is in the queue now.
+fn asked<T>(read: impl Future<Output = T>) -> impl Future<Output = T> {
+    let mut read = Box::pin(read);
+    assert!((&mut read).now_or_never().is_none());
+    read
+}
+
 struct Hold {
     has_begun: Receiver<()>,
     end: Sender<()>,
@@ -223,32 +230,32 @@ on_both! {
         block_on(async {
             db.read(count).await.unwrap();
             let before = db.statements();
-            let others = join_all((0..5).map(|_| db.read(count)));
-            let (first, others, ()) = tokio::join!(db.read(first), others, async { hold.end() });
-            first.unwrap();
-            assert!(others.into_iter().all(|count| count.unwrap() == 0));
-            // One transaction for all, if the first began after the others came; or else one for it and one for them.
-            let transactions = db.statements() - before - 6;
-            assert!((2..=4).contains(&transactions), "{transactions}");
+            let first = asked(db.read(first));
+            hold.has_begun();
+            let others: Vec<_> = (0..5).map(|_| asked(db.read(count))).collect();
+            hold.end();
+            first.await.unwrap();
+            assert!(join_all(others).await.into_iter().all(|count| count.unwrap() == 0));
+            // One transaction for the first, who was alone, and one for the others, beside what each has asked.
+            assert_eq!(db.statements() - before, 2 + 2 + 6);
             assert_eq!(db.connections().0, 0);
         });
     }
 
     whoever_comes_later_sees_what_was_written_before(database) {
         let db = one_connection(database);
-        let ((first, begin), (second, write)) = (held(), held());
+        let ((first, before), (second, meanwhile)) = (held(), held());
         block_on(async {
-            let others = async {
-                begin.end();
-                // It has its snapshot, and leaves it to the third.
-                write.has_begun();
-                insert(&mut database.connect(), 1).unwrap();
-                let mut late = Box::pin(db.read(count));
-                assert!((&mut late).now_or_never().is_none());
-                write.end();
-                late.await
-            };
-            let (first, second, third, late) = tokio::join!(db.read(first), db.read(second), db.read(count), others);
+            let first = asked(db.read(first));
+            before.has_begun();
+            let (second, third) = (asked(db.read(second)), asked(db.read(count)));
+            before.end();
+            // It has its snapshot, and leaves it to the third.
+            meanwhile.has_begun();
+            insert(&mut database.connect(), 1).unwrap();
+            let late = asked(db.read(count));
+            meanwhile.end();
+            let (first, second, third, late) = tokio::join!(first, second, third, late);
             assert_eq!([first, second, third, late].map(Result::unwrap), [0, 0, 0, 1]);
         });
     }
@@ -257,19 +264,19 @@ on_both! {
         let db = one_connection(database);
         let (first, hold) = held();
         block_on(async {
-            let wrong = db.read(|conn| Ok(sql_query("SELECT 1 FROM nowhere").execute(conn)?));
-            let panics = db.read(|conn| if count(conn)? == 0 { panic!("on purpose") } else { Ok(()) });
-            let (first, before, wrong, between, panics, after, ()) = tokio::join!(
-                db.read(first),
-                db.read(count),
-                wrong,
-                db.read(count),
-                panics,
-                db.write(|conn| insert(conn, 1)),
-                async { hold.end() }
-            );
-            assert_eq!([first, before, between].map(Result::unwrap), [0; 3]);
-            assert_eq!((status(wrong), status(panics), status(after)), (500, 500, 200));
+            let first = asked(db.read(first));
+            hold.has_begun();
+            let before = asked(db.read(count));
+            let wrong = asked(db.read(|conn| Ok(sql_query("SELECT 1 FROM nowhere").execute(conn)?)));
+            let between = asked(db.read(count));
+            let panics = asked(db.read(|conn| if count(conn)? == 0 { panic!("on purpose") } else { Ok(()) }));
+            let after = asked(db.read(count));
+            hold.end();
+            let (first, before, wrong, between, panics, after) =
+                tokio::join!(first, before, wrong, between, panics, after);
+            assert_eq!([first, before, between, after].map(Result::unwrap), [0; 4]);
+            assert_eq!([status(wrong), status(panics)], [500; 2]);
+            db.write(|conn| insert(conn, 1)).await.unwrap();
             assert_eq!(db.read(count).await.unwrap(), 1);
         });
     }
