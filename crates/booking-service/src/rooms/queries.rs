@@ -184,7 +184,7 @@ fn uses_of(
                 .and(events::ends_at.gt(rooms::starts_at))),
         )
         .inner_join(held.on(held.field(rooms::id).eq(events::room_id)))
-        .filter(among(rooms::id, ids))
+        .filter(among(rooms::id, ids).planned_anew())
         .filter(events::deleted_at.is_null())
         .filter(rooms::verified.or(held.field(rooms::verified)).or(events::room_id.eq(rooms::id)))
         .select((rooms::id, (events::id, events::starts_at, events::ends_at, events::shared)));
