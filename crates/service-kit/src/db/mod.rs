@@ -25,6 +25,7 @@ pub mod sql;
 mod state;
 pub mod tables;
 mod turns;
+mod url;
 mod waits;
 mod within;
 
@@ -43,12 +44,13 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-pub use self::connection::{AnyConnection, MultiBackend, Url};
+pub use self::connection::{AnyConnection, MultiBackend};
 pub use self::{
     among::{Among, among},
     slice::Slice,
     state::State,
     turns::Turn,
+    url::Url,
     waits::Waits,
     within::{UnionAll, Within, within},
 };
