@@ -171,33 +171,37 @@ fn uses_of(
     long: bool,
     exclude: Option<Uid>,
 ) -> Result<Vec<(Uid, Conflict)>, Error> {
+    // Asked of what was found: as a condition it would make PostgreSQL, which takes that for thousands, read all rooms to
+    // join them.
     let held = diesel::alias!(rooms as held);
-    // Which events are long is asked of them in words about the room, always true: else SQLite begins the join with all
-    // events that are not, and looks for the room of each.
-    let is_long = rooms::is_long.eq(rooms::is_long).eq(long);
+    let is_verified = held.filter(held.field(rooms::id).eq(events::room_id)).select(held.field(rooms::verified));
+    let counts = rooms::verified.or(events::room_id.eq(rooms::id)).or(is_verified.single_value().assume_not_null());
     let uses = rooms::table
         .inner_join(
             events::table.on(events::place_key
                 .eq(rooms::place_key)
-                .and(events::is_long.eq(is_long))
                 .and(events::starts_at.lt(rooms::ends_at))
                 .and(events::ends_at.gt(rooms::starts_at))),
         )
-        .inner_join(held.on(held.field(rooms::id).eq(events::room_id)))
-        .filter(among(rooms::id, ids).planned_anew())
+        .filter(among(rooms::id, ids))
         .filter(events::deleted_at.is_null())
-        .filter(rooms::verified.or(held.field(rooms::verified)).or(events::room_id.eq(rooms::id)))
-        .select((rooms::id, (events::id, events::starts_at, events::ends_at, events::shared)));
-    on_each!(conn, c => {
+        .select((counts, rooms::id, (events::id, events::starts_at, events::ends_at, events::shared)));
+    let found: Vec<(bool, Uid, Conflict)> = on_each!(conn, c => {
         let mut uses = uses.into_boxed();
-        if !long {
-            uses = uses.filter(events::starts_at.ge(rooms::reach_from));
-        }
+        // Which events are long is asked in words about the room: else SQLite begins the join with all events that are not,
+        // and looks for the room of each; and PostgreSQL would plan anew for each value.
+        uses = if long {
+            uses.filter(events::is_long.eq(rooms::is_long.eq(rooms::is_long)))
+        } else {
+            let is_long = rooms::is_long.ne(rooms::is_long);
+            uses.filter(events::is_long.eq(is_long)).filter(events::starts_at.ge(rooms::reach_from))
+        };
         if let Some(event) = exclude {
             uses = uses.filter(events::id.ne(event));
         }
-        Ok(uses.load(c)?)
-    })
+        uses.load(c)?
+    });
+    Ok(found.into_iter().filter_map(|(counts, room, conflict)| counts.then_some((room, conflict))).collect())
 }
 
 /// One room.

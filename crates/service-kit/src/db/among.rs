@@ -23,9 +23,8 @@ const SIZES: [usize; 3] = [1, 16, 64];
 pub fn among<C>(column: C, ids: &[Uid]) -> Among<C> {
     let size = SIZES.into_iter().find(|size| *size >= ids.len());
     let missing = size.map_or(0, |size| size - ids.len());
-    let given = ids.len();
     let ids = ids.iter().chain(ids.last().into_iter().cycle().take(missing)).copied().collect();
-    Among { column, ids, given, is_kept: size.is_some(), is_planned_anew: false }
+    Among { column, ids, is_kept: size.is_some() }
 }
 
 /// See [`among`].
@@ -33,18 +32,7 @@ pub fn among<C>(column: C, ids: &[Uid]) -> Among<C> {
 pub struct Among<C> {
     column: C,
     ids: Vec<Uid>,
-    given: usize,
     is_kept: bool,
-    is_planned_anew: bool,
-}
-
-impl<C> Among<C> {
-    /// The same, but PostgreSQL sees how many there are and may plan for them: for a join whose plan must not be one for
-    /// all that may be bound.
-    #[must_use]
-    pub fn planned_anew(self) -> Self {
-        Self { is_planned_anew: true, ..self }
-    }
 }
 
 impl<C> Expression for Among<C> {
@@ -67,12 +55,6 @@ impl<C> QueryId for Among<C> {
 impl<C: QueryFragment<Pg>> QueryFragment<Pg> for Among<C> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         self.column.walk_ast(out.reborrow())?;
-        if self.is_planned_anew {
-            out.push_sql(" = ANY(");
-            out.push_bind_param::<Array<Key>, [Uid]>(&self.ids[..self.given])?;
-            out.push_sql(")");
-            return Ok(());
-        }
         if let [id] = self.ids.as_slice() {
             out.push_sql(" = ");
             return out.push_bind_param::<Key, _>(id);
