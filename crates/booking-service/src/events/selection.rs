@@ -1,7 +1,7 @@
 //! Which events: one description, from which every statement that loads them takes its condition.
 
 use diesel::{
-    dsl::{not, sql},
+    dsl::{exists, not, sql},
     prelude::*,
     sql_types::Bool,
 };
@@ -140,10 +140,11 @@ impl Selection {
             }
             // Its text is the caller's: as a literal it keeps the statement out of the connection's cache, which has
             // no bound.
-            Which::Matching(filter) => events::table
-                .filter(matching(filter, comparisons(filter) <= MOST_JOINS))
-                .filter(sql::<Bool>("1 = 1"))
-                .into_boxed(),
+            Which::Matching(filter) => {
+                let joinable = comparisons(filter) <= MOST_JOINS;
+                let few = joinable && self.from.is_some() && self.to.is_some();
+                events::table.filter(matching(filter, joinable, few)).filter(sql::<Bool>("1 = 1")).into_boxed()
+            }
             Which::ChangedAfter(since) => events::table.filter(events::updated_at.gt(*since)).into_boxed(),
         };
         let query = match self.deleted {
@@ -186,15 +187,20 @@ impl Selection {
 /// The comparisons that PostgreSQL may turn into joins; beyond that its planner takes longer than the query.
 const MOST_JOINS: usize = 8;
 
-/// The condition of a `q` filter; `!=` is the complement of `==`.
-fn matching(filter: &Filter, joinable: bool) -> Condition {
+/// The condition of a `q` filter; `!=` is the complement of `==`. A comparison is either answered by a set of events, or,
+/// where a span of time leaves a `few`, asked of each of these, but for those that a search may begin with.
+fn matching(filter: &Filter, joinable: bool, few: bool) -> Condition {
     match filter {
         Filter::Everything => Box::new(events::id.eq(events::id)),
-        Filter::And(left, right) => Box::new(matching(left, joinable).and(matching(right, joinable))),
-        Filter::Or(left, right) => Box::new(matching(left, joinable).or(matching(right, joinable))),
+        Filter::And(left, right) => Box::new(matching(left, joinable, few).and(matching(right, joinable, few))),
+        Filter::Or(left, right) => {
+            let joinable = joinable && !few;
+            Box::new(matching(left, joinable, few).or(matching(right, joinable, few)))
+        }
         Filter::Compare { attribute, equal, id } => {
-            let same = equals(*attribute, Uid(*id));
-            match (equal, joinable) {
+            let may_begin = *equal && joinable;
+            let same = if few && !may_begin { is_one(*attribute, Uid(*id)) } else { is_among(*attribute, Uid(*id)) };
+            match (equal, joinable || few) {
                 (false, _) => Box::new(not(same)),
                 (true, true) => same,
                 // The same truth value, but nothing that the planner makes a join of.
@@ -212,7 +218,8 @@ fn comparisons(filter: &Filter) -> usize {
     }
 }
 
-fn equals(attribute: Attribute, id: Uid) -> Condition {
+/// The condition that an event is in the set that a comparison finds.
+fn is_among(attribute: Attribute, id: Uid) -> Condition {
     match attribute {
         Attribute::Event => Box::new(events::id.eq(id)),
         Attribute::Group => Box::new(events::group_id.eq(id)),
@@ -224,5 +231,20 @@ fn equals(attribute: Attribute, id: Uid) -> Condition {
             let tagged = event_tags::table.filter(event_tags::tag_id.eq(id)).select(event_tags::event_id);
             Box::new(events::id.eq_any(tagged))
         }
+    }
+}
+
+/// The same, asked of one event.
+fn is_one(attribute: Attribute, id: Uid) -> Condition {
+    match attribute {
+        Attribute::User => {
+            let answers = attendees::table.filter(attendees::event_id.eq(events::id).and(attendees::user_id.eq(id)));
+            Box::new(exists(answers.filter(attendees::schedule.ne(Schedule::Absent))))
+        }
+        Attribute::Tag => {
+            let tags = event_tags::table.filter(event_tags::event_id.eq(events::id).and(event_tags::tag_id.eq(id)));
+            Box::new(exists(tags))
+        }
+        Attribute::Event | Attribute::Group => is_among(attribute, id),
     }
 }

@@ -78,13 +78,19 @@ on_both! {
             ids.push(uuid(&detail["group"]["groupId"]));
             events.push(detail);
         }
-        let mut runner = TestRunner::new(Config { cases: 60, failure_persistence: None, ..Config::default() });
-        let outcome = runner.run(&expression(ids), |q| {
+        let mut runner = TestRunner::new(Config { cases: 250, failure_persistence: None, ..Config::default() });
+        // The events follow each other without a gap, so a span from one to another holds these and no more.
+        let span = prop::option::of((0..events.len(), 0..events.len()).prop_map(|(a, b)| (a.min(b), a.max(b))));
+        let outcome = runner.run(&(expression(ids), span), |(q, span)| {
             let filter = parse(&q).unwrap();
-            let expected: Vec<_> =
-                events.iter().filter(|event| matches(&filter, event)).map(|event| text(&event["eventId"])).collect();
-            let found = crate::builders::each(&get(&club, &q).expect(200).json(), "eventId");
-            prop_assert_eq!(found, expected, "{}", q);
+            let (first, last) = span.unwrap_or((0, events.len() - 1));
+            let expected = events[first..=last].iter().filter(|event| matches(&filter, event));
+            let expected: Vec<_> = expected.map(|event| text(&event["eventId"])).collect();
+            let (from, to) = (text(&events[first]["timeStart"]), text(&events[last]["timeEnd"]));
+            let within = format!("&dateBegin={}&dateEnd={}", encode(&from), encode(&to));
+            let url = format!("/api/events?q={}{}", encode(&q), span.map_or("", |_| &within));
+            let found = crate::builders::each(&club.by(DAVE).get(&url).expect(200).json(), "eventId");
+            prop_assert_eq!(found, expected, "{} {:?}", q, span);
             Ok(())
         });
         outcome.unwrap();
