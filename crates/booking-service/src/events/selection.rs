@@ -1,5 +1,6 @@
 //! Which events: one description, from which every statement that loads them takes its condition.
 
+use chrono::TimeDelta;
 use diesel::{
     dsl::{exists, not, sql},
     prelude::*,
@@ -117,6 +118,11 @@ impl Selection {
         self.from.is_none() && self.to.is_none() && self.changed_after.is_none()
     }
 
+    /// Whether it is of a span of a year at most.
+    fn is_short(&self) -> bool {
+        self.from.zip(self.to).is_some_and(|(from, to)| to.utc() - from.utc() <= TimeDelta::days(366))
+    }
+
     /// The query for them, without an order.
     #[must_use]
     pub fn query(&self) -> events::BoxedQuery<'static, MultiBackend> {
@@ -142,7 +148,7 @@ impl Selection {
             // no bound.
             Which::Matching(filter) => {
                 let joinable = comparisons(filter) <= MOST_JOINS;
-                let few = joinable && self.from.is_some() && self.to.is_some();
+                let few = joinable && self.is_short();
                 events::table.filter(matching(filter, joinable, few)).filter(sql::<Bool>("1 = 1")).into_boxed()
             }
             Which::ChangedAfter(since) => events::table.filter(events::updated_at.gt(*since)).into_boxed(),
@@ -188,7 +194,8 @@ impl Selection {
 const MOST_JOINS: usize = 8;
 
 /// The condition of a `q` filter; `!=` is the complement of `==`. A comparison is either answered by a set of events, or,
-/// where a span of time leaves a `few`, asked of each of these, but for those that a search may begin with.
+/// where a span of time leaves a `few` and there are not many comparisons, asked of each of these, but for those that a
+/// search may begin with.
 fn matching(filter: &Filter, joinable: bool, few: bool) -> Condition {
     match filter {
         Filter::Everything => Box::new(events::id.eq(events::id)),

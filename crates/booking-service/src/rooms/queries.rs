@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use common::problem::Problem;
-use diesel::{OptionalExtension, prelude::*};
+use diesel::{OptionalExtension, connection::DefaultLoadingMode, dsl::not, prelude::*};
 use service_kit::{
     after,
     db::{
-        AnyConnection, MultiBackend, Slice, among,
+        AnyConnection, MultiBackend, Slice, among, sifted,
         sql::{Moment, Uid},
     },
     error::Error,
@@ -171,11 +171,13 @@ fn uses_of(
     long: bool,
     exclude: Option<Uid>,
 ) -> Result<Vec<(Uid, Conflict)>, Error> {
-    // Asked of what was found: as a condition it would make PostgreSQL, which takes that for thousands, read all rooms to
-    // join them.
+    // Asked of what was found: as a condition of the join it would make PostgreSQL, which takes that for thousands, read
+    // all rooms.
     let held = diesel::alias!(rooms as held);
     let is_verified = held.filter(held.field(rooms::id).eq(events::room_id)).select(held.field(rooms::verified));
     let counts = rooms::verified.or(events::room_id.eq(rooms::id)).or(is_verified.single_value().assume_not_null());
+    // An event's own room is not verified, and such events may be many on one place at once.
+    let may_count = rooms::verified.or(events::room_id.eq(rooms::id)).or(not(events::owns_room));
     let uses = rooms::table
         .inner_join(
             events::table.on(events::place_key
@@ -185,8 +187,13 @@ fn uses_of(
         )
         .filter(among(rooms::id, ids))
         .filter(events::deleted_at.is_null())
+        .filter(may_count)
         .select((counts, rooms::id, (events::id, events::starts_at, events::ends_at, events::shared)));
-    let found: Vec<(bool, Uid, Conflict)> = on_each!(conn, c => {
+    let which = |row: QueryResult<(bool, Uid, Conflict)>| match row {
+        Ok((counts, room, conflict)) => counts.then_some(Ok((room, conflict))),
+        Err(error) => Some(Err(error)),
+    };
+    let found: QueryResult<Vec<(Uid, Conflict)>> = on_each!(conn, c => {
         let mut uses = uses.into_boxed();
         // Which events are long is asked in words about the room: else SQLite begins the join with all events that are not,
         // and looks for the room of each; and PostgreSQL would plan anew for each value.
@@ -199,9 +206,9 @@ fn uses_of(
         if let Some(event) = exclude {
             uses = uses.filter(events::id.ne(event));
         }
-        uses.load(c)?
+        sifted(uses).load_iter::<_, DefaultLoadingMode>(c)?.filter_map(which).collect()
     });
-    Ok(found.into_iter().filter_map(|(counts, room, conflict)| counts.then_some((room, conflict))).collect())
+    Ok(found?)
 }
 
 /// One room.

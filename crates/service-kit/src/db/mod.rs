@@ -20,6 +20,7 @@ mod patience;
 mod restore;
 pub mod schema;
 mod session;
+mod sifted;
 mod slice;
 pub mod sql;
 mod state;
@@ -47,6 +48,7 @@ use tokio::{
 pub use self::connection::{AnyConnection, MultiBackend};
 pub use self::{
     among::{Among, among},
+    sifted::{Sifted, sifted},
     slice::Slice,
     state::State,
     turns::Turn,

@@ -12,4 +12,5 @@ mod copy_to;
 mod door;
 mod frame;
 mod provider;
+mod sifted;
 mod static_files;
