@@ -1,5 +1,7 @@
 //! The command line of the real program.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
 use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, process::Command};
 
 use booking_service::config::Cli;
@@ -8,7 +10,7 @@ use clap::{Command as Arguments, CommandFactory};
 use serde_json::json;
 
 use crate::{
-    harness::{ALICE, BOB, CAROL, Client, Club, DOCUMENT, on_both},
+    harness::{ALICE, BOB, CAROL, Client, Club, DOCUMENT},
     process::{program, until},
 };
 
@@ -256,76 +258,82 @@ fn bearer<'club>(club: &'club Club, token: &str) -> Client<'club> {
     club.anonymous().header("authorization", &format!("Bearer {}", token.trim()))
 }
 
-on_both! {
-    tokens_are_made_listed_and_revoked(club) {
-        let (token, err, status) = on(&club, &["token", "create", "--user", BOB, "--name", "a bot"]);
-        assert_eq!((token.lines().count(), status), (1, Some(0)), "{err}");
-        assert!(!err.contains(token.trim()));
-        assert_eq!(bearer(&club, &token).get("/api/users/me").expect(200).json()["name"], BOB);
-        bearer(&club, &token).post("/api/tags", json!({"name": "music"})).refused(403, "insufficient-scope");
+#[rstest]
+fn tokens_are_made_listed_and_revoked(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (token, err, status) = on(&club, &["token", "create", "--user", BOB, "--name", "a bot"]);
+    assert_eq!((token.lines().count(), status), (1, Some(0)), "{err}");
+    assert!(!err.contains(token.trim()));
+    assert_eq!(bearer(&club, &token).get("/api/users/me").expect(200).json()["name"], BOB);
+    bearer(&club, &token).post("/api/tags", json!({"name": "music"})).refused(403, "insufficient-scope");
 
-        let more = ["token", "create", "--user", ALICE, "--name", "portfolio", "--scope", "write", "--expires-in", "7"];
-        let (writing, ..) = on(&club, &more);
-        bearer(&club, &writing).post("/api/tags", json!({"name": "music"})).expect(201);
+    let more = ["token", "create", "--user", ALICE, "--name", "portfolio", "--scope", "write", "--expires-in", "7"];
+    let (writing, ..) = on(&club, &more);
+    bearer(&club, &writing).post("/api/tags", json!({"name": "music"})).expect(201);
 
-        let (list, ..) = on(&club, &["token", "list"]);
-        let rows: Vec<Vec<_>> = list.lines().map(|line| line.split('\t').collect()).collect();
-        assert_eq!(rows.len(), 2, "{list}");
-        assert_eq!((&rows[0][1..3], rows[0][4], rows[0][6]), (&[BOB, "read"][..], "never", "a bot"));
-        assert_eq!((&rows[1][1..3], rows[1][6]), (&[ALICE, "write"][..], "portfolio"));
-        assert!(rows[1][3].ends_with("+09:00") && rows[1][4].ends_with("+09:00"), "{list}");
-        assert!(!list.contains(token.trim()) && !list.contains(writing.trim()));
-        assert_eq!(on(&club, &["token", "list", "--user", BOB]).0.lines().count(), 1);
-        let used = || on(&club, &["token", "list", "--user", BOB]).0.split('\t').nth(5).unwrap().to_owned();
-        until("the use is noted", || used().ends_with("+09:00"));
-        let (unused, ..) = on(&club, &["token", "create", "--user", CAROL, "--name", "unused"]);
-        let line = on(&club, &["token", "list", "--user", CAROL]).0;
-        assert_eq!(line.trim_end().split('\t').skip(4).collect::<Vec<_>>(), ["never", "never", "unused"]);
-        let id = line.split('\t').next().unwrap();
-        assert_eq!(on(&club, &["token", "revoke", id]).2, Some(0));
-        bearer(&club, &unused).get("/api/users/me").refused(401, "bad-credentials");
+    let (list, ..) = on(&club, &["token", "list"]);
+    let rows: Vec<Vec<_>> = list.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!(rows.len(), 2, "{list}");
+    assert_eq!((&rows[0][1..3], rows[0][4], rows[0][6]), (&[BOB, "read"][..], "never", "a bot"));
+    assert_eq!((&rows[1][1..3], rows[1][6]), (&[ALICE, "write"][..], "portfolio"));
+    assert!(rows[1][3].ends_with("+09:00") && rows[1][4].ends_with("+09:00"), "{list}");
+    assert!(!list.contains(token.trim()) && !list.contains(writing.trim()));
+    assert_eq!(on(&club, &["token", "list", "--user", BOB]).0.lines().count(), 1);
+    let used = || on(&club, &["token", "list", "--user", BOB]).0.split('\t').nth(5).unwrap().to_owned();
+    until("the use is noted", || used().ends_with("+09:00"));
+    let (unused, ..) = on(&club, &["token", "create", "--user", CAROL, "--name", "unused"]);
+    let line = on(&club, &["token", "list", "--user", CAROL]).0;
+    assert_eq!(line.trim_end().split('\t').skip(4).collect::<Vec<_>>(), ["never", "never", "unused"]);
+    let id = line.split('\t').next().unwrap();
+    assert_eq!(on(&club, &["token", "revoke", id]).2, Some(0));
+    bearer(&club, &unused).get("/api/users/me").refused(401, "bad-credentials");
 
-        let (out, err, status) = on(&club, &["token", "revoke", rows[0][0]]);
+    let (out, err, status) = on(&club, &["token", "revoke", rows[0][0]]);
+    assert_eq!((out.as_str(), status), ("", Some(0)), "{err}");
+    bearer(&club, &token).get("/api/users/me").refused(401, "bad-credentials");
+    bearer(&club, &writing).get("/api/users/me").expect(200);
+    assert_eq!(on(&club, &["token", "list"]).0.lines().count(), 1);
+    let again = on(&club, &["token", "revoke", rows[0][0]]);
+    assert_eq!(again, (String::new(), "booking-service: There is no such token.\n".to_owned(), Some(1)));
+}
+
+#[rstest]
+fn a_command_that_fails_says_so_in_one_line(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let cases: [&[&str]; 5] = [
+        &["token", "create", "--user", "nobody", "--name", "x"],
+        &["token", "create", "--user", BOB, "--name", " "],
+        &["token", "list", "--user", "nobody"],
+        &["user", "grant-privilege", "nobody"],
+        &["sync", "--directory-file", "/nowhere/club.toml"],
+    ];
+    for arguments in cases {
+        let (out, err, status) = on(&club, arguments);
+        assert_eq!((out.as_str(), status, err.lines().count()), ("", Some(1), 1), "{arguments:?}: {err}");
+    }
+    let (_, err, status) = on(&club, &["sync"]);
+    assert_eq!(status, Some(78), "{err}");
+    assert!(err.contains("--directory-file"), "{err}");
+}
+
+#[rstest]
+fn a_user_is_made_privileged(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], false);
+    for _ in 0..2 {
+        let (out, err, status) = on(&club, &["user", "grant-privilege", BOB]);
         assert_eq!((out.as_str(), status), ("", Some(0)), "{err}");
-        bearer(&club, &token).get("/api/users/me").refused(401, "bad-credentials");
-        bearer(&club, &writing).get("/api/users/me").expect(200);
-        assert_eq!(on(&club, &["token", "list"]).0.lines().count(), 1);
-        let again = on(&club, &["token", "revoke", rows[0][0]]);
-        assert_eq!(again, (String::new(), "booking-service: There is no such token.\n".to_owned(), Some(1)));
     }
+    assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], true);
+}
 
-    a_command_that_fails_says_so_in_one_line(club) {
-        let cases: [&[&str]; 5] = [
-            &["token", "create", "--user", "nobody", "--name", "x"],
-            &["token", "create", "--user", BOB, "--name", " "],
-            &["token", "list", "--user", "nobody"],
-            &["user", "grant-privilege", "nobody"],
-            &["sync", "--directory-file", "/nowhere/club.toml"],
-        ];
-        for arguments in cases {
-            let (out, err, status) = on(&club, arguments);
-            assert_eq!((out.as_str(), status, err.lines().count()), ("", Some(1), 1), "{arguments:?}: {err}");
-        }
-        let (_, err, status) = on(&club, &["sync"]);
-        assert_eq!(status, Some(78), "{err}");
-        assert!(err.contains("--directory-file"), "{err}");
-    }
-
-    a_user_is_made_privileged(club) {
-        assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], false);
-        for _ in 0..2 {
-            let (out, err, status) = on(&club, &["user", "grant-privilege", BOB]);
-            assert_eq!((out.as_str(), status), ("", Some(0)), "{err}");
-        }
-        assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], true);
-    }
-
-    the_directory_is_brought_in(club) {
-        let file = club.folder().join("club.toml");
-        std::fs::write(&file, "[[users]]\nname = \"erin\"\ndisplayName = \"Erin\"\nstate = \"active\"\n").unwrap();
-        let (out, err, status) = on(&club, &["sync", "--directory-file", file.to_str().unwrap()]);
-        assert_eq!((out.as_str(), status), ("", Some(0)), "{err}");
-        let names = club.by(BOB).get("/api/users").json();
-        assert!(names.as_array().unwrap().iter().any(|user| user["name"] == "erin"), "{names}");
-    }
+#[rstest]
+fn the_directory_is_brought_in(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let file = club.folder().join("club.toml");
+    std::fs::write(&file, "[[users]]\nname = \"erin\"\ndisplayName = \"Erin\"\nstate = \"active\"\n").unwrap();
+    let (out, err, status) = on(&club, &["sync", "--directory-file", file.to_str().unwrap()]);
+    assert_eq!((out.as_str(), status), ("", Some(0)), "{err}");
+    let names = club.by(BOB).get("/api/users").json();
+    assert!(names.as_array().unwrap().iter().any(|user| user["name"] == "erin"), "{names}");
 }

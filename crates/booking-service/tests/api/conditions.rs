@@ -1,6 +1,8 @@
 //! Entity tags and `If-None-Match` (contract, "Conditional requests and retries"). Changes that name a version are in
 //! `editors`.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
 use std::{
     collections::BTreeMap,
     fs::File,
@@ -16,7 +18,7 @@ use service_kit::db::{AnyConnection, State};
 
 use crate::{
     builders::{At, event, event_body, group, merge, room, text},
-    harness::{ALICE, Answer, BOB, CAROL, Club, DAVE, id, on_both},
+    harness::{ALICE, Answer, BOB, CAROL, Club, DAVE, id},
     process::{PROGRAM, Process},
     tokens::by_token,
 };
@@ -115,252 +117,279 @@ fn packed(club: &Club, path: &str, headers: &[(&str, &str)]) -> (u16, BTreeMap<S
 /// What shows a change, to whom, and the change.
 type Change<'a> = (&'a str, &'a str, Box<dyn Fn() -> Answer + 'a>);
 
-on_both! {
-    what_the_caller_has_is_not_sent_again(club) {
-        for path in everything(&club) {
-            let first = club.by(BOB).get(&path).expect(200);
-            let known = tag(&first);
-            let not_an_answer = format!("\"no.such\", W/{known}");
-            for sent in [known.as_str(), &format!("W/{known}"), &not_an_answer, "*"] {
-                let second = again(&club, BOB, &path, sent).expect(304);
-                assert!(second.body.is_empty(), "{path}");
-                assert_eq!(content(&tag(&second)), content(&known), "{path}");
-                for name in ["cache-control", "vary", "x-request-id"] {
-                    assert_eq!(second.header(name).is_some(), first.header(name).is_some(), "{path}: {name}");
-                }
-                assert_eq!(second.header("content-type"), None, "{path}");
+#[rstest]
+fn what_the_caller_has_is_not_sent_again(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for path in everything(&club) {
+        let first = club.by(BOB).get(&path).expect(200);
+        let known = tag(&first);
+        let not_an_answer = format!("\"no.such\", W/{known}");
+        for sent in [known.as_str(), &format!("W/{known}"), &not_an_answer, "*"] {
+            let second = again(&club, BOB, &path, sent).expect(304);
+            assert!(second.body.is_empty(), "{path}");
+            assert_eq!(content(&tag(&second)), content(&known), "{path}");
+            for name in ["cache-control", "vary", "x-request-id"] {
+                assert_eq!(second.header(name).is_some(), first.header(name).is_some(), "{path}: {name}");
             }
-            let head = club.by(BOB).header("if-none-match", &known).send("HEAD", &path, None);
-            assert_eq!((head.status, content(&tag(&head))), (304, content(&known)), "{path}");
-            assert_eq!(content(&tag(&club.by(BOB).send("HEAD", &path, None).expect(200))), content(&known), "{path}");
-            // What cannot be read is as if it were not there.
-            for sent in ["\"no.such\"", "no tag", "", "W/", "\"\""] {
-                let whole = again(&club, BOB, &path, sent).expect(200);
-                assert_eq!(whole.body, first.body, "{path}: {sent}");
-            }
+            assert_eq!(second.header("content-type"), None, "{path}");
+        }
+        let head = club.by(BOB).header("if-none-match", &known).send("HEAD", &path, None);
+        assert_eq!((head.status, content(&tag(&head))), (304, content(&known)), "{path}");
+        assert_eq!(content(&tag(&club.by(BOB).send("HEAD", &path, None).expect(200))), content(&known), "{path}");
+        // What cannot be read is as if it were not there.
+        for sent in ["\"no.such\"", "no tag", "", "W/", "\"\""] {
+            let whole = again(&club, BOB, &path, sent).expect(200);
+            assert_eq!(whole.body, first.body, "{path}: {sent}");
         }
     }
+}
 
-    a_list_that_is_unchanged_is_not_even_read(club) {
-        everything(&club);
-        // The statements that load a list; signing in and the transaction take the others.
-        for (path, saved) in [("/api/tags", 1), ("/api/events", 4), ("/api/groups", 4), ("/api/users", 1)] {
-            // On PostgreSQL all databases of the server count as one state, and other tests write to theirs.
-            let mut tries = 0..500;
-            let is_so = tries.any(|_| {
-                let before = statements(&club);
-                let known = tag(&club.by(BOB).get(path).expect(200));
-                let between = statements(&club);
-                again(&club, BOB, path, &known).expect(304);
-                let after = statements(&club);
-                assert!(after - between <= between - before, "{path}");
-                between - before == after - between + saved
-            });
-            assert!(is_so, "{path}");
-            assert!(club.is_postgres() || tries.start == 1, "{path}: on SQLite nobody else writes");
-        }
-        // What is not read may be missing.
-        if let conn @ AnyConnection::Sqlite(_) = &mut club.connect() {
-            let known = tag(&club.by(BOB).get("/api/tags").expect(200));
-            conn.batch_execute("PRAGMA legacy_alter_table = ON; ALTER TABLE tags RENAME TO elsewhere").unwrap();
-            again(&club, BOB, "/api/tags", &known).expect(304);
-            club.by(BOB).get("/api/tags").expect(500);
-        }
+#[rstest]
+fn a_list_that_is_unchanged_is_not_even_read(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    everything(&club);
+    // The statements that load a list; signing in and the transaction take the others.
+    for (path, saved) in [("/api/tags", 1), ("/api/events", 4), ("/api/groups", 4), ("/api/users", 1)] {
+        // On PostgreSQL all databases of the server count as one state, and other tests write to theirs.
+        let mut tries = 0..500;
+        let is_so = tries.any(|_| {
+            let before = statements(&club);
+            let known = tag(&club.by(BOB).get(path).expect(200));
+            let between = statements(&club);
+            again(&club, BOB, path, &known).expect(304);
+            let after = statements(&club);
+            assert!(after - between <= between - before, "{path}");
+            between - before == after - between + saved
+        });
+        assert!(is_so, "{path}");
+        assert!(club.is_postgres() || tries.start == 1, "{path}: on SQLite nobody else writes");
     }
+    // What is not read may be missing.
+    if let conn @ AnyConnection::Sqlite(_) = &mut club.connect() {
+        let known = tag(&club.by(BOB).get("/api/tags").expect(200));
+        conn.batch_execute("PRAGMA legacy_alter_table = ON; ALTER TABLE tags RENAME TO elsewhere").unwrap();
+        again(&club, BOB, "/api/tags", &known).expect(304);
+        club.by(BOB).get("/api/tags").expect(500);
+    }
+}
 
-    a_change_through_the_service_is_seen(club) {
-        everything(&club);
-        let event = event(&club, BOB, At::Place("x"), (3, 4));
-        let path = format!("/api/events/{event}");
-        let body = event_body(&club, BOB, At::Place("x"), (3, 4));
-        let changes: [Change<'_>; 8] = [
-            (&path, BOB, Box::new(|| club.by(BOB).put(&path, merge([body.clone(), json!({"name": "other"})])))),
-            (&path, BOB, Box::new(|| club.by(CAROL).post(&format!("{path}/tags"), json!({"name": "new"})))),
-            (&path, BOB, Box::new(|| {
-                club.by(CAROL).put(&format!("{path}/attendees/me"), json!({"schedule": "absent"}))
-            })),
-            ("/api/tags", CAROL, Box::new(|| club.by(BOB).post("/api/tags", json!({"name": "newer"})))),
-            ("/api/users/me", DAVE, Box::new(|| {
+#[rstest]
+fn a_change_through_the_service_is_seen(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    everything(&club);
+    let event = event(&club, BOB, At::Place("x"), (3, 4));
+    let path = format!("/api/events/{event}");
+    let body = event_body(&club, BOB, At::Place("x"), (3, 4));
+    let changes: [Change<'_>; 8] = [
+        (&path, BOB, Box::new(|| club.by(BOB).put(&path, merge([body.clone(), json!({"name": "other"})])))),
+        (&path, BOB, Box::new(|| club.by(CAROL).post(&format!("{path}/tags"), json!({"name": "new"})))),
+        (&path, BOB, Box::new(|| club.by(CAROL).put(&format!("{path}/attendees/me"), json!({"schedule": "absent"})))),
+        ("/api/tags", CAROL, Box::new(|| club.by(BOB).post("/api/tags", json!({"name": "newer"})))),
+        (
+            "/api/users/me",
+            DAVE,
+            Box::new(|| {
                 club.by(ALICE).patch(&format!("/api/users/{}/privileged", id(DAVE)), json!({"privileged": true}))
-            })),
-            ("/api/users/me/ical", BOB, Box::new(|| club.by(BOB).put("/api/users/me/ical", json!({})))),
-            ("/api/users/me/tokens", BOB, Box::new(|| {
-                club.by(BOB).post("/api/users/me/tokens", json!({"name": "x", "scope": "read"}))
-            })),
-            ("/api/events", CAROL, Box::new(|| club.by(BOB).delete(&path))),
-        ];
-        for (path, reader, change) in changes {
-            let known = tag(&club.by(reader).get(path).expect(200));
-            assert!(change().status < 300, "{path}");
-            let now = again(&club, reader, path, &known).expect(200);
-            assert_ne!(content(&tag(&now)), content(&known), "{path}");
-            again(&club, reader, path, &tag(&now)).expect(304);
-        }
+            }),
+        ),
+        ("/api/users/me/ical", BOB, Box::new(|| club.by(BOB).put("/api/users/me/ical", json!({})))),
+        (
+            "/api/users/me/tokens",
+            BOB,
+            Box::new(|| club.by(BOB).post("/api/users/me/tokens", json!({"name": "x", "scope": "read"}))),
+        ),
+        ("/api/events", CAROL, Box::new(|| club.by(BOB).delete(&path))),
+    ];
+    for (path, reader, change) in changes {
+        let known = tag(&club.by(reader).get(path).expect(200));
+        assert!(change().status < 300, "{path}");
+        let now = again(&club, reader, path, &known).expect(200);
+        assert_ne!(content(&tag(&now)), content(&known), "{path}");
+        again(&club, reader, path, &tag(&now)).expect(304);
     }
+}
 
-    a_server_that_follows_another_gives_no_word_for_its_state(club) {
-        // It does not say which transactions are under way, so that its snapshots look alike.
-        if club.is_postgres() {
-            let conn = &mut club.connect();
-            let up = include_str!("../../migrations/postgres/2026-11-20-030000_conditions/up.sql");
-            conn.batch_execute(
-                "CREATE FUNCTION pg_is_in_recovery() RETURNS boolean LANGUAGE sql AS 'SELECT true';
+#[rstest]
+fn a_server_that_follows_another_gives_no_word_for_its_state(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    // It does not say which transactions are under way, so that its snapshots look alike.
+    if club.is_postgres() {
+        let conn = &mut club.connect();
+        let up = include_str!("../../migrations/postgres/2026-11-20-030000_conditions/up.sql");
+        conn.batch_execute(
+            "CREATE FUNCTION pg_is_in_recovery() RETURNS boolean LANGUAGE sql AS 'SELECT true';
                  SELECT set_config('search_path', current_schema() || ', pg_catalog', false);
                  DROP VIEW last_change",
-            )
-            .unwrap();
-            conn.batch_execute(&up[up.find("CREATE VIEW last_change").unwrap()..]).unwrap();
-            let mut word = || diesel::select(State).get_result::<String>(conn).unwrap();
-            assert_ne!(word(), word());
-            let known = tag(&club.by(BOB).get("/api/events").expect(200));
-            again(&club, BOB, "/api/events", &known).expect(304);
-        }
+        )
+        .unwrap();
+        conn.batch_execute(&up[up.find("CREATE VIEW last_change").unwrap()..]).unwrap();
+        let mut word = || diesel::select(State).get_result::<String>(conn).unwrap();
+        assert_ne!(word(), word());
+        let known = tag(&club.by(BOB).get("/api/events").expect(200));
+        again(&club, BOB, "/api/events", &known).expect(304);
     }
+}
 
-    a_change_by_hand_is_seen(club) {
-        everything(&club);
-        let conn = &mut club.connect();
-        for (path, change) in [
-            ("/api/users", "UPDATE users SET display_name = 'by hand' WHERE name = 'dave'"),
-            ("/api/users/me/tokens", "UPDATE api_tokens SET name = 'by hand'"),
-            ("/api/users/me/tokens", "DELETE FROM api_tokens"),
-            ("/api/groups", "UPDATE groups SET description = 'by hand' WHERE name = 'g'"),
-            ("/api/groups", "UPDATE group_members SET user_id = (SELECT id FROM users WHERE name = 'dave') \
-                WHERE user_id = (SELECT id FROM users WHERE name = 'carol')"),
-            ("/api/groups", "DELETE FROM group_members"),
-            ("/api/groups", "DELETE FROM group_admins"),
-            ("/api/tags", "UPDATE tags SET name = 'by hand'"),
-            ("/api/rooms", "UPDATE rooms SET verified = NOT verified"),
-            ("/api/rooms", "DELETE FROM room_admins"),
-            ("/api/events", "UPDATE events SET description = 'by hand'"),
-            ("/api/events", "UPDATE event_tags SET locked = NOT locked"),
-            ("/api/events", "DELETE FROM event_tags"),
-            ("/api/events", "DELETE FROM event_admins"),
-            ("/api/events", "DELETE FROM attendees"),
-            ("/api/tags", "DELETE FROM tags"),
-            ("/api/events", "DELETE FROM events"),
-        ] {
-            let known = tag(&club.by(BOB).get(path).expect(200));
-            conn.batch_execute(change).unwrap();
-            let now = again(&club, BOB, path, &known).expect(200);
-            assert_ne!(content(&tag(&now)), content(&known), "{change}");
-        }
+#[rstest]
+fn a_change_by_hand_is_seen(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    everything(&club);
+    let conn = &mut club.connect();
+    for (path, change) in [
+        ("/api/users", "UPDATE users SET display_name = 'by hand' WHERE name = 'dave'"),
+        ("/api/users/me/tokens", "UPDATE api_tokens SET name = 'by hand'"),
+        ("/api/users/me/tokens", "DELETE FROM api_tokens"),
+        ("/api/groups", "UPDATE groups SET description = 'by hand' WHERE name = 'g'"),
+        (
+            "/api/groups",
+            "UPDATE group_members SET user_id = (SELECT id FROM users WHERE name = 'dave') \
+                WHERE user_id = (SELECT id FROM users WHERE name = 'carol')",
+        ),
+        ("/api/groups", "DELETE FROM group_members"),
+        ("/api/groups", "DELETE FROM group_admins"),
+        ("/api/tags", "UPDATE tags SET name = 'by hand'"),
+        ("/api/rooms", "UPDATE rooms SET verified = NOT verified"),
+        ("/api/rooms", "DELETE FROM room_admins"),
+        ("/api/events", "UPDATE events SET description = 'by hand'"),
+        ("/api/events", "UPDATE event_tags SET locked = NOT locked"),
+        ("/api/events", "DELETE FROM event_tags"),
+        ("/api/events", "DELETE FROM event_admins"),
+        ("/api/events", "DELETE FROM attendees"),
+        ("/api/tags", "DELETE FROM tags"),
+        ("/api/events", "DELETE FROM events"),
+    ] {
+        let known = tag(&club.by(BOB).get(path).expect(200));
+        conn.batch_execute(change).unwrap();
+        let now = again(&club, BOB, path, &known).expect(200);
+        assert_ne!(content(&tag(&now)), content(&known), "{change}");
     }
+}
 
-    what_time_has_changed_is_sent(club) {
-        event(&club, BOB, At::Place("x"), (1, 2));
-        let feed = feed(&club, BOB);
-        let in_two_days = club.clock.now().plus(TimeDelta::days(2));
-        let body = json!({"name": "bot", "scope": "read", "expiresAt": in_two_days});
-        let token = text(&club.by(BOB).post("/api/users/me/tokens", body).expect(201).json()["token"]);
-        let (recent, calendar) = (club.by(BOB).get("/api/activity/events").expect(200), club.anonymous().get(&feed));
-        let users = by_token(&club, &token).get("/api/users").expect(200);
-        let by_bot = || by_token(&club, &token).header("if-none-match", &tag(&users)).get("/api/users");
-        by_bot().expect(304);
-        club.clock.advance(TimeDelta::days(6));
-        by_bot().refused(401, "bad-credentials");
-        again(&club, BOB, "/api/activity/events", &tag(&recent)).expect(304);
-        club.clock.advance(TimeDelta::days(2));
-        let now = again(&club, BOB, "/api/activity/events", &tag(&recent)).expect(200);
-        assert_eq!(now.json(), json!([]));
-        again(&club, BOB, &feed, &tag(&calendar)).expect(304);
-        club.clock.advance(TimeDelta::days(100));
-        assert!(!again(&club, BOB, &feed, &tag(&calendar)).expect(200).text().contains("BEGIN:VEVENT"));
+#[rstest]
+fn what_time_has_changed_is_sent(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    event(&club, BOB, At::Place("x"), (1, 2));
+    let feed = feed(&club, BOB);
+    let in_two_days = club.clock.now().plus(TimeDelta::days(2));
+    let body = json!({"name": "bot", "scope": "read", "expiresAt": in_two_days});
+    let token = text(&club.by(BOB).post("/api/users/me/tokens", body).expect(201).json()["token"]);
+    let (recent, calendar) = (club.by(BOB).get("/api/activity/events").expect(200), club.anonymous().get(&feed));
+    let users = by_token(&club, &token).get("/api/users").expect(200);
+    let by_bot = || by_token(&club, &token).header("if-none-match", &tag(&users)).get("/api/users");
+    by_bot().expect(304);
+    club.clock.advance(TimeDelta::days(6));
+    by_bot().refused(401, "bad-credentials");
+    again(&club, BOB, "/api/activity/events", &tag(&recent)).expect(304);
+    club.clock.advance(TimeDelta::days(2));
+    let now = again(&club, BOB, "/api/activity/events", &tag(&recent)).expect(200);
+    assert_eq!(now.json(), json!([]));
+    again(&club, BOB, &feed, &tag(&calendar)).expect(304);
+    club.clock.advance(TimeDelta::days(100));
+    assert!(!again(&club, BOB, &feed, &tag(&calendar)).expect(200).text().contains("BEGIN:VEVENT"));
+}
+
+#[rstest]
+fn the_tag_of_one_caller_is_no_news_of_another(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let of_bob = group(&club, BOB, "g", &[BOB]);
+    let body = merge([event_body(&club, BOB, At::Place("x"), (1, 2)), json!({"groupId": of_bob})]);
+    club.by(BOB).post("/api/events", body).expect(201);
+    for path in ["/api/users/me", "/api/users/me/events", "/api/users/me/groups", "/api/users/me/ical"] {
+        let known = tag(&club.by(BOB).get(path).expect(200));
+        let carols = again(&club, CAROL, path, &known).expect(200);
+        assert_eq!(carols.body, club.by(CAROL).get(path).body, "{path}");
     }
+    // What both are shown alike still has a mark for each.
+    let [bobs, carols] = [BOB, CAROL].map(|member| tag(&club.by(member).get("/api/tags").expect(200)));
+    assert_eq!(content(&bobs), content(&carols));
+    assert_ne!(bobs, carols);
+}
 
-    the_tag_of_one_caller_is_no_news_of_another(club) {
-        let of_bob = group(&club, BOB, "g", &[BOB]);
-        let body = merge([event_body(&club, BOB, At::Place("x"), (1, 2)), json!({"groupId": of_bob})]);
-        club.by(BOB).post("/api/events", body).expect(201);
-        for path in ["/api/users/me", "/api/users/me/events", "/api/users/me/groups", "/api/users/me/ical"] {
-            let known = tag(&club.by(BOB).get(path).expect(200));
-            let carols = again(&club, CAROL, path, &known).expect(200);
-            assert_eq!(carols.body, club.by(CAROL).get(path).body, "{path}");
-        }
-        // What both are shown alike still has a mark for each.
-        let [bobs, carols] = [BOB, CAROL].map(|member| tag(&club.by(member).get("/api/tags").expect(200)));
-        assert_eq!(content(&bobs), content(&carols));
-        assert_ne!(bobs, carols);
+#[rstest]
+fn who_may_not_see_it_is_refused_whatever_tag_they_have(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let path = format!("/api/events/{}", event(&club, BOB, At::Place("x"), (1, 2)));
+    let known = tag(&club.by(BOB).get(&path).expect(200));
+    for sent in [known.as_str(), "*"] {
+        club.anonymous().header("if-none-match", sent).get(&path).refused(401, "not-signed-in");
     }
-
-    who_may_not_see_it_is_refused_whatever_tag_they_have(club) {
-        let path = format!("/api/events/{}", event(&club, BOB, At::Place("x"), (1, 2)));
-        let known = tag(&club.by(BOB).get(&path).expect(200));
-        for sent in [known.as_str(), "*"] {
-            club.anonymous().header("if-none-match", sent).get(&path).refused(401, "not-signed-in");
-        }
-        club.connect().batch_execute("UPDATE users SET state = 2 WHERE name = 'bob'").unwrap();
-        for sent in [known.as_str(), "*"] {
-            again(&club, BOB, &path, sent).refused(403, "account-inactive");
-        }
-        club.connect().batch_execute("UPDATE users SET state = 1 WHERE name = 'bob'").unwrap();
-        again(&club, BOB, &path, &known).expect(304);
-        club.by(BOB).delete(&path).expect(204);
-        for sent in [known.as_str(), "*"] {
-            again(&club, BOB, &path, sent).refused(404, "not-found");
-        }
+    club.connect().batch_execute("UPDATE users SET state = 2 WHERE name = 'bob'").unwrap();
+    for sent in [known.as_str(), "*"] {
+        again(&club, BOB, &path, sent).refused(403, "account-inactive");
     }
-
-    replicas_agree_and_other_options_make_other_answers(club) {
-        let mut club = club;
-        let twin = club.start_another();
-        club.config.time_zone = chrono_tz::Europe::Paris;
-        let elsewhen = club.start_another();
-        club.config.time_zone = chrono_tz::Asia::Tokyo;
-        club.config.server.public_url = Some("https://rooms.example/".parse().unwrap());
-        let elsewhere = club.start_another();
-        everything(&club);
-        for (path, other) in [("/api/events", elsewhen), ("/api/users", elsewhere)] {
-            let here = || club.by(BOB).get(path).expect(200);
-            let there = |service: usize, tag: &str| club.by(BOB).at(service).header("if-none-match", tag).get(path);
-            // To the mark, too; on PostgreSQL other tests may write in between.
-            assert!((0..500).any(|_| tag(&here()) == tag(&club.by(BOB).at(twin).get(path))), "{path}");
-            there(twin, &tag(&here())).expect(304);
-            let differs = there(other, &tag(&here())).expect(200);
-            assert_ne!(content(&tag(&differs)), content(&tag(&here())));
-        }
+    club.connect().batch_execute("UPDATE users SET state = 1 WHERE name = 'bob'").unwrap();
+    again(&club, BOB, &path, &known).expect(304);
+    club.by(BOB).delete(&path).expect(204);
+    for sent in [known.as_str(), "*"] {
+        again(&club, BOB, &path, sent).refused(404, "not-found");
     }
+}
 
-    another_build_makes_its_answers_anew(club) {
-        // On PostgreSQL other tests make other states.
-        if !club.is_postgres() {
-            let (file, url) = (club.folder().join("program"), club.config.database_url.as_ref().unwrap().reveal());
-            std::fs::copy(PROGRAM, &file).unwrap();
-            let known = || {
-                let mut process = Process::spawn_at(&file, &["--database-url", url]);
-                process.until_it_listens();
-                let mut wire = process.connect();
-                let head = format!("Host: test\r\nConnection: close\r\nCookie: session=session-of-{BOB}");
-                wire.write(&format!("GET /api/events HTTP/1.1\r\n{head}\r\n\r\n"));
-                let (status, answer) = wire.read_to_end();
-                assert_eq!(status, 200, "{answer}");
-                let tag = answer.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
-                tag.to_owned()
-            };
-            let first = known();
-            assert_eq!(known(), first, "after a restart");
-            // The same operations and options; what they answer may be mended.
-            File::options().write(true).open(&file).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
-            let other = known();
-            assert_eq!((content(&other), other != first), (content(&first), true));
-        }
+#[rstest]
+fn replicas_agree_and_other_options_make_other_answers(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut club = club;
+    let twin = club.start_another();
+    club.config.time_zone = chrono_tz::Europe::Paris;
+    let elsewhen = club.start_another();
+    club.config.time_zone = chrono_tz::Asia::Tokyo;
+    club.config.server.public_url = Some("https://rooms.example/".parse().unwrap());
+    let elsewhere = club.start_another();
+    everything(&club);
+    for (path, other) in [("/api/events", elsewhen), ("/api/users", elsewhere)] {
+        let here = || club.by(BOB).get(path).expect(200);
+        let there = |service: usize, tag: &str| club.by(BOB).at(service).header("if-none-match", tag).get(path);
+        // To the mark, too; on PostgreSQL other tests may write in between.
+        assert!((0..500).any(|_| tag(&here()) == tag(&club.by(BOB).at(twin).get(path))), "{path}");
+        there(twin, &tag(&here())).expect(304);
+        let differs = there(other, &tag(&here())).expect(200);
+        assert_ne!(content(&tag(&differs)), content(&tag(&here())));
     }
+}
 
-    a_packed_answer_has_a_tag_of_its_own(club) {
-        everything(&club);
-        let plain = tag(&club.by(BOB).get("/api/events").expect(200));
-        for coding in ["gzip", "br", "zstd"] {
-            let (status, headers) = packed(&club, "/api/events", &[("accept-encoding", coding)]);
-            assert_eq!((status, headers["content-encoding"].as_str()), (200, coding));
-            assert!(headers["vary"].to_lowercase().contains("accept-encoding"), "{headers:?}");
-            let own = &headers["etag"];
-            assert!(own.ends_with(&format!(":{coding}\"")) && content(own) == content(&plain), "{own}");
-            let asked = [("accept-encoding", coding), ("if-none-match", own)];
-            let (status, headers) = packed(&club, "/api/events", &asked);
-            assert_eq!((status, headers.get("content-encoding")), (304, None));
-            assert!(headers["etag"].ends_with(&format!(":{coding}\"")), "{headers:?}");
-            // Whoever has the content in one coding has it in another.
-            again(&club, BOB, "/api/events", own).expect(304);
-        }
+#[rstest]
+fn another_build_makes_its_answers_anew(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    // On PostgreSQL other tests make other states.
+    if !club.is_postgres() {
+        let (file, url) = (club.folder().join("program"), club.config.database_url.as_ref().unwrap().reveal());
+        std::fs::copy(PROGRAM, &file).unwrap();
+        let known = || {
+            let mut process = Process::spawn_at(&file, &["--database-url", url]);
+            process.until_it_listens();
+            let mut wire = process.connect();
+            let head = format!("Host: test\r\nConnection: close\r\nCookie: session=session-of-{BOB}");
+            wire.write(&format!("GET /api/events HTTP/1.1\r\n{head}\r\n\r\n"));
+            let (status, answer) = wire.read_to_end();
+            assert_eq!(status, 200, "{answer}");
+            let tag = answer.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
+            tag.to_owned()
+        };
+        let first = known();
+        assert_eq!(known(), first, "after a restart");
+        // The same operations and options; what they answer may be mended.
+        File::options().write(true).open(&file).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        let other = known();
+        assert_eq!((content(&other), other != first), (content(&first), true));
+    }
+}
+
+#[rstest]
+fn a_packed_answer_has_a_tag_of_its_own(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    everything(&club);
+    let plain = tag(&club.by(BOB).get("/api/events").expect(200));
+    for coding in ["gzip", "br", "zstd"] {
+        let (status, headers) = packed(&club, "/api/events", &[("accept-encoding", coding)]);
+        assert_eq!((status, headers["content-encoding"].as_str()), (200, coding));
+        assert!(headers["vary"].to_lowercase().contains("accept-encoding"), "{headers:?}");
+        let own = &headers["etag"];
+        assert!(own.ends_with(&format!(":{coding}\"")) && content(own) == content(&plain), "{own}");
+        let asked = [("accept-encoding", coding), ("if-none-match", own)];
+        let (status, headers) = packed(&club, "/api/events", &asked);
+        assert_eq!((status, headers.get("content-encoding")), (304, None));
+        assert!(headers["etag"].ends_with(&format!(":{coding}\"")), "{headers:?}");
+        // Whoever has the content in one coding has it in another.
+        again(&club, BOB, "/api/events", own).expect(304);
     }
 }

@@ -1,5 +1,7 @@
 //! `--demo`: a believable club in an empty database, made once.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
 use std::collections::BTreeSet;
 
 use actix_web::rt::System;
@@ -16,7 +18,7 @@ use service_kit::db::{AnyConnection, Url, sql::Moment};
 use crate::{
     builders::each,
     double_booking::double_bookings,
-    harness::{ALICE, BOB, Backend, Club, on_both, postgres_schema},
+    harness::{ALICE, BOB, Club, postgres_schema},
     process::Process,
 };
 
@@ -52,46 +54,46 @@ fn everything(club: &Club) -> Vec<String> {
     paths.iter().flat_map(|path| seen(&list(club, path))).collect()
 }
 
-on_both! {
-    an_empty_database_gets_a_believable_club(club, "--demo") {
-                assert_eq!(list(&club, "/api/users?include-suspended=true").len(), 60);
-        let (rooms, events) = (list(&club, "/api/rooms?onlyVerified=true"), list(&club, "/api/events"));
-        assert_eq!(list(&club, "/api/groups").len(), 12);
-        assert!((270..=330).contains(&events.len()), "{} events", events.len());
-        assert!(rooms.len() > 250, "{} rooms", rooms.len());
-        assert!(list(&club, "/api/rooms").iter().any(|room| room["verified"] == false));
-        assert!(list(&club, "/api/tags").len() > 5);
-        assert_eq!(club.by(ALICE).get("/api/users/me").json()["privileged"], true);
-        assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], false);
+#[rstest]
+fn an_empty_database_gets_a_believable_club(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start_with(backend, &["--demo"]);
+    assert_eq!(list(&club, "/api/users?include-suspended=true").len(), 60);
+    let (rooms, events) = (list(&club, "/api/rooms?onlyVerified=true"), list(&club, "/api/events"));
+    assert_eq!(list(&club, "/api/groups").len(), 12);
+    assert!((270..=330).contains(&events.len()), "{} events", events.len());
+    assert!(rooms.len() > 250, "{} rooms", rooms.len());
+    assert!(list(&club, "/api/rooms").iter().any(|room| room["verified"] == false));
+    assert!(list(&club, "/api/tags").len() > 5);
+    assert_eq!(club.by(ALICE).get("/api/users/me").json()["privileged"], true);
+    assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], false);
 
-        assert_eq!(double_bookings(&club), []);
-        // Declared in advance, never in the future, for a time not far away.
-        let now = club.clock.now().utc();
-        for item in rooms.iter().chain(&events) {
-            assert!(time(&item["createdAt"]) < time(&item["timeStart"]) && time(&item["createdAt"]) < now, "{item}");
-            assert!((time(&item["timeStart"]) - now.fixed_offset()).abs() < TimeDelta::days(58), "{item}");
-        }
-        // Something of each kind, in both halves of the time.
-        let groups: BTreeSet<_> = events.iter().map(|event| event["groupId"].to_string()).collect();
-        assert_eq!(groups.len(), 12);
-        for half in [true, false] {
-            let half: Vec<_> = events.iter().filter(|event| (time(&event["timeStart"]) < now) == half).collect();
-            let has = |what: &str, is: &dyn Fn(&Value) -> bool| assert!(half.iter().any(|event| is(event)), "{what}");
-            has("shared", &|event| event["sharedRoom"] == true);
-            has("open", &|event| event["open"] == true);
-            has("online", &|event| event["place"] == "Discord");
-            has("tags", &|event| event["tags"].as_array().unwrap().len() > 1);
-            has("admins", &|event| event["admins"].as_array().unwrap().len() > 1);
-        }
-        // Everybody who was asked is on the list, with all three answers.
-        let meeting = events.iter().find(|event| event["name"] == "Lightning talks #1").unwrap();
-        let meeting = club.by(BOB).get(&format!("/api/events/{}", meeting["eventId"].as_str().unwrap())).json();
-        assert_eq!(meeting["attendees"].as_array().unwrap().len(), 57);
-        let answers: BTreeSet<_> = each(&meeting["attendees"], "schedule").into_iter().collect();
-        assert_eq!(answers.into_iter().collect::<Vec<_>>(), ["absent", "attendance", "pending"]);
-        assert!(!list(&club, "/api/activity/events").is_empty());
-        assert!(!list(&club, "/api/users/me/events?relation=attendees").is_empty());
+    assert_eq!(double_bookings(&club), []);
+    // Declared in advance, never in the future, for a time not far away.
+    let now = club.clock.now().utc();
+    for item in rooms.iter().chain(&events) {
+        assert!(time(&item["createdAt"]) < time(&item["timeStart"]) && time(&item["createdAt"]) < now, "{item}");
+        assert!((time(&item["timeStart"]) - now.fixed_offset()).abs() < TimeDelta::days(58), "{item}");
     }
+    // Something of each kind, in both halves of the time.
+    let groups: BTreeSet<_> = events.iter().map(|event| event["groupId"].to_string()).collect();
+    assert_eq!(groups.len(), 12);
+    for half in [true, false] {
+        let half: Vec<_> = events.iter().filter(|event| (time(&event["timeStart"]) < now) == half).collect();
+        let has = |what: &str, is: &dyn Fn(&Value) -> bool| assert!(half.iter().any(|event| is(event)), "{what}");
+        has("shared", &|event| event["sharedRoom"] == true);
+        has("open", &|event| event["open"] == true);
+        has("online", &|event| event["place"] == "Discord");
+        has("tags", &|event| event["tags"].as_array().unwrap().len() > 1);
+        has("admins", &|event| event["admins"].as_array().unwrap().len() > 1);
+    }
+    // Everybody who was asked is on the list, with all three answers.
+    let meeting = events.iter().find(|event| event["name"] == "Lightning talks #1").unwrap();
+    let meeting = club.by(BOB).get(&format!("/api/events/{}", meeting["eventId"].as_str().unwrap())).json();
+    assert_eq!(meeting["attendees"].as_array().unwrap().len(), 57);
+    let answers: BTreeSet<_> = each(&meeting["attendees"], "schedule").into_iter().collect();
+    assert_eq!(answers.into_iter().collect::<Vec<_>>(), ["absent", "attendance", "pending"]);
+    assert!(!list(&club, "/api/activity/events").is_empty());
+    assert!(!list(&club, "/api/users/me/events?relation=attendees").is_empty());
 }
 
 #[test]
@@ -105,63 +107,63 @@ fn both_databases_show_the_same_club_on_the_same_day() {
     }
 }
 
-on_both! {
-    a_second_start_changes_nothing(club, "--demo") {
-        let mut club = club;
-        let before = list(&club, "/api/events");
-        let rooms = list(&club, "/api/rooms");
-        club.start_another();
-        assert_eq!(list(&club, "/api/events"), before);
-        assert_eq!(list(&club, "/api/rooms"), rooms);
-        assert_eq!(list(&club, "/api/groups").len(), 12);
+#[rstest]
+fn a_second_start_changes_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start_with(backend, &["--demo"]);
+    let mut club = club;
+    let before = list(&club, "/api/events");
+    let rooms = list(&club, "/api/rooms");
+    club.start_another();
+    assert_eq!(list(&club, "/api/events"), before);
+    assert_eq!(list(&club, "/api/rooms"), rooms);
+    assert_eq!(list(&club, "/api/groups").len(), 12);
 
-        // Emptied by hand it stays empty.
-        let gone = events::deleted_at.eq(Some(Moment(club.clock.now())));
-        diesel::update(events::table).set(gone).execute(&mut club.connect()).unwrap();
-        let gone = rooms::deleted_at.eq(Some(Moment(club.clock.now())));
-        diesel::update(rooms::table).set(gone).execute(&mut club.connect()).unwrap();
-        club.start_another();
-        assert!(list(&club, "/api/events").is_empty() && list(&club, "/api/rooms").is_empty());
-    }
+    // Emptied by hand it stays empty.
+    let gone = events::deleted_at.eq(Some(Moment(club.clock.now())));
+    diesel::update(events::table).set(gone).execute(&mut club.connect()).unwrap();
+    let gone = rooms::deleted_at.eq(Some(Moment(club.clock.now())));
+    diesel::update(rooms::table).set(gone).execute(&mut club.connect()).unwrap();
+    club.start_another();
+    assert!(list(&club, "/api/events").is_empty() && list(&club, "/api/rooms").is_empty());
 }
 
-on_both! {
-    a_database_in_use_is_left_alone(club) {
-        let mut club = club;
-        crate::builders::room(&club, BOB, "S516", (0, 3));
-        club.config.demo = true;
-        club.start_another();
-        assert_eq!(list(&club, "/api/rooms").len(), 1);
-        assert_eq!(list(&club, "/api/events").len(), 0);
-        assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], false);
-    }
+#[rstest]
+fn a_database_in_use_is_left_alone(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut club = club;
+    crate::builders::room(&club, BOB, "S516", (0, 3));
+    club.config.demo = true;
+    club.start_another();
+    assert_eq!(list(&club, "/api/rooms").len(), 1);
+    assert_eq!(list(&club, "/api/events").len(), 0);
+    assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], false);
 }
 
 fn groups_made_here(conn: &mut AnyConnection) -> i64 {
     groups::table.filter(groups::kind.eq(0)).count().get_result(conn).unwrap()
 }
 
-on_both! {
-    many_who_fill_at_once_fill_once(club) {
-        let about = booking_service::club::Club::new(&club.config).unwrap();
-        let fill = || {
-            System::new().block_on(async {
-                let db = server::open(&club.config).await.unwrap();
-                // One that cannot wait as long as the other takes is told so, and nothing has happened.
-                let _ = fill(&db, &about, club.clock.now()).await;
-            });
-        };
-        std::thread::scope(|scope| {
-            for _ in 0..3 {
-                scope.spawn(fill);
-            }
+#[rstest]
+fn many_who_fill_at_once_fill_once(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let about = booking_service::club::Club::new(&club.config).unwrap();
+    let fill = || {
+        System::new().block_on(async {
+            let db = server::open(&club.config).await.unwrap();
+            // One that cannot wait as long as the other takes is told so, and nothing has happened.
+            let _ = fill(&db, &about, club.clock.now()).await;
         });
-        assert_eq!(groups_made_here(&mut club.connect()), 3);
-        assert!((270..=330).contains(&list(&club, "/api/events").len()));
-        assert_eq!(double_bookings(&club), []);
-        // Nobody of a real directory becomes privileged by the demo.
-        assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], false);
-    }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(fill);
+        }
+    });
+    assert_eq!(groups_made_here(&mut club.connect()), 3);
+    assert!((270..=330).contains(&list(&club, "/api/events").len()));
+    assert_eq!(double_bookings(&club), []);
+    // Nobody of a real directory becomes privileged by the demo.
+    assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], false);
 }
 
 #[test]

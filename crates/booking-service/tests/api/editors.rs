@@ -1,5 +1,7 @@
 //! Changes that name the version they are of: `If-Match` (contract, "Conditional requests and retries").
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
 use std::{
     collections::BTreeSet,
     sync::atomic::{AtomicUsize, Ordering},
@@ -10,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     builders::{At, event, event_body, group, merge, room, text},
     conditions::tag,
-    harness::{ALICE, Answer, BOB, CAROL, Client, Club, DOCUMENT, id, on_both},
+    harness::{ALICE, Answer, BOB, CAROL, Client, Club, DOCUMENT, id},
 };
 
 /// How many edit at once.
@@ -70,195 +72,209 @@ fn refused(answer: &Answer, present: &str) {
     answer.clone().refused(412, "precondition-failed");
 }
 
-on_both! {
-    of_two_editors_with_one_tag_the_second_is_told(club) {
-        let (path, body) = made(&club);
-        let named = |name: &str| merge([body.clone(), json!({ "name": name })]);
-        let edit = |tag: &str, name: &str| of(club.by(BOB), tag).put(&path, named(name));
-        let known = tag(&club.by(BOB).get(&path).expect(200));
-        edit(&known, "first").expect(200);
-        let late = edit(&known, "second");
-        refused(&late, &tag(&club.by(BOB).get(&path)));
-        assert_eq!(club.by(BOB).get(&path).json()["name"], "first");
-        assert_eq!(edit(&tag(&late), "second").expect(200).json()["name"], "second");
-        // The tag in the answer to a change is that of what can be read then.
-        let third = edit(&tag(&club.by(BOB).get(&path)), "third").expect(200);
-        club.by(BOB).header("if-none-match", &tag(&third)).get(&path).expect(304);
-        assert_eq!(edit(&tag(&third), "fourth").expect(200).json()["name"], "fourth");
-        // Nobody has to name a version.
-        club.by(BOB).put(&path, body.clone()).expect(200);
-        // The content counts: what is the same again may be changed by who knew it.
-        let back = json!({"description": "", "name": "g", "open": true, "admins": [id(BOB)], "members": [id(BOB)]});
-        let group = format!("/api/groups/{}", group(&club, BOB, "g", &[BOB]));
-        let before = club.by(BOB).put(&group, back.clone()).expect(200);
-        club.by(CAROL).put(&format!("{group}/members/me"), json!({})).expect(204);
-        refused(&of(club.by(BOB), &tag(&before)).put(&group, back), &tag(&club.by(BOB).get(&group)));
-    }
+#[rstest]
+fn of_two_editors_with_one_tag_the_second_is_told(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (path, body) = made(&club);
+    let named = |name: &str| merge([body.clone(), json!({ "name": name })]);
+    let edit = |tag: &str, name: &str| of(club.by(BOB), tag).put(&path, named(name));
+    let known = tag(&club.by(BOB).get(&path).expect(200));
+    edit(&known, "first").expect(200);
+    let late = edit(&known, "second");
+    refused(&late, &tag(&club.by(BOB).get(&path)));
+    assert_eq!(club.by(BOB).get(&path).json()["name"], "first");
+    assert_eq!(edit(&tag(&late), "second").expect(200).json()["name"], "second");
+    // The tag in the answer to a change is that of what can be read then.
+    let third = edit(&tag(&club.by(BOB).get(&path)), "third").expect(200);
+    club.by(BOB).header("if-none-match", &tag(&third)).get(&path).expect(304);
+    assert_eq!(edit(&tag(&third), "fourth").expect(200).json()["name"], "fourth");
+    // Nobody has to name a version.
+    club.by(BOB).put(&path, body.clone()).expect(200);
+    // The content counts: what is the same again may be changed by who knew it.
+    let back = json!({"description": "", "name": "g", "open": true, "admins": [id(BOB)], "members": [id(BOB)]});
+    let group = format!("/api/groups/{}", group(&club, BOB, "g", &[BOB]));
+    let before = club.by(BOB).put(&group, back.clone()).expect(200);
+    club.by(CAROL).put(&format!("{group}/members/me"), json!({})).expect(204);
+    refused(&of(club.by(BOB), &tag(&before)).put(&group, back), &tag(&club.by(BOB).get(&group)));
+}
 
-    what_the_header_may_say(club) {
-        let (path, body) = made(&club);
-        let edit = |sent: &str| of(club.by(BOB), sent).put(&path, body.clone());
-        let present = || tag(&club.by(BOB).get(&path).expect(200));
-        // A change moves updatedAt, and so the tag.
-        edit("*").expect(200);
-        edit(&present()).expect(200);
-        for coding in ["gzip", "br", "zstd"] {
-            let packed = present();
-            edit(&format!("{}:{coding}\"", packed.trim_end_matches('"'))).expect(200);
-        }
-        edit(&format!("\"no.such\", {}", present())).expect(200);
-        for other in [format!("W/{}", present()), "\"no.such\"".to_owned(), "\"\"".to_owned()] {
-            refused(&edit(&other), &present());
-        }
-        for unreadable in ["no tag", "", "\"open", "x, y"] {
-            let before = present();
-            assert_eq!(edit(unreadable).status, 400, "{unreadable:?}");
-            assert_eq!(content(&present()), content(&before), "{unreadable:?}");
-        }
-        club.by(BOB).header("if-match", "\"a\"").header("if-match", &present()).put(&path, body.clone()).expect(200);
-        // Reading and making ask for no version.
-        of(club.by(BOB), "no tag").get(&path).expect(200);
-        of(club.by(BOB), "\"x\"").post(&format!("{path}/tags"), json!({"name": "x"})).expect(204);
-        // Who may not is refused; what is gone is gone.
-        of(club.anonymous(), "\"x\"").put(&path, body.clone()).refused(401, "not-signed-in");
-        of(club.by(CAROL), &present()).put(&path, body.clone()).refused(403, "forbidden");
-        let known = present();
-        club.by(BOB).delete(&path).expect(204);
-        edit("*").refused(404, "not-found");
-        edit(&known).refused(404, "not-found");
+#[rstest]
+fn what_the_header_may_say(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (path, body) = made(&club);
+    let edit = |sent: &str| of(club.by(BOB), sent).put(&path, body.clone());
+    let present = || tag(&club.by(BOB).get(&path).expect(200));
+    // A change moves updatedAt, and so the tag.
+    edit("*").expect(200);
+    edit(&present()).expect(200);
+    for coding in ["gzip", "br", "zstd"] {
+        let packed = present();
+        edit(&format!("{}:{coding}\"", packed.trim_end_matches('"'))).expect(200);
     }
+    edit(&format!("\"no.such\", {}", present())).expect(200);
+    for other in [format!("W/{}", present()), "\"no.such\"".to_owned(), "\"\"".to_owned()] {
+        refused(&edit(&other), &present());
+    }
+    for unreadable in ["no tag", "", "\"open", "x, y"] {
+        let before = present();
+        assert_eq!(edit(unreadable).status, 400, "{unreadable:?}");
+        assert_eq!(content(&present()), content(&before), "{unreadable:?}");
+    }
+    club.by(BOB).header("if-match", "\"a\"").header("if-match", &present()).put(&path, body.clone()).expect(200);
+    // Reading and making ask for no version.
+    of(club.by(BOB), "no tag").get(&path).expect(200);
+    of(club.by(BOB), "\"x\"").post(&format!("{path}/tags"), json!({"name": "x"})).expect(204);
+    // Who may not is refused; what is gone is gone.
+    of(club.anonymous(), "\"x\"").put(&path, body.clone()).refused(401, "not-signed-in");
+    of(club.by(CAROL), &present()).put(&path, body.clone()).refused(403, "forbidden");
+    let known = present();
+    club.by(BOB).delete(&path).expect(204);
+    edit("*").refused(404, "not-found");
+    edit(&known).refused(404, "not-found");
+}
 
-    what_hangs_on_a_resource_goes_by_its_tag(club) {
-        let (event, _) = made(&club);
-        let group = format!("/api/groups/{}", group(&club, BOB, "g", &[BOB]));
-        let open = json!({"name": "g", "description": "", "open": true, "members": [id(BOB)], "admins": [id(BOB)]});
-        club.by(BOB).put(&group, open).expect(200);
-        let room = format!("/api/rooms/{}", room(&club, BOB, "S516", (0, 9)));
-        club.by(ALICE).post(&format!("{room}/verified"), json!({})).expect(204);
-        let carol = format!("/api/users/{}", id(CAROL));
-        club.by(BOB).post(&format!("{event}/tags"), json!({"name": "rust"})).expect(204);
-        let answered = json!({"schedule": "attendance"});
-        let grant = json!({"privileged": true});
-        let changes: [(&str, &str, String, &str, Option<Value>); 7] = [
-            (CAROL, "PUT", format!("{event}/attendees/me"), &event, Some(answered)),
-            (CAROL, "DELETE", format!("{event}/tags/rust"), &event, None),
-            (CAROL, "PUT", format!("{group}/members/me"), &group, None),
-            (CAROL, "DELETE", format!("{group}/members/me"), &group, None),
-            (ALICE, "DELETE", format!("{room}/verified"), &room, None),
-            (ALICE, "PATCH", format!("{carol}/privileged"), &carol, Some(grant)),
-            (BOB, "DELETE", room.clone(), &room, None),
-        ];
-        for (who, method, path, above, body) in changes {
-            let present = tag(&club.by(who).get(above).expect(200));
-            let refusal = of(club.by(who), "\"no.such\"").send(method, &path, body.clone());
-            refused(&refusal, &present);
-            assert!(of(club.by(who), &present).send(method, &path, body.clone()).status < 300, "{method} {path}");
-            if method != "DELETE" || path != *above {
-                let again = of(club.by(who), &present).send(method, &path, body);
-                refused(&again, &tag(&club.by(who).get(above)));
+#[rstest]
+fn what_hangs_on_a_resource_goes_by_its_tag(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (event, _) = made(&club);
+    let group = format!("/api/groups/{}", group(&club, BOB, "g", &[BOB]));
+    let open = json!({"name": "g", "description": "", "open": true, "members": [id(BOB)], "admins": [id(BOB)]});
+    club.by(BOB).put(&group, open).expect(200);
+    let room = format!("/api/rooms/{}", room(&club, BOB, "S516", (0, 9)));
+    club.by(ALICE).post(&format!("{room}/verified"), json!({})).expect(204);
+    let carol = format!("/api/users/{}", id(CAROL));
+    club.by(BOB).post(&format!("{event}/tags"), json!({"name": "rust"})).expect(204);
+    let answered = json!({"schedule": "attendance"});
+    let grant = json!({"privileged": true});
+    let changes: [(&str, &str, String, &str, Option<Value>); 7] = [
+        (CAROL, "PUT", format!("{event}/attendees/me"), &event, Some(answered)),
+        (CAROL, "DELETE", format!("{event}/tags/rust"), &event, None),
+        (CAROL, "PUT", format!("{group}/members/me"), &group, None),
+        (CAROL, "DELETE", format!("{group}/members/me"), &group, None),
+        (ALICE, "DELETE", format!("{room}/verified"), &room, None),
+        (ALICE, "PATCH", format!("{carol}/privileged"), &carol, Some(grant)),
+        (BOB, "DELETE", room.clone(), &room, None),
+    ];
+    for (who, method, path, above, body) in changes {
+        let present = tag(&club.by(who).get(above).expect(200));
+        let refusal = of(club.by(who), "\"no.such\"").send(method, &path, body.clone());
+        refused(&refusal, &present);
+        assert!(of(club.by(who), &present).send(method, &path, body.clone()).status < 300, "{method} {path}");
+        if method != "DELETE" || path != *above {
+            let again = of(club.by(who), &present).send(method, &path, body);
+            refused(&again, &tag(&club.by(who).get(above)));
+        }
+    }
+    // What is the caller's own has no id in its path.
+    let secret = tag(&club.by(BOB).get("/api/users/me/ical").expect(200));
+    of(club.by(BOB), &secret).put("/api/users/me/ical", json!({})).expect(200);
+    refused(
+        &of(club.by(BOB), &secret).put("/api/users/me/ical", json!({})),
+        &tag(&club.by(BOB).get("/api/users/me/ical")),
+    );
+    let new = json!({"name": "x", "scope": "read"});
+    let tokens = [(); 2].map(|()| text(&club.by(BOB).post("/api/users/me/tokens", new.clone()).json()["tokenId"]));
+    let list = tag(&club.by(BOB).get("/api/users/me/tokens").expect(200));
+    let revoke = |token: &str| of(club.by(BOB), &list).delete(&format!("/api/users/me/tokens/{token}"));
+    revoke(&tokens[0]).expect(204);
+    refused(&revoke(&tokens[1]), &tag(&club.by(BOB).get("/api/users/me/tokens")));
+}
+
+#[rstest]
+fn of_many_at_once_with_one_tag_one_succeeds(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut club = club;
+    let replicas = replicas(&mut club);
+    let (path, body) = made(&club);
+    let known = tag(&club.by(BOB).get(&path).expect(200));
+    let statuses = at_once(EDITORS, |n| {
+        let body = merge([body.clone(), json!({"name": format!("editor {n}")})]);
+        until_served(|| of(club.by(BOB).at(n % replicas), &known).put(&path, body.clone())).status
+    });
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|status| **status == 412).count(), EDITORS - 1, "{statuses:?}");
+}
+
+#[rstest]
+fn no_editor_overwrites_another(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut club = club;
+    let replicas = replicas(&mut club);
+    let (path, body) = made(&club);
+    at_once(EDITORS, |n| {
+        let client = || club.by(BOB).at(n % replicas);
+        loop {
+            let read = until_served(|| client().get(&path)).expect(200);
+            let description = format!("{}<{n}>", text(&read.json()["description"]));
+            let body = merge([body.clone(), json!({"description": description})]);
+            match until_served(|| of(client(), &tag(&read)).put(&path, body.clone())).status {
+                200 => break,
+                status => assert_eq!(status, 412),
             }
         }
-        // What is the caller's own has no id in its path.
-        let secret = tag(&club.by(BOB).get("/api/users/me/ical").expect(200));
-        of(club.by(BOB), &secret).put("/api/users/me/ical", json!({})).expect(200);
-        refused(
-            &of(club.by(BOB), &secret).put("/api/users/me/ical", json!({})),
-            &tag(&club.by(BOB).get("/api/users/me/ical")),
-        );
-        let new = json!({"name": "x", "scope": "read"});
-        let tokens = [(); 2].map(|()| text(&club.by(BOB).post("/api/users/me/tokens", new.clone()).json()["tokenId"]));
-        let list = tag(&club.by(BOB).get("/api/users/me/tokens").expect(200));
-        let revoke = |token: &str| of(club.by(BOB), &list).delete(&format!("/api/users/me/tokens/{token}"));
-        revoke(&tokens[0]).expect(204);
-        refused(&revoke(&tokens[1]), &tag(&club.by(BOB).get("/api/users/me/tokens")));
-    }
+    });
+    let description = text(&club.by(BOB).get(&path).json()["description"]);
+    let names: BTreeSet<_> = description.split_inclusive('>').map(str::to_owned).collect();
+    assert_eq!(names, (0..EDITORS).map(|n| format!("<{n}>")).collect(), "{description}");
+}
 
-    of_many_at_once_with_one_tag_one_succeeds(club) {
-        let mut club = club;
-        let replicas = replicas(&mut club);
-        let (path, body) = made(&club);
-        let known = tag(&club.by(BOB).get(&path).expect(200));
-        let statuses = at_once(EDITORS, |n| {
-            let body = merge([body.clone(), json!({"name": format!("editor {n}")})]);
-            until_served(|| of(club.by(BOB).at(n % replicas), &known).put(&path, body.clone())).status
-        });
-        assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
-        assert_eq!(statuses.iter().filter(|status| **status == 412).count(), EDITORS - 1, "{statuses:?}");
-    }
-
-    no_editor_overwrites_another(club) {
-        let mut club = club;
-        let replicas = replicas(&mut club);
-        let (path, body) = made(&club);
-        at_once(EDITORS, |n| {
-            let client = || club.by(BOB).at(n % replicas);
-            loop {
-                let read = until_served(|| client().get(&path)).expect(200);
-                let description = format!("{}<{n}>", text(&read.json()["description"]));
-                let body = merge([body.clone(), json!({"description": description})]);
-                match until_served(|| of(client(), &tag(&read)).put(&path, body.clone())).status {
-                    200 => break,
-                    status => assert_eq!(status, 412),
-                }
-            }
-        });
-        let description = text(&club.by(BOB).get(&path).json()["description"]);
-        let names: BTreeSet<_> = description.split_inclusive('>').map(str::to_owned).collect();
-        assert_eq!(names, (0..EDITORS).map(|n| format!("<{n}>")).collect(), "{description}");
-    }
-
-    a_careful_editor_loses_no_tag_of_a_careless_one(club) {
-        let mut club = club;
-        let replicas = replicas(&mut club);
-        let (path, body) = made(&club);
-        let left = AtomicUsize::new(19);
-        at_once(20, |n| {
-            if n > 0 {
-                let (tags, tag) = (format!("{path}/tags"), json!({"name": format!("t{n}")}));
-                until_served(|| club.by(CAROL).at(n % replicas).post(&tags, tag.clone())).expect(204);
-                left.fetch_sub(1, Ordering::SeqCst);
-                return;
-            }
-            // The whole event with the tags that were read: without the tag it would take off what was added since.
-            while left.load(Ordering::SeqCst) > 0 {
-                let read = until_served(|| club.by(BOB).get(&path)).expect(200);
-                let tags = read.json()["tags"].clone();
-                let body = merge([body.clone(), json!({"tags": tags})]);
-                let status = until_served(|| of(club.by(BOB), &tag(&read)).put(&path, body.clone())).status;
-                assert!(matches!(status, 200 | 412), "{status}");
-            }
-        });
-        let tags = crate::builders::each(&club.by(BOB).get(&path).json()["tags"], "name");
-        assert_eq!(tags.into_iter().collect::<BTreeSet<_>>(), (1..20).map(|n| format!("t{n}")).collect());
-    }
-
-    an_answer_has_a_tag_when_the_document_says_so(club) {
-        let (path, body) = made(&club);
-        let group = format!("/api/groups/{}", group(&club, BOB, "g", &[BOB]));
-        let room = format!("/api/rooms/{}", room(&club, BOB, "S516", (0, 9)));
-        let renamed = json!({"name": "h", "description": "", "open": true, "admins": [id(BOB)]});
-        for (template, method, path, body) in [
-            ("/api/events/{eventID}", "PUT", &path, Some(body)),
-            ("/api/groups/{groupID}", "PUT", &group, Some(renamed)),
-            ("/api/users/me/ical", "PUT", &"/api/users/me/ical".to_owned(), None),
-            // What is gone has no next version.
-            ("/api/rooms/{roomID}", "DELETE", &room, None),
-        ] {
-            let described = &DOCUMENT["paths"][template][method.to_lowercase()]["responses"]["200"]["headers"];
-            let answer = club.by(BOB).send(method, path, body).expect(200);
-            assert_eq!(answer.header("etag").is_some(), !described["ETag"].is_null(), "{method} {template}");
+#[rstest]
+fn a_careful_editor_loses_no_tag_of_a_careless_one(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut club = club;
+    let replicas = replicas(&mut club);
+    let (path, body) = made(&club);
+    let left = AtomicUsize::new(19);
+    at_once(20, |n| {
+        if n > 0 {
+            let (tags, tag) = (format!("{path}/tags"), json!({"name": format!("t{n}")}));
+            until_served(|| club.by(CAROL).at(n % replicas).post(&tags, tag.clone())).expect(204);
+            left.fetch_sub(1, Ordering::SeqCst);
+            return;
         }
-    }
+        // The whole event with the tags that were read: without the tag it would take off what was added since.
+        while left.load(Ordering::SeqCst) > 0 {
+            let read = until_served(|| club.by(BOB).get(&path)).expect(200);
+            let tags = read.json()["tags"].clone();
+            let body = merge([body.clone(), json!({"tags": tags})]);
+            let status = until_served(|| of(club.by(BOB), &tag(&read)).put(&path, body.clone())).status;
+            assert!(matches!(status, 200 | 412), "{status}");
+        }
+    });
+    let tags = crate::builders::each(&club.by(BOB).get(&path).json()["tags"], "name");
+    assert_eq!(tags.into_iter().collect::<BTreeSet<_>>(), (1..20).map(|n| format!("t{n}")).collect());
+}
 
-    a_user_can_be_asked_for(club) {
-        let path = format!("/api/users/{}", id(CAROL));
-        let user = club.by(BOB).get(&path).expect(200);
-        assert_eq!(user.json(), club.by(CAROL).get("/api/users/me").json());
-        assert_eq!(club.by(BOB).get(&path.to_uppercase().replace("/API/USERS", "/api/users")).json(), user.json());
-        club.anonymous().get(&path).refused(401, "not-signed-in");
-        club.by(BOB).get(&format!("/api/users/{}", id("nobody"))).refused(404, "not-found");
-        assert_eq!(club.by(BOB).get("/api/users/x").expect(400).pointers(), ["userID"]);
-        let suspended = club.by(BOB).get(&format!("/api/users/{}", id(crate::harness::SUSAN))).expect(200).json();
-        assert_eq!(suspended["state"], 2);
+#[rstest]
+fn an_answer_has_a_tag_when_the_document_says_so(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (path, body) = made(&club);
+    let group = format!("/api/groups/{}", group(&club, BOB, "g", &[BOB]));
+    let room = format!("/api/rooms/{}", room(&club, BOB, "S516", (0, 9)));
+    let renamed = json!({"name": "h", "description": "", "open": true, "admins": [id(BOB)]});
+    for (template, method, path, body) in [
+        ("/api/events/{eventID}", "PUT", &path, Some(body)),
+        ("/api/groups/{groupID}", "PUT", &group, Some(renamed)),
+        ("/api/users/me/ical", "PUT", &"/api/users/me/ical".to_owned(), None),
+        // What is gone has no next version.
+        ("/api/rooms/{roomID}", "DELETE", &room, None),
+    ] {
+        let described = &DOCUMENT["paths"][template][method.to_lowercase()]["responses"]["200"]["headers"];
+        let answer = club.by(BOB).send(method, path, body).expect(200);
+        assert_eq!(answer.header("etag").is_some(), !described["ETag"].is_null(), "{method} {template}");
     }
+}
+
+#[rstest]
+fn a_user_can_be_asked_for(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let path = format!("/api/users/{}", id(CAROL));
+    let user = club.by(BOB).get(&path).expect(200);
+    assert_eq!(user.json(), club.by(CAROL).get("/api/users/me").json());
+    assert_eq!(club.by(BOB).get(&path.to_uppercase().replace("/API/USERS", "/api/users")).json(), user.json());
+    club.anonymous().get(&path).refused(401, "not-signed-in");
+    club.by(BOB).get(&format!("/api/users/{}", id("nobody"))).refused(404, "not-found");
+    assert_eq!(club.by(BOB).get("/api/users/x").expect(400).pointers(), ["userID"]);
+    let suspended = club.by(BOB).get(&format!("/api/users/{}", id(crate::harness::SUSAN))).expect(200).json();
+    assert_eq!(suspended["state"], 2);
 }

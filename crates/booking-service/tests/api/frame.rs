@@ -1,86 +1,96 @@
 //! What stands around the operations of the real service. The foundation's own tests go into more detail.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
 use booking_service::codes;
 use common::problem::code;
+use rstest::rstest;
 
-use crate::harness::{ALICE, Answer, BOB, Backend, Club, on_both};
+use crate::harness::{ALICE, Answer, BOB, Club};
 
-on_both! {
-    every_code_is_explained(club) {
-        let all = club.anonymous().get("/problems").expect(200).json();
-        let codes: Vec<_> = code::ALL.iter().chain(codes::ALL).collect();
-        assert_eq!(all.as_array().unwrap().len(), codes.len());
-        for code in codes {
-            let one = club.anonymous().get(&format!("/problems/{}", code.name)).expect(200).json();
-            assert_eq!(one["name"], code.name);
-            assert_eq!(one["status"], code.status);
-            assert!(one["title"].is_string() && one["about"].is_string());
+#[rstest]
+fn every_code_is_explained(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let all = club.anonymous().get("/problems").expect(200).json();
+    let codes: Vec<_> = code::ALL.iter().chain(codes::ALL).collect();
+    assert_eq!(all.as_array().unwrap().len(), codes.len());
+    for code in codes {
+        let one = club.anonymous().get(&format!("/problems/{}", code.name)).expect(200).json();
+        assert_eq!(one["name"], code.name);
+        assert_eq!(one["status"], code.status);
+        assert!(one["title"].is_string() && one["about"].is_string());
+    }
+    club.anonymous().get("/problems/no-such-code").refused(404, "not-found");
+}
+
+#[rstest]
+fn a_refusal_says_what_to_do(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let answer = club.anonymous().get("/api/users");
+    assert_eq!(answer.header("x-knoq-need-authorization"), Some("1"));
+    answer.refused(401, "not-signed-in");
+    club.by(ALICE).get("/api/nowhere").refused(404, "not-found");
+    club.by(ALICE).get("/api").refused(404, "not-found");
+    club.by(ALICE).get("/api/users/").refused(404, "not-found");
+    club.by(ALICE).send("TRACE", "/api/users/me", None).refused(405, "method-not-allowed");
+    let twice = "/api/users?include-suspended=true&include-suspended=false";
+    assert_eq!(club.by(ALICE).get(twice).expect(400).pointers(), ["include-suspended"]);
+}
+
+#[rstest]
+fn head_is_get_without_the_body(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for path in ["/api/users", "/api/users/me", "/livez", "/openapi.json", "/docs/", "/api/users?include-suspended=x"] {
+        let get = club.by(BOB).get(path);
+        let head = club.by(BOB).send("HEAD", path, None);
+        assert_eq!((head.status, head.body.len()), (get.status, 0), "{path}");
+        for name in ["content-type", "content-length", "cache-control", "content-security-policy"] {
+            assert_eq!(head.header(name), get.header(name), "{path}");
         }
-        club.anonymous().get("/problems/no-such-code").refused(404, "not-found");
+        // PostgreSQL numbers the transactions of all databases in one row, so the mark may be another one.
+        let hash = |answer: &Answer| answer.header("etag").map(|tag| tag.rsplit('.').next().unwrap().to_owned());
+        assert_eq!(hash(&head), hash(&get), "{path}");
     }
+}
 
-    a_refusal_says_what_to_do(club) {
-        let answer = club.anonymous().get("/api/users");
-        assert_eq!(answer.header("x-knoq-need-authorization"), Some("1"));
-        answer.refused(401, "not-signed-in");
-        club.by(ALICE).get("/api/nowhere").refused(404, "not-found");
-        club.by(ALICE).get("/api").refused(404, "not-found");
-        club.by(ALICE).get("/api/users/").refused(404, "not-found");
-        club.by(ALICE).send("TRACE", "/api/users/me", None).refused(405, "method-not-allowed");
-        let twice = "/api/users?include-suspended=true&include-suspended=false";
-        assert_eq!(club.by(ALICE).get(twice).expect(400).pointers(), ["include-suspended"]);
+#[rstest]
+fn metrics_count_by_route_and_never_by_path(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    club.by(BOB).get("/api/users/me?secret=hunter2");
+    club.by(BOB).get("/api/hunter2");
+    club.by(BOB).send("TRACE", "/api/users/me", None);
+    let read = || club.anonymous().get("/metrics").expect(200);
+    let answer = read();
+    assert!(answer.header("content-type").unwrap().starts_with("application/openmetrics-text; version=1.0.0"));
+    let text = answer.text();
+    assert!(!text.to_lowercase().contains("hunter2"), "{text}");
+    assert!(text.contains("http_requests_total{method=\"GET\",route=\"/api/users/me\",status=\"200\"} 1\n"), "{text}");
+    assert!(text.contains("http_requests_total{method=\"GET\",route=\"-\",status=\"404\"} 1\n"), "{text}");
+    assert!(text.contains("{method=\"other\",route=\"/api/users/me\""), "{text}");
+    assert!(text.ends_with("# EOF\n"));
+    // Every line is a comment, or a name, labels and a number.
+    for line in text.lines().filter(|line| !line.starts_with("# ")) {
+        let (series, value) = line.rsplit_once(' ').unwrap();
+        let name = series.split('{').next().unwrap();
+        assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.is_empty(), "{line}");
+        assert!(value.parse::<f64>().is_ok(), "{line}");
     }
+    let number = |text: &str, name: &str| -> u64 {
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+        line.rsplit_once(' ').unwrap().1.parse().unwrap()
+    };
+    assert!(number(&text, "db_statements_total ") > 0);
+    assert_eq!(number(&text, "db_connections_in_use "), 0);
+    let before = number(&read().text(), "db_statements_total ");
+    club.by(BOB).get("/api/users/me");
+    assert!(number(&read().text(), "db_statements_total ") > before);
+}
 
-    head_is_get_without_the_body(club) {
-        for path in ["/api/users", "/api/users/me", "/livez", "/openapi.json", "/docs/", "/api/users?include-suspended=x"] {
-            let get = club.by(BOB).get(path);
-            let head = club.by(BOB).send("HEAD", path, None);
-            assert_eq!((head.status, head.body.len()), (get.status, 0), "{path}");
-            for name in ["content-type", "content-length", "cache-control", "content-security-policy"] {
-                assert_eq!(head.header(name), get.header(name), "{path}");
-            }
-            // PostgreSQL numbers the transactions of all databases in one row, so the mark may be another one.
-            let hash = |answer: &Answer| answer.header("etag").map(|tag| tag.rsplit('.').next().unwrap().to_owned());
-            assert_eq!(hash(&head), hash(&get), "{path}");
-        }
-    }
-
-    metrics_count_by_route_and_never_by_path(club) {
-        club.by(BOB).get("/api/users/me?secret=hunter2");
-        club.by(BOB).get("/api/hunter2");
-        club.by(BOB).send("TRACE", "/api/users/me", None);
-        let read = || club.anonymous().get("/metrics").expect(200);
-        let answer = read();
-        assert!(answer.header("content-type").unwrap().starts_with("application/openmetrics-text; version=1.0.0"));
-        let text = answer.text();
-        assert!(!text.to_lowercase().contains("hunter2"), "{text}");
-        assert!(text.contains("http_requests_total{method=\"GET\",route=\"/api/users/me\",status=\"200\"} 1\n"), "{text}");
-        assert!(text.contains("http_requests_total{method=\"GET\",route=\"-\",status=\"404\"} 1\n"), "{text}");
-        assert!(text.contains("{method=\"other\",route=\"/api/users/me\""), "{text}");
-        assert!(text.ends_with("# EOF\n"));
-        // Every line is a comment, or a name, labels and a number.
-        for line in text.lines().filter(|line| !line.starts_with("# ")) {
-            let (series, value) = line.rsplit_once(' ').unwrap();
-            let name = series.split('{').next().unwrap();
-            assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.is_empty(), "{line}");
-            assert!(value.parse::<f64>().is_ok(), "{line}");
-        }
-        let number = |text: &str, name: &str| -> u64 {
-            let line = text.lines().find(|line| line.starts_with(name)).unwrap();
-            line.rsplit_once(' ').unwrap().1.parse().unwrap()
-        };
-        assert!(number(&text, "db_statements_total ") > 0);
-        assert_eq!(number(&text, "db_connections_in_use "), 0);
-        let before = number(&read().text(), "db_statements_total ");
-        club.by(BOB).get("/api/users/me");
-        assert!(number(&read().text(), "db_statements_total ") > before);
-    }
-
-    the_document_is_served(club) {
-        let answer = club.anonymous().get("/openapi.json").expect(200);
-        assert_eq!(answer.header("content-type"), Some("application/json"));
-        assert_eq!(answer.json(), *crate::harness::DOCUMENT);
-    }
+#[rstest]
+fn the_document_is_served(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let answer = club.anonymous().get("/openapi.json").expect(200);
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    assert_eq!(answer.json(), *crate::harness::DOCUMENT);
 }
 
 #[test]

@@ -1,324 +1,363 @@
 //! Groups.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
 use booking_service::{
     groups::queries::{self, EVERYONE},
     schema::{events, group_members, groups, places, rooms},
 };
 use chrono::TimeDelta;
 use diesel::{connection::SimpleConnection, prelude::*};
+use rstest::rstest;
 use serde_json::{Value, json};
 use service_kit::db::{
     AnyConnection,
     sql::{Moment, Uid},
 };
 
-use crate::harness::{ALICE, BOB, CAROL, Club, DAVE, SUSAN, hours_from_now, id, on_both};
+use crate::harness::{ALICE, BOB, CAROL, Club, DAVE, SUSAN, hours_from_now, id};
 
-on_both! {
-    a_group_is_made_and_shown(club) {
-        let body = json!({"name": "art", "description": "We draw.\n", "open": true, "admins": [id(SUSAN)],
+#[rstest]
+fn a_group_is_made_and_shown(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let body = json!({"name": "art", "description": "We draw.\n", "open": true, "admins": [id(SUSAN)],
             "members": [id(CAROL), id(BOB), id(CAROL)], "extra": {"is": "ignored"}});
-        let made = club.by(BOB).post("/api/groups", body).expect(201).json();
-        assert_eq!((&made["name"], &made["description"]), (&json!("art"), &json!("We draw.\n")));
-        assert_eq!((&made["open"], &made["isTraQGroup"]), (&json!(true), &json!(false)));
-        assert_eq!((&made["members"], &made["admins"]), (&ids(&[BOB, CAROL]), &ids(&[SUSAN])));
-        assert_eq!(made["createdBy"], json!(id(BOB)));
-        assert_eq!(made["createdAt"], made["updatedAt"]);
-        assert!(made["createdAt"].as_str().unwrap().ends_with("+09:00"), "{made}");
-        assert_eq!(club.by(DAVE).get(&path(&made)).expect(200).json(), made);
-        let upper = path(&made).to_uppercase().replace("/API/GROUPS", "/api/groups");
-        assert_eq!(club.by(DAVE).get(&upper).expect(200).json(), made);
-        let plain = json!({"name": "art", "description": "", "open": false, "admins": [id(BOB)]});
-        assert_eq!(club.by(BOB).post("/api/groups", plain).expect(201).json()["members"], json!([]));
+    let made = club.by(BOB).post("/api/groups", body).expect(201).json();
+    assert_eq!((&made["name"], &made["description"]), (&json!("art"), &json!("We draw.\n")));
+    assert_eq!((&made["open"], &made["isTraQGroup"]), (&json!(true), &json!(false)));
+    assert_eq!((&made["members"], &made["admins"]), (&ids(&[BOB, CAROL]), &ids(&[SUSAN])));
+    assert_eq!(made["createdBy"], json!(id(BOB)));
+    assert_eq!(made["createdAt"], made["updatedAt"]);
+    assert!(made["createdAt"].as_str().unwrap().ends_with("+09:00"), "{made}");
+    assert_eq!(club.by(DAVE).get(&path(&made)).expect(200).json(), made);
+    let upper = path(&made).to_uppercase().replace("/API/GROUPS", "/api/groups");
+    assert_eq!(club.by(DAVE).get(&upper).expect(200).json(), made);
+    let plain = json!({"name": "art", "description": "", "open": false, "admins": [id(BOB)]});
+    assert_eq!(club.by(BOB).post("/api/groups", plain).expect(201).json()["members"], json!([]));
+}
+
+#[rstest]
+fn the_list_has_groups_made_here_then_everyone_then_directory_groups(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for name in ["b", "a", "Z"] {
+        make(&club, name, &json!({}));
     }
-
-    the_list_has_groups_made_here_then_everyone_then_directory_groups(club) {
-        for name in ["b", "a", "Z"] {
-            make(&club, name, &json!({}));
-        }
-        let gone = make(&club, "gone", &json!({}));
-        club.by(BOB).delete(&path(&gone)).expect(204);
-        directory_group(&club, "d");
-        directory_group(&club, "c");
-        let list = club.by(BOB).get("/api/groups").expect(200).json();
-        let names: Vec<_> = list.as_array().unwrap().iter().map(|group| group["name"].as_str().unwrap()).collect();
-        assert_eq!(names, ["Z", "a", "b", "traP", "c", "d"]);
-        for group in list.as_array().unwrap() {
-            assert_eq!(club.by(BOB).get(&path(group)).expect(200).json(), *group);
-        }
+    let gone = make(&club, "gone", &json!({}));
+    club.by(BOB).delete(&path(&gone)).expect(204);
+    directory_group(&club, "d");
+    directory_group(&club, "c");
+    let list = club.by(BOB).get("/api/groups").expect(200).json();
+    let names: Vec<_> = list.as_array().unwrap().iter().map(|group| group["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["Z", "a", "b", "traP", "c", "d"]);
+    for group in list.as_array().unwrap() {
+        assert_eq!(club.by(BOB).get(&path(group)).expect(200).json(), *group);
     }
+}
 
-    the_everyone_group_has_all_active_users(club) {
-        let group = club.by(BOB).get(&format!("/api/groups/{EVERYONE}")).expect(200).json();
-        assert_eq!(group["groupId"], "11111111-1111-1111-1111-111111111111");
-        assert_eq!((&group["name"], &group["description"]), (&json!("traP"), &json!("")));
-        assert_eq!((&group["open"], &group["isTraQGroup"]), (&json!(false), &json!(true)));
-        assert_eq!((&group["members"], &group["admins"]), (&ids(&[ALICE, BOB, CAROL, DAVE]), &json!([])));
-        assert_eq!(group["createdBy"], "00000000-0000-0000-0000-000000000000");
+#[rstest]
+fn the_everyone_group_has_all_active_users(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let group = club.by(BOB).get(&format!("/api/groups/{EVERYONE}")).expect(200).json();
+    assert_eq!(group["groupId"], "11111111-1111-1111-1111-111111111111");
+    assert_eq!((&group["name"], &group["description"]), (&json!("traP"), &json!("")));
+    assert_eq!((&group["open"], &group["isTraQGroup"]), (&json!(false), &json!(true)));
+    assert_eq!((&group["members"], &group["admins"]), (&ids(&[ALICE, BOB, CAROL, DAVE]), &json!([])));
+    assert_eq!(group["createdBy"], "00000000-0000-0000-0000-000000000000");
 
-        let mut club = club;
-        club.config.everyone_group = "Everybody".into();
-        club.clock.advance(TimeDelta::hours(1));
-        club.start_another();
-        let renamed = club.by(BOB).get(&format!("/api/groups/{EVERYONE}")).expect(200).json();
-        assert_eq!(renamed["name"], "Everybody");
-        assert_eq!(renamed["createdAt"], group["createdAt"]);
-        assert_ne!(renamed["updatedAt"], group["updatedAt"]);
-    }
+    let mut club = club;
+    club.config.everyone_group = "Everybody".into();
+    club.clock.advance(TimeDelta::hours(1));
+    club.start_another();
+    let renamed = club.by(BOB).get(&format!("/api/groups/{EVERYONE}")).expect(200).json();
+    assert_eq!(renamed["name"], "Everybody");
+    assert_eq!(renamed["createdAt"], group["createdAt"]);
+    assert_ne!(renamed["updatedAt"], group["updatedAt"]);
+}
 
-    what_a_group_needs_is_checked(club) {
-        let post = |body: Value| club.by(BOB).post("/api/groups", body).expect(400);
-        assert_eq!(post(json!({})).pointers(), ["/admins", "/description", "/name", "/open"]);
-        let long = "x".repeat(10_001);
-        let wrong = json!({"name": " ", "description": long, "open": "yes", "members": ["x"], "admins": []});
-        assert_eq!(post(wrong).pointers(), ["/admins", "/description", "/members/0", "/name", "/open"]);
-        let long = |length| json!({"name": "五".repeat(length), "description": "", "open": true, "admins": [id(BOB)]});
-        assert_eq!(post(long(33)).pointers(), ["/name"]);
-        club.by(BOB).post("/api/groups", long(32)).expect(201);
+#[rstest]
+fn what_a_group_needs_is_checked(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let post = |body: Value| club.by(BOB).post("/api/groups", body).expect(400);
+    assert_eq!(post(json!({})).pointers(), ["/admins", "/description", "/name", "/open"]);
+    let long = "x".repeat(10_001);
+    let wrong = json!({"name": " ", "description": long, "open": "yes", "members": ["x"], "admins": []});
+    assert_eq!(post(wrong).pointers(), ["/admins", "/description", "/members/0", "/name", "/open"]);
+    let long = |length| json!({"name": "五".repeat(length), "description": "", "open": true, "admins": [id(BOB)]});
+    assert_eq!(post(long(33)).pointers(), ["/name"]);
+    club.by(BOB).post("/api/groups", long(32)).expect(201);
 
-        let nobody = Uid::new();
-        let strangers = json!({"name": "x", "description": "", "open": true, "admins": [nobody],
+    let nobody = Uid::new();
+    let strangers = json!({"name": "x", "description": "", "open": true, "admins": [nobody],
             "members": [id(BOB), id(BOB), nobody, id(SUSAN), EVERYONE]});
-        assert_eq!(post(strangers.clone()).pointers(), ["/admins/0", "/members/2", "/members/4"]);
-        let group = make(&club, "x", &json!({}));
-        let refused = club.by(BOB).put(&path(&group), strangers).expect(400);
-        assert_eq!(refused.pointers(), ["/admins/0", "/members/2", "/members/4"]);
-        assert_eq!(club.by(BOB).get(&path(&group)).expect(200).json(), group);
-    }
+    assert_eq!(post(strangers.clone()).pointers(), ["/admins/0", "/members/2", "/members/4"]);
+    let group = make(&club, "x", &json!({}));
+    let refused = club.by(BOB).put(&path(&group), strangers).expect(400);
+    assert_eq!(refused.pointers(), ["/admins/0", "/members/2", "/members/4"]);
+    assert_eq!(club.by(BOB).get(&path(&group)).expect(200).json(), group);
+}
 
-    groups_need_sign_in_and_exist(club) {
-        let body = json!({"name": "x", "description": "", "open": true, "admins": [id(BOB)]});
-        let known = path(&make(&club, "x", &json!({})));
-        let me = format!("{known}/members/me");
-        for (method, path) in [
-            ("GET", "/api/groups"), ("POST", "/api/groups"), ("GET", &known), ("PUT", &known), ("DELETE", &known),
-            ("PUT", &me), ("DELETE", &me), ("GET", "/api/users/me/groups"),
-        ] {
-            let body = Some(body.clone()).filter(|_| matches!(method, "POST" | "PUT") && path != me);
-            club.anonymous().send(method, path, body.clone()).refused(401, "not-signed-in");
-            club.by(SUSAN).send(method, path, body.clone()).refused(403, "account-inactive");
-            if !path.contains(&known) {
-                continue;
-            }
-            let unknown = path.replace(&known, &format!("/api/groups/{}", Uid::new()));
-            club.by(ALICE).send(method, &unknown, body.clone()).refused(404, "not-found");
-            for bad in ["x", "00000000-0000-0000-0000-000000000000"] {
-                let bad = path.replace(&known, &format!("/api/groups/{bad}"));
-                assert_eq!(club.by(ALICE).send(method, &bad, body.clone()).expect(400).pointers(), ["groupID"]);
-            }
+#[rstest]
+fn groups_need_sign_in_and_exist(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let body = json!({"name": "x", "description": "", "open": true, "admins": [id(BOB)]});
+    let known = path(&make(&club, "x", &json!({})));
+    let me = format!("{known}/members/me");
+    for (method, path) in [
+        ("GET", "/api/groups"),
+        ("POST", "/api/groups"),
+        ("GET", &known),
+        ("PUT", &known),
+        ("DELETE", &known),
+        ("PUT", &me),
+        ("DELETE", &me),
+        ("GET", "/api/users/me/groups"),
+    ] {
+        let body = Some(body.clone()).filter(|_| matches!(method, "POST" | "PUT") && path != me);
+        club.anonymous().send(method, path, body.clone()).refused(401, "not-signed-in");
+        club.by(SUSAN).send(method, path, body.clone()).refused(403, "account-inactive");
+        if !path.contains(&known) {
+            continue;
+        }
+        let unknown = path.replace(&known, &format!("/api/groups/{}", Uid::new()));
+        club.by(ALICE).send(method, &unknown, body.clone()).refused(404, "not-found");
+        for bad in ["x", "00000000-0000-0000-0000-000000000000"] {
+            let bad = path.replace(&known, &format!("/api/groups/{bad}"));
+            assert_eq!(club.by(ALICE).send(method, &bad, body.clone()).expect(400).pointers(), ["groupID"]);
         }
     }
+}
 
-    admins_and_privileged_users_change_a_group(club) {
-        let group = make(&club, "art", &json!({"members": [id(CAROL), id(DAVE)], "open": true}));
-        let path = path(&group);
-        let body = json!({"name": "band", "description": "We play.", "open": false, "admins": [id(CAROL)]});
-        club.by(CAROL).put(&path, body.clone()).refused(403, "forbidden");
-        club.clock.advance(TimeDelta::hours(1));
-        let changed = club.by(BOB).put(&path, body.clone()).expect(200).json();
-        assert_eq!((&changed["name"], &changed["description"]), (&json!("band"), &json!("We play.")));
-        assert_eq!((&changed["open"], &changed["admins"]), (&json!(false), &ids(&[CAROL])));
-        assert_eq!(changed["members"], ids(&[CAROL, DAVE]), "left out is unchanged");
-        assert_eq!((&changed["createdBy"], &changed["createdAt"]), (&group["createdBy"], &group["createdAt"]));
-        assert_ne!(changed["updatedAt"], group["updatedAt"]);
-        assert_eq!(club.by(BOB).get(&path).expect(200).json(), changed);
-        // Bob is no admin any more.
-        club.by(BOB).put(&path, body.clone()).refused(403, "forbidden");
-        let mut body = body;
-        body["members"] = json!([]);
-        assert_eq!(club.by(ALICE).put(&path, body.clone()).expect(200).json()["members"], json!([]));
-        body["members"] = json!([id(BOB), id(CAROL)]);
-        assert_eq!(club.by(CAROL).put(&path, body).expect(200).json()["members"], ids(&[BOB, CAROL]));
+#[rstest]
+fn admins_and_privileged_users_change_a_group(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let group = make(&club, "art", &json!({"members": [id(CAROL), id(DAVE)], "open": true}));
+    let path = path(&group);
+    let body = json!({"name": "band", "description": "We play.", "open": false, "admins": [id(CAROL)]});
+    club.by(CAROL).put(&path, body.clone()).refused(403, "forbidden");
+    club.clock.advance(TimeDelta::hours(1));
+    let changed = club.by(BOB).put(&path, body.clone()).expect(200).json();
+    assert_eq!((&changed["name"], &changed["description"]), (&json!("band"), &json!("We play.")));
+    assert_eq!((&changed["open"], &changed["admins"]), (&json!(false), &ids(&[CAROL])));
+    assert_eq!(changed["members"], ids(&[CAROL, DAVE]), "left out is unchanged");
+    assert_eq!((&changed["createdBy"], &changed["createdAt"]), (&group["createdBy"], &group["createdAt"]));
+    assert_ne!(changed["updatedAt"], group["updatedAt"]);
+    assert_eq!(club.by(BOB).get(&path).expect(200).json(), changed);
+    // Bob is no admin any more.
+    club.by(BOB).put(&path, body.clone()).refused(403, "forbidden");
+    let mut body = body;
+    body["members"] = json!([]);
+    assert_eq!(club.by(ALICE).put(&path, body.clone()).expect(200).json()["members"], json!([]));
+    body["members"] = json!([id(BOB), id(CAROL)]);
+    assert_eq!(club.by(CAROL).put(&path, body).expect(200).json()["members"], ids(&[BOB, CAROL]));
+}
+
+#[rstest]
+fn who_wants_joins_and_leaves_an_open_group(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let group = make(&club, "art", &json!({"open": true}));
+    let (path, me) = (path(&group), format!("{}/members/me", path(&group)));
+    let members = || club.by(BOB).get(&path).expect(200).json()["members"].clone();
+    for _ in 0..2 {
+        club.by(CAROL).send("PUT", &me, None).expect(204);
+        assert_eq!(members(), ids(&[CAROL]));
     }
-
-    who_wants_joins_and_leaves_an_open_group(club) {
-        let group = make(&club, "art", &json!({"open": true}));
-        let (path, me) = (path(&group), format!("{}/members/me", path(&group)));
-        let members = || club.by(BOB).get(&path).expect(200).json()["members"].clone();
-        for _ in 0..2 {
-            club.by(CAROL).send("PUT", &me, None).expect(204);
-            assert_eq!(members(), ids(&[CAROL]));
-        }
-        for _ in 0..2 {
-            club.by(CAROL).delete(&me).expect(204);
-            assert_eq!(members(), ids(&[]));
-        }
-        let closed = make(&club, "closed", &json!({"members": [id(CAROL)]}));
-        let me = format!("/api/groups/{}/members/me", closed["groupId"].as_str().unwrap());
-        for who in [ALICE, BOB, CAROL] {
-            club.by(who).send("PUT", &me, None).refused(403, "forbidden");
-            club.by(who).delete(&me).refused(403, "forbidden");
-        }
+    for _ in 0..2 {
+        club.by(CAROL).delete(&me).expect(204);
+        assert_eq!(members(), ids(&[]));
     }
-
-    groups_not_made_here_are_read_only(club) {
-        let body = json!({"name": "x", "description": "", "open": true, "admins": [id(ALICE)]});
-        for group in [directory_group(&club, "art"), EVERYONE] {
-            let path = format!("/api/groups/{group}");
-            let before = club.by(ALICE).get(&path).expect(200).json();
-            assert_eq!(before["isTraQGroup"], true);
-            club.by(ALICE).put(&path, body.clone()).refused(403, "forbidden");
-            club.by(ALICE).delete(&path).refused(403, "forbidden");
-            club.by(ALICE).delete(&format!("{path}?force=true")).refused(403, "forbidden");
-            club.by(ALICE).send("PUT", &format!("{path}/members/me"), None).refused(403, "forbidden");
-            club.by(ALICE).delete(&format!("{path}/members/me")).refused(403, "forbidden");
-            assert_eq!(club.by(ALICE).get(&path).expect(200).json(), before);
-        }
+    let closed = make(&club, "closed", &json!({"members": [id(CAROL)]}));
+    let me = format!("/api/groups/{}/members/me", closed["groupId"].as_str().unwrap());
+    for who in [ALICE, BOB, CAROL] {
+        club.by(who).send("PUT", &me, None).refused(403, "forbidden");
+        club.by(who).delete(&me).refused(403, "forbidden");
     }
+}
 
-    a_deleted_group_is_gone_but_for_its_events(club) {
-        let group = make(&club, "art", &json!({"open": true, "members": [id(CAROL)]}));
-        let (path, uid) = (path(&group), uid(&group));
-        event(&club, uid, -3, None);
-        club.by(CAROL).delete(&path).refused(403, "forbidden");
-        assert_eq!(club.by(BOB).delete(&format!("{path}?force=maybe")).expect(400).pointers(), ["force"]);
-        club.by(BOB).delete(&path).expect(204);
-        let body = json!({"name": "x", "description": "", "open": true, "admins": [id(BOB)]});
-        club.by(BOB).get(&path).refused(404, "not-found");
-        club.by(BOB).put(&path, body).refused(404, "not-found");
-        club.by(BOB).delete(&path).refused(404, "not-found");
-        club.by(BOB).send("PUT", &format!("{path}/members/me"), None).refused(404, "not-found");
-        club.by(BOB).delete(&format!("{path}/members/me")).refused(404, "not-found");
-        assert!(!club.by(BOB).get("/api/groups").expect(200).text().contains("art"));
-        assert_eq!(of(&club, CAROL, "?relation=belongs-or-admins"), [EVERYONE]);
-        let conn = &mut club.connect();
-        assert_eq!(queries::get_even_deleted(conn, uid).unwrap().members, [id(CAROL)]);
-        assert!(!queries::hold(conn, uid).unwrap());
-        club.by(ALICE).delete(&self::path(&make(&club, "another", &json!({})))).expect(204);
+#[rstest]
+fn groups_not_made_here_are_read_only(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let body = json!({"name": "x", "description": "", "open": true, "admins": [id(ALICE)]});
+    for group in [directory_group(&club, "art"), EVERYONE] {
+        let path = format!("/api/groups/{group}");
+        let before = club.by(ALICE).get(&path).expect(200).json();
+        assert_eq!(before["isTraQGroup"], true);
+        club.by(ALICE).put(&path, body.clone()).refused(403, "forbidden");
+        club.by(ALICE).delete(&path).refused(403, "forbidden");
+        club.by(ALICE).delete(&format!("{path}?force=true")).refused(403, "forbidden");
+        club.by(ALICE).send("PUT", &format!("{path}/members/me"), None).refused(403, "forbidden");
+        club.by(ALICE).delete(&format!("{path}/members/me")).refused(403, "forbidden");
+        assert_eq!(club.by(ALICE).get(&path).expect(200).json(), before);
     }
+}
 
-    events_to_come_keep_a_group_unless_forced(club) {
-        let group = make(&club, "art", &json!({}));
-        let other = make(&club, "band", &json!({}));
-        let past = event(&club, uid(&group), -3, None);
-        let now = event(&club, uid(&group), 0, None);
-        let soon = event(&club, uid(&group), 24, None);
-        // Another group's event uses the room that was made for this one.
-        let shared = event(&club, uid(&group), 48, None);
-        let guest = event(&club, uid(&other), 48, Some(shared.room));
-        // One that uses the room of somebody else.
-        let visitor = event(&club, uid(&group), 72, Some(past.room));
+#[rstest]
+fn a_deleted_group_is_gone_but_for_its_events(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let group = make(&club, "art", &json!({"open": true, "members": [id(CAROL)]}));
+    let (path, uid) = (path(&group), uid(&group));
+    event(&club, uid, -3, None);
+    club.by(CAROL).delete(&path).refused(403, "forbidden");
+    assert_eq!(club.by(BOB).delete(&format!("{path}?force=maybe")).expect(400).pointers(), ["force"]);
+    club.by(BOB).delete(&path).expect(204);
+    let body = json!({"name": "x", "description": "", "open": true, "admins": [id(BOB)]});
+    club.by(BOB).get(&path).refused(404, "not-found");
+    club.by(BOB).put(&path, body).refused(404, "not-found");
+    club.by(BOB).delete(&path).refused(404, "not-found");
+    club.by(BOB).send("PUT", &format!("{path}/members/me"), None).refused(404, "not-found");
+    club.by(BOB).delete(&format!("{path}/members/me")).refused(404, "not-found");
+    assert!(!club.by(BOB).get("/api/groups").expect(200).text().contains("art"));
+    assert_eq!(of(&club, CAROL, "?relation=belongs-or-admins"), [EVERYONE]);
+    let conn = &mut club.connect();
+    assert_eq!(queries::get_even_deleted(conn, uid).unwrap().members, [id(CAROL)]);
+    assert!(!queries::hold(conn, uid).unwrap());
+    club.by(ALICE).delete(&self::path(&make(&club, "another", &json!({})))).expect(204);
+}
 
-        let problem = club.by(BOB).delete(&path(&group)).refused(409, "events-to-come");
-        assert_eq!(problem["events"], json!([now.id, soon.id, shared.id, visitor.id]));
-        club.by(BOB).delete(&format!("{}?force=false", path(&group))).refused(409, "events-to-come");
-        club.by(CAROL).delete(&format!("{}?force=true", path(&group))).refused(403, "forbidden");
-        assert!([&now, &soon, &shared].iter().all(|event| !event.is_deleted(&club) && !event.is_room_deleted(&club)));
+#[rstest]
+fn events_to_come_keep_a_group_unless_forced(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let group = make(&club, "art", &json!({}));
+    let other = make(&club, "band", &json!({}));
+    let past = event(&club, uid(&group), -3, None);
+    let now = event(&club, uid(&group), 0, None);
+    let soon = event(&club, uid(&group), 24, None);
+    // Another group's event uses the room that was made for this one.
+    let shared = event(&club, uid(&group), 48, None);
+    let guest = event(&club, uid(&other), 48, Some(shared.room));
+    // One that uses the room of somebody else.
+    let visitor = event(&club, uid(&group), 72, Some(past.room));
 
-        club.by(BOB).delete(&format!("{}?force=true", path(&group))).expect(204);
-        club.by(BOB).get(&path(&group)).refused(404, "not-found");
-        let state = |event: &Event| (event.is_deleted(&club), event.is_room_deleted(&club));
-        assert_eq!(state(&past), (false, false));
-        assert_eq!(state(&now), (true, true));
-        assert_eq!(state(&soon), (true, true));
-        assert_eq!(state(&shared), (true, false));
-        assert_eq!(state(&guest), (false, false));
-        assert_eq!(state(&visitor), (true, false));
+    let problem = club.by(BOB).delete(&path(&group)).refused(409, "events-to-come");
+    assert_eq!(problem["events"], json!([now.id, soon.id, shared.id, visitor.id]));
+    club.by(BOB).delete(&format!("{}?force=false", path(&group))).refused(409, "events-to-come");
+    club.by(CAROL).delete(&format!("{}?force=true", path(&group))).refused(403, "forbidden");
+    assert!([&now, &soon, &shared].iter().all(|event| !event.is_deleted(&club) && !event.is_room_deleted(&club)));
+
+    club.by(BOB).delete(&format!("{}?force=true", path(&group))).expect(204);
+    club.by(BOB).get(&path(&group)).refused(404, "not-found");
+    let state = |event: &Event| (event.is_deleted(&club), event.is_room_deleted(&club));
+    assert_eq!(state(&past), (false, false));
+    assert_eq!(state(&now), (true, true));
+    assert_eq!(state(&soon), (true, true));
+    assert_eq!(state(&shared), (true, false));
+    assert_eq!(state(&guest), (false, false));
+    assert_eq!(state(&visitor), (true, false));
+}
+
+#[rstest]
+fn a_users_groups_are_found_by_relation(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let a = uid(&make(&club, "a", &json!({"members": [id(CAROL)], "admins": [id(BOB)]})));
+    let b = uid(&make(&club, "b", &json!({"members": [id(BOB)], "admins": [id(CAROL)]})));
+    let c = uid(&make(&club, "c", &json!({"members": [id(CAROL), id(SUSAN)], "admins": [id(CAROL)]})));
+    let d = directory_group(&club, "0");
+    diesel::insert_into(group_members::table)
+        .values((group_members::group_id.eq(d), group_members::user_id.eq(id(CAROL))))
+        .execute(&mut club.connect())
+        .unwrap();
+    for (query, expected) in [
+        ("", vec![a, c, EVERYONE, d]),
+        ("?relation=belongs", vec![a, c, EVERYONE, d]),
+        ("?relation=admins", vec![b, c]),
+        ("?relation=belongs-or-admins", vec![a, b, c, EVERYONE, d]),
+    ] {
+        assert_eq!(of(&club, CAROL, query), expected, "{query}");
+        let mine = club.by(CAROL).get(&format!("/api/users/me/groups{query}")).expect(200).json();
+        assert_eq!(mine, json!(expected), "{query}");
     }
-
-    a_users_groups_are_found_by_relation(club) {
-        let a = uid(&make(&club, "a", &json!({"members": [id(CAROL)], "admins": [id(BOB)]})));
-        let b = uid(&make(&club, "b", &json!({"members": [id(BOB)], "admins": [id(CAROL)]})));
-        let c = uid(&make(&club, "c", &json!({"members": [id(CAROL), id(SUSAN)], "admins": [id(CAROL)]})));
-        let d = directory_group(&club, "0");
-        diesel::insert_into(group_members::table)
-            .values((group_members::group_id.eq(d), group_members::user_id.eq(id(CAROL))))
-            .execute(&mut club.connect())
-            .unwrap();
-        for (query, expected) in [
-            ("", vec![a, c, EVERYONE, d]),
-            ("?relation=belongs", vec![a, c, EVERYONE, d]),
-            ("?relation=admins", vec![b, c]),
-            ("?relation=belongs-or-admins", vec![a, b, c, EVERYONE, d]),
-        ] {
-            assert_eq!(of(&club, CAROL, query), expected, "{query}");
-            let mine = club.by(CAROL).get(&format!("/api/users/me/groups{query}")).expect(200).json();
-            assert_eq!(mine, json!(expected), "{query}");
-        }
-        assert_eq!(of(&club, DAVE, ""), [EVERYONE]);
-        assert_eq!(of(&club, SUSAN, ""), [c], "the everyone group is for active users");
-        for bad in ["/api/users/me/groups?relation=attendees", &format!("/api/users/{}/groups?relation=", id(BOB))] {
-            assert_eq!(club.by(BOB).get(bad).expect(400).pointers(), ["relation"]);
-        }
-        club.by(BOB).get(&format!("/api/users/{}/groups", Uid::new())).refused(404, "not-found");
-        assert_eq!(club.by(BOB).get("/api/users/x/groups").expect(400).pointers(), ["userID"]);
+    assert_eq!(of(&club, DAVE, ""), [EVERYONE]);
+    assert_eq!(of(&club, SUSAN, ""), [c], "the everyone group is for active users");
+    for bad in ["/api/users/me/groups?relation=attendees", &format!("/api/users/{}/groups?relation=", id(BOB))] {
+        assert_eq!(club.by(BOB).get(bad).expect(400).pointers(), ["relation"]);
     }
+    club.by(BOB).get(&format!("/api/users/{}/groups", Uid::new())).refused(404, "not-found");
+    assert_eq!(club.by(BOB).get("/api/users/x/groups").expect(400).pointers(), ["userID"]);
+}
 
-    other_slices_ask_for_members(club) {
-        let conn = &mut club.connect();
-        let group = uid(&make(&club, "a", &json!({"members": [id(CAROL), id(SUSAN)]})));
-        let members = |conn: &mut _, group| queries::member_ids(conn, group).unwrap();
-        assert_eq!(json!(members(conn, group)), ids(&[CAROL, SUSAN]));
-        assert_eq!(json!(members(conn, EVERYONE)), ids(&[ALICE, BOB, CAROL, DAVE]));
-        assert_eq!(members(conn, Uid::new()), []);
-        for (group, user, expected) in [
-            (group, CAROL, true), (group, BOB, false), (EVERYONE, BOB, true), (EVERYONE, SUSAN, false),
-            (Uid::new(), BOB, false),
-        ] {
-            assert_eq!(queries::is_member(conn, group, id(user)).unwrap(), expected, "{user}");
-        }
-        assert!(queries::hold(conn, group).unwrap());
-        assert!(!queries::hold(conn, Uid::new()).unwrap());
-        assert_eq!(queries::get_even_deleted(conn, Uid::new()).unwrap_err().into_problem().status(), 404);
+#[rstest]
+fn other_slices_ask_for_members(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let conn = &mut club.connect();
+    let group = uid(&make(&club, "a", &json!({"members": [id(CAROL), id(SUSAN)]})));
+    let members = |conn: &mut _, group| queries::member_ids(conn, group).unwrap();
+    assert_eq!(json!(members(conn, group)), ids(&[CAROL, SUSAN]));
+    assert_eq!(json!(members(conn, EVERYONE)), ids(&[ALICE, BOB, CAROL, DAVE]));
+    assert_eq!(members(conn, Uid::new()), []);
+    for (group, user, expected) in [
+        (group, CAROL, true),
+        (group, BOB, false),
+        (EVERYONE, BOB, true),
+        (EVERYONE, SUSAN, false),
+        (Uid::new(), BOB, false),
+    ] {
+        assert_eq!(queries::is_member(conn, group, id(user)).unwrap(), expected, "{user}");
     }
+    assert!(queries::hold(conn, group).unwrap());
+    assert!(!queries::hold(conn, Uid::new()).unwrap());
+    assert_eq!(queries::get_even_deleted(conn, Uid::new()).unwrap_err().into_problem().status(), 404);
+}
 
-    changes_at_the_same_time_leave_a_group_whole(club) {
-        let group = make(&club, "art", &json!({"open": true}));
-        let (path, me) = (path(&group), format!("{}/members/me", path(&group)));
-        let body = json!({"name": "art", "description": "", "open": true, "admins": [id(BOB)],
+#[rstest]
+fn changes_at_the_same_time_leave_a_group_whole(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let group = make(&club, "art", &json!({"open": true}));
+    let (path, me) = (path(&group), format!("{}/members/me", path(&group)));
+    let body = json!({"name": "art", "description": "", "open": true, "admins": [id(BOB)],
             "members": [id(CAROL), id(DAVE)]});
-        std::thread::scope(|scope| {
-            for _ in 0..3 {
-                scope.spawn(|| (0..10).for_each(|_| drop(club.by(CAROL).send("PUT", &me, None).expect(204))));
-                scope.spawn(|| (0..10).for_each(|_| drop(club.by(DAVE).delete(&me).expect(204))));
-                scope.spawn(|| (0..10).for_each(|_| drop(club.by(BOB).put(&path, body.clone()).expect(200))));
-            }
-        });
-        assert_eq!(club.by(BOB).put(&path, body).expect(200).json()["members"], ids(&[CAROL, DAVE]));
-    }
-
-    no_event_is_made_for_a_group_that_is_being_deleted(club) {
-        let start = std::sync::Barrier::new(2);
-        for _ in 0..10 {
-            let group = make(&club, "art", &json!({}));
-            let make_event = || -> Option<Event> {
-                let conn = &mut club.connect();
-                let begin = if club.is_postgres() { "BEGIN" } else { "BEGIN IMMEDIATE" };
-                start.wait();
-                conn.batch_execute(begin).unwrap();
-                let made = queries::hold(conn, uid(&group)).unwrap();
-                let made = made.then(|| event_by(conn, &club, uid(&group), 24, None));
-                conn.batch_execute("COMMIT").unwrap();
-                made
-            };
-            let (made, status) = std::thread::scope(|scope| {
-                let made = scope.spawn(make_event);
-                start.wait();
-                let status = club.by(BOB).delete(&path(&group)).status;
-                (made.join().unwrap(), status)
-            });
-            assert_eq!(status, if made.is_some() { 409 } else { 204 });
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| (0..10).for_each(|_| drop(club.by(CAROL).send("PUT", &me, None).expect(204))));
+            scope.spawn(|| (0..10).for_each(|_| drop(club.by(DAVE).delete(&me).expect(204))));
+            scope.spawn(|| (0..10).for_each(|_| drop(club.by(BOB).put(&path, body.clone()).expect(200))));
         }
-    }
+    });
+    assert_eq!(club.by(BOB).put(&path, body).expect(200).json()["members"], ids(&[CAROL, DAVE]));
+}
 
-    the_list_takes_as_many_statements_for_many_groups_as_for_one(club) {
-        let statements = |query: &str| {
-            let read = || {
-                let metrics = club.anonymous().get("/metrics").expect(200).text();
-                metrics.lines().find_map(|line| line.strip_prefix("db_statements_total ")?.parse::<u32>().ok()).unwrap()
-            };
-            let before = read();
-            club.by(BOB).get(&format!("/api/groups{query}")).expect(200);
-            read() - before
+#[rstest]
+fn no_event_is_made_for_a_group_that_is_being_deleted(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let start = std::sync::Barrier::new(2);
+    for _ in 0..10 {
+        let group = make(&club, "art", &json!({}));
+        let make_event = || -> Option<Event> {
+            let conn = &mut club.connect();
+            let begin = if club.is_postgres() { "BEGIN" } else { "BEGIN IMMEDIATE" };
+            start.wait();
+            conn.batch_execute(begin).unwrap();
+            let made = queries::hold(conn, uid(&group)).unwrap();
+            let made = made.then(|| event_by(conn, &club, uid(&group), 24, None));
+            conn.batch_execute("COMMIT").unwrap();
+            made
         };
-        let few = statements("");
-        for n in 0..20 {
-            make(&club, &format!("group {n}"), &json!({"members": [id(ALICE), id(BOB)]}));
-        }
-        assert_eq!(statements(""), few);
-        // A page without everyone does not ask who that is.
-        assert_eq!(statements("?limit=10"), few - 1);
+        let (made, status) = std::thread::scope(|scope| {
+            let made = scope.spawn(make_event);
+            start.wait();
+            let status = club.by(BOB).delete(&path(&group)).status;
+            (made.join().unwrap(), status)
+        });
+        assert_eq!(status, if made.is_some() { 409 } else { 204 });
     }
+}
+
+#[rstest]
+fn the_list_takes_as_many_statements_for_many_groups_as_for_one(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let statements = |query: &str| {
+        let read = || {
+            let metrics = club.anonymous().get("/metrics").expect(200).text();
+            metrics.lines().find_map(|line| line.strip_prefix("db_statements_total ")?.parse::<u32>().ok()).unwrap()
+        };
+        let before = read();
+        club.by(BOB).get(&format!("/api/groups{query}")).expect(200);
+        read() - before
+    };
+    let few = statements("");
+    for n in 0..20 {
+        make(&club, &format!("group {n}"), &json!({"members": [id(ALICE), id(BOB)]}));
+    }
+    assert_eq!(statements(""), few);
+    // A page without everyone does not ask who that is.
+    assert_eq!(statements("?limit=10"), few - 1);
 }
 
 /// A group made by bob, who is its admin unless `more` says otherwise.

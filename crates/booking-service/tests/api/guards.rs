@@ -1,10 +1,15 @@
 //! What holds for every operation: refusals, sites, paths, methods, HEAD. The requests are made from the OpenAPI
 //! document, so that a new operation is held to the same. Who may call what is in `matrix`.
 
+use crate::harness::{
+    Backend::{self, Postgres, Sqlite},
+    Club,
+};
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{ALICE, Answer, BOB, Client, DOCUMENT, SUSAN, id, on_both},
+    harness::{ALICE, Answer, BOB, Client, DOCUMENT, SUSAN, id},
     matrix::Operation,
     tokens::{by_token, make_token},
 };
@@ -61,90 +66,103 @@ fn the_document_holds_together() {
     }
 }
 
-on_both! {
-    the_version_is_for_everybody(club) {
-        let answer = club.anonymous().get("/api/version").expect(200);
-        let version = answer.json();
-        assert_eq!(version["version"].as_str(), answer.header("x-knoq-version"));
-        assert!(!version["revision"].as_str().unwrap().is_empty());
-    }
+#[rstest]
+fn the_version_is_for_everybody(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let answer = club.anonymous().get("/api/version").expect(200);
+    let version = answer.json();
+    assert_eq!(version["version"].as_str(), answer.header("x-knoq-version"));
+    assert!(!version["revision"].as_str().unwrap().is_empty());
+}
 
-    whoever_is_not_let_in_does_not_learn_what_there_is(club) {
-        let reader = make_token(&club, ALICE, "read");
-        let nothing = id("nothing").to_string();
-        for operation in guarded() {
-            send(&operation, club.anonymous(), &nothing).refused(401, "not-signed-in");
-            send(&operation, club.by(SUSAN), &nothing).refused(403, "account-inactive");
-            if operation.method != "GET" {
-                send(&operation, by_token(&club, &reader), &nothing).refused(403, "insufficient-scope");
-            }
+#[rstest]
+fn whoever_is_not_let_in_does_not_learn_what_there_is(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let reader = make_token(&club, ALICE, "read");
+    let nothing = id("nothing").to_string();
+    for operation in guarded() {
+        send(&operation, club.anonymous(), &nothing).refused(401, "not-signed-in");
+        send(&operation, club.by(SUSAN), &nothing).refused(403, "account-inactive");
+        if operation.method != "GET" {
+            send(&operation, by_token(&club, &reader), &nothing).refused(403, "insufficient-scope");
         }
     }
+}
 
-    another_site_is_refused_before_anything_else_is_judged(club) {
-        let writes: Vec<_> = Operation::all().into_iter().filter(|operation| operation.method != "GET").collect();
-        assert!(writes.len() > 20);
-        for operation in writes {
-            // Nothing of these requests is right but the cookie.
-            for path in [id("somebody").to_string(), "x".to_owned()].map(|id| operation.path_with(|_| id.clone())) {
-                for media_type in [
-                    None, Some("text/plain"), Some("application/x-www-form-urlencoded"), Some("multipart/form-data"),
-                    Some("application/json"),
-                ] {
-                    for (name, value) in [("origin", "https://evil.example"), ("sec-fetch-site", "cross-site")] {
-                        let client = club.by(BOB).header(name, value);
-                        let client = media_type.into_iter().fold(client, |it, kind| it.header("content-type", kind));
-                        let body = vec![b'{'; 10];
-                        client.send_bytes(&operation.method, &path, body).refused(403, "cross-site-request");
-                    }
-                }
-            }
-        }
-        // None of them ended the session.
-        club.by(BOB).get("/api/users/me").expect(200);
-    }
-
-    an_id_that_is_none_is_400_and_one_that_names_nothing_404(club) {
-        for operation in guarded().iter().filter(|operation| operation.path.contains('{')) {
-            for bad in ["x", "00000000-0000-0000-0000-000000000000", "0198c0de000070008000000000000001", "%FF"] {
-                let refused = send(operation, club.by(ALICE), bad).expect(400);
-                let id = operation.path.split(['{', '}']).nth(1).unwrap();
-                assert_eq!(refused.pointers(), [id], "{refused:?}");
-            }
-            let unknown = id("nothing").to_string();
-            send(operation, club.by(ALICE), &unknown).refused(404, "not-found");
-            send(operation, club.by(ALICE), &unknown.to_uppercase()).refused(404, "not-found");
-        }
-    }
-
-    another_method_is_405_with_those_that_there_are(club) {
-        let operations = Operation::all();
-        let value = id("somebody").to_string();
-        for path in operations.iter().map(|operation| &operation.path) {
-            // A path in words takes its own methods only: /rooms/all is no /rooms/{roomID}.
-            let same = operations.iter().filter(|other| other.path == *path);
-            let mut allowed: Vec<_> = same.map(|it| &*it.method).collect();
-            if allowed.contains(&"GET") {
-                allowed.push("HEAD");
-            }
-            allowed.sort_unstable();
-            let one = operations.iter().find(|operation| operation.path == *path).unwrap();
-            for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
-                if !allowed.contains(&method) {
-                    let refused = club.by(BOB).send(method, &one.path_with(|_| value.clone()), None).expect(405);
-                    assert_eq!(refused.header("allow"), Some(&*allowed.join(", ")), "{method} {path}");
-                    refused.refused(405, "method-not-allowed");
+#[rstest]
+fn another_site_is_refused_before_anything_else_is_judged(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let writes: Vec<_> = Operation::all().into_iter().filter(|operation| operation.method != "GET").collect();
+    assert!(writes.len() > 20);
+    for operation in writes {
+        // Nothing of these requests is right but the cookie.
+        for path in [id("somebody").to_string(), "x".to_owned()].map(|id| operation.path_with(|_| id.clone())) {
+            for media_type in [
+                None,
+                Some("text/plain"),
+                Some("application/x-www-form-urlencoded"),
+                Some("multipart/form-data"),
+                Some("application/json"),
+            ] {
+                for (name, value) in [("origin", "https://evil.example"), ("sec-fetch-site", "cross-site")] {
+                    let client = club.by(BOB).header(name, value);
+                    let client = media_type.into_iter().fold(client, |it, kind| it.header("content-type", kind));
+                    let body = vec![b'{'; 10];
+                    client.send_bytes(&operation.method, &path, body).refused(403, "cross-site-request");
                 }
             }
         }
     }
+    // None of them ended the session.
+    club.by(BOB).get("/api/users/me").expect(200);
+}
 
-    head_is_get_without_a_body_everywhere(club) {
-        for operation in Operation::all().iter().filter(|operation| operation.method == "GET") {
-            let path = operation.path_with(|_| id(BOB).to_string());
-            let (get, head) = (club.by(BOB).get(&path), club.by(BOB).send("HEAD", &path, None));
-            assert_eq!((head.status, head.body.len()), (get.status, 0), "{path}");
-            assert_eq!(head.header("content-type"), get.header("content-type"), "{path}");
+#[rstest]
+fn an_id_that_is_none_is_400_and_one_that_names_nothing_404(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for operation in guarded().iter().filter(|operation| operation.path.contains('{')) {
+        for bad in ["x", "00000000-0000-0000-0000-000000000000", "0198c0de000070008000000000000001", "%FF"] {
+            let refused = send(operation, club.by(ALICE), bad).expect(400);
+            let id = operation.path.split(['{', '}']).nth(1).unwrap();
+            assert_eq!(refused.pointers(), [id], "{refused:?}");
         }
+        let unknown = id("nothing").to_string();
+        send(operation, club.by(ALICE), &unknown).refused(404, "not-found");
+        send(operation, club.by(ALICE), &unknown.to_uppercase()).refused(404, "not-found");
+    }
+}
+
+#[rstest]
+fn another_method_is_405_with_those_that_there_are(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let operations = Operation::all();
+    let value = id("somebody").to_string();
+    for path in operations.iter().map(|operation| &operation.path) {
+        // A path in words takes its own methods only: /rooms/all is no /rooms/{roomID}.
+        let same = operations.iter().filter(|other| other.path == *path);
+        let mut allowed: Vec<_> = same.map(|it| &*it.method).collect();
+        if allowed.contains(&"GET") {
+            allowed.push("HEAD");
+        }
+        allowed.sort_unstable();
+        let one = operations.iter().find(|operation| operation.path == *path).unwrap();
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
+            if !allowed.contains(&method) {
+                let refused = club.by(BOB).send(method, &one.path_with(|_| value.clone()), None).expect(405);
+                assert_eq!(refused.header("allow"), Some(&*allowed.join(", ")), "{method} {path}");
+                refused.refused(405, "method-not-allowed");
+            }
+        }
+    }
+}
+
+#[rstest]
+fn head_is_get_without_a_body_everywhere(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for operation in Operation::all().iter().filter(|operation| operation.method == "GET") {
+        let path = operation.path_with(|_| id(BOB).to_string());
+        let (get, head) = (club.by(BOB).get(&path), club.by(BOB).send("HEAD", &path, None));
+        assert_eq!((head.status, head.body.len()), (get.status, 0), "{path}");
+        assert_eq!(head.header("content-type"), get.header("content-type"), "{path}");
     }
 }

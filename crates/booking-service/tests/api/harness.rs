@@ -35,23 +35,6 @@ mod client;
 pub use self::client::{Answer, Client, DOCUMENT};
 use booking_service::server::ABOUT;
 
-/// Declares tests that run on both databases: `on_both! { name(club) { … } }`, with options `name(club, "--demo")`.
-macro_rules! on_both {
-    ($($(#[$attribute:meta])* $name:ident($club:ident $(, $option:literal)*) $body:block)+) => {
-        $(mod $name {
-            #[allow(unused_imports, reason = "not every test needs all of its file")]
-            use super::*;
-            $(#[$attribute])*
-            fn run($club: $crate::harness::Club) $body
-            #[test]
-            fn sqlite() { run($crate::harness::Club::start_with($crate::harness::Backend::Sqlite, &[$($option),*])) }
-            #[test]
-            fn postgres() { run($crate::harness::Club::start_with($crate::harness::Backend::Postgres, &[$($option),*])) }
-        })+
-    };
-}
-pub(crate) use on_both;
-
 /// Which database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {

@@ -1,10 +1,14 @@
 //! The command `health` of the real program.
 
+use crate::harness::{
+    Backend::{self, Postgres, Sqlite},
+    Club,
+};
+use rstest::rstest;
 use std::{io::Write as _, net::TcpListener};
 
 use crate::{
     commands::outcome,
-    harness::on_both,
     process::{Process, program},
 };
 
@@ -23,17 +27,17 @@ pub fn is_unhealthy(bind: &str, why: &str) {
     assert!(said.starts_with("booking-service: ") && said.contains(why), "{said}");
 }
 
-on_both! {
-    a_service_is_healthy_until_it_drains(club) {
-        let mut process = Process::beside(&club, &["--drain-delay", "600"]);
-        let port = process.address.rsplit(':').next().unwrap().to_owned();
-        for bind in [format!("0.0.0.0:{port}"), format!("[::]:{port}"), format!("127.0.0.1:{port}")] {
-            assert_eq!(health(&bind), (String::new(), Some(0)), "{bind}");
-        }
-        process.signal("TERM");
-        process.until_it_logs("draining");
-        is_unhealthy(&format!("127.0.0.1:{port}"), "/readyz: status 503, draining");
+#[rstest]
+fn a_service_is_healthy_until_it_drains(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut process = Process::beside(&club, &["--drain-delay", "600"]);
+    let port = process.address.rsplit(':').next().unwrap().to_owned();
+    for bind in [format!("0.0.0.0:{port}"), format!("[::]:{port}"), format!("127.0.0.1:{port}")] {
+        assert_eq!(health(&bind), (String::new(), Some(0)), "{bind}");
     }
+    process.signal("TERM");
+    process.until_it_logs("draining");
+    is_unhealthy(&format!("127.0.0.1:{port}"), "/readyz: status 503, draining");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The calendar feed.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
 use booking_service::{
     events::queries::Row,
     groups::EVERYONE,
@@ -8,10 +9,11 @@ use booking_service::{
 use chrono::{DateTime, TimeDelta};
 use common::time::Timestamp;
 use diesel::prelude::*;
+use rstest::rstest;
 use serde_json::json;
 use service_kit::db::sql::{Moment, Uid};
 
-use crate::harness::{ALICE, Answer, BOB, CAROL, Club, DAVE, SUSAN, id, on_both};
+use crate::harness::{ALICE, Answer, BOB, CAROL, Club, DAVE, SUSAN, id};
 
 /// Where a member's feed is, as front ends build it.
 fn feed_path(club: &Club, member: &str) -> String {
@@ -166,271 +168,295 @@ fn tag(club: &Club, event: Uid, name: &str) -> Uid {
     tag
 }
 
-on_both! {
-    the_secret_is_made_on_first_use_and_stays(club) {
-        let first = club.by(BOB).get("/api/users/me/ical").expect(200);
-        assert_eq!(first.header("cache-control"), Some("no-store"));
-        let secret = first.json()["secret"].as_str().unwrap().to_owned();
-        assert_eq!(secret.len(), 43);
-        assert_eq!(club.by(BOB).get("/api/users/me/ical").json(), first.json());
-        assert_ne!(club.by(CAROL).get("/api/users/me/ical").json(), first.json());
-        // The database alone does not tell it.
-        let nonce: Option<String> =
-            users::table.find(id(BOB)).select(users::feed_nonce).first(&mut club.connect()).unwrap();
-        assert_ne!(nonce.unwrap(), secret);
-        club.anonymous().get("/api/users/me/ical").refused(401, "not-signed-in");
-        club.by(SUSAN).get("/api/users/me/ical").refused(403, "account-inactive");
-        club.anonymous().put("/api/users/me/ical", json!({})).refused(401, "not-signed-in");
-        club.by(SUSAN).put("/api/users/me/ical", json!({})).refused(403, "account-inactive");
-    }
+#[rstest]
+fn the_secret_is_made_on_first_use_and_stays(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let first = club.by(BOB).get("/api/users/me/ical").expect(200);
+    assert_eq!(first.header("cache-control"), Some("no-store"));
+    let secret = first.json()["secret"].as_str().unwrap().to_owned();
+    assert_eq!(secret.len(), 43);
+    assert_eq!(club.by(BOB).get("/api/users/me/ical").json(), first.json());
+    assert_ne!(club.by(CAROL).get("/api/users/me/ical").json(), first.json());
+    // The database alone does not tell it.
+    let nonce: Option<String> =
+        users::table.find(id(BOB)).select(users::feed_nonce).first(&mut club.connect()).unwrap();
+    assert_ne!(nonce.unwrap(), secret);
+    club.anonymous().get("/api/users/me/ical").refused(401, "not-signed-in");
+    club.by(SUSAN).get("/api/users/me/ical").refused(403, "account-inactive");
+    club.anonymous().put("/api/users/me/ical", json!({})).refused(401, "not-signed-in");
+    club.by(SUSAN).put("/api/users/me/ical", json!({})).refused(403, "account-inactive");
+}
 
-    a_token_that_may_only_read_may_make_it_but_not_replace_it(club) {
-        let body = json!({"name": "x", "scope": "read"});
-        let token = club.by(DAVE).post("/api/users/me/tokens", body).expect(201).json()["token"].clone();
-        let dave = club.anonymous().header("authorization", &format!("Bearer {}", token.as_str().unwrap()));
-        let secret = dave.get("/api/users/me/ical").expect(200).json();
-        assert_eq!(club.by(DAVE).get("/api/users/me/ical").json(), secret);
-        dave.put("/api/users/me/ical", json!({})).refused(403, "insufficient-scope");
-        assert_eq!(club.by(DAVE).get("/api/users/me/ical").json(), secret);
-    }
+#[rstest]
+fn a_token_that_may_only_read_may_make_it_but_not_replace_it(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let body = json!({"name": "x", "scope": "read"});
+    let token = club.by(DAVE).post("/api/users/me/tokens", body).expect(201).json()["token"].clone();
+    let dave = club.anonymous().header("authorization", &format!("Bearer {}", token.as_str().unwrap()));
+    let secret = dave.get("/api/users/me/ical").expect(200).json();
+    assert_eq!(club.by(DAVE).get("/api/users/me/ical").json(), secret);
+    dave.put("/api/users/me/ical", json!({})).refused(403, "insufficient-scope");
+    assert_eq!(club.by(DAVE).get("/api/users/me/ical").json(), secret);
+}
 
-    many_first_uses_at_once_give_one_secret(club) {
-        let secrets: Vec<_> = std::thread::scope(|scope| {
-            let get = || club.by(BOB).get("/api/users/me/ical").expect(200).text();
-            let all: Vec<_> = (0..8).map(|_| scope.spawn(get)).collect();
-            all.into_iter().map(|one| one.join().unwrap()).collect()
-        });
-        assert!(secrets.iter().all(|secret| *secret == secrets[0]), "{secrets:?}");
-    }
+#[rstest]
+fn many_first_uses_at_once_give_one_secret(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let secrets: Vec<_> = std::thread::scope(|scope| {
+        let get = || club.by(BOB).get("/api/users/me/ical").expect(200).text();
+        let all: Vec<_> = (0..8).map(|_| scope.spawn(get)).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert!(secrets.iter().all(|secret| *secret == secrets[0]), "{secrets:?}");
+}
 
-    a_new_secret_kills_the_old_address_at_once(club) {
-        let old = feed_path(&club, BOB);
-        feed(&club, &old);
-        let secret = club.by(BOB).put("/api/users/me/ical", json!({})).expect(200).json()["secret"].clone();
-        club.anonymous().get(&old).refused(404, "not-found");
-        let new = feed_path(&club, BOB);
-        assert!(new.ends_with(secret.as_str().unwrap()));
-        feed(&club, &new);
-    }
+#[rstest]
+fn a_new_secret_kills_the_old_address_at_once(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let old = feed_path(&club, BOB);
+    feed(&club, &old);
+    let secret = club.by(BOB).put("/api/users/me/ical", json!({})).expect(200).json()["secret"].clone();
+    club.anonymous().get(&old).refused(404, "not-found");
+    let new = feed_path(&club, BOB);
+    assert!(new.ends_with(secret.as_str().unwrap()));
+    feed(&club, &new);
+}
 
-    a_long_feed_has_every_event_once(club) {
-        let first = event(&club, "meeting", group(&club, "g", &[BOB]));
-        let (path, known) = (feed_path(&club, BOB), |feed: &Answer| {
-            let mut ids = all(feed, "UID");
-            ids.sort();
-            ids.dedup();
-            ids.len()
-        });
-        for (more, whole) in [(998, 999), (1, 1000), (1, 1001), (1000, 2001)] {
-            more_of(&club, first, more);
-            let feed = feed(&club, &path);
-            assert_eq!((known(&feed), all(&feed, "BEGIN").len()), (whole, whole + 1));
-            let named = |property: &str, name: &str| {
-                lines(&feed).iter().filter(|line| line.starts_with(property) && line.contains(name)).count()
-            };
-            assert_eq!((named("ORGANIZER;", "CN=ALICE:"), named("ATTENDEE;", "CN=BOB;")), (whole, whole - 1));
-        }
-    }
-
-    a_wrong_address_does_not_tell_what_is_wrong_with_it(club) {
-        let (bob, carol) = (feed_path(&club, BOB), feed_path(&club, CAROL));
-        let (_, bobs) = bob.split_at(bob.len() - 43);
-        let path = |user: String, secret: &str| format!("/api/ical/v1/{user}{secret}");
-        feed(&club, &path(id(BOB).to_string().to_uppercase(), bobs));
-        let wrong = [
-            path(id(CAROL).to_string(), bobs),
-            path(id(ALICE).to_string(), bobs),
-            path(id(BOB).to_string(), &bobs[1..]),
-            path(id(BOB).to_string(), &format!("{bobs}x")),
-            path(id(BOB).to_string(), ""),
-            path(Uid::new().to_string(), bobs),
-            path(Uid::nil().to_string(), bobs),
-            path(String::new(), bobs),
-            path("%C3%A9".repeat(40), bobs),
-            path("%FF%00".to_owned(), bobs),
-        ];
-        let refused = |path: &str| {
-            let mut problem = club.anonymous().get(path).refused(404, "not-found");
-            problem["instance"].take();
-            problem
+#[rstest]
+fn a_long_feed_has_every_event_once(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let first = event(&club, "meeting", group(&club, "g", &[BOB]));
+    let (path, known) = (feed_path(&club, BOB), |feed: &Answer| {
+        let mut ids = all(feed, "UID");
+        ids.sort();
+        ids.dedup();
+        ids.len()
+    });
+    for (more, whole) in [(998, 999), (1, 1000), (1, 1001), (1000, 2001)] {
+        more_of(&club, first, more);
+        let feed = feed(&club, &path);
+        assert_eq!((known(&feed), all(&feed, "BEGIN").len()), (whole, whole + 1));
+        let named = |property: &str, name: &str| {
+            lines(&feed).iter().filter(|line| line.starts_with(property) && line.contains(name)).count()
         };
-        let first = refused(&wrong[0]);
-        assert!(wrong.iter().all(|path| refused(path) == first));
-        // What the filter says is for those who have the address.
-        assert_eq!(refused(&format!("{}?q=bad", wrong[0])), first);
-        for state in [0_i16, 2] {
-            let user = users::table.find(id(CAROL));
-            diesel::update(user).set(users::state.eq(state)).execute(&mut club.connect()).unwrap();
-            assert_eq!(refused(&carol), first);
-        }
+        assert_eq!((named("ORGANIZER;", "CN=ALICE:"), named("ATTENDEE;", "CN=BOB;")), (whole, whole - 1));
     }
+}
 
-    the_feed_has_what_the_user_belongs_to_administers_or_answered(club) {
-        let (bobs, carols) = (group(&club, "bob's", &[BOB]), group(&club, "carol's", &[CAROL]));
-        event(&club, "member", bobs);
-        event(&club, "everyone", everyone(&club));
-        let administered = event(&club, "admin", carols);
-        let row = (event_admins::event_id.eq(administered), event_admins::user_id.eq(id(BOB)));
-        diesel::insert_into(event_admins::table).values(row).execute(&mut club.connect()).unwrap();
-        answered(&club, event(&club, "attends", carols), BOB, "attendance");
-        answered(&club, event(&club, "absent", carols), BOB, "absent");
-        answered(&club, event(&club, "pending", carols), BOB, "pending");
-        event(&club, "other", carols);
-        let path = feed_path(&club, BOB);
-        let found = feed(&club, &path);
-        let mut names = all(&found, "SUMMARY");
+#[rstest]
+fn a_wrong_address_does_not_tell_what_is_wrong_with_it(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (bob, carol) = (feed_path(&club, BOB), feed_path(&club, CAROL));
+    let (_, bobs) = bob.split_at(bob.len() - 43);
+    let path = |user: String, secret: &str| format!("/api/ical/v1/{user}{secret}");
+    feed(&club, &path(id(BOB).to_string().to_uppercase(), bobs));
+    let wrong = [
+        path(id(CAROL).to_string(), bobs),
+        path(id(ALICE).to_string(), bobs),
+        path(id(BOB).to_string(), &bobs[1..]),
+        path(id(BOB).to_string(), &format!("{bobs}x")),
+        path(id(BOB).to_string(), ""),
+        path(Uid::new().to_string(), bobs),
+        path(Uid::nil().to_string(), bobs),
+        path(String::new(), bobs),
+        path("%C3%A9".repeat(40), bobs),
+        path("%FF%00".to_owned(), bobs),
+    ];
+    let refused = |path: &str| {
+        let mut problem = club.anonymous().get(path).refused(404, "not-found");
+        problem["instance"].take();
+        problem
+    };
+    let first = refused(&wrong[0]);
+    assert!(wrong.iter().all(|path| refused(path) == first));
+    // What the filter says is for those who have the address.
+    assert_eq!(refused(&format!("{}?q=bad", wrong[0])), first);
+    for state in [0_i16, 2] {
+        let user = users::table.find(id(CAROL));
+        diesel::update(user).set(users::state.eq(state)).execute(&mut club.connect()).unwrap();
+        assert_eq!(refused(&carol), first);
+    }
+}
+
+#[rstest]
+fn the_feed_has_what_the_user_belongs_to_administers_or_answered(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (bobs, carols) = (group(&club, "bob's", &[BOB]), group(&club, "carol's", &[CAROL]));
+    event(&club, "member", bobs);
+    event(&club, "everyone", everyone(&club));
+    let administered = event(&club, "admin", carols);
+    let row = (event_admins::event_id.eq(administered), event_admins::user_id.eq(id(BOB)));
+    diesel::insert_into(event_admins::table).values(row).execute(&mut club.connect()).unwrap();
+    answered(&club, event(&club, "attends", carols), BOB, "attendance");
+    answered(&club, event(&club, "absent", carols), BOB, "absent");
+    answered(&club, event(&club, "pending", carols), BOB, "pending");
+    event(&club, "other", carols);
+    let path = feed_path(&club, BOB);
+    let found = feed(&club, &path);
+    let mut names = all(&found, "SUMMARY");
+    names.sort();
+    assert_eq!(names, ["absent", "admin", "attends", "everyone", "member"]);
+    assert_eq!(all(&found, "NAME"), ["traP events"]);
+    assert_eq!(all(&feed(&club, &feed_path(&club, DAVE)), "SUMMARY"), ["everyone"]);
+}
+
+#[rstest]
+fn an_event_has_its_tags_people_and_dates(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let group = group(&club, "g", &[BOB]);
+    let (one, two) = (event(&club, "one", group), event(&club, "two", group));
+    tag(&club, one, "進捗");
+    tag(&club, one, "a");
+    answered(&club, one, BOB, "pending");
+    answered(&club, one, CAROL, "attendance");
+    answered(&club, one, DAVE, "absent");
+    let found = feed(&club, &feed_path(&club, BOB));
+    let lines = lines(&found);
+    let has = |line: &str| assert!(lines.iter().any(|found| found == line), "{line} is not in {lines:#?}");
+    has("CATEGORIES:a,進捗");
+    has(&format!("ORGANIZER;CN=ALICE:urn:uuid:{}", id(ALICE)));
+    has(&format!("ATTENDEE;CN=BOB;PARTSTAT=NEEDS-ACTION:urn:uuid:{}", id(BOB)));
+    has(&format!("ATTENDEE;CN=CAROL;PARTSTAT=ACCEPTED:urn:uuid:{}", id(CAROL)));
+    has(&format!("ATTENDEE;CN=DAVE;PARTSTAT=DECLINED:urn:uuid:{}", id(DAVE)));
+    has("DTSTAMP:20260102T030405Z");
+    has("SEQUENCE:3");
+    has("STATUS:CONFIRMED");
+    has("LOCATION:S516");
+    has(&format!("UID:{one}"));
+    assert!(all(&found, "URL")[0].ends_with(&format!("/events/{one}")), "{lines:#?}");
+    assert_eq!(all(&found, "UID"), [one.to_string(), two.to_string()]);
+    assert_eq!(lines.iter().filter(|line| line.starts_with("ATTENDEE")).count(), 3);
+}
+
+#[rstest]
+fn the_feed_goes_back_ninety_days_and_keeps_deleted_events_for_thirty(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let group = group(&club, "g", &[BOB]);
+    event_that_ended(&club, "recent", group, TimeDelta::days(90) - TimeDelta::hours(1));
+    event_that_ended(&club, "old", group, TimeDelta::days(90) + TimeDelta::hours(1));
+    let long = event_that_ended(&club, "long", group, TimeDelta::days(89));
+    let start = Moment(club.clock.now().plus(-TimeDelta::days(200)));
+    let set = (events::is_long.eq(true), events::starts_at.eq(start));
+    diesel::update(events::table.find(long)).set(set).execute(&mut club.connect()).unwrap();
+    delete(&club, event(&club, "cancelled", group), TimeDelta::days(30) - TimeDelta::hours(1));
+    delete(&club, event(&club, "gone", group), TimeDelta::days(30) + TimeDelta::hours(1));
+    let path = feed_path(&club, BOB);
+    let found = feed(&club, &path);
+    assert_eq!(all(&found, "SUMMARY"), ["long", "recent", "cancelled"]);
+    assert_eq!(all(&found, "STATUS"), ["CONFIRMED", "CONFIRMED", "CANCELLED"]);
+    club.clock.advance(TimeDelta::hours(2));
+    assert_eq!(all(&feed(&club, &path), "SUMMARY"), ["long"]);
+}
+
+#[rstest]
+fn a_feed_that_has_not_changed_is_not_sent_again(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let group = group(&club, "g", &[BOB]);
+    let first = event(&club, "e", group);
+    let path = feed_path(&club, BOB);
+    let found = feed(&club, &path);
+    assert_eq!(found.header("content-type"), Some("text/calendar; charset=utf-8"));
+    assert_eq!(found.header("cache-control"), Some("private, no-cache"));
+    assert_eq!(found.header("last-modified"), Some("Fri, 02 Jan 2026 03:04:05 GMT"));
+    let etag = found.header("etag").unwrap().to_owned();
+    assert!(etag.starts_with('"') && etag.ends_with('"'), "{etag}");
+    // The bytes are the same at each fetch.
+    club.clock.advance(TimeDelta::minutes(5));
+    assert_eq!(feed(&club, &path).body, found.body);
+    let status = |headers: &[(&str, &str)]| {
+        let mut client = club.anonymous();
+        for (name, value) in headers {
+            client = client.header(name, value);
+        }
+        client.get(&path).status
+    };
+    assert_eq!(status(&[("if-none-match", &etag)]), 304);
+    assert_eq!(status(&[("if-none-match", &format!("\"x\", W/{etag}"))]), 304);
+    assert_eq!(status(&[("if-none-match", "*")]), 304);
+    assert_eq!(status(&[("if-none-match", "\"x\"")]), 200);
+    // An answer changes the feed but not the time of the last change of its events, so that time decides nothing.
+    assert_eq!(status(&[("if-modified-since", "Fri, 02 Jan 2026 03:04:05 GMT")]), 200);
+    assert_eq!(status(&[("if-none-match", "\"x\""), ("if-modified-since", "Fri, 02 Jan 2026 03:04:05 GMT")]), 200);
+    let same = club.anonymous().header("if-none-match", &etag).get(&path).expect(304);
+    assert_eq!((same.header("etag"), same.body.len()), (Some(etag.as_str()), 0));
+    assert_eq!(same.header("cache-control"), Some("private, no-cache"));
+    let head = club.anonymous().send("HEAD", &path, None).expect(200);
+    assert_eq!((head.header("etag"), head.body.len()), (Some(etag.as_str()), 0));
+    assert_eq!(head.header("content-length").unwrap(), found.body.len().to_string());
+    // It is the same address with another secret that decides, not what the caller has.
+    let old = path.clone();
+    club.by(BOB).put("/api/users/me/ical", json!({})).expect(200);
+    club.anonymous().header("if-none-match", &etag).get(&old).refused(404, "not-found");
+    let path = feed_path(&club, BOB);
+    answered(&club, first, BOB, "attendance");
+    assert_ne!(feed(&club, &path).header("etag"), Some(etag.as_str()));
+    let empty = feed(&club, &feed_path(&club, DAVE));
+    assert_eq!(empty.header("last-modified"), None);
+    let since = DateTime::from_timestamp(4_000_000_000, 0).unwrap().format("%a, %d %b %Y %T GMT").to_string();
+    club.anonymous().header("if-modified-since", &since).get(&feed_path(&club, DAVE)).expect(200);
+}
+
+#[rstest]
+fn a_change_of_time_place_or_status_counts_in_the_sequence_and_others_do_not(
+    #[values(Sqlite, Postgres)] backend: Backend,
+) {
+    let club = Club::start(backend);
+    use crate::builders::{At, event_body, merge, room, text};
+    let body = |at, hours| event_body(&club, BOB, at, hours);
+    let made = club.by(BOB).post("/api/events", body(At::Place("x"), (1, 2))).expect(201).json();
+    let (path, feed_path) = (format!("/api/events/{}", text(&made["eventId"])), feed_path(&club, BOB));
+    let mut stamp = String::new();
+    let mut shows = |sequence: &str, status: &str| {
+        let found = feed(&club, &feed_path);
+        assert_eq!((all(&found, "SEQUENCE"), all(&found, "STATUS")), (vec![sequence.into()], vec![status.into()]));
+        assert_eq!(all(&found, "UID"), [text(&made["eventId"])]);
+        assert_eq!(all(&found, "DTSTAMP"), all(&found, "LAST-MODIFIED"));
+        assert_ne!(all(&found, "DTSTAMP"), [&*stamp], "each change has its time");
+        stamp = all(&found, "DTSTAMP").remove(0);
+        club.clock.advance(TimeDelta::seconds(2));
+    };
+    shows("0", "CONFIRMED");
+    let renamed = merge([body(At::Place("x"), (1, 2)), json!({"name": "new", "sharedRoom": true, "open": true})]);
+    club.by(BOB).put(&path, renamed).expect(200);
+    shows("0", "CONFIRMED");
+    club.by(BOB).post(&format!("{path}/tags"), json!({"name": "t"})).expect(204);
+    shows("0", "CONFIRMED");
+    club.by(BOB).put(&path, body(At::Place("x"), (1, 3))).expect(200);
+    shows("1", "CONFIRMED");
+    club.by(BOB).put(&path, body(At::Place("y"), (1, 3))).expect(200);
+    shows("2", "CONFIRMED");
+    let room = room(&club, BOB, "y", (0, 4));
+    club.by(BOB).put(&path, body(At::Room(&room), (1, 3))).expect(200);
+    shows("3", "CONFIRMED");
+    club.by(BOB).delete(&format!("/api/rooms/{room}?force=true")).expect(200);
+    shows("4", "CANCELLED");
+}
+
+#[rstest]
+fn a_filter_chooses_among_all_events(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (bobs, carols) = (group(&club, "bob's", &[BOB]), group(&club, "carol's", &[CAROL]));
+    let (one, two) = (event(&club, "one", bobs), event(&club, "two", carols));
+    let three = event(&club, "three", carols);
+    answered(&club, one, DAVE, "pending");
+    answered(&club, two, DAVE, "attendance");
+    answered(&club, three, DAVE, "absent");
+    let tagged = tag(&club, three, "t");
+    let path = feed_path(&club, BOB);
+    let names = |q: &str| {
+        let q: String = url::form_urlencoded::byte_serialize(q.as_bytes()).collect();
+        let mut names = all(&feed(&club, &format!("{path}?q={q}")), "SUMMARY");
         names.sort();
-        assert_eq!(names, ["absent", "admin", "attends", "everyone", "member"]);
-        assert_eq!(all(&found, "NAME"), ["traP events"]);
-        assert_eq!(all(&feed(&club, &feed_path(&club, DAVE)), "SUMMARY"), ["everyone"]);
-    }
-
-    an_event_has_its_tags_people_and_dates(club) {
-        let group = group(&club, "g", &[BOB]);
-        let (one, two) = (event(&club, "one", group), event(&club, "two", group));
-        tag(&club, one, "進捗");
-        tag(&club, one, "a");
-        answered(&club, one, BOB, "pending");
-        answered(&club, one, CAROL, "attendance");
-        answered(&club, one, DAVE, "absent");
-        let found = feed(&club, &feed_path(&club, BOB));
-        let lines = lines(&found);
-        let has = |line: &str| assert!(lines.iter().any(|found| found == line), "{line} is not in {lines:#?}");
-        has("CATEGORIES:a,進捗");
-        has(&format!("ORGANIZER;CN=ALICE:urn:uuid:{}", id(ALICE)));
-        has(&format!("ATTENDEE;CN=BOB;PARTSTAT=NEEDS-ACTION:urn:uuid:{}", id(BOB)));
-        has(&format!("ATTENDEE;CN=CAROL;PARTSTAT=ACCEPTED:urn:uuid:{}", id(CAROL)));
-        has(&format!("ATTENDEE;CN=DAVE;PARTSTAT=DECLINED:urn:uuid:{}", id(DAVE)));
-        has("DTSTAMP:20260102T030405Z");
-        has("SEQUENCE:3");
-        has("STATUS:CONFIRMED");
-        has("LOCATION:S516");
-        has(&format!("UID:{one}"));
-        assert!(all(&found, "URL")[0].ends_with(&format!("/events/{one}")), "{lines:#?}");
-        assert_eq!(all(&found, "UID"), [one.to_string(), two.to_string()]);
-        assert_eq!(lines.iter().filter(|line| line.starts_with("ATTENDEE")).count(), 3);
-    }
-
-    the_feed_goes_back_ninety_days_and_keeps_deleted_events_for_thirty(club) {
-        let group = group(&club, "g", &[BOB]);
-        event_that_ended(&club, "recent", group, TimeDelta::days(90) - TimeDelta::hours(1));
-        event_that_ended(&club, "old", group, TimeDelta::days(90) + TimeDelta::hours(1));
-        let long = event_that_ended(&club, "long", group, TimeDelta::days(89));
-        let start = Moment(club.clock.now().plus(-TimeDelta::days(200)));
-        let set = (events::is_long.eq(true), events::starts_at.eq(start));
-        diesel::update(events::table.find(long)).set(set).execute(&mut club.connect()).unwrap();
-        delete(&club, event(&club, "cancelled", group), TimeDelta::days(30) - TimeDelta::hours(1));
-        delete(&club, event(&club, "gone", group), TimeDelta::days(30) + TimeDelta::hours(1));
-        let path = feed_path(&club, BOB);
-        let found = feed(&club, &path);
-        assert_eq!(all(&found, "SUMMARY"), ["long", "recent", "cancelled"]);
-        assert_eq!(all(&found, "STATUS"), ["CONFIRMED", "CONFIRMED", "CANCELLED"]);
-        club.clock.advance(TimeDelta::hours(2));
-        assert_eq!(all(&feed(&club, &path), "SUMMARY"), ["long"]);
-    }
-
-    a_feed_that_has_not_changed_is_not_sent_again(club) {
-        let group = group(&club, "g", &[BOB]);
-        let first = event(&club, "e", group);
-        let path = feed_path(&club, BOB);
-        let found = feed(&club, &path);
-        assert_eq!(found.header("content-type"), Some("text/calendar; charset=utf-8"));
-        assert_eq!(found.header("cache-control"), Some("private, no-cache"));
-        assert_eq!(found.header("last-modified"), Some("Fri, 02 Jan 2026 03:04:05 GMT"));
-        let etag = found.header("etag").unwrap().to_owned();
-        assert!(etag.starts_with('"') && etag.ends_with('"'), "{etag}");
-        // The bytes are the same at each fetch.
-        club.clock.advance(TimeDelta::minutes(5));
-        assert_eq!(feed(&club, &path).body, found.body);
-        let status = |headers: &[(&str, &str)]| {
-            let mut client = club.anonymous();
-            for (name, value) in headers {
-                client = client.header(name, value);
-            }
-            client.get(&path).status
-        };
-        assert_eq!(status(&[("if-none-match", &etag)]), 304);
-        assert_eq!(status(&[("if-none-match", &format!("\"x\", W/{etag}"))]), 304);
-        assert_eq!(status(&[("if-none-match", "*")]), 304);
-        assert_eq!(status(&[("if-none-match", "\"x\"")]), 200);
-        // An answer changes the feed but not the time of the last change of its events, so that time decides nothing.
-        assert_eq!(status(&[("if-modified-since", "Fri, 02 Jan 2026 03:04:05 GMT")]), 200);
-        assert_eq!(status(&[("if-none-match", "\"x\""), ("if-modified-since", "Fri, 02 Jan 2026 03:04:05 GMT")]), 200);
-        let same = club.anonymous().header("if-none-match", &etag).get(&path).expect(304);
-        assert_eq!((same.header("etag"), same.body.len()), (Some(etag.as_str()), 0));
-        assert_eq!(same.header("cache-control"), Some("private, no-cache"));
-        let head = club.anonymous().send("HEAD", &path, None).expect(200);
-        assert_eq!((head.header("etag"), head.body.len()), (Some(etag.as_str()), 0));
-        assert_eq!(head.header("content-length").unwrap(), found.body.len().to_string());
-        // It is the same address with another secret that decides, not what the caller has.
-        let old = path.clone();
-        club.by(BOB).put("/api/users/me/ical", json!({})).expect(200);
-        club.anonymous().header("if-none-match", &etag).get(&old).refused(404, "not-found");
-        let path = feed_path(&club, BOB);
-        answered(&club, first, BOB, "attendance");
-        assert_ne!(feed(&club, &path).header("etag"), Some(etag.as_str()));
-        let empty = feed(&club, &feed_path(&club, DAVE));
-        assert_eq!(empty.header("last-modified"), None);
-        let since = DateTime::from_timestamp(4_000_000_000, 0).unwrap().format("%a, %d %b %Y %T GMT").to_string();
-        club.anonymous().header("if-modified-since", &since).get(&feed_path(&club, DAVE)).expect(200);
-    }
-
-    a_change_of_time_place_or_status_counts_in_the_sequence_and_others_do_not(club) {
-        use crate::builders::{At, event_body, merge, room, text};
-        let body = |at, hours| event_body(&club, BOB, at, hours);
-        let made = club.by(BOB).post("/api/events", body(At::Place("x"), (1, 2))).expect(201).json();
-        let (path, feed_path) = (format!("/api/events/{}", text(&made["eventId"])), feed_path(&club, BOB));
-        let mut stamp = String::new();
-        let mut shows = |sequence: &str, status: &str| {
-            let found = feed(&club, &feed_path);
-            assert_eq!((all(&found, "SEQUENCE"), all(&found, "STATUS")), (vec![sequence.into()], vec![status.into()]));
-            assert_eq!(all(&found, "UID"), [text(&made["eventId"])]);
-            assert_eq!(all(&found, "DTSTAMP"), all(&found, "LAST-MODIFIED"));
-            assert_ne!(all(&found, "DTSTAMP"), [&*stamp], "each change has its time");
-            stamp = all(&found, "DTSTAMP").remove(0);
-            club.clock.advance(TimeDelta::seconds(2));
-        };
-        shows("0", "CONFIRMED");
-        let renamed = merge([body(At::Place("x"), (1, 2)), json!({"name": "new", "sharedRoom": true, "open": true})]);
-        club.by(BOB).put(&path, renamed).expect(200);
-        shows("0", "CONFIRMED");
-        club.by(BOB).post(&format!("{path}/tags"), json!({"name": "t"})).expect(204);
-        shows("0", "CONFIRMED");
-        club.by(BOB).put(&path, body(At::Place("x"), (1, 3))).expect(200);
-        shows("1", "CONFIRMED");
-        club.by(BOB).put(&path, body(At::Place("y"), (1, 3))).expect(200);
-        shows("2", "CONFIRMED");
-        let room = room(&club, BOB, "y", (0, 4));
-        club.by(BOB).put(&path, body(At::Room(&room), (1, 3))).expect(200);
-        shows("3", "CONFIRMED");
-        club.by(BOB).delete(&format!("/api/rooms/{room}?force=true")).expect(200);
-        shows("4", "CANCELLED");
-    }
-
-    a_filter_chooses_among_all_events(club) {
-        let (bobs, carols) = (group(&club, "bob's", &[BOB]), group(&club, "carol's", &[CAROL]));
-        let (one, two) = (event(&club, "one", bobs), event(&club, "two", carols));
-        let three = event(&club, "three", carols);
-        answered(&club, one, DAVE, "pending");
-        answered(&club, two, DAVE, "attendance");
-        answered(&club, three, DAVE, "absent");
-        let tagged = tag(&club, three, "t");
-        let path = feed_path(&club, BOB);
-        let names = |q: &str| {
-            let q: String = url::form_urlencoded::byte_serialize(q.as_bytes()).collect();
-            let mut names = all(&feed(&club, &format!("{path}?q={q}")), "SUMMARY");
-            names.sort();
-            names
-        };
-        assert_eq!(all(&feed(&club, &path), "SUMMARY"), ["one"]);
-        assert_eq!(names(""), ["one", "three", "two"]);
-        assert_eq!(names(&format!("user=={}", id(DAVE))), ["one", "two"]);
-        assert_eq!(names(&format!("user != {}", id(DAVE))), ["three"]);
-        assert_eq!(names(&format!("tag=={tagged}")), ["three"]);
-        assert_eq!(names(&format!("group=={carols} && tag!={tagged}")), ["two"]);
-        assert_eq!(names(&format!("event=={one} || (group=={carols} && tag=={tagged})")), ["one", "three"]);
-        let problem = club.anonymous().get(&format!("{path}?q=user%3D%3Dx")).refused(400, "bad-filter");
-        assert_eq!(problem["position"], 6, "{problem}");
-        club.anonymous().get(&format!("{path}?q=a&q=b")).refused(400, "invalid-parameter");
-    }
+        names
+    };
+    assert_eq!(all(&feed(&club, &path), "SUMMARY"), ["one"]);
+    assert_eq!(names(""), ["one", "three", "two"]);
+    assert_eq!(names(&format!("user=={}", id(DAVE))), ["one", "two"]);
+    assert_eq!(names(&format!("user != {}", id(DAVE))), ["three"]);
+    assert_eq!(names(&format!("tag=={tagged}")), ["three"]);
+    assert_eq!(names(&format!("group=={carols} && tag!={tagged}")), ["two"]);
+    assert_eq!(names(&format!("event=={one} || (group=={carols} && tag=={tagged})")), ["one", "three"]);
+    let problem = club.anonymous().get(&format!("{path}?q=user%3D%3Dx")).refused(400, "bad-filter");
+    assert_eq!(problem["position"], 6, "{problem}");
+    club.anonymous().get(&format!("{path}?q=a&q=b")).refused(400, "invalid-parameter");
 }

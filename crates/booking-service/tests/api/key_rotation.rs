@@ -1,9 +1,11 @@
 //! The key of the installation is replaced, and nobody notices. docs/operations.md has it as steps; these are they.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
 use serde_json::json;
 
 use crate::{
-    harness::{Answer, BOB, Club, id, on_both},
+    harness::{Answer, BOB, Club, id},
     issuer::Issuer,
     provider::begin,
     sign_in::{Browser, both},
@@ -37,53 +39,53 @@ fn former_uses(club: &Club, replica: usize) -> u32 {
     line.expect(&metrics).parse().unwrap()
 }
 
-on_both! {
-    what_the_old_key_made_is_good_until_it_is_taken_out(club) {
-        let mut club = club;
-        let old = replica(&mut club, &[OLD]);
-        let known = replica(&mut club, &[OLD, NEW]);
-        let new = replica(&mut club, &[NEW, OLD]);
-        let only_new = replica(&mut club, &[NEW]);
+#[rstest]
+fn what_the_old_key_made_is_good_until_it_is_taken_out(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut club = club;
+    let old = replica(&mut club, &[OLD]);
+    let known = replica(&mut club, &[OLD, NEW]);
+    let new = replica(&mut club, &[NEW, OLD]);
+    let only_new = replica(&mut club, &[NEW]);
 
-        let mut browser = Browser { service: old, ..Browser::new(&club) };
-        browser.sign_in(BOB);
-        let address = feed_path(&club, old);
-        let made = make_token(&club, old).expect(201);
-        let token = made.json()["token"].as_str().unwrap().to_owned();
+    let mut browser = Browser { service: old, ..Browser::new(&club) };
+    browser.sign_in(BOB);
+    let address = feed_path(&club, old);
+    let made = make_token(&club, old).expect(201);
+    let token = made.json()["token"].as_str().unwrap().to_owned();
 
-        // The key that made them is a former one now.
-        browser.service = new;
-        assert_eq!(browser.who().as_deref(), Some(BOB));
-        by_token(&club, &token).at(new).get("/api/users/me").expect(200);
-        let feed = |path: &str, replica| club.anonymous().at(replica).get(path);
-        assert_eq!(feed(&address, new).expect(200).body, feed(&address, old).expect(200).body);
-        let again = make_token(&club, new).expect(201);
-        assert_eq!((again.header("idempotency-replayed"), &again.body), (Some("true"), &made.body));
-        assert_eq!((former_uses(&club, new), former_uses(&club, old)), (2, 0));
+    // The key that made them is a former one now.
+    browser.service = new;
+    assert_eq!(browser.who().as_deref(), Some(BOB));
+    by_token(&club, &token).at(new).get("/api/users/me").expect(200);
+    let feed = |path: &str, replica| club.anonymous().at(replica).get(path);
+    assert_eq!(feed(&address, new).expect(200).body, feed(&address, old).expect(200).body);
+    let again = make_token(&club, new).expect(201);
+    assert_eq!((again.header("idempotency-replayed"), &again.body), (Some("true"), &made.body));
+    assert_eq!((former_uses(&club, new), former_uses(&club, old)), (2, 0));
 
-        // A replica that was not started anew yet knows what the new key makes.
-        let new_address = feed_path(&club, new);
-        assert_ne!(new_address, address);
-        for replica in [known, new, only_new] {
-            feed(&new_address, replica).expect(200);
-        }
-        feed(&new_address, old).refused(404, "not-found");
-
-        // Without the old key sessions and tokens are what they were, and the rest says what to do.
-        browser.service = only_new;
-        assert_eq!(browser.who().as_deref(), Some(BOB));
-        by_token(&club, &token).at(only_new).get("/api/users/me").expect(200);
-        feed(&address, only_new).refused(404, "not-found");
-        let refused = make_token(&club, only_new).refused(422, "idempotency-key-reused");
-        assert_eq!(refused["detail"], "The answer can no longer be shown.");
-
-        // Who asks for another address ends both.
-        let changed = club.by(BOB).at(new).put("/api/users/me/ical", json!({})).expect(200).json();
-        for path in [&address, &new_address] {
-            feed(path, new).refused(404, "not-found");
-        }
-        feed(&format!("/api/ical/v1/{}{}", id(BOB), changed["secret"].as_str().unwrap()), only_new).expect(200);
+    // A replica that was not started anew yet knows what the new key makes.
+    let new_address = feed_path(&club, new);
+    assert_ne!(new_address, address);
+    for replica in [known, new, only_new] {
+        feed(&new_address, replica).expect(200);
     }
+    feed(&new_address, old).refused(404, "not-found");
+
+    // Without the old key sessions and tokens are what they were, and the rest says what to do.
+    browser.service = only_new;
+    assert_eq!(browser.who().as_deref(), Some(BOB));
+    by_token(&club, &token).at(only_new).get("/api/users/me").expect(200);
+    feed(&address, only_new).refused(404, "not-found");
+    let refused = make_token(&club, only_new).refused(422, "idempotency-key-reused");
+    assert_eq!(refused["detail"], "The answer can no longer be shown.");
+
+    // Who asks for another address ends both.
+    let changed = club.by(BOB).at(new).put("/api/users/me/ical", json!({})).expect(200).json();
+    for path in [&address, &new_address] {
+        feed(path, new).refused(404, "not-found");
+    }
+    feed(&format!("/api/ical/v1/{}{}", id(BOB), changed["secret"].as_str().unwrap()), only_new).expect(200);
 }
 
 #[test]

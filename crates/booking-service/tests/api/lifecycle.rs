@@ -1,5 +1,7 @@
 //! Start, drain and end of the real program.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
 use std::{
     net::{TcpListener, TcpStream},
     time::{Duration, Instant},
@@ -10,7 +12,7 @@ use serde_json::json;
 use service_kit::db::{AnyConnection, Url};
 
 use crate::{
-    harness::{BOB, Backend, Club, id, on_both, postgres_schema},
+    harness::{BOB, Club, id, postgres_schema},
     process::{Process, Wire, program, until},
 };
 
@@ -48,40 +50,44 @@ fn replicas_start_together_on_an_empty_postgres() {
     replicas_start_together_on(&postgres_schema());
 }
 
-on_both! {
-    a_newer_database_is_refused_and_left_alone(club) {
-        let url = club.config.database_url.as_ref().unwrap().reveal();
-        let mut conn = club.connect();
-        conn.batch_execute("INSERT INTO __diesel_schema_migrations (version) VALUES ('29990101000000')").unwrap();
-        for command in ["serve", "migrate"] {
-            let output = program(&["--database-url", url, "--bind", "127.0.0.1:0", command]).output().unwrap();
-            let said = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(output.status.code(), Some(1), "{said}");
-            assert_eq!(said.lines().count(), 1, "{said}");
-            assert!(said.contains("29990101000000") && said.contains("newer program"), "{said}");
-            assert!(!said.contains("club.sqlite3") && !said.contains("search_path"), "{said}");
-        }
-        assert_eq!(count(&mut conn, "users"), 5);
+#[rstest]
+fn a_newer_database_is_refused_and_left_alone(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let url = club.config.database_url.as_ref().unwrap().reveal();
+    let mut conn = club.connect();
+    conn.batch_execute("INSERT INTO __diesel_schema_migrations (version) VALUES ('29990101000000')").unwrap();
+    for command in ["serve", "migrate"] {
+        let output = program(&["--database-url", url, "--bind", "127.0.0.1:0", command]).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.contains("29990101000000") && said.contains("newer program"), "{said}");
+        assert!(!said.contains("club.sqlite3") && !said.contains("search_path"), "{said}");
     }
+    assert_eq!(count(&mut conn, "users"), 5);
+}
 
-    migrate_may_be_repeated(club) {
-        let url = club.config.database_url.as_ref().unwrap().reveal();
-        let output = program(&["--database-url", url, "migrate"]).output().unwrap();
-        assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
-    }
+#[rstest]
+fn migrate_may_be_repeated(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let url = club.config.database_url.as_ref().unwrap().reveal();
+    let output = program(&["--database-url", url, "migrate"]).output().unwrap();
+    assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+}
 
-    idle_connections_do_not_keep_it_from_ending(club) {
-        for signal in ["TERM", "INT"] {
-            let mut process = Process::beside(&club, &[]);
-            let idle = [process.connect(), process.connect()];
-            let mut kept = process.connect();
-            kept.write("GET /livez HTTP/1.1\r\nHost: test\r\n\r\n");
-            process.until_it_logs("route=/livez");
-            process.signal(signal);
-            assert_eq!(process.wait().code(), Some(0), "{signal}: {:#?}", process.log());
-            assert!(TcpStream::connect(&process.address).is_err());
-            drop((idle, kept));
-        }
+#[rstest]
+fn idle_connections_do_not_keep_it_from_ending(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for signal in ["TERM", "INT"] {
+        let mut process = Process::beside(&club, &[]);
+        let idle = [process.connect(), process.connect()];
+        let mut kept = process.connect();
+        kept.write("GET /livez HTTP/1.1\r\nHost: test\r\n\r\n");
+        process.until_it_logs("route=/livez");
+        process.signal(signal);
+        assert_eq!(process.wait().code(), Some(0), "{signal}: {:#?}", process.log());
+        assert!(TcpStream::connect(&process.address).is_err());
+        drop((idle, kept));
     }
 }
 
@@ -120,46 +126,52 @@ impl UnderWay {
     }
 }
 
-on_both! {
-    a_request_under_way_is_finished_before_the_end(club) {
-        for signal in ["TERM", "INT"] {
-            let mut request = UnderWay::start(&club, &[]);
-            request.process.signal(signal);
-            request.process.until_it_logs("draining");
-            until("the port is closed", || TcpStream::connect(&request.process.address).is_err());
-            request.finish();
-            assert_eq!(request.process.wait().code(), Some(0));
-        }
-        assert_eq!(count(&mut club.connect(), "rooms"), 2);
-    }
-
-    during_the_drain_delay_it_serves_but_is_not_ready(club) {
-        let mut request = UnderWay::start(&club, &["--drain-delay", "1"]);
-        assert_eq!(request.process.get("/readyz").0, 200);
-        request.process.signal("TERM");
+#[rstest]
+fn a_request_under_way_is_finished_before_the_end(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for signal in ["TERM", "INT"] {
+        let mut request = UnderWay::start(&club, &[]);
+        request.process.signal(signal);
         request.process.until_it_logs("draining");
-        let (status, answer) = request.process.get("/readyz");
-        assert_eq!(status, 503, "{answer}");
-        assert_eq!(request.process.get("/livez").0, 200);
+        until("the port is closed", || TcpStream::connect(&request.process.address).is_err());
         request.finish();
         assert_eq!(request.process.wait().code(), Some(0));
     }
+    assert_eq!(count(&mut club.connect(), "rooms"), 2);
+}
 
-    it_waits_no_longer_than_the_shutdown_time_out_nor_after_a_second_signal(club) {
-        let mut request = UnderWay::start(&club, &["--shutdown-timeout", "0"]);
-        request.process.signal("TERM");
-        assert_eq!(request.process.wait().code(), Some(0));
-        let log = request.process.log();
-        assert!(log.iter().any(|line| line.contains("route=/api/rooms status=499")), "{log:#?}");
+#[rstest]
+fn during_the_drain_delay_it_serves_but_is_not_ready(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut request = UnderWay::start(&club, &["--drain-delay", "1"]);
+    assert_eq!(request.process.get("/readyz").0, 200);
+    request.process.signal("TERM");
+    request.process.until_it_logs("draining");
+    let (status, answer) = request.process.get("/readyz");
+    assert_eq!(status, 503, "{answer}");
+    assert_eq!(request.process.get("/livez").0, 200);
+    request.finish();
+    assert_eq!(request.process.wait().code(), Some(0));
+}
 
-        let mut request = UnderWay::start(&club, &[]);
-        request.process.signal("INT");
-        request.process.until_it_logs("draining");
-        request.process.signal("INT");
-        assert_eq!(request.process.wait().code(), Some(1));
-        let log = request.process.log();
-        assert!(log.iter().any(|line| line.contains("told twice")), "{log:#?}");
-    }
+#[rstest]
+fn it_waits_no_longer_than_the_shutdown_time_out_nor_after_a_second_signal(
+    #[values(Sqlite, Postgres)] backend: Backend,
+) {
+    let club = Club::start(backend);
+    let mut request = UnderWay::start(&club, &["--shutdown-timeout", "0"]);
+    request.process.signal("TERM");
+    assert_eq!(request.process.wait().code(), Some(0));
+    let log = request.process.log();
+    assert!(log.iter().any(|line| line.contains("route=/api/rooms status=499")), "{log:#?}");
+
+    let mut request = UnderWay::start(&club, &[]);
+    request.process.signal("INT");
+    request.process.until_it_logs("draining");
+    request.process.signal("INT");
+    assert_eq!(request.process.wait().code(), Some(1));
+    let log = request.process.log();
+    assert!(log.iter().any(|line| line.contains("told twice")), "{log:#?}");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! The log of the real program: one line a request, and no secret in it whatever its level.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
 use booking_service::{auth, schema::api_tokens};
 use diesel::prelude::*;
+use rstest::rstest;
 use serde_json::Value;
 use service_kit::{
     credentials::ApiToken,
@@ -9,7 +11,7 @@ use service_kit::{
 };
 
 use crate::{
-    harness::{BOB, Club, id, on_both},
+    harness::{BOB, Club, id},
     process::Process,
 };
 
@@ -64,33 +66,35 @@ fn log(club: &Club, format: &str) -> Vec<String> {
     process.log().to_vec()
 }
 
-on_both! {
-    as_json_it_has_one_object_a_line_and_one_line_a_request(club) {
-        let lines: Vec<Value> = log(&club, "json").iter().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let access: Vec<_> = lines.iter().filter(|line| line["target"] == "access").collect();
-        assert_eq!(access.len(), 9);
-        for line in &access {
-            assert!(line["duration_us"].as_u64().is_some() && line["bytes"].as_u64().is_some(), "{line}");
-            assert!(line["time"].as_str().unwrap().ends_with('Z') && line["level"] == "INFO", "{line}");
-            assert!(!line["request_id"].as_str().unwrap().is_empty(), "{line}");
-        }
-        let (first, second) = (&access[0], &access[1]);
-        assert_eq!((&first["method"], &first["route"]), (&"GET".into(), &"/api/users/me".into()));
-        assert_eq!((&first["status"], &first["caller"]), (&200.into(), &id(BOB).to_string().into()));
-        assert_eq!((&second["request_id"], &second["caller"]), (&"with-token".into(), &id(BOB).to_string().into()));
-        assert_eq!((&access[2]["status"], &access[2]["caller"]), (&401.into(), &"-".into()));
-        assert_eq!(access[7]["route"], "-");
-        assert!(access[0]["bytes"].as_u64().unwrap() > 50);
+#[rstest]
+fn as_json_it_has_one_object_a_line_and_one_line_a_request(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let lines: Vec<Value> = log(&club, "json").iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let access: Vec<_> = lines.iter().filter(|line| line["target"] == "access").collect();
+    assert_eq!(access.len(), 9);
+    for line in &access {
+        assert!(line["duration_us"].as_u64().is_some() && line["bytes"].as_u64().is_some(), "{line}");
+        assert!(line["time"].as_str().unwrap().ends_with('Z') && line["level"] == "INFO", "{line}");
+        assert!(!line["request_id"].as_str().unwrap().is_empty(), "{line}");
     }
+    let (first, second) = (&access[0], &access[1]);
+    assert_eq!((&first["method"], &first["route"]), (&"GET".into(), &"/api/users/me".into()));
+    assert_eq!((&first["status"], &first["caller"]), (&200.into(), &id(BOB).to_string().into()));
+    assert_eq!((&second["request_id"], &second["caller"]), (&"with-token".into(), &id(BOB).to_string().into()));
+    assert_eq!((&access[2]["status"], &access[2]["caller"]), (&401.into(), &"-".into()));
+    assert_eq!(access[7]["route"], "-");
+    assert!(access[0]["bytes"].as_u64().unwrap() > 50);
+}
 
-    as_text_it_has_the_same(club) {
-        let lines = log(&club, "plain");
-        let access: Vec<_> = lines.iter().filter(|line| line.contains(" access request ")).collect();
-        assert_eq!(access.len(), 9);
-        let words = ["method=GET", "route=/api/users", "status=200", "request_id=with-token"];
-        for word in words.into_iter().chain([format!("caller={}", id(BOB)).as_str()]) {
-            assert!(access[1].split(' ').any(|part| part == word), "{word} in {}", access[1]);
-        }
-        assert!(access[1].contains(" duration_us=") && access[1].contains(" bytes="), "{}", access[1]);
+#[rstest]
+fn as_text_it_has_the_same(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let lines = log(&club, "plain");
+    let access: Vec<_> = lines.iter().filter(|line| line.contains(" access request ")).collect();
+    assert_eq!(access.len(), 9);
+    let words = ["method=GET", "route=/api/users", "status=200", "request_id=with-token"];
+    for word in words.into_iter().chain([format!("caller={}", id(BOB)).as_str()]) {
+        assert!(access[1].split(' ').any(|part| part == word), "{word} in {}", access[1]);
     }
+    assert!(access[1].contains(" duration_us=") && access[1].contains(" bytes="), "{}", access[1]);
 }

@@ -6,6 +6,8 @@ mod table;
 #[path = "../../../service-kit/tests/shared/conditions.rs"]
 mod conditions;
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use booking_service::{
@@ -25,7 +27,7 @@ pub use self::table::Operation;
 use self::table::{Builder, Caller, Made, hold};
 use crate::{
     builders::{self, At, event_body, merge, room_body, text},
-    harness::{ALICE, BOB, CAROL, Club, DAVE, SUSAN, id, on_both},
+    harness::{ALICE, BOB, CAROL, Club, DAVE, SUSAN, id},
     sync::{start_with_file, with_members},
     tokens::make_token,
 };
@@ -267,15 +269,17 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     ("POST /api/logout", World::session_of),
 ];
 
-on_both! {
-    everybody_may_do_what_the_table_says_and_nothing_else(club) {
-        let world = World::new(club);
-        hold("booking-service", &world, BUILDERS, &callers(&world.club, world.service));
-    }
+#[rstest]
+fn everybody_may_do_what_the_table_says_and_nothing_else(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let world = World::new(club);
+    hold("booking-service", &world, BUILDERS, &callers(&world.club, world.service));
+}
 
-    every_operation_knows_versions_retries_and_pages(club) {
-        let world = World::new(club);
-        let callers = callers(&world.club, world.service);
-        conditions::hold("booking-service", &world, BUILDERS, &callers, &["POST /api/logout"]);
-    }
+#[rstest]
+fn every_operation_knows_versions_retries_and_pages(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let world = World::new(club);
+    let callers = callers(&world.club, world.service);
+    conditions::hold("booking-service", &world, BUILDERS, &callers, &["POST /api/logout"]);
 }

@@ -1,5 +1,7 @@
 //! No list and no check for conflicts reads a table that grows with use from end to end: asked of the planners.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
 use std::sync::mpsc;
 
 use booking_service::{
@@ -29,7 +31,7 @@ use service_kit::db::{
 
 use crate::{
     builders::{At, EVERYONE, event, verified_room},
-    harness::{ALICE, BOB, Backend, Club, hours_from_now, id, on_both},
+    harness::{ALICE, BOB, Club, hours_from_now, id},
 };
 
 const GROWING: [&str; 5] = ["events", "rooms", "attendees", "event_tags", "event_admins"];
@@ -130,119 +132,142 @@ fn check(club: &Club, what: &str, run: impl FnOnce(&mut AnyConnection)) {
     }
 }
 
-on_both! {
-    lists_and_conflicts_are_found_by_index(club) {
-        let room = verified_room(&club, ALICE, "S516", (0, 9));
-        // Lists are of more than one.
-        event(&club, BOB, At::Room(&verified_room(&club, ALICE, "S517", (0, 9))), (1, 2));
-        let event = Uid(event(&club, BOB, At::Room(&room), (1, 2)).parse().unwrap());
-        let room = Uid(room.parse().unwrap());
-        let group = Uid(EVERYONE.parse().unwrap());
-        let at = |hours| Moment(hours_from_now(&club, hours));
-        let week = (Some(at(-10)), Some(at(100)));
-        let user = id(BOB);
-        let of_user = |relation| Which::OfUser { user, relation, is_active: true };
-        let filter = parse(&format!("user=={user} && tag!={user} || group=={user}")).unwrap();
-        let long_filter = parse(&vec![format!("user!={user}"); 9].join(" && ")).unwrap();
+#[rstest]
+fn lists_and_conflicts_are_found_by_index(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let room = verified_room(&club, ALICE, "S516", (0, 9));
+    // Lists are of more than one.
+    event(&club, BOB, At::Room(&verified_room(&club, ALICE, "S517", (0, 9))), (1, 2));
+    let event = Uid(event(&club, BOB, At::Room(&room), (1, 2)).parse().unwrap());
+    let room = Uid(room.parse().unwrap());
+    let group = Uid(EVERYONE.parse().unwrap());
+    let at = |hours| Moment(hours_from_now(&club, hours));
+    let week = (Some(at(-10)), Some(at(100)));
+    let user = id(BOB);
+    let of_user = |relation| Which::OfUser { user, relation, is_active: true };
+    let filter = parse(&format!("user=={user} && tag!={user} || group=={user}")).unwrap();
+    let long_filter = parse(&vec![format!("user!={user}"); 9].join(" && ")).unwrap();
+    let selections = [
+        ("week", Selection::of(Which::All).within(week)),
+        ("from", Selection::of(Which::All).within((week.0, None))),
+        ("to", Selection::of(Which::All).within((None, week.1))),
+        ("since", Selection::of(Which::All).since(Some(at(-10)))),
+        ("since, in a week", Selection::of(Which::All).since(Some(at(-10))).within(week)),
+        ("room", Selection::of(Which::InRoom(room))),
+        ("group", Selection::of(Which::OfGroup(group)).within(week)),
+        ("belongs", Selection::of(of_user(Relation::Belongs))),
+        ("admins", Selection::of(of_user(Relation::Admins))),
+        ("both", Selection::of(of_user(Relation::BelongsOrAdmins))),
+        ("attends", Selection::of(of_user(Relation::Attendees))),
+        ("filter", Selection::of(Which::Matching(filter.clone())).within(week)),
+        ("filter, from", Selection::of(Which::Matching(filter)).within((week.0, None))),
+        ("long filter", Selection::of(Which::Matching(long_filter)).within(week)),
+        ("activity", Selection { deleted: Deleted::All, ..Selection::of(Which::ChangedAfter(at(-10))) }),
+        (
+            "feed",
+            Selection {
+                deleted: Deleted::After(at(-700)),
+                ..Selection::of(Which::ForFeed(user)).within((Some(at(-2160)), None))
+            },
+        ),
+    ];
+    for (what, selection) in selections {
+        check(&club, what, |conn| {
+            load_slice(conn, &selection, Order::Start, &Slice::whole()).unwrap();
+        });
+    }
+    for verified in [false, true] {
+        check(&club, "conflicts", |conn| {
+            let booking = Booking {
+                place_key: "s516",
+                room: Some(room),
+                verified,
+                starts_at: at(1),
+                ends_at: at(2),
+                shared: false,
+                except: None,
+            };
+            conflicts(conn, &booking).unwrap();
+        });
+    }
+    for (from, to) in [week, (week.0, None), (None, week.1)] {
+        let selection = rooms::Selection { from, to, ..rooms::Selection::default() };
+        check(&club, "rooms", |conn| {
+            rooms::load(conn, &selection, None).unwrap();
+        });
+    }
+    check(&club, "event", |conn| {
+        events::get(conn, event).unwrap();
+    });
+    check(&club, "room", |conn| {
+        rooms::get(conn, room, None).unwrap();
+    });
+}
+
+#[rstest]
+fn pages_are_not_sorted_out_of_whole_lists(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (at, id) = (Moment(club.clock.now()), id(BOB));
+    let group = Uid(EVERYONE.parse().unwrap());
+    let first = |sql: Vec<String>| sql.into_iter().find(|sql| sql.contains("LIMIT")).unwrap();
+    for is_first in [true, false] {
+        let after = || Some((at, id)).filter(|_| !is_first);
+        let recent = Selection { deleted: Deleted::All, ..Selection::of(Which::ChangedAfter(at)) };
         let selections = [
-            ("week", Selection::of(Which::All).within(week)),
-            ("from", Selection::of(Which::All).within((week.0, None))),
-            ("to", Selection::of(Which::All).within((None, week.1))),
-            ("since", Selection::of(Which::All).since(Some(at(-10)))),
-            ("since, in a week", Selection::of(Which::All).since(Some(at(-10))).within(week)),
-            ("room", Selection::of(Which::InRoom(room))),
-            ("group", Selection::of(Which::OfGroup(group)).within(week)),
-            ("belongs", Selection::of(of_user(Relation::Belongs))),
-            ("admins", Selection::of(of_user(Relation::Admins))),
-            ("both", Selection::of(of_user(Relation::BelongsOrAdmins))),
-            ("attends", Selection::of(of_user(Relation::Attendees))),
-            ("filter", Selection::of(Which::Matching(filter.clone())).within(week)),
-            ("filter, from", Selection::of(Which::Matching(filter)).within((week.0, None))),
-            ("long filter", Selection::of(Which::Matching(long_filter)).within(week)),
-            ("activity", Selection { deleted: Deleted::All, ..Selection::of(Which::ChangedAfter(at(-10))) }),
-            ("feed", Selection {
-                deleted: Deleted::After(at(-700)), ..Selection::of(Which::ForFeed(user)).within((Some(at(-2160)), None))
-            }),
+            ("events", Selection::of(Which::All), Order::Start),
+            ("events of a group", Selection::of(Which::OfGroup(group)), Order::Start),
+            ("activity", recent, Order::Change),
         ];
-        for (what, selection) in selections {
-            check(&club, what, |conn| { load_slice(conn, &selection, Order::Start, &Slice::whole()).unwrap(); });
-        }
-        for verified in [false, true] {
-            check(&club, "conflicts", |conn| {
-                let booking = Booking {
-                    place_key: "s516", room: Some(room), verified, starts_at: at(1), ends_at: at(2), shared: false,
-                    except: None,
-                };
-                conflicts(conn, &booking).unwrap();
-            });
-        }
-        for (from, to) in [week, (week.0, None), (None, week.1)] {
-            let selection = rooms::Selection { from, to, ..rooms::Selection::default() };
-            check(&club, "rooms", |conn| { rooms::load(conn, &selection, None).unwrap(); });
-        }
-        check(&club, "event", |conn| { events::get(conn, event).unwrap(); });
-        check(&club, "room", |conn| { rooms::get(conn, room, None).unwrap(); });
-    }
-
-    pages_are_not_sorted_out_of_whole_lists(club) {
-        let (at, id) = (Moment(club.clock.now()), id(BOB));
-        let group = Uid(EVERYONE.parse().unwrap());
-        let first = |sql: Vec<String>| sql.into_iter().find(|sql| sql.contains("LIMIT")).unwrap();
-        for is_first in [true, false] {
-            let after = || Some((at, id)).filter(|_| !is_first);
-            let recent = Selection { deleted: Deleted::All, ..Selection::of(Which::ChangedAfter(at)) };
-            let selections = [
-                ("events", Selection::of(Which::All), Order::Start),
-                ("events of a group", Selection::of(Which::OfGroup(group)), Order::Start),
-                ("activity", recent, Order::Change),
-            ];
-            for (what, selection, order) in selections {
-                let load = |conn: &mut AnyConnection| {
-                    load_slice(conn, &selection, order, &Slice { after: after(), rows: 51 }).unwrap();
-                };
-                check_page(&club, what, &first(statements(&club, load)));
-            }
-            let after = || Some((at, "S516".to_owned(), id)).filter(|_| !is_first);
+        for (what, selection, order) in selections {
             let load = |conn: &mut AnyConnection| {
-                let slice = Slice { after: after(), rows: 51 };
-                rooms::load_slice(conn, &rooms::Selection::default(), None, &slice).unwrap();
+                load_slice(conn, &selection, order, &Slice { after: after(), rows: 51 }).unwrap();
             };
-            check_page(&club, "rooms", &first(statements(&club, load)));
-            let after = || Some((0, "graphics".to_owned(), id)).filter(|_| !is_first);
+            check_page(&club, what, &first(statements(&club, load)));
+        }
+        let after = || Some((at, "S516".to_owned(), id)).filter(|_| !is_first);
+        let load = |conn: &mut AnyConnection| {
+            let slice = Slice { after: after(), rows: 51 };
+            rooms::load_slice(conn, &rooms::Selection::default(), None, &slice).unwrap();
+        };
+        check_page(&club, "rooms", &first(statements(&club, load)));
+        let after = || Some((0, "graphics".to_owned(), id)).filter(|_| !is_first);
+        let load = |conn: &mut AnyConnection| {
+            groups::list(conn, &Slice { after: after(), rows: 51 }).unwrap();
+        };
+        check_page(&club, "groups", &first(statements(&club, load)));
+        let after = || Some(("alice".to_owned(), id)).filter(|_| !is_first);
+        for all in [true, false] {
             let load = |conn: &mut AnyConnection| {
-                groups::list(conn, &Slice { after: after(), rows: 51 }).unwrap();
+                users::list(conn, all, &Slice { after: after(), rows: 51 }).unwrap();
             };
-            check_page(&club, "groups", &first(statements(&club, load)));
-            let after = || Some(("alice".to_owned(), id)).filter(|_| !is_first);
-            for all in [true, false] {
-                let load = |conn: &mut AnyConnection| {
-                    users::list(conn, all, &Slice { after: after(), rows: 51 }).unwrap();
-                };
-                check_page(&club, "users", &first(statements(&club, load)));
-            }
-            let load = |conn: &mut AnyConnection| {
-                tags::load(conn, &Slice { after: after(), rows: 51 }).unwrap();
-            };
-            check_page(&club, "tags", &first(statements(&club, load)));
+            check_page(&club, "users", &first(statements(&club, load)));
         }
+        let load = |conn: &mut AnyConnection| {
+            tags::load(conn, &Slice { after: after(), rows: 51 }).unwrap();
+        };
+        check_page(&club, "tags", &first(statements(&club, load)));
     }
+}
 
-    a_scan_would_be_noticed(club) {
-        let mut conn = club.connect();
-        let plan = plan(&mut conn, "SELECT name FROM events WHERE description = 'x'");
-        assert!(plan.iter().any(|step| reads_everything(step)), "{plan:?}");
+#[rstest]
+fn a_scan_would_be_noticed(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut conn = club.connect();
+    let plan = plan(&mut conn, "SELECT name FROM events WHERE description = 'x'");
+    assert!(plan.iter().any(|step| reads_everything(step)), "{plan:?}");
+}
+
+#[rstest]
+fn nothing_is_compiled(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    #[derive(QueryableByName)]
+    struct Setting {
+        #[diesel(sql_type = Text)]
+        jit: String,
     }
-
-    nothing_is_compiled(club) {
-        #[derive(QueryableByName)]
-        struct Setting {
-            #[diesel(sql_type = Text)]
-            jit: String,
-        }
-        if let AnyConnection::Postgresql(conn) = &mut club.connect() {
-            let setting: Setting = sql_query("SELECT current_setting('jit') AS jit").get_result(conn).unwrap();
-            assert_eq!(setting.jit, "off", "a long filter would take seconds to compile");
-        }
+    if let AnyConnection::Postgresql(conn) = &mut club.connect() {
+        let setting: Setting = sql_query("SELECT current_setting('jit') AS jit").get_result(conn).unwrap();
+        assert_eq!(setting.jit, "off", "a long filter would take seconds to compile");
     }
 }
 

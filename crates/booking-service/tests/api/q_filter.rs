@@ -1,16 +1,18 @@
 //! The `q` filter: whatever the expression, the answer is what a reader of the contract would pick by hand.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
 use booking_service::events::filter::{Attribute, Filter, parse};
 use proptest::{
     prelude::*,
     test_runner::{Config, TestRunner},
 };
+use rstest::rstest;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
     builders::{At, event, event_body, group, merge, text},
-    harness::{ALICE, BOB, CAROL, Club, DAVE, id, on_both},
+    harness::{ALICE, BOB, CAROL, Club, DAVE, id},
 };
 
 /// What the contract says of one event, from its detail.
@@ -58,67 +60,74 @@ fn get(club: &Club, q: &str) -> crate::harness::Answer {
     club.by(DAVE).get(&format!("/api/events?q={}", encode(q)))
 }
 
-on_both! {
-    random_filters_pick_what_the_contract_says(club) {
-        let groups = [group(&club, BOB, "a", &[BOB, CAROL]), group(&club, BOB, "b", &[CAROL, DAVE])];
-        let mut ids = vec![id("nothing").0, id(ALICE).0, id(BOB).0, id(CAROL).0];
-        let mut events = Vec::new();
-        for (n, hour) in (0..8).enumerate() {
-            let tags: Vec<_> = ["x", "y", "z"][..n % 4].iter().map(|name| json!({ "name": name })).collect();
-            let body = merge([event_body(&club, BOB, At::Place("Discord"), (hour, hour + 1)), json!({
+#[rstest]
+fn random_filters_pick_what_the_contract_says(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let groups = [group(&club, BOB, "a", &[BOB, CAROL]), group(&club, BOB, "b", &[CAROL, DAVE])];
+    let mut ids = vec![id("nothing").0, id(ALICE).0, id(BOB).0, id(CAROL).0];
+    let mut events = Vec::new();
+    for (n, hour) in (0..8).enumerate() {
+        let tags: Vec<_> = ["x", "y", "z"][..n % 4].iter().map(|name| json!({ "name": name })).collect();
+        let body = merge([
+            event_body(&club, BOB, At::Place("Discord"), (hour, hour + 1)),
+            json!({
                 "groupId": groups[n % 2], "tags": tags, "open": true,
-            })]);
-            let event = text(&club.by(BOB).post("/api/events", body).expect(201).json()["eventId"]);
-            let schedule = ["attendance", "absent", "pending"][n % 3];
-            let answer = json!({ "schedule": schedule });
-            club.by(CAROL).put(&format!("/api/events/{event}/attendees/me"), answer).expect(204);
-            let detail = club.by(BOB).get(&format!("/api/events/{event}")).json();
-            ids.extend(detail["tags"].as_array().unwrap().iter().map(|tag| uuid(&tag["tagId"])));
-            ids.push(uuid(&detail["eventId"]));
-            ids.push(uuid(&detail["group"]["groupId"]));
-            events.push(detail);
-        }
-        let mut runner = TestRunner::new(Config { cases: 250, failure_persistence: None, ..Config::default() });
-        // The events follow each other without a gap, so a span from one to another holds these and no more.
-        let span = prop::option::of((0..events.len(), 0..events.len()).prop_map(|(a, b)| (a.min(b), a.max(b))));
-        let outcome = runner.run(&(expression(ids), span), |(q, span)| {
-            let filter = parse(&q).unwrap();
-            let (first, last) = span.unwrap_or((0, events.len() - 1));
-            let expected = events[first..=last].iter().filter(|event| matches(&filter, event));
-            let expected: Vec<_> = expected.map(|event| text(&event["eventId"])).collect();
-            let (from, to) = (text(&events[first]["timeStart"]), text(&events[last]["timeEnd"]));
-            let within = format!("&dateBegin={}&dateEnd={}", encode(&from), encode(&to));
-            let url = format!("/api/events?q={}{}", encode(&q), span.map_or("", |_| &within));
-            let found = crate::builders::each(&club.by(DAVE).get(&url).expect(200).json(), "eventId");
-            prop_assert_eq!(found, expected, "{} {:?}", q, span);
-            Ok(())
-        });
-        outcome.unwrap();
+            }),
+        ]);
+        let event = text(&club.by(BOB).post("/api/events", body).expect(201).json()["eventId"]);
+        let schedule = ["attendance", "absent", "pending"][n % 3];
+        let answer = json!({ "schedule": schedule });
+        club.by(CAROL).put(&format!("/api/events/{event}/attendees/me"), answer).expect(204);
+        let detail = club.by(BOB).get(&format!("/api/events/{event}")).json();
+        ids.extend(detail["tags"].as_array().unwrap().iter().map(|tag| uuid(&tag["tagId"])));
+        ids.push(uuid(&detail["eventId"]));
+        ids.push(uuid(&detail["group"]["groupId"]));
+        events.push(detail);
     }
+    let mut runner = TestRunner::new(Config { cases: 250, failure_persistence: None, ..Config::default() });
+    // The events follow each other without a gap, so a span from one to another holds these and no more.
+    let span = prop::option::of((0..events.len(), 0..events.len()).prop_map(|(a, b)| (a.min(b), a.max(b))));
+    let outcome = runner.run(&(expression(ids), span), |(q, span)| {
+        let filter = parse(&q).unwrap();
+        let (first, last) = span.unwrap_or((0, events.len() - 1));
+        let expected = events[first..=last].iter().filter(|event| matches(&filter, event));
+        let expected: Vec<_> = expected.map(|event| text(&event["eventId"])).collect();
+        let (from, to) = (text(&events[first]["timeStart"]), text(&events[last]["timeEnd"]));
+        let within = format!("&dateBegin={}&dateEnd={}", encode(&from), encode(&to));
+        let url = format!("/api/events?q={}{}", encode(&q), span.map_or("", |_| &within));
+        let found = crate::builders::each(&club.by(DAVE).get(&url).expect(200).json(), "eventId");
+        prop_assert_eq!(found, expected, "{} {:?}", q, span);
+        Ok(())
+    });
+    outcome.unwrap();
+}
 
-    what_is_no_filter_is_refused_with_its_position(club) {
-        event(&club, BOB, At::Place("x"), (1, 2));
-        for empty in ["", "  \n"] {
-            assert_eq!(get(&club, empty).expect(200).json().as_array().unwrap().len(), 1);
-        }
-        let problem = get(&club, "user==1").refused(400, "bad-filter");
-        assert_eq!(problem["position"], 6);
-        assert_eq!(problem["violations"][0]["parameter"], "q");
-        get(&club, &format!("user=={}&&", id(BOB))).refused(400, "bad-filter");
-        get(&club, &"(".repeat(33)).refused(400, "bad-filter");
-        get(&club, &" ".repeat(4097)).refused(400, "bad-filter");
+#[rstest]
+fn what_is_no_filter_is_refused_with_its_position(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    event(&club, BOB, At::Place("x"), (1, 2));
+    for empty in ["", "  \n"] {
+        assert_eq!(get(&club, empty).expect(200).json().as_array().unwrap().len(), 1);
     }
+    let problem = get(&club, "user==1").refused(400, "bad-filter");
+    assert_eq!(problem["position"], 6);
+    assert_eq!(problem["violations"][0]["parameter"], "q");
+    get(&club, &format!("user=={}&&", id(BOB))).refused(400, "bad-filter");
+    get(&club, &"(".repeat(33)).refused(400, "bad-filter");
+    get(&club, &" ".repeat(4097)).refused(400, "bad-filter");
+}
 
-    the_longest_filters_work(club) {
-        event(&club, BOB, At::Place("x"), (1, 2));
-        let flat = vec![format!("user=={}", id(BOB)); 93].join("&&");
-        assert_eq!(get(&club, &flat).expect(200).json().as_array().unwrap().len(), 1);
-        let mixed: Vec<_> = (0..93).map(|n| format!("user=={}{}", id(BOB), ["&&", "||"][n % 2])).collect();
-        let mixed = mixed.concat();
-        assert_eq!(get(&club, mixed.trim_end_matches(['&', '|'])).expect(200).json().as_array().unwrap().len(), 1);
-        let deep = format!("{}user!={}{}", "(".repeat(32), id(BOB), ")".repeat(32));
-        assert_eq!(get(&club, &deep).expect(200).json(), json!([]));
-    }
+#[rstest]
+fn the_longest_filters_work(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    event(&club, BOB, At::Place("x"), (1, 2));
+    let flat = vec![format!("user=={}", id(BOB)); 93].join("&&");
+    assert_eq!(get(&club, &flat).expect(200).json().as_array().unwrap().len(), 1);
+    let mixed: Vec<_> = (0..93).map(|n| format!("user=={}{}", id(BOB), ["&&", "||"][n % 2])).collect();
+    let mixed = mixed.concat();
+    assert_eq!(get(&club, mixed.trim_end_matches(['&', '|'])).expect(200).json().as_array().unwrap().len(), 1);
+    let deep = format!("{}user!={}{}", "(".repeat(32), id(BOB), ")".repeat(32));
+    assert_eq!(get(&club, &deep).expect(200).json(), json!([]));
 }
 
 fn uuid(value: &Value) -> Uuid {

@@ -1,6 +1,8 @@
 //! What happens between reading and writing: each test holds a lock, or a row that is not committed yet, and lets a
 //! request run into it; where that cannot be staged, many run at once.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
 use std::time::{Duration, Instant};
 
 use booking_service::schema::{attendees, event_admins, events, places, tags, users};
@@ -13,7 +15,7 @@ use service_kit::db::{
 
 use crate::{
     builders::{At, event, event_body, group, merge, text},
-    harness::{BOB, CAROL, Club, DAVE, id, on_both},
+    harness::{BOB, CAROL, Club, DAVE, id},
     sign_in::{Browser, set_state},
 };
 
@@ -57,196 +59,210 @@ fn suspend(conn: &mut AnyConnection) {
     diesel::update(bob).set((users::state.eq(2), users::feed_nonce.eq(None::<String>))).execute(conn).unwrap();
 }
 
-on_both! {
-    who_is_suspended_while_signing_in_gets_no_session(club) {
-        let mut browser = Browser::new(&club);
-        let page = browser.begin();
-        let callback = browser.choose(&page, BOB);
-        meanwhile(&club, suspend, || browser.get(&callback), |_| {}).refused(403, "account-inactive");
+#[rstest]
+fn who_is_suspended_while_signing_in_gets_no_session(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut browser = Browser::new(&club);
+    let page = browser.begin();
+    let callback = browser.choose(&page, BOB);
+    meanwhile(&club, suspend, || browser.get(&callback), |_| {}).refused(403, "account-inactive");
+    set_state(&club, BOB, 1);
+    assert_eq!(browser.who(), None, "it would be good again as soon as he is");
+}
+
+#[rstest]
+fn who_is_suspended_while_making_a_token_or_a_feed_gets_none(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let bob = club.by(BOB);
+    let token = || bob.post("/api/users/me/tokens", json!({"name": "bot", "scope": "write"}));
+    meanwhile(&club, suspend, token, |_| {}).refused(403, "account-inactive");
+    let nonce = || -> Option<String> {
+        users::table.find(id(BOB)).select(users::feed_nonce).first(&mut club.connect()).unwrap()
+    };
+    for method in ["GET", "PUT"] {
         set_state(&club, BOB, 1);
-        assert_eq!(browser.who(), None, "it would be good again as soon as he is");
+        let feed = || bob.send(method, "/api/users/me/ical", None);
+        meanwhile(&club, suspend, feed, |_| {}).refused(403, "account-inactive");
+        assert_eq!(nonce(), None, "{method}");
     }
+    set_state(&club, BOB, 1);
+    assert_eq!(bob.get("/api/users/me/tokens").expect(200).json(), json!([]));
+}
 
-    who_is_suspended_while_making_a_token_or_a_feed_gets_none(club) {
-        let bob = club.by(BOB);
-        let token = || bob.post("/api/users/me/tokens", json!({"name": "bot", "scope": "write"}));
-        meanwhile(&club, suspend, token, |_| {}).refused(403, "account-inactive");
-        let nonce = || -> Option<String> {
-            users::table.find(id(BOB)).select(users::feed_nonce).first(&mut club.connect()).unwrap()
-        };
-        for method in ["GET", "PUT"] {
-            set_state(&club, BOB, 1);
-            let feed = || bob.send(method, "/api/users/me/ical", None);
-            meanwhile(&club, suspend, feed, |_| {}).refused(403, "account-inactive");
-            assert_eq!(nonce(), None, "{method}");
+#[rstest]
+fn an_answer_that_arrives_while_its_giver_is_invited_stays(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (first, second) = (group(&club, BOB, "a", &[BOB]), group(&club, BOB, "b", &[CAROL, DAVE]));
+    let body =
+        |group: &str| merge([event_body(&club, BOB, At::Place("x"), (1, 2)), json!({"groupId": group, "open": true})]);
+    let event = text(&club.by(BOB).post("/api/events", body(&first)).expect(201).json()["eventId"]);
+    let path = format!("/api/events/{event}");
+    let answer = |conn: &mut AnyConnection| {
+        diesel::insert_into(attendees::table)
+            .values((
+                attendees::event_id.eq(uid(&event)),
+                attendees::user_id.eq(id(CAROL)),
+                attendees::schedule.eq("attendance"),
+            ))
+            .execute(conn)
+            .unwrap();
+    };
+    let changed = meanwhile(&club, answer, || club.by(BOB).put(&path, body(&second)), |_| {}).expect(200).json();
+    let mut expected = [(id(CAROL), "attendance"), (id(DAVE), "pending")];
+    expected.sort();
+    assert_eq!(
+        changed["attendees"],
+        json!(expected.map(|(user, schedule)| json!({"userId": user, "schedule": schedule})))
+    );
+}
+
+#[rstest]
+fn who_stops_being_an_administrator_while_waiting_changes_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let both = json!({"admins": [id(BOB), id(CAROL)]});
+    let body = merge([event_body(&club, BOB, At::Place("x"), (1, 2)), both]);
+    let event = text(&club.by(BOB).post("/api/events", body.clone()).expect(201).json()["eventId"]);
+    let path = format!("/api/events/{event}");
+    let dismiss = |conn: &mut AnyConnection| {
+        diesel::delete(event_admins::table.find((uid(&event), id(CAROL)))).execute(conn).unwrap();
+    };
+    let put = || club.by(CAROL).put(&path, body.clone());
+    meanwhile(&club, |conn| lock_place(conn, "x"), put, dismiss).refused(403, "forbidden");
+    club.by(BOB).put(&path, body.clone()).expect(200);
+    meanwhile(&club, |conn| lock_place(conn, "x"), || club.by(CAROL).delete(&path), dismiss).refused(403, "forbidden");
+}
+
+#[rstest]
+fn tags_and_changes_of_one_event_wait_for_each_other_in_one_order(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let event = event(&club, BOB, At::Place("x"), (1, 2));
+    let took = std::cell::Cell::new(Duration::ZERO);
+    let lock = |conn: &mut AnyConnection| {
+        if let AnyConnection::Postgresql(conn) = conn {
+            events::table.find(uid(&event)).for_no_key_update().execute(conn).unwrap();
         }
-        set_state(&club, BOB, 1);
-        assert_eq!(bob.get("/api/users/me/tokens").expect(200).json(), json!([]));
-    }
+    };
+    let make_tag = |conn: &mut AnyConnection| {
+        let (begun, now) = (Instant::now(), Moment(club.clock.now()));
+        diesel::insert_into(tags::table)
+            .values((
+                tags::id.eq(Uid::new()),
+                tags::name.eq("new"),
+                tags::name_key.eq("new"),
+                tags::created_at.eq(now),
+                tags::updated_at.eq(now),
+            ))
+            .execute(conn)
+            .unwrap();
+        took.set(begun.elapsed());
+    };
+    let add = || club.by(CAROL).post(&format!("/api/events/{event}/tags"), json!({"name": "new"}));
+    meanwhile(&club, lock, add, make_tag).expect(204);
+    let took = took.get();
+    assert!(took < Duration::from_millis(700), "they were in each other's way for {took:?}");
+}
 
-    an_answer_that_arrives_while_its_giver_is_invited_stays(club) {
-        let (first, second) = (group(&club, BOB, "a", &[BOB]), group(&club, BOB, "b", &[CAROL, DAVE]));
-        let body = |group: &str| {
-            merge([event_body(&club, BOB, At::Place("x"), (1, 2)), json!({"groupId": group, "open": true})])
-        };
-        let event = text(&club.by(BOB).post("/api/events", body(&first)).expect(201).json()["eventId"]);
-        let path = format!("/api/events/{event}");
-        let answer = |conn: &mut AnyConnection| {
-            diesel::insert_into(attendees::table)
-                .values((
-                    attendees::event_id.eq(uid(&event)),
-                    attendees::user_id.eq(id(CAROL)),
-                    attendees::schedule.eq("attendance"),
-                ))
-                .execute(conn)
-                .unwrap();
-        };
-        let changed = meanwhile(&club, answer, || club.by(BOB).put(&path, body(&second)), |_| {}).expect(200).json();
-        let mut expected = [(id(CAROL), "attendance"), (id(DAVE), "pending")];
-        expected.sort();
-        assert_eq!(changed["attendees"], json!(expected.map(|(user, schedule)| json!({"userId": user, "schedule": schedule}))));
-    }
-
-    who_stops_being_an_administrator_while_waiting_changes_nothing(club) {
-        let both = json!({"admins": [id(BOB), id(CAROL)]});
-        let body = merge([event_body(&club, BOB, At::Place("x"), (1, 2)), both]);
-        let event = text(&club.by(BOB).post("/api/events", body.clone()).expect(201).json()["eventId"]);
-        let path = format!("/api/events/{event}");
-        let dismiss = |conn: &mut AnyConnection| {
-            diesel::delete(event_admins::table.find((uid(&event), id(CAROL)))).execute(conn).unwrap();
-        };
-        let put = || club.by(CAROL).put(&path, body.clone());
-        meanwhile(&club, |conn| lock_place(conn, "x"), put, dismiss).refused(403, "forbidden");
-        club.by(BOB).put(&path, body.clone()).expect(200);
-        meanwhile(&club, |conn| lock_place(conn, "x"), || club.by(CAROL).delete(&path), dismiss).refused(403, "forbidden");
-    }
-
-    tags_and_changes_of_one_event_wait_for_each_other_in_one_order(club) {
-        let event = event(&club, BOB, At::Place("x"), (1, 2));
-        let took = std::cell::Cell::new(Duration::ZERO);
-        let lock = |conn: &mut AnyConnection| {
-            if let AnyConnection::Postgresql(conn) = conn {
-                events::table.find(uid(&event)).for_no_key_update().execute(conn).unwrap();
-            }
-        };
-        let make_tag = |conn: &mut AnyConnection| {
-            let (begun, now) = (Instant::now(), Moment(club.clock.now()));
-            diesel::insert_into(tags::table)
-                .values((
-                    tags::id.eq(Uid::new()),
-                    tags::name.eq("new"),
-                    tags::name_key.eq("new"),
-                    tags::created_at.eq(now),
-                    tags::updated_at.eq(now),
-                ))
-                .execute(conn)
-                .unwrap();
-            took.set(begun.elapsed());
-        };
-        let add = || club.by(CAROL).post(&format!("/api/events/{event}/tags"), json!({"name": "new"}));
-        meanwhile(&club, lock, add, make_tag).expect(204);
-        let took = took.get();
-        assert!(took < Duration::from_millis(700), "they were in each other's way for {took:?}");
-    }
-
-    a_group_that_is_deleted_leaves_the_room_that_somebody_is_booking(club) {
-        for round in 0..15 {
-            let gone = group(&club, BOB, "gone", &[BOB]);
-            let place = format!("place {round}");
-            let body = |group: &str, at| {
-                merge([event_body(&club, BOB, at, (1, 2)), json!({"groupId": group, "sharedRoom": true})])
-            };
-            let owner = club.by(BOB).post("/api/events", body(&gone, At::Place(&place))).expect(201).json();
-            let room = text(&owner["room"]["roomId"]);
-            let guest = merge([body(crate::builders::EVERYONE, At::Room(&room)), json!({"name": "guest"})]);
-            let barrier = std::sync::Barrier::new(2);
-            let (deleted, made) = std::thread::scope(|scope| {
-                let delete = scope.spawn(|| {
-                    barrier.wait();
-                    club.by(BOB).delete(&format!("/api/groups/{gone}?force=true")).status
-                });
-                barrier.wait();
-                pause(round % 5);
-                let made = club.by(CAROL).post("/api/events", guest).status;
-                (delete.join().unwrap(), made)
-            });
-            assert_eq!(deleted, 204);
-            assert!(matches!(made, 201 | 400), "{made}");
-            let there = club.by(BOB).get(&format!("/api/rooms/{room}")).status;
-            assert_eq!(there, if made == 201 { 200 } else { 404 }, "round {round}");
-        }
-    }
-
-    a_group_that_is_deleted_waits_for_the_places_of_its_events(club) {
+#[rstest]
+fn a_group_that_is_deleted_leaves_the_room_that_somebody_is_booking(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for round in 0..15 {
         let gone = group(&club, BOB, "gone", &[BOB]);
-        let body = |group: &str| {
-            merge([event_body(&club, BOB, At::Place("x"), (1, 2)), json!({"groupId": group, "sharedRoom": true})])
+        let place = format!("place {round}");
+        let body = |group: &str, at| {
+            merge([event_body(&club, BOB, at, (1, 2)), json!({"groupId": group, "sharedRoom": true})])
         };
-        let owner = club.by(BOB).post("/api/events", body(&gone)).expect(201).json();
+        let owner = club.by(BOB).post("/api/events", body(&gone, At::Place(&place))).expect(201).json();
         let room = text(&owner["room"]["roomId"]);
-        let guest = club.by(CAROL).post("/api/events", body(crate::builders::EVERYONE)).expect(201).json();
-        // As a booking does: it holds the place, and then the event is in the room.
-        let book = |conn: &mut AnyConnection| {
-            let guest = events::table.find(uid(guest["eventId"].as_str().unwrap()));
-            diesel::update(guest)
-                .set((events::room_id.eq(uid(&room)), events::owns_room.eq(false)))
-                .execute(conn)
-                .unwrap();
-        };
-        let delete = || club.by(BOB).delete(&format!("/api/groups/{gone}?force=true"));
-        meanwhile(&club, |conn| lock_place(conn, "x"), delete, book).expect(204);
-        club.by(BOB).get(&format!("/api/rooms/{room}")).expect(200);
-        club.by(BOB).get(&format!("/api/events/{}", text(&owner["eventId"]))).refused(404, "not-found");
-    }
-
-    events_that_change_places_both_arrive(club) {
-        let [one, two] = ["p", "q"].map(|place| event(&club, BOB, At::Place(place), (1, 2)));
-        let to = |event: &str, place: &str| {
-            let body = event_body(&club, BOB, At::Place(place), (1, 2));
-            club.by(BOB).put(&format!("/api/events/{event}"), body).status
-        };
-        for round in 0..10 {
-            let places = if round % 2 == 0 { ["q", "p"] } else { ["p", "q"] };
-            let statuses = std::thread::scope(|scope| {
-                let moves = [(&one, places[0]), (&two, places[1]), (&one, places[0]), (&two, places[1])];
-                let to = &to;
-                moves.map(|(event, place)| scope.spawn(move || to(event, place))).map(|run| run.join().unwrap())
+        let guest = merge([body(crate::builders::EVERYONE, At::Room(&room)), json!({"name": "guest"})]);
+        let barrier = std::sync::Barrier::new(2);
+        let (deleted, made) = std::thread::scope(|scope| {
+            let delete = scope.spawn(|| {
+                barrier.wait();
+                club.by(BOB).delete(&format!("/api/groups/{gone}?force=true")).status
             });
-            assert_eq!(statuses, [200; 4]);
-        }
+            barrier.wait();
+            pause(round % 5);
+            let made = club.by(CAROL).post("/api/events", guest).status;
+            (delete.join().unwrap(), made)
+        });
+        assert_eq!(deleted, 204);
+        assert!(matches!(made, 201 | 400), "{made}");
+        let there = club.by(BOB).get(&format!("/api/rooms/{room}")).status;
+        assert_eq!(there, if made == 201 { 200 } else { 404 }, "round {round}");
     }
+}
 
-    what_is_deleted_while_somebody_changes_it_stays_deleted(club) {
-        for round in 0..10 {
-            let group = group(&club, BOB, "g", &[BOB]);
-            let body = merge([event_body(&club, BOB, At::Place("x"), (1, 2)), json!({"groupId": group})]);
-            let made = club.by(BOB).post("/api/events", body.clone()).expect(201).json();
-            let (event, room) = (text(&made["eventId"]), text(&made["room"]["roomId"]));
-            let path = format!("/api/events/{event}");
-            let delete = match round % 3 {
-                0 => path.clone(),
-                1 => format!("/api/rooms/{room}?force=true"),
-                _ => format!("/api/groups/{group}?force=true"),
-            };
-            let (deleted, changed, tagged, answered) = std::thread::scope(|scope| {
-                let deleted = scope.spawn(|| club.by(BOB).delete(&delete).status);
-                let changed = scope.spawn(|| {
-                    let body = merge([body.clone(), json!({"place": "y"})]);
-                    club.by(BOB).put(&path, body).status
-                });
-                let tagged = scope.spawn(|| club.by(BOB).post(&format!("{path}/tags"), json!({"name": "x"})).status);
-                let answered = scope.spawn(|| {
-                    club.by(BOB).put(&format!("{path}/attendees/me"), json!({"schedule": "absent"})).status
-                });
-                let join = |run: std::thread::ScopedJoinHandle<'_, u16>| run.join().unwrap();
-                (join(deleted), join(changed), join(tagged), join(answered))
+#[rstest]
+fn a_group_that_is_deleted_waits_for_the_places_of_its_events(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let gone = group(&club, BOB, "gone", &[BOB]);
+    let body = |group: &str| {
+        merge([event_body(&club, BOB, At::Place("x"), (1, 2)), json!({"groupId": group, "sharedRoom": true})])
+    };
+    let owner = club.by(BOB).post("/api/events", body(&gone)).expect(201).json();
+    let room = text(&owner["room"]["roomId"]);
+    let guest = club.by(CAROL).post("/api/events", body(crate::builders::EVERYONE)).expect(201).json();
+    // As a booking does: it holds the place, and then the event is in the room.
+    let book = |conn: &mut AnyConnection| {
+        let guest = events::table.find(uid(guest["eventId"].as_str().unwrap()));
+        diesel::update(guest).set((events::room_id.eq(uid(&room)), events::owns_room.eq(false))).execute(conn).unwrap();
+    };
+    let delete = || club.by(BOB).delete(&format!("/api/groups/{gone}?force=true"));
+    meanwhile(&club, |conn| lock_place(conn, "x"), delete, book).expect(204);
+    club.by(BOB).get(&format!("/api/rooms/{room}")).expect(200);
+    club.by(BOB).get(&format!("/api/events/{}", text(&owner["eventId"]))).refused(404, "not-found");
+}
+
+#[rstest]
+fn events_that_change_places_both_arrive(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let [one, two] = ["p", "q"].map(|place| event(&club, BOB, At::Place(place), (1, 2)));
+    let to = |event: &str, place: &str| {
+        let body = event_body(&club, BOB, At::Place(place), (1, 2));
+        club.by(BOB).put(&format!("/api/events/{event}"), body).status
+    };
+    for round in 0..10 {
+        let places = if round % 2 == 0 { ["q", "p"] } else { ["p", "q"] };
+        let statuses = std::thread::scope(|scope| {
+            let moves = [(&one, places[0]), (&two, places[1]), (&one, places[0]), (&two, places[1])];
+            let to = &to;
+            moves.map(|(event, place)| scope.spawn(move || to(event, place))).map(|run| run.join().unwrap())
+        });
+        assert_eq!(statuses, [200; 4]);
+    }
+}
+
+#[rstest]
+fn what_is_deleted_while_somebody_changes_it_stays_deleted(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for round in 0..10 {
+        let group = group(&club, BOB, "g", &[BOB]);
+        let body = merge([event_body(&club, BOB, At::Place("x"), (1, 2)), json!({"groupId": group})]);
+        let made = club.by(BOB).post("/api/events", body.clone()).expect(201).json();
+        let (event, room) = (text(&made["eventId"]), text(&made["room"]["roomId"]));
+        let path = format!("/api/events/{event}");
+        let delete = match round % 3 {
+            0 => path.clone(),
+            1 => format!("/api/rooms/{room}?force=true"),
+            _ => format!("/api/groups/{group}?force=true"),
+        };
+        let (deleted, changed, tagged, answered) = std::thread::scope(|scope| {
+            let deleted = scope.spawn(|| club.by(BOB).delete(&delete).status);
+            let changed = scope.spawn(|| {
+                let body = merge([body.clone(), json!({"place": "y"})]);
+                club.by(BOB).put(&path, body).status
             });
-            assert!(matches!(deleted, 200 | 204), "{deleted}");
-            assert!(matches!(changed, 200 | 404), "{changed}");
-            assert!(matches!(tagged, 204 | 404), "{tagged}");
-            assert!(matches!(answered, 204 | 404), "{answered}");
-            club.by(BOB).get(&path).refused(404, "not-found");
-            club.by(BOB).get(&format!("/api/rooms/{room}")).refused(404, "not-found");
-        }
+            let tagged = scope.spawn(|| club.by(BOB).post(&format!("{path}/tags"), json!({"name": "x"})).status);
+            let answered =
+                scope.spawn(|| club.by(BOB).put(&format!("{path}/attendees/me"), json!({"schedule": "absent"})).status);
+            let join = |run: std::thread::ScopedJoinHandle<'_, u16>| run.join().unwrap();
+            (join(deleted), join(changed), join(tagged), join(answered))
+        });
+        assert!(matches!(deleted, 200 | 204), "{deleted}");
+        assert!(matches!(changed, 200 | 404), "{changed}");
+        assert!(matches!(tagged, 204 | 404), "{tagged}");
+        assert!(matches!(answered, 204 | 404), "{answered}");
+        club.by(BOB).get(&path).refused(404, "not-found");
+        club.by(BOB).get(&format!("/api/rooms/{room}")).refused(404, "not-found");
     }
 }

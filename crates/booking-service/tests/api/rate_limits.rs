@@ -1,10 +1,12 @@
 //! Who may call how often, and who pays for it. Each test is over long before a limit gives anything back by itself.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
 use chrono::TimeDelta;
+use rstest::rstest;
 use serde_json::json;
 
 use crate::{
-    harness::{Answer, BOB, CAROL, Client, Club, id, on_both},
+    harness::{Answer, BOB, CAROL, Client, Club, id},
     sign_in::Browser,
     tokens::{by_token, make_token},
 };
@@ -30,146 +32,166 @@ fn feed(club: &Club, member: &str) -> String {
     format!("/api/ical/v1/{}{secret}", id(member))
 }
 
-on_both! {
-    whoever_is_not_signed_in_pays_by_address(club, "--rate-limit", "3") {
-        for path in [VERSION, "/openapi.json", "/nowhere"] {
-            assert!(club.anonymous().get(path).status < 429);
-        }
-        for path in [VERSION, "/openapi.json", "/nowhere", ME, "/docs/"] {
-            limited(club.anonymous().get(path), 20);
-        }
-        let head = club.anonymous().send("HEAD", VERSION, None).expect(429);
-        assert_eq!(head.header("retry-after"), Some("20"));
-        limited(club.anonymous().post("/api/authParams", json!({})), 20);
-        // Anybody may say this; nobody vouches for it.
-        limited(forwarded(&club, "198.51.100.7").get(VERSION), 20);
-        for path in ["/livez", "/readyz", "/metrics"] {
-            (0..10).for_each(|_| { club.anonymous().get(path).expect(200); });
-        }
-        // Users of the same address are none of it.
-        club.by(BOB).get(ME).expect(200);
-        club.clock.advance(TimeDelta::seconds(20));
-        club.anonymous().get(VERSION).expect(200);
-        limited(club.anonymous().get(VERSION), 20);
+#[rstest]
+fn whoever_is_not_signed_in_pays_by_address(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start_with(backend, &["--rate-limit", "3"]);
+    for path in [VERSION, "/openapi.json", "/nowhere"] {
+        assert!(club.anonymous().get(path).status < 429);
     }
-
-    a_trusted_proxy_says_whose_address_it_is(club, "--rate-limit", "2", "--trusted-proxies", "127.0.0.1,10.0.0.0/8") {
-        for addresses in ["198.51.100.7", "203.0.113.1, 198.51.100.7", "203.0.113.2, 198.51.100.7, 10.0.0.1"] {
-            let answer = forwarded(&club, addresses).get(VERSION);
-            assert_eq!(answer.status, if addresses.ends_with("10.0.0.1") { 429 } else { 200 }, "{addresses}");
-        }
-        forwarded(&club, "198.51.100.8").get(VERSION).expect(200);
-        for n in 0..3 {
-            let answer = forwarded(&club, &format!("2001:db8:0:1::{n}")).get(VERSION);
-            assert_eq!(answer.status, if n == 2 { 429 } else { 200 }, "one network of IPv6");
-        }
-        forwarded(&club, "2001:db8:0:2::1").get(VERSION).expect(200);
+    for path in [VERSION, "/openapi.json", "/nowhere", ME, "/docs/"] {
+        limited(club.anonymous().get(path), 20);
     }
+    let head = club.anonymous().send("HEAD", VERSION, None).expect(429);
+    assert_eq!(head.header("retry-after"), Some("20"));
+    limited(club.anonymous().post("/api/authParams", json!({})), 20);
+    // Anybody may say this; nobody vouches for it.
+    limited(forwarded(&club, "198.51.100.7").get(VERSION), 20);
+    for path in ["/livez", "/readyz", "/metrics"] {
+        (0..10).for_each(|_| {
+            club.anonymous().get(path).expect(200);
+        });
+    }
+    // Users of the same address are none of it.
+    club.by(BOB).get(ME).expect(200);
+    club.clock.advance(TimeDelta::seconds(20));
+    club.anonymous().get(VERSION).expect(200);
+    limited(club.anonymous().get(VERSION), 20);
+}
 
-    a_user_pays_for_all_their_sessions_and_tokens_and_for_nobody_elses(club, "--rate-limit", "20") {
-        let (mut one, mut two) = (Browser::new(&club), Browser::new(&club));
-        one.sign_in(BOB);
-        two.sign_in(BOB);
-        let token = make_token(&club, BOB, "write");
-        for _ in 0..6 {
-            one.get(ME).expect(200);
-            two.get(ME).expect(200);
-            by_token(&club, &token).get(ME).expect(200);
-        }
-        club.by(BOB).get(ME).expect(200);
-        limited(one.get(ME), 3);
-        limited(two.get(ME), 3);
-        limited(club.by(BOB).header("x-forwarded-for", "198.51.100.7").get(ME), 3);
-        limited(by_token(&club, &token).post("/api/tags", json!({"name": "music"})), 3);
-        assert_eq!(club.by(CAROL).get("/api/tags").expect(200).json(), json!([]), "nothing was done");
-        (0..19).for_each(|_| { club.by(CAROL).get(ME).expect(200); });
-        limited(club.by(CAROL).get(ME), 3);
-        club.clock.advance(TimeDelta::seconds(3));
+#[rstest]
+fn a_trusted_proxy_says_whose_address_it_is(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start_with(backend, &["--rate-limit", "2", "--trusted-proxies", "127.0.0.1,10.0.0.0/8"]);
+    for addresses in ["198.51.100.7", "203.0.113.1, 198.51.100.7", "203.0.113.2, 198.51.100.7, 10.0.0.1"] {
+        let answer = forwarded(&club, addresses).get(VERSION);
+        assert_eq!(answer.status, if addresses.ends_with("10.0.0.1") { 429 } else { 200 }, "{addresses}");
+    }
+    forwarded(&club, "198.51.100.8").get(VERSION).expect(200);
+    for n in 0..3 {
+        let answer = forwarded(&club, &format!("2001:db8:0:1::{n}")).get(VERSION);
+        assert_eq!(answer.status, if n == 2 { 429 } else { 200 }, "one network of IPv6");
+    }
+    forwarded(&club, "2001:db8:0:2::1").get(VERSION).expect(200);
+}
+
+#[rstest]
+fn a_user_pays_for_all_their_sessions_and_tokens_and_for_nobody_elses(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start_with(backend, &["--rate-limit", "20"]);
+    let (mut one, mut two) = (Browser::new(&club), Browser::new(&club));
+    one.sign_in(BOB);
+    two.sign_in(BOB);
+    let token = make_token(&club, BOB, "write");
+    for _ in 0..6 {
         one.get(ME).expect(200);
+        two.get(ME).expect(200);
+        by_token(&club, &token).get(ME).expect(200);
     }
+    club.by(BOB).get(ME).expect(200);
+    limited(one.get(ME), 3);
+    limited(two.get(ME), 3);
+    limited(club.by(BOB).header("x-forwarded-for", "198.51.100.7").get(ME), 3);
+    limited(by_token(&club, &token).post("/api/tags", json!({"name": "music"})), 3);
+    assert_eq!(club.by(CAROL).get("/api/tags").expect(200).json(), json!([]), "nothing was done");
+    (0..19).for_each(|_| {
+        club.by(CAROL).get(ME).expect(200);
+    });
+    limited(club.by(CAROL).get(ME), 3);
+    club.clock.advance(TimeDelta::seconds(3));
+    one.get(ME).expect(200);
+}
 
-    a_bad_credential_is_paid_for_by_the_address(club, "--rate-limit", "4") {
-        let cookie = |value: &str| club.anonymous().header("cookie", &format!("session={value}"));
-        by_token(&club, "clubbooking_x_y").get(ME).refused(401, "bad-credentials");
-        club.anonymous().header("authorization", "Basic x").get(ME).refused(401, "bad-credentials");
-        cookie("guess").get(ME).refused(401, "bad-credentials");
-        // Nobody looks at it here, so it makes nobody of anybody.
-        cookie("guess").get(VERSION).expect(200);
-        for n in 0..3 {
-            limited(by_token(&club, &format!("guess{n}")).get(ME), 15);
-            limited(cookie(&format!("guess{n}")).get(ME), 15);
-            limited(cookie(&format!("guess{n}")).get("/nowhere"), 15);
-            limited(club.anonymous().get(&format!("/api/ical/v1/{}guess{n}", id(BOB))), 15);
-        }
-        limited(club.anonymous().get(VERSION), 15);
-        club.by(BOB).get(ME).expect(200);
+#[rstest]
+fn a_bad_credential_is_paid_for_by_the_address(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start_with(backend, &["--rate-limit", "4"]);
+    let cookie = |value: &str| club.anonymous().header("cookie", &format!("session={value}"));
+    by_token(&club, "clubbooking_x_y").get(ME).refused(401, "bad-credentials");
+    club.anonymous().header("authorization", "Basic x").get(ME).refused(401, "bad-credentials");
+    cookie("guess").get(ME).refused(401, "bad-credentials");
+    // Nobody looks at it here, so it makes nobody of anybody.
+    cookie("guess").get(VERSION).expect(200);
+    for n in 0..3 {
+        limited(by_token(&club, &format!("guess{n}")).get(ME), 15);
+        limited(cookie(&format!("guess{n}")).get(ME), 15);
+        limited(cookie(&format!("guess{n}")).get("/nowhere"), 15);
+        limited(club.anonymous().get(&format!("/api/ical/v1/{}guess{n}", id(BOB))), 15);
     }
+    limited(club.anonymous().get(VERSION), 15);
+    club.by(BOB).get(ME).expect(200);
+}
 
-    sign_ins_are_few_for_each_address(
-        club, "--sign-in-rate-limit", "3", "--trusted-proxies", "127.0.0.1"
-    ) {
-        let mut browser = Browser::new(&club);
-        let page = browser.begin();
-        let callback = browser.choose(&page, BOB);
-        browser.get("/api/callback?code=x").expect(400);
-        browser.begin();
-        limited(club.anonymous().post("/api/authParams", json!({})), 20);
-        let answer = browser.get(&callback);
-        assert_eq!(answer.header("set-cookie"), None, "the sign-in can still be finished");
-        limited(answer, 20);
-        forwarded(&club, "198.51.100.7").post("/api/authParams", json!({})).expect(201);
+#[rstest]
+fn sign_ins_are_few_for_each_address(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start_with(backend, &["--sign-in-rate-limit", "3", "--trusted-proxies", "127.0.0.1"]);
+    let mut browser = Browser::new(&club);
+    let page = browser.begin();
+    let callback = browser.choose(&page, BOB);
+    browser.get("/api/callback?code=x").expect(400);
+    browser.begin();
+    limited(club.anonymous().post("/api/authParams", json!({})), 20);
+    let answer = browser.get(&callback);
+    assert_eq!(answer.header("set-cookie"), None, "the sign-in can still be finished");
+    limited(answer, 20);
+    forwarded(&club, "198.51.100.7").post("/api/authParams", json!({})).expect(201);
+    club.anonymous().get(VERSION).expect(200);
+    club.by(BOB).get(ME).expect(200);
+    club.clock.advance(TimeDelta::minutes(1));
+    browser.sign_in(BOB);
+}
+
+#[rstest]
+fn a_sign_in_that_was_told_to_wait_is_not_used_up(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start_with(backend, &["--rate-limit", "4"]);
+    let mut browser = Browser::new(&club);
+    let page = browser.begin();
+    let callback = browser.choose(&page, BOB);
+    (0..2).for_each(|_| {
         club.anonymous().get(VERSION).expect(200);
-        club.by(BOB).get(ME).expect(200);
-        club.clock.advance(TimeDelta::minutes(1));
-        browser.sign_in(BOB);
-    }
+    });
+    let answer = browser.get(&callback);
+    assert_eq!(answer.header("set-cookie"), None, "the sign-in can still be finished");
+    limited(answer, 15);
+    club.clock.advance(TimeDelta::minutes(1));
+    browser.get(&callback).expect(302);
+    assert_eq!(browser.who().as_deref(), Some(BOB));
+}
 
-    a_sign_in_that_was_told_to_wait_is_not_used_up(club, "--rate-limit", "4") {
-        let mut browser = Browser::new(&club);
-        let page = browser.begin();
-        let callback = browser.choose(&page, BOB);
-        (0..2).for_each(|_| { club.anonymous().get(VERSION).expect(200); });
-        let answer = browser.get(&callback);
-        assert_eq!(answer.header("set-cookie"), None, "the sign-in can still be finished");
-        limited(answer, 15);
-        club.clock.advance(TimeDelta::minutes(1));
-        browser.get(&callback).expect(302);
-        assert_eq!(browser.who().as_deref(), Some(BOB));
+#[rstest]
+fn feeds_are_paid_for_by_their_owners_and_guesses_by_the_address(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start_with(backend, &["--feed-rate-limit", "2"]);
+    let (bobs, carols) = (feed(&club, BOB), feed(&club, CAROL));
+    club.anonymous().get(&bobs).expect(200);
+    club.anonymous().get(&format!("{bobs}?q=")).expect(200);
+    limited(club.anonymous().get(&bobs), 30);
+    for _ in 0..2 {
+        club.anonymous().get(&format!("{bobs}x")).refused(404, "not-found");
     }
+    limited(club.anonymous().get(&format!("{bobs}x")), 30);
+    limited(club.anonymous().get("/api/ical/v1/nothing"), 30);
+    club.anonymous().get(&carols).expect(200);
+    club.anonymous().get(VERSION).expect(200);
+    club.by(BOB).get(ME).expect(200);
+}
 
-    feeds_are_paid_for_by_their_owners_and_guesses_by_the_address(club, "--feed-rate-limit", "2") {
-        let (bobs, carols) = (feed(&club, BOB), feed(&club, CAROL));
-        club.anonymous().get(&bobs).expect(200);
-        club.anonymous().get(&format!("{bobs}?q=")).expect(200);
-        limited(club.anonymous().get(&bobs), 30);
-        for _ in 0..2 {
-            club.anonymous().get(&format!("{bobs}x")).refused(404, "not-found");
-        }
-        limited(club.anonymous().get(&format!("{bobs}x")), 30);
-        limited(club.anonymous().get("/api/ical/v1/nothing"), 30);
-        club.anonymous().get(&carols).expect(200);
-        club.anonymous().get(VERSION).expect(200);
-        club.by(BOB).get(ME).expect(200);
-    }
+#[rstest]
+fn a_feed_with_its_secret_costs_its_reader_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start_with(backend, &["--rate-limit", "2"]);
+    let feed = feed(&club, BOB);
+    (0..5).for_each(|_| {
+        club.anonymous().get(&feed).expect(200);
+    });
+    club.anonymous().get(VERSION).expect(200);
+}
 
-    a_feed_with_its_secret_costs_its_reader_nothing(club, "--rate-limit", "2") {
-        let feed = feed(&club, BOB);
-        (0..5).for_each(|_| { club.anonymous().get(&feed).expect(200); });
-        club.anonymous().get(VERSION).expect(200);
-    }
-
-    a_page_of_an_allowed_site_may_read_that_it_has_to_wait(
-        club, "--rate-limit", "1", "--allowed-origins", "https://app.example"
-    ) {
-        let page = |client: Client<'_>| client.header("origin", "https://app.example").get(ME);
-        page(club.anonymous()).expect(401);
-        page(club.by(BOB)).expect(200);
-        for answer in [page(club.anonymous()), page(club.by(BOB))] {
-            assert_eq!(answer.header("access-control-allow-origin"), Some("https://app.example"));
-            let exposed = answer.header("access-control-expose-headers").unwrap().to_lowercase();
-            assert!(exposed.contains("retry-after"), "{exposed}");
-            assert_eq!(answer.header("cache-control"), Some("no-store"));
-            limited(answer, 60);
-        }
+#[rstest]
+fn a_page_of_an_allowed_site_may_read_that_it_has_to_wait(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start_with(backend, &["--rate-limit", "1", "--allowed-origins", "https://app.example"]);
+    let page = |client: Client<'_>| client.header("origin", "https://app.example").get(ME);
+    page(club.anonymous()).expect(401);
+    page(club.by(BOB)).expect(200);
+    for answer in [page(club.anonymous()), page(club.by(BOB))] {
+        assert_eq!(answer.header("access-control-allow-origin"), Some("https://app.example"));
+        let exposed = answer.header("access-control-expose-headers").unwrap().to_lowercase();
+        assert!(exposed.contains("retry-after"), "{exposed}");
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        limited(answer, 60);
     }
 }

@@ -1,5 +1,7 @@
 //! Safe retries: `Idempotency-Key` (contract, "Conditional requests and retries").
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
 use std::{
     io::{Read, Write},
     net::{TcpListener, TcpStream},
@@ -20,7 +22,7 @@ use service_kit::{
 
 use crate::{
     builders::{At, each, event_body, merge, room_body, text, verified_room},
-    harness::{ALICE, Answer, BOB, CAROL, Client, Club, id, on_both},
+    harness::{ALICE, Answer, BOB, CAROL, Client, Club, id},
     process::until,
     sync::{start_with_file, with_members},
     tokens::{by_token, make_token},
@@ -116,285 +118,309 @@ fn until_answered(proxy: &Proxy, path: &str, key: Option<&str>, body: &Value) ->
     panic!("never answered");
 }
 
-on_both! {
-    an_answer_is_given_again(club) {
-        let mut club = club;
-        let path = "/api/events";
-        let first = keyed(club.by(BOB), KEY).post(path, body(&club)).expect(201);
-        assert!(first.header("location").is_some());
-        same(&first, &keyed(club.by(BOB), KEY).post(path, body(&club)));
-        // By another replica, which started later; with another credential of theirs, see below.
-        let twin = club.start_another();
-        same(&first, &keyed(club.by(BOB).at(twin), KEY).post(path, body(&club)));
-        assert_eq!(events_in(&club), 1);
-        // What happened to it since does not matter.
-        club.by(BOB).delete(first.header("location").unwrap()).expect(204);
-        same(&first, &keyed(club.by(BOB), KEY).post(path, body(&club)));
-        assert_eq!(events_in(&club), 1);
-    }
+#[rstest]
+fn an_answer_is_given_again(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut club = club;
+    let path = "/api/events";
+    let first = keyed(club.by(BOB), KEY).post(path, body(&club)).expect(201);
+    assert!(first.header("location").is_some());
+    same(&first, &keyed(club.by(BOB), KEY).post(path, body(&club)));
+    // By another replica, which started later; with another credential of theirs, see below.
+    let twin = club.start_another();
+    same(&first, &keyed(club.by(BOB).at(twin), KEY).post(path, body(&club)));
+    assert_eq!(events_in(&club), 1);
+    // What happened to it since does not matter.
+    club.by(BOB).delete(first.header("location").unwrap()).expect(204);
+    same(&first, &keyed(club.by(BOB), KEY).post(path, body(&club)));
+    assert_eq!(events_in(&club), 1);
+}
 
-    a_key_stands_for_one_request_of_one_caller_to_one_path(club) {
-        let rooms = || room_body(&club, BOB, "S516", (1, 2));
-        let first = keyed(club.by(BOB), KEY).post("/api/rooms", rooms()).expect(201);
-        let other = merge([rooms(), json!({"place": "S517"})]);
-        keyed(club.by(BOB), KEY).post("/api/rooms", other).refused(422, "idempotency-key-reused");
-        keyed(club.by(BOB), KEY).post("/api/rooms?x=1", rooms()).refused(422, "idempotency-key-reused");
-        // Others have keys of their own, and so has each path.
-        let carols = keyed(club.by(CAROL), KEY).post("/api/rooms", rooms()).expect(201);
-        assert_ne!(carols.json()["roomId"], first.json()["roomId"]);
-        keyed(club.by(BOB), KEY).post("/api/events", body(&club)).expect(201);
-        let second = keyed(club.by(BOB), "another").post("/api/rooms", rooms()).expect(201);
-        assert_ne!(second.json()["roomId"], first.json()["roomId"]);
-        same(&first, &keyed(club.by(BOB), KEY).post("/api/rooms", rooms()));
-        // What is not a POST can be sent again anyway.
-        for _ in 0..2 {
-            let changed = keyed(club.by(BOB), KEY).put("/api/users/me/ical", json!({})).expect(200);
-            assert_eq!(changed.header("idempotency-replayed"), None);
-        }
-        keyed(club.by(BOB), "").put("/api/users/me/ical", json!({})).expect(200);
+#[rstest]
+fn a_key_stands_for_one_request_of_one_caller_to_one_path(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let rooms = || room_body(&club, BOB, "S516", (1, 2));
+    let first = keyed(club.by(BOB), KEY).post("/api/rooms", rooms()).expect(201);
+    let other = merge([rooms(), json!({"place": "S517"})]);
+    keyed(club.by(BOB), KEY).post("/api/rooms", other).refused(422, "idempotency-key-reused");
+    keyed(club.by(BOB), KEY).post("/api/rooms?x=1", rooms()).refused(422, "idempotency-key-reused");
+    // Others have keys of their own, and so has each path.
+    let carols = keyed(club.by(CAROL), KEY).post("/api/rooms", rooms()).expect(201);
+    assert_ne!(carols.json()["roomId"], first.json()["roomId"]);
+    keyed(club.by(BOB), KEY).post("/api/events", body(&club)).expect(201);
+    let second = keyed(club.by(BOB), "another").post("/api/rooms", rooms()).expect(201);
+    assert_ne!(second.json()["roomId"], first.json()["roomId"]);
+    same(&first, &keyed(club.by(BOB), KEY).post("/api/rooms", rooms()));
+    // What is not a POST can be sent again anyway.
+    for _ in 0..2 {
+        let changed = keyed(club.by(BOB), KEY).put("/api/users/me/ical", json!({})).expect(200);
+        assert_eq!(changed.header("idempotency-replayed"), None);
     }
+    keyed(club.by(BOB), "").put("/api/users/me/ical", json!({})).expect(200);
+}
 
-    what_a_key_may_be(club) {
-        let longest = "k".repeat(255);
-        for good in ["k", &longest, "8e03978e-40d5-43e8-bc93-6894a57f9324", "\"quoted\"", "a b"] {
-            let first = keyed(club.by(BOB), good).post("/api/rooms", room_body(&club, BOB, "S516", (1, 2))).expect(201);
-            same(&first, &keyed(club.by(BOB), good).post("/api/rooms", room_body(&club, BOB, "S516", (1, 2))));
-        }
-        let before = kept_in(&club);
-        let too_long = "k".repeat(256);
-        for bad in [keyed(club.by(BOB), ""), keyed(club.by(BOB), &too_long), keyed(keyed(club.by(BOB), "a"), "a")] {
-            let refused = bad.post("/api/tags", json!({"name": "never"})).expect(400);
-            assert_eq!(refused.pointers(), ["Idempotency-Key"]);
-        }
-        assert_eq!((club.by(BOB).get("/api/tags").json(), kept_in(&club)), (json!([]), before));
-        // A request that cannot even be read keeps no key.
-        keyed(club.by(BOB), KEY).post("/api/tags", json!({})).expect(400);
-        keyed(club.by(BOB), KEY).post("/api/tags", json!({"name": "good"})).expect(201);
+#[rstest]
+fn what_a_key_may_be(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let longest = "k".repeat(255);
+    for good in ["k", &longest, "8e03978e-40d5-43e8-bc93-6894a57f9324", "\"quoted\"", "a b"] {
+        let first = keyed(club.by(BOB), good).post("/api/rooms", room_body(&club, BOB, "S516", (1, 2))).expect(201);
+        same(&first, &keyed(club.by(BOB), good).post("/api/rooms", room_body(&club, BOB, "S516", (1, 2))));
     }
+    let before = kept_in(&club);
+    let too_long = "k".repeat(256);
+    for bad in [keyed(club.by(BOB), ""), keyed(club.by(BOB), &too_long), keyed(keyed(club.by(BOB), "a"), "a")] {
+        let refused = bad.post("/api/tags", json!({"name": "never"})).expect(400);
+        assert_eq!(refused.pointers(), ["Idempotency-Key"]);
+    }
+    assert_eq!((club.by(BOB).get("/api/tags").json(), kept_in(&club)), (json!([]), before));
+    // A request that cannot even be read keeps no key.
+    keyed(club.by(BOB), KEY).post("/api/tags", json!({})).expect(400);
+    keyed(club.by(BOB), KEY).post("/api/tags", json!({"name": "good"})).expect(201);
+}
 
-    duplicates_at_once_have_one_effect(club) {
-        let mut club = club;
-        let replicas = if club.is_postgres() { club.start_another() + 1 } else { 1 };
-        let body = body(&club);
-        let barrier = std::sync::Barrier::new(20);
-        let answers: Vec<_> = std::thread::scope(|scope| {
-            let (club, body, barrier) = (&club, &body, &barrier);
-            let send = move |n: usize| {
-                scope.spawn(move || {
-                    barrier.wait();
-                    loop {
-                        let answer = keyed(club.by(BOB).at(n % replicas), KEY).post("/api/events", body.clone());
-                        // Whoever waited too long for the first asks again.
-                        if answer.status != 503 {
-                            return answer;
-                        }
+#[rstest]
+fn duplicates_at_once_have_one_effect(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut club = club;
+    let replicas = if club.is_postgres() { club.start_another() + 1 } else { 1 };
+    let body = body(&club);
+    let barrier = std::sync::Barrier::new(20);
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let (club, body, barrier) = (&club, &body, &barrier);
+        let send = move |n: usize| {
+            scope.spawn(move || {
+                barrier.wait();
+                loop {
+                    let answer = keyed(club.by(BOB).at(n % replicas), KEY).post("/api/events", body.clone());
+                    // Whoever waited too long for the first asks again.
+                    if answer.status != 503 {
+                        return answer;
                     }
-                })
-            };
-            let running: Vec<_> = (0..20).map(send).collect();
-            running.into_iter().map(|thread| thread.join().unwrap()).collect()
-        });
-        let (replayed, first): (Vec<_>, Vec<_>) =
-            answers.iter().partition(|answer| answer.header("idempotency-replayed").is_some());
-        assert_eq!((first.len(), replayed.len()), (1, 19));
-        for answer in replayed {
-            same(first[0], answer);
-        }
-        assert_eq!(events_in(&club), 1);
+                }
+            })
+        };
+        let running: Vec<_> = (0..20).map(send).collect();
+        running.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let (replayed, first): (Vec<_>, Vec<_>) =
+        answers.iter().partition(|answer| answer.header("idempotency-replayed").is_some());
+    assert_eq!((first.len(), replayed.len()), (1, 19));
+    for answer in replayed {
+        same(first[0], answer);
     }
+    assert_eq!(events_in(&club), 1);
+}
 
-    a_refusal_is_given_again_and_has_no_effect(club) {
-        let room = verified_room(&club, ALICE, "S516", (0, 9));
-        let taken = event_body(&club, BOB, At::Room(&room), (1, 3));
-        let first = club.by(CAROL).post("/api/events", taken.clone()).expect(201).json();
-        // The tags would be made before the conflict is found, or after; either way none is left.
-        let body = merge([taken, json!({"tags": [{"name": "never"}]})]);
-        let refused = keyed(club.by(BOB), KEY).post("/api/events", body.clone());
-        refused.clone().refused(409, "room-conflict");
-        club.by(CAROL).delete(&format!("/api/events/{}", text(&first["eventId"]))).refused(403, "forbidden");
-        club.by(ALICE).delete(&format!("/api/events/{}", text(&first["eventId"]))).expect(204);
-        let again = keyed(club.by(BOB), KEY).post("/api/events", body.clone());
-        assert_eq!((again.status, again.header("idempotency-replayed")), (409, Some("true")));
-        assert_eq!(again.body, refused.body);
-        assert_eq!(club.by(BOB).get("/api/tags").json(), json!([]));
-        assert_eq!(events_in(&club), 1);
-        keyed(club.by(BOB), "another").post("/api/events", body).expect(201);
-        // A rule that only the operation knows: there is no such group.
-        let unknown = merge([event_body(&club, BOB, At::Place("y"), (4, 5)), json!({"groupId": id("nothing")})]);
-        let refused = keyed(club.by(BOB), "third").post("/api/events", unknown.clone()).expect(400);
-        let again = keyed(club.by(BOB), "third").post("/api/events", unknown).expect(400);
-        assert_eq!(again.header("idempotency-replayed"), Some("true"));
-        assert_eq!(again.pointers(), refused.pointers());
-        let rooms: i64 = rooms::table.filter(rooms::place.eq("y")).count().get_result(&mut club.connect()).unwrap();
-        assert_eq!(rooms, 0);
-        // A place is noted before it is known that two rows are about the same time.
-        let table = "Subject,Start date,End date,Start time,End time,Location\n\
+#[rstest]
+fn a_refusal_is_given_again_and_has_no_effect(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let room = verified_room(&club, ALICE, "S516", (0, 9));
+    let taken = event_body(&club, BOB, At::Room(&room), (1, 3));
+    let first = club.by(CAROL).post("/api/events", taken.clone()).expect(201).json();
+    // The tags would be made before the conflict is found, or after; either way none is left.
+    let body = merge([taken, json!({"tags": [{"name": "never"}]})]);
+    let refused = keyed(club.by(BOB), KEY).post("/api/events", body.clone());
+    refused.clone().refused(409, "room-conflict");
+    club.by(CAROL).delete(&format!("/api/events/{}", text(&first["eventId"]))).refused(403, "forbidden");
+    club.by(ALICE).delete(&format!("/api/events/{}", text(&first["eventId"]))).expect(204);
+    let again = keyed(club.by(BOB), KEY).post("/api/events", body.clone());
+    assert_eq!((again.status, again.header("idempotency-replayed")), (409, Some("true")));
+    assert_eq!(again.body, refused.body);
+    assert_eq!(club.by(BOB).get("/api/tags").json(), json!([]));
+    assert_eq!(events_in(&club), 1);
+    keyed(club.by(BOB), "another").post("/api/events", body).expect(201);
+    // A rule that only the operation knows: there is no such group.
+    let unknown = merge([event_body(&club, BOB, At::Place("y"), (4, 5)), json!({"groupId": id("nothing")})]);
+    let refused = keyed(club.by(BOB), "third").post("/api/events", unknown.clone()).expect(400);
+    let again = keyed(club.by(BOB), "third").post("/api/events", unknown).expect(400);
+    assert_eq!(again.header("idempotency-replayed"), Some("true"));
+    assert_eq!(again.pointers(), refused.pointers());
+    let rooms: i64 = rooms::table.filter(rooms::place.eq("y")).count().get_result(&mut club.connect()).unwrap();
+    assert_eq!(rooms, 0);
+    // A place is noted before it is known that two rows are about the same time.
+    let table = "Subject,Start date,End date,Start time,End time,Location\n\
             x,2027/04/04,2027/04/04,18:00,21:00,Nowhere\nx,2027/04/04,2027/04/04,20:00,22:00,Nowhere\n";
-        let client = keyed(club.by(ALICE), KEY).header("content-type", "text/csv");
-        client.send_bytes("POST", "/api/rooms/all", table.into()).refused(400, "bad-import");
-        let places: i64 = places::table.find("nowhere").count().get_result(&mut club.connect()).unwrap();
-        assert_eq!(places, 0);
-        let again = client.send_bytes("POST", "/api/rooms/all", table.into()).expect(400);
-        assert_eq!(again.header("idempotency-replayed"), Some("true"));
-    }
+    let client = keyed(club.by(ALICE), KEY).header("content-type", "text/csv");
+    client.send_bytes("POST", "/api/rooms/all", table.into()).refused(400, "bad-import");
+    let places: i64 = places::table.find("nowhere").count().get_result(&mut club.connect()).unwrap();
+    assert_eq!(places, 0);
+    let again = client.send_bytes("POST", "/api/rooms/all", table.into()).expect(400);
+    assert_eq!(again.header("idempotency-replayed"), Some("true"));
+}
 
-    a_fault_of_ours_is_not_kept(club) {
-        let mut club = club;
-        let replica = start_with_file(&mut club, &with_members(&[], &[]));
-        let file = club.config.directory.directory_file.clone().unwrap();
-        let good = std::fs::read(&file).unwrap();
-        std::fs::write(&file, "{").unwrap();
-        let sync = || keyed(club.by(ALICE).at(replica), KEY).send("POST", "/api/users/sync", None);
-        sync().refused(503, "unavailable");
-        assert_eq!(kept_in(&club), 0);
-        std::fs::write(&file, good).unwrap();
-        let first = sync().expect(201);
-        same(&first, &sync());
-    }
+#[rstest]
+fn a_fault_of_ours_is_not_kept(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut club = club;
+    let replica = start_with_file(&mut club, &with_members(&[], &[]));
+    let file = club.config.directory.directory_file.clone().unwrap();
+    let good = std::fs::read(&file).unwrap();
+    std::fs::write(&file, "{").unwrap();
+    let sync = || keyed(club.by(ALICE).at(replica), KEY).send("POST", "/api/users/sync", None);
+    sync().refused(503, "unavailable");
+    assert_eq!(kept_in(&club), 0);
+    std::fs::write(&file, good).unwrap();
+    let first = sync().expect(201);
+    same(&first, &sync());
+}
 
-    a_key_is_free_after_a_day(club) {
-        let send = |name: &str| keyed(club.by(BOB), KEY).post("/api/tags", json!({ "name": name }));
-        let first = send("one").expect(201);
-        club.clock.advance(TimeDelta::hours(23));
-        same(&first, &send("one"));
-        send("two").refused(422, "idempotency-key-reused");
-        club.clock.advance(TimeDelta::hours(2));
-        let second = send("two").expect(201);
-        assert_eq!(second.header("idempotency-replayed"), None);
-        same(&second, &send("two"));
-        club.clock.advance(TimeDelta::hours(23));
-        same(&second, &send("two"));
-        assert_eq!(kept_in(&club), 1);
-    }
+#[rstest]
+fn a_key_is_free_after_a_day(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let send = |name: &str| keyed(club.by(BOB), KEY).post("/api/tags", json!({ "name": name }));
+    let first = send("one").expect(201);
+    club.clock.advance(TimeDelta::hours(23));
+    same(&first, &send("one"));
+    send("two").refused(422, "idempotency-key-reused");
+    club.clock.advance(TimeDelta::hours(2));
+    let second = send("two").expect(201);
+    assert_eq!(second.header("idempotency-replayed"), None);
+    same(&second, &send("two"));
+    club.clock.advance(TimeDelta::hours(23));
+    same(&second, &send("two"));
+    assert_eq!(kept_in(&club), 1);
+}
 
-    what_has_expired_is_forgotten_step_by_step(club) {
-        let send = |n: usize| {
-            keyed(club.by(BOB), &format!("k{n}")).post("/api/tags", json!({"name": format!("t{n}")}))
-        };
-        for n in 0..5 {
-            send(n).expect(201);
-        }
-        club.clock.advance(TimeDelta::hours(12));
-        let late = send(5).expect(201);
-        club.clock.advance(TimeDelta::hours(12));
-        let (conn, now) = (&mut club.connect(), club.clock.now());
-        let mut forget = |most| forget_expired(conn, now, most).unwrap();
-        assert_eq!((forget(2), forget(2), forget(2), forget(2)), (2, 2, 1, 0));
-        assert_eq!(kept_in(&club), 1);
-        same(&late, &send(5));
-        assert_eq!(each(&club.by(BOB).get("/api/tags").json(), "name").len(), 6);
+#[rstest]
+fn what_has_expired_is_forgotten_step_by_step(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let send = |n: usize| keyed(club.by(BOB), &format!("k{n}")).post("/api/tags", json!({"name": format!("t{n}")}));
+    for n in 0..5 {
+        send(n).expect(201);
     }
+    club.clock.advance(TimeDelta::hours(12));
+    let late = send(5).expect(201);
+    club.clock.advance(TimeDelta::hours(12));
+    let (conn, now) = (&mut club.connect(), club.clock.now());
+    let mut forget = |most| forget_expired(conn, now, most).unwrap();
+    assert_eq!((forget(2), forget(2), forget(2), forget(2)), (2, 2, 1, 0));
+    assert_eq!(kept_in(&club), 1);
+    same(&late, &send(5));
+    assert_eq!(each(&club.by(BOB).get("/api/tags").json(), "name").len(), 6);
+}
 
-    what_is_used_again_is_not_forgotten(club) {
-        // SQLite lets nobody write meanwhile.
-        if club.is_postgres() {
-            let send = || keyed(club.by(BOB), KEY).post("/api/tags", json!({"name": "t"}));
-            send().expect(201);
-            club.clock.advance(TimeDelta::hours(25));
-            let (now, other) = (club.clock.now(), &mut club.connect());
-            // As a request with the old key does it, whose transaction ends while the row is being deleted.
-            other.batch_execute("BEGIN").unwrap();
-            let again = Moment(now.plus(TimeDelta::hours(24)));
-            diesel::update(idempotency_keys::table).set(idempotency_keys::expires_at.eq(again)).execute(other).unwrap();
-            let pid: i32 = diesel::select(sql::<Integer>("pg_backend_pid()")).get_result(other).unwrap();
-            std::thread::scope(|scope| {
-                let forgotten = scope.spawn(|| forget_expired(&mut club.connect(), now, 200).unwrap());
-                let waits = format!("SELECT 1 / count(*) FROM pg_stat_activity WHERE {pid} = ANY(pg_blocking_pids(pid))");
-                until("it waits for the row", || club.connect().batch_execute(&waits).is_ok());
-                other.batch_execute("COMMIT").unwrap();
-                assert_eq!(forgotten.join().unwrap(), 0);
-            });
-            assert_eq!(kept_in(&club), 1);
-        }
-    }
-
-    a_new_token_is_shown_again_and_stands_nowhere(club) {
-        let key = "a-key-that-is-nowhere";
-        let send = |client: Client<'_>| {
-            keyed(client, key).post("/api/users/me/tokens", json!({"name": "bot", "scope": "write"}))
-        };
-        let first = send(club.by(BOB)).expect(201);
-        let token = text(&first.json()["token"]);
-        let second = send(club.by(BOB));
-        same(&first, &second);
-        assert_eq!(second.header("cache-control"), Some("no-store"));
-        assert_eq!(each(&club.by(BOB).get("/api/users/me/tokens").json(), "name"), ["bot"]);
-        by_token(&club, &token).get("/api/users/me").expect(200);
-        let secret = &token.strip_prefix("clubbooking_").unwrap()[..20];
-        let kept: Vec<Kept> = idempotency_keys::table
-            .select((
-                idempotency_keys::id, idempotency_keys::request_hash, idempotency_keys::headers, idempotency_keys::body,
-                idempotency_keys::sealed,
-            ))
-            .load(&mut club.connect())
-            .unwrap();
-        assert!(kept.len() == 1 && kept[0].4);
-        for (id, request, headers, body, _) in &kept {
-            for column in [id, request, &headers.clone().unwrap().into_bytes(), &body.clone().unwrap()] {
-                let has = |text: &str| column.windows(text.len()).any(|part| part == text.as_bytes());
-                assert!(!has(secret) && !has(key) && !has("bot"), "{}", String::from_utf8_lossy(column));
-            }
-        }
-        // A token may not make tokens, so it may not be shown one that its owner made either.
-        send(by_token(&club, &token)).refused(403, "forbidden");
-    }
-
-    who_has_lost_the_right_is_shown_nothing_again(club) {
-        let token = make_token(&club, BOB, "write");
-        let send = || keyed(by_token(&club, &token), KEY).post("/api/tags", json!({"name": "x"}));
-        let first = send().expect(201);
-        same(&first, &send());
-        let id = text(&club.by(BOB).get("/api/users/me/tokens").json()[0]["tokenId"]);
-        club.by(BOB).delete(&format!("/api/users/me/tokens/{id}")).expect(204);
-        send().refused(401, "bad-credentials");
-        keyed(club.by(ALICE), KEY).send("POST", "/api/logout", None).expect(204);
-        keyed(club.by(ALICE), KEY).send("POST", "/api/logout", None).refused(401, "bad-credentials");
-        let send = || keyed(club.by(CAROL), KEY).post("/api/tags", json!({"name": "y"}));
+#[rstest]
+fn what_is_used_again_is_not_forgotten(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    // SQLite lets nobody write meanwhile.
+    if club.is_postgres() {
+        let send = || keyed(club.by(BOB), KEY).post("/api/tags", json!({"name": "t"}));
         send().expect(201);
-        club.connect().batch_execute("UPDATE users SET state = 2 WHERE name = 'carol'").unwrap();
-        send().refused(403, "account-inactive");
-    }
-
-    an_answer_that_got_lost_is_asked_for_again(club) {
-        let path = "/api/events";
-        let (safe, unsafe_) = (Proxy::start(club.origin(0), 3), Proxy::start(club.origin(0), 1));
-        let (status, answer, sent) = until_answered(&safe, path, Some(KEY), &body(&club));
-        assert_eq!((status, sent, safe.dropped.load(Ordering::SeqCst)), (201, 4, 3), "{answer}");
-        assert!(answer.to_lowercase().contains("idempotency-replayed: true"), "{answer}");
-        assert_eq!(events_in(&club), 1);
-        // Without a key the same happens twice.
-        let (status, answer, sent) = until_answered(&unsafe_, path, None, &body(&club));
-        assert_eq!((status, sent, unsafe_.dropped.load(Ordering::SeqCst)), (201, 2, 1), "{answer}");
-        assert_eq!(events_in(&club), 3);
-    }
-
-    a_claim_that_is_not_committed_is_waited_for(club) {
-        // Another replica that has claimed the key and dies.
-        keyed(club.by(BOB), KEY).post("/api/tags", json!({"name": "x"})).expect(201);
-        let row: (Vec<u8>, Moment) = idempotency_keys::table
-            .select((idempotency_keys::id, idempotency_keys::expires_at))
-            .first(&mut club.connect())
-            .unwrap();
-        let conn = &mut club.connect();
-        diesel::delete(idempotency_keys::table).execute(conn).unwrap();
-        conn.batch_execute(if club.is_postgres() { "BEGIN" } else { "BEGIN IMMEDIATE" }).unwrap();
-        let claim = (
-            idempotency_keys::id.eq(&row.0),
-            idempotency_keys::request_hash.eq(vec![1]),
-            idempotency_keys::expires_at.eq(row.1),
-        );
-        diesel::insert_into(idempotency_keys::table).values(claim).execute(conn).unwrap();
+        club.clock.advance(TimeDelta::hours(25));
+        let (now, other) = (club.clock.now(), &mut club.connect());
+        // As a request with the old key does it, whose transaction ends while the row is being deleted.
+        other.batch_execute("BEGIN").unwrap();
+        let again = Moment(now.plus(TimeDelta::hours(24)));
+        diesel::update(idempotency_keys::table).set(idempotency_keys::expires_at.eq(again)).execute(other).unwrap();
+        let pid: i32 = diesel::select(sql::<Integer>("pg_backend_pid()")).get_result(other).unwrap();
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| keyed(club.by(BOB), KEY).post("/api/tags", json!({"name": "x"})));
-            if let AnyConnection::Postgresql(_) = conn {
-                let waits = "SELECT 1 / count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'";
-                crate::process::until("it waits", || club.connect().batch_execute(waits).is_ok());
-            }
-            conn.batch_execute("ROLLBACK").unwrap();
-            // Nobody has answered, so it is done now: the tag is there already.
-            let answer = waiting.join().unwrap();
-            assert_eq!(answer.header("idempotency-replayed"), None);
-            answer.refused(409, "duplicate-name");
+            let forgotten = scope.spawn(|| forget_expired(&mut club.connect(), now, 200).unwrap());
+            let waits = format!("SELECT 1 / count(*) FROM pg_stat_activity WHERE {pid} = ANY(pg_blocking_pids(pid))");
+            until("it waits for the row", || club.connect().batch_execute(&waits).is_ok());
+            other.batch_execute("COMMIT").unwrap();
+            assert_eq!(forgotten.join().unwrap(), 0);
         });
+        assert_eq!(kept_in(&club), 1);
     }
+}
+
+#[rstest]
+fn a_new_token_is_shown_again_and_stands_nowhere(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let key = "a-key-that-is-nowhere";
+    let send =
+        |client: Client<'_>| keyed(client, key).post("/api/users/me/tokens", json!({"name": "bot", "scope": "write"}));
+    let first = send(club.by(BOB)).expect(201);
+    let token = text(&first.json()["token"]);
+    let second = send(club.by(BOB));
+    same(&first, &second);
+    assert_eq!(second.header("cache-control"), Some("no-store"));
+    assert_eq!(each(&club.by(BOB).get("/api/users/me/tokens").json(), "name"), ["bot"]);
+    by_token(&club, &token).get("/api/users/me").expect(200);
+    let secret = &token.strip_prefix("clubbooking_").unwrap()[..20];
+    let kept: Vec<Kept> = idempotency_keys::table
+        .select((
+            idempotency_keys::id,
+            idempotency_keys::request_hash,
+            idempotency_keys::headers,
+            idempotency_keys::body,
+            idempotency_keys::sealed,
+        ))
+        .load(&mut club.connect())
+        .unwrap();
+    assert!(kept.len() == 1 && kept[0].4);
+    for (id, request, headers, body, _) in &kept {
+        for column in [id, request, &headers.clone().unwrap().into_bytes(), &body.clone().unwrap()] {
+            let has = |text: &str| column.windows(text.len()).any(|part| part == text.as_bytes());
+            assert!(!has(secret) && !has(key) && !has("bot"), "{}", String::from_utf8_lossy(column));
+        }
+    }
+    // A token may not make tokens, so it may not be shown one that its owner made either.
+    send(by_token(&club, &token)).refused(403, "forbidden");
+}
+
+#[rstest]
+fn who_has_lost_the_right_is_shown_nothing_again(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let token = make_token(&club, BOB, "write");
+    let send = || keyed(by_token(&club, &token), KEY).post("/api/tags", json!({"name": "x"}));
+    let first = send().expect(201);
+    same(&first, &send());
+    let id = text(&club.by(BOB).get("/api/users/me/tokens").json()[0]["tokenId"]);
+    club.by(BOB).delete(&format!("/api/users/me/tokens/{id}")).expect(204);
+    send().refused(401, "bad-credentials");
+    keyed(club.by(ALICE), KEY).send("POST", "/api/logout", None).expect(204);
+    keyed(club.by(ALICE), KEY).send("POST", "/api/logout", None).refused(401, "bad-credentials");
+    let send = || keyed(club.by(CAROL), KEY).post("/api/tags", json!({"name": "y"}));
+    send().expect(201);
+    club.connect().batch_execute("UPDATE users SET state = 2 WHERE name = 'carol'").unwrap();
+    send().refused(403, "account-inactive");
+}
+
+#[rstest]
+fn an_answer_that_got_lost_is_asked_for_again(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let path = "/api/events";
+    let (safe, unsafe_) = (Proxy::start(club.origin(0), 3), Proxy::start(club.origin(0), 1));
+    let (status, answer, sent) = until_answered(&safe, path, Some(KEY), &body(&club));
+    assert_eq!((status, sent, safe.dropped.load(Ordering::SeqCst)), (201, 4, 3), "{answer}");
+    assert!(answer.to_lowercase().contains("idempotency-replayed: true"), "{answer}");
+    assert_eq!(events_in(&club), 1);
+    // Without a key the same happens twice.
+    let (status, answer, sent) = until_answered(&unsafe_, path, None, &body(&club));
+    assert_eq!((status, sent, unsafe_.dropped.load(Ordering::SeqCst)), (201, 2, 1), "{answer}");
+    assert_eq!(events_in(&club), 3);
+}
+
+#[rstest]
+fn a_claim_that_is_not_committed_is_waited_for(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    // Another replica that has claimed the key and dies.
+    keyed(club.by(BOB), KEY).post("/api/tags", json!({"name": "x"})).expect(201);
+    let row: (Vec<u8>, Moment) = idempotency_keys::table
+        .select((idempotency_keys::id, idempotency_keys::expires_at))
+        .first(&mut club.connect())
+        .unwrap();
+    let conn = &mut club.connect();
+    diesel::delete(idempotency_keys::table).execute(conn).unwrap();
+    conn.batch_execute(if club.is_postgres() { "BEGIN" } else { "BEGIN IMMEDIATE" }).unwrap();
+    let claim = (
+        idempotency_keys::id.eq(&row.0),
+        idempotency_keys::request_hash.eq(vec![1]),
+        idempotency_keys::expires_at.eq(row.1),
+    );
+    diesel::insert_into(idempotency_keys::table).values(claim).execute(conn).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| keyed(club.by(BOB), KEY).post("/api/tags", json!({"name": "x"})));
+        if let AnyConnection::Postgresql(_) = conn {
+            let waits = "SELECT 1 / count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'";
+            crate::process::until("it waits", || club.connect().batch_execute(waits).is_ok());
+        }
+        conn.batch_execute("ROLLBACK").unwrap();
+        // Nobody has answered, so it is done now: the tag is there already.
+        let answer = waiting.join().unwrap();
+        assert_eq!(answer.header("idempotency-replayed"), None);
+        answer.refused(409, "duplicate-name");
+    });
 }

@@ -1,13 +1,15 @@
 //! Rooms.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
 use chrono::TimeDelta;
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::{
     builders::{
         At, declare, declare_shared, each, event, event_body, merge, room, room_body, span, text, verified_room,
     },
-    harness::{ALICE, Answer, BOB, CAROL, Club, hours_from_now, id, on_both},
+    harness::{ALICE, Answer, BOB, CAROL, Club, hours_from_now, id},
 };
 
 const HEADER: &str = "Subject,Start date,End date,Start time,End time,Location";
@@ -29,215 +31,247 @@ fn hours(club: &Club, spans: &Value) -> Vec<(i64, i64)> {
     spans.as_array().unwrap().iter().map(|span| (hour(&span["timeStart"]), hour(&span["timeEnd"]))).collect()
 }
 
-on_both! {
-    a_room_is_made_unverified_and_shown_in_the_clubs_zone(club) {
-        let answer = club.by(BOB).post("/api/rooms", room_body(&club, BOB, " S516 ", (1, 4))).expect(201);
-        let made = answer.json();
-        assert_eq!(made["verified"], false);
-        assert_eq!(made["place"], " S516 ", "stored as sent");
-        assert_eq!(made["createdBy"], json!(id(BOB)));
-        assert!(text(&made["timeStart"]).ends_with("+09:00"), "{made}");
-        assert_eq!(hours(&club, &made["freeTimes"]), [(1, 4)]);
-        assert_eq!(hours(&club, &made["sharedTimes"]), [(1, 4)]);
-        let location = answer.header("location").unwrap();
-        assert_eq!(club.by(CAROL).get(location).expect(200).json(), made);
-    }
+#[rstest]
+fn a_room_is_made_unverified_and_shown_in_the_clubs_zone(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let answer = club.by(BOB).post("/api/rooms", room_body(&club, BOB, " S516 ", (1, 4))).expect(201);
+    let made = answer.json();
+    assert_eq!(made["verified"], false);
+    assert_eq!(made["place"], " S516 ", "stored as sent");
+    assert_eq!(made["createdBy"], json!(id(BOB)));
+    assert!(text(&made["timeStart"]).ends_with("+09:00"), "{made}");
+    assert_eq!(hours(&club, &made["freeTimes"]), [(1, 4)]);
+    assert_eq!(hours(&club, &made["sharedTimes"]), [(1, 4)]);
+    let location = answer.header("location").unwrap();
+    assert_eq!(club.by(CAROL).get(location).expect(200).json(), made);
+}
 
-    a_bad_room_is_refused_with_every_violation(club) {
-        let refused = club.by(BOB).post("/api/rooms", json!({"place": "", "admins": [], "timeStart": 5}));
-        assert_eq!(refused.expect(400).pointers(), ["/admins", "/place", "/timeEnd", "/timeStart"]);
-        let body = merge([room_body(&club, BOB, "x", (4, 1))]);
-        assert_eq!(club.by(BOB).post("/api/rooms", body).expect(400).pointers(), ["/timeEnd"]);
-        let body = merge([room_body(&club, BOB, "x", (1, 1))]);
-        assert_eq!(club.by(BOB).post("/api/rooms", body).expect(400).pointers(), ["/timeEnd"]);
-        let body = merge([room_body(&club, BOB, "x", (1, 2)), json!({"admins": [id(BOB), id("nobody")]})]);
-        assert_eq!(club.by(BOB).post("/api/rooms", body).expect(400).pointers(), ["/admins/1"]);
-        let body = merge([room_body(&club, BOB, &"あ".repeat(33), (1, 2))]);
-        assert_eq!(club.by(BOB).post("/api/rooms", body).expect(400).pointers(), ["/place"]);
-        club.by(BOB).post("/api/rooms", room_body(&club, BOB, &"あ".repeat(32), (1, 2))).expect(201);
-        club.anonymous().post("/api/rooms", room_body(&club, BOB, "x", (1, 2))).expect(401);
-    }
+#[rstest]
+fn a_bad_room_is_refused_with_every_violation(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let refused = club.by(BOB).post("/api/rooms", json!({"place": "", "admins": [], "timeStart": 5}));
+    assert_eq!(refused.expect(400).pointers(), ["/admins", "/place", "/timeEnd", "/timeStart"]);
+    let body = merge([room_body(&club, BOB, "x", (4, 1))]);
+    assert_eq!(club.by(BOB).post("/api/rooms", body).expect(400).pointers(), ["/timeEnd"]);
+    let body = merge([room_body(&club, BOB, "x", (1, 1))]);
+    assert_eq!(club.by(BOB).post("/api/rooms", body).expect(400).pointers(), ["/timeEnd"]);
+    let body = merge([room_body(&club, BOB, "x", (1, 2)), json!({"admins": [id(BOB), id("nobody")]})]);
+    assert_eq!(club.by(BOB).post("/api/rooms", body).expect(400).pointers(), ["/admins/1"]);
+    let body = merge([room_body(&club, BOB, &"あ".repeat(33), (1, 2))]);
+    assert_eq!(club.by(BOB).post("/api/rooms", body).expect(400).pointers(), ["/place"]);
+    club.by(BOB).post("/api/rooms", room_body(&club, BOB, &"あ".repeat(32), (1, 2))).expect(201);
+    club.anonymous().post("/api/rooms", room_body(&club, BOB, "x", (1, 2))).expect(401);
+}
 
-    the_list_takes_rooms_whose_window_overlaps_the_span(club) {
-        let late = room(&club, BOB, "b", (5, 6));
-        let second = room(&club, BOB, "b", (1, 4));
-        let first = verified_room(&club, BOB, "a", (1, 2));
-        let long = room(&club, BOB, "long", (-100, 100));
-        let ids = |query: &str| each(&club.by(CAROL).get(&format!("/api/rooms{query}")).expect(200).json(), "roomId");
-        let at = |hours| hours_from_now(&club, hours);
-        assert_eq!(ids(""), [&*long, &*first, &*second, &*late], "by timeStart, place, id");
-        assert_eq!(ids("?onlyVerified=true"), [&*first]);
-        let (two, four, five) = (at(2), at(4), at(5));
-        assert_eq!(ids(&format!("?dateBegin={two}&dateEnd={five}")), [&*long, &*second], "touching is not overlapping");
-        assert_eq!(ids(&format!("?dateBegin={four}")), [&*long, &*late]);
-        assert_eq!(ids(&format!("?dateEnd={two}")), [&*long, &*first, &*second]);
-        let refused = |query: &str| club.by(CAROL).get(&format!("/api/rooms{query}")).expect(400).pointers();
-        assert_eq!(refused(&format!("?dateBegin={five}&dateEnd={two}")), ["dateEnd"]);
-        assert_eq!(refused("?dateBegin=yesterday&excludeEventID=1&onlyVerified=yes"), [
-            "dateBegin", "excludeEventID", "onlyVerified"
-        ]);
-        club.anonymous().get("/api/rooms").expect(401);
-    }
+#[rstest]
+fn the_list_takes_rooms_whose_window_overlaps_the_span(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let late = room(&club, BOB, "b", (5, 6));
+    let second = room(&club, BOB, "b", (1, 4));
+    let first = verified_room(&club, BOB, "a", (1, 2));
+    let long = room(&club, BOB, "long", (-100, 100));
+    let ids = |query: &str| each(&club.by(CAROL).get(&format!("/api/rooms{query}")).expect(200).json(), "roomId");
+    let at = |hours| hours_from_now(&club, hours);
+    assert_eq!(ids(""), [&*long, &*first, &*second, &*late], "by timeStart, place, id");
+    assert_eq!(ids("?onlyVerified=true"), [&*first]);
+    let (two, four, five) = (at(2), at(4), at(5));
+    assert_eq!(ids(&format!("?dateBegin={two}&dateEnd={five}")), [&*long, &*second], "touching is not overlapping");
+    assert_eq!(ids(&format!("?dateBegin={four}")), [&*long, &*late]);
+    assert_eq!(ids(&format!("?dateEnd={two}")), [&*long, &*first, &*second]);
+    let refused = |query: &str| club.by(CAROL).get(&format!("/api/rooms{query}")).expect(400).pointers();
+    assert_eq!(refused(&format!("?dateBegin={five}&dateEnd={two}")), ["dateEnd"]);
+    assert_eq!(
+        refused("?dateBegin=yesterday&excludeEventID=1&onlyVerified=yes"),
+        ["dateBegin", "excludeEventID", "onlyVerified"]
+    );
+    club.anonymous().get("/api/rooms").expect(401);
+}
 
-    free_and_shared_times_are_what_events_leave(club) {
-        let room = verified_room(&club, BOB, "S516", (0, 10));
-        let exclusive = event(&club, BOB, At::Room(&room), (2, 3));
-        declare_shared(&club, BOB, At::Room(&room), (5, 7)).expect(201);
-        declare_shared(&club, BOB, At::Room(&room), (6, 8)).expect(201);
-        let path = format!("/api/rooms/{room}");
-        let shown = club.by(CAROL).get(&path).expect(200).json();
-        assert_eq!(hours(&club, &shown["freeTimes"]), [(0, 2), (3, 5), (8, 10)]);
-        assert_eq!(hours(&club, &shown["sharedTimes"]), [(0, 2), (3, 10)]);
-        let listed = club.by(CAROL).get("/api/rooms").expect(200).json();
-        assert_eq!(listed[0], shown);
-        let without = club.by(CAROL).get(&format!("{path}?excludeEventID={exclusive}")).expect(200).json();
-        assert_eq!(hours(&club, &without["freeTimes"]), [(0, 5), (8, 10)]);
-        assert_eq!(club.by(CAROL).get(&format!("/api/rooms?excludeEventID={exclusive}")).json()[0], without);
-        // An unverified room on the place is excluded by the verified one's events, and the other way round.
-        let other = self::room(&club, CAROL, "ｓ516", (1, 4));
-        let shown = club.by(CAROL).get(&format!("/api/rooms/{other}")).expect(200).json();
-        assert_eq!(hours(&club, &shown["freeTimes"]), [(1, 2), (3, 4)]);
-    }
+#[rstest]
+fn free_and_shared_times_are_what_events_leave(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let room = verified_room(&club, BOB, "S516", (0, 10));
+    let exclusive = event(&club, BOB, At::Room(&room), (2, 3));
+    declare_shared(&club, BOB, At::Room(&room), (5, 7)).expect(201);
+    declare_shared(&club, BOB, At::Room(&room), (6, 8)).expect(201);
+    let path = format!("/api/rooms/{room}");
+    let shown = club.by(CAROL).get(&path).expect(200).json();
+    assert_eq!(hours(&club, &shown["freeTimes"]), [(0, 2), (3, 5), (8, 10)]);
+    assert_eq!(hours(&club, &shown["sharedTimes"]), [(0, 2), (3, 10)]);
+    let listed = club.by(CAROL).get("/api/rooms").expect(200).json();
+    assert_eq!(listed[0], shown);
+    let without = club.by(CAROL).get(&format!("{path}?excludeEventID={exclusive}")).expect(200).json();
+    assert_eq!(hours(&club, &without["freeTimes"]), [(0, 5), (8, 10)]);
+    assert_eq!(club.by(CAROL).get(&format!("/api/rooms?excludeEventID={exclusive}")).json()[0], without);
+    // An unverified room on the place is excluded by the verified one's events, and the other way round.
+    let other = self::room(&club, CAROL, "ｓ516", (1, 4));
+    let shown = club.by(CAROL).get(&format!("/api/rooms/{other}")).expect(200).json();
+    assert_eq!(hours(&club, &shown["freeTimes"]), [(1, 2), (3, 4)]);
+}
 
-    a_room_that_is_not_there(club) {
-        let nowhere = format!("/api/rooms/{}", id("nothing"));
-        club.by(ALICE).get(&nowhere).refused(404, "not-found");
-        club.by(ALICE).delete(&nowhere).refused(404, "not-found");
-        club.by(ALICE).get(&format!("{nowhere}/events")).refused(404, "not-found");
-        club.by(ALICE).post(&format!("{nowhere}/verified"), json!({})).refused(404, "not-found");
-        club.by(ALICE).delete(&format!("{nowhere}/verified")).refused(404, "not-found");
-        assert_eq!(club.by(ALICE).get("/api/rooms/00000000-0000-0000-0000-000000000000").expect(400).pointers(), [
-            "roomID"
-        ]);
-    }
+#[rstest]
+fn a_room_that_is_not_there(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let nowhere = format!("/api/rooms/{}", id("nothing"));
+    club.by(ALICE).get(&nowhere).refused(404, "not-found");
+    club.by(ALICE).delete(&nowhere).refused(404, "not-found");
+    club.by(ALICE).get(&format!("{nowhere}/events")).refused(404, "not-found");
+    club.by(ALICE).post(&format!("{nowhere}/verified"), json!({})).refused(404, "not-found");
+    club.by(ALICE).delete(&format!("{nowhere}/verified")).refused(404, "not-found");
+    assert_eq!(
+        club.by(ALICE).get("/api/rooms/00000000-0000-0000-0000-000000000000").expect(400).pointers(),
+        ["roomID"]
+    );
+}
 
-    deleting_a_room_spares_events_to_come_unless_forced(club) {
-        let room = verified_room(&club, BOB, "S516", (-5, 10));
-        let past = event(&club, BOB, At::Room(&room), (-4, -3));
-        let later = event(&club, CAROL, At::Room(&room), (4, 5));
-        let sooner = event(&club, CAROL, At::Room(&room), (2, 3));
-        let path = format!("/api/rooms/{room}");
-        club.by(CAROL).delete(&path).refused(403, "forbidden");
-        let refused = club.by(BOB).delete(&path).refused(409, "events-to-come");
-        assert_eq!(refused["events"], json!([sooner, later]));
-        let before = club.by(BOB).get(&path).json();
-        assert_eq!(club.by(BOB).delete(&format!("{path}?force=true")).expect(200).json(), before);
-        club.by(BOB).get(&path).refused(404, "not-found");
-        club.by(BOB).delete(&path).refused(404, "not-found");
-        club.by(BOB).get(&format!("/api/events/{later}")).refused(404, "not-found");
-        assert_eq!(club.by(BOB).get(&format!("/api/events/{past}")).expect(200).json()["room"]["roomId"], room);
-        let activity = club.by(BOB).get("/api/activity/events").expect(200).json();
-        let deleted: Vec<_> = activity.as_array().unwrap().iter().filter(|e| e["deletedAt"].is_string()).collect();
-        assert_eq!(deleted.len(), 2);
-        assert_eq!(club.by(BOB).get("/api/rooms").json(), json!([]));
-        // A privileged user need not be an administrator.
-        let other = self::room(&club, BOB, "S517", (1, 2));
-        club.by(ALICE).delete(&format!("/api/rooms/{other}")).expect(200);
-    }
+#[rstest]
+fn deleting_a_room_spares_events_to_come_unless_forced(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let room = verified_room(&club, BOB, "S516", (-5, 10));
+    let past = event(&club, BOB, At::Room(&room), (-4, -3));
+    let later = event(&club, CAROL, At::Room(&room), (4, 5));
+    let sooner = event(&club, CAROL, At::Room(&room), (2, 3));
+    let path = format!("/api/rooms/{room}");
+    club.by(CAROL).delete(&path).refused(403, "forbidden");
+    let refused = club.by(BOB).delete(&path).refused(409, "events-to-come");
+    assert_eq!(refused["events"], json!([sooner, later]));
+    let before = club.by(BOB).get(&path).json();
+    assert_eq!(club.by(BOB).delete(&format!("{path}?force=true")).expect(200).json(), before);
+    club.by(BOB).get(&path).refused(404, "not-found");
+    club.by(BOB).delete(&path).refused(404, "not-found");
+    club.by(BOB).get(&format!("/api/events/{later}")).refused(404, "not-found");
+    assert_eq!(club.by(BOB).get(&format!("/api/events/{past}")).expect(200).json()["room"]["roomId"], room);
+    let activity = club.by(BOB).get("/api/activity/events").expect(200).json();
+    let deleted: Vec<_> = activity.as_array().unwrap().iter().filter(|e| e["deletedAt"].is_string()).collect();
+    assert_eq!(deleted.len(), 2);
+    assert_eq!(club.by(BOB).get("/api/rooms").json(), json!([]));
+    // A privileged user need not be an administrator.
+    let other = self::room(&club, BOB, "S517", (1, 2));
+    club.by(ALICE).delete(&format!("/api/rooms/{other}")).expect(200);
+}
 
-    only_privileged_users_verify(club) {
-        let room = room(&club, BOB, "S516", (1, 4));
-        let path = format!("/api/rooms/{room}/verified");
-        club.by(BOB).post(&path, json!({})).refused(403, "forbidden");
-        club.by(BOB).delete(&path).refused(403, "forbidden");
-        for _ in 0..2 {
-            club.by(ALICE).send("POST", &path, None).expect(204);
-            assert_eq!(club.by(BOB).get(&format!("/api/rooms/{room}")).json()["verified"], true);
-        }
-        for _ in 0..2 {
-            club.by(ALICE).delete(&path).expect(204);
-            assert_eq!(club.by(BOB).get(&format!("/api/rooms/{room}")).json()["verified"], false);
-        }
+#[rstest]
+fn only_privileged_users_verify(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let room = room(&club, BOB, "S516", (1, 4));
+    let path = format!("/api/rooms/{room}/verified");
+    club.by(BOB).post(&path, json!({})).refused(403, "forbidden");
+    club.by(BOB).delete(&path).refused(403, "forbidden");
+    for _ in 0..2 {
+        club.by(ALICE).send("POST", &path, None).expect(204);
+        assert_eq!(club.by(BOB).get(&format!("/api/rooms/{room}")).json()["verified"], true);
     }
-
-    verified_rooms_on_one_place_never_overlap(club) {
-        let first = verified_room(&club, BOB, "S516", (1, 4));
-        verified_room(&club, BOB, "s516", (4, 6));
-        verified_room(&club, BOB, "S517", (1, 4));
-        let second = room(&club, BOB, "Ｓ５１６", (3, 4));
-        let refused = club.by(ALICE).post(&format!("/api/rooms/{second}/verified"), json!({}));
-        assert_eq!(refused.refused(409, "room-overlap")["rooms"], json!([first]));
-        club.by(ALICE).delete(&format!("/api/rooms/{first}/verified")).expect(204);
-        club.by(ALICE).post(&format!("/api/rooms/{second}/verified"), json!({})).expect(204);
+    for _ in 0..2 {
+        club.by(ALICE).delete(&path).expect(204);
+        assert_eq!(club.by(BOB).get(&format!("/api/rooms/{room}")).json()["verified"], false);
     }
+}
 
-    verifying_refuses_what_would_then_conflict(club) {
-        let taken = event(&club, BOB, At::Place("S516"), (2, 3));
-        let room = room(&club, BOB, "S516", (1, 4));
-        let mine = event(&club, BOB, At::Room(&room), (2, 4));
-        let refused = club.by(ALICE).post(&format!("/api/rooms/{room}/verified"), json!({}));
-        let problem = refused.refused(409, "room-conflict");
-        assert_eq!(each(&problem["conflicts"], "eventId"), [taken]);
-        assert_eq!(hours(&club, &problem["freeTimes"]), [(1, 2)], "its own event counts, too");
-        club.by(BOB).delete(&format!("/api/events/{mine}")).expect(204);
-        club.by(ALICE).post(&format!("/api/rooms/{room}/verified"), json!({})).expect(204);
-    }
+#[rstest]
+fn verified_rooms_on_one_place_never_overlap(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let first = verified_room(&club, BOB, "S516", (1, 4));
+    verified_room(&club, BOB, "s516", (4, 6));
+    verified_room(&club, BOB, "S517", (1, 4));
+    let second = room(&club, BOB, "Ｓ５１６", (3, 4));
+    let refused = club.by(ALICE).post(&format!("/api/rooms/{second}/verified"), json!({}));
+    assert_eq!(refused.refused(409, "room-overlap")["rooms"], json!([first]));
+    club.by(ALICE).delete(&format!("/api/rooms/{first}/verified")).expect(204);
+    club.by(ALICE).post(&format!("/api/rooms/{second}/verified"), json!({})).expect(204);
+}
 
-    a_verified_instant_room_no_longer_belongs_to_its_event(club) {
-        let event = event(&club, BOB, At::Place("S516"), (2, 3));
-        let path = format!("/api/events/{event}");
-        let room = text(&club.by(BOB).get(&path).json()["room"]["roomId"]);
-        club.by(ALICE).post(&format!("/api/rooms/{room}/verified"), json!({})).expect(204);
-        club.by(BOB).delete(&path).expect(204);
-        assert_eq!(club.by(BOB).get(&format!("/api/rooms/{room}")).expect(200).json()["verified"], true);
-    }
+#[rstest]
+fn verifying_refuses_what_would_then_conflict(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let taken = event(&club, BOB, At::Place("S516"), (2, 3));
+    let room = room(&club, BOB, "S516", (1, 4));
+    let mine = event(&club, BOB, At::Room(&room), (2, 4));
+    let refused = club.by(ALICE).post(&format!("/api/rooms/{room}/verified"), json!({}));
+    let problem = refused.refused(409, "room-conflict");
+    assert_eq!(each(&problem["conflicts"], "eventId"), [taken]);
+    assert_eq!(hours(&club, &problem["freeTimes"]), [(1, 2)], "its own event counts, too");
+    club.by(BOB).delete(&format!("/api/events/{mine}")).expect(204);
+    club.by(ALICE).post(&format!("/api/rooms/{room}/verified"), json!({})).expect(204);
+}
 
-    an_import_makes_verified_rooms_of_all_rows(club) {
-        let table = "\u{feff}Location,End time,Start time,End date,Start date,Subject,More\r\n\
+#[rstest]
+fn a_verified_instant_room_no_longer_belongs_to_its_event(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let event = event(&club, BOB, At::Place("S516"), (2, 3));
+    let path = format!("/api/events/{event}");
+    let room = text(&club.by(BOB).get(&path).json()["room"]["roomId"]);
+    club.by(ALICE).post(&format!("/api/rooms/{room}/verified"), json!({})).expect(204);
+    club.by(BOB).delete(&path).expect(204);
+    assert_eq!(club.by(BOB).get(&format!("/api/rooms/{room}")).expect(200).json()["verified"], true);
+}
+
+#[rstest]
+fn an_import_makes_verified_rooms_of_all_rows(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let table = "\u{feff}Location,End time,Start time,End date,Start date,Subject,More\r\n\
             S516,21:00,18:00,2030/04/04,2030/04/04,club,x\r\n\r\n\"S517, left\",09:00,23:30,2030/04/05,2030/04/04,,\r\n";
-        let checked = import(&club, ALICE, "?dryRun=true", table).expect(200).json();
-        assert_eq!(checked.as_array().unwrap().len(), 2);
-        assert_eq!(club.by(BOB).get("/api/rooms").json(), json!([]), "nothing is made by a dry run");
-        let made = import(&club, ALICE, "", table).expect(201).json();
-        assert_eq!(each(&made, "place"), ["S516", "S517, left"]);
-        assert_eq!(each(&made, "timeStart"), ["2030-04-04T18:00:00+09:00", "2030-04-04T23:30:00+09:00"]);
-        assert!(made.as_array().unwrap().iter().all(|room| room["verified"] == true));
-        assert_eq!(made[0]["admins"], json!([id(ALICE)]));
-        assert_eq!(club.by(BOB).get("/api/rooms").json(), made);
-        // Again, and with a row twice: the same rooms, not more.
-        let again = import(&club, ALICE, "", &format!("{HEADER}\n{ROW}\n{ROW}\nx,2030/05/01,2030/05/01,1:00,02:00,S516"));
-        assert_eq!(again.expect(400).json()["violations"][0]["row"], 3);
-        let again = format!("{HEADER}\n{ROW}\nclub,2030/05/01,2030/05/01,01:00,02:00,S516\n{ROW}\n");
-        let again = import(&club, ALICE, "", &again).expect(201).json();
-        assert_eq!((&again[0], &again[2]), (&made[0], &made[0]));
-        assert_eq!(club.by(BOB).get("/api/rooms").json().as_array().unwrap().len(), 3);
-    }
+    let checked = import(&club, ALICE, "?dryRun=true", table).expect(200).json();
+    assert_eq!(checked.as_array().unwrap().len(), 2);
+    assert_eq!(club.by(BOB).get("/api/rooms").json(), json!([]), "nothing is made by a dry run");
+    let made = import(&club, ALICE, "", table).expect(201).json();
+    assert_eq!(each(&made, "place"), ["S516", "S517, left"]);
+    assert_eq!(each(&made, "timeStart"), ["2030-04-04T18:00:00+09:00", "2030-04-04T23:30:00+09:00"]);
+    assert!(made.as_array().unwrap().iter().all(|room| room["verified"] == true));
+    assert_eq!(made[0]["admins"], json!([id(ALICE)]));
+    assert_eq!(club.by(BOB).get("/api/rooms").json(), made);
+    // Again, and with a row twice: the same rooms, not more.
+    let again = import(&club, ALICE, "", &format!("{HEADER}\n{ROW}\n{ROW}\nx,2030/05/01,2030/05/01,1:00,02:00,S516"));
+    assert_eq!(again.expect(400).json()["violations"][0]["row"], 3);
+    let again = format!("{HEADER}\n{ROW}\nclub,2030/05/01,2030/05/01,01:00,02:00,S516\n{ROW}\n");
+    let again = import(&club, ALICE, "", &again).expect(201).json();
+    assert_eq!((&again[0], &again[2]), (&made[0], &made[0]));
+    assert_eq!(club.by(BOB).get("/api/rooms").json().as_array().unwrap().len(), 3);
+}
 
-    a_bad_row_imports_nothing_and_all_are_named(club) {
-        let table = format!("{HEADER}\n{ROW}\nclub,2030-04-04,2030/04/04,18:00,25:00,\n");
-        let problem = import(&club, ALICE, "", &table).refused(400, "bad-import");
-        let found: Vec<_> = problem["violations"].as_array().unwrap().iter()
-            .map(|v| (v["row"].as_u64().unwrap(), text(&v["column"]), text(&v["code"]))).collect();
-        let expected = [(2, "Start date", "bad-date"), (2, "End time", "bad-time"), (2, "Location", "blank")];
-        assert_eq!(found, expected.map(|(row, column, code)| (row, column.to_owned(), code.to_owned())));
-        let inside = format!("{HEADER}\n{ROW}\nclub,2030/04/04,2030/04/04,20:00,22:00,s516\n");
-        let problem = import(&club, ALICE, "", &inside).refused(400, "bad-import");
-        assert_eq!(problem["violations"][0]["code"], "overlaps-row");
-        assert_eq!(club.by(BOB).get("/api/rooms").json(), json!([]));
-        let many = format!("{HEADER}\n{}", format!("{ROW}\n").repeat(1001));
-        import(&club, ALICE, "", &many).refused(400, "bad-import");
-        import(&club, ALICE, "", "").refused(400, "bad-import");
-    }
+#[rstest]
+fn a_bad_row_imports_nothing_and_all_are_named(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let table = format!("{HEADER}\n{ROW}\nclub,2030-04-04,2030/04/04,18:00,25:00,\n");
+    let problem = import(&club, ALICE, "", &table).refused(400, "bad-import");
+    let found: Vec<_> = problem["violations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|v| (v["row"].as_u64().unwrap(), text(&v["column"]), text(&v["code"])))
+        .collect();
+    let expected = [(2, "Start date", "bad-date"), (2, "End time", "bad-time"), (2, "Location", "blank")];
+    assert_eq!(found, expected.map(|(row, column, code)| (row, column.to_owned(), code.to_owned())));
+    let inside = format!("{HEADER}\n{ROW}\nclub,2030/04/04,2030/04/04,20:00,22:00,s516\n");
+    let problem = import(&club, ALICE, "", &inside).refused(400, "bad-import");
+    assert_eq!(problem["violations"][0]["code"], "overlaps-row");
+    assert_eq!(club.by(BOB).get("/api/rooms").json(), json!([]));
+    let many = format!("{HEADER}\n{}", format!("{ROW}\n").repeat(1001));
+    import(&club, ALICE, "", &many).refused(400, "bad-import");
+    import(&club, ALICE, "", "").refused(400, "bad-import");
+}
 
-    an_import_keeps_clear_of_verified_rooms(club) {
-        let first = import(&club, ALICE, "", &format!("{HEADER}\n{ROW}")).expect(201).json();
-        let overlapping = format!("{HEADER}\nx,2030/04/04,2030/04/04,20:00,22:00,s516");
-        let problem = import(&club, ALICE, "", &overlapping).refused(409, "room-overlap");
-        assert_eq!(problem["rooms"], json!(each(&first, "roomId")));
-        import(&club, ALICE, "?dryRun=true", &overlapping).refused(409, "room-overlap");
-        import(&club, BOB, "", &format!("{HEADER}\n{ROW}")).refused(403, "forbidden");
-        club.by(ALICE).post("/api/rooms/all", json!([])).refused(415, "unsupported-media-type");
-        let large = format!("{HEADER}\n{}", " ".repeat(2 << 20));
-        import(&club, ALICE, "", &large).refused(413, "payload-too-large");
-    }
+#[rstest]
+fn an_import_keeps_clear_of_verified_rooms(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let first = import(&club, ALICE, "", &format!("{HEADER}\n{ROW}")).expect(201).json();
+    let overlapping = format!("{HEADER}\nx,2030/04/04,2030/04/04,20:00,22:00,s516");
+    let problem = import(&club, ALICE, "", &overlapping).refused(409, "room-overlap");
+    assert_eq!(problem["rooms"], json!(each(&first, "roomId")));
+    import(&club, ALICE, "?dryRun=true", &overlapping).refused(409, "room-overlap");
+    import(&club, BOB, "", &format!("{HEADER}\n{ROW}")).refused(403, "forbidden");
+    club.by(ALICE).post("/api/rooms/all", json!([])).refused(415, "unsupported-media-type");
+    let large = format!("{HEADER}\n{}", " ".repeat(2 << 20));
+    import(&club, ALICE, "", &large).refused(413, "payload-too-large");
+}
 
-    ended_rooms_can_still_be_listed_and_deleted(club) {
-        let room = room(&club, BOB, "S516", (1, 2));
-        event(&club, BOB, At::Room(&room), (1, 2));
-        club.clock.advance(TimeDelta::hours(3));
-        club.by(BOB).delete(&format!("/api/rooms/{room}")).expect(200);
-        let body = merge([event_body(&club, BOB, At::Room(&room), (-2, -1)), span(&club, -2, -1)]);
-        assert_eq!(club.by(BOB).post("/api/events", body).expect(400).pointers(), ["/roomId"]);
-        declare(&club, BOB, At::Place("S516"), (1, 2)).expect(201);
-    }
+#[rstest]
+fn ended_rooms_can_still_be_listed_and_deleted(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let room = room(&club, BOB, "S516", (1, 2));
+    event(&club, BOB, At::Room(&room), (1, 2));
+    club.clock.advance(TimeDelta::hours(3));
+    club.by(BOB).delete(&format!("/api/rooms/{room}")).expect(200);
+    let body = merge([event_body(&club, BOB, At::Room(&room), (-2, -1)), span(&club, -2, -1)]);
+    assert_eq!(club.by(BOB).post("/api/events", body).expect(400).pointers(), ["/roomId"]);
+    declare(&club, BOB, At::Place("S516"), (1, 2)).expect(201);
 }

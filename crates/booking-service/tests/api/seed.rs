@@ -1,5 +1,7 @@
 //! `seed`: a club of a given size.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
 use std::fmt::Debug;
 
 use booking_service::schema::{attendees, event_admins, event_tags, events, group_members, groups, rooms, tags, users};
@@ -12,7 +14,7 @@ use service_kit::db::{
 use tempfile::TempDir;
 
 use crate::{
-    harness::{Backend, postgres_schema},
+    harness::postgres_schema,
     process::{Process, program},
 };
 
@@ -128,7 +130,8 @@ fn count(conn: &mut AnyConnection, query: &str) -> i64 {
     sql_query(query).get_result::<Count>(conn).unwrap().n
 }
 
-fn the_rows_are_what_the_service_would_have_made(backend: Backend) {
+#[rstest]
+fn the_rows_are_what_the_service_would_have_made(#[values(Sqlite, Postgres)] backend: Backend) {
     let seeded = Seeded::new(backend);
     let conn = &mut seeded.connect();
     assert_eq!(count(conn, CONFLICTS), 0);
@@ -141,7 +144,8 @@ fn the_rows_are_what_the_service_would_have_made(backend: Backend) {
     assert!(count(conn, CONFLICTS) > 50);
 }
 
-fn only_an_empty_database_is_seeded(backend: Backend) {
+#[rstest]
+fn only_an_empty_database_is_seeded(#[values(Sqlite, Postgres)] backend: Backend) {
     let seeded = Seeded::new(backend);
     let (said, complaint, status) = seed(&seeded.url);
     assert_eq!((said.as_str(), complaint.lines().count(), status), ("", 1, Some(1)), "{complaint}");
@@ -159,7 +163,8 @@ fn list(process: &Process, token: &str, path: &str) -> Value {
     serde_json::from_str(text.split_once("\r\n\r\n").unwrap().1).unwrap()
 }
 
-fn the_service_serves_it(backend: Backend) {
+#[rstest]
+fn the_service_serves_it(#[values(Sqlite, Postgres)] backend: Backend) {
     let seeded = Seeded::new(backend);
     let token = |user| {
         let mut made = program(&["token", "create", "--user", user, "--name", "test", "--database-url", &seeded.url]);
@@ -177,21 +182,4 @@ fn the_service_serves_it(backend: Backend) {
     assert_eq!(length(&last, "/api/users/me/events?relation=attendees"), 500);
     assert_eq!(list(&process, &alice, "/api/users/me")["privileged"], true);
     assert_eq!(length(&alice, "/api/users/me/groups"), 6);
-}
-
-macro_rules! on_both_databases {
-    ($($name:ident)+) => {
-        $(mod $name {
-            use super::*;
-            #[test]
-            fn sqlite() { super::$name(Backend::Sqlite) }
-            #[test]
-            fn postgres() { super::$name(Backend::Postgres) }
-        })+
-    };
-}
-on_both_databases! {
-    the_rows_are_what_the_service_would_have_made
-    only_an_empty_database_is_seeded
-    the_service_serves_it
 }

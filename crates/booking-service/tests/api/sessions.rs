@@ -1,8 +1,10 @@
 //! Sessions: listed, ended, idle; and when they and tokens were last used.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
 use booking_service::schema::{api_tokens, sessions};
 use chrono::TimeDelta;
 use diesel::{connection::SimpleConnection, prelude::*};
+use rstest::rstest;
 use serde_json::Value;
 use service_kit::db::{
     AnyConnection,
@@ -11,7 +13,7 @@ use service_kit::db::{
 
 use crate::{
     builders::each,
-    harness::{BOB, CAROL, Club, on_both},
+    harness::{BOB, CAROL, Club},
     process::{Process, until},
     sign_in::Browser,
     tokens::{by_token, make_token},
@@ -89,136 +91,160 @@ fn written(club: &Club) -> i64 {
     writes::table.count().get_result(&mut club.connect()).unwrap()
 }
 
-on_both! {
-    ones_own_sessions_are_listed_newest_first(club) {
-        let (one, two, carols) = (signed_in(&club, BOB), signed_in(&club, BOB), signed_in(&club, CAROL));
-        let (first, second) = (current(&one), current(&two));
-        let listed = one.clone().get(PATH).expect(200).json();
-        assert_eq!(each(&listed, "sessionId")[..2], [second, first.clone()]);
-        // And the one that every member of these tests has.
-        assert_eq!(listed.as_array().unwrap().len(), 3);
-        assert!(!each(&listed, "sessionId").contains(&current(&carols)));
-        let mine = listed.as_array().unwrap().iter().find(|session| session["sessionId"] == *first).unwrap();
-        assert_eq!(mine["createdAt"], mine["lastUsedAt"]);
-        let at = |field: &str| chrono::DateTime::parse_from_rfc3339(mine[field].as_str().unwrap()).unwrap();
-        assert_eq!(at("expiresAt") - at("createdAt"), TimeDelta::days(30));
-        assert!(mine["createdAt"].as_str().unwrap().ends_with("+09:00"), "{mine}");
-        // Those made at the same instant come by id.
-        diesel::update(sessions::table).set(sessions::created_at.eq(Moment(club.clock.now())))
-            .execute(&mut club.connect()).unwrap();
-        let ids = each(&one.clone().get(PATH).expect(200).json(), "sessionId");
-        assert!(ids.is_sorted() && ids.len() == 3, "{ids:?}");
-    }
+#[rstest]
+fn ones_own_sessions_are_listed_newest_first(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (one, two, carols) = (signed_in(&club, BOB), signed_in(&club, BOB), signed_in(&club, CAROL));
+    let (first, second) = (current(&one), current(&two));
+    let listed = one.clone().get(PATH).expect(200).json();
+    assert_eq!(each(&listed, "sessionId")[..2], [second, first.clone()]);
+    // And the one that every member of these tests has.
+    assert_eq!(listed.as_array().unwrap().len(), 3);
+    assert!(!each(&listed, "sessionId").contains(&current(&carols)));
+    let mine = listed.as_array().unwrap().iter().find(|session| session["sessionId"] == *first).unwrap();
+    assert_eq!(mine["createdAt"], mine["lastUsedAt"]);
+    let at = |field: &str| chrono::DateTime::parse_from_rfc3339(mine[field].as_str().unwrap()).unwrap();
+    assert_eq!(at("expiresAt") - at("createdAt"), TimeDelta::days(30));
+    assert!(mine["createdAt"].as_str().unwrap().ends_with("+09:00"), "{mine}");
+    // Those made at the same instant come by id.
+    diesel::update(sessions::table)
+        .set(sessions::created_at.eq(Moment(club.clock.now())))
+        .execute(&mut club.connect())
+        .unwrap();
+    let ids = each(&one.clone().get(PATH).expect(200).json(), "sessionId");
+    assert!(ids.is_sorted() && ids.len() == 3, "{ids:?}");
+}
 
-    a_session_is_ended_from_another(club) {
-        let (mut here, there, carols) = (signed_in(&club, BOB), signed_in(&club, BOB), signed_in(&club, CAROL));
-        let path = |browser: &Browser<'_>| format!("{PATH}/{}", current(browser));
-        let (own, other, foreign) = (path(&here), path(&there), path(&carols));
-        let ended = here.send("DELETE", &other).expect(204);
-        assert_eq!(ended.header("set-cookie"), None);
-        there.clone().get("/api/users/me").refused(401, "bad-credentials");
-        for gone in [other, foreign, format!("{PATH}/{}", Uid::new())] {
-            here.send("DELETE", &gone).refused(404, "not-found");
-        }
-        assert_eq!(carols.who().as_deref(), Some(CAROL));
-        assert_eq!(here.send("DELETE", &format!("{PATH}/x")).expect(400).pointers(), ["sessionID"]);
-        // Its own: like a sign-out.
-        let before = here.clone();
-        let cookie = here.send("DELETE", &own).expect(204).header("set-cookie").unwrap().to_owned();
-        assert!(cookie.starts_with("session=;") && cookie.contains("Max-Age=0"), "{cookie}");
-        assert_eq!((here.cookie, before.who()), (None, None));
-        before.clone().send("DELETE", &own).refused(401, "bad-credentials");
+#[rstest]
+fn a_session_is_ended_from_another(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (mut here, there, carols) = (signed_in(&club, BOB), signed_in(&club, BOB), signed_in(&club, CAROL));
+    let path = |browser: &Browser<'_>| format!("{PATH}/{}", current(browser));
+    let (own, other, foreign) = (path(&here), path(&there), path(&carols));
+    let ended = here.send("DELETE", &other).expect(204);
+    assert_eq!(ended.header("set-cookie"), None);
+    there.clone().get("/api/users/me").refused(401, "bad-credentials");
+    for gone in [other, foreign, format!("{PATH}/{}", Uid::new())] {
+        here.send("DELETE", &gone).refused(404, "not-found");
     }
+    assert_eq!(carols.who().as_deref(), Some(CAROL));
+    assert_eq!(here.send("DELETE", &format!("{PATH}/x")).expect(400).pointers(), ["sessionID"]);
+    // Its own: like a sign-out.
+    let before = here.clone();
+    let cookie = here.send("DELETE", &own).expect(204).header("set-cookie").unwrap().to_owned();
+    assert!(cookie.starts_with("session=;") && cookie.contains("Max-Age=0"), "{cookie}");
+    assert_eq!((here.cookie, before.who()), (None, None));
+    before.clone().send("DELETE", &own).refused(401, "bad-credentials");
+}
 
-    a_token_can_neither_list_nor_end_sessions(club) {
-        let session = current(&signed_in(&club, BOB));
-        let token = make_token(&club, BOB, "write");
-        by_token(&club, &token).get(PATH).refused(403, "forbidden");
-        by_token(&club, &token).delete(&format!("{PATH}/{session}")).refused(403, "forbidden");
-        assert!(each(&club.by(BOB).get(PATH).json(), "sessionId").contains(&session));
-    }
+#[rstest]
+fn a_token_can_neither_list_nor_end_sessions(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let session = current(&signed_in(&club, BOB));
+    let token = make_token(&club, BOB, "write");
+    by_token(&club, &token).get(PATH).refused(403, "forbidden");
+    by_token(&club, &token).delete(&format!("{PATH}/{session}")).refused(403, "forbidden");
+    assert!(each(&club.by(BOB).get(PATH).json(), "sessionId").contains(&session));
+}
 
-    a_session_ends_after_fourteen_days_without_use(club) {
-        let (used, idle) = (signed_in(&club, BOB), signed_in(&club, BOB));
-        let (used_id, idle_id) = (current(&used), current(&idle));
-        club.clock.advance(TimeDelta::days(14) - TimeDelta::minutes(1));
-        use_noted(&club, &used, &used_id);
-        club.clock.advance(TimeDelta::minutes(1));
-        idle.clone().get("/api/users/me").refused(401, "bad-credentials");
-        let listed = each(&used.clone().get(PATH).expect(200).json(), "sessionId");
-        assert!(listed.contains(&used_id) && !listed.contains(&idle_id), "{listed:?}");
-        club.by(BOB).delete(&format!("{PATH}/{idle_id}")).refused(404, "not-found");
-        club.clock.advance(TimeDelta::days(14));
-        used.clone().get("/api/users/me").refused(401, "bad-credentials");
-    }
+#[rstest]
+fn a_session_ends_after_fourteen_days_without_use(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (used, idle) = (signed_in(&club, BOB), signed_in(&club, BOB));
+    let (used_id, idle_id) = (current(&used), current(&idle));
+    club.clock.advance(TimeDelta::days(14) - TimeDelta::minutes(1));
+    use_noted(&club, &used, &used_id);
+    club.clock.advance(TimeDelta::minutes(1));
+    idle.clone().get("/api/users/me").refused(401, "bad-credentials");
+    let listed = each(&used.clone().get(PATH).expect(200).json(), "sessionId");
+    assert!(listed.contains(&used_id) && !listed.contains(&idle_id), "{listed:?}");
+    club.by(BOB).delete(&format!("{PATH}/{idle_id}")).refused(404, "not-found");
+    club.clock.advance(TimeDelta::days(14));
+    used.clone().get("/api/users/me").refused(401, "bad-credentials");
+}
 
-    a_session_ends_after_thirty_days_however_much_it_is_used(club) {
-        let browser = signed_in(&club, BOB);
-        let session = current(&browser);
-        for days in [10, 10] {
-            club.clock.advance(TimeDelta::days(days));
-            use_noted(&club, &browser, &session);
-        }
-        club.clock.advance(TimeDelta::days(10) - TimeDelta::minutes(1));
+#[rstest]
+fn a_session_ends_after_thirty_days_however_much_it_is_used(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let browser = signed_in(&club, BOB);
+    let session = current(&browser);
+    for days in [10, 10] {
+        club.clock.advance(TimeDelta::days(days));
         use_noted(&club, &browser, &session);
-        club.clock.advance(TimeDelta::minutes(1));
-        browser.clone().get("/api/users/me").refused(401, "bad-credentials");
-        assert!(!each(&club.by(BOB).get(PATH).json(), "sessionId").contains(&session));
-        club.by(BOB).delete(&format!("{PATH}/{session}")).refused(404, "not-found");
     }
+    club.clock.advance(TimeDelta::days(10) - TimeDelta::minutes(1));
+    use_noted(&club, &browser, &session);
+    club.clock.advance(TimeDelta::minutes(1));
+    browser.clone().get("/api/users/me").refused(401, "bad-credentials");
+    assert!(!each(&club.by(BOB).get(PATH).json(), "sessionId").contains(&session));
+    club.by(BOB).delete(&format!("{PATH}/{session}")).refused(404, "not-found");
+}
 
-    uses_are_shown_to_the_hour(club) {
-        let browser = signed_in(&club, BOB);
-        let session = current(&browser);
-        let made = noted(&club, &session);
-        club.clock.advance(TimeDelta::minutes(59));
-        assert_eq!(browser.who().as_deref(), Some(BOB));
-        club.clock.advance(TimeDelta::minutes(1));
-        use_noted(&club, &browser, &session);
-        assert!(*noted(&club, &session) >= made.plus(TimeDelta::hours(1)), "not that of a minute ago");
-        let shown = |list: &Value, id: &str, field: &str| {
-            let found = list.as_array().unwrap().iter().find(|one| one[id] == *session || id == "tokenId");
-            found.unwrap()[field].as_str().map(|at| at.parse().unwrap())
-        };
-        let list = club.by(BOB).get(PATH).json();
-        assert_eq!(shown(&list, "sessionId", "lastUsedAt"), Some(*noted(&club, &session)));
+#[rstest]
+fn uses_are_shown_to_the_hour(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let browser = signed_in(&club, BOB);
+    let session = current(&browser);
+    let made = noted(&club, &session);
+    club.clock.advance(TimeDelta::minutes(59));
+    assert_eq!(browser.who().as_deref(), Some(BOB));
+    club.clock.advance(TimeDelta::minutes(1));
+    use_noted(&club, &browser, &session);
+    assert!(*noted(&club, &session) >= made.plus(TimeDelta::hours(1)), "not that of a minute ago");
+    let shown = |list: &Value, id: &str, field: &str| {
+        let found = list.as_array().unwrap().iter().find(|one| one[id] == *session || id == "tokenId");
+        found.unwrap()[field].as_str().map(|at| at.parse().unwrap())
+    };
+    let list = club.by(BOB).get(PATH).json();
+    assert_eq!(shown(&list, "sessionId", "lastUsedAt"), Some(*noted(&club, &session)));
 
-        let token = make_token(&club, BOB, "read");
-        let tokens = || club.by(BOB).get("/api/users/me/tokens").expect(200).json();
-        assert_eq!(tokens()[0].get("lastUsedAt"), None);
-        by_token(&club, &token).get("/api/users/me").expect(200);
-        until("the use is noted", || token_noted(&club).is_some());
-        assert_eq!(shown(&tokens(), "tokenId", "lastUsedAt"), token_noted(&club).map(|at| *at));
-    }
+    let token = make_token(&club, BOB, "read");
+    let tokens = || club.by(BOB).get("/api/users/me/tokens").expect(200).json();
+    assert_eq!(tokens()[0].get("lastUsedAt"), None);
+    by_token(&club, &token).get("/api/users/me").expect(200);
+    until("the use is noted", || token_noted(&club).is_some());
+    assert_eq!(shown(&tokens(), "tokenId", "lastUsedAt"), token_noted(&club).map(|at| *at));
+}
 
-    two_hundred_requests_are_one_write(club) {
-        let token = make_token(&club, BOB, "read");
-        count_writes(&club);
-        let ask = |times: u32| (0..times).for_each(|_| { by_token(&club, &token).get("/api/users/me").expect(200); });
-        // While nobody can write, none of them sees that another has noted it.
-        let mut in_the_way = keep_from_writing(&club);
-        ask(20);
-        assert_eq!(token_noted(&club), None);
-        in_the_way.batch_execute("COMMIT").unwrap();
-        until("the use is noted", || token_noted(&club).is_some());
-        std::thread::scope(|scope| (0..4).for_each(|_| { scope.spawn(|| ask(45)); }));
-        assert_eq!(written(&club), 1);
-    }
+#[rstest]
+fn two_hundred_requests_are_one_write(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let token = make_token(&club, BOB, "read");
+    count_writes(&club);
+    let ask = |times: u32| {
+        (0..times).for_each(|_| {
+            by_token(&club, &token).get("/api/users/me").expect(200);
+        })
+    };
+    // While nobody can write, none of them sees that another has noted it.
+    let mut in_the_way = keep_from_writing(&club);
+    ask(20);
+    assert_eq!(token_noted(&club), None);
+    in_the_way.batch_execute("COMMIT").unwrap();
+    until("the use is noted", || token_noted(&club).is_some());
+    std::thread::scope(|scope| {
+        (0..4).for_each(|_| {
+            scope.spawn(|| ask(45));
+        })
+    });
+    assert_eq!(written(&club), 1);
+}
 
-    a_use_is_noted_even_when_the_service_ends(club) {
-        let token = make_token(&club, BOB, "read");
-        let mut process = Process::beside(&club, &[]);
-        let mut in_the_way = keep_from_writing(&club);
-        let mut wire = process.connect();
-        wire.write(&format!(
-            "GET /api/users/me HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
-        ));
-        assert_eq!(wire.read_to_end().0, 200);
-        process.signal("TERM");
-        process.until_it_logs("draining");
-        assert_eq!(token_noted(&club), None);
-        in_the_way.batch_execute("COMMIT").unwrap();
-        assert!(process.wait().success());
-        assert!(token_noted(&club).is_some());
-    }
+#[rstest]
+fn a_use_is_noted_even_when_the_service_ends(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let token = make_token(&club, BOB, "read");
+    let mut process = Process::beside(&club, &[]);
+    let mut in_the_way = keep_from_writing(&club);
+    let mut wire = process.connect();
+    wire.write(&format!(
+        "GET /api/users/me HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
+    ));
+    assert_eq!(wire.read_to_end().0, 200);
+    process.signal("TERM");
+    process.until_it_logs("draining");
+    assert_eq!(token_noted(&club), None);
+    in_the_way.batch_execute("COMMIT").unwrap();
+    assert!(process.wait().success());
+    assert!(token_noted(&club).is_some());
 }

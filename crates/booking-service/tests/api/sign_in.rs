@@ -1,5 +1,7 @@
 //! Sign-in, sessions and API tokens.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
 use std::{
     collections::HashSet,
     fmt::Write,
@@ -20,7 +22,7 @@ use service_kit::{
 };
 
 use crate::{
-    harness::{ALICE, Answer, BOB, Backend, CAROL, Club, id, on_both},
+    harness::{ALICE, Answer, BOB, CAROL, Club, id},
     process::until,
     tokens::{by_token, make_token},
 };
@@ -92,349 +94,383 @@ pub fn set_state(club: &Club, member: &str, state: i16) {
     diesel::update(users::table.find(id(member))).set(users::state.eq(state)).execute(&mut club.connect()).unwrap();
 }
 
-on_both! {
-    a_browser_signs_in_and_finds_itself_at_the_front_end(club) {
-        let mut browser = Browser::new(&club);
-        let page = browser.begin();
-        assert_eq!(browser.who(), None);
-        let shown = browser.get(&page).expect(200);
-        assert_eq!(shown.header("content-type"), Some("text/html; charset=utf-8"));
-        assert_eq!(shown.header("cache-control"), Some("no-store"));
-        let callback = browser.choose(&page, BOB);
-        let answer = browser.get(&callback).expect(302);
-        assert_eq!(answer.header("location"), Some("/callback"));
-        assert!(answer.body.is_empty());
-        assert_eq!(browser.who().as_deref(), Some(BOB));
-        assert!(browser.get("/callback").expect(200).text().contains("You are signed in as BOB"));
-        assert!(Browser::new(&club).get("/callback").expect(200).text().contains("You are not signed in"));
-    }
+#[rstest]
+fn a_browser_signs_in_and_finds_itself_at_the_front_end(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut browser = Browser::new(&club);
+    let page = browser.begin();
+    assert_eq!(browser.who(), None);
+    let shown = browser.get(&page).expect(200);
+    assert_eq!(shown.header("content-type"), Some("text/html; charset=utf-8"));
+    assert_eq!(shown.header("cache-control"), Some("no-store"));
+    let callback = browser.choose(&page, BOB);
+    let answer = browser.get(&callback).expect(302);
+    assert_eq!(answer.header("location"), Some("/callback"));
+    assert!(answer.body.is_empty());
+    assert_eq!(browser.who().as_deref(), Some(BOB));
+    assert!(browser.get("/callback").expect(200).text().contains("You are signed in as BOB"));
+    assert!(Browser::new(&club).get("/callback").expect(200).text().contains("You are not signed in"));
+}
 
-    the_cookie_is_what_the_contract_says(club) {
-        let mut browser = Browser::new(&club);
-        let begun = browser.send("POST", "/api/authParams").expect(201);
-        let cookie = begun.header("set-cookie").unwrap();
-        for part in ["; HttpOnly", "; SameSite=Lax", "; Path=/", "; Max-Age=600", "; Expires="] {
-            assert!(cookie.contains(part), "{part} is not in {cookie}");
-        }
-        let page = browser.begin();
-        let callback = browser.choose(&page, BOB);
-        let answer = browser.get(&callback).expect(302);
-        let cookie = answer.header("set-cookie").unwrap();
-        for part in ["; HttpOnly", "; SameSite=Lax", "; Path=/", "; Max-Age=2592000", "; Expires="] {
-            assert!(cookie.contains(part), "{part} is not in {cookie}");
-        }
-        assert!(cookie.starts_with("session=") && !cookie.contains("Secure"), "{cookie}");
-        let expires = cookie.split("Expires=").nth(1).unwrap().split(';').next().unwrap();
-        let expires = chrono::DateTime::parse_from_rfc2822(expires).unwrap().timestamp();
-        let due = club.clock.now().utc().timestamp() + 30 * 86_400;
-        assert!((due - 60..=due).contains(&expires), "{cookie}");
+#[rstest]
+fn the_cookie_is_what_the_contract_says(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut browser = Browser::new(&club);
+    let begun = browser.send("POST", "/api/authParams").expect(201);
+    let cookie = begun.header("set-cookie").unwrap();
+    for part in ["; HttpOnly", "; SameSite=Lax", "; Path=/", "; Max-Age=600", "; Expires="] {
+        assert!(cookie.contains(part), "{part} is not in {cookie}");
     }
-
-    sessions_are_kept_as_hashes(club) {
-        let mut browser = Browser::new(&club);
-        browser.sign_in(BOB);
-        let secret = browser.cookie.clone().unwrap().strip_prefix("session=").unwrap().to_owned();
-        assert_eq!(secret.len(), 43);
-        let kept: Vec<Vec<u8>> = sessions::table
-            .filter(sessions::user_id.eq(id(BOB)))
-            .select(sessions::token_hash)
-            .load(&mut club.connect())
-            .unwrap();
-        assert!(kept.contains(&credentials::hash(&secret)));
-        assert!(kept.iter().all(|kept| kept.len() == credentials::HASH_LENGTH));
+    let page = browser.begin();
+    let callback = browser.choose(&page, BOB);
+    let answer = browser.get(&callback).expect(302);
+    let cookie = answer.header("set-cookie").unwrap();
+    for part in ["; HttpOnly", "; SameSite=Lax", "; Path=/", "; Max-Age=2592000", "; Expires="] {
+        assert!(cookie.contains(part), "{part} is not in {cookie}");
     }
+    assert!(cookie.starts_with("session=") && !cookie.contains("Secure"), "{cookie}");
+    let expires = cookie.split("Expires=").nth(1).unwrap().split(';').next().unwrap();
+    let expires = chrono::DateTime::parse_from_rfc2822(expires).unwrap().timestamp();
+    let due = club.clock.now().utc().timestamp() + 30 * 86_400;
+    assert!((due - 60..=due).contains(&expires), "{cookie}");
+}
 
-    one_address_is_enough_in_development(club) {
-        let mut browser = Browser { accept: HTML, ..Browser::new(&club) };
-        let callback = browser.choose("/dev/sign-in", CAROL);
-        assert!(browser.cookie.as_ref().unwrap().starts_with("session=login."));
-        browser.get(&callback).expect(302);
-        assert_eq!(browser.who().as_deref(), Some(CAROL));
-    }
+#[rstest]
+fn sessions_are_kept_as_hashes(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut browser = Browser::new(&club);
+    browser.sign_in(BOB);
+    let secret = browser.cookie.clone().unwrap().strip_prefix("session=").unwrap().to_owned();
+    assert_eq!(secret.len(), 43);
+    let kept: Vec<Vec<u8>> = sessions::table
+        .filter(sessions::user_id.eq(id(BOB)))
+        .select(sessions::token_hash)
+        .load(&mut club.connect())
+        .unwrap();
+    assert!(kept.contains(&credentials::hash(&secret)));
+    assert!(kept.iter().all(|kept| kept.len() == credentials::HASH_LENGTH));
+}
 
-    the_page_lists_active_users_by_display_name_escaped(club) {
-        let named = |member: &str, name: &str| {
-            let user = users::table.find(id(member));
-            diesel::update(user).set(users::display_name.eq(name)).execute(&mut club.connect()).unwrap();
-        };
-        named(ALICE, "Zoë <script>alert('x')</script> & \"co\"");
-        named(CAROL, "Aaron");
-        let page = Browser::new(&club).get("/dev/sign-in").expect(200).text();
-        assert!(!page.contains("<script"), "{page}");
-        // As the text of a link: the sealed codes in the addresses may contain any word.
-        let at = |text: &str| page.find(&format!(">{text}")).unwrap_or_else(|| panic!("{text} is not in {page}"));
-        assert!(at("Aaron") < at("BOB") && at("BOB") < at("DAVE") && at("DAVE") < at("Zoë &lt;script&gt;"));
-        assert!(!page.contains(">SUSAN"));
-        // And so does the page that greets.
-        let mut browser = Browser::new(&club);
-        browser.sign_in(ALICE);
-        assert!(!browser.get("/callback").expect(200).text().contains("<script"));
-    }
+#[rstest]
+fn one_address_is_enough_in_development(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut browser = Browser { accept: HTML, ..Browser::new(&club) };
+    let callback = browser.choose("/dev/sign-in", CAROL);
+    assert!(browser.cookie.as_ref().unwrap().starts_with("session=login."));
+    browser.get(&callback).expect(302);
+    assert_eq!(browser.who().as_deref(), Some(CAROL));
+}
 
-    a_bot_reads_the_cookie_from_both_answers(club) {
-        let begun = club.anonymous().post("/api/authParams", json!({})).expect(201);
-        let cookie = begun.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
-        let mut browser = Browser { cookie: Some(cookie), ..Browser::new(&club) };
-        let url = begun.json()["url"].as_str().unwrap().to_owned();
-        let callback = browser.choose(url.strip_prefix(club.origin(0)).unwrap(), BOB);
-        let answer = browser.get(&callback).expect(302);
-        assert!(answer.header("set-cookie").unwrap().starts_with("session="));
-    }
+#[rstest]
+fn the_page_lists_active_users_by_display_name_escaped(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let named = |member: &str, name: &str| {
+        let user = users::table.find(id(member));
+        diesel::update(user).set(users::display_name.eq(name)).execute(&mut club.connect()).unwrap();
+    };
+    named(ALICE, "Zoë <script>alert('x')</script> & \"co\"");
+    named(CAROL, "Aaron");
+    let page = Browser::new(&club).get("/dev/sign-in").expect(200).text();
+    assert!(!page.contains("<script"), "{page}");
+    // As the text of a link: the sealed codes in the addresses may contain any word.
+    let at = |text: &str| page.find(&format!(">{text}")).unwrap_or_else(|| panic!("{text} is not in {page}"));
+    assert!(at("Aaron") < at("BOB") && at("BOB") < at("DAVE") && at("DAVE") < at("Zoë &lt;script&gt;"));
+    assert!(!page.contains(">SUSAN"));
+    // And so does the page that greets.
+    let mut browser = Browser::new(&club);
+    browser.sign_in(ALICE);
+    assert!(!browser.get("/callback").expect(200).text().contains("<script"));
+}
 
-    a_sign_in_can_be_finished_once(club) {
-        let mut browser = Browser::new(&club);
-        let page = browser.begin();
-        let callback = browser.choose(&page, BOB);
-        let again = browser.clone();
-        browser.get(&callback).expect(302);
-        let mut replay = again.clone();
-        let answer = replay.get(&callback);
-        assert!(answer.header("set-cookie").unwrap().starts_with("session=;"), "{answer:?}");
+#[rstest]
+fn a_bot_reads_the_cookie_from_both_answers(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let begun = club.anonymous().post("/api/authParams", json!({})).expect(201);
+    let cookie = begun.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let mut browser = Browser { cookie: Some(cookie), ..Browser::new(&club) };
+    let url = begun.json()["url"].as_str().unwrap().to_owned();
+    let callback = browser.choose(url.strip_prefix(club.origin(0)).unwrap(), BOB);
+    let answer = browser.get(&callback).expect(302);
+    assert!(answer.header("set-cookie").unwrap().starts_with("session="));
+}
+
+#[rstest]
+fn a_sign_in_can_be_finished_once(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut browser = Browser::new(&club);
+    let page = browser.begin();
+    let callback = browser.choose(&page, BOB);
+    let again = browser.clone();
+    browser.get(&callback).expect(302);
+    let mut replay = again.clone();
+    let answer = replay.get(&callback);
+    assert!(answer.header("set-cookie").unwrap().starts_with("session=;"), "{answer:?}");
+    answer.refused(400, "bad-login");
+    assert_eq!(replay.cookie, None);
+    // A reload of the callback by the browser that has its session takes nothing from it.
+    let reloaded = browser.get(&callback);
+    assert_eq!(reloaded.header("set-cookie"), None);
+    reloaded.refused(400, "bad-login");
+    assert_eq!(browser.who().as_deref(), Some(BOB));
+    // Not even with a new code.
+    let another = again.clone().choose(&page, CAROL);
+    again.clone().get(&another).refused(400, "bad-login");
+}
+
+#[rstest]
+fn a_sign_in_expires_after_ten_minutes_and_a_code_after_two(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut browser = Browser::new(&club);
+    let page = browser.begin();
+    let old = browser.choose(&page, BOB);
+    club.clock.advance(TimeDelta::minutes(3));
+    browser.clone().get(&old).refused(400, "bad-login");
+    club.clock.advance(TimeDelta::minutes(6));
+    let fresh = browser.choose(&page, BOB);
+    club.clock.advance(TimeDelta::seconds(90));
+    browser.clone().get(&fresh).refused(400, "bad-login");
+    let fresh = browser.choose(&page, BOB);
+    browser.clone().get(&fresh).refused(400, "bad-login");
+    browser.sign_in(BOB);
+}
+
+#[rstest]
+fn only_the_browser_that_began_can_finish(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut attacker = Browser::new(&club);
+    let page = attacker.begin();
+    let callback = attacker.choose(&page, BOB);
+    // Login CSRF: a victim who is sent to the attacker's callback, with no sign-in, one of their own, or a session.
+    let mut victim = Browser::new(&club);
+    victim.get(&callback).refused(400, "bad-login");
+    victim.begin();
+    victim.get(&callback).refused(400, "bad-login");
+    victim.sign_in(CAROL);
+    victim.get(&callback).refused(400, "bad-login");
+    assert_eq!(victim.who().as_deref(), Some(CAROL));
+    club.by(BOB).get(&callback).refused(400, "bad-login");
+}
+
+#[rstest]
+fn whatever_does_not_fit_is_a_bad_login(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut browser = Browser::new(&club);
+    let page = browser.begin();
+    let good = browser.choose(&page, BOB);
+    let (code, state) = good.split_once('?').unwrap().1.split_once('&').unwrap();
+    let mut other = browser.clone();
+    let other_page = other.begin();
+    let (other_code, other_state) = {
+        let other = other.choose(&other_page, CAROL);
+        let (code, state) = other.split_once('?').unwrap().1.split_once('&').unwrap();
+        (code.to_owned(), state.to_owned())
+    };
+    let begun = browser.cookie.clone().unwrap();
+    for query in [
+        String::new(),
+        code.to_owned(),
+        state.to_owned(),
+        format!("{code}&state="),
+        format!("{code}&{other_state}"),
+        format!("{other_code}&{state}"),
+        format!("{code}x&{state}"),
+        format!("code=&{state}"),
+        format!("code=%00%FF&{state}"),
+        format!("{code}&{state}&{state}"),
+        format!("error=access_denied&{state}"),
+    ] {
+        let mut browser = browser.clone();
+        let answer = browser.get(&format!("/api/callback?{query}"));
+        assert!(answer.header("set-cookie").unwrap().starts_with("session=; "), "{query}: {answer:?}");
         answer.refused(400, "bad-login");
-        assert_eq!(replay.cookie, None);
-        // A reload of the callback by the browser that has its session takes nothing from it.
-        let reloaded = browser.get(&callback);
-        assert_eq!(reloaded.header("set-cookie"), None);
-        reloaded.refused(400, "bad-login");
-        assert_eq!(browser.who().as_deref(), Some(BOB));
-        // Not even with a new code.
-        let another = again.clone().choose(&page, CAROL);
-        again.clone().get(&another).refused(400, "bad-login");
     }
-
-    a_sign_in_expires_after_ten_minutes_and_a_code_after_two(club) {
-        let mut browser = Browser::new(&club);
-        let page = browser.begin();
-        let old = browser.choose(&page, BOB);
-        club.clock.advance(TimeDelta::minutes(3));
-        browser.clone().get(&old).refused(400, "bad-login");
-        club.clock.advance(TimeDelta::minutes(6));
-        let fresh = browser.choose(&page, BOB);
-        club.clock.advance(TimeDelta::seconds(90));
-        browser.clone().get(&fresh).refused(400, "bad-login");
-        let fresh = browser.choose(&page, BOB);
-        browser.clone().get(&fresh).refused(400, "bad-login");
-        browser.sign_in(BOB);
+    let tampered = begun.chars().rev().collect::<String>();
+    for cookie in [format!("{begun}x"), "session=login.".to_owned(), format!("session=login.{tampered}")] {
+        Browser { cookie: Some(cookie), ..browser.clone() }.get(&good).refused(400, "bad-login");
     }
+    // None of this has used it up.
+    browser.get(&good).expect(302);
+}
 
-    only_the_browser_that_began_can_finish(club) {
-        let mut attacker = Browser::new(&club);
-        let page = attacker.begin();
-        let callback = attacker.choose(&page, BOB);
-        // Login CSRF: a victim who is sent to the attacker's callback, with no sign-in, one of their own, or a session.
-        let mut victim = Browser::new(&club);
-        victim.get(&callback).refused(400, "bad-login");
-        victim.begin();
-        victim.get(&callback).refused(400, "bad-login");
-        victim.sign_in(CAROL);
-        victim.get(&callback).refused(400, "bad-login");
-        assert_eq!(victim.who().as_deref(), Some(CAROL));
-        club.by(BOB).get(&callback).refused(400, "bad-login");
+#[rstest]
+fn a_browser_is_shown_a_page_that_echoes_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut browser = Browser { accept: HTML, ..Browser::new(&club) };
+    let answer = browser.get("/api/callback?code=EchoedCode&state=%3Cscript%3E").expect(400);
+    assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"));
+    assert!(answer.header("content-security-policy").unwrap().contains("frame-ancestors 'none'"));
+    let page = answer.text();
+    assert!(page.contains("<a href=\"/dev/sign-in\">Try again</a>"), "{page}");
+    assert!(!page.contains("EchoedCode") && !page.contains("script"), "{page}");
+    for accept in ["application/json", "application/json, text/html;q=0.9", "*/*", "text/html;q=0.1, */*"] {
+        let mut program = Browser { accept, ..Browser::new(&club) };
+        program.get("/api/callback?code=a&state=b").refused(400, "bad-login");
     }
+}
 
-    whatever_does_not_fit_is_a_bad_login(club) {
-        let mut browser = Browser::new(&club);
-        let page = browser.begin();
-        let good = browser.choose(&page, BOB);
-        let (code, state) = good.split_once('?').unwrap().1.split_once('&').unwrap();
-        let mut other = browser.clone();
-        let other_page = other.begin();
-        let (other_code, other_state) = {
-            let other = other.choose(&other_page, CAROL);
-            let (code, state) = other.split_once('?').unwrap().1.split_once('&').unwrap();
-            (code.to_owned(), state.to_owned())
-        };
-        let begun = browser.cookie.clone().unwrap();
-        for query in [
-            String::new(),
-            code.to_owned(),
-            state.to_owned(),
-            format!("{code}&state="),
-            format!("{code}&{other_state}"),
-            format!("{other_code}&{state}"),
-            format!("{code}x&{state}"),
-            format!("code=&{state}"),
-            format!("code=%00%FF&{state}"),
-            format!("{code}&{state}&{state}"),
-            format!("error=access_denied&{state}"),
-        ] {
-            let mut browser = browser.clone();
-            let answer = browser.get(&format!("/api/callback?{query}"));
-            assert!(answer.header("set-cookie").unwrap().starts_with("session=; "), "{query}: {answer:?}");
-            answer.refused(400, "bad-login");
+#[rstest]
+fn who_is_not_active_cannot_sign_in(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut browser = Browser::new(&club);
+    let page = browser.begin();
+    let callback = browser.choose(&page, BOB);
+    for state in [0, 2] {
+        set_state(&club, BOB, state);
+        browser.clone().get(&callback).refused(403, "account-inactive");
+        let shown = Browser { accept: HTML, ..browser.clone() }.get(&callback).expect(403);
+        assert!(shown.header("set-cookie").unwrap().starts_with("session=;"));
+        assert!(shown.text().contains("Try again"));
+    }
+}
+
+#[rstest]
+fn each_sign_in_makes_a_new_session_and_ends_the_one_before(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut browser = Browser::new(&club);
+    browser.sign_in(BOB);
+    let old = browser.clone();
+    browser.begin();
+    // One given up, one finished.
+    let page = browser.begin();
+    assert_eq!(old.who().as_deref(), Some(BOB));
+    let callback = browser.choose(&page, CAROL);
+    assert_eq!(old.who().as_deref(), Some(BOB));
+    browser.get(&callback).expect(302);
+    assert_ne!(browser.cookie, old.cookie);
+    assert_eq!(browser.who().as_deref(), Some(CAROL));
+    assert_eq!(old.who(), None);
+    // Fixation: a session that somebody planted is never adopted.
+    let mut planted = Browser { cookie: Some("session=planted".to_owned()), ..Browser::new(&club) };
+    planted.sign_in(BOB);
+    assert_ne!(planted.cookie.as_deref(), Some("session=planted"));
+    planted.cookie = Some("session=planted".to_owned());
+    assert_eq!(planted.who(), None);
+    // Others of the same user stay.
+    let (mut here, mut there) = (Browser::new(&club), Browser::new(&club));
+    here.sign_in(BOB);
+    there.sign_in(BOB);
+    assert_eq!(here.who().as_deref(), Some(BOB));
+}
+
+#[rstest]
+fn logout_ends_the_session_and_clears_the_cookie(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (mut browser, mut elsewhere) = (Browser::new(&club), Browser::new(&club));
+    browser.sign_in(BOB);
+    elsewhere.sign_in(BOB);
+    let old = browser.clone();
+    let answer = browser.send("POST", "/api/logout").expect(204);
+    let cookie = answer.header("set-cookie").unwrap();
+    assert!(cookie.starts_with("session=;") && cookie.contains("Max-Age=0") && cookie.contains("1970"), "{cookie}");
+    assert_eq!(browser.cookie, None);
+    assert_eq!(old.who(), None);
+    assert_eq!(elsewhere.who().as_deref(), Some(BOB));
+    browser.send("POST", "/api/logout").refused(401, "not-signed-in");
+    let token = make_token(&club, BOB, "write");
+    by_token(&club, &token).post("/api/logout", json!({})).refused(403, "forbidden");
+    let page = elsewhere.begin();
+    elsewhere.send("POST", "/api/logout").refused(401, "bad-credentials");
+    let callback = elsewhere.choose(&page, BOB);
+    elsewhere.get(&callback).expect(302);
+}
+
+#[rstest]
+fn a_write_with_the_cookie_must_come_from_here(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let own = club.origin(0).to_owned();
+    let write = |headers: &[(&str, &str)]| {
+        let mut client = club.by(BOB);
+        for (name, value) in headers {
+            client = client.header(name, value);
         }
-        let tampered = begun.chars().rev().collect::<String>();
-        for cookie in [format!("{begun}x"), "session=login.".to_owned(), format!("session=login.{tampered}")] {
-            Browser { cookie: Some(cookie), ..browser.clone() }.get(&good).refused(400, "bad-login");
-        }
-        // None of this has used it up.
-        browser.get(&good).expect(302);
-    }
+        client.post("/api/users/me/tokens", json!({"name": "x", "scope": "read"}))
+    };
+    write(&[]).expect(201);
+    write(&[("origin", &own)]).expect(201);
+    write(&[("origin", &own), ("sec-fetch-site", "same-origin")]).expect(201);
+    write(&[("sec-fetch-site", "none")]).expect(201);
+    write(&[("origin", "https://evil.example")]).refused(403, "cross-site-request");
+    write(&[("origin", "null")]).refused(403, "cross-site-request");
+    write(&[("sec-fetch-site", "cross-site")]).refused(403, "cross-site-request");
+    write(&[("sec-fetch-site", "same-site")]).refused(403, "cross-site-request");
+    write(&[("origin", &own), ("sec-fetch-site", "cross-site")]).refused(403, "cross-site-request");
+    // Reading is not writing, and a token is not sent by a browser on its own.
+    club.by(BOB).header("origin", "https://evil.example").get("/api/users/me").expect(200);
+    let token = make_token(&club, BOB, "write");
+    let elsewhere = by_token(&club, &token).header("origin", "https://evil.example");
+    elsewhere.put("/api/users/me/ical", json!({})).expect(200);
+    // Another site can neither end a session nor replace it by a sign-in.
+    let evil = |path| club.by(BOB).header("origin", "https://evil.example").post(path, json!({}));
+    evil("/api/logout").refused(403, "cross-site-request");
+    evil("/api/authParams").refused(403, "cross-site-request");
+    let anonymous = club.anonymous().header("sec-fetch-site", "cross-site");
+    anonymous.post("/api/authParams", json!({})).refused(403, "cross-site-request");
+}
 
-    a_browser_is_shown_a_page_that_echoes_nothing(club) {
-        let mut browser = Browser { accept: HTML, ..Browser::new(&club) };
-        let answer = browser.get("/api/callback?code=EchoedCode&state=%3Cscript%3E").expect(400);
-        assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"));
-        assert!(answer.header("content-security-policy").unwrap().contains("frame-ancestors 'none'"));
-        let page = answer.text();
-        assert!(page.contains("<a href=\"/dev/sign-in\">Try again</a>"), "{page}");
-        assert!(!page.contains("EchoedCode") && !page.contains("script"), "{page}");
-        for accept in ["application/json", "application/json, text/html;q=0.9", "*/*", "text/html;q=0.1, */*"] {
-            let mut program = Browser { accept, ..Browser::new(&club) };
-            program.get("/api/callback?code=a&state=b").refused(400, "bad-login");
-        }
-    }
-
-    who_is_not_active_cannot_sign_in(club) {
-        let mut browser = Browser::new(&club);
-        let page = browser.begin();
-        let callback = browser.choose(&page, BOB);
-        for state in [0, 2] {
-            set_state(&club, BOB, state);
-            browser.clone().get(&callback).refused(403, "account-inactive");
-            let shown = Browser { accept: HTML, ..browser.clone() }.get(&callback).expect(403);
-            assert!(shown.header("set-cookie").unwrap().starts_with("session=;"));
-            assert!(shown.text().contains("Try again"));
-        }
-    }
-
-    each_sign_in_makes_a_new_session_and_ends_the_one_before(club) {
-        let mut browser = Browser::new(&club);
-        browser.sign_in(BOB);
-        let old = browser.clone();
-        browser.begin();
-        // One given up, one finished.
-        let page = browser.begin();
-        assert_eq!(old.who().as_deref(), Some(BOB));
-        let callback = browser.choose(&page, CAROL);
-        assert_eq!(old.who().as_deref(), Some(BOB));
-        browser.get(&callback).expect(302);
-        assert_ne!(browser.cookie, old.cookie);
-        assert_eq!(browser.who().as_deref(), Some(CAROL));
-        assert_eq!(old.who(), None);
-        // Fixation: a session that somebody planted is never adopted.
-        let mut planted = Browser { cookie: Some("session=planted".to_owned()), ..Browser::new(&club) };
-        planted.sign_in(BOB);
-        assert_ne!(planted.cookie.as_deref(), Some("session=planted"));
-        planted.cookie = Some("session=planted".to_owned());
-        assert_eq!(planted.who(), None);
-        // Others of the same user stay.
-        let (mut here, mut there) = (Browser::new(&club), Browser::new(&club));
-        here.sign_in(BOB);
-        there.sign_in(BOB);
-        assert_eq!(here.who().as_deref(), Some(BOB));
-    }
-
-    logout_ends_the_session_and_clears_the_cookie(club) {
-        let (mut browser, mut elsewhere) = (Browser::new(&club), Browser::new(&club));
-        browser.sign_in(BOB);
-        elsewhere.sign_in(BOB);
-        let old = browser.clone();
-        let answer = browser.send("POST", "/api/logout").expect(204);
-        let cookie = answer.header("set-cookie").unwrap();
-        assert!(cookie.starts_with("session=;") && cookie.contains("Max-Age=0") && cookie.contains("1970"), "{cookie}");
-        assert_eq!(browser.cookie, None);
-        assert_eq!(old.who(), None);
-        assert_eq!(elsewhere.who().as_deref(), Some(BOB));
-        browser.send("POST", "/api/logout").refused(401, "not-signed-in");
-        let token = make_token(&club, BOB, "write");
-        by_token(&club, &token).post("/api/logout", json!({})).refused(403, "forbidden");
-        let page = elsewhere.begin();
-        elsewhere.send("POST", "/api/logout").refused(401, "bad-credentials");
-        let callback = elsewhere.choose(&page, BOB);
-        elsewhere.get(&callback).expect(302);
-    }
-
-    a_write_with_the_cookie_must_come_from_here(club) {
-        let own = club.origin(0).to_owned();
-        let write = |headers: &[(&str, &str)]| {
-            let mut client = club.by(BOB);
-            for (name, value) in headers {
-                client = client.header(name, value);
-            }
-            client.post("/api/users/me/tokens", json!({"name": "x", "scope": "read"}))
-        };
-        write(&[]).expect(201);
-        write(&[("origin", &own)]).expect(201);
-        write(&[("origin", &own), ("sec-fetch-site", "same-origin")]).expect(201);
-        write(&[("sec-fetch-site", "none")]).expect(201);
-        write(&[("origin", "https://evil.example")]).refused(403, "cross-site-request");
-        write(&[("origin", "null")]).refused(403, "cross-site-request");
-        write(&[("sec-fetch-site", "cross-site")]).refused(403, "cross-site-request");
-        write(&[("sec-fetch-site", "same-site")]).refused(403, "cross-site-request");
-        write(&[("origin", &own), ("sec-fetch-site", "cross-site")]).refused(403, "cross-site-request");
-        // Reading is not writing, and a token is not sent by a browser on its own.
-        club.by(BOB).header("origin", "https://evil.example").get("/api/users/me").expect(200);
-        let token = make_token(&club, BOB, "write");
-        let elsewhere = by_token(&club, &token).header("origin", "https://evil.example");
-        elsewhere.put("/api/users/me/ical", json!({})).expect(200);
-        // Another site can neither end a session nor replace it by a sign-in.
-        let evil = |path| club.by(BOB).header("origin", "https://evil.example").post(path, json!({}));
-        evil("/api/logout").refused(403, "cross-site-request");
-        evil("/api/authParams").refused(403, "cross-site-request");
-        let anonymous = club.anonymous().header("sec-fetch-site", "cross-site");
-        anonymous.post("/api/authParams", json!({})).refused(403, "cross-site-request");
-    }
-
-    expired_sessions_are_forgotten_in_steps(club) {
-        let (conn, now) = (&mut club.connect(), club.clock.now());
-        let rows = |count: u16, prefix: &str, expires: Moment| -> Vec<_> {
-            (0..count)
-                .map(|n| (
+#[rstest]
+fn expired_sessions_are_forgotten_in_steps(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (conn, now) = (&mut club.connect(), club.clock.now());
+    let rows = |count: u16, prefix: &str, expires: Moment| -> Vec<_> {
+        (0..count)
+            .map(|n| {
+                (
                     sessions::id.eq(Uid::new()),
                     sessions::token_hash.eq(credentials::hash(&format!("{prefix}{n}"))),
                     sessions::user_id.eq(id(BOB)),
                     sessions::created_at.eq(Moment(now)),
                     sessions::expires_at.eq(expires),
-                ))
-                .collect()
-        };
-        let (past, future) = (Moment(now.plus(-TimeDelta::minutes(1))), Moment(now.plus(TimeDelta::minutes(1))));
-        for rows in [rows(700, "old", past), rows(3, "new", future)] {
-            on_each!(conn, c => diesel::insert_into(sessions::table).values(rows).execute(c)).unwrap();
-        }
-        let spent = |state: &str, expires: Moment| {
-            let row = (spent_logins::state_hash.eq(credentials::hash(state)), spent_logins::expires_at.eq(expires));
-            diesel::insert_into(spent_logins::table).values(row).execute(&mut club.connect()).unwrap();
-        };
-        spent("old", past);
-        spent("new", future);
-        let left = || -> (i64, i64) {
-            let conn = &mut club.connect();
-            let expired = sessions::table.filter(sessions::expires_at.le(past));
-            (expired.count().get_result(conn).unwrap(), spent_logins::table.count().get_result(conn).unwrap())
-        };
-        assert_eq!(left(), (700, 2));
-        Browser::new(&club).sign_in(BOB);
-        until("some are forgotten", || left() == (200, 2));
-        assert_eq!(forget_expired(&mut club.connect(), now).unwrap(), 200);
-        assert_eq!(forget_expired(&mut club.connect(), now).unwrap(), 0);
-        assert_eq!(left(), (0, 2));
-        // Remembered for as long as the sign-in itself could be used.
-        club.clock.advance(TimeDelta::minutes(11));
-        assert_eq!(forget_expired(&mut club.connect(), club.clock.now()).unwrap(), 5);
-        let kept: i64 = sessions::table.count().get_result(&mut club.connect()).unwrap();
-        assert_eq!(kept, 6);
+                )
+            })
+            .collect()
+    };
+    let (past, future) = (Moment(now.plus(-TimeDelta::minutes(1))), Moment(now.plus(TimeDelta::minutes(1))));
+    for rows in [rows(700, "old", past), rows(3, "new", future)] {
+        on_each!(conn, c => diesel::insert_into(sessions::table).values(rows).execute(c)).unwrap();
     }
+    let spent = |state: &str, expires: Moment| {
+        let row = (spent_logins::state_hash.eq(credentials::hash(state)), spent_logins::expires_at.eq(expires));
+        diesel::insert_into(spent_logins::table).values(row).execute(&mut club.connect()).unwrap();
+    };
+    spent("old", past);
+    spent("new", future);
+    let left = || -> (i64, i64) {
+        let conn = &mut club.connect();
+        let expired = sessions::table.filter(sessions::expires_at.le(past));
+        (expired.count().get_result(conn).unwrap(), spent_logins::table.count().get_result(conn).unwrap())
+    };
+    assert_eq!(left(), (700, 2));
+    Browser::new(&club).sign_in(BOB);
+    until("some are forgotten", || left() == (200, 2));
+    assert_eq!(forget_expired(&mut club.connect(), now).unwrap(), 200);
+    assert_eq!(forget_expired(&mut club.connect(), now).unwrap(), 0);
+    assert_eq!(left(), (0, 2));
+    // Remembered for as long as the sign-in itself could be used.
+    club.clock.advance(TimeDelta::minutes(11));
+    assert_eq!(forget_expired(&mut club.connect(), club.clock.now()).unwrap(), 5);
+    let kept: i64 = sessions::table.count().get_result(&mut club.connect()).unwrap();
+    assert_eq!(kept, 6);
+}
 
-    the_pages_answer_to_this_machines_names_only(club) {
-        for path in ["/dev/sign-in", "/callback"] {
-            club.anonymous().get(path).expect(200);
-            club.anonymous().header("host", "localhost:3000").get(path).expect(200);
-            club.anonymous().header("host", "[::1]:3000").get(path).expect(200);
-            // DNS rebinding: a name of the attacker's that leads to 127.0.0.1.
-            club.anonymous().header("host", "evil.example:3000").get(path).refused(404, "not-found");
-            club.anonymous().header("host", "localhost.evil.example").get(path).refused(404, "not-found");
-        }
-        let begin = |host: &str| {
-            let answer = club.anonymous().header("host", host).post("/api/authParams", json!({})).expect(201);
-            answer.json()["url"].as_str().unwrap().to_owned()
-        };
-        // The cookies of localhost and 127.0.0.1 are not the same.
-        assert!(begin("localhost:3000").starts_with("http://localhost:3000/dev/sign-in?"));
-        assert!(begin("127.0.0.1:3000").starts_with("http://127.0.0.1:3000/dev/sign-in?"));
-        assert!(!begin("evil.example").contains("evil"));
+#[rstest]
+fn the_pages_answer_to_this_machines_names_only(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for path in ["/dev/sign-in", "/callback"] {
+        club.anonymous().get(path).expect(200);
+        club.anonymous().header("host", "localhost:3000").get(path).expect(200);
+        club.anonymous().header("host", "[::1]:3000").get(path).expect(200);
+        // DNS rebinding: a name of the attacker's that leads to 127.0.0.1.
+        club.anonymous().header("host", "evil.example:3000").get(path).refused(404, "not-found");
+        club.anonymous().header("host", "localhost.evil.example").get(path).refused(404, "not-found");
     }
+    let begin = |host: &str| {
+        let answer = club.anonymous().header("host", host).post("/api/authParams", json!({})).expect(201);
+        answer.json()["url"].as_str().unwrap().to_owned()
+    };
+    // The cookies of localhost and 127.0.0.1 are not the same.
+    assert!(begin("localhost:3000").starts_with("http://localhost:3000/dev/sign-in?"));
+    assert!(begin("127.0.0.1:3000").starts_with("http://127.0.0.1:3000/dev/sign-in?"));
+    assert!(!begin("evil.example").contains("evil"));
 }
 
 pub fn both(test: impl Fn(Backend)) {

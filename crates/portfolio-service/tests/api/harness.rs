@@ -33,23 +33,6 @@ mod client;
 pub use self::client::{Answer, Client, DOCUMENT};
 use portfolio_service::server::ABOUT;
 
-/// Declares tests that run on both databases: `on_both! { name(club) { … } }`.
-macro_rules! on_both {
-    ($($(#[$attribute:meta])* $name:ident($club:ident) $body:block)+) => {
-        $(mod $name {
-            #[allow(unused_imports, reason = "not every test needs all of its file")]
-            use super::*;
-            $(#[$attribute])*
-            fn run($club: $crate::harness::Club) $body
-            #[test]
-            fn sqlite() { run($crate::harness::Club::start($crate::harness::Backend::Sqlite)) }
-            #[test]
-            fn postgres() { run($crate::harness::Club::start($crate::harness::Backend::Postgres)) }
-        })+
-    };
-}
-pub(crate) use on_both;
-
 /// Which database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {

@@ -1,5 +1,7 @@
 //! Who a request is from.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     net::TcpListener,
@@ -16,7 +18,7 @@ use ring::{
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{ALICE, Answer, BOB, Backend, CAROL, Client, Club, DOCUMENT, id, on_both},
+    harness::{ALICE, Answer, BOB, CAROL, Client, Club, DOCUMENT, id},
     objects::Objects,
 };
 
@@ -30,58 +32,64 @@ fn edit(client: &Client<'_>) -> Answer {
     client.patch(&format!("/api/v1/users/{}", id(BOB)), json!({"bio": "x"}))
 }
 
-on_both! {
-    a_header_that_is_no_name_is_refused_even_where_nobody_need_sign_in(club) {
-        let too_long = "x".repeat(33);
-        for name in ["bob smith", "bob@club.example", "b\u{e9}", too_long.as_str(), "bob,alice", "../bob"] {
-            let client = club.anonymous().header("x-forwarded-user", name);
-            me(&client).refused(401, "bad-credentials");
-            client.get("/api/v1/users").refused(401, "bad-credentials");
-        }
-        let twice = club.by(BOB).header("x-forwarded-user", ALICE);
-        me(&twice).refused(401, "bad-credentials");
-        let two = club.by(BOB).header("x-showcase-user", ALICE);
-        edit(&two).refused(401, "bad-credentials");
-        me(&club.anonymous().header("x-showcase-user", BOB)).expect(200);
-        for nobody in ["", "-"] {
-            me(&club.anonymous().header("x-showcase-user", nobody)).refused(401, "not-signed-in");
-        }
-        // A header's name is read in any case, but is no other name for that.
-        me(&club.anonymous().header("X-FORWARDED-User", BOB)).expect(200);
-        for other in ["x_forwarded_user", "x-forwarded_user", "x-forwarded-user-", "x-forwarded-for", "remote-user"] {
-            me(&club.anonymous().header(other, BOB)).refused(401, "not-signed-in");
-        }
-        // Names are told apart by case, as everywhere.
-        me(&club.by("Bob")).refused(404, "not-found");
-    }
-
-    a_bad_credential_is_401_at_every_operation(club) {
-        let client = club.anonymous().header("x-forwarded-user", "no name");
-        let mut objects = Objects::new();
-        objects.grow(&club, 1);
-        for (template, item) in DOCUMENT["paths"].as_object().unwrap() {
-            let path = &objects.paths(template, true)[0];
-            for method in item.as_object().unwrap().keys() {
-                client.send(&method.to_uppercase(), path, None).refused(401, "bad-credentials");
-            }
-        }
-    }
-
-    a_proxied_write_must_not_come_from_another_site(club) {
-        edit(&club.by(BOB).header("origin", "https://evil.example")).refused(403, "cross-site-request");
-        edit(&club.by(BOB).header("sec-fetch-site", "cross-site")).refused(403, "cross-site-request");
-        edit(&club.by(BOB).header("sec-fetch-site", "same-origin")).expect(204);
-        edit(&club.by(BOB).header("origin", club.origin(0))).expect(204);
-        club.by(BOB).header("origin", "https://evil.example").get("/api/v1/users").expect(200);
-    }
-
-    a_credential_that_nobody_can_check_is_refused(club) {
-        let client = club.anonymous().header("authorization", "Bearer x.y.z");
+#[rstest]
+fn a_header_that_is_no_name_is_refused_even_where_nobody_need_sign_in(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let too_long = "x".repeat(33);
+    for name in ["bob smith", "bob@club.example", "b\u{e9}", too_long.as_str(), "bob,alice", "../bob"] {
+        let client = club.anonymous().header("x-forwarded-user", name);
         me(&client).refused(401, "bad-credentials");
         client.get("/api/v1/users").refused(401, "bad-credentials");
-        // The proxy's own, which it passed on.
-        me(&club.by(BOB).header("authorization", "Basic Ym9iOmI=")).expect(200);
     }
+    let twice = club.by(BOB).header("x-forwarded-user", ALICE);
+    me(&twice).refused(401, "bad-credentials");
+    let two = club.by(BOB).header("x-showcase-user", ALICE);
+    edit(&two).refused(401, "bad-credentials");
+    me(&club.anonymous().header("x-showcase-user", BOB)).expect(200);
+    for nobody in ["", "-"] {
+        me(&club.anonymous().header("x-showcase-user", nobody)).refused(401, "not-signed-in");
+    }
+    // A header's name is read in any case, but is no other name for that.
+    me(&club.anonymous().header("X-FORWARDED-User", BOB)).expect(200);
+    for other in ["x_forwarded_user", "x-forwarded_user", "x-forwarded-user-", "x-forwarded-for", "remote-user"] {
+        me(&club.anonymous().header(other, BOB)).refused(401, "not-signed-in");
+    }
+    // Names are told apart by case, as everywhere.
+    me(&club.by("Bob")).refused(404, "not-found");
+}
+
+#[rstest]
+fn a_bad_credential_is_401_at_every_operation(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let client = club.anonymous().header("x-forwarded-user", "no name");
+    let mut objects = Objects::new();
+    objects.grow(&club, 1);
+    for (template, item) in DOCUMENT["paths"].as_object().unwrap() {
+        let path = &objects.paths(template, true)[0];
+        for method in item.as_object().unwrap().keys() {
+            client.send(&method.to_uppercase(), path, None).refused(401, "bad-credentials");
+        }
+    }
+}
+
+#[rstest]
+fn a_proxied_write_must_not_come_from_another_site(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    edit(&club.by(BOB).header("origin", "https://evil.example")).refused(403, "cross-site-request");
+    edit(&club.by(BOB).header("sec-fetch-site", "cross-site")).refused(403, "cross-site-request");
+    edit(&club.by(BOB).header("sec-fetch-site", "same-origin")).expect(204);
+    edit(&club.by(BOB).header("origin", club.origin(0))).expect(204);
+    club.by(BOB).header("origin", "https://evil.example").get("/api/v1/users").expect(200);
+}
+
+#[rstest]
+fn a_credential_that_nobody_can_check_is_refused(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let client = club.anonymous().header("authorization", "Bearer x.y.z");
+    me(&client).refused(401, "bad-credentials");
+    client.get("/api/v1/users").refused(401, "bad-credentials");
+    // The proxy's own, which it passed on.
+    me(&club.by(BOB).header("authorization", "Basic Ym9iOmI=")).expect(200);
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Nothing private comes out, whoever asks: unmistakable strings in every private field, and a walk through all GETs
 //! as each kind of caller. What is new and private is planted in [`plant`].
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
 use serde_json::json;
 use service_kit::db::sql::Uid;
 
 use crate::{
     events,
-    harness::{ALICE, Answer, BOB, CAROL, Client, Club, DAVE, DOCUMENT, DORA, SUSAN, id, on_both, real_name},
+    harness::{ALICE, Answer, BOB, CAROL, Client, Club, DAVE, DOCUMENT, DORA, SUSAN, id, real_name},
     objects::Objects,
 };
 
@@ -87,34 +89,36 @@ fn by<'a>(club: &'a Club, caller: &str) -> Client<'a> {
     if caller.is_empty() { club.anonymous() } else { club.by(caller) }
 }
 
-on_both! {
-    nobody_sees_what_is_not_for_them(club) {
-        let mut objects = Objects::new();
-        let secrets = plant(&club, &mut objects);
-        let paths = every_get(&objects);
-        for caller in CALLERS {
-            let mut seen = vec![false; secrets.len()];
-            for path in &paths {
-                let found = whole(&by(&club, caller).get(path));
-                let here = |secret: &Secret| path.starts_with(secret.at) && found.contains(&secret.text);
-                for (secret, seen) in secrets.iter().zip(&mut seen).filter(|(secret, _)| here(secret)) {
-                    assert!(secret.seen_by.contains(&caller), "{caller:?} sees {:?} at {path}: {found}", secret.text);
-                    *seen = true;
-                }
-            }
-            for (secret, seen) in secrets.iter().zip(seen) {
-                assert_eq!(seen, secret.seen_by.contains(&caller), "{caller:?} and {:?}", secret.text);
+#[rstest]
+fn nobody_sees_what_is_not_for_them(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut objects = Objects::new();
+    let secrets = plant(&club, &mut objects);
+    let paths = every_get(&objects);
+    for caller in CALLERS {
+        let mut seen = vec![false; secrets.len()];
+        for path in &paths {
+            let found = whole(&by(&club, caller).get(path));
+            let here = |secret: &Secret| path.starts_with(secret.at) && found.contains(&secret.text);
+            for (secret, seen) in secrets.iter().zip(&mut seen).filter(|(secret, _)| here(secret)) {
+                assert!(secret.seen_by.contains(&caller), "{caller:?} sees {:?} at {path}: {found}", secret.text);
+                *seen = true;
             }
         }
+        for (secret, seen) in secrets.iter().zip(seen) {
+            assert_eq!(seen, secret.seen_by.contains(&caller), "{caller:?} and {:?}", secret.text);
+        }
     }
+}
 
-    a_refusal_says_nothing_private_either(club) {
-        let bob = format!("/api/v1/users/{}", id(BOB));
-        for caller in CALLERS.into_iter().filter(|caller| ![ALICE, BOB].contains(caller)) {
-            for (method, path) in [("PATCH", bob.clone()), ("POST", format!("{bob}/accounts"))] {
-                let found = by(&club, caller).send(method, &path, Some(json!({"bio": "x"})));
-                assert!(found.status >= 400 && !whole(&found).contains("real name of"), "{caller:?} {path}");
-            }
+#[rstest]
+fn a_refusal_says_nothing_private_either(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let bob = format!("/api/v1/users/{}", id(BOB));
+    for caller in CALLERS.into_iter().filter(|caller| ![ALICE, BOB].contains(caller)) {
+        for (method, path) in [("PATCH", bob.clone()), ("POST", format!("{bob}/accounts"))] {
+            let found = by(&club, caller).send(method, &path, Some(json!({"bio": "x"})));
+            assert!(found.status >= 400 && !whole(&found).contains("real name of"), "{caller:?} {path}");
         }
     }
 }

@@ -6,6 +6,8 @@ mod table;
 #[path = "../../../service-kit/tests/shared/conditions.rs"]
 mod conditions;
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use diesel::prelude::*;
@@ -17,7 +19,7 @@ use self::table::{Builder, Caller, Made, hold};
 use crate::{
     builders::{contest, contest_body, member, project, project_body, team, with},
     events,
-    harness::{ALICE, BOB, CAROL, Client, Club, DAVE, SUSAN, id, on_both},
+    harness::{ALICE, BOB, CAROL, Client, Club, DAVE, SUSAN, id},
     identity::Issuer,
     sync::{members, start},
 };
@@ -206,17 +208,19 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     }),
 ];
 
-on_both! {
-    everybody_may_do_what_the_table_says_and_nothing_else(club) {
-        let issuer = Issuer::start();
-        let (world, [service, wary]) = World::new(club, &issuer);
-        hold("portfolio-service", &world, BUILDERS, &callers(&world.club, &issuer, service, wary));
-    }
+#[rstest]
+fn everybody_may_do_what_the_table_says_and_nothing_else(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let issuer = Issuer::start();
+    let (world, [service, wary]) = World::new(club, &issuer);
+    hold("portfolio-service", &world, BUILDERS, &callers(&world.club, &issuer, service, wary));
+}
 
-    every_operation_knows_versions_retries_and_pages(club) {
-        let issuer = Issuer::start();
-        let (world, [service, wary]) = World::new(club, &issuer);
-        let callers = callers(&world.club, &issuer, service, wary);
-        conditions::hold("portfolio-service", &world, BUILDERS, &callers, &[]);
-    }
+#[rstest]
+fn every_operation_knows_versions_retries_and_pages(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let issuer = Issuer::start();
+    let (world, [service, wary]) = World::new(club, &issuer);
+    let callers = callers(&world.club, &issuer, service, wary);
+    conditions::hold("portfolio-service", &world, BUILDERS, &callers, &[]);
 }

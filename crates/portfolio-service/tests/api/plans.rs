@@ -1,6 +1,8 @@
 //! No list reads a table that grows with use from end to end, unless the whole of it was asked for, and none sorts
 //! what an index has in order: asked of the planners.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
 use std::sync::mpsc;
 
 use diesel::{
@@ -13,7 +15,7 @@ use portfolio_service::{auth::Caller, contests, events, groups, projects, teams,
 use service_kit::db::{AnyConnection, Slice, sql::Moment};
 
 use crate::{
-    harness::{BOB, Club, id, on_both},
+    harness::{BOB, Club, id},
     objects::Objects,
 };
 
@@ -84,84 +86,91 @@ fn pages<P: Clone>(position: P) -> [Slice<P>; 2] {
     [None, Some(position)].map(|after| Slice { after, rows: 11 })
 }
 
-on_both! {
-    lists_of_all_come_from_an_index_in_order(club) {
-        let mut objects = Objects::new();
-        objects.grow(&club, 2);
-        let bob = Caller { id: id(BOB), admin: false };
-        let callers = [None, Some(&bob), Some(&Caller { admin: true, ..bob })];
-        let at = Moment(club.clock.now());
-        let conn = &mut club.connect();
-        let project = projects::queries::list(conn, &Slice::whole()).unwrap()[0].position();
-        let lists = [
-            plans(&club, |conn| {
-                for page in pages((String::new(), id(BOB))) {
-                    users::queries::list(conn, &users::queries::Selection::All, &page).unwrap();
-                    users::queries::list(conn, &users::queries::Selection::Active, &page).unwrap();
-                    groups::queries::list(conn, &page).unwrap();
-                }
-            }),
-            plans(&club, |conn| {
-                for page in pages(project) {
-                    projects::queries::list(conn, &page).unwrap();
-                }
-            }),
-            plans(&club, |conn| {
-                for page in pages((at, id(BOB))) {
-                    contests::queries::list(conn, &page).unwrap();
-                    for caller in callers {
-                        events::queries::list(conn, caller, &page).unwrap();
-                    }
-                }
-            }),
-        ];
-        for (sql, plan) in lists.into_iter().flatten() {
-            let bad = plan.iter().any(|step| is_scan(step, true) || is_sort(step));
-            assert!(!bad, "{sql}\n{}", plan.join("\n"));
-        }
-    }
-
-    what_belongs_to_one_is_found_by_index(club) {
-        let mut objects = Objects::new();
-        objects.grow(&club, 2);
-        let (bob, other) = (id(BOB), Caller { id: id("carol"), admin: false });
-        let of = |parameter: &str| objects.first(parameter);
-        let at = Moment(club.clock.now());
-        let project = projects::queries::list(&mut club.connect(), &Slice::whole()).unwrap()[0].position();
-        let found = plans(&club, |conn| {
-            users::queries::get(conn, bob).unwrap();
-            groups::queries::get(conn, of("groupId")).unwrap();
-            groups::queries::of_user(conn, bob).unwrap();
-            projects::queries::get(conn, of("projectId")).unwrap();
-            contests::queries::get(conn, of("contestId")).unwrap();
-            teams::queries::get(conn, of("contestId"), of("teamId")).unwrap();
+#[rstest]
+fn lists_of_all_come_from_an_index_in_order(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut objects = Objects::new();
+    objects.grow(&club, 2);
+    let bob = Caller { id: id(BOB), admin: false };
+    let callers = [None, Some(&bob), Some(&Caller { admin: true, ..bob })];
+    let at = Moment(club.clock.now());
+    let conn = &mut club.connect();
+    let project = projects::queries::list(conn, &Slice::whole()).unwrap()[0].position();
+    let lists = [
+        plans(&club, |conn| {
+            for page in pages((String::new(), id(BOB))) {
+                users::queries::list(conn, &users::queries::Selection::All, &page).unwrap();
+                users::queries::list(conn, &users::queries::Selection::Active, &page).unwrap();
+                groups::queries::list(conn, &page).unwrap();
+            }
+        }),
+        plans(&club, |conn| {
             for page in pages(project) {
-                projects::queries::of_user(conn, bob, &page).unwrap();
+                projects::queries::list(conn, &page).unwrap();
             }
-            for page in pages((at, bob)) {
-                contests::queries::of_user(conn, bob, &page).unwrap();
-                for caller in [None, Some(&other)] {
-                    events::queries::of_user(conn, bob, caller, &page).unwrap();
+        }),
+        plans(&club, |conn| {
+            for page in pages((at, id(BOB))) {
+                contests::queries::list(conn, &page).unwrap();
+                for caller in callers {
+                    events::queries::list(conn, caller, &page).unwrap();
                 }
             }
-            for page in pages((String::new(), bob)).into_iter().chain([Slice::whole()]) {
-                projects::queries::members(conn, of("projectId"), &page).unwrap();
-                teams::queries::of_contest(conn, of("contestId"), &page).unwrap();
-                teams::queries::members(conn, of("teamId"), &page).unwrap();
-            }
-            for caller in [None, Some(&other)] {
-                events::queries::get(conn, of("eventId"), caller).unwrap();
-            }
-            projects::queries::put_members(conn, of("projectId"), &[], at).unwrap();
-            teams::queries::put_members(conn, of("teamId"), &[bob], at).unwrap();
-        });
-        for (sql, plan) in found.into_iter().filter(|(sql, _)| !sql.starts_with("INSERT")) {
-            assert!(!plan.iter().any(|step| is_scan(step, false)), "{sql}\n{}", plan.join("\n"));
-        }
+        }),
+    ];
+    for (sql, plan) in lists.into_iter().flatten() {
+        let bad = plan.iter().any(|step| is_scan(step, true) || is_sort(step));
+        assert!(!bad, "{sql}\n{}", plan.join("\n"));
     }
+}
 
-    a_scan_would_be_noticed(club) {
-        let found = plan(&mut club.connect(), "SELECT name FROM projects WHERE description = 'x' ORDER BY link");
-        assert!(found.iter().any(|step| is_scan(step, false)) && found.iter().any(|step| is_sort(step) || step == "Sort"), "{found:?}");
+#[rstest]
+fn what_belongs_to_one_is_found_by_index(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut objects = Objects::new();
+    objects.grow(&club, 2);
+    let (bob, other) = (id(BOB), Caller { id: id("carol"), admin: false });
+    let of = |parameter: &str| objects.first(parameter);
+    let at = Moment(club.clock.now());
+    let project = projects::queries::list(&mut club.connect(), &Slice::whole()).unwrap()[0].position();
+    let found = plans(&club, |conn| {
+        users::queries::get(conn, bob).unwrap();
+        groups::queries::get(conn, of("groupId")).unwrap();
+        groups::queries::of_user(conn, bob).unwrap();
+        projects::queries::get(conn, of("projectId")).unwrap();
+        contests::queries::get(conn, of("contestId")).unwrap();
+        teams::queries::get(conn, of("contestId"), of("teamId")).unwrap();
+        for page in pages(project) {
+            projects::queries::of_user(conn, bob, &page).unwrap();
+        }
+        for page in pages((at, bob)) {
+            contests::queries::of_user(conn, bob, &page).unwrap();
+            for caller in [None, Some(&other)] {
+                events::queries::of_user(conn, bob, caller, &page).unwrap();
+            }
+        }
+        for page in pages((String::new(), bob)).into_iter().chain([Slice::whole()]) {
+            projects::queries::members(conn, of("projectId"), &page).unwrap();
+            teams::queries::of_contest(conn, of("contestId"), &page).unwrap();
+            teams::queries::members(conn, of("teamId"), &page).unwrap();
+        }
+        for caller in [None, Some(&other)] {
+            events::queries::get(conn, of("eventId"), caller).unwrap();
+        }
+        projects::queries::put_members(conn, of("projectId"), &[], at).unwrap();
+        teams::queries::put_members(conn, of("teamId"), &[bob], at).unwrap();
+    });
+    for (sql, plan) in found.into_iter().filter(|(sql, _)| !sql.starts_with("INSERT")) {
+        assert!(!plan.iter().any(|step| is_scan(step, false)), "{sql}\n{}", plan.join("\n"));
     }
+}
+
+#[rstest]
+fn a_scan_would_be_noticed(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let found = plan(&mut club.connect(), "SELECT name FROM projects WHERE description = 'x' ORDER BY link");
+    assert!(
+        found.iter().any(|step| is_scan(step, false)) && found.iter().any(|step| is_sort(step) || step == "Sort"),
+        "{found:?}"
+    );
 }

@@ -4,6 +4,8 @@
 #[path = "../../../service-kit/tests/shared/canary.rs"]
 mod canary;
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
 use std::process::Command;
 
 use serde_json::json;
@@ -11,7 +13,7 @@ use service_kit::db::Url;
 
 use self::canary::{Canary, Door, Program, assert_found, database_that_refuses, dump, echo, found, walk};
 use crate::{
-    harness::{ALICE, BOB, Club, on_both},
+    harness::{ALICE, BOB, Club},
     identity::Issuer,
 };
 
@@ -41,79 +43,79 @@ fn parts(name: &'static str, token: &str) -> Vec<Canary> {
     token.split('.').filter(|part| part.len() > 40).map(|part| Canary::new(name, part)).collect()
 }
 
-on_both! {
-    no_secret_leaves(club) {
-        for (format, status) in [("plain", 200), ("json", 403)] {
-            let issuer = Issuer::start();
-            let (right, other) = (token(&club, &issuer, ALICE, "club"), token(&club, &issuer, BOB, "others"));
-            let forged = token(&club, &Issuer::start(), ALICE, "club");
-            let mut canaries: Vec<_> = [
-                ("token of the booking-service", BOOKING),
-                ("directory token", DIRECTORY),
-                ("cookie", COOKIE),
-                ("stray secret", STRAY),
-                ("credential of another scheme", BASIC),
-            ]
-            .map(|(name, text)| Canary::new(name, text))
-            .into();
-            canaries.extend(parts("token", &right));
-            canaries.extend(parts("token for others", &other));
-            canaries.extend(parts("forged token", &forged));
-            let ((directory, asked), (booking, asked_for_events)) = (echo(status), echo(status));
-            let folder = tempfile::tempdir().unwrap();
-            let mut command = program(&["--bind", "127.0.0.1:0", "--workers", "1", "--database-connections", "2"]);
-            command.args(["--rate-limit", "0", "--admins", ALICE, "--oidc-audience", "club"]);
-            command.args(["--trusted-proxies", "10.0.0.0/8", "--oidc-issuer", &issuer.address]);
-            command.args(["--log", TALKATIVE, "--log-format", format, "--traq-url", &directory]);
-            command.args(["--booking-url", &booking, "--booking-interval", "0.1"]);
-            let url = if club.is_postgres() { format!("{}&password={PASSWORD}", club.url()) } else { club.url().into() };
-            command.env("DATABASE_URL", url).env("BOOKING_TOKEN", BOOKING).env("TRAQ_TOKEN", DIRECTORY);
-            let running = Program::start(command, folder.path());
-            let door = Door::new(running.address());
-            let me = [("Authorization", format!("Bearer {right}"))].map(|(name, value)| (name, value));
-            let me: Vec<_> = me.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            let (status, answer) = door.send("GET", "/api/v1/users/me", &me, b"");
-            assert_eq!(status, 200, "{answer}");
-            walk(
-                &door,
-                &[
-                    ("Authorization", format!("Bearer {right}")),
-                    ("Authorization", format!("Bearer {other}")),
-                    ("Authorization", format!("Bearer {forged}")),
-                    ("Authorization", format!("Basic {BASIC}")),
-                    ("Authorization", BASIC.to_owned()),
-                    ("Authorization", format!("Bearer {STRAY}.{STRAY}.{STRAY}")),
-                    ("Cookie", format!("_oauth2_proxy={COOKIE}; session={COOKIE}")),
-                    ("X-Forwarded-User", STRAY.to_owned()),
-                    ("X-Forwarded-Access-Token", right.clone()),
-                ],
-                STRAY,
-                &[],
-            );
-            // A trusted proxy would be believed; a header of anybody else is not even read.
-            let (_, metrics) = door.send("GET", "/metrics", &[], b"");
-            let log = running.end();
-            let kept = dump(&club.url().parse::<Url>().unwrap(), &mut club.connect());
+#[rstest]
+fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for (format, status) in [("plain", 200), ("json", 403)] {
+        let issuer = Issuer::start();
+        let (right, other) = (token(&club, &issuer, ALICE, "club"), token(&club, &issuer, BOB, "others"));
+        let forged = token(&club, &Issuer::start(), ALICE, "club");
+        let mut canaries: Vec<_> = [
+            ("token of the booking-service", BOOKING),
+            ("directory token", DIRECTORY),
+            ("cookie", COOKIE),
+            ("stray secret", STRAY),
+            ("credential of another scheme", BASIC),
+        ]
+        .map(|(name, text)| Canary::new(name, text))
+        .into();
+        canaries.extend(parts("token", &right));
+        canaries.extend(parts("token for others", &other));
+        canaries.extend(parts("forged token", &forged));
+        let ((directory, asked), (booking, asked_for_events)) = (echo(status), echo(status));
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = program(&["--bind", "127.0.0.1:0", "--workers", "1", "--database-connections", "2"]);
+        command.args(["--rate-limit", "0", "--admins", ALICE, "--oidc-audience", "club"]);
+        command.args(["--trusted-proxies", "10.0.0.0/8", "--oidc-issuer", &issuer.address]);
+        command.args(["--log", TALKATIVE, "--log-format", format, "--traq-url", &directory]);
+        command.args(["--booking-url", &booking, "--booking-interval", "0.1"]);
+        let url = if club.is_postgres() { format!("{}&password={PASSWORD}", club.url()) } else { club.url().into() };
+        command.env("DATABASE_URL", url).env("BOOKING_TOKEN", BOOKING).env("TRAQ_TOKEN", DIRECTORY);
+        let running = Program::start(command, folder.path());
+        let door = Door::new(running.address());
+        let me = [("Authorization", format!("Bearer {right}"))].map(|(name, value)| (name, value));
+        let me: Vec<_> = me.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let (status, answer) = door.send("GET", "/api/v1/users/me", &me, b"");
+        assert_eq!(status, 200, "{answer}");
+        walk(
+            &door,
+            &[
+                ("Authorization", format!("Bearer {right}")),
+                ("Authorization", format!("Bearer {other}")),
+                ("Authorization", format!("Bearer {forged}")),
+                ("Authorization", format!("Basic {BASIC}")),
+                ("Authorization", BASIC.to_owned()),
+                ("Authorization", format!("Bearer {STRAY}.{STRAY}.{STRAY}")),
+                ("Cookie", format!("_oauth2_proxy={COOKIE}; session={COOKIE}")),
+                ("X-Forwarded-User", STRAY.to_owned()),
+                ("X-Forwarded-Access-Token", right.clone()),
+            ],
+            STRAY,
+            &[],
+        );
+        // A trusted proxy would be believed; a header of anybody else is not even read.
+        let (_, metrics) = door.send("GET", "/metrics", &[], b"");
+        let log = running.end();
+        let kept = dump(&club.url().parse::<Url>().unwrap(), &mut club.connect());
 
-            // The search finds what is there.
-            let sent = door.sent.borrow();
-            let of_others = |canary: &&Canary| !canary.name.contains("booking-service") && canary.name != "directory token";
-            let callers: Vec<_> = canaries.iter().filter(of_others).cloned().collect();
-            assert_found("what was sent", &sent, &callers);
-            let heard: String = asked.try_iter().collect();
-            assert_found("what the directory heard", &heard, &[Canary::new("directory token", DIRECTORY)]);
-            let heard: String = asked_for_events.try_iter().collect();
-            assert_found("what the booking-service heard", &heard, &[Canary::new("booking token", BOOKING)]);
-            assert!(kept.contains(ALICE), "the dump is not whole");
-            assert!(log.contains("TRACE") && log.contains("actix_http::h1"), "the log is not whole");
+        // The search finds what is there.
+        let sent = door.sent.borrow();
+        let of_others = |canary: &&Canary| !canary.name.contains("booking-service") && canary.name != "directory token";
+        let callers: Vec<_> = canaries.iter().filter(of_others).cloned().collect();
+        assert_found("what was sent", &sent, &callers);
+        let heard: String = asked.try_iter().collect();
+        assert_found("what the directory heard", &heard, &[Canary::new("directory token", DIRECTORY)]);
+        let heard: String = asked_for_events.try_iter().collect();
+        assert_found("what the booking-service heard", &heard, &[Canary::new("booking token", BOOKING)]);
+        assert!(kept.contains(ALICE), "the dump is not whole");
+        assert!(log.contains("TRACE") && log.contains("actix_http::h1"), "the log is not whole");
 
-            // And nothing is where it must not be.
-            let answered = door.answered.borrow();
-            let places = [("log", log.as_str()), ("metrics", &metrics), ("answers", &answered), ("database", &kept)];
-            let mut leaks: Vec<_> = places.iter().flat_map(|(name, text)| found(name, text, &canaries)).collect();
-            leaks.extend(found("log", &log, &[Canary::new("database password", PASSWORD)]));
-            assert!(leaks.is_empty(), "{} leaks:\n{}", leaks.len(), leaks.join("\n"));
-        }
+        // And nothing is where it must not be.
+        let answered = door.answered.borrow();
+        let places = [("log", log.as_str()), ("metrics", &metrics), ("answers", &answered), ("database", &kept)];
+        let mut leaks: Vec<_> = places.iter().flat_map(|(name, text)| found(name, text, &canaries)).collect();
+        leaks.extend(found("log", &log, &[Canary::new("database password", PASSWORD)]));
+        assert!(leaks.is_empty(), "{} leaks:\n{}", leaks.len(), leaks.join("\n"));
     }
 }
 

@@ -1,5 +1,7 @@
 //! `seed`: a club of a given size.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
 use std::{
     fmt::Debug,
     io::{BufRead, BufReader},
@@ -17,7 +19,7 @@ use service_kit::db::{
 };
 use tempfile::TempDir;
 
-use crate::harness::{Backend, postgres_schema};
+use crate::harness::postgres_schema;
 
 fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portfolio-service"));
@@ -147,7 +149,8 @@ impl Drop for Serving {
     }
 }
 
-fn the_service_serves_it(backend: Backend) {
+#[rstest]
+fn the_service_serves_it(#[values(Sqlite, Postgres)] backend: Backend) {
     let seeded = Seeded::new(backend);
     let service = Serving::start(&seeded.url);
     let list = |path: &str| service.get(path).as_array().unwrap().clone();
@@ -161,23 +164,11 @@ fn the_service_serves_it(backend: Backend) {
     assert_eq!(project["members"].as_array().unwrap().len(), 8);
 }
 
-fn only_an_empty_database_is_seeded(backend: Backend) {
+#[rstest]
+fn only_an_empty_database_is_seeded(#[values(Sqlite, Postgres)] backend: Backend) {
     let seeded = Seeded::new(backend);
     let (said, complaint, status) = seed(&seeded.url);
     assert_eq!((said.as_str(), complaint.lines().count(), status), ("", 1, Some(1)), "{complaint}");
     assert!(complaint.contains("is in use"), "{complaint}");
     assert_eq!(projects::table.count().get_result::<i64>(&mut seeded.connect()).unwrap(), 200);
 }
-
-macro_rules! on_both_databases {
-    ($($name:ident)+) => {
-        $(mod $name {
-            use super::*;
-            #[test]
-            fn sqlite() { super::$name(Backend::Sqlite) }
-            #[test]
-            fn postgres() { super::$name(Backend::Postgres) }
-        })+
-    };
-}
-on_both_databases! { the_service_serves_it only_an_empty_database_is_seeded }

@@ -1,9 +1,11 @@
 //! One hop: an operation sends the same few statements whatever the size of what it reads.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
 use crate::{
-    harness::{ALICE, BOB, Club, DOCUMENT, on_both},
+    harness::{ALICE, BOB, Club, DOCUMENT},
     objects::Objects,
 };
+use rstest::rstest;
 
 /// More than any operation needs: the check of the connection, begin, the caller, four kinds of rows, commit.
 const MOST: u64 = 10;
@@ -31,38 +33,40 @@ fn measure(club: &Club, objects: &Objects) -> Vec<(String, u64, usize)> {
     measured
 }
 
-on_both! {
-    no_operation_sends_more_statements_for_more_rows(club) {
-        let mut objects = Objects::new();
-        objects.grow(&club, 2);
-        let few = measure(&club, &objects);
-        objects.grow(&club, 25);
-        let many = measure(&club, &objects);
-        for ((template, few, short), (_, many, long)) in few.into_iter().zip(many) {
-            assert_eq!(few, many, "{template}");
-            assert!(many <= MOST, "{template} sends {many}");
-            // Lists, and what has lists, did grow; else this would say nothing.
-            let single = ["/ping", "/account-types", "/users/me", "/{accountId}"];
-            let has_grown = long > short || single.iter().any(|end| template.ends_with(end));
-            assert!(has_grown, "{template}: {short} and {long} bytes");
-        }
+#[rstest]
+fn no_operation_sends_more_statements_for_more_rows(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut objects = Objects::new();
+    objects.grow(&club, 2);
+    let few = measure(&club, &objects);
+    objects.grow(&club, 25);
+    let many = measure(&club, &objects);
+    for ((template, few, short), (_, many, long)) in few.into_iter().zip(many) {
+        assert_eq!(few, many, "{template}");
+        assert!(many <= MOST, "{template} sends {many}");
+        // Lists, and what has lists, did grow; else this would say nothing.
+        let single = ["/ping", "/account-types", "/users/me", "/{accountId}"];
+        let has_grown = long > short || single.iter().any(|end| template.ends_with(end));
+        assert!(has_grown, "{template}: {short} and {long} bytes");
     }
+}
 
-    who_is_signed_in_costs_no_statement_more(club) {
-        let mut objects = Objects::new();
-        objects.grow(&club, 2);
-        for (template, item) in DOCUMENT["paths"].as_object().unwrap() {
-            if item["get"].is_null() || template.ends_with("/users/me") {
-                continue;
-            }
-            let path = &objects.paths(template, true)[0];
-            let [anonymous, member] = [club.anonymous(), club.by(BOB)].map(|client| {
-                client.get(path).expect(200);
-                let before = sent(&club);
-                client.get(path).expect(200);
-                sent(&club) - before
-            });
-            assert_eq!(anonymous, member, "{template}");
+#[rstest]
+fn who_is_signed_in_costs_no_statement_more(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut objects = Objects::new();
+    objects.grow(&club, 2);
+    for (template, item) in DOCUMENT["paths"].as_object().unwrap() {
+        if item["get"].is_null() || template.ends_with("/users/me") {
+            continue;
         }
+        let path = &objects.paths(template, true)[0];
+        let [anonymous, member] = [club.anonymous(), club.by(BOB)].map(|client| {
+            client.get(path).expect(200);
+            let before = sent(&club);
+            client.get(path).expect(200);
+            sent(&club) - before
+        });
+        assert_eq!(anonymous, member, "{template}");
     }
 }

@@ -1,5 +1,7 @@
 //! The copy of the club directory.
 
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
 use std::{collections::BTreeMap, path::PathBuf, process::Command};
 
 use chrono::{TimeDelta, TimeZone as _, Utc};
@@ -24,7 +26,7 @@ use service_kit::{
 };
 use uuid::Uuid;
 
-use crate::harness::{ALICE, BOB, CAROL, Club, DAVE, DORA, SUSAN, id, on_both, real_name};
+use crate::harness::{ALICE, BOB, CAROL, Club, DAVE, DORA, SUSAN, id, real_name};
 
 /// Writes the directory's file.
 fn write(club: &Club, directory: &Value) -> PathBuf {
@@ -73,55 +75,64 @@ fn go_to(club: &Club, year: i32, month: u32, day: u32) {
     club.clock.advance(noon - club.clock.now().utc());
 }
 
-on_both! {
-    only_admins_sync_and_there_must_be_a_directory(club) {
-        let sync = |client: crate::harness::Client<'_>| client.send("POST", "/api/v1/users/sync", None);
-        sync(club.anonymous()).refused(401, "not-signed-in");
-        let refused = sync(club.by(BOB)).refused(403, "forbidden");
-        assert_eq!(refused["detail"], "This needs an admin.");
-        sync(club.by(SUSAN)).refused(403, "account-inactive");
-        let problem = sync(club.by(ALICE));
-        assert!(problem.header("retry-after").is_some());
-        problem.refused(503, "unavailable");
-    }
+#[rstest]
+fn only_admins_sync_and_there_must_be_a_directory(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let sync = |client: crate::harness::Client<'_>| client.send("POST", "/api/v1/users/sync", None);
+    sync(club.anonymous()).refused(401, "not-signed-in");
+    let refused = sync(club.by(BOB)).refused(403, "forbidden");
+    assert_eq!(refused["detail"], "This needs an admin.");
+    sync(club.by(SUSAN)).refused(403, "account-inactive");
+    let problem = sync(club.by(ALICE));
+    assert!(problem.header("retry-after").is_some());
+    problem.refused(503, "unavailable");
+}
 
-    it_starts_with_what_the_directory_says_or_without_it(club) {
-        let mut club = club;
-        let erin = json!({"name": "erin", "realName": "Erin E."});
-        let bad = json!({"name": "no sign-in name"});
-        let group = json!({"name": "g", "members": ["erin", "no sign-in name"], "admins": ["no sign-in name"]});
-        start(&mut club, &json!({"users": members(&[erin, bad]), "groups": [group]}));
-        assert_eq!(names(&club), ["alice", "bob", "carol", "dave", "dora", "erin", "susan"]);
-        let group = &club.anonymous().get("/api/v1/groups").json()[0];
-        let group = club.anonymous().get(&format!("/api/v1/groups/{}", group["id"].as_str().unwrap())).json();
-        assert_eq!((group["members"].as_array().unwrap().len(), &group["admin"]), (1, &json!([])));
-        std::fs::write(club.folder().join("club.json"), "{").unwrap();
-        let broken = club.start_another();
-        assert_eq!(club.by(BOB).at(broken).get("/api/v1/users/me").expect(200).json()["name"], BOB);
-    }
+#[rstest]
+fn it_starts_with_what_the_directory_says_or_without_it(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut club = club;
+    let erin = json!({"name": "erin", "realName": "Erin E."});
+    let bad = json!({"name": "no sign-in name"});
+    let group = json!({"name": "g", "members": ["erin", "no sign-in name"], "admins": ["no sign-in name"]});
+    start(&mut club, &json!({"users": members(&[erin, bad]), "groups": [group]}));
+    assert_eq!(names(&club), ["alice", "bob", "carol", "dave", "dora", "erin", "susan"]);
+    let group = &club.anonymous().get("/api/v1/groups").json()[0];
+    let group = club.anonymous().get(&format!("/api/v1/groups/{}", group["id"].as_str().unwrap())).json();
+    assert_eq!((group["members"].as_array().unwrap().len(), &group["admin"]), (1, &json!([])));
+    std::fs::write(club.folder().join("club.json"), "{").unwrap();
+    let broken = club.start_another();
+    assert_eq!(club.by(BOB).at(broken).get("/api/v1/users/me").expect(200).json()["name"], BOB);
+}
 
-    a_directory_that_cannot_be_read_changes_nothing(club) {
-        let mut club = club;
-        let replica = start(&mut club, &json!({"users": members(&[])}));
-        let before = names(&club);
-        let twice = json!({"users": [{"name": "erin"}, {"name": "frank", "id": id(BOB)}, {"name": "gil", "id": id(BOB)}]});
-        for text in ["", "{", &twice.to_string()] {
-            std::fs::write(club.folder().join("club.json"), text).unwrap();
-            let refused = club.by(ALICE).at(replica).send("POST", "/api/v1/users/sync", None);
-            let problem = refused.refused(503, "unavailable");
-            assert!(!problem.to_string().contains("club.json"), "{problem}");
-            assert_eq!(names(&club), before);
-        }
+#[rstest]
+fn a_directory_that_cannot_be_read_changes_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut club = club;
+    let replica = start(&mut club, &json!({"users": members(&[])}));
+    let before = names(&club);
+    let twice = json!({"users": [{"name": "erin"}, {"name": "frank", "id": id(BOB)}, {"name": "gil", "id": id(BOB)}]});
+    for text in ["", "{", &twice.to_string()] {
+        std::fs::write(club.folder().join("club.json"), text).unwrap();
+        let refused = club.by(ALICE).at(replica).send("POST", "/api/v1/users/sync", None);
+        let problem = refused.refused(503, "unavailable");
+        assert!(!problem.to_string().contains("club.json"), "{problem}");
+        assert_eq!(names(&club), before);
     }
+}
 
-    names_states_and_real_names_follow_and_what_users_say_stays(club) {
-        let mut club = club;
-        let replica = start(&mut club, &json!({"users": members(&[])}));
-        let path = |name: &str| format!("/api/v1/users/{}", id(name));
-        club.by(BOB).patch(&path(BOB), json!({"bio": "I draw.", "check": true})).expect(204);
-        let account = json!({"type": 5, "url": "https://github.com/bob", "displayName": "b"});
-        club.by(BOB).post(&format!("{}/accounts", path(BOB)), account).expect(201);
-        write(&club, &json!({"users": [
+#[rstest]
+fn names_states_and_real_names_follow_and_what_users_say_stays(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut club = club;
+    let replica = start(&mut club, &json!({"users": members(&[])}));
+    let path = |name: &str| format!("/api/v1/users/{}", id(name));
+    club.by(BOB).patch(&path(BOB), json!({"bio": "I draw.", "check": true})).expect(204);
+    let account = json!({"type": 5, "url": "https://github.com/bob", "displayName": "b"});
+    club.by(BOB).post(&format!("{}/accounts", path(BOB)), account).expect(201);
+    write(
+        &club,
+        &json!({"users": [
             {"id": id(ALICE), "name": ALICE, "realName": "Alice"},
             // These two swap names, and one takes the name that another gives up.
             {"id": id(BOB), "name": CAROL, "realName": "Robert"},
@@ -129,170 +140,194 @@ on_both! {
             {"id": id(DAVE), "name": "david", "state": "suspended"},
             {"name": DAVE},
             {"id": id(SUSAN), "name": SUSAN, "state": 1},
-        ]}));
-        sync(&club, replica);
-        assert_eq!(names(&club), ["alice", "bob", "carol", "dave", "david", "dora", "susan"]);
-        let bob = club.anonymous().get(&path(BOB)).expect(200).json();
-        assert_eq!((&bob["name"], &bob["realName"], &bob["bio"]), (&json!(CAROL), &json!("Robert"), &json!("I draw.")));
-        assert_eq!(bob["accounts"].as_array().unwrap().len(), 1);
-        assert_eq!(club.anonymous().get(&path(CAROL)).json()["realName"], "");
-        assert_eq!(club.anonymous().get(&path(DAVE)).json()["state"], 2);
-        // Rights go with the id, sign-in with the name.
-        assert_eq!(club.by(CAROL).get("/api/v1/users/me").json()["id"], json!(id(BOB)));
-        club.by("david").get("/api/v1/users/me").refused(403, "account-inactive");
-        club.by(SUSAN).get("/api/v1/users/me").expect(200);
-        // Whom the directory does not know any more stays as they were.
-        assert_eq!(club.anonymous().get(&path(DORA)).json()["state"], 0);
-    }
+        ]}),
+    );
+    sync(&club, replica);
+    assert_eq!(names(&club), ["alice", "bob", "carol", "dave", "david", "dora", "susan"]);
+    let bob = club.anonymous().get(&path(BOB)).expect(200).json();
+    assert_eq!((&bob["name"], &bob["realName"], &bob["bio"]), (&json!(CAROL), &json!("Robert"), &json!("I draw.")));
+    assert_eq!(bob["accounts"].as_array().unwrap().len(), 1);
+    assert_eq!(club.anonymous().get(&path(CAROL)).json()["realName"], "");
+    assert_eq!(club.anonymous().get(&path(DAVE)).json()["state"], 2);
+    // Rights go with the id, sign-in with the name.
+    assert_eq!(club.by(CAROL).get("/api/v1/users/me").json()["id"], json!(id(BOB)));
+    club.by("david").get("/api/v1/users/me").refused(403, "account-inactive");
+    club.by(SUSAN).get("/api/v1/users/me").expect(200);
+    // Whom the directory does not know any more stays as they were.
+    assert_eq!(club.anonymous().get(&path(DORA)).json()["state"], 0);
+}
 
-    a_name_goes_to_whom_the_directory_gives_it(club) {
-        let mut club = club;
-        start(&mut club, &json!({"users": [{"name": BOB}, {"id": id(ALICE), "name": ALICE}]}));
-        let moved = club.anonymous().get(&format!("/api/v1/users/{}", id(BOB))).expect(200).json();
-        let digits = id(BOB).0.simple().to_string();
-        assert_eq!(moved["name"], format!("bob-{}", &digits[24..]));
-        assert_ne!(club.by(BOB).get("/api/v1/users/me").expect(200).json()["id"], json!(id(BOB)));
-    }
+#[rstest]
+fn a_name_goes_to_whom_the_directory_gives_it(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut club = club;
+    start(&mut club, &json!({"users": [{"name": BOB}, {"id": id(ALICE), "name": ALICE}]}));
+    let moved = club.anonymous().get(&format!("/api/v1/users/{}", id(BOB))).expect(200).json();
+    let digits = id(BOB).0.simple().to_string();
+    assert_eq!(moved["name"], format!("bob-{}", &digits[24..]));
+    assert_ne!(club.by(BOB).get("/api/v1/users/me").expect(200).json()["id"], json!(id(BOB)));
+}
 
-    what_is_the_same_is_not_written(club) {
-        let mut club = club;
-        let group = json!({"name": "graphics", "members": [ALICE, BOB], "admins": [ALICE]});
-        let directory = json!({"users": members(&[]), "groups": [group]});
-        let replica = start(&mut club, &directory);
-        let changes = || -> (Vec<Moment>, Vec<Moment>, Vec<Uid>) {
-            let conn = &mut club.connect();
-            (
-                users::table.select(users::updated_at).order(users::id).load(conn).unwrap(),
-                groups::table.select(groups::updated_at).order(groups::id).load(conn).unwrap(),
-                group_memberships::table.select(group_memberships::id).order(group_memberships::id).load(conn).unwrap(),
-            )
-        };
-        let before = changes();
-        club.clock.advance(TimeDelta::hours(1));
-        sync(&club, replica);
-        assert_eq!(changes(), before);
-    }
+#[rstest]
+fn what_is_the_same_is_not_written(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut club = club;
+    let group = json!({"name": "graphics", "members": [ALICE, BOB], "admins": [ALICE]});
+    let directory = json!({"users": members(&[]), "groups": [group]});
+    let replica = start(&mut club, &directory);
+    let changes = || -> (Vec<Moment>, Vec<Moment>, Vec<Uid>) {
+        let conn = &mut club.connect();
+        (
+            users::table.select(users::updated_at).order(users::id).load(conn).unwrap(),
+            groups::table.select(groups::updated_at).order(groups::id).load(conn).unwrap(),
+            group_memberships::table.select(group_memberships::id).order(group_memberships::id).load(conn).unwrap(),
+        )
+    };
+    let before = changes();
+    club.clock.advance(TimeDelta::hours(1));
+    sync(&club, replica);
+    assert_eq!(changes(), before);
+}
 
-    members_come_and_go_by_semesters(club) {
-        let mut club = club;
-        let group = Uid::new();
-        let directory = |members_of: &[&str], admins: &[&str]| json!({"users": members(&[]), "groups": [
+#[rstest]
+fn members_come_and_go_by_semesters(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut club = club;
+    let group = Uid::new();
+    let directory = |members_of: &[&str], admins: &[&str]| {
+        json!({"users": members(&[]), "groups": [
             {"id": group, "name": "graphics", "description": "We draw.", "members": members_of, "admins": admins}
-        ]});
-        go_to(&club, 2026, 3, 31);
-        let replica = start(&mut club, &directory(&[ALICE, BOB], &[ALICE, SUSAN]));
-        let second = json!({"year": 2025, "semester": 1});
-        assert_eq!(spans(&club, group), [(ALICE.to_owned(), json!({"since": second})), (BOB.to_owned(), json!({"since": second}))]);
-        let shown = club.anonymous().get(&format!("/api/v1/groups/{group}")).json();
-        let admins: Vec<_> = shown["admin"].as_array().unwrap().iter().map(|user| user["name"].as_str().unwrap()).collect();
-        assert_eq!((admins, &shown["description"], &shown["link"]), (vec![ALICE, SUSAN], &"We draw.".into(), &"".into()));
+        ]})
+    };
+    go_to(&club, 2026, 3, 31);
+    let replica = start(&mut club, &directory(&[ALICE, BOB], &[ALICE, SUSAN]));
+    let second = json!({"year": 2025, "semester": 1});
+    assert_eq!(
+        spans(&club, group),
+        [(ALICE.to_owned(), json!({"since": second})), (BOB.to_owned(), json!({"since": second}))]
+    );
+    let shown = club.anonymous().get(&format!("/api/v1/groups/{group}")).json();
+    let admins: Vec<_> = shown["admin"].as_array().unwrap().iter().map(|user| user["name"].as_str().unwrap()).collect();
+    assert_eq!((admins, &shown["description"], &shown["link"]), (vec![ALICE, SUSAN], &"We draw.".into(), &"".into()));
 
-        // 1 April in Tokyo begins while it is still March in Greenwich.
-        club.clock.advance(Utc.with_ymd_and_hms(2026, 3, 31, 15, 0, 0).unwrap() - club.clock.now().utc());
-        write(&club, &directory(&[BOB, CAROL], &[]));
+    // 1 April in Tokyo begins while it is still March in Greenwich.
+    club.clock.advance(Utc.with_ymd_and_hms(2026, 3, 31, 15, 0, 0).unwrap() - club.clock.now().utc());
+    write(&club, &directory(&[BOB, CAROL], &[]));
+    sync(&club, replica);
+    let first = json!({"year": 2026, "semester": 0});
+    let expected = [
+        (ALICE, json!({"since": second, "until": first})),
+        (BOB, json!({"since": second})),
+        (CAROL, json!({"since": first})),
+    ];
+    assert_eq!(spans(&club, group), expected.map(|(name, span)| (name.to_owned(), span)));
+
+    // Away and back within a semester is another span.
+    for present in [&[BOB, CAROL, ALICE][..], &[CAROL, ALICE], &[BOB, CAROL, ALICE]] {
+        write(&club, &directory(present, &[ALICE]));
         sync(&club, replica);
-        let first = json!({"year": 2026, "semester": 0});
-        let expected = [
-            (ALICE, json!({"since": second, "until": first})),
-            (BOB, json!({"since": second})),
-            (CAROL, json!({"since": first})),
-        ];
-        assert_eq!(spans(&club, group), expected.map(|(name, span)| (name.to_owned(), span)));
-
-        // Away and back within a semester is another span.
-        for present in [&[BOB, CAROL, ALICE][..], &[CAROL, ALICE], &[BOB, CAROL, ALICE]] {
-            write(&club, &directory(present, &[ALICE]));
-            sync(&club, replica);
-        }
-        let expected = [
-            (ALICE, json!({"since": second, "until": first})),
-            (ALICE, json!({"since": first})),
-            (BOB, json!({"since": second, "until": first})),
-            (BOB, json!({"since": first})),
-            (CAROL, json!({"since": first})),
-        ];
-        assert_eq!(spans(&club, group), expected.map(|(name, span)| (name.to_owned(), span)));
-        let of_bob = club.anonymous().get(&format!("/api/v1/users/{}/groups", id(BOB))).expect(200).json();
-        assert_eq!(of_bob, json!([
+    }
+    let expected = [
+        (ALICE, json!({"since": second, "until": first})),
+        (ALICE, json!({"since": first})),
+        (BOB, json!({"since": second, "until": first})),
+        (BOB, json!({"since": first})),
+        (CAROL, json!({"since": first})),
+    ];
+    assert_eq!(spans(&club, group), expected.map(|(name, span)| (name.to_owned(), span)));
+    let of_bob = club.anonymous().get(&format!("/api/v1/users/{}/groups", id(BOB))).expect(200).json();
+    assert_eq!(
+        of_bob,
+        json!([
             {"id": group, "name": "graphics", "duration": {"since": second, "until": first}},
             {"id": group, "name": "graphics", "duration": {"since": first}},
-        ]));
+        ])
+    );
 
-        // The group is gone: everybody has left it, and it is still there for their histories.
-        go_to(&club, 2026, 10, 1);
-        write(&club, &json!({"users": members(&[])}));
-        sync(&club, replica);
-        let third = json!({"year": 2026, "semester": 1});
-        assert_eq!(spans(&club, group)[1], (ALICE.to_owned(), json!({"since": first, "until": third})));
-        assert!(spans(&club, group).iter().all(|(_, span)| span["until"].is_object()));
-        let shown = club.anonymous().get(&format!("/api/v1/groups/{group}")).expect(200).json();
-        assert_eq!(shown["admin"], json!([]));
-        assert_eq!(club.anonymous().get("/api/v1/groups").json(), json!([{"id": group, "name": "graphics"}]));
-        // A clock that was put back does not end a span before it began.
-        write(&club, &directory(&[DAVE], &[]));
-        sync(&club, replica);
-        go_to(&club, 2025, 5, 1);
-        write(&club, &directory(&[], &[]));
-        sync(&club, replica);
-        assert_eq!(spans(&club, group)[5], (DAVE.to_owned(), json!({"since": third, "until": third})));
-    }
+    // The group is gone: everybody has left it, and it is still there for their histories.
+    go_to(&club, 2026, 10, 1);
+    write(&club, &json!({"users": members(&[])}));
+    sync(&club, replica);
+    let third = json!({"year": 2026, "semester": 1});
+    assert_eq!(spans(&club, group)[1], (ALICE.to_owned(), json!({"since": first, "until": third})));
+    assert!(spans(&club, group).iter().all(|(_, span)| span["until"].is_object()));
+    let shown = club.anonymous().get(&format!("/api/v1/groups/{group}")).expect(200).json();
+    assert_eq!(shown["admin"], json!([]));
+    assert_eq!(club.anonymous().get("/api/v1/groups").json(), json!([{"id": group, "name": "graphics"}]));
+    // A clock that was put back does not end a span before it began.
+    write(&club, &directory(&[DAVE], &[]));
+    sync(&club, replica);
+    go_to(&club, 2025, 5, 1);
+    write(&club, &directory(&[], &[]));
+    sync(&club, replica);
+    assert_eq!(spans(&club, group)[5], (DAVE.to_owned(), json!({"since": third, "until": third})));
+}
 
-    groups_are_public_and_ordered_by_name(club) {
-        let mut club = club;
-        let made = ["b", "c", "a", "B"].map(|name| json!({"name": name, "members": [SUSAN, BOB]}));
-        start(&mut club, &json!({"users": members(&[]), "groups": made}));
-        let listed = |query: &str| -> Vec<String> {
-            let groups = club.anonymous().get(&format!("/api/v1/groups{query}")).expect(200).json();
-            groups.as_array().unwrap().iter().map(|group| group["name"].as_str().unwrap().to_owned()).collect()
-        };
-        assert_eq!(listed(""), ["B", "a", "b", "c"]);
-        assert_eq!(listed("?limit=1"), ["B"]);
-        assert_eq!(club.anonymous().get("/api/v1/groups?limit=0").expect(400).pointers(), ["limit"]);
-        club.anonymous().get(&format!("/api/v1/groups/{}", Uid::new())).refused(404, "not-found");
-        assert_eq!(club.anonymous().get("/api/v1/groups/x").expect(400).pointers(), ["groupId"]);
-        let of = |name: &str| club.anonymous().get(&format!("/api/v1/users/{}/groups?limit=2", id(name)));
-        assert_eq!(of(SUSAN).expect(200).json().as_array().unwrap().len(), 2, "suspended users stay in histories");
-        assert_eq!(of(ALICE).expect(200).json(), json!([]));
-        of("nobody").refused(404, "not-found");
-        assert_eq!(club.anonymous().get("/api/v1/users/x/groups").expect(400).pointers(), ["userId"]);
-    }
+#[rstest]
+fn groups_are_public_and_ordered_by_name(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut club = club;
+    let made = ["b", "c", "a", "B"].map(|name| json!({"name": name, "members": [SUSAN, BOB]}));
+    start(&mut club, &json!({"users": members(&[]), "groups": made}));
+    let listed = |query: &str| -> Vec<String> {
+        let groups = club.anonymous().get(&format!("/api/v1/groups{query}")).expect(200).json();
+        groups.as_array().unwrap().iter().map(|group| group["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(listed(""), ["B", "a", "b", "c"]);
+    assert_eq!(listed("?limit=1"), ["B"]);
+    assert_eq!(club.anonymous().get("/api/v1/groups?limit=0").expect(400).pointers(), ["limit"]);
+    club.anonymous().get(&format!("/api/v1/groups/{}", Uid::new())).refused(404, "not-found");
+    assert_eq!(club.anonymous().get("/api/v1/groups/x").expect(400).pointers(), ["groupId"]);
+    let of = |name: &str| club.anonymous().get(&format!("/api/v1/users/{}/groups?limit=2", id(name)));
+    assert_eq!(of(SUSAN).expect(200).json().as_array().unwrap().len(), 2, "suspended users stay in histories");
+    assert_eq!(of(ALICE).expect(200).json(), json!([]));
+    of("nobody").refused(404, "not-found");
+    assert_eq!(club.anonymous().get("/api/v1/users/x/groups").expect(400).pointers(), ["userId"]);
+}
 
-    two_replicas_sync_at_the_same_time(club) {
-        let mut club = club;
-        let group = json!({"name": "graphics", "members": [ALICE, BOB, CAROL]});
-        let first = start(&mut club, &json!({"users": members(&[])}));
-        let second = club.start_another();
-        write(&club, &json!({"users": members(&[json!({"name": "erin"})]), "groups": [group]}));
-        std::thread::scope(|scope| {
-            for replica in [first, second, first, second] {
-                let club = &club;
-                scope.spawn(move || sync(club, replica));
-            }
-        });
-        let conn = &mut club.connect();
-        assert_eq!(group_memberships::table.count().get_result::<i64>(conn).unwrap(), 3);
-    }
+#[rstest]
+fn two_replicas_sync_at_the_same_time(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut club = club;
+    let group = json!({"name": "graphics", "members": [ALICE, BOB, CAROL]});
+    let first = start(&mut club, &json!({"users": members(&[])}));
+    let second = club.start_another();
+    write(&club, &json!({"users": members(&[json!({"name": "erin"})]), "groups": [group]}));
+    std::thread::scope(|scope| {
+        for replica in [first, second, first, second] {
+            let club = &club;
+            scope.spawn(move || sync(club, replica));
+        }
+    });
+    let conn = &mut club.connect();
+    assert_eq!(group_memberships::table.count().get_result::<i64>(conn).unwrap(), 3);
+}
 
-    the_command_syncs_too(club) {
-        let file = write(&club, &json!({"users": members(&[json!({"name": "erin"})])}));
-        let run = |file: &str| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_portfolio-service"));
-            command.env_clear().args(["sync", "--database-url", club.url(), "--directory-file", file]);
-            command.output().unwrap().status.code().unwrap()
-        };
-        assert_eq!(run(file.to_str().unwrap()), 0);
-        assert!(names(&club).contains(&"erin".to_owned()));
-        assert_eq!(run("/no/such/file.json"), 1);
-    }
+#[rstest]
+fn the_command_syncs_too(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let file = write(&club, &json!({"users": members(&[json!({"name": "erin"})])}));
+    let run = |file: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portfolio-service"));
+        command.env_clear().args(["sync", "--database-url", club.url(), "--directory-file", file]);
+        command.output().unwrap().status.code().unwrap()
+    };
+    assert_eq!(run(file.to_str().unwrap()), 0);
+    assert!(names(&club).contains(&"erin".to_owned()));
+    assert_eq!(run("/no/such/file.json"), 1);
+}
 
-    the_spans_are_those_of_a_simple_model_whatever_the_history(club) {
-        let config = Config { cases: 48, failure_persistence: None, ..Config::default() };
-        let mut runner = TestRunner::new(config);
-        runner.run(&prop::collection::vec(step(), 1..12), |history| {
+#[rstest]
+fn the_spans_are_those_of_a_simple_model_whatever_the_history(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let config = Config { cases: 48, failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new(config);
+    runner
+        .run(&prop::collection::vec(step(), 1..12), |history| {
             check_history(&club, &history);
             Ok(())
-        }).unwrap();
-    }
+        })
+        .unwrap();
 }
 
 const USERS: usize = 4;

@@ -1,5 +1,7 @@
 //! Conditions on many identifiers, in statements that are kept.
 
+use crate::database::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
 use std::{
     cell::RefCell,
     sync::{
@@ -16,7 +18,7 @@ use service_kit::{
 };
 use uuid::Uuid;
 
-use crate::database::{Database, on_both};
+use crate::database::Database;
 
 diesel::table! {
     use diesel::sql_types::BigInt;
@@ -50,22 +52,22 @@ fn found(conn: &mut AnyConnection, ids: &[Uid]) -> Vec<i64> {
     on_each!(conn, c => query.load(c)).unwrap()
 }
 
-on_both! {
-    it_finds_what_a_list_of_any_length_names(database) {
-        let conn = RefCell::new(filled(database));
-        let lists = prop::collection::vec(0..THINGS * 2, 0..200);
-        let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) };
-        proptest::test_runner::TestRunner::new(config)
-            .run(&lists, |numbers| {
-                let ids: Vec<_> = numbers.iter().copied().map(id).collect();
-                let mut wanted: Vec<_> = numbers.into_iter().filter(|number| *number < THINGS).collect();
-                wanted.sort_unstable();
-                wanted.dedup();
-                prop_assert_eq!(found(&mut conn.borrow_mut(), &ids), wanted);
-                Ok(())
-            })
-            .unwrap();
-    }
+#[rstest]
+fn it_finds_what_a_list_of_any_length_names(#[values(Sqlite, Postgres)] backend: Backend) {
+    let database = &Database::new(backend);
+    let conn = RefCell::new(filled(database));
+    let lists = prop::collection::vec(0..THINGS * 2, 0..200);
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) };
+    proptest::test_runner::TestRunner::new(config)
+        .run(&lists, |numbers| {
+            let ids: Vec<_> = numbers.iter().copied().map(id).collect();
+            let mut wanted: Vec<_> = numbers.into_iter().filter(|number| *number < THINGS).collect();
+            wanted.sort_unstable();
+            wanted.dedup();
+            prop_assert_eq!(found(&mut conn.borrow_mut(), &ids), wanted);
+            Ok(())
+        })
+        .unwrap();
 }
 
 #[test]

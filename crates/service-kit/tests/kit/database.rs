@@ -6,20 +6,12 @@ use diesel::{RunQueryDsl, sql_query};
 use service_kit::db::{AnyConnection, Url};
 use tempfile::TempDir;
 
-/// Declares tests that run on both databases: `on_both! { name(database) { … } }`.
-macro_rules! on_both {
-    ($($name:ident($database:ident) $body:block)+) => {
-        $(mod $name {
-            use super::*;
-            fn run($database: &$crate::database::Database) $body
-            #[test]
-            fn sqlite() { run(&$crate::database::Database::sqlite()) }
-            #[test]
-            fn postgres() { run(&$crate::database::Database::postgres()) }
-        })+
-    };
+/// Which database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    Sqlite,
+    Postgres,
 }
-pub(crate) use on_both;
 
 /// An empty database of the test's own.
 pub struct Database {
@@ -28,6 +20,13 @@ pub struct Database {
 }
 
 impl Database {
+    pub fn new(backend: Backend) -> Self {
+        match backend {
+            Backend::Sqlite => Self::sqlite(),
+            Backend::Postgres => Self::postgres(),
+        }
+    }
+
     pub fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite://{}/test.sqlite3", folder.path().display()).parse().unwrap();
