@@ -23,13 +23,13 @@ use chrono::TimeDelta;
 use common::time::{Clock, Timestamp};
 use diesel::{RunQueryDsl, connection::SimpleConnection};
 use service_kit::{
-    db::{
-        AnyConnection, Slice, State, Url,
-        sql::{Moment, Uid},
+    database::{
+        AnyConnection, PageBounds, State, Url,
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
     http::{Reply, credential::Credential, page::CHUNK},
-    on_each,
+    with_connection,
 };
 
 use crate::{Result, scenes::Facts};
@@ -73,7 +73,7 @@ fn again_and_again(url: &Url, time: Duration, work: &Work) -> Result<f64> {
 /// Work for somebody who is signed in to the booking-service.
 fn signed_in(
     facts: &Facts,
-    work: impl Fn(&mut AnyConnection, Uid) -> std::result::Result<Reply, Error> + Send + Sync + 'static,
+    work: impl Fn(&mut AnyConnection, DbUuid) -> std::result::Result<Reply, Error> + Send + Sync + 'static,
 ) -> Work {
     let (credential, clock) = (Credential::Bearer(facts.token.clone()), Clock::default());
     Arc::new(move |conn| {
@@ -82,17 +82,17 @@ fn signed_in(
     })
 }
 
-fn uid(text: &str) -> Uid {
-    Uid(text.parse().unwrap_or_default())
+fn uid(text: &str) -> DbUuid {
+    DbUuid(text.parse().unwrap_or_default())
 }
 
-fn span(from: Timestamp, days: i64) -> (Option<Moment>, Option<Moment>) {
-    (Some(Moment(from)), Some(Moment(from.plus(TimeDelta::days(days)))))
+fn span(from: Timestamp, days: i64) -> (Option<DbTimestamp>, Option<DbTimestamp>) {
+    (Some(DbTimestamp(from)), Some(DbTimestamp(from.plus(TimeDelta::days(days)))))
 }
 
 /// The part of a list that is read first, as an answer does; and one row more, to see whether it goes on.
-fn first<P>() -> Slice<P> {
-    Slice { after: None, rows: i64::try_from(CHUNK + 1).unwrap_or(i64::MAX) }
+fn first<P>() -> PageBounds<P> {
+    PageBounds { after: None, rows: i64::try_from(CHUNK + 1).unwrap_or(i64::MAX) }
 }
 
 fn list(conn: &mut AnyConnection, selection: &Selection) -> std::result::Result<Reply, Error> {
@@ -101,7 +101,7 @@ fn list(conn: &mut AnyConnection, selection: &Selection) -> std::result::Result<
 }
 
 pub fn events(facts: &Facts, days: i64) -> Work {
-    let selection = Selection::of(Which::All).within(span(facts.today, days));
+    let selection = Selection::of(Which::All).between(span(facts.today, days));
     signed_in(facts, move |conn, _| list(conn, &selection))
 }
 
@@ -154,7 +154,7 @@ pub fn feed(facts: &Facts) -> Work {
 /// Work for anybody who visits the portfolio.
 fn visiting(work: impl Fn(&mut AnyConnection) -> std::result::Result<Reply, Error> + Send + Sync + 'static) -> Work {
     Arc::new(move |conn| {
-        let _: String = on_each!(conn, c => diesel::select(State).get_result(c))?;
+        let _: String = with_connection!(conn, c => diesel::select(State).get_result(c))?;
         work(conn)
     })
 }

@@ -12,8 +12,8 @@ use clap::{Args, Subcommand};
 use common::{problem::Legacy, time::Clock};
 use service_kit::{
     config::{DatabaseOptions, ServerOptions},
-    db::Db,
-    server::{About, Own, Service, listen},
+    database::Database,
+    server::{AppState, Own, ServiceInfo, listen},
 };
 use utoipa::OpenApi;
 use utoipa_actix_web::service_config::ServiceConfig;
@@ -43,7 +43,7 @@ pub struct Constant {
 
 static ANSWER: OnceLock<(StatusCode, Bytes)> = OnceLock::new();
 
-static ABOUT: About = About {
+static ABOUT: ServiceInfo = ServiceInfo {
     name: "ceiling",
     legacy: Legacy::Errors,
     codes: &[],
@@ -79,8 +79,8 @@ pub fn serve(constant: &Constant) -> Result<()> {
     // No request asks for it, but for /readyz.
     let url = format!("sqlite://{}.sqlite3", constant.body.display()).parse()?;
     actix_web::rt::System::new().block_on(async {
-        let db = Db::open(&url, constant.database.limits());
-        let service = Service::new(&ABOUT, &constant.server, db, Clock::default(), Own::default());
+        let db = Database::open(&url, constant.database.limits());
+        let service = AppState::new(&ABOUT, &constant.server, db, Clock::default(), Own::default());
         Ok(listen(service, &constant.server, |_| {})?.serve().await?)
     })
 }

@@ -7,7 +7,7 @@ use std::{
 
 use clap::ValueEnum;
 use diesel::{QueryableByName, RunQueryDsl, sql_query, sql_types::BigInt};
-use service_kit::{db::Url, directory::seed::Size};
+use service_kit::{database::Url, directory::seed::Size};
 
 use crate::{
     Result,

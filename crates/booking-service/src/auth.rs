@@ -15,16 +15,16 @@ use common::{
     time::Timestamp,
 };
 use service_kit::{
-    db::{AnyConnection, Turn, sql::Uid},
+    database::{AnyConnection, QueueKey, types::DbUuid},
     error::{Error, Failure},
     http::{
         Answer, Page, Reply,
         credential::Credential,
         exchange::Exchange,
         frame::LoggedCaller,
-        limit::{Charged, Payer},
+        limit::{RateLimitCharged, RateLimitKey},
     },
-    server::Service,
+    server::AppState,
     text_enum,
 };
 
@@ -64,7 +64,7 @@ text_enum! {
 #[derive(Debug, Clone, Copy)]
 pub struct Caller {
     /// Their id.
-    pub id: Uid,
+    pub id: DbUuid,
     /// Whether they may do everything.
     pub privileged: bool,
     /// What they came with.
@@ -76,7 +76,7 @@ pub struct Caller {
 pub struct SignedIn {
     credential: Credential,
     needs_privilege: bool,
-    service: Data<Service>,
+    service: Data<AppState>,
     last_use: Data<LastUse>,
     request: HttpRequest,
 }
@@ -96,10 +96,10 @@ enum Doing {
 struct Door {
     credential: Credential,
     needs_privilege: bool,
-    service: Data<Service>,
+    service: Data<AppState>,
     last_use: Data<LastUse>,
     now: Timestamp,
-    found: Arc<OnceLock<Uid>>,
+    found: Arc<OnceLock<DbUuid>>,
 }
 
 impl Door {
@@ -107,7 +107,7 @@ impl Door {
     fn enter(&self, conn: &mut AnyConnection, doing: Doing) -> Result<(Caller, String), Error> {
         let (caller, before, state) = authenticate(conn, &self.credential, self.now)?;
         if self.found.set(caller.id).is_ok() {
-            self.service.limit().charge(Payer::User(caller.id.0))?;
+            self.service.limit().charge(RateLimitKey::User(caller.id.0))?;
             self.last_use.note(caller.means, before, self.now);
         }
         if doing == Doing::Writing && caller.scope != Scope::Write {
@@ -214,7 +214,7 @@ impl SignedIn {
         Box::pin(self.write_in_turn(Some(turn), Box::new(operation)))
     }
 
-    async fn write_in_turn(self, turn: Option<Turn>, mut operation: Operation) -> Result<Reply, Failure> {
+    async fn write_in_turn(self, turn: Option<QueueKey>, mut operation: Operation) -> Result<Reply, Failure> {
         let (door, exchange) = (self.door(), Exchange::of(&self.request)?);
         let target = Target::of(&self.request, door.now)?;
         let found = door.found.clone();
@@ -269,16 +269,16 @@ impl SignedIn {
         Ok(done?)
     }
 
-    fn finish(&self, found: &OnceLock<Uid>, done: Result<Reply, Error>) -> Result<Reply, Failure> {
+    fn finish(&self, found: &OnceLock<DbUuid>, done: Result<Reply, Error>) -> Result<Reply, Failure> {
         self.note(found);
         Ok(done?)
     }
 
     /// Who it was, for the log, and that they have been charged.
-    fn note(&self, found: &OnceLock<Uid>) {
+    fn note(&self, found: &OnceLock<DbUuid>) {
         if let Some(caller) = found.get() {
             self.request.extensions_mut().insert(LoggedCaller(caller.0));
-            self.request.extensions_mut().insert(Charged);
+            self.request.extensions_mut().insert(RateLimitCharged);
         }
     }
 
@@ -315,7 +315,7 @@ impl Caller {
     ///
     /// # Errors
     /// 403 `forbidden`.
-    pub fn need_session(&self) -> Result<Uid, Error> {
+    pub fn need_session(&self) -> Result<DbUuid, Error> {
         match self.means {
             Used::Session(id) => Ok(id),
             Used::Token(_) => Err(Problem::forbidden("a session of your own, not a token").into()),
@@ -362,7 +362,7 @@ impl FromRequest for SignedIn {
 
 fn signed_in(req: &HttpRequest, needs_privilege: bool) -> Result<SignedIn, Problem> {
     let absent = || Problem::internal("the app lacks a part");
-    let service = req.app_data::<Data<Service>>().ok_or_else(absent)?;
+    let service = req.app_data::<Data<AppState>>().ok_or_else(absent)?;
     let last_use = req.app_data::<Data<LastUse>>().ok_or_else(absent)?;
     let credential = Credential::of(req, SESSION_COOKIE)?;
     if matches!(credential, Credential::Session(_)) {

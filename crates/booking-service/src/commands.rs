@@ -5,14 +5,11 @@ use std::io::{self, Write};
 use chrono::{NaiveDate, TimeDelta};
 use common::time::Clock;
 use service_kit::{
-    db::{
-        Contents, Db,
-        commands::{DatabaseCommand, Refused},
-        sql::Moment,
-    },
+    database::{Database, types::DbTimestamp},
     directory::seed::Size,
     error::Error,
     health,
+    maintenance::cli::{Contents, DatabaseCommand, Refused},
 };
 
 use crate::{
@@ -102,7 +99,7 @@ fn warn(config: &Config) {
 }
 
 /// Opens the database, its schema up to date.
-async fn open(config: &Config) -> Result<Db, Stopped> {
+async fn open(config: &Config) -> Result<Database, Stopped> {
     config.database_url().map_err(|fault| Stopped::Faults(vec![fault]))?;
     Ok(server::open(config).await?)
 }
@@ -184,7 +181,7 @@ async fn token(config: &Config, command: TokenCommand) -> Result<(), Stopped> {
 
 /// A token as a line of fields between tabs. The name goes last, being the owner's words.
 fn line(token: &TokenRow, config: &Config) -> String {
-    let shown = |moment: Moment| moment.in_zone(config.time_zone).to_string();
+    let shown = |moment: DbTimestamp| moment.in_zone(config.time_zone).to_string();
     let expires = token.expires_at.map_or_else(|| "never".to_owned(), shown);
     let used = token.last_used_at.map_or_else(|| "never".to_owned(), shown);
     let (made, name) = (shown(token.created_at), token.name.replace(['\t', '\n', '\r'], " "));

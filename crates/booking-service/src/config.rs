@@ -10,8 +10,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 use service_kit::{
     config::{DatabaseOptions, DirectoryOptions, Given, Secret, ServerOptions},
     credentials::Keys,
-    db::{self, commands::DatabaseCommand},
+    database,
     directory::{Source, seed::Size},
+    maintenance::cli::DatabaseCommand,
 };
 
 pub use self::sign_in::{Addresses, ProviderKind, ProviderSettings, SignInOptions};
@@ -223,10 +224,10 @@ impl Config {
     ///
     /// # Errors
     /// One line saying what is wrong with the options.
-    pub fn database_url(&self) -> Result<db::Url, String> {
+    pub fn database_url(&self) -> Result<database::Url, String> {
         let given = Secret::resolve("database-url", self.database_url.as_ref(), self.database_url_file.as_deref())?;
         let url = given.as_ref().map_or(DEFAULT_DATABASE, Secret::reveal);
-        let url: db::Url = url.parse().map_err(|error| format!("--database-url {error}"))?;
+        let url: database::Url = url.parse().map_err(|error| format!("--database-url {error}"))?;
         if url.has_known_password() && !self.server.is_loopback() {
             return Err(
                 "--database-url has a password that is empty, the user's name or one that everybody knows".to_owned()

@@ -8,9 +8,9 @@ use chrono::TimeDelta;
 use common::time::Timestamp;
 use diesel::prelude::*;
 use service_kit::{
-    db::{
-        AnyConnection, Db,
-        sql::{Moment, Uid},
+    database::{
+        AnyConnection, Database,
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
 };
@@ -34,9 +34,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Used {
     /// The session with this id.
-    Session(Uid),
+    Session(DbUuid),
     /// The API token with this id.
-    Token(Uid),
+    Token(DbUuid),
 }
 
 enum Message {
@@ -52,21 +52,21 @@ pub struct LastUse(mpsc::Sender<Message>);
 impl LastUse {
     /// Starts the task that writes. It ends with the last clone of what this returns.
     #[must_use]
-    pub fn start(db: &Db) -> Self {
+    pub fn start(db: &Database) -> Self {
         let (sender, receiver) = mpsc::channel(BATCH);
         actix_web::rt::spawn(run(db.clone(), receiver));
         Self(sender)
     }
 
     /// Notes that something was used at `now`, unless it was at `before` and that is recent enough.
-    pub fn note(&self, used: Used, before: Option<Moment>, now: Timestamp) {
+    pub fn note(&self, used: Used, before: Option<DbTimestamp>, now: Timestamp) {
         if before.is_none_or(|before| is_old(*before, now)) {
             // When too many wait, the next request notes it.
             let _ = self.0.try_send(Message::Note(used, now));
         }
     }
 
-    /// Waits until all that was noted so far has been written or could not be, for a few seconds at most.
+    /// QueueMetrics until all that was noted so far has been written or could not be, for a few seconds at most.
     pub async fn flush(&self) {
         let (done, written) = oneshot::channel();
         let flushed = async {
@@ -85,7 +85,7 @@ fn is_old(noted: Timestamp, now: Timestamp) -> bool {
     noted.plus(GRAIN) <= now
 }
 
-async fn run(db: Db, mut receiver: mpsc::Receiver<Message>) {
+async fn run(db: Database, mut receiver: mpsc::Receiver<Message>) {
     // What was written lately: a request that read the row before that notes the same again.
     let mut written: HashMap<Used, Timestamp> = HashMap::new();
     let mut messages = Vec::with_capacity(BATCH);
@@ -102,7 +102,7 @@ async fn run(db: Db, mut receiver: mpsc::Receiver<Message>) {
         }
         if let Some(latest) = notes.values().max().copied() {
             let used: Vec<_> = notes.keys().copied().collect();
-            match db.write(move |conn| write(conn, &used, Moment(latest))).await {
+            match db.write(move |conn| write(conn, &used, DbTimestamp(latest))).await {
                 Ok(()) => {
                     written.retain(|_, at| !is_old(*at, latest));
                     written.extend(notes);
@@ -121,7 +121,7 @@ async fn run(db: Db, mut receiver: mpsc::Receiver<Message>) {
 }
 
 /// One statement for each kind; they were all used at about the same time.
-fn write(conn: &mut AnyConnection, used: &[Used], at: Moment) -> Result<(), Error> {
+fn write(conn: &mut AnyConnection, used: &[Used], at: DbTimestamp) -> Result<(), Error> {
     let (mut of_sessions, mut of_tokens) = (Vec::new(), Vec::new());
     for used in used {
         match used {

@@ -7,7 +7,8 @@
 /// The condition that a row of `rooms` or `events` overlaps `[from, to)`.
 macro_rules! overlapping {
     ($table:ident, $from:expr, $to:expr) => {{
-        let (from, to): (service_kit::db::sql::Moment, service_kit::db::sql::Moment) = ($from, $to);
+        let (from, to): (service_kit::database::types::DbTimestamp, service_kit::database::types::DbTimestamp) =
+            ($from, $to);
         let short = $table::is_long
             .eq(false)
             .and($table::starts_at.ge(crate::rooms::queries::reach(from)))
@@ -21,7 +22,7 @@ macro_rules! overlapping {
 /// A boxed query on `rooms` or `events`, for the rows that overlap a span that may be open at either end.
 macro_rules! during {
     ($query:expr, $table:ident, $from:expr, $to:expr) => {{
-        let (query, from, to): (_, Option<service_kit::db::sql::Moment>, _) = ($query, $from, $to);
+        let (query, from, to): (_, Option<service_kit::database::types::DbTimestamp>, _) = ($query, $from, $to);
         match (from, to) {
             (Some(from), Some(to)) => query.filter(overlapping!($table, from, to)),
             (Some(from), None) => {

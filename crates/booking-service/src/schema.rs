@@ -2,7 +2,7 @@
 #![expect(missing_docs, reason = "the columns are explained in the migrations; the macro makes one item for each")]
 #![allow(clippy::wildcard_imports, reason = "as diesel itself writes its schema files")]
 
-use service_kit::db::{schema::idempotency_keys, tables::TableInfo};
+use service_kit::{database::schema::idempotency_keys, maintenance::tables::TableInfo};
 
 /// All tables, each after those that it refers to.
 pub const TABLES: &[TableInfo] = service_kit::tables! {
@@ -12,98 +12,98 @@ pub const TABLES: &[TableInfo] = service_kit::tables! {
 
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::{Instant, Key};
+    use service_kit::database::types::{DbTimestamp, DbUuid};
     users (id) {
-        id -> Key, name -> Text, display_name -> Text, icon -> Text, state -> SmallInt, privileged -> Bool,
-        feed_nonce -> Nullable<Text>, created_at -> Instant, updated_at -> Instant,
+        id -> DbUuid, name -> Text, display_name -> Text, icon -> Text, state -> SmallInt, privileged -> Bool,
+        feed_nonce -> Nullable<Text>, created_at -> DbTimestamp, updated_at -> DbTimestamp,
     }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::{Instant, Key};
+    use service_kit::database::types::{DbTimestamp, DbUuid};
     sessions (id) {
-        id -> Key, token_hash -> Binary, user_id -> Key, created_at -> Instant, expires_at -> Instant,
-        revoked_at -> Nullable<Instant>, last_used_at -> Instant,
+        id -> DbUuid, token_hash -> Binary, user_id -> DbUuid, created_at -> DbTimestamp, expires_at -> DbTimestamp,
+        revoked_at -> Nullable<DbTimestamp>, last_used_at -> DbTimestamp,
     }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::{Instant, Key};
+    use service_kit::database::types::{DbTimestamp, DbUuid};
     api_tokens (id) {
-        id -> Key, token_hash -> Binary, user_id -> Key, name -> Text, scope -> Text, created_at -> Instant,
-        expires_at -> Nullable<Instant>, revoked_at -> Nullable<Instant>, last_used_at -> Nullable<Instant>,
+        id -> DbUuid, token_hash -> Binary, user_id -> DbUuid, name -> Text, scope -> Text, created_at -> DbTimestamp,
+        expires_at -> Nullable<DbTimestamp>, revoked_at -> Nullable<DbTimestamp>, last_used_at -> Nullable<DbTimestamp>,
     }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::Instant;
-    spent_logins (state_hash) { state_hash -> Binary, expires_at -> Instant, }
+    use service_kit::database::types::DbTimestamp;
+    spent_logins (state_hash) { state_hash -> Binary, expires_at -> DbTimestamp, }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::{Instant, Key};
-    identities (provider, subject) { provider -> Text, subject -> Text, user_id -> Key, created_at -> Instant, }
+    use service_kit::database::types::{DbTimestamp, DbUuid};
+    identities (provider, subject) { provider -> Text, subject -> Text, user_id -> DbUuid, created_at -> DbTimestamp, }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::{Instant, Key};
+    use service_kit::database::types::{DbTimestamp, DbUuid};
     groups (id) {
-        id -> Key, kind -> SmallInt, name -> Text, description -> Text, open -> Bool, created_by -> Nullable<Key>,
-        created_at -> Instant, updated_at -> Instant, deleted_at -> Nullable<Instant>,
+        id -> DbUuid, kind -> SmallInt, name -> Text, description -> Text, open -> Bool, created_by -> Nullable<DbUuid>,
+        created_at -> DbTimestamp, updated_at -> DbTimestamp, deleted_at -> Nullable<DbTimestamp>,
     }
 }
 diesel::table! {
-    use service_kit::db::sql::Key;
-    group_members (group_id, user_id) { group_id -> Key, user_id -> Key, }
+    use service_kit::database::types::DbUuid;
+    group_members (group_id, user_id) { group_id -> DbUuid, user_id -> DbUuid, }
 }
 diesel::table! {
-    use service_kit::db::sql::Key;
-    group_admins (group_id, user_id) { group_id -> Key, user_id -> Key, }
+    use service_kit::database::types::DbUuid;
+    group_admins (group_id, user_id) { group_id -> DbUuid, user_id -> DbUuid, }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::{Instant, Key};
-    tags (id) { id -> Key, name -> Text, name_key -> Text, created_at -> Instant, updated_at -> Instant, }
+    use service_kit::database::types::{DbTimestamp, DbUuid};
+    tags (id) { id -> DbUuid, name -> Text, name_key -> Text, created_at -> DbTimestamp, updated_at -> DbTimestamp, }
 }
 diesel::table! {
     places (key) { key -> Text, }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::{Instant, Key};
+    use service_kit::database::types::{DbTimestamp, DbUuid};
     rooms (id) {
-        id -> Key, place -> Text, place_key -> Text, starts_at -> Instant, ends_at -> Instant, is_long -> Bool,
-        reach_from -> Instant, verified -> Bool, created_by -> Key, created_at -> Instant, updated_at -> Instant,
-        deleted_at -> Nullable<Instant>,
+        id -> DbUuid, place -> Text, place_key -> Text, starts_at -> DbTimestamp, ends_at -> DbTimestamp, is_long -> Bool,
+        reach_from -> DbTimestamp, verified -> Bool, created_by -> DbUuid, created_at -> DbTimestamp, updated_at -> DbTimestamp,
+        deleted_at -> Nullable<DbTimestamp>,
     }
 }
 diesel::table! {
-    use service_kit::db::sql::Key;
-    room_admins (room_id, user_id) { room_id -> Key, user_id -> Key, }
+    use service_kit::database::types::DbUuid;
+    room_admins (room_id, user_id) { room_id -> DbUuid, user_id -> DbUuid, }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::{Instant, Key};
+    use service_kit::database::types::{DbTimestamp, DbUuid};
     events (id) {
-        id -> Key, name -> Text, description -> Text, shared -> Bool, starts_at -> Instant, ends_at -> Instant,
-        is_long -> Bool, place -> Text, place_key -> Text, room_id -> Key, owns_room -> Bool, group_id -> Key,
-        open -> Bool, sequence -> Integer, created_by -> Key, created_at -> Instant, updated_at -> Instant,
-        deleted_at -> Nullable<Instant>,
+        id -> DbUuid, name -> Text, description -> Text, shared -> Bool, starts_at -> DbTimestamp, ends_at -> DbTimestamp,
+        is_long -> Bool, place -> Text, place_key -> Text, room_id -> DbUuid, owns_room -> Bool, group_id -> DbUuid,
+        open -> Bool, sequence -> Integer, created_by -> DbUuid, created_at -> DbTimestamp, updated_at -> DbTimestamp,
+        deleted_at -> Nullable<DbTimestamp>,
     }
 }
 diesel::table! {
-    use service_kit::db::sql::Key;
-    event_admins (event_id, user_id) { event_id -> Key, user_id -> Key, }
+    use service_kit::database::types::DbUuid;
+    event_admins (event_id, user_id) { event_id -> DbUuid, user_id -> DbUuid, }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::Key;
-    event_tags (event_id, tag_id) { event_id -> Key, tag_id -> Key, locked -> Bool, }
+    use service_kit::database::types::DbUuid;
+    event_tags (event_id, tag_id) { event_id -> DbUuid, tag_id -> DbUuid, locked -> Bool, }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::Key;
-    attendees (event_id, user_id) { event_id -> Key, user_id -> Key, schedule -> Text, }
+    use service_kit::database::types::DbUuid;
+    attendees (event_id, user_id) { event_id -> DbUuid, user_id -> DbUuid, schedule -> Text, }
 }
 
 diesel::joinable!(sessions -> users (user_id));

@@ -10,9 +10,9 @@ use chrono::{DateTime, Utc};
 use common::{problem::Legacy, time::Clock};
 use diesel_migrations::embed_migrations;
 use service_kit::{
-    db::{Db, migrate::Migrations, sql::Moment},
+    database::{Database, migrate::Migrations, types::DbTimestamp},
     directory,
-    server::{About, Running, Service, listen},
+    server::{AppState, Running, ServiceInfo, listen},
 };
 use utoipa::{
     Modify, OpenApi, PartialSchema, ToSchema,
@@ -39,7 +39,7 @@ pub static MIGRATIONS: Migrations =
     Migrations { sqlite: embed_migrations!("migrations/sqlite"), postgres: embed_migrations!("migrations/postgres") };
 
 /// What sets this service apart.
-pub static ABOUT: About = About {
+pub static ABOUT: ServiceInfo = ServiceInfo {
     name: "booking-service",
     legacy: Legacy::Errors,
     codes: codes::ALL,
@@ -159,11 +159,11 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let club = Club::new(config).map_err(io::Error::other)?;
     let provider = Data::new(Provider::new(config).map_err(io::Error::other)?);
     let db = open(config).await?;
-    let (name, now) = (club.everyone_group.clone(), Moment(clock.now()));
+    let (name, now) = (club.everyone_group.clone(), DbTimestamp(clock.now()));
     db.write(move |conn| groups::queries::ensure_everyone_group(conn, &name, now))
         .await
         .map_err(|error| io::Error::other(format!("{error:?}")))?;
-    let service = Service::new(&ABOUT, &config.server, db.clone(), clock.clone(), club.own());
+    let service = AppState::new(&ABOUT, &config.server, db.clone(), clock.clone(), club.own());
     sync_at_start(&service, &club).await;
     if config.demo
         && let Err(error) = demo::fill(&db, &club, clock.now()).await
@@ -186,7 +186,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
 
 /// Brings users and groups in, if there is a directory. The service starts without it all the same, and does not wait
 /// for a slow one; the sync then ends in the background.
-async fn sync_at_start(service: &Data<Service>, club: &Club) {
+async fn sync_at_start(service: &Data<AppState>, club: &Club) {
     if club.directory.is_none() {
         return;
     }
@@ -208,7 +208,7 @@ async fn sync_at_start(service: &Data<Service>, club: &Club) {
 ///
 /// # Errors
 /// When the options are at fault, or the database cannot be reached or is newer.
-pub async fn open(config: &Config) -> io::Result<Db> {
+pub async fn open(config: &Config) -> io::Result<Database> {
     let url = config.database_url().map_err(io::Error::other)?;
-    Db::start(&url, &MIGRATIONS, config.database.limits()).await
+    Database::start(&url, &MIGRATIONS, config.database.limits()).await
 }

@@ -15,13 +15,13 @@ use diesel::prelude::*;
 use serde::Serialize;
 use service_kit::{
     after,
-    db::{
-        AnyConnection, Slice,
-        sql::{Moment, Uid},
+    database::{
+        AnyConnection, PageBounds,
+        types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure, OnUnique},
     http::{Body, Page, Reply},
-    on_each,
+    with_connection,
 };
 use unicode_normalization::UnicodeNormalization;
 use utoipa::ToSchema;
@@ -48,7 +48,7 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
     "updatedAt": "2026-04-01T18:00:00+09:00"
 }))]
 struct ResponseTag {
-    tag_id: Uid,
+    tag_id: DbUuid,
     name: String,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
@@ -104,7 +104,7 @@ async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
 #[post("")]
 async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestTag>) -> Result<Reply, Failure> {
     who.write(move |conn, _| {
-        let tag = insert(conn, &body.0.name, Moment(now.0))?;
+        let tag = insert(conn, &body.0.name, DbTimestamp(now.0))?;
         Reply::created(&ResponseTag::new(tag, zone))
     })
     .await
@@ -117,17 +117,17 @@ async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestTag>) -> 
 #[diesel(table_name = tags)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Tag {
-    pub id: Uid,
+    pub id: DbUuid,
     pub name: String,
-    pub created_at: Moment,
-    pub updated_at: Moment,
+    pub created_at: DbTimestamp,
+    pub updated_at: DbTimestamp,
 }
 
 /// Tags by name.
 ///
 /// # Errors
 /// When the database fails.
-pub fn load(conn: &mut AnyConnection, slice: &Slice<(String, Uid)>) -> Result<Vec<Tag>, Error> {
+pub fn load(conn: &mut AnyConnection, slice: &PageBounds<(String, DbUuid)>) -> Result<Vec<Tag>, Error> {
     let mut query = tags::table.select(Tag::as_select()).order((tags::name, tags::id)).into_boxed();
     if let Some((name, id)) = &slice.after {
         query = after!(query, tags::name; > name, tags::id; > *id);
@@ -142,8 +142,8 @@ pub fn key(name: &str) -> String {
 }
 
 /// A new tag; 409 when there is one of this name.
-fn insert(conn: &mut AnyConnection, name: &str, now: Moment) -> Result<Tag, Error> {
-    let tag = Tag { id: Uid::new(), name: name.to_owned(), created_at: now, updated_at: now };
+fn insert(conn: &mut AnyConnection, name: &str, now: DbTimestamp) -> Result<Tag, Error> {
+    let tag = Tag { id: DbUuid::new(), name: name.to_owned(), created_at: now, updated_at: now };
     diesel::insert_into(tags::table)
         .values((
             tags::id.eq(tag.id),
@@ -165,8 +165,8 @@ fn insert(conn: &mut AnyConnection, name: &str, now: Moment) -> Result<Tag, Erro
 pub fn get_or_create<N: AsRef<str>>(
     conn: &mut AnyConnection,
     names: &[N],
-    now: Moment,
-) -> Result<Vec<(Uid, String)>, Error> {
+    now: DbTimestamp,
+) -> Result<Vec<(DbUuid, String)>, Error> {
     let keys: Vec<_> = names.iter().map(|name| key(name.as_ref())).collect();
     let mut found = find(conn, &keys)?;
     // In one order, so that requests that make the same tags wait for each other instead of blocking each other.
@@ -178,7 +178,7 @@ pub fn get_or_create<N: AsRef<str>>(
             .into_iter()
             .map(|(key, name)| {
                 (
-                    tags::id.eq(Uid::new()),
+                    tags::id.eq(DbUuid::new()),
                     tags::name.eq(name.as_ref()),
                     tags::name_key.eq(key),
                     tags::created_at.eq(now),
@@ -187,7 +187,7 @@ pub fn get_or_create<N: AsRef<str>>(
             })
             .collect();
         for rows in rows.chunks(1000) {
-            on_each!(conn, c => diesel::insert_into(tags::table).values(rows).on_conflict_do_nothing().execute(c))?;
+            with_connection!(conn, c => diesel::insert_into(tags::table).values(rows).on_conflict_do_nothing().execute(c))?;
         }
         // What another request has made meanwhile has its id, not ours.
         found = find(conn, &keys)?;
@@ -196,11 +196,11 @@ pub fn get_or_create<N: AsRef<str>>(
     keys.iter().map(tag).collect()
 }
 
-fn find(conn: &mut AnyConnection, keys: &[String]) -> Result<BTreeMap<String, (Uid, String)>, Error> {
+fn find(conn: &mut AnyConnection, keys: &[String]) -> Result<BTreeMap<String, (DbUuid, String)>, Error> {
     let mut found = BTreeMap::new();
     for keys in keys.chunks(1000) {
         let tags = tags::table.filter(tags::name_key.eq_any(keys));
-        let tags: Vec<(String, (Uid, String))> = tags.select((tags::name_key, (tags::id, tags::name))).load(conn)?;
+        let tags: Vec<(String, (DbUuid, String))> = tags.select((tags::name_key, (tags::id, tags::name))).load(conn)?;
         found.extend(tags);
     }
     Ok(found)

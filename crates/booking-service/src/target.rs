@@ -3,7 +3,7 @@
 use actix_web::HttpRequest;
 use common::{input::Id, problem::Problem, time::Timestamp};
 use service_kit::{
-    db::{AnyConnection, sql::Uid},
+    database::{AnyConnection, types::DbUuid},
     error::Error,
     http::{Reply, exchange::Resource, resources::Resources},
 };
@@ -17,7 +17,7 @@ pub struct Asked<'a> {
     /// Where.
     pub club: &'a Club,
     /// The id in the path; nil when there is none, and it is the caller's own.
-    pub id: Uid,
+    pub id: DbUuid,
     /// When.
     pub now: Timestamp,
 }
@@ -28,7 +28,7 @@ pub type Show = fn(&mut AnyConnection, &Asked<'_>) -> Result<Reply, Error>;
 /// What a request changes.
 pub struct Target {
     name: String,
-    id: Uid,
+    id: DbUuid,
     show: Show,
     club: Club,
     now: Timestamp,
@@ -45,7 +45,7 @@ impl Target {
         let Some((show, name)) = all.changed_by(req) else { return Ok(None) };
         let in_words = name.starts_with("/api/users/me/");
         let id = req.match_info().iter().find_map(|(_, value)| value.parse::<Id>().ok()).filter(|_| !in_words);
-        Ok(Some(Self { name, id: id.map_or_else(Uid::nil, Uid::from), show, club: Club::of(req)?, now }))
+        Ok(Some(Self { name, id: id.map_or_else(DbUuid::nil, DbUuid::from), show, club: Club::of(req)?, now }))
     }
 
     /// What is changed, as this caller is shown it.
@@ -54,7 +54,7 @@ impl Target {
         let shown = move |conn: &mut AnyConnection| {
             (self.show)(conn, &Asked { me, club: &self.club, id: self.id, now: self.now })
         };
-        let name = if self.id == Uid::nil() { format!("{} {}", self.name, me.id) } else { self.name.clone() };
+        let name = if self.id == DbUuid::nil() { format!("{} {}", self.name, me.id) } else { self.name.clone() };
         Resource { name, shown: Box::new(shown) }
     }
 }

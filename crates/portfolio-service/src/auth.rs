@@ -17,18 +17,18 @@ use actix_web::{
 use common::problem::{Problem, code};
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
-    db::{AnyConnection, State, sql::Uid},
+    database::{AnyConnection, State, types::DbUuid},
     error::{Error, Failure},
     http::{
         Answer, Page, Reply,
         exchange::Exchange,
         frame::LoggedCaller,
         jwt::{Expectations, Verifier, keys::Origin},
-        limit::{Charged, Payer},
+        limit::{RateLimitCharged, RateLimitKey},
         proxy::{Named, Proxies},
     },
-    on_each,
-    server::Service,
+    server::AppState,
+    with_connection,
 };
 
 use crate::{
@@ -45,7 +45,7 @@ pub const ACTIVE: i16 = 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     /// Their id.
-    pub id: Uid,
+    pub id: DbUuid,
     /// Whether they may do everything.
     pub admin: bool,
 }
@@ -62,7 +62,7 @@ struct Guard {
     name: Option<String>,
     rule: Rule,
     ids: Ids,
-    service: Data<Service>,
+    service: Data<AppState>,
     club: Data<Club>,
     request: HttpRequest,
 }
@@ -160,9 +160,9 @@ impl Visitor {
 /// What is asked of every visitor, on a database thread.
 struct Window {
     name: Option<String>,
-    service: Data<Service>,
+    service: Data<AppState>,
     club: Data<Club>,
-    seen: OnceLock<Uid>,
+    seen: OnceLock<DbUuid>,
 }
 
 impl Window {
@@ -174,7 +174,7 @@ impl Window {
         };
         let state = match state {
             Some(state) => state,
-            None => on_each!(conn, c => diesel::select(State).get_result(c))?,
+            None => with_connection!(conn, c => diesel::select(State).get_result(c))?,
         };
         let caller = match known {
             Known::Active(caller) => Some(caller),
@@ -259,8 +259,8 @@ struct Gate {
     rule: Rule,
     ids: Ids,
     club: Data<Club>,
-    service: Data<Service>,
-    seen: OnceLock<Uid>,
+    service: Data<AppState>,
+    seen: OnceLock<DbUuid>,
 }
 
 impl Gate {
@@ -282,7 +282,7 @@ impl Gate {
 /// What is known of a sign-in name; and what stands for the state of the database, when anything is.
 fn look_up(conn: &mut AnyConnection, club: &Club, name: &str) -> Result<(Known, Option<String>), Error> {
     let query = users::table.filter(users::name.eq(name)).select((users::id, users::state, State));
-    let found: Option<(Uid, i16, String)> = on_each!(conn, c => query.first(c)).optional()?;
+    let found: Option<(DbUuid, i16, String)> = with_connection!(conn, c => query.first(c)).optional()?;
     Ok(match found {
         Some((id, ACTIVE, state)) => (Known::Active(Caller { id, admin: club.admins.contains(name) }), Some(state)),
         Some((_, _, state)) => (Known::Inactive, Some(state)),
@@ -291,20 +291,20 @@ fn look_up(conn: &mut AnyConnection, club: &Club, name: &str) -> Result<(Known, 
 }
 
 /// Charges a request to whom it is from; once, as a transaction may run more often.
-fn found(service: &Service, seen: &OnceLock<Uid>, caller: &Caller) -> Result<(), Problem> {
-    if seen.set(caller.id).is_ok() { service.limit().charge(Payer::User(caller.id.0)) } else { Ok(()) }
+fn found(service: &AppState, seen: &OnceLock<DbUuid>, caller: &Caller) -> Result<(), Problem> {
+    if seen.set(caller.id).is_ok() { service.limit().charge(RateLimitKey::User(caller.id.0)) } else { Ok(()) }
 }
 
-fn finish(request: &HttpRequest, done: Result<Reply, Error>, seen: &OnceLock<Uid>) -> Result<Reply, Failure> {
+fn finish(request: &HttpRequest, done: Result<Reply, Error>, seen: &OnceLock<DbUuid>) -> Result<Reply, Failure> {
     note(request, seen);
     Ok(done?)
 }
 
 /// Who it was, for the log, and that they have been charged.
-fn note(request: &HttpRequest, seen: &OnceLock<Uid>) {
+fn note(request: &HttpRequest, seen: &OnceLock<DbUuid>) {
     if let Some(caller) = seen.get() {
         request.extensions_mut().insert(LoggedCaller(caller.0));
-        request.extensions_mut().insert(Charged);
+        request.extensions_mut().insert(RateLimitCharged);
     }
 }
 
@@ -350,7 +350,7 @@ fn wrong_guard(guard: &Guard) -> Problem {
 
 async fn guard(request: HttpRequest) -> Result<Guard, Problem> {
     let absent = || Problem::internal("the app lacks a part");
-    let service = request.app_data::<Data<Service>>().ok_or_else(absent)?.clone();
+    let service = request.app_data::<Data<AppState>>().ok_or_else(absent)?.clone();
     let club = request.app_data::<Data<Club>>().ok_or_else(absent)?.clone();
     let route = request.match_pattern().unwrap_or_default();
     let rule = policy::rule(request.method(), &route)
@@ -372,7 +372,7 @@ pub struct Identity {
 }
 
 /// The sign-in name of the caller, if they say one.
-async fn sign_in_name(request: &HttpRequest, service: &Service) -> Result<Option<String>, Problem> {
+async fn sign_in_name(request: &HttpRequest, service: &AppState) -> Result<Option<String>, Problem> {
     let refused = |detail: &str| Problem::new(code::BAD_CREDENTIALS).detail(detail);
     let named = request.extensions().get::<Named>().cloned().unwrap_or(Named::Nobody);
     let proxied = match named {

@@ -7,7 +7,7 @@ use common::{input::Id, time::Timestamp};
 use serde::Deserialize;
 use service_kit::{
     config::{Given, Secret},
-    db::sql::{Moment, Uid},
+    database::types::{DbTimestamp, DbUuid},
 };
 use ureq::{
     Agent, Timeout,
@@ -126,21 +126,21 @@ impl fmt::Display for Failed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Original {
-    pub id: Uid,
+    pub id: DbUuid,
     pub name: String,
     pub description: String,
     pub place: String,
-    pub since: Moment,
-    pub until: Moment,
+    pub since: DbTimestamp,
+    pub until: DbTimestamp,
     /// Its administrators, each once, by id.
-    pub hosts: Vec<Uid>,
+    pub hosts: Vec<DbUuid>,
 }
 
 /// An event that the booking-service told of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
     /// Which.
-    pub id: Uid,
+    pub id: DbUuid,
     /// When it was last changed, by the clock of the booking-service. An older one does not say.
     pub changed_at: Option<Timestamp>,
     /// As it is now, unless it is deleted.
@@ -307,7 +307,7 @@ fn original(event: ResponseEvent) -> Option<Original> {
     if since > until || texts.iter().any(|text| text.contains('\0')) {
         return None;
     }
-    let mut hosts: Vec<_> = event.admins.into_iter().map(Uid::from).collect();
+    let mut hosts: Vec<_> = event.admins.into_iter().map(DbUuid::from).collect();
     hosts.sort_unstable();
     hosts.dedup();
     Some(Original {
@@ -315,8 +315,8 @@ fn original(event: ResponseEvent) -> Option<Original> {
         name: event.name,
         description: event.description,
         place: event.place,
-        since: Moment(since),
-        until: Moment(until),
+        since: DbTimestamp(since),
+        until: DbTimestamp(until),
         hosts,
     })
 }

@@ -11,8 +11,8 @@ use common::{problem::Problem, semester::YearWithSemester, time::Timestamp};
 use service_kit::{
     directory::{self, Source},
     error::Failure,
-    http::{exchange::LooksAtClock, proxy::Proxies},
-    server::{Own, Service},
+    http::{exchange::TimeDependent, proxy::Proxies},
+    server::{AppState, Own},
 };
 
 use crate::config::Config;
@@ -78,8 +78,8 @@ impl FromRequest for Now {
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
         // What depends on the time changes without any change in the database.
-        req.extensions_mut().insert(LooksAtClock);
-        let now = req.app_data::<Data<Service>>().map(|service| Self(service.clock().now()));
+        req.extensions_mut().insert(TimeDependent);
+        let now = req.app_data::<Data<AppState>>().map(|service| Self(service.clock().now()));
         ready(now.ok_or_else(|| Problem::internal("the app has no service").into()))
     }
 }

@@ -5,13 +5,11 @@ use std::io::{self, Write};
 use chrono::NaiveDate;
 use common::time::Clock;
 use service_kit::{
-    db::{
-        Contents, Db,
-        commands::{DatabaseCommand, Refused},
-    },
+    database::Database,
     directory::seed::Size,
     error::Error,
     health,
+    maintenance::cli::{Contents, DatabaseCommand, Refused},
 };
 
 use crate::{
@@ -96,7 +94,7 @@ fn warn(config: &Config) {
 }
 
 /// Opens the database, its schema up to date.
-async fn open(config: &Config) -> Result<Db, Stopped> {
+async fn open(config: &Config) -> Result<Database, Stopped> {
     config.database_url().map_err(|fault| Stopped::Faults(vec![fault]))?;
     Ok(server::open(config).await?)
 }

@@ -8,7 +8,7 @@ use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
 use service_kit::{
     config::{DatabaseOptions, DirectoryOptions, Given, Secret, ServerOptions},
-    db::{self, commands::DatabaseCommand},
+    database,
     directory::{Source, seed::Size},
     http::{
         jwt::{
@@ -17,6 +17,7 @@ use service_kit::{
         },
         proxy::{Cidr, Proxies},
     },
+    maintenance::cli::DatabaseCommand,
 };
 use url::Url;
 
@@ -201,10 +202,10 @@ impl Config {
     ///
     /// # Errors
     /// One line saying what is wrong with the options.
-    pub fn database_url(&self) -> Result<db::Url, String> {
+    pub fn database_url(&self) -> Result<database::Url, String> {
         let given = Secret::resolve("database-url", self.database_url.as_ref(), self.database_url_file.as_deref())?;
         let url = given.as_ref().map_or(DEFAULT_DATABASE, Secret::reveal);
-        let url: db::Url = url.parse().map_err(|error| format!("--database-url {error}"))?;
+        let url: database::Url = url.parse().map_err(|error| format!("--database-url {error}"))?;
         if url.has_known_password() && !self.server.is_loopback() {
             return Err(
                 "--database-url has a password that is empty, the user's name or one that everybody knows".to_owned()

@@ -11,13 +11,13 @@ use common::{
 };
 use diesel::{OptionalExtension, prelude::*, sql_query};
 use service_kit::{
-    db::{
-        AnyConnection, Db,
-        sql::{Moment, Uid},
+    database::{
+        AnyConnection, Database,
+        types::{DbTimestamp, DbUuid},
     },
     directory::demo::{member_id, members},
     error::Error,
-    on_each,
+    with_connection,
 };
 
 use crate::{
@@ -32,9 +32,9 @@ const CHUNK: usize = 1000;
 /// What everything is made of.
 struct Scene {
     /// In the order in which they joined.
-    members: Vec<(&'static str, Uid)>,
+    members: Vec<(&'static str, DbUuid)>,
     present: YearWithSemester,
-    now: Moment,
+    now: DbTimestamp,
 }
 
 /// Fills a database that has the made-up club's members, but no account and no project. Replicas that start together
@@ -42,7 +42,7 @@ struct Scene {
 ///
 /// # Errors
 /// When the database fails.
-pub async fn fill(db: &Db, club: &Club, now: Timestamp) -> Result<(), Error> {
+pub async fn fill(db: &Database, club: &Club, now: Timestamp) -> Result<(), Error> {
     let present = club.semester(now);
     let made = db.write(move |conn| {
         if let AnyConnection::Postgresql(pg) = conn {
@@ -51,8 +51,8 @@ pub async fn fill(db: &Db, club: &Club, now: Timestamp) -> Result<(), Error> {
         if !is_ours_to_fill(conn)? {
             return Ok(false);
         }
-        let members = members().map(|name| (name, Uid(member_id(name)))).collect();
-        let scene = Scene { members, present, now: Moment(now) };
+        let members = members().map(|name| (name, DbUuid(member_id(name)))).collect();
+        let scene = Scene { members, present, now: DbTimestamp(now) };
         introduce(conn, &scene)?;
         make_accounts(conn, &scene)?;
         make_history(conn, &scene)?;
@@ -67,10 +67,10 @@ pub async fn fill(db: &Db, club: &Club, now: Timestamp) -> Result<(), Error> {
 }
 
 fn is_ours_to_fill(conn: &mut AnyConnection) -> Result<bool, Error> {
-    let known = members().map(|name| Uid(member_id(name)));
+    let known = members().map(|name| DbUuid(member_id(name)));
     let known: i64 = users::table.filter(users::id.eq_any(known)).count().get_result(conn)?;
-    let account: Option<Uid> = accounts::table.select(accounts::id).first(conn).optional()?;
-    let project: Option<Uid> = projects::table.select(projects::id).first(conn).optional()?;
+    let account: Option<DbUuid> = accounts::table.select(accounts::id).first(conn).optional()?;
+    let project: Option<DbUuid> = projects::table.select(projects::id).first(conn).optional()?;
     Ok(usize::try_from(known) == Ok(members().count()) && account.is_none() && project.is_none())
 }
 
@@ -122,7 +122,7 @@ fn make_accounts(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
         .flat_map(|(index, member)| (0..=index % 4).map(move |nth| (TYPES[(index + 7 * nth) % TYPES.len()], member)))
         .map(|(type_, (name, id))| {
             (
-                accounts::id.eq(Uid::new()),
+                accounts::id.eq(DbUuid::new()),
                 accounts::user_id.eq(*id),
                 accounts::type_.eq(type_),
                 accounts::display_name.eq(*name),
@@ -133,7 +133,7 @@ fn make_accounts(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
         })
         .collect();
     for rows in rows.chunks(CHUNK) {
-        on_each!(conn, c => diesel::insert_into(accounts::table).values(rows).execute(c))?;
+        with_connection!(conn, c => diesel::insert_into(accounts::table).values(rows).execute(c))?;
     }
     Ok(())
 }
@@ -154,12 +154,12 @@ pub(crate) fn before(semester: YearWithSemester, count: usize) -> YearWithSemest
 /// When the members of groups came, and that some had been away or have left.
 fn make_history(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
     let half = |count: usize| Half::from(before(scene.present, count));
-    let present: Vec<(Uid, Uid)> = group_memberships::table
+    let present: Vec<(DbUuid, DbUuid)> = group_memberships::table
         .filter(group_memberships::until.is_null())
         .select((group_memberships::group_id, group_memberships::user_id))
         .load(conn)?;
-    let ids: Vec<Uid> = groups::table.select(groups::id).order((groups::name, groups::id)).load(conn)?;
-    let joined = |user: &Uid| {
+    let ids: Vec<DbUuid> = groups::table.select(groups::id).order((groups::name, groups::id)).load(conn)?;
+    let joined = |user: &DbUuid| {
         let place = scene.members.iter().position(|(_, id)| id == user).unwrap_or(0);
         // The first members joined seven semesters ago, the last in this one.
         7 - place * 8 / scene.members.len()
@@ -186,7 +186,7 @@ fn make_history(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
         .into_iter()
         .map(|(group, user, since, until)| {
             (
-                group_memberships::id.eq(Uid::new()),
+                group_memberships::id.eq(DbUuid::new()),
                 group_memberships::group_id.eq(group),
                 group_memberships::user_id.eq(user),
                 group_memberships::since.eq(since),
@@ -195,7 +195,7 @@ fn make_history(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
         })
         .collect();
     for rows in rows.chunks(CHUNK) {
-        on_each!(conn, c => diesel::insert_into(group_memberships::table).values(rows).execute(c))?;
+        with_connection!(conn, c => diesel::insert_into(group_memberships::table).values(rows).execute(c))?;
     }
     Ok(())
 }

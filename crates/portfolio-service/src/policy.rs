@@ -6,7 +6,7 @@ use actix_web::http::Method;
 use common::problem::Problem;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
-    db::{AnyConnection, sql::Uid},
+    database::{AnyConnection, types::DbUuid},
     error::Error,
 };
 
@@ -126,17 +126,17 @@ pub fn check(conn: &mut AnyConnection, rule: Rule, me: &Caller, ids: &Ids) -> Re
 /// What would be needed, or nothing when the caller has it.
 type Needed = Option<&'static str>;
 
-fn is_myself(conn: &mut AnyConnection, me: &Caller, user: Uid) -> Result<Needed, Error> {
+fn is_myself(conn: &mut AnyConnection, me: &Caller, user: DbUuid) -> Result<Needed, Error> {
     if user == me.id {
         return Ok(None);
     }
-    let found = users::table.find(user).select(users::id).first::<Uid>(conn).optional()?;
+    let found = users::table.find(user).select(users::id).first::<DbUuid>(conn).optional()?;
     found.ok_or_else(|| Problem::not_found("user"))?;
     Ok(Some("the user themself, or an admin"))
 }
 
-fn is_project_editor(conn: &mut AnyConnection, me: &Caller, id: Uid, members: bool) -> Result<Needed, Error> {
-    let creator: Option<Uid> = projects::table.find(id).select(projects::created_by).first(conn).optional()?;
+fn is_project_editor(conn: &mut AnyConnection, me: &Caller, id: DbUuid, members: bool) -> Result<Needed, Error> {
+    let creator: Option<DbUuid> = projects::table.find(id).select(projects::created_by).first(conn).optional()?;
     if creator.ok_or_else(|| Problem::not_found("project"))? == me.id {
         return Ok(None);
     }
@@ -144,11 +144,11 @@ fn is_project_editor(conn: &mut AnyConnection, me: &Caller, id: Uid, members: bo
         return Ok(Some("the creator of the project, or an admin"));
     }
     let member = project_members::table.find((id, me.id)).select(project_members::user_id);
-    let member = member.first::<Uid>(conn).optional()?;
+    let member = member.first::<DbUuid>(conn).optional()?;
     Ok(if member.is_some() { None } else { Some("the creator of the project, one of its members, or an admin") })
 }
 
-fn is_host(conn: &mut AnyConnection, me: &Caller, id: Uid) -> Result<Needed, Error> {
+fn is_host(conn: &mut AnyConnection, me: &Caller, id: DbUuid) -> Result<Needed, Error> {
     let found: Option<Option<i16>> = events::table
         .left_join(event_levels::table)
         .filter(events::id.eq(id))
@@ -156,7 +156,7 @@ fn is_host(conn: &mut AnyConnection, me: &Caller, id: Uid) -> Result<Needed, Err
         .first(conn)
         .optional()?;
     let level = found.ok_or_else(|| Problem::not_found("event"))?;
-    let host = event_hosts::table.find((id, me.id)).select(event_hosts::user_id).first::<Uid>(conn).optional()?;
+    let host = event_hosts::table.find((id, me.id)).select(event_hosts::user_id).first::<DbUuid>(conn).optional()?;
     if host.is_some() {
         return Ok(None);
     }
@@ -166,8 +166,8 @@ fn is_host(conn: &mut AnyConnection, me: &Caller, id: Uid) -> Result<Needed, Err
     Ok(Some("a host of the event, or an admin"))
 }
 
-fn is_contest_creator(conn: &mut AnyConnection, me: &Caller, id: Uid) -> Result<Needed, Error> {
-    let creator: Option<Uid> = contests::table.find(id).select(contests::created_by).first(conn).optional()?;
+fn is_contest_creator(conn: &mut AnyConnection, me: &Caller, id: DbUuid) -> Result<Needed, Error> {
+    let creator: Option<DbUuid> = contests::table.find(id).select(contests::created_by).first(conn).optional()?;
     let creator = creator.ok_or_else(|| Problem::not_found("contest"))?;
     Ok(if creator == me.id { None } else { Some("the creator of the contest, or an admin") })
 }
@@ -175,11 +175,11 @@ fn is_contest_creator(conn: &mut AnyConnection, me: &Caller, id: Uid) -> Result<
 fn is_team_editor(
     conn: &mut AnyConnection,
     me: &Caller,
-    contest: Uid,
-    team: Uid,
+    contest: DbUuid,
+    team: DbUuid,
     members: bool,
 ) -> Result<Needed, Error> {
-    let creators: Option<(Uid, Uid)> = contest_teams::table
+    let creators: Option<(DbUuid, DbUuid)> = contest_teams::table
         .inner_join(contests::table)
         .filter(contest_teams::id.eq(team).and(contests::id.eq(contest)))
         .select((contest_teams::created_by, contests::created_by))
@@ -193,7 +193,7 @@ fn is_team_editor(
         return Ok(Some("the creator of the team or of the contest, or an admin"));
     }
     let member = contest_team_members::table.find((team, me.id)).select(contest_team_members::user_id);
-    let member = member.first::<Uid>(conn).optional()?;
+    let member = member.first::<DbUuid>(conn).optional()?;
     let needed = "the creator of the team or of the contest, a member of the team, or an admin";
     Ok(if member.is_some() { None } else { Some(needed) })
 }

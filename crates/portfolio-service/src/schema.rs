@@ -2,7 +2,7 @@
 #![expect(missing_docs, reason = "the columns are explained in the migrations; the macro makes one item for each")]
 #![allow(clippy::wildcard_imports, reason = "as diesel itself writes its schema files")]
 
-use service_kit::db::{schema::idempotency_keys, tables::TableInfo};
+use service_kit::{database::schema::idempotency_keys, maintenance::tables::TableInfo};
 
 /// All tables, each after those that it refers to.
 pub const TABLES: &[TableInfo] = service_kit::tables! {
@@ -12,101 +12,101 @@ pub const TABLES: &[TableInfo] = service_kit::tables! {
 
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::{Instant, Key};
+    use service_kit::database::types::{DbTimestamp, DbUuid};
     users (id) {
-        id -> Key, name -> Text, real_name -> Text, publishes_real_name -> Bool, state -> SmallInt, bio -> Text,
-        created_at -> Instant, updated_at -> Instant,
+        id -> DbUuid, name -> Text, real_name -> Text, publishes_real_name -> Bool, state -> SmallInt, bio -> Text,
+        created_at -> DbTimestamp, updated_at -> DbTimestamp,
     }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::{Instant, Key};
+    use service_kit::database::types::{DbTimestamp, DbUuid};
     accounts (id) {
-        id -> Key, user_id -> Key,
+        id -> DbUuid, user_id -> DbUuid,
         #[sql_name = "type"]
         type_ -> SmallInt,
-        display_name -> Text, url -> Text, created_at -> Instant, updated_at -> Instant,
+        display_name -> Text, url -> Text, created_at -> DbTimestamp, updated_at -> DbTimestamp,
     }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::{Instant, Key};
+    use service_kit::database::types::{DbTimestamp, DbUuid};
     groups (id) {
-        id -> Key, name -> Text, link -> Text, description -> Text, created_at -> Instant, updated_at -> Instant,
+        id -> DbUuid, name -> Text, link -> Text, description -> Text, created_at -> DbTimestamp, updated_at -> DbTimestamp,
     }
 }
 diesel::table! {
-    use service_kit::db::sql::Key;
-    group_admins (group_id, user_id) { group_id -> Key, user_id -> Key, }
+    use service_kit::database::types::DbUuid;
+    group_admins (group_id, user_id) { group_id -> DbUuid, user_id -> DbUuid, }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::Key;
+    use service_kit::database::types::DbUuid;
     group_memberships (id) {
-        id -> Key, group_id -> Key, user_id -> Key, since -> Integer, until -> Nullable<Integer>,
+        id -> DbUuid, group_id -> DbUuid, user_id -> DbUuid, since -> Integer, until -> Nullable<Integer>,
     }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::{Instant, Key};
+    use service_kit::database::types::{DbTimestamp, DbUuid};
     events (id) {
-        id -> Key, name -> Text, description -> Text, place -> Text, since -> Instant, until -> Instant,
-        updated_at -> Instant,
+        id -> DbUuid, name -> Text, description -> Text, place -> Text, since -> DbTimestamp, until -> DbTimestamp,
+        updated_at -> DbTimestamp,
     }
 }
 diesel::table! {
-    use service_kit::db::sql::Key;
-    event_hosts (event_id, user_id) { event_id -> Key, user_id -> Key, }
+    use service_kit::database::types::DbUuid;
+    event_hosts (event_id, user_id) { event_id -> DbUuid, user_id -> DbUuid, }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::Key;
-    event_levels (event_id) { event_id -> Key, level -> SmallInt, }
+    use service_kit::database::types::DbUuid;
+    event_levels (event_id) { event_id -> DbUuid, level -> SmallInt, }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::{Instant, Key};
+    use service_kit::database::types::{DbTimestamp, DbUuid};
     projects (id) {
-        id -> Key, name -> Text, link -> Text, description -> Text, since -> Integer, until -> Nullable<Integer>,
-        created_by -> Key, created_at -> Instant, updated_at -> Instant,
+        id -> DbUuid, name -> Text, link -> Text, description -> Text, since -> Integer, until -> Nullable<Integer>,
+        created_by -> DbUuid, created_at -> DbTimestamp, updated_at -> DbTimestamp,
     }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::Key;
+    use service_kit::database::types::DbUuid;
     project_members (project_id, user_id) {
-        project_id -> Key, user_id -> Key, since -> Integer, until -> Nullable<Integer>,
+        project_id -> DbUuid, user_id -> DbUuid, since -> Integer, until -> Nullable<Integer>,
     }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::{Instant, Key};
+    use service_kit::database::types::{DbTimestamp, DbUuid};
     contests (id) {
-        id -> Key, name -> Text, link -> Text, description -> Text, since -> Instant, until -> Nullable<Instant>,
-        created_by -> Key, created_at -> Instant, updated_at -> Instant,
+        id -> DbUuid, name -> Text, link -> Text, description -> Text, since -> DbTimestamp, until -> Nullable<DbTimestamp>,
+        created_by -> DbUuid, created_at -> DbTimestamp, updated_at -> DbTimestamp,
     }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::{Instant, Key};
+    use service_kit::database::types::{DbTimestamp, DbUuid};
     contest_teams (id) {
-        id -> Key, contest_id -> Key, name -> Text, link -> Text, description -> Text, result -> Text,
-        created_by -> Key, created_at -> Instant, updated_at -> Instant,
+        id -> DbUuid, contest_id -> DbUuid, name -> Text, link -> Text, description -> Text, result -> Text,
+        created_by -> DbUuid, created_at -> DbTimestamp, updated_at -> DbTimestamp,
     }
 }
 diesel::table! {
-    use service_kit::db::sql::Key;
-    contest_team_members (team_id, user_id) { team_id -> Key, user_id -> Key, }
+    use service_kit::database::types::DbUuid;
+    contest_team_members (team_id, user_id) { team_id -> DbUuid, user_id -> DbUuid, }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::{Instant, Key};
-    leases (task) { task -> Text, holder -> Key, expires_at -> Instant, }
+    use service_kit::database::types::{DbTimestamp, DbUuid};
+    leases (task) { task -> Text, holder -> DbUuid, expires_at -> DbTimestamp, }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::Instant;
-    copies (source) { source -> Text, copied_at -> Instant, }
+    use service_kit::database::types::DbTimestamp;
+    copies (source) { source -> Text, copied_at -> DbTimestamp, }
 }
 
 diesel::joinable!(accounts -> users (user_id));

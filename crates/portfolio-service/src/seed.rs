@@ -14,16 +14,16 @@ use common::{
 };
 use diesel::{OptionalExtension, prelude::*, sql_query};
 use service_kit::{
-    db::{
-        AnyConnection, Db,
-        sql::{Moment, Uid},
+    database::{
+        AnyConnection, Database,
+        types::{DbTimestamp, DbUuid},
     },
     directory::{
         Snapshot,
         seed::{self, Size, snapshot},
     },
     error::Error,
-    on_each,
+    with_connection,
 };
 
 use crate::{
@@ -62,7 +62,7 @@ fn counts(size: Size) -> (usize, usize) {
 struct Scene {
     directory: Snapshot,
     contests: usize,
-    now: Moment,
+    now: DbTimestamp,
     present: YearWithSemester,
 }
 
@@ -70,12 +70,18 @@ struct Scene {
 ///
 /// # Errors
 /// 409 when the database is in use; when it fails.
-pub async fn fill(db: &Db, club: &Club, size: Size, day: NaiveDate, mut say: impl FnMut(&str)) -> Result<(), Error> {
+pub async fn fill(
+    db: &Database,
+    club: &Club,
+    size: Size,
+    day: NaiveDate,
+    mut say: impl FnMut(&str),
+) -> Result<(), Error> {
     let midnight = Timestamp::new(day.and_time(NaiveTime::MIN).and_utc());
     let midnight =
         midnight.ok_or_else(|| Problem::parameter("day", "out-of-range", "must be in the years 1 to 9999"))?;
     let (projects, contests) = counts(size);
-    let (now, present) = (Moment(midnight), club.semester(midnight));
+    let (now, present) = (DbTimestamp(midnight), club.semester(midnight));
     let scene = Arc::new(Scene { directory: snapshot(size), contests, now, present });
     let introduced = scene.clone();
     db.write(move |conn| introduce(conn, &introduced)).await?;
@@ -103,13 +109,13 @@ pub async fn fill(db: &Db, club: &Club, size: Size, day: NaiveDate, mut say: imp
 
 fn introduce(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
     // Whatever else there may be was made by a user.
-    let user: Option<Uid> = users::table.select(users::id).first(conn).optional()?;
+    let user: Option<DbUuid> = users::table.select(users::id).first(conn).optional()?;
     if user.is_some() {
         let detail = "The database is in use: only one without users can be seeded.";
         return Err(Problem::new(code::CONFLICT).detail(detail).into());
     }
     sync::apply(conn, &scene.directory, scene.present, scene.now)?;
-    let open = scene.directory.users.iter().step_by(3).map(|user| Uid(user.id));
+    let open = scene.directory.users.iter().step_by(3).map(|user| DbUuid(user.id));
     diesel::update(users::table.filter(users::id.eq_any(open)))
         .set(users::publishes_real_name.eq(true))
         .execute(conn)?;
@@ -124,17 +130,17 @@ enum Kind {
 }
 
 impl Scene {
-    fn id(&self, kind: Kind, number: usize) -> Uid {
-        Uid(seed::id(self.now.0, kind as u8, number))
+    fn id(&self, kind: Kind, number: usize) -> DbUuid {
+        DbUuid(seed::id(self.now.0, kind as u8, number))
     }
 
     /// Some users in a row, all different.
-    fn people(&self, from: usize, count: usize) -> impl Iterator<Item = Uid> {
+    fn people(&self, from: usize, count: usize) -> impl Iterator<Item = DbUuid> {
         let users = &self.directory.users;
-        (from..from + count).map(|number| Uid(users[number % users.len()].id))
+        (from..from + count).map(|number| DbUuid(users[number % users.len()].id))
     }
 
-    fn first(&self, from: usize) -> Uid {
+    fn first(&self, from: usize) -> DbUuid {
         self.people(from, 1).next().unwrap_or_default()
     }
 
@@ -166,9 +172,9 @@ fn make_projects(conn: &mut AnyConnection, scene: &Scene, from: usize, to: usize
             )
         }));
     }
-    on_each!(conn, c => diesel::insert_into(projects::table).values(&rows).execute(c))?;
+    with_connection!(conn, c => diesel::insert_into(projects::table).values(&rows).execute(c))?;
     for members in members.chunks(CHUNK) {
-        on_each!(conn, c => diesel::insert_into(project_members::table).values(members).execute(c))?;
+        with_connection!(conn, c => diesel::insert_into(project_members::table).values(members).execute(c))?;
     }
     Ok(())
 }
@@ -185,7 +191,7 @@ fn make_contests(conn: &mut AnyConnection, scene: &Scene, from: usize, to: usize
             (contests::id.eq(id), contests::name.eq(format!("Contest {number:05}"))),
             contests::link.eq(format!("https://contest.example/{number}")),
             contests::description.eq("Two days, many problems, and not enough sleep for anybody."),
-            (contests::since.eq(Moment(since)), contests::until.eq(Some(Moment(since.plus(days(2)))))),
+            (contests::since.eq(DbTimestamp(since)), contests::until.eq(Some(DbTimestamp(since.plus(days(2)))))),
             (contests::created_by.eq(scene.first(first)), contests::created_at.eq(scene.now)),
             contests::updated_at.eq(scene.now),
         ));
@@ -206,12 +212,12 @@ fn make_contests(conn: &mut AnyConnection, scene: &Scene, from: usize, to: usize
             );
         }
     }
-    on_each!(conn, c => diesel::insert_into(contests::table).values(&rows).execute(c))?;
+    with_connection!(conn, c => diesel::insert_into(contests::table).values(&rows).execute(c))?;
     for teams in teams.chunks(CHUNK) {
-        on_each!(conn, c => diesel::insert_into(contest_teams::table).values(teams).execute(c))?;
+        with_connection!(conn, c => diesel::insert_into(contest_teams::table).values(teams).execute(c))?;
     }
     for members in members.chunks(CHUNK) {
-        on_each!(conn, c => diesel::insert_into(contest_team_members::table).values(members).execute(c))?;
+        with_connection!(conn, c => diesel::insert_into(contest_team_members::table).values(members).execute(c))?;
     }
     Ok(())
 }

@@ -10,10 +10,10 @@ use actix_web::{
 use common::{problem::Legacy, time::Clock};
 use diesel_migrations::embed_migrations;
 use service_kit::{
-    db::{Db, migrate::Migrations},
+    database::{Database, migrate::Migrations},
     error::Failure,
     http::{Reply, jwt::Verifier, proxy::take_off},
-    server::{About, Running, Service, listen},
+    server::{AppState, Running, ServiceInfo, listen},
 };
 use utoipa::{
     Modify, OpenApi,
@@ -37,7 +37,7 @@ pub static MIGRATIONS: Migrations =
     Migrations { sqlite: embed_migrations!("migrations/sqlite"), postgres: embed_migrations!("migrations/postgres") };
 
 /// What sets this service apart.
-pub static ABOUT: About = About {
+pub static ABOUT: ServiceInfo = ServiceInfo {
     name: "portfolio-service",
     legacy: Legacy::Message,
     codes: codes::ALL,
@@ -128,7 +128,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let db = open(config).await?;
     let Identity { proxies, tokens, is_development } =
         config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;
-    let service = Service::new(&ABOUT, &config.server, db.clone(), clock.clone(), Club::own(&proxies));
+    let service = AppState::new(&ABOUT, &config.server, db.clone(), clock.clone(), Club::own(&proxies));
     sync::start(&service, &club, config.sync_interval).await;
     if config.demo
         && let Err(error) = demo::fill(&db, &club, clock.now()).await
@@ -165,7 +165,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
 ///
 /// # Errors
 /// When the options are at fault, or the database cannot be reached or is newer.
-pub async fn open(config: &Config) -> io::Result<Db> {
+pub async fn open(config: &Config) -> io::Result<Database> {
     let url = config.database_url().map_err(io::Error::other)?;
-    Db::start(&url, &MIGRATIONS, config.database.limits()).await
+    Database::start(&url, &MIGRATIONS, config.database.limits()).await
 }

@@ -4,7 +4,7 @@
 use actix_web::HttpRequest;
 use common::{input::Id, problem::Problem};
 use service_kit::{
-    db::{AnyConnection, sql::Uid},
+    database::{AnyConnection, types::DbUuid},
     error::Error,
     http::{Reply, exchange::Resource, resources::Resources},
 };
@@ -13,7 +13,7 @@ use crate::auth::Caller;
 
 /// The identifiers in the path of a request, by name.
 #[derive(Debug, Clone, Default)]
-pub struct Ids(Vec<(String, Uid)>);
+pub struct Ids(Vec<(String, DbUuid)>);
 
 impl Ids {
     /// Of a request. What is no identifier is left out; the operation itself refuses it.
@@ -27,7 +27,7 @@ impl Ids {
     ///
     /// # Errors
     /// 500 when the path has none.
-    pub fn get(&self, name: &str) -> Result<Uid, Error> {
+    pub fn get(&self, name: &str) -> Result<DbUuid, Error> {
         let found = self.0.iter().find(|(of, _)| of == name).map(|(_, id)| *id);
         found.ok_or_else(|| Problem::internal(format!("the path has no parameter {name}")).into())
     }

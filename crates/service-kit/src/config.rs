@@ -116,8 +116,8 @@ pub struct DatabaseOptions {
 impl DatabaseOptions {
     /// The limits of the door to the database.
     #[must_use]
-    pub fn limits(&self) -> crate::db::Limits {
-        crate::db::Limits {
+    pub fn limits(&self) -> crate::database::Limits {
+        crate::database::Limits {
             connections: self.database_connections,
             checkout: Duration::from_millis(2500),
             work: Duration::from_secs(self.database_timeout),

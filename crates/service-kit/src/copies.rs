@@ -14,7 +14,7 @@ const NEVER: i64 = i64::MIN;
 
 /// When one copy was last known to be what its source had.
 #[derive(Debug)]
-pub struct Copied {
+pub struct CopyStatus {
     what: &'static str,
     micros: AtomicI64,
     failures: AtomicU64,
@@ -31,7 +31,7 @@ pub struct CopyNumbers {
     pub failures: u64,
 }
 
-impl Copied {
+impl CopyStatus {
     /// Tells when it was.
     pub fn tell(&self, at: Timestamp) {
         self.micros.store(at.micros(), Ordering::Relaxed);
@@ -57,16 +57,16 @@ impl Copied {
 
 /// All copies of a service.
 #[derive(Debug, Default)]
-pub struct Copies(RwLock<Vec<Arc<Copied>>>);
+pub struct CopyStatuses(RwLock<Vec<Arc<CopyStatus>>>);
 
-impl Copies {
+impl CopyStatuses {
     /// The copy of this, shown from the first time on that it is asked for.
-    pub fn of(&self, what: &'static str) -> Arc<Copied> {
+    pub fn of(&self, what: &'static str) -> Arc<CopyStatus> {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = all.iter().find(|copied| copied.what == what) {
             return known.clone();
         }
-        let copied = Arc::new(Copied { what, micros: AtomicI64::new(NEVER), failures: AtomicU64::default() });
+        let copied = Arc::new(CopyStatus { what, micros: AtomicI64::new(NEVER), failures: AtomicU64::default() });
         all.push(copied.clone());
         copied
     }
@@ -75,7 +75,7 @@ impl Copies {
     #[must_use]
     pub fn numbers(&self, now: Timestamp) -> Vec<CopyNumbers> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let numbers = |copied: &Arc<Copied>| CopyNumbers {
+        let numbers = |copied: &Arc<CopyStatus>| CopyNumbers {
             what: copied.what,
             age: copied.at().map(|at| age(at, now)),
             failures: copied.failures.load(Ordering::Relaxed),
@@ -87,7 +87,7 @@ impl Copies {
     #[must_use]
     pub fn report(&self, now: Timestamp) -> Value {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let report = |copied: &Arc<Copied>| match copied.at() {
+        let report = |copied: &Arc<CopyStatus>| match copied.at() {
             Some(at) => json!({ "copiedAt": at.to_string(), "ageSeconds": age(at, now) }),
             None => json!({}),
         };
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn a_copy_has_an_age_once_it_was_made() {
         let at = |second: i64| Timestamp::from_micros(second * 1_000_000).unwrap();
-        let copies = Copies::default();
+        let copies = CopyStatuses::default();
         let events = copies.of("events");
         let numbers = |second| copies.numbers(at(second)).into_iter().map(|it| (it.what, it.age, it.failures));
         events.fail();

@@ -1,6 +1,6 @@
 //! What any HTTP service of the club needs to run, and neither may write twice.
 //!
-//! * [`db`]: the one door to the database, SQLite or PostgreSQL by URL; migrations at start.
+//! * [`database`]: the one door to the database, SQLite or PostgreSQL by URL; migrations at start.
 //! * [`error`]: what a handler or a query may fail with, and how that becomes a problem.
 //! * [`http`]: extractors for bodies, parameters and credentials; replies; the frame around every request.
 //! * [`server`]: start, readiness and graceful drain.
@@ -15,13 +15,14 @@
 pub mod config;
 pub mod copies;
 pub mod credentials;
-pub mod db;
+pub mod database;
 pub mod directory;
 pub mod error;
 pub mod health;
 pub mod http;
 pub mod kept;
 pub mod logging;
+pub mod maintenance;
 pub mod metrics;
 mod process;
 pub mod server;

@@ -18,7 +18,7 @@ use prometheus_client::{
 use crate::{
     copies::CopyNumbers,
     credentials::Keys,
-    db::{Db, Waits},
+    database::{Database, QueueMetrics},
     process::Process,
 };
 
@@ -81,7 +81,7 @@ fn add<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metri
 impl Metrics {
     /// Nothing counted yet, for a service of this name and version that has started now.
     #[must_use]
-    pub fn new(service: &'static str, version: &str, now: Timestamp, db: &Db, keys: Option<&Keys>) -> Self {
+    pub fn new(service: &'static str, version: &str, now: Timestamp, db: &Database, keys: Option<&Keys>) -> Self {
         let mut all = Registry::default();
         let requests = add(&mut all, "http_requests", "Requests that have ended", Family::default());
         let seconds = Family::new_with_constructor(
@@ -93,7 +93,7 @@ impl Metrics {
         let statements = add(&mut all, "db_statements", "SQL statements sent", Counter::default());
         let in_use = add(&mut all, "db_connections_in_use", "Database connections in use", Gauge::default());
         let connections = add(&mut all, "db_connections", "Database connections at most", Gauge::default());
-        let Waits { waiting, seconds: waited, refused } = db.waits().clone();
+        let QueueMetrics { waiting, seconds: waited, refused } = db.waits().clone();
         add(&mut all, "db_connections_waiting", "Work that waits for a database connection", waiting);
         add(&mut all, "db_connection_wait_seconds", "Time that work waited for a database connection", waited);
         let help = "Times that work was given up because there was no database connection";
@@ -142,7 +142,7 @@ impl Metrics {
 
     /// All numbers as text.
     #[must_use]
-    pub fn text(&self, db: &Db, copies: &[CopyNumbers]) -> String {
+    pub fn text(&self, db: &Database, copies: &[CopyNumbers]) -> String {
         // Set and not added to, as two readers at the same time would add twice.
         self.statements.inner().store(db.statements(), Ordering::Relaxed);
         let (in_use, all) = db.connections();

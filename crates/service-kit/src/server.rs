@@ -28,9 +28,9 @@ use utoipa_actix_web::{AppExt, service_config::ServiceConfig};
 
 use crate::{
     config::ServerOptions,
-    copies::Copies,
+    copies::CopyStatuses,
     credentials::Keys,
-    db::Db,
+    database::Database,
     error::Error,
     http::{
         credential::Origins,
@@ -48,7 +48,7 @@ use crate::{
 };
 
 /// What sets one service apart from another.
-pub struct About {
+pub struct ServiceInfo {
     /// Its name in logs.
     pub name: &'static str,
     /// The member that its older clients read the message of an error from.
@@ -84,15 +84,15 @@ pub struct Own {
 type Farewell = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync>;
 
 /// What the workers of a running service share.
-pub struct Service {
-    about: &'static About,
-    db: Db,
+pub struct AppState {
+    about: &'static ServiceInfo,
+    db: Database,
     clock: Clock,
     origins: Origins,
     trusted_proxies: Vec<Cidr>,
     limit: Limit,
     metrics: Metrics,
-    copies: Copies,
+    copies: CopyStatuses,
     farewells: RwLock<Vec<Farewell>>,
     routes: Routes,
     document: Bytes,
@@ -105,10 +105,16 @@ pub struct Service {
     request_timeout: Duration,
 }
 
-impl Service {
+impl AppState {
     /// The shared state of a service.
     #[must_use]
-    pub fn new(about: &'static About, options: &ServerOptions, db: Db, clock: Clock, own: Own) -> Data<Self> {
+    pub fn new(
+        about: &'static ServiceInfo,
+        options: &ServerOptions,
+        db: Database,
+        clock: Clock,
+        own: Own,
+    ) -> Data<Self> {
         let document = document(about);
         let json = document.to_json().unwrap_or_default();
         let metrics = Metrics::new(about.name, &document.info.version, clock.now(), &db, own.keys.as_ref());
@@ -120,7 +126,7 @@ impl Service {
             origins: Origins::new(options),
             trusted_proxies: options.trusted_proxies.clone(),
             metrics,
-            copies: Copies::default(),
+            copies: CopyStatuses::default(),
             farewells: RwLock::default(),
             routes: Routes::new(&document),
             build: etag::mark(&[&json, &own.shape, option_env!("REVISION").unwrap_or_default(), &program()]),
@@ -136,13 +142,13 @@ impl Service {
 
     /// What sets the service apart.
     #[must_use]
-    pub fn about(&self) -> &'static About {
+    pub fn about(&self) -> &'static ServiceInfo {
         self.about
     }
 
     /// The door to its database.
     #[must_use]
-    pub fn db(&self) -> &Db {
+    pub fn db(&self) -> &Database {
         &self.db
     }
 
@@ -178,7 +184,7 @@ impl Service {
 
     /// The copies of what other services have.
     #[must_use]
-    pub fn copies(&self) -> &Copies {
+    pub fn copies(&self) -> &CopyStatuses {
         &self.copies
     }
 
@@ -264,7 +270,7 @@ fn program() -> String {
 
 /// The OpenAPI document of a service: its own head, and the operations as they are registered.
 #[must_use]
-pub fn document(about: &About) -> OpenApi {
+pub fn document(about: &ServiceInfo) -> OpenApi {
     let (_, operations) = App::new().into_utoipa_app().configure(about.routes).split_for_parts();
     let mut document = (about.document)();
     document.paths = operations.paths;
@@ -279,7 +285,7 @@ pub fn document(about: &About) -> OpenApi {
 pub struct Running {
     /// Where; the port is the real one when 0 was asked for.
     pub address: SocketAddr,
-    service: Data<Service>,
+    service: Data<AppState>,
     server: actix_web::dev::Server,
     shutdown_timeout: Duration,
 }
@@ -294,7 +300,7 @@ const OTHER_THREADS: usize = 8;
 /// # Errors
 /// When the address cannot be had.
 pub fn listen(
-    service: Data<Service>,
+    service: Data<AppState>,
     options: &ServerOptions,
     configure: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
 ) -> io::Result<Running> {
@@ -340,7 +346,7 @@ const BETWEEN_CLEANINGS: Duration = Duration::from_secs(60);
 const STEP: i64 = 200;
 
 /// Deletes what was kept for retries and is so no longer, in small steps, until the service ends.
-async fn forget_answers(service: Data<Service>) {
+async fn forget_answers(service: Data<AppState>) {
     loop {
         tokio::time::sleep(BETWEEN_CLEANINGS).await;
         while let Ok(most) = forget_some(&service).await
@@ -350,7 +356,7 @@ async fn forget_answers(service: Data<Service>) {
 }
 
 /// One step, and whether there may be more to do.
-async fn forget_some(service: &Service) -> Result<bool, Error> {
+async fn forget_some(service: &AppState) -> Result<bool, Error> {
     let now = service.clock.now();
     let done = service.db.write(move |conn| retries::forget_expired(conn, now, STEP)).await;
     if let Err(error) = &done {
@@ -378,7 +384,7 @@ fn cors(allowed: &[String]) -> Cors {
 /// Ends a running service from elsewhere in the process.
 #[derive(Clone)]
 pub struct Stop {
-    service: Data<Service>,
+    service: Data<AppState>,
     handle: ServerHandle,
 }
 

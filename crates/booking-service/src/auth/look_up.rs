@@ -7,13 +7,13 @@ use common::{
 use diesel::{OptionalExtension, QueryDsl, RunQueryDsl, prelude::*};
 use service_kit::{
     credentials::{self, ApiToken},
-    db::{
+    database::{
         AnyConnection, State,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
     http::credential::Credential,
-    on_each,
+    with_connection,
 };
 
 use super::{ACTIVE, Caller, IDLE, Scope, TOKEN_PREFIX};
@@ -23,13 +23,13 @@ use crate::{
 };
 
 /// Id, privilege and state of a user.
-type User = (Uid, bool, i16);
+type User = (DbUuid, bool, i16);
 
 /// Id, end, revocation and last use of a session.
-type Session = (Uid, Moment, Option<Moment>, Moment);
+type Session = (DbUuid, DbTimestamp, Option<DbTimestamp>, DbTimestamp);
 
 /// Id, scope, end, revocation and last use of a token.
-type Token = (Uid, Scope, Option<Moment>, Option<Moment>, Option<Moment>);
+type Token = (DbUuid, Scope, Option<DbTimestamp>, Option<DbTimestamp>, Option<DbTimestamp>);
 
 /// The active user behind a credential; when that was last used as far as noted; and what stands for the state of the
 /// database, which is read along with them.
@@ -40,8 +40,8 @@ pub fn authenticate(
     conn: &mut AnyConnection,
     credential: &Credential,
     now: Timestamp,
-) -> Result<(Caller, Option<Moment>, String), Error> {
-    let now = Moment(now);
+) -> Result<(Caller, Option<DbTimestamp>, String), Error> {
+    let now = DbTimestamp(now);
     let unknown = || Problem::new(code::BAD_CREDENTIALS);
     let user = (users::id, users::privileged, users::state);
     let ((id, privileged, state), scope, means, before, alive, all): (User, _, _, _, _, _) = match credential {
@@ -51,7 +51,7 @@ pub fn authenticate(
                 .inner_join(users::table)
                 .filter(sessions::token_hash.eq(credentials::hash(secret)))
                 .select((user, columns, State));
-            let found: Option<(User, Session, String)> = on_each!(conn, c => query.first(c)).optional()?;
+            let found: Option<(User, Session, String)> = with_connection!(conn, c => query.first(c)).optional()?;
             let (user, (session, expires, revoked, before), all) = found.ok_or_else(unknown)?;
             let alive = revoked.is_none() && now < expires && *now < before.plus(IDLE);
             (user, Scope::Write, Used::Session(session), Some(before), alive, all)
@@ -69,7 +69,7 @@ pub fn authenticate(
                 .inner_join(users::table)
                 .filter(api_tokens::token_hash.eq(token.hash()))
                 .select((user, columns, State));
-            let found: Option<(User, Token, String)> = on_each!(conn, c => query.first(c)).optional()?;
+            let found: Option<(User, Token, String)> = with_connection!(conn, c => query.first(c)).optional()?;
             let (user, (token, scope, expires, revoked, before), all) = found.ok_or_else(unknown)?;
             let alive = revoked.is_none() && expires.is_none_or(|expires| now < expires);
             (user, scope, Used::Token(token), before, alive, all)
@@ -89,7 +89,7 @@ pub fn authenticate(
 ///
 /// # Errors
 /// 403 for an account that is not active, perhaps since a moment ago.
-pub fn stay_active(conn: &mut AnyConnection, user: Uid) -> Result<(), Error> {
+pub fn stay_active(conn: &mut AnyConnection, user: DbUuid) -> Result<(), Error> {
     let state = users::table.find(user).select(users::state);
     let state: Option<i16> = match conn {
         AnyConnection::Postgresql(pg) => state.for_no_key_update().first(pg).optional()?,

@@ -18,13 +18,13 @@ use diesel::{
 };
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use service_kit::{
-    db::{
-        AnyConnection, Db, Slice,
-        sql::{Moment, Uid},
+    database::{
+        AnyConnection, Database, PageBounds,
+        types::{DbTimestamp, DbUuid},
     },
     directory::Source,
     error::Error,
-    on_each,
+    with_connection,
 };
 
 use self::plan::{Plan, PlannedEvent, PlannedRoom, Window};
@@ -65,7 +65,7 @@ const GROUPS: [(&str, &str, bool, usize); 3] = [
 ///
 /// # Errors
 /// When the database fails.
-pub async fn fill(db: &Db, club: &Club, now: Timestamp) -> Result<(), Error> {
+pub async fn fill(db: &Database, club: &Club, now: Timestamp) -> Result<(), Error> {
     let (zone, is_made_up) = (club.zone, club.directory == Some(Source::Demo));
     let made = db.write(move |conn| {
         let mut rng = StdRng::seed_from_u64(SEED);
@@ -96,7 +96,7 @@ fn is_ours_to_fill(conn: &mut AnyConnection) -> Result<bool, Error> {
     let AnyConnection::Postgresql(pg) = conn else { return Ok(true) };
     // Waiting for the other one would take longer than waiting for a lock may. Events refer to the row all the same.
     let row = groups_table::table.find(groups::EVERYONE).select(groups_table::id);
-    let held: Option<Uid> = row.for_no_key_update().skip_locked().first(pg).optional()?;
+    let held: Option<DbUuid> = row.for_no_key_update().skip_locked().first(pg).optional()?;
     Ok(held.is_some())
 }
 
@@ -107,9 +107,9 @@ fn is_empty(conn: &mut AnyConnection) -> Result<bool, Error> {
 }
 
 /// A day before the first room was made.
-fn before_all(plan: &Plan, now: Timestamp) -> Moment {
+fn before_all(plan: &Plan, now: Timestamp) -> DbTimestamp {
     let first = plan.rooms.iter().map(|room| room.made_at).min();
-    Moment(first.unwrap_or(now).plus(TimeDelta::days(-1)))
+    DbTimestamp(first.unwrap_or(now).plus(TimeDelta::days(-1)))
 }
 
 /// Makes what is planned, as members of the club.
@@ -117,9 +117,9 @@ struct Hand {
     rng: StdRng,
     zone: Tz,
     /// Who holds the rooms.
-    keeper: Uid,
+    keeper: DbUuid,
     /// Active ones, by name; there is at least one.
-    members: Vec<Uid>,
+    members: Vec<DbUuid>,
     /// By name; the everyone group by the empty name.
     groups: HashMap<String, Band>,
 }
@@ -127,25 +127,25 @@ struct Hand {
 /// A group, as far as its events need it: active people only.
 #[derive(Clone)]
 struct Band {
-    id: Uid,
-    members: Vec<Uid>,
+    id: DbUuid,
+    members: Vec<DbUuid>,
     /// At least one.
-    organizers: Vec<Uid>,
+    organizers: Vec<DbUuid>,
 }
 
 impl Hand {
     /// Looks who there is, and makes the groups that do not come from a directory; none when there is nobody.
-    fn new(conn: &mut AnyConnection, at: Moment, rng: StdRng, zone: Tz) -> Result<Option<Self>, Error> {
+    fn new(conn: &mut AnyConnection, at: DbTimestamp, rng: StdRng, zone: Tz) -> Result<Option<Self>, Error> {
         let active = users::table.filter(users::state.eq(ACTIVE)).order((users::name, users::id));
-        let active: Vec<(Uid, String)> = active.select((users::id, users::name)).load(conn)?;
+        let active: Vec<(DbUuid, String)> = active.select((users::id, users::name)).load(conn)?;
         let protagonist = active.iter().find(|(_, name)| name == PROTAGONIST);
         let Some((keeper, _)) = protagonist.or(active.first()).cloned() else { return Ok(None) };
         let members = active.into_iter().map(|(id, _)| id).collect();
         let mut hand = Self { rng, zone, keeper, members, groups: HashMap::new() };
         hand.make_groups(conn, at)?;
         let active: HashSet<_> = hand.members.iter().copied().collect();
-        let only_active = |ids: Vec<Uid>| ids.into_iter().filter(|id| active.contains(id)).collect::<Vec<_>>();
-        for group in groups::queries::list(conn, &Slice::whole())? {
+        let only_active = |ids: Vec<DbUuid>| ids.into_iter().filter(|id| active.contains(id)).collect::<Vec<_>>();
+        for group in groups::queries::list(conn, &PageBounds::whole())? {
             let (members, admins) = (only_active(group.members), only_active(group.admins));
             let organizers = [&admins, &members, &hand.members].into_iter().find(|people| !people.is_empty());
             let band = Band { id: group.row.id, organizers: organizers.cloned().unwrap_or_default(), members };
@@ -155,7 +155,7 @@ impl Hand {
         Ok(Some(hand))
     }
 
-    fn make_groups(&mut self, conn: &mut AnyConnection, at: Moment) -> Result<(), Error> {
+    fn make_groups(&mut self, conn: &mut AnyConnection, at: DbTimestamp) -> Result<(), Error> {
         for (name, description, open, size) in GROUPS {
             let members = self.members.choose_multiple(&mut self.rng, size).copied().collect::<Vec<_>>();
             let founder = members[0];
@@ -172,23 +172,28 @@ impl Hand {
     }
 
     /// Ids of the rooms, in their order; those made at the same time are made together, as an import does.
-    fn make_rooms(&self, conn: &mut AnyConnection, planned: &[PlannedRoom]) -> Result<Vec<Uid>, Error> {
+    fn make_rooms(&self, conn: &mut AnyConnection, planned: &[PlannedRoom]) -> Result<Vec<DbUuid>, Error> {
         let mut ids = Vec::with_capacity(planned.len());
         for batch in planned.chunk_by(|a, b| a.made_at == b.made_at) {
             let room = |room: &PlannedRoom| NewRoom {
                 place: room.place.to_owned(),
-                starts_at: Moment(room.window.start),
-                ends_at: Moment(room.window.end),
+                starts_at: DbTimestamp(room.window.start),
+                ends_at: DbTimestamp(room.window.end),
                 verified: room.verified,
                 admins: vec![self.keeper],
             };
             let new: Vec<_> = batch.iter().map(room).collect();
-            ids.extend(room_changes::insert(conn, &new, self.keeper, Moment(batch[0].made_at))?);
+            ids.extend(room_changes::insert(conn, &new, self.keeper, DbTimestamp(batch[0].made_at))?);
         }
         Ok(ids)
     }
 
-    fn make_events(&mut self, conn: &mut AnyConnection, planned: &[PlannedEvent], rooms: &[Uid]) -> Result<(), Error> {
+    fn make_events(
+        &mut self,
+        conn: &mut AnyConnection,
+        planned: &[PlannedEvent],
+        rooms: &[DbUuid],
+    ) -> Result<(), Error> {
         let mut answers = Vec::new();
         for event in planned {
             let band = self.band(event.series.group);
@@ -200,15 +205,15 @@ impl Hand {
                 name: event.name.clone(),
                 description: event.series.description.to_owned(),
                 shared: event.shared,
-                starts_at: Moment(start),
-                ends_at: Moment(end),
+                starts_at: DbTimestamp(start),
+                ends_at: DbTimestamp(end),
                 at: event.room.map_or_else(|| Where::Place(plan::ONLINE.to_owned()), |n| Where::Room(rooms[n])),
                 group: band.id,
                 open: event.series.open,
                 admins: IdSet::new(organizers.iter().map(|id| id.0)),
                 tags: event.series.tags.iter().map(|&(name, locked)| (name.to_owned(), locked)).collect(),
             };
-            let id = changes::create(conn, &draft, by, self.zone, Moment(event.made_at))?;
+            let id = changes::create(conn, &draft, by, self.zone, DbTimestamp(event.made_at))?;
             answers.extend(self.answers(event, &band, by).into_iter().map(|(user, schedule)| (id, user, schedule)));
         }
         put_answers(conn, &answers)
@@ -222,7 +227,7 @@ impl Hand {
     }
 
     /// What people say: more of them the nearer the event is. To an open one some come from outside the group.
-    fn answers(&mut self, event: &PlannedEvent, band: &Band, organizer: Uid) -> Vec<(Uid, Schedule)> {
+    fn answers(&mut self, event: &PlannedEvent, band: &Band, organizer: DbUuid) -> Vec<(DbUuid, Schedule)> {
         let mut answers = Vec::new();
         for member in band.members.iter().copied() {
             let luck: f64 = self.rng.random();
@@ -245,7 +250,7 @@ impl Hand {
     }
 }
 
-fn put_answers(conn: &mut AnyConnection, answers: &[(Uid, Uid, Schedule)]) -> Result<(), Error> {
+fn put_answers(conn: &mut AnyConnection, answers: &[(DbUuid, DbUuid, Schedule)]) -> Result<(), Error> {
     for answers in answers.chunks(CHUNK) {
         let rows: Vec<_> = answers
             .iter()
@@ -253,7 +258,7 @@ fn put_answers(conn: &mut AnyConnection, answers: &[(Uid, Uid, Schedule)]) -> Re
                 (attendees::event_id.eq(*event), attendees::user_id.eq(*user), attendees::schedule.eq(*schedule))
             })
             .collect();
-        on_each!(conn, c => diesel::insert_into(attendees::table)
+        with_connection!(conn, c => diesel::insert_into(attendees::table)
             .values(&rows)
             .on_conflict((attendees::event_id, attendees::user_id))
             .do_update()

@@ -3,12 +3,12 @@
 use common::problem::Problem;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    on_each,
+    with_connection,
 };
 
 use super::queries::{Schedule, find, need_admin, not_found};
@@ -22,14 +22,15 @@ use crate::{
 ///
 /// # Errors
 /// When the database fails.
-pub fn invite(conn: &mut AnyConnection, event: Uid, group: Uid) -> Result<(), Error> {
+pub fn invite(conn: &mut AnyConnection, event: DbUuid, group: DbUuid) -> Result<(), Error> {
     use diesel::sql_types::Text;
     let columns = (attendees::user_id, attendees::event_id, attendees::schedule);
-    let (event, pending) = (event.into_sql::<service_kit::db::sql::Key>(), Schedule::Pending.into_sql::<Text>());
+    let (event, pending) =
+        (event.into_sql::<service_kit::database::types::DbUuid>(), Schedule::Pending.into_sql::<Text>());
     // Somebody may be answering at this moment, who then is there already.
     if group == groups::EVERYONE {
         let active = users::table.filter(users::state.eq(ACTIVE)).select((users::id, event, pending));
-        on_each!(conn, c => diesel::insert_into(attendees::table)
+        with_connection!(conn, c => diesel::insert_into(attendees::table)
             .values(active)
             .into_columns(columns)
             .on_conflict_do_nothing()
@@ -40,7 +41,7 @@ pub fn invite(conn: &mut AnyConnection, event: Uid, group: Uid) -> Result<(), Er
             event,
             pending,
         ));
-        on_each!(conn, c => diesel::insert_into(attendees::table)
+        with_connection!(conn, c => diesel::insert_into(attendees::table)
             .values(members)
             .into_columns(columns)
             .on_conflict_do_nothing()
@@ -53,7 +54,7 @@ pub fn invite(conn: &mut AnyConnection, event: Uid, group: Uid) -> Result<(), Er
 ///
 /// # Errors
 /// When the database fails.
-pub fn forget_pending(conn: &mut AnyConnection, event: Uid) -> Result<(), Error> {
+pub fn forget_pending(conn: &mut AnyConnection, event: DbUuid) -> Result<(), Error> {
     let pending = attendees::event_id.eq(event).and(attendees::schedule.eq(Schedule::Pending));
     diesel::delete(attendees::table.filter(pending)).execute(conn)?;
     Ok(())
@@ -63,13 +64,13 @@ pub fn forget_pending(conn: &mut AnyConnection, event: Uid) -> Result<(), Error>
 ///
 /// # Errors
 /// 404; 403 unless the event is open or the caller belongs to its group.
-pub fn answer(conn: &mut AnyConnection, event: Uid, me: &Caller, schedule: Schedule) -> Result<(), Error> {
+pub fn answer(conn: &mut AnyConnection, event: DbUuid, me: &Caller, schedule: Schedule) -> Result<(), Error> {
     let event = find(conn, event)?;
     if !event.open && !groups::queries::is_member(conn, event.group_id, me.id)? {
         return Err(Problem::forbidden("an open event, or membership of its group").into());
     }
     let row = (attendees::event_id.eq(event.id), attendees::user_id.eq(me.id), attendees::schedule.eq(schedule));
-    on_each!(conn, c => diesel::insert_into(attendees::table)
+    with_connection!(conn, c => diesel::insert_into(attendees::table)
         .values(row)
         .on_conflict((attendees::event_id, attendees::user_id))
         .do_update()
@@ -83,7 +84,12 @@ pub fn answer(conn: &mut AnyConnection, event: Uid, me: &Caller, schedule: Sched
 ///
 /// # Errors
 /// When the database fails.
-pub fn put_tags(conn: &mut AnyConnection, event: Uid, wanted: &[(String, bool)], now: Moment) -> Result<usize, Error> {
+pub fn put_tags(
+    conn: &mut AnyConnection,
+    event: DbUuid,
+    wanted: &[(String, bool)],
+    now: DbTimestamp,
+) -> Result<usize, Error> {
     let names: Vec<_> = wanted.iter().map(|(name, _)| name.as_str()).collect();
     let found = crate::tags::get_or_create(conn, &names, now)?;
     let rows: Vec<_> = found
@@ -95,7 +101,7 @@ pub fn put_tags(conn: &mut AnyConnection, event: Uid, wanted: &[(String, bool)],
         .collect();
     let mut new = 0;
     for rows in rows.chunks(1000) {
-        new += on_each!(conn, c => diesel::insert_into(event_tags::table)
+        new += with_connection!(conn, c => diesel::insert_into(event_tags::table)
             .values(rows)
             .on_conflict_do_nothing()
             .execute(c)?);
@@ -107,7 +113,12 @@ pub fn put_tags(conn: &mut AnyConnection, event: Uid, wanted: &[(String, bool)],
 ///
 /// # Errors
 /// When the database fails.
-pub fn replace_tags(conn: &mut AnyConnection, event: Uid, wanted: &[(String, bool)], now: Moment) -> Result<(), Error> {
+pub fn replace_tags(
+    conn: &mut AnyConnection,
+    event: DbUuid,
+    wanted: &[(String, bool)],
+    now: DbTimestamp,
+) -> Result<(), Error> {
     diesel::delete(event_tags::table.filter(event_tags::event_id.eq(event))).execute(conn)?;
     put_tags(conn, event, wanted, now).map(|_| ())
 }
@@ -118,10 +129,10 @@ pub fn replace_tags(conn: &mut AnyConnection, event: Uid, wanted: &[(String, boo
 /// 404; 403 when anybody but an administrator wants it locked.
 pub fn add_tag(
     conn: &mut AnyConnection,
-    event: Uid,
+    event: DbUuid,
     tag: &(String, bool),
     me: &Caller,
-    now: Moment,
+    now: DbTimestamp,
 ) -> Result<(), Error> {
     hold(conn, event)?;
     if tag.1 {
@@ -137,9 +148,15 @@ pub fn add_tag(
 ///
 /// # Errors
 /// 404 when there is no such event or it has no such tag; 403 when the tag is locked and the caller no administrator.
-pub fn remove_tag(conn: &mut AnyConnection, event: Uid, name: &str, me: &Caller, now: Moment) -> Result<(), Error> {
+pub fn remove_tag(
+    conn: &mut AnyConnection,
+    event: DbUuid,
+    name: &str,
+    me: &Caller,
+    now: DbTimestamp,
+) -> Result<(), Error> {
     hold(conn, event)?;
-    let found: Option<(Uid, bool)> = event_tags::table
+    let found: Option<(DbUuid, bool)> = event_tags::table
         .inner_join(tags::table)
         .filter(event_tags::event_id.eq(event))
         .filter(tags::name_key.eq(crate::tags::key(name)))
@@ -154,14 +171,14 @@ pub fn remove_tag(conn: &mut AnyConnection, event: Uid, name: &str, me: &Caller,
     touch(conn, event, now)
 }
 
-/// Waits for whoever is changing the event, and holds it. What is on an event is changed only by who holds it: in
+/// QueueMetrics for whoever is changing the event, and holds it. What is on an event is changed only by who holds it: in
 /// another order two changes could wait for each other.
 ///
 /// # Errors
 /// 404.
-fn hold(conn: &mut AnyConnection, event: Uid) -> Result<(), Error> {
+fn hold(conn: &mut AnyConnection, event: DbUuid) -> Result<(), Error> {
     let query = events::table.find(event).filter(events::deleted_at.is_null()).select(events::id);
-    let found: Option<Uid> = match conn {
+    let found: Option<DbUuid> = match conn {
         AnyConnection::Postgresql(pg) => query.for_no_key_update().first(pg).optional()?,
         AnyConnection::Sqlite(sqlite) => query.first(sqlite).optional()?,
     };
@@ -169,7 +186,7 @@ fn hold(conn: &mut AnyConnection, event: Uid) -> Result<(), Error> {
 }
 
 /// Marks an event as changed.
-fn touch(conn: &mut AnyConnection, event: Uid, now: Moment) -> Result<(), Error> {
+fn touch(conn: &mut AnyConnection, event: DbUuid, now: DbTimestamp) -> Result<(), Error> {
     diesel::update(events::table.find(event)).set(events::updated_at.eq(now)).execute(conn)?;
     Ok(())
 }

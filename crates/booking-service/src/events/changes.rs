@@ -11,12 +11,12 @@ use diesel::{
     prelude::*,
 };
 use service_kit::{
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    on_each,
+    with_connection,
 };
 
 use super::{
@@ -43,7 +43,7 @@ pub enum Where {
     /// At a place, in a room made for it.
     Place(String),
     /// In a room that exists.
-    Room(Uid),
+    Room(DbUuid),
 }
 
 /// An event as a request asks for it.
@@ -52,10 +52,10 @@ pub struct Draft {
     pub name: String,
     pub description: String,
     pub shared: bool,
-    pub starts_at: Moment,
-    pub ends_at: Moment,
+    pub starts_at: DbTimestamp,
+    pub ends_at: DbTimestamp,
     pub at: Where,
-    pub group: Uid,
+    pub group: DbUuid,
     pub open: bool,
     pub admins: IdSet<1>,
     /// Name, and whether only administrators may take it off.
@@ -71,8 +71,8 @@ impl Draft {
         (self.starts_at, self.ends_at) == (event.starts_at, event.ends_at)
     }
 
-    fn admins(&self) -> Vec<Uid> {
-        self.admins.iter().map(|(_, id)| Uid(id)).collect()
+    fn admins(&self) -> Vec<DbUuid> {
+        self.admins.iter().map(|(_, id)| DbUuid(id)).collect()
     }
 
     fn room_at(&self, place: &str) -> NewRoom {
@@ -88,7 +88,7 @@ impl Draft {
 
 /// The room an event ends up in.
 struct Held {
-    room: Uid,
+    room: DbUuid,
     place: String,
     owns_room: bool,
 }
@@ -97,7 +97,13 @@ struct Held {
 ///
 /// # Errors
 /// 400 for an unknown group, room or administrator, or a time outside the room's window; 409 `room-conflict`.
-pub fn create(conn: &mut AnyConnection, draft: &Draft, by: Uid, zone: Tz, now: Moment) -> Result<Uid, Error> {
+pub fn create(
+    conn: &mut AnyConnection,
+    draft: &Draft,
+    by: DbUuid,
+    zone: Tz,
+    now: DbTimestamp,
+) -> Result<DbUuid, Error> {
     check_references(conn, draft, None)?;
     let held = match &draft.at {
         Where::Place(place) => {
@@ -113,7 +119,7 @@ pub fn create(conn: &mut AnyConnection, draft: &Draft, by: Uid, zone: Tz, now: M
             Held { room: room.id, place: room.place, owns_room: false }
         }
     };
-    let id = Uid::new();
+    let id = DbUuid::new();
     diesel::insert_into(events::table)
         .values((
             (events::id.eq(id), events::name.eq(&draft.name), events::description.eq(&draft.description)),
@@ -137,11 +143,11 @@ pub fn create(conn: &mut AnyConnection, draft: &Draft, by: Uid, zone: Tz, now: M
 /// 404; 403 for anybody but its administrators and privileged users; else as [`create`].
 pub fn update(
     conn: &mut AnyConnection,
-    id: Uid,
+    id: DbUuid,
     draft: &Draft,
     me: &Caller,
     zone: Tz,
-    now: Moment,
+    now: DbTimestamp,
 ) -> Result<(), Error> {
     let seen = find(conn, id)?;
     need_admin(conn, id, me)?;
@@ -191,7 +197,7 @@ pub fn update(
 ///
 /// # Errors
 /// 404; 403 for anybody but its administrators and privileged users.
-pub fn delete(conn: &mut AnyConnection, id: Uid, me: &Caller, now: Moment) -> Result<(), Error> {
+pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestamp) -> Result<(), Error> {
     let seen = find(conn, id)?;
     need_admin(conn, id, me)?;
     booking::lock_places(conn, vec![seen.place_key.clone()])?;
@@ -219,7 +225,7 @@ fn move_to_stock(
     room: &room_queries::Row,
     draft: &Draft,
     zone: Tz,
-    now: Moment,
+    now: DbTimestamp,
 ) -> Result<Held, Error> {
     // Read again under the lock: it may have been verified or deleted meanwhile.
     let room = match room_queries::find(conn, room.id)? {
@@ -242,7 +248,7 @@ fn move_to_instant(
     place: &str,
     draft: &Draft,
     zone: Tz,
-    now: Moment,
+    now: DbTimestamp,
 ) -> Result<Held, Error> {
     let is_there = room_queries::find(conn, event.room_id)?.is_some();
     let has_own = event.owns_room && is_there && !is_used_by_others(conn, event)?;
@@ -261,9 +267,9 @@ fn move_to_instant(
 }
 
 /// Deletes the room of an event that leaves it, if it was made for that event and no other uses it.
-fn leave_room(conn: &mut AnyConnection, event: &Row, now: Moment) -> Result<(), Error> {
+fn leave_room(conn: &mut AnyConnection, event: &Row, now: DbTimestamp) -> Result<(), Error> {
     if event.owns_room && !is_used_by_others(conn, event)? {
-        room_changes::bury(conn, event.room_id, now)?;
+        room_changes::soft_delete(conn, event.room_id, now)?;
     }
     Ok(())
 }
@@ -280,8 +286,8 @@ fn refuse_instant_conflicts(
     conn: &mut AnyConnection,
     draft: &Draft,
     place_key: &str,
-    room: Option<Uid>,
-    except: Option<Uid>,
+    room: Option<DbUuid>,
+    except: Option<DbUuid>,
     zone: Tz,
 ) -> Result<(), Error> {
     let booking = Booking {
@@ -305,7 +311,7 @@ fn refuse_stock_conflicts(
     conn: &mut AnyConnection,
     draft: &Draft,
     room: &room_queries::Row,
-    except: Option<Uid>,
+    except: Option<DbUuid>,
     zone: Tz,
 ) -> Result<(), Error> {
     if !room.window().contains(&draft.span()) {
@@ -351,11 +357,11 @@ fn unknown_room() -> Error {
     Problem::invalid("/roomId", "unknown-room", "names no room").into()
 }
 
-fn insert_admins(conn: &mut AnyConnection, event: Uid, admins: &[Uid]) -> Result<(), Error> {
+fn insert_admins(conn: &mut AnyConnection, event: DbUuid, admins: &[DbUuid]) -> Result<(), Error> {
     let rows: Vec<_> =
         admins.iter().map(|user| (event_admins::event_id.eq(event), event_admins::user_id.eq(*user))).collect();
     for rows in rows.chunks(1000) {
-        on_each!(conn, c => diesel::insert_into(event_admins::table).values(rows).execute(c)?);
+        with_connection!(conn, c => diesel::insert_into(event_admins::table).values(rows).execute(c)?);
     }
     Ok(())
 }

@@ -5,9 +5,9 @@ use chrono::TimeDelta;
 use chrono_tz::Tz;
 use common::{input::Id, problem::Problem};
 use service_kit::{
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
     http::{Body, Page, Query, Reply},
@@ -47,11 +47,11 @@ fn list_of(
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn show(conn: &mut AnyConnection, id: Uid, zone: Tz) -> Result<Reply, Error> {
+pub fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Reply, Error> {
     Reply::json(&detail(conn, id, zone)?)
 }
 
-fn detail(conn: &mut AnyConnection, id: Uid, zone: Tz) -> Result<ResponseEventDetail, Error> {
+fn detail(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<ResponseEventDetail, Error> {
     let event = queries::get(conn, id)?;
     let room = ResponseRoom::new(rooms::queries::get_even_deleted(conn, event.row.room_id)?, zone);
     let group = groups::queries::get_even_deleted(conn, event.row.group_id)?;
@@ -98,7 +98,7 @@ pub async fn create(
 ) -> Result<Reply, Failure> {
     let draft = body.0.into_draft();
     who.write_about(&draft.at.clone(), move |conn, me| {
-        let id = changes::create(conn, &draft, me.id, zone, Moment(now))?;
+        let id = changes::create(conn, &draft, me.id, zone, DbTimestamp(now))?;
         Ok(Reply::created(&detail(conn, id, zone)?)?.with(header::LOCATION, format!("/api/events/{id}")))
     })
     .await
@@ -137,9 +137,9 @@ pub async fn update(
     id: Path<Id>,
     body: Body<RequestEvent>,
 ) -> Result<Reply, Failure> {
-    let (id, draft) = (Uid::from(*id), body.0.into_draft());
+    let (id, draft) = (DbUuid::from(*id), body.0.into_draft());
     who.write_about(&draft.at.clone(), move |conn, me| {
-        changes::update(conn, id, &draft, me, zone, Moment(now))?;
+        changes::update(conn, id, &draft, me, zone, DbTimestamp(now))?;
         show(conn, id, zone)
     })
     .await
@@ -156,7 +156,8 @@ pub async fn update(
 )]
 #[delete("/{eventID}")]
 pub async fn delete(who: SignedIn, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
-    who.write(move |conn, me| changes::delete(conn, (*id).into(), me, Moment(now)).map(|()| Reply::no_content())).await
+    who.write(move |conn, me| changes::delete(conn, (*id).into(), me, DbTimestamp(now)).map(|()| Reply::no_content()))
+        .await
 }
 
 /// Answer an event
@@ -194,7 +195,7 @@ pub async fn add_tag(
 ) -> Result<Reply, Failure> {
     let tag = body.0.into_pair();
     who.write(move |conn, me| {
-        attendance::add_tag(conn, (*id).into(), &tag, me, Moment(now)).map(|()| Reply::no_content())
+        attendance::add_tag(conn, (*id).into(), &tag, me, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
 }
@@ -216,7 +217,7 @@ pub async fn remove_tag(who: SignedIn, Now(now): Now, path: Path<(Id, String)>) 
         return Err(Problem::parameter("tagName", "control-character", "must not contain control characters").into());
     }
     who.write(move |conn, me| {
-        attendance::remove_tag(conn, id.into(), &name, me, Moment(now)).map(|()| Reply::no_content())
+        attendance::remove_tag(conn, id.into(), &name, me, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
 }
@@ -236,7 +237,7 @@ pub async fn of_room(
     page: Page,
     query: Query<SpanQuery>,
 ) -> Result<Reply, Failure> {
-    let id = Uid::from(*id);
+    let id = DbUuid::from(*id);
     let selection = query.0.time()?.of(Which::InRoom(id));
     who.list(page, move |conn, _, page| {
         rooms::queries::need(conn, id)?;
@@ -260,7 +261,7 @@ pub async fn of_group(
     page: Page,
     query: Query<SpanQuery>,
 ) -> Result<Reply, Failure> {
-    let id = Uid::from(*id);
+    let id = DbUuid::from(*id);
     let selection = query.0.time()?.of(Which::OfGroup(id));
     who.list(page, move |conn, _, page| {
         groups::queries::need(conn, id)?;

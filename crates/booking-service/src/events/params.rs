@@ -6,7 +6,7 @@ use common::{
 };
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use serde_json::json;
-use service_kit::{db::sql::Moment, error::Error};
+use service_kit::{database::types::DbTimestamp, error::Error};
 use utoipa::IntoParams;
 
 use super::{
@@ -108,27 +108,27 @@ pub struct ActivityQuery {
 impl ActivityQuery {
     /// Changes after this, which is not before `earliest`.
     #[must_use]
-    pub fn after(&self, earliest: Timestamp) -> Moment {
-        Moment(self.updated_since.map_or(earliest, |since| since.max(earliest)))
+    pub fn after(&self, earliest: Timestamp) -> DbTimestamp {
+        DbTimestamp(self.updated_since.map_or(earliest, |since| since.max(earliest)))
     }
 }
 
 /// When events are, and since when they changed: each may be open.
 #[derive(Debug, Clone, Copy)]
 pub struct Time {
-    span: (Option<Moment>, Option<Moment>),
-    changed_after: Option<Moment>,
+    span: (Option<DbTimestamp>, Option<DbTimestamp>),
+    changed_after: Option<DbTimestamp>,
 }
 
 impl Time {
     fn new(begin: Option<Timestamp>, end: Option<Timestamp>, since: Option<Timestamp>) -> Result<Self, Error> {
-        Ok(Self { span: crate::rooms::span(begin, end)?, changed_after: since.map(Moment) })
+        Ok(Self { span: crate::rooms::span(begin, end)?, changed_after: since.map(DbTimestamp) })
     }
 
     /// These events, of that time.
     #[must_use]
     pub fn of(self, which: Which) -> Selection {
-        Selection::of(which).within(self.span).since(self.changed_after)
+        Selection::of(which).between(self.span).since(self.changed_after)
     }
 }
 

@@ -6,12 +6,12 @@ use common::problem::Problem;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     after,
-    db::{
-        AnyConnection, Slice, among,
-        sql::{Moment, Uid},
+    database::{
+        AnyConnection, PageBounds, id_in,
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    on_each, text_enum,
+    text_enum, with_connection,
 };
 
 use super::selection::Selection;
@@ -37,30 +37,30 @@ text_enum! {
 #[diesel(table_name = events)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Row {
-    pub id: Uid,
+    pub id: DbUuid,
     pub name: String,
     pub description: String,
     pub shared: bool,
-    pub starts_at: Moment,
-    pub ends_at: Moment,
+    pub starts_at: DbTimestamp,
+    pub ends_at: DbTimestamp,
     pub place: String,
     pub place_key: String,
-    pub room_id: Uid,
+    pub room_id: DbUuid,
     pub owns_room: bool,
-    pub group_id: Uid,
+    pub group_id: DbUuid,
     pub open: bool,
     pub sequence: i32,
-    pub created_by: Uid,
-    pub created_at: Moment,
-    pub updated_at: Moment,
-    pub deleted_at: Option<Moment>,
+    pub created_by: DbUuid,
+    pub created_at: DbTimestamp,
+    pub updated_at: DbTimestamp,
+    pub deleted_at: Option<DbTimestamp>,
 }
 
 /// A tag on an event.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct EventTag {
-    pub id: Uid,
+    pub id: DbUuid,
     pub name: String,
     pub locked: bool,
 }
@@ -71,11 +71,11 @@ pub struct Event {
     /// Its columns.
     pub row: Row,
     /// By id.
-    pub admins: Vec<Uid>,
+    pub admins: Vec<DbUuid>,
     /// By name.
     pub tags: Vec<EventTag>,
     /// Each user once, by id.
-    pub attendees: Vec<(Uid, Schedule)>,
+    pub attendees: Vec<(DbUuid, Schedule)>,
 }
 
 /// How a list is ordered; ties end in the id.
@@ -90,7 +90,7 @@ pub enum Order {
 impl Order {
     /// What a row of such a list is ordered by.
     #[must_use]
-    pub fn position(self, row: &Row) -> (Moment, Uid) {
+    pub fn position(self, row: &Row) -> (DbTimestamp, DbUuid) {
         match self {
             Self::Start => (row.starts_at, row.id),
             Self::Change => (row.updated_at, row.id),
@@ -106,7 +106,7 @@ pub fn load_slice(
     conn: &mut AnyConnection,
     selection: &Selection,
     order: Order,
-    slice: &Slice<(Moment, Uid)>,
+    slice: &PageBounds<(DbTimestamp, DbUuid)>,
 ) -> Result<Vec<Event>, Error> {
     let mut rows = selection.query();
     if let Some((at, id)) = slice.after {
@@ -125,19 +125,19 @@ pub fn load_slice(
 
 /// These events with what hangs on them.
 fn whole(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Event>, Error> {
-    let ids: Vec<Uid> = rows.iter().map(|row| row.id).collect();
-    let admins: Vec<(Uid, Uid)> = on_each!(conn, c => event_admins::table
-        .filter(among(event_admins::event_id, &ids))
+    let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
+    let admins: Vec<(DbUuid, DbUuid)> = with_connection!(conn, c => event_admins::table
+        .filter(id_in(event_admins::event_id, &ids))
         .order((event_admins::event_id, event_admins::user_id))
         .load(c)?);
-    let tags: Vec<(Uid, Uid, String, bool)> = on_each!(conn, c => event_tags::table
+    let tags: Vec<(DbUuid, DbUuid, String, bool)> = with_connection!(conn, c => event_tags::table
         .inner_join(tags::table)
-        .filter(among(event_tags::event_id, &ids))
+        .filter(id_in(event_tags::event_id, &ids))
         .select((event_tags::event_id, tags::id, tags::name, event_tags::locked))
         .order((tags::name, tags::id))
         .load(c)?);
-    let answers: Vec<(Uid, Uid, Schedule)> = on_each!(conn, c => attendees::table
-        .filter(among(attendees::event_id, &ids))
+    let answers: Vec<(DbUuid, DbUuid, Schedule)> = with_connection!(conn, c => attendees::table
+        .filter(id_in(attendees::event_id, &ids))
         .order((attendees::event_id, attendees::user_id))
         .load(c)?);
     let mut admins = by_event(admins.into_iter());
@@ -152,8 +152,8 @@ fn whole(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Event>, Error> 
     Ok(rows.into_iter().map(event).collect())
 }
 
-fn by_event<T>(rows: impl Iterator<Item = (Uid, T)>) -> HashMap<Uid, Vec<T>> {
-    let mut found: HashMap<Uid, Vec<T>> = HashMap::new();
+fn by_event<T>(rows: impl Iterator<Item = (DbUuid, T)>) -> HashMap<DbUuid, Vec<T>> {
+    let mut found: HashMap<DbUuid, Vec<T>> = HashMap::new();
     for (event, row) in rows {
         found.entry(event).or_default().push(row);
     }
@@ -164,7 +164,7 @@ fn by_event<T>(rows: impl Iterator<Item = (Uid, T)>) -> HashMap<Uid, Vec<T>> {
 ///
 /// # Errors
 /// 404 when there is none, or it is deleted.
-pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<Event, Error> {
+pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Event, Error> {
     let row = find(conn, id)?;
     whole(conn, vec![row])?.pop().ok_or_else(not_found)
 }
@@ -173,9 +173,9 @@ pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<Event, Error> {
 ///
 /// # Errors
 /// 404 when there is none, or it is deleted.
-pub fn find(conn: &mut AnyConnection, id: Uid) -> Result<Row, Error> {
+pub fn find(conn: &mut AnyConnection, id: DbUuid) -> Result<Row, Error> {
     let event = events::table.find(id).filter(events::deleted_at.is_null());
-    let row = on_each!(conn, c => event.select(Row::as_select()).first(c)).optional()?;
+    let row = with_connection!(conn, c => event.select(Row::as_select()).first(c)).optional()?;
     row.ok_or_else(not_found)
 }
 
@@ -187,9 +187,9 @@ pub(super) fn not_found() -> Error {
 ///
 /// # Errors
 /// 403 for everybody else.
-pub fn need_admin(conn: &mut AnyConnection, event: Uid, me: &Caller) -> Result<(), Error> {
+pub fn need_admin(conn: &mut AnyConnection, event: DbUuid, me: &Caller) -> Result<(), Error> {
     let is_admin = || event_admins::table.find((event, me.id)).select(event_admins::user_id);
-    if me.privileged || is_admin().first::<Uid>(conn).optional()?.is_some() {
+    if me.privileged || is_admin().first::<DbUuid>(conn).optional()?.is_some() {
         return Ok(());
     }
     Err(Problem::forbidden("an administrator of the event, or a privileged user").into())

@@ -7,10 +7,9 @@ use diesel::{
     sql_types::Bool,
 };
 use service_kit::{
-    db::{
-        MultiBackend, UnionAll,
-        sql::{Moment, Uid},
-        within,
+    database::{
+        MultiBackend, UnionAll, in_subquery,
+        types::{DbTimestamp, DbUuid},
     },
     text_enum,
 };
@@ -44,24 +43,24 @@ pub enum Which {
     /// Each.
     All,
     /// Those in a room.
-    InRoom(Uid),
+    InRoom(DbUuid),
     /// Those of a group.
-    OfGroup(Uid),
+    OfGroup(DbUuid),
     /// Those of a user.
     OfUser {
         /// The user.
-        user: Uid,
+        user: DbUuid,
         /// How they are related.
         relation: Relation,
         /// Whether the user is active and so belongs to the everyone group.
         is_active: bool,
     },
     /// Those the user belongs to, administers or has answered: the feed of an active user.
-    ForFeed(Uid),
+    ForFeed(DbUuid),
     /// Those that match a `q` filter.
     Matching(Filter),
     /// Those created, changed or deleted after this.
-    ChangedAfter(Moment),
+    ChangedAfter(DbTimestamp),
 }
 
 /// Whether deleted events are among them.
@@ -70,7 +69,7 @@ pub enum Deleted {
     /// No.
     No,
     /// Those deleted after this.
-    After(Moment),
+    After(DbTimestamp),
     /// All that are still kept.
     All,
 }
@@ -81,11 +80,11 @@ pub struct Selection {
     /// Which.
     pub which: Which,
     /// Only those that end after this.
-    pub from: Option<Moment>,
+    pub from: Option<DbTimestamp>,
     /// Only those that begin before this.
-    pub to: Option<Moment>,
+    pub to: Option<DbTimestamp>,
     /// Only those that were created, changed or deleted after this.
-    pub changed_after: Option<Moment>,
+    pub changed_after: Option<DbTimestamp>,
     /// Whether deleted ones are among them.
     pub deleted: Deleted,
 }
@@ -101,13 +100,13 @@ impl Selection {
 
     /// The same, overlapping a span that may be open at either end.
     #[must_use]
-    pub fn within(self, (from, to): (Option<Moment>, Option<Moment>)) -> Self {
+    pub fn between(self, (from, to): (Option<DbTimestamp>, Option<DbTimestamp>)) -> Self {
         Self { from, to, ..self }
     }
 
     /// The same, and of them only what changed after this, deleted ones included: what a copy has to learn.
     #[must_use]
-    pub fn since(self, changed_after: Option<Moment>) -> Self {
+    pub fn since(self, changed_after: Option<DbTimestamp>) -> Self {
         match changed_after {
             Some(_) => Self { changed_after, deleted: Deleted::All, ..self },
             None => self,
@@ -136,13 +135,13 @@ impl Selection {
             Which::OfGroup(group) => events::table.filter(events::group_id.eq(*group)).into_boxed(),
             Which::OfUser { user, relation, is_active } => {
                 let ids = self.related(UnionAll::default(), *user, *relation, *is_active);
-                events::table.filter(within(events::id, ids)).into_boxed()
+                events::table.filter(in_subquery(events::id, ids)).into_boxed()
             }
             Which::ForFeed(user) => {
                 let answered = attendees::user_id.eq(*user).and(attendees::schedule.ne(Schedule::Pending));
                 let answered = attendees::table.filter(answered).select(attendees::event_id);
                 let ids = self.related(UnionAll::default().and(answered), *user, Relation::BelongsOrAdmins, true);
-                events::table.filter(within(events::id, ids)).into_boxed()
+                events::table.filter(in_subquery(events::id, ids)).into_boxed()
             }
             // Its text is the caller's: as a literal it keeps the statement out of the connection's cache, which has
             // no bound.
@@ -167,7 +166,7 @@ impl Selection {
 
     /// Adds queries for the ids of a user's events. A union, because no database finds the rows of "in my groups or in
     /// my hands" by index when it is one condition.
-    fn related(&self, ids: UnionAll, user: Uid, relation: Relation, is_active: bool) -> UnionAll {
+    fn related(&self, ids: UnionAll, user: DbUuid, relation: Relation, is_active: bool) -> UnionAll {
         let mut ids = ids;
         if matches!(relation, Relation::Belongs | Relation::BelongsOrAdmins) {
             let groups = group_members::table.filter(group_members::user_id.eq(user)).select(group_members::group_id);
@@ -206,7 +205,8 @@ fn matching(filter: &Filter, joinable: bool, few: bool) -> Condition {
         }
         Filter::Compare { attribute, equal, id } => {
             let may_begin = *equal && joinable;
-            let same = if few && !may_begin { is_one(*attribute, Uid(*id)) } else { is_among(*attribute, Uid(*id)) };
+            let same =
+                if few && !may_begin { is_one(*attribute, DbUuid(*id)) } else { is_among(*attribute, DbUuid(*id)) };
             match (equal, joinable || few) {
                 (false, _) => Box::new(not(same)),
                 (true, true) => same,
@@ -226,7 +226,7 @@ fn comparisons(filter: &Filter) -> usize {
 }
 
 /// The condition that an event is in the set that a comparison finds.
-fn is_among(attribute: Attribute, id: Uid) -> Condition {
+fn is_among(attribute: Attribute, id: DbUuid) -> Condition {
     match attribute {
         Attribute::Event => Box::new(events::id.eq(id)),
         Attribute::Group => Box::new(events::group_id.eq(id)),
@@ -242,7 +242,7 @@ fn is_among(attribute: Attribute, id: Uid) -> Condition {
 }
 
 /// The same, asked of one event.
-fn is_one(attribute: Attribute, id: Uid) -> Condition {
+fn is_one(attribute: Attribute, id: DbUuid) -> Condition {
     match attribute {
         Attribute::User => {
             let answers = attendees::table.filter(attendees::event_id.eq(events::id).and(attendees::user_id.eq(id)));

@@ -9,7 +9,7 @@ use common::{
 use deserr::{DeserializeError, Deserr, ErrorKind, IntoValue, Value, ValueKind, ValuePointerRef, take_cf_content};
 use serde::Serialize;
 use serde_json::json;
-use service_kit::db::sql::{Moment, Uid};
+use service_kit::database::types::{DbTimestamp, DbUuid};
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{OneOfBuilder, Ref, RefOr, schema::Schema},
@@ -25,7 +25,7 @@ use crate::{codes, groups::ResponseGroup, rooms::ResponseRoom};
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResponseEventTag {
-    tag_id: Uid,
+    tag_id: DbUuid,
     name: String,
     /// Only administrators of the event may take it off.
     locked: bool,
@@ -51,7 +51,7 @@ impl From<EventTag> for ResponseEventTag {
     "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
 }))]
 pub struct ResponseEvent {
-    event_id: Uid,
+    event_id: DbUuid,
     name: String,
     description: String,
     /// Others may use the room meanwhile.
@@ -61,15 +61,15 @@ pub struct ResponseEvent {
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_end: Zoned,
     place: String,
-    room_id: Uid,
-    group_id: Uid,
+    room_id: DbUuid,
+    group_id: DbUuid,
     /// Anybody may attend, not only members of the group.
     open: bool,
-    admins: Vec<Uid>,
+    admins: Vec<DbUuid>,
     tags: Vec<ResponseEventTag>,
     /// Everybody invited or answered.
-    attendees: Vec<Uid>,
-    created_by: Uid,
+    attendees: Vec<DbUuid>,
+    created_by: DbUuid,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
@@ -109,7 +109,7 @@ impl ResponseEvent {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResponseAttendee {
-    user_id: Uid,
+    user_id: DbUuid,
     #[schema(inline)]
     schedule: Schedule,
 }
@@ -140,7 +140,7 @@ pub struct ResponseAttendee {
     "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
 }))]
 pub struct ResponseEventDetail {
-    event_id: Uid,
+    event_id: DbUuid,
     name: String,
     description: String,
     /// Others may use the room meanwhile.
@@ -155,11 +155,11 @@ pub struct ResponseEventDetail {
     open: bool,
     room: ResponseRoom,
     group: ResponseGroup,
-    admins: Vec<Uid>,
+    admins: Vec<DbUuid>,
     tags: Vec<ResponseEventTag>,
     /// Each user once.
     attendees: Vec<ResponseAttendee>,
-    created_by: Uid,
+    created_by: DbUuid,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
@@ -289,8 +289,8 @@ impl RequestEvent {
             name: fields.name.into_inner(),
             description: fields.description.into_inner(),
             shared: fields.shared_room,
-            starts_at: Moment(fields.time_start),
-            ends_at: Moment(fields.time_end),
+            starts_at: DbTimestamp(fields.time_start),
+            ends_at: DbTimestamp(fields.time_end),
             at,
             group: fields.group_id.into(),
             open: fields.open.unwrap_or_default(),

@@ -9,12 +9,12 @@ use common::{
 use diesel::{OptionalExtension, prelude::*};
 use serde_json::json;
 use service_kit::{
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    on_each,
+    with_connection,
 };
 
 use super::queries::{MADE_HERE, delete_events, not_found};
@@ -36,7 +36,7 @@ pub struct Edit {
 }
 
 /// Kind and openness of a group, which nobody else changes, joins or gives an event to before the transaction ends.
-fn lock(conn: &mut AnyConnection, id: Uid) -> Result<(i16, bool), Error> {
+fn lock(conn: &mut AnyConnection, id: DbUuid) -> Result<(i16, bool), Error> {
     let query = groups::table.find(id).filter(groups::deleted_at.is_null()).select((groups::kind, groups::open));
     let found = match conn {
         AnyConnection::Postgresql(pg) => query.for_update().first(pg).optional()?,
@@ -46,7 +46,7 @@ fn lock(conn: &mut AnyConnection, id: Uid) -> Result<(i16, bool), Error> {
 }
 
 /// Like [`lock`], for somebody who may change the group.
-fn lock_for_change(conn: &mut AnyConnection, id: Uid, me: &Caller) -> Result<(), Error> {
+fn lock_for_change(conn: &mut AnyConnection, id: DbUuid, me: &Caller) -> Result<(), Error> {
     let (kind, _) = lock(conn, id)?;
     if kind != MADE_HERE {
         return Err(Problem::forbidden("a group that was made here").into());
@@ -62,9 +62,9 @@ fn lock_for_change(conn: &mut AnyConnection, id: Uid, me: &Caller) -> Result<(),
 ///
 /// # Errors
 /// 400 for members and admins who are no users.
-pub fn create(conn: &mut AnyConnection, group: &Edit, creator: Uid, now: Moment) -> Result<Uid, Error> {
+pub fn create(conn: &mut AnyConnection, group: &Edit, creator: DbUuid, now: DbTimestamp) -> Result<DbUuid, Error> {
     check_people(conn, group)?;
-    let id = Uid::new();
+    let id = DbUuid::new();
     diesel::insert_into(groups::table)
         .values((
             groups::id.eq(id),
@@ -85,7 +85,7 @@ pub fn create(conn: &mut AnyConnection, group: &Edit, creator: Uid, now: Moment)
 ///
 /// # Errors
 /// 404; 403 for a group that was not made here, and for callers who may not; 400 for people who are no users.
-pub fn update(conn: &mut AnyConnection, id: Uid, group: &Edit, me: &Caller, now: Moment) -> Result<(), Error> {
+pub fn update(conn: &mut AnyConnection, id: DbUuid, group: &Edit, me: &Caller, now: DbTimestamp) -> Result<(), Error> {
     lock_for_change(conn, id, me)?;
     check_people(conn, group)?;
     diesel::update(groups::table.find(id))
@@ -111,16 +111,16 @@ fn check_people(conn: &mut AnyConnection, group: &Edit) -> Result<(), Error> {
 /// Replaces the links of a group in a table of them, in a fixed number of statements for 1000 users.
 macro_rules! put_links {
     ($conn:expr, $table:ident, $group:expr, $users:expr) => {{
-        let links = $users.iter().map(|(_, user)| ($table::group_id.eq($group), $table::user_id.eq(Uid(user))));
+        let links = $users.iter().map(|(_, user)| ($table::group_id.eq($group), $table::user_id.eq(DbUuid(user))));
         let links: Vec<_> = links.collect();
         diesel::delete($table::table.filter($table::group_id.eq($group))).execute($conn)?;
         for links in links.chunks(1000) {
-            on_each!($conn, c => diesel::insert_into($table::table).values(links).execute(c))?;
+            with_connection!($conn, c => diesel::insert_into($table::table).values(links).execute(c))?;
         }
     }};
 }
 
-fn put_people(conn: &mut AnyConnection, id: Uid, group: &Edit) -> Result<(), Error> {
+fn put_people(conn: &mut AnyConnection, id: DbUuid, group: &Edit) -> Result<(), Error> {
     if let Some(members) = &group.members {
         put_links!(conn, group_members, id, members);
     }
@@ -132,11 +132,10 @@ fn put_people(conn: &mut AnyConnection, id: Uid, group: &Edit) -> Result<(), Err
 ///
 /// # Errors
 /// 404; 403 for a group that is not open.
-pub fn join(conn: &mut AnyConnection, id: Uid, user: Uid, now: Moment) -> Result<(), Error> {
+pub fn join(conn: &mut AnyConnection, id: DbUuid, user: DbUuid, now: DbTimestamp) -> Result<(), Error> {
     lock_open(conn, id)?;
     let row = (group_members::group_id.eq(id), group_members::user_id.eq(user));
-    let joined =
-        on_each!(conn, c => diesel::insert_into(group_members::table).values(row).on_conflict_do_nothing().execute(c))?;
+    let joined = with_connection!(conn, c => diesel::insert_into(group_members::table).values(row).on_conflict_do_nothing().execute(c))?;
     touch(conn, id, joined, now)
 }
 
@@ -144,18 +143,18 @@ pub fn join(conn: &mut AnyConnection, id: Uid, user: Uid, now: Moment) -> Result
 ///
 /// # Errors
 /// 404; 403 for a group that is not open.
-pub fn leave(conn: &mut AnyConnection, id: Uid, user: Uid, now: Moment) -> Result<(), Error> {
+pub fn leave(conn: &mut AnyConnection, id: DbUuid, user: DbUuid, now: DbTimestamp) -> Result<(), Error> {
     lock_open(conn, id)?;
     let left = diesel::delete(group_members::table.find((id, user))).execute(conn)?;
     touch(conn, id, left, now)
 }
 
-fn lock_open(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
+fn lock_open(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     let (_, open) = lock(conn, id)?;
     if open { Ok(()) } else { Err(Problem::forbidden("an open group").into()) }
 }
 
-fn touch(conn: &mut AnyConnection, id: Uid, changed: usize, now: Moment) -> Result<(), Error> {
+fn touch(conn: &mut AnyConnection, id: DbUuid, changed: usize, now: DbTimestamp) -> Result<(), Error> {
     if changed > 0 {
         diesel::update(groups::table.find(id)).set(groups::updated_at.eq(now)).execute(conn)?;
     }
@@ -166,7 +165,7 @@ fn touch(conn: &mut AnyConnection, id: Uid, changed: usize, now: Moment) -> Resu
 ///
 /// # Errors
 /// 404; 403 for a group that was not made here, and for callers who may not; 409 `events-to-come` without `force`.
-pub fn delete(conn: &mut AnyConnection, id: Uid, force: bool, me: &Caller, now: Moment) -> Result<(), Error> {
+pub fn delete(conn: &mut AnyConnection, id: DbUuid, force: bool, me: &Caller, now: DbTimestamp) -> Result<(), Error> {
     lock_for_change(conn, id, me)?;
     let to_come = lock_events(conn, id, now)?;
     if !force && !to_come.is_empty() {
@@ -181,7 +180,7 @@ pub fn delete(conn: &mut AnyConnection, id: Uid, force: bool, me: &Caller, now: 
 
 /// The events of a locked group that have not ended, and with them their places, as for any change that may delete
 /// rooms: who is booking one of these rooms has finished, and whoever comes next sees what became of it.
-fn lock_events(conn: &mut AnyConnection, group: Uid, now: Moment) -> Result<Vec<Uid>, Error> {
+fn lock_events(conn: &mut AnyConnection, group: DbUuid, now: DbTimestamp) -> Result<Vec<DbUuid>, Error> {
     let to_come = || {
         events::table
             .filter(events::group_id.eq(group))
@@ -189,7 +188,7 @@ fn lock_events(conn: &mut AnyConnection, group: Uid, now: Moment) -> Result<Vec<
             .filter(events::ends_at.gt(now))
     };
     let ordered = || to_come().order((events::starts_at, events::id)).select((events::id, events::place_key));
-    let found: Vec<(Uid, String)> = match conn {
+    let found: Vec<(DbUuid, String)> = match conn {
         AnyConnection::Sqlite(sqlite) => ordered().load(sqlite)?,
         AnyConnection::Postgresql(pg) => {
             let locked: HashSet<String> = places::table
@@ -200,7 +199,7 @@ fn lock_events(conn: &mut AnyConnection, group: Uid, now: Moment) -> Result<Vec<
                 .load(pg)?
                 .into_iter()
                 .collect();
-            let found: Vec<(Uid, String)> = ordered().for_update().load(pg)?;
+            let found: Vec<(DbUuid, String)> = ordered().for_update().load(pg)?;
             // One of them has moved while it was waited for.
             if found.iter().any(|(_, place)| !locked.contains(place)) {
                 return Err(Error::Stale);

@@ -4,9 +4,9 @@ use actix_web::{delete, get, post, put, web::Path};
 use chrono_tz::Tz;
 use common::input::Id;
 use service_kit::{
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
     http::{Body, Page, Query, Reply},
@@ -27,7 +27,7 @@ use crate::{
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn show(conn: &mut AnyConnection, id: Uid, zone: Tz) -> Result<Reply, Error> {
+pub fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Reply, Error> {
     Reply::json(&ResponseGroup::new(queries::get(conn, id)?, zone))
 }
 
@@ -59,7 +59,7 @@ pub async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failur
 pub async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestGroup>) -> Result<Reply, Failure> {
     let group = body.0.into();
     who.write(move |conn, me| {
-        let id = changes::create(conn, &group, me.id, Moment(now.0))?;
+        let id = changes::create(conn, &group, me.id, DbTimestamp(now.0))?;
         Reply::created(&ResponseGroup::new(queries::get(conn, id)?, zone.0))
     })
     .await
@@ -95,9 +95,9 @@ pub async fn update(
     id: Path<Id>,
     body: Body<RequestGroup>,
 ) -> Result<Reply, Failure> {
-    let (id, group) = (Uid::from(*id), body.0.into());
+    let (id, group) = (DbUuid::from(*id), body.0.into());
     who.write(move |conn, me| {
-        changes::update(conn, id, &group, me, Moment(now.0))?;
+        changes::update(conn, id, &group, me, DbTimestamp(now.0))?;
         show(conn, id, zone.0)
     })
     .await
@@ -118,7 +118,7 @@ pub async fn update(
 #[delete("/{groupID}")]
 pub async fn delete(who: SignedIn, now: Now, id: Path<Id>, query: Query<DeleteQuery>) -> Result<Reply, Failure> {
     who.write(move |conn, me| {
-        changes::delete(conn, (*id).into(), query.0.force.0, me, Moment(now.0))?;
+        changes::delete(conn, (*id).into(), query.0.force.0, me, DbTimestamp(now.0))?;
         Ok(Reply::no_content())
     })
     .await
@@ -136,7 +136,7 @@ pub async fn delete(who: SignedIn, now: Now, id: Path<Id>, query: Query<DeleteQu
 #[put("/{groupID}/members/me")]
 pub async fn join(who: SignedIn, now: Now, id: Path<Id>) -> Result<Reply, Failure> {
     who.write(move |conn, me| {
-        changes::join(conn, (*id).into(), me.id, Moment(now.0))?;
+        changes::join(conn, (*id).into(), me.id, DbTimestamp(now.0))?;
         Ok(Reply::no_content())
     })
     .await
@@ -154,7 +154,7 @@ pub async fn join(who: SignedIn, now: Now, id: Path<Id>) -> Result<Reply, Failur
 #[delete("/{groupID}/members/me")]
 pub async fn leave(who: SignedIn, now: Now, id: Path<Id>) -> Result<Reply, Failure> {
     who.write(move |conn, me| {
-        changes::leave(conn, (*id).into(), me.id, Moment(now.0))?;
+        changes::leave(conn, (*id).into(), me.id, DbTimestamp(now.0))?;
         Ok(Reply::no_content())
     })
     .await
@@ -167,7 +167,7 @@ pub async fn leave(who: SignedIn, now: Now, id: Path<Id>) -> Result<Reply, Failu
     tag = "groups",
     operation_id = "getMyGroups",
     params(OfUserQuery),
-    responses((status = 200, description = "Ids of groups", body = [Uid]))
+    responses((status = 200, description = "Ids of groups", body = [DbUuid]))
 )]
 #[get("/me/groups")]
 pub async fn mine(who: SignedIn, page: Page, query: Query<OfUserQuery>) -> Result<Reply, Failure> {
@@ -181,14 +181,14 @@ pub async fn mine(who: SignedIn, page: Page, query: Query<OfUserQuery>) -> Resul
     tag = "groups",
     operation_id = "getGroupsOfUser",
     params(("userID" = uuid::Uuid, Path, description = "The user"), OfUserQuery),
-    responses((status = 200, description = "Ids of groups", body = [Uid]))
+    responses((status = 200, description = "Ids of groups", body = [DbUuid]))
 )]
 #[get("/{userID}/groups")]
 pub async fn of_user(who: SignedIn, id: Path<Id>, page: Page, query: Query<OfUserQuery>) -> Result<Reply, Failure> {
     who.read(move |conn, _| ids_of_user(conn, (*id).into(), &query.0, &page)).await
 }
 
-fn ids_of_user(conn: &mut AnyConnection, user: Uid, query: &OfUserQuery, page: &Page) -> Result<Reply, Error> {
+fn ids_of_user(conn: &mut AnyConnection, user: DbUuid, query: &OfUserQuery, page: &Page) -> Result<Reply, Error> {
     let user = users::queries::get(conn, user)?;
     let groups = queries::of_user(conn, &user, query.relation.belongs(), query.relation.admins())?;
     page.of_all(groups, queries::Position::clone, |(.., id)| Ok(id))

@@ -6,12 +6,12 @@ use common::problem::Problem;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     after,
-    db::{
-        AnyConnection, Slice, among,
-        sql::{Moment, Uid},
+    database::{
+        AnyConnection, PageBounds, id_in,
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    on_each,
+    with_connection,
 };
 use uuid::uuid;
 
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The everyone group (contract, "Groups").
-pub const EVERYONE: Uid = Uid(uuid!("11111111-1111-1111-1111-111111111111"));
+pub const EVERYONE: DbUuid = DbUuid(uuid!("11111111-1111-1111-1111-111111111111"));
 
 /// `groups.kind` of a group made here. The everyone group is 1, a directory group 2.
 pub const MADE_HERE: i16 = 0;
@@ -33,14 +33,14 @@ const EVERYONE_KIND: i16 = 1;
 #[diesel(table_name = groups)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Row {
-    pub id: Uid,
+    pub id: DbUuid,
     pub kind: i16,
     pub name: String,
     pub description: String,
     pub open: bool,
-    pub created_by: Option<Uid>,
-    pub created_at: Moment,
-    pub updated_at: Moment,
+    pub created_by: Option<DbUuid>,
+    pub created_at: DbTimestamp,
+    pub updated_at: DbTimestamp,
 }
 
 /// A group with its people, each list in the order of ids.
@@ -48,15 +48,15 @@ pub struct Row {
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Group {
     pub row: Row,
-    pub members: Vec<Uid>,
-    pub admins: Vec<Uid>,
+    pub members: Vec<DbUuid>,
+    pub admins: Vec<DbUuid>,
 }
 
 /// Makes the everyone group, or gives it its present name.
 ///
 /// # Errors
 /// When the database fails.
-pub fn ensure_everyone_group(conn: &mut AnyConnection, name: &str, now: Moment) -> Result<(), Error> {
+pub fn ensure_everyone_group(conn: &mut AnyConnection, name: &str, now: DbTimestamp) -> Result<(), Error> {
     let group = (
         (groups::id.eq(EVERYONE), groups::kind.eq(EVERYONE_KIND)),
         groups::name.eq(name),
@@ -65,7 +65,7 @@ pub fn ensure_everyone_group(conn: &mut AnyConnection, name: &str, now: Moment) 
         groups::created_at.eq(now),
         groups::updated_at.eq(now),
     );
-    on_each!(conn, c => diesel::insert_into(groups::table).values(group).on_conflict_do_nothing().execute(c))?;
+    with_connection!(conn, c => diesel::insert_into(groups::table).values(group).on_conflict_do_nothing().execute(c))?;
     diesel::update(groups::table.find(EVERYONE).filter(groups::name.ne(name)))
         .set((groups::name.eq(name), groups::updated_at.eq(now)))
         .execute(conn)?;
@@ -73,26 +73,26 @@ pub fn ensure_everyone_group(conn: &mut AnyConnection, name: &str, now: Moment) 
 }
 
 /// What groups are ordered by.
-pub type Position = (i16, String, Uid);
+pub type Position = (i16, String, DbUuid);
 
 /// Part of the groups: made here, everyone, from the directory; each by name; so few that a statement can name them all.
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection, slice: &Slice<Position>) -> Result<Vec<Group>, Error> {
+pub fn list(conn: &mut AnyConnection, slice: &PageBounds<Position>) -> Result<Vec<Group>, Error> {
     let mut query = groups::table.filter(groups::deleted_at.is_null()).into_boxed();
     if let Some((kind, name, id)) = &slice.after {
         query = after!(query, groups::kind; > *kind, groups::name; > name.clone(), groups::id; > *id);
     }
     let query = query.order((groups::kind, groups::name, groups::id)).select(Row::as_select());
     let rows: Vec<Row> = query.limit(slice.rows).load(conn)?;
-    let ids: Vec<Uid> = rows.iter().map(|row| row.id).collect();
-    let members = on_each!(conn, c => group_members::table
-        .filter(among(group_members::group_id, &ids))
+    let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
+    let members = with_connection!(conn, c => group_members::table
+        .filter(id_in(group_members::group_id, &ids))
         .order((group_members::group_id, group_members::user_id))
         .load(c)?);
-    let admins = on_each!(conn, c => group_admins::table
-        .filter(among(group_admins::group_id, &ids))
+    let admins = with_connection!(conn, c => group_admins::table
+        .filter(id_in(group_admins::group_id, &ids))
         .order((group_admins::group_id, group_admins::user_id))
         .load(c)?);
     let (mut members, mut admins) = (by_group(members), by_group(admins));
@@ -107,7 +107,7 @@ pub fn list(conn: &mut AnyConnection, slice: &Slice<Position>) -> Result<Vec<Gro
     Ok(rows.into_iter().map(with_people).collect())
 }
 
-fn by_group(pairs: Vec<(Uid, Uid)>) -> HashMap<Uid, Vec<Uid>> {
+fn by_group(pairs: Vec<(DbUuid, DbUuid)>) -> HashMap<DbUuid, Vec<DbUuid>> {
     let mut people = HashMap::<_, Vec<_>>::new();
     for (group, user) in pairs {
         people.entry(group).or_default().push(user);
@@ -119,7 +119,7 @@ fn by_group(pairs: Vec<(Uid, Uid)>) -> HashMap<Uid, Vec<Uid>> {
 ///
 /// # Errors
 /// 404 when there is none, or it is deleted.
-pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<Group, Error> {
+pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Group, Error> {
     let row = groups::table.find(id).filter(groups::deleted_at.is_null()).select(Row::as_select()).first(conn);
     with_people(conn, row.optional()?)
 }
@@ -128,7 +128,7 @@ pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<Group, Error> {
 ///
 /// # Errors
 /// 404 when there is none, or it is deleted.
-pub fn need(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
+pub fn need(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     let found: i64 = groups::table.find(id).filter(groups::deleted_at.is_null()).count().get_result(conn)?;
     if found > 0 { Ok(()) } else { Err(not_found().into()) }
 }
@@ -137,15 +137,15 @@ pub fn need(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
 ///
 /// # Errors
 /// 404 when there never was one.
-pub fn get_even_deleted(conn: &mut AnyConnection, id: Uid) -> Result<Group, Error> {
-    let row = on_each!(conn, c => groups::table.find(id).select(Row::as_select()).first(c)).optional()?;
+pub fn get_even_deleted(conn: &mut AnyConnection, id: DbUuid) -> Result<Group, Error> {
+    let row = with_connection!(conn, c => groups::table.find(id).select(Row::as_select()).first(c)).optional()?;
     with_people(conn, row)
 }
 
 fn with_people(conn: &mut AnyConnection, row: Option<Row>) -> Result<Group, Error> {
     let row = row.ok_or_else(not_found)?;
     let members = member_ids(conn, row.id)?;
-    let admins = on_each!(conn, c => group_admins::table
+    let admins = with_connection!(conn, c => group_admins::table
         .filter(group_admins::group_id.eq(row.id))
         .select(group_admins::user_id)
         .order(group_admins::user_id)
@@ -161,11 +161,11 @@ pub(super) fn not_found() -> Problem {
 ///
 /// # Errors
 /// When the database fails.
-pub fn member_ids(conn: &mut AnyConnection, group: Uid) -> Result<Vec<Uid>, Error> {
+pub fn member_ids(conn: &mut AnyConnection, group: DbUuid) -> Result<Vec<DbUuid>, Error> {
     if group == EVERYONE {
         return active_ids(conn);
     }
-    Ok(on_each!(conn, c => group_members::table
+    Ok(with_connection!(conn, c => group_members::table
         .filter(group_members::group_id.eq(group))
         .select(group_members::user_id)
         .order(group_members::user_id)
@@ -176,7 +176,7 @@ pub fn member_ids(conn: &mut AnyConnection, group: Uid) -> Result<Vec<Uid>, Erro
 ///
 /// # Errors
 /// When the database fails.
-pub fn is_member(conn: &mut AnyConnection, group: Uid, user: Uid) -> Result<bool, Error> {
+pub fn is_member(conn: &mut AnyConnection, group: DbUuid, user: DbUuid) -> Result<bool, Error> {
     let found: i64 = if group == EVERYONE {
         user_rows::table.find(user).filter(user_rows::state.eq(ACTIVE)).count().get_result(conn)?
     } else {
@@ -190,9 +190,9 @@ pub fn is_member(conn: &mut AnyConnection, group: Uid, user: Uid) -> Result<bool
 ///
 /// # Errors
 /// When the database fails.
-pub fn hold(conn: &mut AnyConnection, id: Uid) -> Result<bool, Error> {
+pub fn hold(conn: &mut AnyConnection, id: DbUuid) -> Result<bool, Error> {
     let query = groups::table.find(id).filter(groups::deleted_at.is_null()).select(groups::id);
-    let found: Option<Uid> = match conn {
+    let found: Option<DbUuid> = match conn {
         AnyConnection::Postgresql(pg) => query.for_key_share().first(pg).optional()?,
         AnyConnection::Sqlite(sqlite) => query.first(sqlite).optional()?,
     };
@@ -225,7 +225,7 @@ pub fn of_user(conn: &mut AnyConnection, user: &User, belongs: bool, admins: boo
 ///
 /// # Errors
 /// When the database fails.
-pub fn delete_events(conn: &mut AnyConnection, ids: &[Uid], now: Moment) -> Result<(), Error> {
+pub fn delete_events(conn: &mut AnyConnection, ids: &[DbUuid], now: DbTimestamp) -> Result<(), Error> {
     for ids in ids.chunks(1000) {
         diesel::update(events::table.filter(events::id.eq_any(ids)).filter(events::deleted_at.is_null()))
             .set((events::deleted_at.eq(now), events::updated_at.eq(now), events::sequence.eq(events::sequence + 1)))

@@ -8,7 +8,7 @@ use common::{
 };
 use deserr::Deserr;
 use serde::Serialize;
-use service_kit::db::sql::Uid;
+use service_kit::database::types::DbUuid;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -26,7 +26,7 @@ use super::{
     "createdAt": "2026-04-01T18:00:00+09:00", "updatedAt": "2026-04-01T18:00:00+09:00"
 }))]
 pub struct ResponseGroup {
-    group_id: Uid,
+    group_id: DbUuid,
     name: String,
     description: String,
     /// Whether everybody may join and leave.
@@ -34,10 +34,10 @@ pub struct ResponseGroup {
     /// Whether it comes from the directory and cannot be changed here.
     #[serde(rename = "isTraQGroup")]
     is_traq_group: bool,
-    members: Vec<Uid>,
-    admins: Vec<Uid>,
+    members: Vec<DbUuid>,
+    admins: Vec<DbUuid>,
     /// The nil UUID for groups that nobody made here.
-    created_by: Uid,
+    created_by: DbUuid,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
@@ -57,7 +57,7 @@ impl ResponseGroup {
             is_traq_group: row.kind != MADE_HERE,
             members,
             admins,
-            created_by: row.created_by.unwrap_or_else(Uid::nil),
+            created_by: row.created_by.unwrap_or_else(DbUuid::nil),
             created_at: row.created_at.in_zone(zone),
             updated_at: row.updated_at.in_zone(zone),
         }

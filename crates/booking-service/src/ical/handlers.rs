@@ -14,15 +14,15 @@ use actix_web::{
 use common::{input::Id, problem::Problem};
 use service_kit::{
     credentials::{self, Keys},
-    db::{AnyConnection, sql::Uid},
+    database::{AnyConnection, types::DbUuid},
     error::{Error, Failure},
     http::{
         Query, Reply,
         client::Address,
         exchange::Exchange,
-        limit::{Charged, Payer},
+        limit::{RateLimitCharged, RateLimitKey},
     },
-    server::Service,
+    server::AppState,
 };
 
 use super::{
@@ -82,7 +82,7 @@ pub async fn replace_secret(who: SignedIn, club: Club) -> Result<Reply, Failure>
     .await
 }
 
-fn shown(keys: &Keys, user: Uid, nonce: &str) -> Result<Reply, Error> {
+fn shown(keys: &Keys, user: DbUuid, nonce: &str) -> Result<Reply, Error> {
     Ok(Reply::json(&IcalSecret { secret: keys.derive(&["feed", &user.to_string(), nonce]) })?.secret())
 }
 
@@ -90,7 +90,7 @@ fn shown(keys: &Keys, user: Uid, nonce: &str) -> Result<Reply, Error> {
 ///
 /// # Errors
 /// 404 before its first use.
-pub fn show(conn: &mut AnyConnection, user: Uid, keys: &Keys) -> Result<Reply, Error> {
+pub fn show(conn: &mut AnyConnection, user: DbUuid, keys: &Keys) -> Result<Reply, Error> {
     let nonce = queries::nonce(conn, user)?.ok_or_else(|| Problem::not_found("secret"))?;
     shown(keys, user, &nonce)
 }
@@ -113,7 +113,7 @@ pub fn show(conn: &mut AnyConnection, user: Uid, keys: &Keys) -> Result<Reply, E
 #[get("/ical/v1/{icalToken}")]
 pub async fn feed(
     req: HttpRequest,
-    service: Data<Service>,
+    service: Data<AppState>,
     club: Club,
     now: Now,
     limits: Data<Limits>,
@@ -130,7 +130,7 @@ pub async fn feed(
         if !club.keys.has_derived(&parts, secret) || nonce.is_none() {
             return Err(no_feed().into());
         }
-        of_owner.feed.charge(Payer::User(user.0))?;
+        of_owner.feed.charge(RateLimitKey::User(user.0))?;
         let which = match &query.0.q {
             Some(q) => Which::Matching(events::parse_filter(q)?),
             None => Which::ForFeed(user),
@@ -154,15 +154,15 @@ pub async fn feed(
     if matches!(&made, Err(Error::Problem(problem)) if problem.status() == 404) {
         limits.feed.charge(Address::of(&req, service.trusted_proxies()).into())?;
     } else {
-        req.extensions_mut().insert(Charged);
+        req.extensions_mut().insert(RateLimitCharged);
     }
     Ok(made?)
 }
 
 /// The user and the secret of a feed's address.
-fn split(token: &str) -> Option<(Uid, &str)> {
+fn split(token: &str) -> Option<(DbUuid, &str)> {
     let (user, secret) = token.split_at_checked(36)?;
-    Some((Uid::from(user.parse::<Id>().ok()?), secret))
+    Some((DbUuid::from(user.parse::<Id>().ok()?), secret))
 }
 
 /// The same for a user who does not exist or is not active, and for a secret that is wrong or has been replaced.

@@ -9,9 +9,9 @@ use chrono::TimeDelta;
 use common::time::Timestamp;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
-    db::{
-        AnyConnection, Slice,
-        sql::{Moment, Uid},
+    database::{
+        AnyConnection, PageBounds,
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
     http::page::CHUNK,
@@ -37,7 +37,7 @@ const CANCELLED: TimeDelta = TimeDelta::days(30);
 ///
 /// # Errors
 /// When the database fails.
-pub fn nonce(conn: &mut AnyConnection, user: Uid) -> Result<Option<String>, Error> {
+pub fn nonce(conn: &mut AnyConnection, user: DbUuid) -> Result<Option<String>, Error> {
     Ok(users::table.find(user).select(users::feed_nonce).first(conn)?)
 }
 
@@ -45,7 +45,7 @@ pub fn nonce(conn: &mut AnyConnection, user: Uid) -> Result<Option<String>, Erro
 ///
 /// # Errors
 /// When the database fails.
-pub fn nonce_of_active(conn: &mut AnyConnection, user: Uid) -> Result<Option<String>, Error> {
+pub fn nonce_of_active(conn: &mut AnyConnection, user: DbUuid) -> Result<Option<String>, Error> {
     let user = users::table.find(user).filter(users::state.eq(ACTIVE));
     Ok(user.select(users::feed_nonce).first(conn).optional()?.flatten())
 }
@@ -54,7 +54,7 @@ pub fn nonce_of_active(conn: &mut AnyConnection, user: Uid) -> Result<Option<Str
 ///
 /// # Errors
 /// When the database fails.
-pub fn set_first_nonce(conn: &mut AnyConnection, user: Uid, nonce: &str) -> Result<(), Error> {
+pub fn set_first_nonce(conn: &mut AnyConnection, user: DbUuid, nonce: &str) -> Result<(), Error> {
     let without = users::table.find(user).filter(users::feed_nonce.is_null());
     diesel::update(without).set(users::feed_nonce.eq(nonce)).execute(conn)?;
     Ok(())
@@ -64,7 +64,7 @@ pub fn set_first_nonce(conn: &mut AnyConnection, user: Uid, nonce: &str) -> Resu
 ///
 /// # Errors
 /// When the database fails.
-pub fn replace_nonce(conn: &mut AnyConnection, user: Uid, nonce: &str) -> Result<(), Error> {
+pub fn replace_nonce(conn: &mut AnyConnection, user: DbUuid, nonce: &str) -> Result<(), Error> {
     diesel::update(users::table.find(user)).set(users::feed_nonce.eq(nonce)).execute(conn)?;
     Ok(())
 }
@@ -82,15 +82,15 @@ pub fn each(
 ) -> Result<(), Error> {
     let selection = Selection {
         which,
-        from: Some(Moment(now.plus(-PAST))),
+        from: Some(DbTimestamp(now.plus(-PAST))),
         to: None,
         changed_after: None,
-        deleted: Deleted::After(Moment(now.plus(-CANCELLED))),
+        deleted: Deleted::After(DbTimestamp(now.plus(-CANCELLED))),
     };
     let rows = i64::try_from(CHUNK).unwrap_or(i64::MAX);
     let (mut names, mut after) = (HashMap::new(), None);
     loop {
-        let found = load_slice(conn, &selection, Order::Start, &Slice { after, rows })?;
+        let found = load_slice(conn, &selection, Order::Start, &PageBounds { after, rows })?;
         add_names(conn, &found, &mut names)?;
         let is_last = found.len() < CHUNK;
         after = found.last().map(|event| Order::Start.position(&event.row));
@@ -104,19 +104,19 @@ pub fn each(
 }
 
 /// Adds the names of those who made these events or answered to them.
-fn add_names(conn: &mut AnyConnection, found: &[Event], names: &mut HashMap<Uid, Arc<str>>) -> Result<(), Error> {
+fn add_names(conn: &mut AnyConnection, found: &[Event], names: &mut HashMap<DbUuid, Arc<str>>) -> Result<(), Error> {
     let answered = found.iter().flat_map(|event| &event.attendees).map(|(user, _)| *user);
     let people = answered.chain(found.iter().map(|event| event.row.created_by));
-    let new: BTreeSet<Uid> = people.filter(|user| !names.contains_key(user)).collect();
+    let new: BTreeSet<DbUuid> = people.filter(|user| !names.contains_key(user)).collect();
     for ids in Vec::from_iter(new).chunks(CHUNK) {
         let users = users::table.filter(users::id.eq_any(ids)).select((users::id, users::display_name));
-        names.extend(users.load::<(Uid, String)>(conn)?.into_iter().map(|(id, name)| (id, name.into())));
+        names.extend(users.load::<(DbUuid, String)>(conn)?.into_iter().map(|(id, name)| (id, name.into())));
     }
     Ok(())
 }
 
-fn feed_event(event: Event, names: &HashMap<Uid, Arc<str>>) -> FeedEvent {
-    let person = |id: Uid| Person { id: id.0, name: names.get(&id).cloned().unwrap_or_default() };
+fn feed_event(event: Event, names: &HashMap<DbUuid, Arc<str>>) -> FeedEvent {
+    let person = |id: DbUuid| Person { id: id.0, name: names.get(&id).cloned().unwrap_or_default() };
     let attendee = |(user, schedule)| {
         let participation = match schedule {
             Schedule::Pending => Participation::NeedsAction,

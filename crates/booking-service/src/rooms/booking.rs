@@ -8,12 +8,12 @@ use common::problem::Problem;
 use diesel::prelude::*;
 use serde_json::{Value, json};
 use service_kit::{
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    on_each,
+    with_connection,
 };
 
 use super::{
@@ -36,7 +36,7 @@ pub fn lock_places(conn: &mut AnyConnection, mut keys: Vec<String>) -> Result<()
     keys.sort_unstable();
     keys.dedup();
     let rows: Vec<_> = keys.iter().map(|key| places::key.eq(key)).collect();
-    on_each!(conn, c => diesel::insert_into(places::table).values(&rows).on_conflict_do_nothing().execute(c)?);
+    with_connection!(conn, c => diesel::insert_into(places::table).values(&rows).on_conflict_do_nothing().execute(c)?);
     if let AnyConnection::Postgresql(pg) = conn {
         // Not FOR UPDATE: that would also hold up everybody who only refers to the place by a foreign key.
         places::table
@@ -55,33 +55,33 @@ pub struct Booking<'a> {
     /// The place, as [`place_key`](super::place::place_key) gives it.
     pub place_key: &'a str,
     /// The room, unless it is yet to be made.
-    pub room: Option<Uid>,
+    pub room: Option<DbUuid>,
     /// Whether the room is verified.
     pub verified: bool,
     /// When, and whether others may share.
-    pub starts_at: Moment,
+    pub starts_at: DbTimestamp,
     /// The end of it.
-    pub ends_at: Moment,
+    pub ends_at: DbTimestamp,
     /// Whether others may share.
     pub shared: bool,
     /// The event that is being changed, which is not in its own way.
-    pub except: Option<Uid>,
+    pub except: Option<DbUuid>,
 }
 
 /// An event in the way.
 #[derive(Debug, Clone, Copy, Queryable)]
 pub struct Conflict {
     /// The event.
-    pub event: Uid,
-    starts_at: Moment,
-    ends_at: Moment,
+    pub event: DbUuid,
+    starts_at: DbTimestamp,
+    ends_at: DbTimestamp,
     shared: bool,
 }
 
 impl Conflict {
     /// An event by its use of a place.
     #[must_use]
-    pub fn new(event: Uid, starts_at: Moment, ends_at: Moment, shared: bool) -> Self {
+    pub fn new(event: DbUuid, starts_at: DbTimestamp, ends_at: DbTimestamp, shared: bool) -> Self {
         Self { event, starts_at, ends_at, shared }
     }
 

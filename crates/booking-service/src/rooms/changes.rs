@@ -3,12 +3,12 @@
 use common::problem::Problem;
 use diesel::prelude::*;
 use service_kit::{
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    on_each,
+    with_connection,
 };
 
 use super::{
@@ -31,18 +31,18 @@ const CHUNK: usize = 1000;
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct NewRoom {
     pub place: String,
-    pub starts_at: Moment,
-    pub ends_at: Moment,
+    pub starts_at: DbTimestamp,
+    pub ends_at: DbTimestamp,
     pub verified: bool,
-    pub admins: Vec<Uid>,
+    pub admins: Vec<DbUuid>,
 }
 
 /// Makes rooms; their places must have rows, which [`booking::lock_places`] sees to.
 ///
 /// # Errors
 /// When the database fails.
-pub fn insert(conn: &mut AnyConnection, new: &[NewRoom], by: Uid, now: Moment) -> Result<Vec<Uid>, Error> {
-    let new: Vec<_> = new.iter().map(|room| (Uid::new(), room.clone())).collect();
+pub fn insert(conn: &mut AnyConnection, new: &[NewRoom], by: DbUuid, now: DbTimestamp) -> Result<Vec<DbUuid>, Error> {
+    let new: Vec<_> = new.iter().map(|room| (DbUuid::new(), room.clone())).collect();
     put(conn, &new, by, now)?;
     Ok(new.into_iter().map(|(id, _)| id).collect())
 }
@@ -51,7 +51,7 @@ pub fn insert(conn: &mut AnyConnection, new: &[NewRoom], by: Uid, now: Moment) -
 ///
 /// # Errors
 /// When the database fails.
-pub fn put(conn: &mut AnyConnection, new: &[(Uid, NewRoom)], by: Uid, now: Moment) -> Result<(), Error> {
+pub fn put(conn: &mut AnyConnection, new: &[(DbUuid, NewRoom)], by: DbUuid, now: DbTimestamp) -> Result<(), Error> {
     let rows: Vec<_> = new
         .iter()
         .map(|(id, room)| {
@@ -71,17 +71,17 @@ pub fn put(conn: &mut AnyConnection, new: &[(Uid, NewRoom)], by: Uid, now: Momen
         })
         .collect();
     for rows in rows.chunks(CHUNK) {
-        on_each!(conn, c => diesel::insert_into(rooms::table).values(rows).execute(c)?);
+        with_connection!(conn, c => diesel::insert_into(rooms::table).values(rows).execute(c)?);
     }
     let admins: Vec<_> = new.iter().flat_map(|(id, room)| room.admins.iter().map(|user| (*id, *user))).collect();
     insert_admins(conn, &admins)
 }
 
-fn insert_admins(conn: &mut AnyConnection, admins: &[(Uid, Uid)]) -> Result<(), Error> {
+fn insert_admins(conn: &mut AnyConnection, admins: &[(DbUuid, DbUuid)]) -> Result<(), Error> {
     let rows: Vec<_> =
         admins.iter().map(|(room, user)| (room_admins::room_id.eq(*room), room_admins::user_id.eq(*user))).collect();
     for rows in rows.chunks(CHUNK) {
-        on_each!(conn, c => diesel::insert_into(room_admins::table).values(rows).execute(c)?);
+        with_connection!(conn, c => diesel::insert_into(room_admins::table).values(rows).execute(c)?);
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ fn insert_admins(conn: &mut AnyConnection, admins: &[(Uid, Uid)]) -> Result<(), 
 ///
 /// # Errors
 /// When the database fails.
-pub fn move_to(conn: &mut AnyConnection, id: Uid, to: &NewRoom, now: Moment) -> Result<(), Error> {
+pub fn move_to(conn: &mut AnyConnection, id: DbUuid, to: &NewRoom, now: DbTimestamp) -> Result<(), Error> {
     diesel::update(rooms::table.find(id))
         .set((
             rooms::place.eq(&to.place),
@@ -110,7 +110,7 @@ pub fn move_to(conn: &mut AnyConnection, id: Uid, to: &NewRoom, now: Moment) -> 
 ///
 /// # Errors
 /// When the database fails.
-pub fn bury(conn: &mut AnyConnection, id: Uid, now: Moment) -> Result<(), Error> {
+pub fn soft_delete(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Result<(), Error> {
     diesel::update(rooms::table.find(id)).set((rooms::deleted_at.eq(now), rooms::updated_at.eq(now))).execute(conn)?;
     Ok(())
 }
@@ -119,7 +119,7 @@ pub fn bury(conn: &mut AnyConnection, id: Uid, now: Moment) -> Result<(), Error>
 ///
 /// # Errors
 /// When the database fails.
-pub fn create(conn: &mut AnyConnection, new: NewRoom, by: Uid, now: Moment) -> Result<Room, Error> {
+pub fn create(conn: &mut AnyConnection, new: NewRoom, by: DbUuid, now: DbTimestamp) -> Result<Room, Error> {
     booking::lock_places(conn, vec![place_key(&new.place)])?;
     let ids = insert(conn, &[new], by, now)?;
     get(conn, ids[0], None)
@@ -130,7 +130,7 @@ pub fn create(conn: &mut AnyConnection, new: NewRoom, by: Uid, now: Moment) -> R
 /// # Errors
 /// 404; 403 for anybody but its administrators and privileged users; 409 listing the events in it that have not ended,
 /// unless they are to be deleted with it.
-pub fn delete(conn: &mut AnyConnection, id: Uid, me: &Caller, force: bool, now: Moment) -> Result<Room, Error> {
+pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, force: bool, now: DbTimestamp) -> Result<Room, Error> {
     let room = find_locked(conn, id)?.ok_or_else(not_found)?;
     let room = get(conn, room.id, None)?;
     if !me.privileged && !room.admins.contains(&me.id) {
@@ -142,7 +142,7 @@ pub fn delete(conn: &mut AnyConnection, id: Uid, me: &Caller, force: bool, now: 
             .filter(events::deleted_at.is_null())
             .filter(events::ends_at.gt(now))
     };
-    let listed: Vec<Uid> = to_come().select(events::id).order((events::starts_at, events::id)).load(conn)?;
+    let listed: Vec<DbUuid> = to_come().select(events::id).order((events::starts_at, events::id)).load(conn)?;
     if !listed.is_empty() && !force {
         return Err(Problem::new(codes::EVENTS_TO_COME).member("events", serde_json::json!(listed)).into());
     }
@@ -150,7 +150,7 @@ pub fn delete(conn: &mut AnyConnection, id: Uid, me: &Caller, force: bool, now: 
     diesel::update(to_come())
         .set((events::deleted_at.eq(now), events::updated_at.eq(now), events::sequence.eq(events::sequence + 1)))
         .execute(conn)?;
-    bury(conn, id, now)?;
+    soft_delete(conn, id, now)?;
     Ok(room)
 }
 
@@ -163,17 +163,17 @@ pub fn delete(conn: &mut AnyConnection, id: Uid, me: &Caller, force: bool, now: 
 /// 404; 409 when another verified room on the place overlaps it, or its events would then conflict with others.
 pub fn verify(
     conn: &mut AnyConnection,
-    id: Uid,
+    id: DbUuid,
     verified: bool,
     zone: chrono_tz::Tz,
-    now: Moment,
+    now: DbTimestamp,
 ) -> Result<(), Error> {
     let room = find_locked(conn, id)?.ok_or_else(not_found)?;
     if room.verified == verified {
         return Ok(());
     }
     if verified {
-        let others: Vec<Uid> = rooms::table
+        let others: Vec<DbUuid> = rooms::table
             .filter(rooms::place_key.eq(&room.place_key))
             .filter(rooms::verified.eq(true))
             .filter(rooms::deleted_at.is_null())
@@ -196,7 +196,7 @@ pub fn verify(
 
 /// Refuses to verify a room one of whose events overlaps an event elsewhere on its place.
 fn refuse_conflicts(conn: &mut AnyConnection, room: &Row, zone: chrono_tz::Tz) -> Result<(), Error> {
-    let found: Vec<(Uid, Conflict)> = events::table
+    let found: Vec<(DbUuid, Conflict)> = events::table
         .filter(events::place_key.eq(&room.place_key))
         .filter(events::deleted_at.is_null())
         .filter(overlapping!(events, room.starts_at, room.ends_at))

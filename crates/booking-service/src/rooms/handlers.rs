@@ -4,9 +4,9 @@ use actix_web::{HttpRequest, delete, get, http::header, post, web::Path, web::Pa
 use chrono_tz::Tz;
 use common::{input::Id, problem::Violations};
 use service_kit::{
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
     http::{Body, Page, Query, Reply, body},
@@ -31,7 +31,7 @@ const IMPORT_LIMIT: usize = 2 << 20;
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn show(conn: &mut AnyConnection, id: Uid, exclude: Option<Uid>, zone: Tz) -> Result<Reply, Error> {
+pub fn show(conn: &mut AnyConnection, id: DbUuid, exclude: Option<DbUuid>, zone: Tz) -> Result<Reply, Error> {
     Reply::json(&ResponseRoom::new(queries::get(conn, id, exclude)?, zone))
 }
 
@@ -69,7 +69,7 @@ pub async fn create(who: SignedIn, Zone(zone): Zone, Now(now): Now, body: Body<R
         let mut violations = Violations::default();
         users::queries::note_unknown(conn, "/admins", &body.0.admins, &mut violations)?;
         violations.into_result()?;
-        let room = changes::create(conn, body.0.to_new(), me.id, Moment(now))?;
+        let room = changes::create(conn, body.0.to_new(), me.id, DbTimestamp(now))?;
         let location = format!("/api/rooms/{}", room.row.id);
         Ok(Reply::created(&ResponseRoom::new(room, zone))?.with(header::LOCATION, location))
     })
@@ -105,7 +105,7 @@ pub async fn import(
     let table = body::read(&req, &mut payload.into_inner(), "text/csv", IMPORT_LIMIT).await?;
     let dry_run = query.0.dry_run.0;
     who.write(move |conn, me| {
-        let rooms = import_table(conn, &table, zone, me.id, dry_run, Moment(now))?;
+        let rooms = import_table(conn, &table, zone, me.id, dry_run, DbTimestamp(now))?;
         let rooms: Vec<_> = rooms.into_iter().map(|room| ResponseRoom::new(room, zone)).collect();
         if dry_run { Reply::json(&rooms) } else { Reply::created(&rooms) }
     })
@@ -147,7 +147,7 @@ pub async fn delete(
 ) -> Result<Reply, Failure> {
     let force = query.0.force.0;
     who.write(move |conn, me| {
-        let room = changes::delete(conn, (*id).into(), me, force, Moment(now))?;
+        let room = changes::delete(conn, (*id).into(), me, force, DbTimestamp(now))?;
         Reply::json(&ResponseRoom::new(room, zone))
     })
     .await
@@ -167,8 +167,10 @@ pub async fn delete(
 )]
 #[post("/{roomID}/verified")]
 pub async fn verify(who: Privileged, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
-    who.write(move |conn, _| changes::verify(conn, (*id).into(), true, zone, Moment(now)).map(|()| Reply::no_content()))
-        .await
+    who.write(move |conn, _| {
+        changes::verify(conn, (*id).into(), true, zone, DbTimestamp(now)).map(|()| Reply::no_content())
+    })
+    .await
 }
 
 /// Take the confirmation of a room back
@@ -183,7 +185,7 @@ pub async fn verify(who: Privileged, Zone(zone): Zone, Now(now): Now, id: Path<I
 #[delete("/{roomID}/verified")]
 pub async fn unverify(who: Privileged, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
     who.write(move |conn, _| {
-        changes::verify(conn, (*id).into(), false, zone, Moment(now)).map(|()| Reply::no_content())
+        changes::verify(conn, (*id).into(), false, zone, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
 }

@@ -10,9 +10,9 @@ use common::{
 use diesel::{Connection, prelude::*, result::Error as DieselError};
 use serde_json::json;
 use service_kit::{
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
 };
@@ -36,9 +36,9 @@ pub fn import_table(
     conn: &mut AnyConnection,
     table: &[u8],
     zone: Tz,
-    by: Uid,
+    by: DbUuid,
     dry_run: bool,
-    now: Moment,
+    now: DbTimestamp,
 ) -> Result<Vec<Room>, Error> {
     let rows = table::parse(table, zone).map_err(|cells| {
         let violation = |cell: table::CellError| Violation {
@@ -73,26 +73,27 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn new(row: ImportedRoom, by: Uid) -> Result<Self, Error> {
-        let at = |at| Timestamp::new(at).map(Moment).ok_or_else(|| Problem::internal("a parsed time is out of range"));
+    fn new(row: ImportedRoom, by: DbUuid) -> Result<Self, Error> {
+        let at =
+            |at| Timestamp::new(at).map(DbTimestamp).ok_or_else(|| Problem::internal("a parsed time is out of range"));
         let (starts_at, ends_at) = (at(row.start)?, at(row.end)?);
         let key = place_key(&row.place);
         let room = NewRoom { place: row.place, starts_at, ends_at, verified: true, admins: vec![by] };
         Ok(Self { row: row.row, key, room })
     }
 
-    fn is(&self, key: &str, starts_at: Moment, ends_at: Moment) -> bool {
+    fn is(&self, key: &str, starts_at: DbTimestamp, ends_at: DbTimestamp) -> bool {
         self.key == key && self.room.starts_at == starts_at && self.room.ends_at == ends_at
     }
 }
 
-fn import(conn: &mut AnyConnection, wanted: &[Wanted], by: Uid, now: Moment) -> Result<Vec<Room>, Error> {
+fn import(conn: &mut AnyConnection, wanted: &[Wanted], by: DbUuid, now: DbTimestamp) -> Result<Vec<Room>, Error> {
     booking::lock_places(conn, wanted.iter().map(|wanted| wanted.key.clone()).collect())?;
     let existing = existing(conn, wanted)?;
-    let mut overlaps: Vec<Uid> = Vec::new();
+    let mut overlaps: Vec<DbUuid> = Vec::new();
     let mut violations = Vec::new();
     // Where each row's room comes from: one that exists, or the n-th new one.
-    let mut sources: Vec<Result<Uid, usize>> = Vec::new();
+    let mut sources: Vec<Result<DbUuid, usize>> = Vec::new();
     let mut new: Vec<&Wanted> = Vec::new();
     let mut by_place: HashMap<&str, Vec<usize>> = HashMap::new();
     for row in wanted {
@@ -105,7 +106,8 @@ fn import(conn: &mut AnyConnection, wanted: &[Wanted], by: Uid, now: Moment) -> 
         {
             sources.push(Err(*same));
         } else {
-            let overlaps_row = |starts: Moment, ends: Moment| starts < row.room.ends_at && row.room.starts_at < ends;
+            let overlaps_row =
+                |starts: DbTimestamp, ends: DbTimestamp| starts < row.room.ends_at && row.room.starts_at < ends;
             overlaps
                 .extend(on_place.iter().filter(|room| overlaps_row(room.starts_at, room.ends_at)).map(|room| room.id));
             if let Some(other) = earlier.iter().find(|n| overlaps_row(new[**n].room.starts_at, new[**n].room.ends_at)) {

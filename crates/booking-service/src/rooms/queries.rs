@@ -7,12 +7,12 @@ use common::problem::Problem;
 use diesel::{OptionalExtension, connection::DefaultLoadingMode, dsl::not, prelude::*};
 use service_kit::{
     after,
-    db::{
-        AnyConnection, MultiBackend, Slice, among, sifted,
-        sql::{Moment, Uid},
+    database::{
+        AnyConnection, MultiBackend, PageBounds, id_in, sifted,
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    on_each,
+    with_connection,
 };
 
 use super::{
@@ -29,16 +29,16 @@ const REACH: TimeDelta = TimeDelta::hours(24);
 #[diesel(table_name = rooms)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Row {
-    pub id: Uid,
+    pub id: DbUuid,
     pub place: String,
     pub place_key: String,
-    pub starts_at: Moment,
-    pub ends_at: Moment,
+    pub starts_at: DbTimestamp,
+    pub ends_at: DbTimestamp,
     pub verified: bool,
-    pub created_by: Uid,
-    pub created_at: Moment,
-    pub updated_at: Moment,
-    pub deleted_at: Option<Moment>,
+    pub created_by: DbUuid,
+    pub created_at: DbTimestamp,
+    pub updated_at: DbTimestamp,
+    pub deleted_at: Option<DbTimestamp>,
 }
 
 impl Row {
@@ -55,7 +55,7 @@ pub struct Room {
     /// Its columns.
     pub row: Row,
     /// By id.
-    pub admins: Vec<Uid>,
+    pub admins: Vec<DbUuid>,
     /// Events in this room, and those on the same place that exclude it.
     pub uses: Vec<Use>,
 }
@@ -72,26 +72,26 @@ impl Room {
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Only these, a thousand at most.
-    pub ids: Option<Vec<Uid>>,
+    pub ids: Option<Vec<DbUuid>>,
     /// Only windows that end after this.
-    pub from: Option<Moment>,
+    pub from: Option<DbTimestamp>,
     /// Only windows that begin before this.
-    pub to: Option<Moment>,
+    pub to: Option<DbTimestamp>,
     /// Only verified ones.
     pub only_verified: bool,
 }
 
 /// Whether a span is long.
 #[must_use]
-pub fn is_long(starts_at: Moment, ends_at: Moment) -> bool {
+pub fn is_long(starts_at: DbTimestamp, ends_at: DbTimestamp) -> bool {
     ends_at.utc() - starts_at.utc() > REACH
 }
 
 /// The instant before which nothing starts that is not long and is going on at `at`. Nothing starts before the first
 /// time there is either, so there it may be less than a day.
 #[must_use]
-pub fn reach(at: Moment) -> Moment {
-    Moment(at.plus(-REACH))
+pub fn reach(at: DbTimestamp) -> DbTimestamp {
+    DbTimestamp(at.plus(-REACH))
 }
 
 fn selected(selection: &Selection) -> rooms::BoxedQuery<'static, MultiBackend> {
@@ -110,14 +110,14 @@ fn selected(selection: &Selection) -> rooms::BoxedQuery<'static, MultiBackend> {
 }
 
 /// What rooms are ordered by.
-pub type Position = (Moment, String, Uid);
+pub type Position = (DbTimestamp, String, DbUuid);
 
 /// Rooms by start, place and id, in four statements whatever their number.
 ///
 /// # Errors
 /// When the database fails.
-pub fn load(conn: &mut AnyConnection, selection: &Selection, exclude: Option<Uid>) -> Result<Vec<Room>, Error> {
-    load_slice(conn, selection, exclude, &Slice::whole())
+pub fn load(conn: &mut AnyConnection, selection: &Selection, exclude: Option<DbUuid>) -> Result<Vec<Room>, Error> {
+    load_slice(conn, selection, exclude, &PageBounds::whole())
 }
 
 /// Part of the same list: so few that a statement can name them all.
@@ -127,8 +127,8 @@ pub fn load(conn: &mut AnyConnection, selection: &Selection, exclude: Option<Uid
 pub fn load_slice(
     conn: &mut AnyConnection,
     selection: &Selection,
-    exclude: Option<Uid>,
-    slice: &Slice<Position>,
+    exclude: Option<DbUuid>,
+    slice: &PageBounds<Position>,
 ) -> Result<Vec<Room>, Error> {
     let mut query = selected(selection);
     if let Some((at, place, id)) = &slice.after {
@@ -140,17 +140,17 @@ pub fn load_slice(
 }
 
 /// These rooms with their administrators and uses.
-fn whole(conn: &mut AnyConnection, rows: Vec<Row>, exclude: Option<Uid>) -> Result<Vec<Room>, Error> {
-    let ids: Vec<Uid> = rows.iter().map(|row| row.id).collect();
-    let mut admins: HashMap<Uid, Vec<Uid>> = HashMap::new();
-    let found: Vec<(Uid, Uid)> = on_each!(conn, c => room_admins::table
-        .filter(among(room_admins::room_id, &ids))
+fn whole(conn: &mut AnyConnection, rows: Vec<Row>, exclude: Option<DbUuid>) -> Result<Vec<Room>, Error> {
+    let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
+    let mut admins: HashMap<DbUuid, Vec<DbUuid>> = HashMap::new();
+    let found: Vec<(DbUuid, DbUuid)> = with_connection!(conn, c => room_admins::table
+        .filter(id_in(room_admins::room_id, &ids))
         .order((room_admins::room_id, room_admins::user_id))
         .load(c)?);
     for (room, user) in found {
         admins.entry(room).or_default().push(user);
     }
-    let mut uses: HashMap<Uid, Vec<Use>> = HashMap::new();
+    let mut uses: HashMap<DbUuid, Vec<Use>> = HashMap::new();
     for long in [false, true] {
         for (room, conflict) in uses_of(conn, &ids, long, exclude)? {
             uses.entry(room).or_default().push(conflict.usage());
@@ -167,10 +167,10 @@ fn whole(conn: &mut AnyConnection, rows: Vec<Row>, exclude: Option<Uid>) -> Resu
 /// The events that count in each of these rooms: those in it, and those on its place if one of the two is verified.
 fn uses_of(
     conn: &mut AnyConnection,
-    ids: &[Uid],
+    ids: &[DbUuid],
     long: bool,
-    exclude: Option<Uid>,
-) -> Result<Vec<(Uid, Conflict)>, Error> {
+    exclude: Option<DbUuid>,
+) -> Result<Vec<(DbUuid, Conflict)>, Error> {
     // Asked of what was found: as a condition of the join it would make PostgreSQL, which takes that for thousands, read
     // all rooms.
     let held = diesel::alias!(rooms as held);
@@ -185,15 +185,15 @@ fn uses_of(
                 .and(events::starts_at.lt(rooms::ends_at))
                 .and(events::ends_at.gt(rooms::starts_at))),
         )
-        .filter(among(rooms::id, ids))
+        .filter(id_in(rooms::id, ids))
         .filter(events::deleted_at.is_null())
         .filter(may_count)
         .select((counts, rooms::id, (events::id, events::starts_at, events::ends_at, events::shared)));
-    let which = |row: QueryResult<(bool, Uid, Conflict)>| match row {
+    let which = |row: QueryResult<(bool, DbUuid, Conflict)>| match row {
         Ok((counts, room, conflict)) => counts.then_some(Ok((room, conflict))),
         Err(error) => Some(Err(error)),
     };
-    let found: QueryResult<Vec<(Uid, Conflict)>> = on_each!(conn, c => {
+    let found: QueryResult<Vec<(DbUuid, Conflict)>> = with_connection!(conn, c => {
         let mut uses = uses.into_boxed();
         // Which events are long is asked in words about the room: else SQLite begins the join with all events that are not,
         // and looks for the room of each; and PostgreSQL would plan anew for each value.
@@ -215,7 +215,7 @@ fn uses_of(
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn get(conn: &mut AnyConnection, id: Uid, exclude: Option<Uid>) -> Result<Room, Error> {
+pub fn get(conn: &mut AnyConnection, id: DbUuid, exclude: Option<DbUuid>) -> Result<Room, Error> {
     let row = find(conn, id)?.ok_or_else(not_found)?;
     whole(conn, vec![row], exclude)?.pop().ok_or_else(not_found)
 }
@@ -224,7 +224,7 @@ pub fn get(conn: &mut AnyConnection, id: Uid, exclude: Option<Uid>) -> Result<Ro
 ///
 /// # Errors
 /// When the database fails.
-pub fn load_listed(conn: &mut AnyConnection, ids: &[Uid]) -> Result<Vec<Room>, Error> {
+pub fn load_listed(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<Room>, Error> {
     load(conn, &Selection { ids: Some(ids.to_vec()), ..Selection::default() }, None)
 }
 
@@ -232,8 +232,8 @@ pub fn load_listed(conn: &mut AnyConnection, ids: &[Uid]) -> Result<Vec<Room>, E
 ///
 /// # Errors
 /// 404 when there never was one.
-pub fn get_even_deleted(conn: &mut AnyConnection, id: Uid) -> Result<Room, Error> {
-    let row = on_each!(conn, c => rooms::table.find(id).select(Row::as_select()).first(c)).optional()?;
+pub fn get_even_deleted(conn: &mut AnyConnection, id: DbUuid) -> Result<Room, Error> {
+    let row = with_connection!(conn, c => rooms::table.find(id).select(Row::as_select()).first(c)).optional()?;
     let row = row.ok_or_else(not_found)?;
     whole(conn, vec![row], None)?.pop().ok_or_else(not_found)
 }
@@ -246,7 +246,7 @@ pub(super) fn not_found() -> Error {
 ///
 /// # Errors
 /// 404.
-pub fn need(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
+pub fn need(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     find(conn, id)?.map(|_| ()).ok_or_else(not_found)
 }
 
@@ -254,16 +254,16 @@ pub fn need(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
 ///
 /// # Errors
 /// When the database fails.
-pub fn find(conn: &mut AnyConnection, id: Uid) -> Result<Option<Row>, Error> {
+pub fn find(conn: &mut AnyConnection, id: DbUuid) -> Result<Option<Row>, Error> {
     let room = rooms::table.find(id).filter(rooms::deleted_at.is_null());
-    Ok(on_each!(conn, c => room.select(Row::as_select()).first(c)).optional()?)
+    Ok(with_connection!(conn, c => room.select(Row::as_select()).first(c)).optional()?)
 }
 
 /// The columns of a room, its place being locked from here on.
 ///
 /// # Errors
 /// [`Error::Stale`] when the room moved to another place meanwhile.
-pub fn find_locked(conn: &mut AnyConnection, id: Uid) -> Result<Option<Row>, Error> {
+pub fn find_locked(conn: &mut AnyConnection, id: DbUuid) -> Result<Option<Row>, Error> {
     let Some(seen) = find(conn, id)? else { return Ok(None) };
     booking::lock_places(conn, vec![seen.place_key.clone()])?;
     match find(conn, id)? {

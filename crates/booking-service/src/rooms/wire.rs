@@ -9,7 +9,7 @@ use common::{
 use deserr::{Deserr, ValuePointerRef};
 use serde::Serialize;
 use service_kit::{
-    db::sql::{Moment, Uid},
+    database::types::{DbTimestamp, DbUuid},
     error::Error,
 };
 use utoipa::{IntoParams, ToSchema};
@@ -57,7 +57,7 @@ impl Interval {
     "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
 }))]
 pub struct ResponseRoom {
-    room_id: Uid,
+    room_id: DbUuid,
     place: String,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_start: Zoned,
@@ -69,8 +69,8 @@ pub struct ResponseRoom {
     free_times: Vec<Interval>,
     /// The parts of the window without an exclusive event, free ones included.
     shared_times: Vec<Interval>,
-    admins: Vec<Uid>,
-    created_by: Uid,
+    admins: Vec<DbUuid>,
+    created_by: DbUuid,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
@@ -134,10 +134,10 @@ impl RequestRoom {
     pub fn to_new(&self) -> NewRoom {
         NewRoom {
             place: self.place.to_string(),
-            starts_at: Moment(self.time_start),
-            ends_at: Moment(self.time_end),
+            starts_at: DbTimestamp(self.time_start),
+            ends_at: DbTimestamp(self.time_end),
             verified: false,
-            admins: self.admins.iter().map(|(_, id)| Uid(id)).collect(),
+            admins: self.admins.iter().map(|(_, id)| DbUuid(id)).collect(),
         }
     }
 }
@@ -170,10 +170,10 @@ impl ListQuery {
     ///
     /// # Errors
     /// 400 when the span ends before it begins.
-    pub fn into_selection(self) -> Result<(Selection, Option<Uid>), Error> {
+    pub fn into_selection(self) -> Result<(Selection, Option<DbUuid>), Error> {
         let (from, to) = span(self.date_begin, self.date_end)?;
         let selection = Selection { from, to, only_verified: self.only_verified.0, ..Selection::default() };
-        Ok((selection, self.exclude_event_id.map(Uid::from)))
+        Ok((selection, self.exclude_event_id.map(DbUuid::from)))
     }
 }
 
@@ -181,13 +181,16 @@ impl ListQuery {
 ///
 /// # Errors
 /// 400 when it does not begin before it ends.
-pub fn span(begin: Option<Timestamp>, end: Option<Timestamp>) -> Result<(Option<Moment>, Option<Moment>), Error> {
+pub fn span(
+    begin: Option<Timestamp>,
+    end: Option<Timestamp>,
+) -> Result<(Option<DbTimestamp>, Option<DbTimestamp>), Error> {
     if let (Some(begin), Some(end)) = (begin, end)
         && begin >= end
     {
         return Err(Problem::parameter("dateEnd", "out-of-order", "must be after dateBegin").into());
     }
-    Ok((begin.map(Moment), end.map(Moment)))
+    Ok((begin.map(DbTimestamp), end.map(DbTimestamp)))
 }
 
 /// How to show one room.

@@ -15,16 +15,16 @@ use common::{
 };
 use diesel::{OptionalExtension, prelude::*, sql_query};
 use service_kit::{
-    db::{
-        AnyConnection, Db,
-        sql::{Moment, Uid},
+    database::{
+        AnyConnection, Database,
+        types::{DbTimestamp, DbUuid},
     },
     directory::{
         DirectoryGroup, Snapshot,
         seed::{Size, snapshot},
     },
     error::Error,
-    on_each,
+    with_connection,
 };
 
 use self::plan::{INVITED, Kind, Plan, PlannedEvent, PlannedRoom, TAGS};
@@ -58,7 +58,7 @@ const DESCRIPTION: &str = "Bring a laptop and something to write with; whoever c
 /// # Errors
 /// 409 when the database is in use; when it fails.
 pub async fn fill(
-    db: &Db,
+    db: &Database,
     everyone_group: &str,
     size: Size,
     day: NaiveDate,
@@ -91,10 +91,10 @@ pub async fn fill(
 }
 
 /// The users, the groups and the tags.
-fn introduce(conn: &mut AnyConnection, directory: &Snapshot, everyone: &str, now: Moment) -> Result<(), Error> {
-    let user: Option<Uid> = users::table.select(users::id).first(conn).optional()?;
-    let room: Option<Uid> = rooms::table.select(rooms::id).first(conn).optional()?;
-    let event: Option<Uid> = events::table.select(events::id).first(conn).optional()?;
+fn introduce(conn: &mut AnyConnection, directory: &Snapshot, everyone: &str, now: DbTimestamp) -> Result<(), Error> {
+    let user: Option<DbUuid> = users::table.select(users::id).first(conn).optional()?;
+    let room: Option<DbUuid> = rooms::table.select(rooms::id).first(conn).optional()?;
+    let event: Option<DbUuid> = events::table.select(events::id).first(conn).optional()?;
     if user.or(room).or(event).is_some() {
         let detail = "The database is in use: only one without users, rooms and events can be seeded.";
         return Err(Problem::new(code::CONFLICT).detail(detail).into());
@@ -116,11 +116,11 @@ fn introduce(conn: &mut AnyConnection, directory: &Snapshot, everyone: &str, now
             )
         })
         .collect();
-    on_each!(conn, c => diesel::insert_into(tags::table).values(&rows).execute(c)?);
+    with_connection!(conn, c => diesel::insert_into(tags::table).values(&rows).execute(c)?);
     Ok(())
 }
 
-fn tag_id(begin: Moment, number: usize) -> Uid {
+fn tag_id(begin: DbTimestamp, number: usize) -> DbUuid {
     plan::id(begin, Kind::Tag, number)
 }
 
@@ -146,8 +146,8 @@ fn make(conn: &mut AnyConnection, plan: &Plan, club: &Snapshot, from: usize, to:
 }
 
 /// Who holds the rooms.
-fn keeper(club: &Snapshot) -> Uid {
-    club.users.first().map_or_else(Uid::nil, |user| Uid(user.id))
+fn keeper(club: &Snapshot) -> DbUuid {
+    club.users.first().map_or_else(DbUuid::nil, |user| DbUuid(user.id))
 }
 
 /// A room with its events.
@@ -162,7 +162,7 @@ impl Held {
     }
 
     /// A room that is held is its keeper's; one that was made for an event has its administrators.
-    fn new_room(&self, club: &Snapshot) -> (Uid, NewRoom) {
+    fn new_room(&self, club: &Snapshot) -> (DbUuid, NewRoom) {
         let room = &self.room;
         let new = NewRoom {
             place: room.place.to_owned(),
@@ -181,18 +181,18 @@ impl PlannedEvent {
     }
 
     /// The first one made it.
-    fn admins(&self, club: &Snapshot) -> [Uid; 2] {
-        self.admins.map(|number| Uid(self.group(club).members[number]))
+    fn admins(&self, club: &Snapshot) -> [DbUuid; 2] {
+        self.admins.map(|number| DbUuid(self.group(club).members[number]))
     }
 
     /// Everybody invited, and the guest.
-    fn answers(&self, club: &Snapshot) -> impl Iterator<Item = (Uid, Schedule)> {
+    fn answers(&self, club: &Snapshot) -> impl Iterator<Item = (DbUuid, Schedule)> {
         let invited = if self.has_guest { INVITED - 1 } else { INVITED };
         let members = self.group(club).members.iter().take(invited).enumerate();
         let guest = club.users.last().filter(|_| self.has_guest);
         members
-            .map(|(number, member)| (Uid(*member), self.answer(number)))
-            .chain(guest.map(|guest| (Uid(guest.id), Schedule::Attendance)))
+            .map(|(number, member)| (DbUuid(*member), self.answer(number)))
+            .chain(guest.map(|guest| (DbUuid(guest.id), Schedule::Attendance)))
     }
 }
 
@@ -206,14 +206,14 @@ fn put_events(conn: &mut AnyConnection, club: &Snapshot, rooms: &[Held]) -> Resu
                 (events::shared.eq(event.shared), events::is_long.eq(is_long(event.starts_at, event.ends_at))),
                 (events::place.eq(room.place), events::place_key.eq(place_key(room.place))),
                 (events::room_id.eq(room.id), events::owns_room.eq(!room.held)),
-                (events::group_id.eq(Uid(event.group(club).id)), events::open.eq(event.open)),
+                (events::group_id.eq(DbUuid(event.group(club).id)), events::open.eq(event.open)),
                 (events::sequence.eq(0), events::created_by.eq(event.admins(club)[0])),
                 (events::created_at.eq(event.made_at), events::updated_at.eq(event.made_at)),
             )
         })
         .collect();
     for rows in rows.chunks(CHUNK) {
-        on_each!(conn, c => diesel::insert_into(events::table).values(rows).execute(c)?);
+        with_connection!(conn, c => diesel::insert_into(events::table).values(rows).execute(c)?);
     }
     Ok(())
 }
@@ -223,7 +223,7 @@ fn put_people(conn: &mut AnyConnection, club: &Snapshot, events: &[&PlannedEvent
     let admins: Vec<_> =
         admins.map(|(event, user)| (event_admins::event_id.eq(event), event_admins::user_id.eq(user))).collect();
     for rows in admins.chunks(CHUNK) {
-        on_each!(conn, c => diesel::insert_into(event_admins::table).values(rows).execute(c)?);
+        with_connection!(conn, c => diesel::insert_into(event_admins::table).values(rows).execute(c)?);
     }
     let answers = events.iter().flat_map(|event| event.answers(club).map(|answer| (event.id, answer)));
     let answers: Vec<_> = answers
@@ -232,12 +232,12 @@ fn put_people(conn: &mut AnyConnection, club: &Snapshot, events: &[&PlannedEvent
         })
         .collect();
     for rows in answers.chunks(CHUNK) {
-        on_each!(conn, c => diesel::insert_into(attendees::table).values(rows).execute(c)?);
+        with_connection!(conn, c => diesel::insert_into(attendees::table).values(rows).execute(c)?);
     }
     Ok(())
 }
 
-fn put_tags(conn: &mut AnyConnection, begin: Moment, events: &[&PlannedEvent]) -> Result<(), Error> {
+fn put_tags(conn: &mut AnyConnection, begin: DbTimestamp, events: &[&PlannedEvent]) -> Result<(), Error> {
     let tags = events.iter().flat_map(|event| event.tags.map(|tag| (event.id, tag)));
     let rows: Vec<_> = tags
         .map(|(event, (tag, locked))| {
@@ -245,7 +245,7 @@ fn put_tags(conn: &mut AnyConnection, begin: Moment, events: &[&PlannedEvent]) -
         })
         .collect();
     for rows in rows.chunks(CHUNK) {
-        on_each!(conn, c => diesel::insert_into(event_tags::table).values(rows).execute(c)?);
+        with_connection!(conn, c => diesel::insert_into(event_tags::table).values(rows).execute(c)?);
     }
     Ok(())
 }

@@ -8,7 +8,7 @@
 use chrono::TimeDelta;
 use common::time::Timestamp;
 use service_kit::{
-    db::sql::{Moment, Uid},
+    database::types::{DbTimestamp, DbUuid},
     directory::seed::{self, Size},
 };
 
@@ -44,25 +44,25 @@ const AHEAD: i64 = 364;
 /// A room as its number says.
 #[derive(Debug)]
 pub struct PlannedRoom {
-    pub id: Uid,
+    pub id: DbUuid,
     pub place: &'static str,
-    pub starts_at: Moment,
-    pub ends_at: Moment,
+    pub starts_at: DbTimestamp,
+    pub ends_at: DbTimestamp,
     /// The club holds it; else it was made for its one event.
     pub held: bool,
-    pub made_at: Moment,
+    pub made_at: DbTimestamp,
 }
 
 /// An event as its number says. People are numbers too, of members of its group.
 #[derive(Debug)]
 pub struct PlannedEvent {
     pub number: usize,
-    pub id: Uid,
+    pub id: DbUuid,
     pub name: String,
     pub shared: bool,
-    pub starts_at: Moment,
-    pub ends_at: Moment,
-    pub made_at: Moment,
+    pub starts_at: DbTimestamp,
+    pub ends_at: DbTimestamp,
+    pub made_at: DbTimestamp,
     pub group: usize,
     pub open: bool,
     pub admins: [usize; 2],
@@ -109,7 +109,7 @@ impl Plan {
     }
 
     /// When everything begins, before which the club was made.
-    pub fn begin(&self) -> Moment {
+    pub fn begin(&self) -> DbTimestamp {
         self.at(self.first_day() - 500, 0)
     }
 
@@ -125,8 +125,8 @@ impl Plan {
         self.first_day() + room * self.days() / rooms
     }
 
-    fn at(&self, day: i64, minute: i64) -> Moment {
-        Moment(self.day.plus(TimeDelta::days(day) + TimeDelta::minutes(minute)))
+    fn at(&self, day: i64, minute: i64) -> DbTimestamp {
+        DbTimestamp(self.day.plus(TimeDelta::days(day) + TimeDelta::minutes(minute)))
     }
 
     /// When something on a day was asked for: a month before, or long before, but never later than the plan's day.
@@ -210,8 +210,8 @@ pub enum Kind {
 }
 
 /// The identifier of something made at a time.
-pub fn id(made_at: Moment, kind: Kind, number: usize) -> Uid {
-    Uid(seed::id(made_at.0, kind as u8, number))
+pub fn id(made_at: DbTimestamp, kind: Kind, number: usize) -> DbUuid {
+    DbUuid(seed::id(made_at.0, kind as u8, number))
 }
 
 #[cfg(test)]
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
     use crate::rooms::overlap::{Span, Use, conflicts};
 
-    fn span(from: Moment, to: Moment) -> Span {
+    fn span(from: DbTimestamp, to: DbTimestamp) -> Span {
         Span { start: from.utc(), end: to.utc() }
     }
 

@@ -15,7 +15,7 @@ use chrono_tz::Tz;
 use common::{input::Id, problem::Problem, time::Timestamp};
 use service_kit::{
     credentials,
-    db::{AnyConnection, sql::Uid},
+    database::{AnyConnection, types::DbUuid},
     error::{Error, Failure},
     http::{
         Body, Page, Reply,
@@ -24,7 +24,7 @@ use service_kit::{
         frame::{self, LoggedCaller},
         query,
     },
-    server::Service,
+    server::AppState,
 };
 
 use super::{
@@ -56,7 +56,7 @@ use crate::{
 #[post("/authParams")]
 pub async fn auth_params(
     req: HttpRequest,
-    service: Data<Service>,
+    service: Data<AppState>,
     from: Address,
     limits: Data<Limits>,
     provider: Data<Provider>,
@@ -91,7 +91,7 @@ pub async fn auth_params(
 #[get("/callback")]
 pub async fn callback(
     req: HttpRequest,
-    service: Data<Service>,
+    service: Data<AppState>,
     from: Address,
     limits: Data<Limits>,
     provider: Data<Provider>,
@@ -122,7 +122,7 @@ pub async fn callback(
 
 async fn finish(
     req: &HttpRequest,
-    service: &Service,
+    service: &AppState,
     provider: &Provider,
     club: &Club,
     now: Timestamp,
@@ -221,7 +221,7 @@ pub fn show_sessions(
 )]
 #[delete("/me/sessions/{sessionID}")]
 pub async fn end_session(who: SignedIn, club: Club, now: Now, session: Path<Id>) -> Result<Reply, Failure> {
-    let session = Uid::from(*session);
+    let session = DbUuid::from(*session);
     who.write(move |conn, me| {
         let current = me.need_session()?;
         queries::end_of(conn, me.id, session, now.0)?;
@@ -269,7 +269,7 @@ pub async fn list_tokens(who: SignedIn, zone: Zone, page: Page) -> Result<Reply,
 ///
 /// # Errors
 /// When the database fails.
-pub fn show_tokens(conn: &mut AnyConnection, user: Uid, zone: Tz, page: &Page) -> Result<Reply, Error> {
+pub fn show_tokens(conn: &mut AnyConnection, user: DbUuid, zone: Tz, page: &Page) -> Result<Reply, Error> {
     page.of_all(tokens::of(conn, user)?, |row| (row.created_at, row.id), |row| Ok(ResponseToken::new(row, zone)))
 }
 
@@ -282,7 +282,7 @@ pub fn show_tokens(conn: &mut AnyConnection, user: Uid, zone: Tz, page: &Page) -
 )]
 #[delete("/me/tokens/{tokenID}")]
 pub async fn revoke_token(who: SignedIn, now: Now, token: Path<Id>) -> Result<Reply, Failure> {
-    let token = Uid::from(*token);
+    let token = DbUuid::from(*token);
     who.write(move |conn, me| {
         me.need_session()?;
         tokens::revoke_of(conn, me.id, token, now.0)?;

@@ -13,9 +13,9 @@ use diesel::{
     result::{DatabaseErrorKind, Error as DieselError},
 };
 use service_kit::{
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
 };
@@ -34,7 +34,7 @@ pub struct Person {
     /// What tells people apart there, for ever.
     pub subject: String,
     /// The subject as the id of a user, where it can be one: that of a traQ server is, also in its directory.
-    pub id: Option<Uid>,
+    pub id: Option<DbUuid>,
     /// Sign-in name.
     pub name: String,
     /// The name that is shown.
@@ -45,7 +45,7 @@ pub struct Person {
 ///
 /// # Errors
 /// 403 `name-taken` when the user with this name is another person.
-pub fn user_of(conn: &mut AnyConnection, person: &Person, now: Timestamp) -> Result<Uid, Error> {
+pub fn user_of(conn: &mut AnyConnection, person: &Person, now: Timestamp) -> Result<DbUuid, Error> {
     let known = identities::table.find((&person.provider, &person.subject)).select(identities::user_id);
     if let Some(user) = known.first(conn).optional()? {
         return Ok(user);
@@ -70,7 +70,7 @@ pub fn user_of(conn: &mut AnyConnection, person: &Person, now: Timestamp) -> Res
                 identities::provider.eq(&person.provider),
                 identities::subject.eq(&person.subject),
                 identities::user_id.eq(user),
-                identities::created_at.eq(Moment(now)),
+                identities::created_at.eq(DbTimestamp(now)),
             ))
             .execute(conn),
     )?;
@@ -78,7 +78,7 @@ pub fn user_of(conn: &mut AnyConnection, person: &Person, now: Timestamp) -> Res
 }
 
 /// The user with the person's id, else with their name.
-fn present(conn: &mut AnyConnection, person: &Person) -> Result<Option<Uid>, Error> {
+fn present(conn: &mut AnyConnection, person: &Person) -> Result<Option<DbUuid>, Error> {
     if let Some(id) = person.id {
         let found = users::table.find(id).select(users::id).first(conn).optional()?;
         if found.is_some() {
@@ -88,7 +88,7 @@ fn present(conn: &mut AnyConnection, person: &Person) -> Result<Option<Uid>, Err
     Ok(users::table.filter(users::name.eq(&person.name)).select(users::id).first(conn).optional()?)
 }
 
-fn make(conn: &mut AnyConnection, person: &Person, now: Timestamp) -> Result<Uid, Error> {
+fn make(conn: &mut AnyConnection, person: &Person, now: Timestamp) -> Result<DbUuid, Error> {
     // The default is a new one.
     let id = person.id.unwrap_or_default();
     once(
@@ -100,8 +100,8 @@ fn make(conn: &mut AnyConnection, person: &Person, now: Timestamp) -> Result<Uid
                 users::icon.eq(""),
                 users::state.eq(ACTIVE),
                 users::privileged.eq(false),
-                users::created_at.eq(Moment(now)),
-                users::updated_at.eq(Moment(now)),
+                users::created_at.eq(DbTimestamp(now)),
+                users::updated_at.eq(DbTimestamp(now)),
             ))
             .execute(conn),
     )?;

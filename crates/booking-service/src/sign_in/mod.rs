@@ -20,7 +20,7 @@ use actix_web::{
     web::{self, Data},
 };
 use common::problem::Problem;
-use service_kit::server::Service;
+use service_kit::server::AppState;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::codes;
@@ -45,7 +45,7 @@ pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
 /// Registers the pages of a development installation. Where there is a front end, `/callback` is its own.
 pub fn pages(config: &mut web::ServiceConfig) {
     let without_front_end =
-        fn_guard(|ctx| ctx.app_data::<Data<Service>>().is_some_and(|service| !service.has_front_end()));
+        fn_guard(|ctx| ctx.app_data::<Data<AppState>>().is_some_and(|service| !service.has_front_end()));
     let arrived = web::resource("/callback").guard(without_front_end).route(web::get().to(pages::arrived));
     config.route("/dev/sign-in", web::get().to(pages::choose)).service(arrived);
 }

@@ -8,10 +8,10 @@ use actix_web::{
 use common::problem::{Problem, Violations};
 use deserr::Deserr;
 use service_kit::{
-    db::Slice,
+    database::PageBounds,
     error::Failure,
     http::{Reply, query},
-    server::Service,
+    server::AppState,
 };
 
 use super::{
@@ -34,7 +34,7 @@ struct Begun {
 }
 
 /// The active users to choose from. Opened without parameters it begins a sign-in itself.
-pub async fn choose(req: HttpRequest, service: Data<Service>, club: Club, now: Now) -> Result<Reply, Failure> {
+pub async fn choose(req: HttpRequest, service: Data<AppState>, club: Club, now: Now) -> Result<Reply, Failure> {
     only_here(&club, &req)?;
     let (begun, cookie) = if let Ok(begun) = query::parse::<Begun>(req.query_string()) {
         (begun, None)
@@ -43,7 +43,7 @@ pub async fn choose(req: HttpRequest, service: Data<Service>, club: Club, now: N
         let cookie = login.cookie(&club, now.0);
         (Begun { state: login.state, nonce: login.nonce }, Some(cookie))
     };
-    let mut users = service.db().read(|conn| users::queries::list(conn, false, &Slice::whole())).await?;
+    let mut users = service.db().read(|conn| users::queries::list(conn, false, &PageBounds::whole())).await?;
     users.sort_by(|a, b| (&a.display_name, &a.name).cmp(&(&b.display_name, &b.name)));
     let choices: Vec<_> = users
         .iter()

@@ -10,9 +10,9 @@ use diesel::{
 };
 use service_kit::{
     credentials,
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
 };
@@ -41,12 +41,12 @@ pub fn finish(
     who: &Who,
     secret: &str,
     now: Timestamp,
-) -> Result<Uid, Error> {
+) -> Result<DbUuid, Error> {
     let spent = diesel::insert_into(spent_logins::table)
         .values((
             spent_logins::state_hash.eq(credentials::hash(&login.state)),
             // Never before it expires itself.
-            spent_logins::expires_at.eq(Moment(now.plus(PATIENCE))),
+            spent_logins::expires_at.eq(DbTimestamp(now.plus(PATIENCE))),
         ))
         .execute(conn);
     match spent {
@@ -63,12 +63,12 @@ pub fn finish(
     }
     diesel::insert_into(sessions::table)
         .values((
-            sessions::id.eq(Uid::new()),
+            sessions::id.eq(DbUuid::new()),
             sessions::token_hash.eq(credentials::hash(secret)),
             sessions::user_id.eq(user),
-            sessions::created_at.eq(Moment(now)),
-            sessions::last_used_at.eq(Moment(now)),
-            sessions::expires_at.eq(Moment(now.plus(SESSION))),
+            sessions::created_at.eq(DbTimestamp(now)),
+            sessions::last_used_at.eq(DbTimestamp(now)),
+            sessions::expires_at.eq(DbTimestamp(now.plus(SESSION))),
         ))
         .execute(conn)?;
     Ok(user)
@@ -80,7 +80,7 @@ pub fn finish(
 /// When the database fails.
 pub fn end(conn: &mut AnyConnection, hash: &[u8], now: Timestamp) -> Result<(), Error> {
     diesel::update(sessions::table.filter(sessions::token_hash.eq(hash)).filter(sessions::revoked_at.is_null()))
-        .set(sessions::revoked_at.eq(Moment(now)))
+        .set(sessions::revoked_at.eq(DbTimestamp(now)))
         .execute(conn)?;
     Ok(())
 }
@@ -90,22 +90,22 @@ pub fn end(conn: &mut AnyConnection, hash: &[u8], now: Timestamp) -> Result<(), 
 #[diesel(table_name = sessions)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct SessionRow {
-    pub id: Uid,
-    pub created_at: Moment,
-    pub last_used_at: Moment,
-    pub expires_at: Moment,
+    pub id: DbUuid,
+    pub created_at: DbTimestamp,
+    pub last_used_at: DbTimestamp,
+    pub expires_at: DbTimestamp,
 }
 
 /// The sessions of a user that are not over, the newest first, then by id.
 ///
 /// # Errors
 /// When the database fails.
-pub fn sessions_of(conn: &mut AnyConnection, user: Uid, now: Timestamp) -> Result<Vec<SessionRow>, Error> {
+pub fn sessions_of(conn: &mut AnyConnection, user: DbUuid, now: Timestamp) -> Result<Vec<SessionRow>, Error> {
     let live = sessions::table
         .filter(sessions::user_id.eq(user))
         .filter(sessions::revoked_at.is_null())
-        .filter(sessions::expires_at.gt(Moment(now)))
-        .filter(sessions::last_used_at.gt(Moment(now.plus(-IDLE))));
+        .filter(sessions::expires_at.gt(DbTimestamp(now)))
+        .filter(sessions::last_used_at.gt(DbTimestamp(now.plus(-IDLE))));
     let query = live.order((sessions::created_at.desc(), sessions::id));
     Ok(query.select(SessionRow::as_select()).load(conn)?)
 }
@@ -114,14 +114,14 @@ pub fn sessions_of(conn: &mut AnyConnection, user: Uid, now: Timestamp) -> Resul
 ///
 /// # Errors
 /// 404 when they have none with this id that is not over.
-pub fn end_of(conn: &mut AnyConnection, user: Uid, id: Uid, now: Timestamp) -> Result<(), Error> {
+pub fn end_of(conn: &mut AnyConnection, user: DbUuid, id: DbUuid, now: Timestamp) -> Result<(), Error> {
     let live = sessions::table
         .filter(sessions::id.eq(id))
         .filter(sessions::user_id.eq(user))
         .filter(sessions::revoked_at.is_null())
-        .filter(sessions::expires_at.gt(Moment(now)))
-        .filter(sessions::last_used_at.gt(Moment(now.plus(-IDLE))));
-    match diesel::update(live).set(sessions::revoked_at.eq(Moment(now))).execute(conn)? {
+        .filter(sessions::expires_at.gt(DbTimestamp(now)))
+        .filter(sessions::last_used_at.gt(DbTimestamp(now.plus(-IDLE))));
+    match diesel::update(live).set(sessions::revoked_at.eq(DbTimestamp(now))).execute(conn)? {
         0 => Err(Problem::new(code::NOT_FOUND).detail("There is no such session.").into()),
         _ => Ok(()),
     }
@@ -133,8 +133,8 @@ pub fn end_of(conn: &mut AnyConnection, user: Uid, id: Uid, now: Timestamp) -> R
 /// # Errors
 /// When the database fails.
 pub fn forget_expired(conn: &mut AnyConnection, now: Timestamp) -> Result<usize, Error> {
-    let now = Moment(now);
-    let old: Vec<Uid> = sessions::table
+    let now = DbTimestamp(now);
+    let old: Vec<DbUuid> = sessions::table
         .filter(sessions::expires_at.le(now))
         .order(sessions::expires_at)
         .select(sessions::id)

@@ -8,9 +8,9 @@ use common::{
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     credentials::ApiToken,
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
 };
@@ -29,14 +29,14 @@ pub type TokenName = Text<1, 64>;
 #[diesel(table_name = api_tokens)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct TokenRow {
-    pub id: Uid,
+    pub id: DbUuid,
     #[diesel(select_expression = users::name)]
     pub user_name: String,
     pub name: String,
     pub scope: Scope,
-    pub created_at: Moment,
-    pub expires_at: Option<Moment>,
-    pub last_used_at: Option<Moment>,
+    pub created_at: DbTimestamp,
+    pub expires_at: Option<DbTimestamp>,
+    pub last_used_at: Option<DbTimestamp>,
 }
 
 /// What a token is to be.
@@ -65,7 +65,8 @@ pub fn create(
     let name = TokenName::new(name.to_owned())
         .map_err(|(code, message)| Problem::invalid("/name", code, message))?
         .into_inner();
-    let user: Option<Uid> = users::table.filter(users::name.eq(user_name)).select(users::id).first(conn).optional()?;
+    let user: Option<DbUuid> =
+        users::table.filter(users::name.eq(user_name)).select(users::id).first(conn).optional()?;
     let user = user.ok_or_else(|| Problem::not_found("user"))?;
     Ok(make(conn, user, &NewToken { name, scope, expires_at }, now)?.1)
 }
@@ -74,11 +75,16 @@ pub fn create(
 ///
 /// # Errors
 /// 400 when it would have expired already.
-pub fn make(conn: &mut AnyConnection, user: Uid, new: &NewToken, now: Timestamp) -> Result<(Uid, ApiToken), Error> {
+pub fn make(
+    conn: &mut AnyConnection,
+    user: DbUuid,
+    new: &NewToken,
+    now: Timestamp,
+) -> Result<(DbUuid, ApiToken), Error> {
     if new.expires_at.is_some_and(|expires_at| expires_at <= now) {
         return Err(Problem::invalid("/expiresAt", "past", "must be in the future").into());
     }
-    let (id, token) = (Uid::new(), ApiToken::generate(TOKEN_PREFIX)?);
+    let (id, token) = (DbUuid::new(), ApiToken::generate(TOKEN_PREFIX)?);
     diesel::insert_into(api_tokens::table)
         .values((
             api_tokens::id.eq(id),
@@ -86,8 +92,8 @@ pub fn make(conn: &mut AnyConnection, user: Uid, new: &NewToken, now: Timestamp)
             api_tokens::user_id.eq(user),
             api_tokens::name.eq(&new.name),
             api_tokens::scope.eq(new.scope),
-            api_tokens::created_at.eq(Moment(now)),
-            api_tokens::expires_at.eq(new.expires_at.map(Moment)),
+            api_tokens::created_at.eq(DbTimestamp(now)),
+            api_tokens::expires_at.eq(new.expires_at.map(DbTimestamp)),
         ))
         .execute(conn)?;
     Ok((id, token))
@@ -100,7 +106,8 @@ pub fn make(conn: &mut AnyConnection, user: Uid, new: &NewToken, now: Timestamp)
 pub fn list(conn: &mut AnyConnection, user: Option<&str>) -> Result<Vec<TokenRow>, Error> {
     let owner = match user {
         Some(name) => {
-            let id: Option<Uid> = users::table.filter(users::name.eq(name)).select(users::id).first(conn).optional()?;
+            let id: Option<DbUuid> =
+                users::table.filter(users::name.eq(name)).select(users::id).first(conn).optional()?;
             Some(id.ok_or_else(|| Problem::not_found("user"))?)
         }
         None => None,
@@ -121,7 +128,7 @@ pub fn list(conn: &mut AnyConnection, user: Option<&str>) -> Result<Vec<TokenRow
 ///
 /// # Errors
 /// When the database fails.
-pub fn of(conn: &mut AnyConnection, user: Uid) -> Result<Vec<TokenRow>, Error> {
+pub fn of(conn: &mut AnyConnection, user: DbUuid) -> Result<Vec<TokenRow>, Error> {
     let query = api_tokens::table
         .inner_join(users::table)
         .filter(api_tokens::user_id.eq(user))
@@ -135,20 +142,21 @@ pub fn of(conn: &mut AnyConnection, user: Uid) -> Result<Vec<TokenRow>, Error> {
 /// # Errors
 /// 404 when there is none that has not been revoked.
 pub fn revoke(conn: &mut AnyConnection, id: Uuid, now: Timestamp) -> Result<(), Error> {
-    let owner: Option<Uid> = api_tokens::table.find(Uid(id)).select(api_tokens::user_id).first(conn).optional()?;
-    revoke_of(conn, owner.ok_or_else(no_token)?, Uid(id), now)
+    let owner: Option<DbUuid> =
+        api_tokens::table.find(DbUuid(id)).select(api_tokens::user_id).first(conn).optional()?;
+    revoke_of(conn, owner.ok_or_else(no_token)?, DbUuid(id), now)
 }
 
 /// Revokes a token of this user's.
 ///
 /// # Errors
 /// 404 when they have none with this id that has not been revoked.
-pub fn revoke_of(conn: &mut AnyConnection, user: Uid, id: Uid, now: Timestamp) -> Result<(), Error> {
+pub fn revoke_of(conn: &mut AnyConnection, user: DbUuid, id: DbUuid, now: Timestamp) -> Result<(), Error> {
     let token = api_tokens::table
         .filter(api_tokens::id.eq(id))
         .filter(api_tokens::user_id.eq(user))
         .filter(api_tokens::revoked_at.is_null());
-    match diesel::update(token).set(api_tokens::revoked_at.eq(Moment(now))).execute(conn)? {
+    match diesel::update(token).set(api_tokens::revoked_at.eq(DbTimestamp(now))).execute(conn)? {
         0 => Err(no_token().into()),
         _ => Ok(()),
     }

@@ -9,7 +9,7 @@ use deserr::Deserr;
 use serde::Serialize;
 use service_kit::{
     credentials::ApiToken,
-    db::sql::{Moment, Uid},
+    database::types::{DbTimestamp, DbUuid},
 };
 use utoipa::{IntoParams, ToSchema};
 
@@ -123,7 +123,7 @@ impl From<RequestToken> for NewToken {
     "lastUsedAt": "2026-04-02T09:30:00+09:00"
 }))]
 pub struct ResponseToken {
-    token_id: Uid,
+    token_id: DbUuid,
     name: String,
     scope: Scope,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
@@ -160,7 +160,7 @@ impl ResponseToken {
     "token": "clubbooking_…_…"
 }))]
 pub struct CreatedToken {
-    token_id: Uid,
+    token_id: DbUuid,
     name: String,
     scope: Scope,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
@@ -174,12 +174,12 @@ pub struct CreatedToken {
 
 impl CreatedToken {
     /// A token made now, with times in `zone`.
-    pub fn new(id: Uid, new: &NewToken, token: &ApiToken, now: Timestamp, zone: Tz) -> Self {
+    pub fn new(id: DbUuid, new: &NewToken, token: &ApiToken, now: Timestamp, zone: Tz) -> Self {
         Self {
             token_id: id,
             name: new.name.clone(),
             scope: new.scope,
-            created_at: Moment(now).in_zone(zone),
+            created_at: DbTimestamp(now).in_zone(zone),
             expires_at: new.expires_at.map(|at| at.in_zone(zone)),
             token: token.reveal().to_owned(),
         }
@@ -194,7 +194,7 @@ impl CreatedToken {
     "lastUsedAt": "2026-04-02T09:30:00+09:00", "expiresAt": "2026-05-01T18:00:00+09:00", "current": true
 }))]
 pub struct ResponseSession {
-    session_id: Uid,
+    session_id: DbUuid,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
     /// To the hour.
@@ -209,7 +209,7 @@ pub struct ResponseSession {
 
 impl ResponseSession {
     /// A session with times in `zone`.
-    pub fn new(row: &SessionRow, current: Uid, zone: Tz) -> Self {
+    pub fn new(row: &SessionRow, current: DbUuid, zone: Tz) -> Self {
         Self {
             session_id: row.id,
             created_at: row.created_at.in_zone(zone),

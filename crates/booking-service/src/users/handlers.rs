@@ -8,14 +8,14 @@ use actix_web::{
 };
 use common::input::Id;
 use service_kit::{
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     directory::COPY,
     error::{Error, Failure},
     http::{Page, Query, Reply, body::OptionalBody},
-    server::Service,
+    server::AppState,
 };
 
 use super::{
@@ -31,7 +31,7 @@ use crate::{
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn show(conn: &mut AnyConnection, id: Uid, origin: &str) -> Result<Reply, Error> {
+pub fn show(conn: &mut AnyConnection, id: DbUuid, origin: &str) -> Result<Reply, Error> {
     Reply::json(&ResponseUser::new(queries::get(conn, id)?, origin))
 }
 
@@ -87,12 +87,12 @@ pub async fn get(who: SignedIn, club: Club, id: Path<Id>) -> Result<Reply, Failu
     responses((status = 201, description = "Everything is as the directory says"))
 )]
 #[post("/sync")]
-pub async fn synchronize(who: Privileged, service: Data<Service>, club: Club, now: Now) -> Result<Reply, Failure> {
+pub async fn synchronize(who: Privileged, service: Data<AppState>, club: Club, now: Now) -> Result<Reply, Failure> {
     // Reading the directory takes long, so the right to do this is looked up before as well.
     who.check().await?;
     let directory = sync::read(&club).await?;
     let done = who.write(move |conn, _| {
-        sync::apply(conn, &directory, Moment(now.0))?;
+        sync::apply(conn, &directory, DbTimestamp(now.0))?;
         Ok(Reply::empty(StatusCode::CREATED))
     });
     let reply = done.await?;

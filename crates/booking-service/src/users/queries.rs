@@ -9,9 +9,9 @@ use common::{
 use diesel::{OptionalExtension, prelude::*, sql_types::Bool};
 use service_kit::{
     after,
-    db::{AnyConnection, Slice, sql::Uid},
+    database::{AnyConnection, PageBounds, types::DbUuid},
     error::Error,
-    on_each,
+    with_connection,
 };
 
 use crate::{auth::ACTIVE, codes, schema::users};
@@ -21,7 +21,7 @@ use crate::{auth::ACTIVE, codes, schema::users};
 #[diesel(table_name = users)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct User {
-    pub id: Uid,
+    pub id: DbUuid,
     pub name: String,
     pub display_name: String,
     pub icon: String,
@@ -36,7 +36,7 @@ pub struct User {
 pub fn list(
     conn: &mut AnyConnection,
     include_suspended: bool,
-    slice: &Slice<(String, Uid)>,
+    slice: &PageBounds<(String, DbUuid)>,
 ) -> Result<Vec<User>, Error> {
     let mut query = users::table.select(User::as_select()).order((users::name, users::id)).into_boxed();
     if !include_suspended {
@@ -52,7 +52,7 @@ pub fn list(
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<User, Error> {
+pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<User, Error> {
     let found = users::table.find(id).select(User::as_select()).first(conn).optional()?;
     found.ok_or_else(|| Problem::not_found("user").into())
 }
@@ -61,9 +61,9 @@ pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<User, Error> {
 ///
 /// # Errors
 /// When the database fails.
-pub fn active_ids(conn: &mut AnyConnection) -> Result<Vec<Uid>, Error> {
+pub fn active_ids(conn: &mut AnyConnection) -> Result<Vec<DbUuid>, Error> {
     let active = users::table.filter(users::state.eq(ACTIVE)).select(users::id).order(users::id);
-    Ok(on_each!(conn, c => active.load(c))?)
+    Ok(with_connection!(conn, c => active.load(c))?)
 }
 
 /// Notes each id of a request's list that is no user's (contract, "Identifiers"): at `/admins/3`, for a list at
@@ -77,7 +77,7 @@ pub fn note_unknown<const MIN: usize>(
     sent: &IdSet<MIN>,
     violations: &mut Violations,
 ) -> Result<(), Error> {
-    let (indices, ids): (Vec<_>, Vec<_>) = sent.iter().map(|(index, id)| (index, Uid(id))).unzip();
+    let (indices, ids): (Vec<_>, Vec<_>) = sent.iter().map(|(index, id)| (index, DbUuid(id))).unzip();
     for unknown in unknown(conn, &ids)? {
         violations.push(format!("{pointer}/{}", indices[unknown]), "unknown-user", "names no user");
     }
@@ -85,10 +85,10 @@ pub fn note_unknown<const MIN: usize>(
 }
 
 /// Where in `ids` those stand that are no user's.
-fn unknown(conn: &mut AnyConnection, ids: &[Uid]) -> Result<Vec<usize>, Error> {
+fn unknown(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<usize>, Error> {
     let mut known = HashSet::new();
     for ids in ids.chunks(1000) {
-        known.extend(users::table.filter(users::id.eq_any(ids)).select(users::id).load::<Uid>(conn)?);
+        known.extend(users::table.filter(users::id.eq_any(ids)).select(users::id).load::<DbUuid>(conn)?);
     }
     Ok(ids.iter().enumerate().filter(|(_, id)| !known.contains(id)).map(|(index, _)| index).collect())
 }
@@ -97,7 +97,7 @@ fn unknown(conn: &mut AnyConnection, ids: &[Uid]) -> Result<Vec<usize>, Error> {
 ///
 /// # Errors
 /// 404 for an unknown user; 409 `last-privileged-user` when no active privileged user would be left.
-pub fn set_privileged(conn: &mut AnyConnection, id: Uid, privileged: bool) -> Result<(), Error> {
+pub fn set_privileged(conn: &mut AnyConnection, id: DbUuid, privileged: bool) -> Result<(), Error> {
     let user = get(conn, id)?;
     if !privileged && user.privileged {
         let holders = hold_privileged(conn)?;
@@ -113,7 +113,7 @@ pub fn set_privileged(conn: &mut AnyConnection, id: Uid, privileged: bool) -> Re
 
 /// Id and state of the privileged users, who stay as they are until the transaction ends. Two of them who take each
 /// other's privilege meet here, in the same order.
-fn hold_privileged(conn: &mut AnyConnection) -> Result<Vec<(Uid, i16)>, Error> {
+fn hold_privileged(conn: &mut AnyConnection) -> Result<Vec<(DbUuid, i16)>, Error> {
     let query = users::table.select((users::id, users::state)).order(users::id);
     // Both have a partial index; each knows it only by its own words.
     Ok(match conn {

@@ -13,13 +13,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use common::{problem::Problem, time::Timestamp};
 use diesel::{prelude::*, sql_query, upsert::excluded};
 use service_kit::{
-    db::{
-        AnyConnection, Db,
-        sql::{Moment, Uid},
+    database::{
+        AnyConnection, Database,
+        types::{DbTimestamp, DbUuid},
     },
     directory::{DirectoryGroup, DirectoryUser, Snapshot},
     error::Error,
-    on_each,
+    with_connection,
 };
 use tokio::sync::Semaphore;
 
@@ -42,9 +42,9 @@ static READING: Semaphore = Semaphore::const_new(1);
 ///
 /// # Errors
 /// 503 with nothing changed when there is no directory, when it cannot be read, or when the database fails.
-pub async fn run(db: &Db, club: &Club, now: Timestamp) -> Result<(), Error> {
+pub async fn run(db: &Database, club: &Club, now: Timestamp) -> Result<(), Error> {
     let directory = read(club).await?;
-    db.write(move |conn| apply(conn, &directory, Moment(now))).await
+    db.write(move |conn| apply(conn, &directory, DbTimestamp(now))).await
 }
 
 /// What the directory says now.
@@ -70,7 +70,7 @@ pub async fn read(club: &Club) -> Result<Snapshot, Error> {
 ///
 /// # Errors
 /// When the database fails.
-pub fn apply(conn: &mut AnyConnection, directory: &Snapshot, now: Moment) -> Result<(), Error> {
+pub fn apply(conn: &mut AnyConnection, directory: &Snapshot, now: DbTimestamp) -> Result<(), Error> {
     // Whoever reads users before changing names must be the only one who changes them. Readers go on.
     if let AnyConnection::Postgresql(pg) = conn {
         sql_query("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE").execute(pg)?;
@@ -83,7 +83,7 @@ pub fn apply(conn: &mut AnyConnection, directory: &Snapshot, now: Moment) -> Res
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
 #[diesel(table_name = users)]
 struct UserRow {
-    id: Uid,
+    id: DbUuid,
     name: String,
     display_name: String,
     icon: String,
@@ -93,7 +93,7 @@ struct UserRow {
 impl From<&DirectoryUser> for UserRow {
     fn from(user: &DirectoryUser) -> Self {
         Self {
-            id: Uid(user.id),
+            id: DbUuid(user.id),
             name: user.name.clone(),
             display_name: user.display_name.clone(),
             icon: user.icon.clone().unwrap_or_default(),
@@ -102,7 +102,7 @@ impl From<&DirectoryUser> for UserRow {
     }
 }
 
-fn put_users(conn: &mut AnyConnection, directory: &[DirectoryUser], now: Moment) -> Result<(), Error> {
+fn put_users(conn: &mut AnyConnection, directory: &[DirectoryUser], now: DbTimestamp) -> Result<(), Error> {
     let present: Vec<UserRow> = users::table.select(UserRow::as_select()).load(conn)?;
     let wanted: Vec<UserRow> = directory.iter().map(UserRow::from).collect();
     // Names are unique at any moment, also halfway: first the names in the way are freed, then everything is put.
@@ -130,7 +130,7 @@ fn moved_aside(present: &[UserRow], wanted: &[UserRow]) -> Vec<UserRow> {
         .collect()
 }
 
-fn save(conn: &mut AnyConnection, rows: &[UserRow], now: Moment) -> Result<(), Error> {
+fn save(conn: &mut AnyConnection, rows: &[UserRow], now: DbTimestamp) -> Result<(), Error> {
     for rows in rows.chunks(CHUNK) {
         let values: Vec<_> = rows
             .iter()
@@ -148,7 +148,7 @@ fn save(conn: &mut AnyConnection, rows: &[UserRow], now: Moment) -> Result<(), E
             })
             .collect();
         // Privileges and the feed of those who are here already are not among what is set.
-        on_each!(conn, c => diesel::insert_into(users::table)
+        with_connection!(conn, c => diesel::insert_into(users::table)
             .values(&values)
             .on_conflict(users::id)
             .do_update()
@@ -165,9 +165,9 @@ fn save(conn: &mut AnyConnection, rows: &[UserRow], now: Moment) -> Result<(), E
 }
 
 /// Takes from those who are not active what they could come in by.
-fn end_access(conn: &mut AnyConnection, directory: &[DirectoryUser], now: Moment) -> Result<(), Error> {
+fn end_access(conn: &mut AnyConnection, directory: &[DirectoryUser], now: DbTimestamp) -> Result<(), Error> {
     let inactive = directory.iter().filter(|user| i16::from(user.state.number()) != ACTIVE);
-    let inactive: Vec<_> = inactive.map(|user| Uid(user.id)).collect();
+    let inactive: Vec<_> = inactive.map(|user| DbUuid(user.id)).collect();
     for ids in inactive.chunks(CHUNK) {
         diesel::update(sessions::table.filter(sessions::user_id.eq_any(ids)).filter(sessions::revoked_at.is_null()))
             .set(sessions::revoked_at.eq(now))
@@ -189,13 +189,13 @@ fn end_access(conn: &mut AnyConnection, directory: &[DirectoryUser], now: Moment
 struct GroupRow {
     name: String,
     description: String,
-    deleted_at: Option<Moment>,
+    deleted_at: Option<DbTimestamp>,
 }
 
 /// Groups and the users of each.
-type Links = BTreeMap<Uid, BTreeSet<Uid>>;
+type Links = BTreeMap<DbUuid, BTreeSet<DbUuid>>;
 
-fn links(pairs: impl IntoIterator<Item = (Uid, Uid)>) -> Links {
+fn links(pairs: impl IntoIterator<Item = (DbUuid, DbUuid)>) -> Links {
     let mut links = Links::new();
     for (group, user) in pairs {
         links.entry(group).or_default().insert(user);
@@ -214,7 +214,7 @@ macro_rules! load_links {
     ($conn:expr, $table:ident) => {{
         let ours = groups::table.filter(groups::kind.eq(DIRECTORY)).select(groups::id);
         let pairs = $table::table.filter($table::group_id.eq_any(ours)).select(($table::group_id, $table::user_id));
-        links(pairs.load::<(Uid, Uid)>($conn)?)
+        links(pairs.load::<(DbUuid, DbUuid)>($conn)?)
     }};
 }
 
@@ -227,7 +227,7 @@ macro_rules! save_links {
             .map(|(group, user)| ($table::group_id.eq(group), $table::user_id.eq(user)))
             .collect();
         for added in added.chunks(CHUNK) {
-            on_each!($conn, c => diesel::insert_into($table::table).values(added).execute(c))?;
+            with_connection!($conn, c => diesel::insert_into($table::table).values(added).execute(c))?;
         }
         for (group, users) in difference($present, $wanted) {
             let users: Vec<_> = users.into_iter().collect();
@@ -239,21 +239,21 @@ macro_rules! save_links {
     }};
 }
 
-fn put_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: Moment) -> Result<(), Error> {
-    let found: Vec<(Uid, i16, GroupRow)> =
+fn put_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: DbTimestamp) -> Result<(), Error> {
+    let found: Vec<(DbUuid, i16, GroupRow)> =
         groups::table.select((groups::id, groups::kind, GroupRow::as_select())).load(conn)?;
     let (ours, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, kind, _)| *kind == DIRECTORY);
     let others: HashSet<_> = others.into_iter().map(|(id, ..)| id).collect();
     let present: HashMap<_, _> = ours.into_iter().map(|(id, _, group)| (id, group)).collect();
     let (free, clashing): (Vec<_>, Vec<_>) =
-        directory.iter().partition::<Vec<_>, _>(|group| !others.contains(&Uid(group.id)));
+        directory.iter().partition::<Vec<_>, _>(|group| !others.contains(&DbUuid(group.id)));
     for group in clashing {
         log::warn!("club directory: the group {} is left out, as its id is that of a group made here", group.id);
     }
 
     let (mut members, mut admins) = (load_links!(conn, group_members), load_links!(conn, group_admins));
     let pairs = |group: &DirectoryGroup, users: &[uuid::Uuid]| -> Vec<_> {
-        users.iter().map(|user| (Uid(group.id), Uid(*user))).collect()
+        users.iter().map(|user| (DbUuid(group.id), DbUuid(*user))).collect()
     };
     let wanted_members = links(free.iter().flat_map(|group| pairs(group, &group.members)));
     let wanted_admins = links(free.iter().flat_map(|group| pairs(group, &group.admins)));
@@ -261,7 +261,7 @@ fn put_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: Momen
     let changed: Vec<_> = free
         .iter()
         .filter(|group| {
-            let id = Uid(group.id);
+            let id = DbUuid(group.id);
             let same = |row: &GroupRow| {
                 row.name == group.name && row.description == group.description && row.deleted_at.is_none()
             };
@@ -273,7 +273,7 @@ fn put_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: Momen
     save_groups(conn, &changed, now)?;
 
     // Groups that are gone keep their people, for their past events.
-    let known: HashSet<_> = free.iter().map(|group| Uid(group.id)).collect();
+    let known: HashSet<_> = free.iter().map(|group| DbUuid(group.id)).collect();
     members.retain(|group, _| known.contains(group));
     admins.retain(|group, _| known.contains(group));
     save_links!(conn, group_members, &members, &wanted_members);
@@ -289,13 +289,13 @@ fn put_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: Momen
     Ok(())
 }
 
-fn save_groups(conn: &mut AnyConnection, changed: &[&&DirectoryGroup], now: Moment) -> Result<(), Error> {
+fn save_groups(conn: &mut AnyConnection, changed: &[&&DirectoryGroup], now: DbTimestamp) -> Result<(), Error> {
     for changed in changed.chunks(CHUNK) {
         let values: Vec<_> = changed
             .iter()
             .map(|group| {
                 (
-                    groups::id.eq(Uid(group.id)),
+                    groups::id.eq(DbUuid(group.id)),
                     groups::kind.eq(DIRECTORY),
                     groups::name.eq(&group.name),
                     groups::description.eq(&group.description),
@@ -305,7 +305,7 @@ fn save_groups(conn: &mut AnyConnection, changed: &[&&DirectoryGroup], now: Mome
                 )
             })
             .collect();
-        on_each!(conn, c => diesel::insert_into(groups::table)
+        with_connection!(conn, c => diesel::insert_into(groups::table)
             .values(&values)
             .on_conflict(groups::id)
             .do_update()
@@ -313,7 +313,7 @@ fn save_groups(conn: &mut AnyConnection, changed: &[&&DirectoryGroup], now: Mome
                 groups::name.eq(excluded(groups::name)),
                 groups::description.eq(excluded(groups::description)),
                 groups::updated_at.eq(excluded(groups::updated_at)),
-                groups::deleted_at.eq(None::<Moment>),
+                groups::deleted_at.eq(None::<DbTimestamp>),
             ))
             .execute(c))?;
     }
@@ -328,7 +328,13 @@ mod tests {
 
     fn user(id: u128, name: &str) -> UserRow {
         let name = name.to_owned();
-        UserRow { id: Uid(Uuid::from_u128(id)), display_name: name.clone(), name, icon: String::new(), state: ACTIVE }
+        UserRow {
+            id: DbUuid(Uuid::from_u128(id)),
+            display_name: name.clone(),
+            name,
+            icon: String::new(),
+            state: ACTIVE,
+        }
     }
 
     fn names(present: &[UserRow], wanted: &[UserRow]) -> Vec<String> {

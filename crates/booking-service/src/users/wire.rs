@@ -3,7 +3,7 @@
 use common::{input::Flag, problem::Violations};
 use deserr::Deserr;
 use serde::Serialize;
-use service_kit::db::sql::Uid;
+use service_kit::database::types::DbUuid;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{icon, queries::User};
@@ -16,7 +16,7 @@ use super::{icon, queries::User};
     "icon": "https://club.example/icons/alice.svg", "privileged": false, "state": 1
 }))]
 pub struct ResponseUser {
-    user_id: Uid,
+    user_id: DbUuid,
     /// The sign-in name.
     name: String,
     display_name: String,

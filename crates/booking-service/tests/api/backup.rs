@@ -18,9 +18,9 @@ use booking_service::schema::{event_admins, events, sessions, users};
 pub use booking_service::server::MIGRATIONS;
 use diesel::{connection::SimpleConnection, prelude::*};
 use serde_json::{Value, json};
-use service_kit::db::{
+use service_kit::database::{
     AnyConnection, State, Url,
-    sql::{Moment, Uid},
+    types::{DbTimestamp, DbUuid},
 };
 
 pub use crate::process::PROGRAM;
@@ -46,7 +46,7 @@ pub fn make(name: &str) -> (&'static str, Value) {
 
 /// Somebody who signed in when the schema was as it was in the beginning.
 pub fn add_old_rows(conn: &mut AnyConnection) {
-    let (id, then) = (Uid::new(), Moment("2026-01-02T03:04:05.678901Z".parse().unwrap()));
+    let (id, then) = (DbUuid::new(), DbTimestamp("2026-01-02T03:04:05.678901Z".parse().unwrap()));
     diesel::insert_into(users::table)
         .values((
             (users::id.eq(id), users::name.eq("xenia"), users::display_name.eq("Ольга '\"\\ 🦀"), users::icon.eq("")),
@@ -56,7 +56,7 @@ pub fn add_old_rows(conn: &mut AnyConnection) {
         .unwrap();
     diesel::insert_into(sessions::table)
         .values((
-            (sessions::id.eq(Uid::new()), sessions::token_hash.eq(vec![0, 1, 255]), sessions::user_id.eq(id)),
+            (sessions::id.eq(DbUuid::new()), sessions::token_hash.eq(vec![0, 1, 255]), sessions::user_id.eq(id)),
             (sessions::created_at.eq(then), sessions::expires_at.eq(then)),
         ))
         .execute(conn)
@@ -67,7 +67,7 @@ pub fn add_old_rows(conn: &mut AnyConnection) {
 
 pub fn old_rows_are_there(club: &Club) {
     let conn = &mut club.connect();
-    let (hash, made, used): (Vec<u8>, Moment, Moment) = sessions::table
+    let (hash, made, used): (Vec<u8>, DbTimestamp, DbTimestamp) = sessions::table
         .select((sessions::token_hash, sessions::created_at, sessions::last_used_at))
         .first(conn)
         .unwrap();
@@ -75,8 +75,8 @@ pub fn old_rows_are_there(club: &Club) {
     diesel::update(sessions::table)
         .set((
             sessions::token_hash.eq(service_kit::credentials::hash("session-of-xenia")),
-            sessions::expires_at.eq(Moment(club.clock.now().plus(chrono::TimeDelta::days(1)))),
-            sessions::last_used_at.eq(Moment(club.clock.now())),
+            sessions::expires_at.eq(DbTimestamp(club.clock.now().plus(chrono::TimeDelta::days(1)))),
+            sessions::last_used_at.eq(DbTimestamp(club.clock.now())),
         ))
         .execute(conn)
         .unwrap();

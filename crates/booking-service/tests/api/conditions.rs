@@ -14,7 +14,7 @@ use std::{
 use chrono::TimeDelta;
 use diesel::{RunQueryDsl, connection::SimpleConnection};
 use serde_json::json;
-use service_kit::db::{AnyConnection, State};
+use service_kit::database::{AnyConnection, State};
 
 use crate::{
     builders::{At, event, event_body, group, merge, room, text},

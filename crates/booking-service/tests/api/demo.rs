@@ -13,7 +13,7 @@ use booking_service::{
 use chrono::{DateTime, FixedOffset, TimeDelta};
 use diesel::prelude::*;
 use serde_json::{Value, json};
-use service_kit::db::{AnyConnection, Url, sql::Moment};
+use service_kit::database::{AnyConnection, Url, types::DbTimestamp};
 
 use crate::{
     builders::each,
@@ -119,9 +119,9 @@ fn a_second_start_changes_nothing(#[values(Sqlite, Postgres)] backend: Backend) 
     assert_eq!(list(&club, "/api/groups").len(), 12);
 
     // Emptied by hand it stays empty.
-    let gone = events::deleted_at.eq(Some(Moment(club.clock.now())));
+    let gone = events::deleted_at.eq(Some(DbTimestamp(club.clock.now())));
     diesel::update(events::table).set(gone).execute(&mut club.connect()).unwrap();
-    let gone = rooms::deleted_at.eq(Some(Moment(club.clock.now())));
+    let gone = rooms::deleted_at.eq(Some(DbTimestamp(club.clock.now())));
     diesel::update(rooms::table).set(gone).execute(&mut club.connect()).unwrap();
     club.start_another();
     assert!(list(&club, "/api/events").is_empty() && list(&club, "/api/rooms").is_empty());

@@ -15,7 +15,7 @@ use proptest::{
     test_runner::{Config, TestRunner},
 };
 use serde_json::{Value, json};
-use service_kit::db::sql::{Moment, Uid};
+use service_kit::database::types::{DbTimestamp, DbUuid};
 
 use crate::{
     builders::{At, declare, declare_shared, each, event, event_body, merge, room, text, verified_room},
@@ -23,8 +23,8 @@ use crate::{
 };
 
 /// Every pair of events in the database that conflicts.
-pub fn double_bookings(club: &Club) -> Vec<(Uid, Uid)> {
-    type Row = (Uid, Uid, String, bool, Moment, Moment, bool);
+pub fn double_bookings(club: &Club) -> Vec<(DbUuid, DbUuid)> {
+    type Row = (DbUuid, DbUuid, String, bool, DbTimestamp, DbTimestamp, bool);
     let rows: Vec<Row> = events::table
         .inner_join(rooms::table)
         .filter(events::deleted_at.is_null())

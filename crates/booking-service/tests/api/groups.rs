@@ -9,9 +9,9 @@ use chrono::TimeDelta;
 use diesel::{connection::SimpleConnection, prelude::*};
 use rstest::rstest;
 use serde_json::{Value, json};
-use service_kit::db::{
+use service_kit::database::{
     AnyConnection,
-    sql::{Moment, Uid},
+    types::{DbTimestamp, DbUuid},
 };
 
 use crate::harness::{ALICE, BOB, CAROL, Club, DAVE, SUSAN, hours_from_now, id};
@@ -85,7 +85,7 @@ fn what_a_group_needs_is_checked(#[values(Sqlite, Postgres)] backend: Backend) {
     assert_eq!(post(long(33)).pointers(), ["/name"]);
     club.by(BOB).post("/api/groups", long(32)).expect(201);
 
-    let nobody = Uid::new();
+    let nobody = DbUuid::new();
     let strangers = json!({"name": "x", "description": "", "open": true, "admins": [nobody],
             "members": [id(BOB), id(BOB), nobody, id(SUSAN), EVERYONE]});
     assert_eq!(post(strangers.clone()).pointers(), ["/admins/0", "/members/2", "/members/4"]);
@@ -117,7 +117,7 @@ fn groups_need_sign_in_and_exist(#[values(Sqlite, Postgres)] backend: Backend) {
         if !path.contains(&known) {
             continue;
         }
-        let unknown = path.replace(&known, &format!("/api/groups/{}", Uid::new()));
+        let unknown = path.replace(&known, &format!("/api/groups/{}", DbUuid::new()));
         club.by(ALICE).send(method, &unknown, body.clone()).refused(404, "not-found");
         for bad in ["x", "00000000-0000-0000-0000-000000000000"] {
             let bad = path.replace(&known, &format!("/api/groups/{bad}"));
@@ -269,7 +269,7 @@ fn a_users_groups_are_found_by_relation(#[values(Sqlite, Postgres)] backend: Bac
     for bad in ["/api/users/me/groups?relation=attendees", &format!("/api/users/{}/groups?relation=", id(BOB))] {
         assert_eq!(club.by(BOB).get(bad).expect(400).pointers(), ["relation"]);
     }
-    club.by(BOB).get(&format!("/api/users/{}/groups", Uid::new())).refused(404, "not-found");
+    club.by(BOB).get(&format!("/api/users/{}/groups", DbUuid::new())).refused(404, "not-found");
     assert_eq!(club.by(BOB).get("/api/users/x/groups").expect(400).pointers(), ["userID"]);
 }
 
@@ -281,19 +281,19 @@ fn other_slices_ask_for_members(#[values(Sqlite, Postgres)] backend: Backend) {
     let members = |conn: &mut _, group| queries::member_ids(conn, group).unwrap();
     assert_eq!(json!(members(conn, group)), ids(&[CAROL, SUSAN]));
     assert_eq!(json!(members(conn, EVERYONE)), ids(&[ALICE, BOB, CAROL, DAVE]));
-    assert_eq!(members(conn, Uid::new()), []);
+    assert_eq!(members(conn, DbUuid::new()), []);
     for (group, user, expected) in [
         (group, CAROL, true),
         (group, BOB, false),
         (EVERYONE, BOB, true),
         (EVERYONE, SUSAN, false),
-        (Uid::new(), BOB, false),
+        (DbUuid::new(), BOB, false),
     ] {
         assert_eq!(queries::is_member(conn, group, id(user)).unwrap(), expected, "{user}");
     }
     assert!(queries::hold(conn, group).unwrap());
-    assert!(!queries::hold(conn, Uid::new()).unwrap());
-    assert_eq!(queries::get_even_deleted(conn, Uid::new()).unwrap_err().into_problem().status(), 404);
+    assert!(!queries::hold(conn, DbUuid::new()).unwrap());
+    assert_eq!(queries::get_even_deleted(conn, DbUuid::new()).unwrap_err().into_problem().status(), 404);
 }
 
 #[rstest]
@@ -373,8 +373,8 @@ fn path(group: &Value) -> String {
     format!("/api/groups/{}", group["groupId"].as_str().unwrap())
 }
 
-fn uid(group: &Value) -> Uid {
-    Uid(group["groupId"].as_str().unwrap().parse().unwrap())
+fn uid(group: &Value) -> DbUuid {
+    DbUuid(group["groupId"].as_str().unwrap().parse().unwrap())
 }
 
 /// The ids of members, in their order.
@@ -384,14 +384,14 @@ fn ids(names: &[&str]) -> Value {
     json!(ids)
 }
 
-fn of(club: &Club, user: &str, query: &str) -> Vec<Uid> {
+fn of(club: &Club, user: &str, query: &str) -> Vec<DbUuid> {
     let found = club.by(BOB).get(&format!("/api/users/{}/groups{query}", id(user))).expect(200).json();
-    found.as_array().unwrap().iter().map(|id| Uid(id.as_str().unwrap().parse().unwrap())).collect()
+    found.as_array().unwrap().iter().map(|id| DbUuid(id.as_str().unwrap().parse().unwrap())).collect()
 }
 
 /// A group as the sync makes them.
-fn directory_group(club: &Club, name: &str) -> Uid {
-    let (id, now) = (Uid::new(), Moment(club.clock.now()));
+fn directory_group(club: &Club, name: &str) -> DbUuid {
+    let (id, now) = (DbUuid::new(), DbTimestamp(club.clock.now()));
     diesel::insert_into(groups::table)
         .values((
             groups::id.eq(id),
@@ -409,20 +409,20 @@ fn directory_group(club: &Club, name: &str) -> Uid {
 
 /// An event as the tables have it.
 struct Event {
-    id: Uid,
-    room: Uid,
+    id: DbUuid,
+    room: DbUuid,
     owns_room: bool,
 }
 
 /// An event of two hours that began or begins in so many, in a room of its own or in another one's.
-fn event(club: &Club, group: Uid, hours: i64, room: Option<Uid>) -> Event {
+fn event(club: &Club, group: DbUuid, hours: i64, room: Option<DbUuid>) -> Event {
     event_by(&mut club.connect(), club, group, hours, room)
 }
 
-fn event_by(conn: &mut AnyConnection, club: &Club, group: Uid, hours: i64, room: Option<Uid>) -> Event {
-    let (starts, ends) = (Moment(hours_from_now(club, hours)), Moment(hours_from_now(club, hours + 2)));
-    let now = Moment(club.clock.now());
-    let event = Event { id: Uid::new(), room: room.unwrap_or_default(), owns_room: room.is_none() };
+fn event_by(conn: &mut AnyConnection, club: &Club, group: DbUuid, hours: i64, room: Option<DbUuid>) -> Event {
+    let (starts, ends) = (DbTimestamp(hours_from_now(club, hours)), DbTimestamp(hours_from_now(club, hours + 2)));
+    let now = DbTimestamp(club.clock.now());
+    let event = Event { id: DbUuid::new(), room: room.unwrap_or_default(), owns_room: room.is_none() };
     let place = format!("place {}", event.room);
     if event.owns_room {
         diesel::insert_into(places::table).values(places::key.eq(&place)).execute(conn).unwrap();
@@ -434,7 +434,7 @@ fn event_by(conn: &mut AnyConnection, club: &Club, group: Uid, hours: i64, room:
                 rooms::starts_at.eq(starts),
                 rooms::ends_at.eq(ends),
                 rooms::is_long.eq(false),
-                rooms::reach_from.eq(Moment(starts.plus(-TimeDelta::hours(24)))),
+                rooms::reach_from.eq(DbTimestamp(starts.plus(-TimeDelta::hours(24)))),
                 rooms::verified.eq(false),
                 rooms::created_by.eq(id(BOB)),
                 rooms::created_at.eq(now),
@@ -471,14 +471,14 @@ fn event_by(conn: &mut AnyConnection, club: &Club, group: Uid, hours: i64, room:
 impl Event {
     fn is_deleted(&self, club: &Club) -> bool {
         let columns = (events::deleted_at, events::created_at, events::updated_at, events::sequence);
-        let (deleted, created, updated, sequence): (Option<Moment>, Moment, Moment, i32) =
+        let (deleted, created, updated, sequence): (Option<DbTimestamp>, DbTimestamp, DbTimestamp, i32) =
             events::table.find(self.id).select(columns).first(&mut club.connect()).unwrap();
         assert_eq!((updated, sequence), deleted.map_or((created, 0), |deleted| (deleted, 1)));
         deleted.is_some()
     }
 
     fn is_room_deleted(&self, club: &Club) -> bool {
-        let deleted: Option<Moment> =
+        let deleted: Option<DbTimestamp> =
             rooms::table.find(self.room).select(rooms::deleted_at).first(&mut club.connect()).unwrap();
         deleted.is_some()
     }

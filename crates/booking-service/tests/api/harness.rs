@@ -19,9 +19,9 @@ use diesel::{prelude::*, sql_query};
 use serde_json::Value;
 use service_kit::{
     credentials,
-    db::{
+    database::{
         AnyConnection, Url,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     directory,
     server::Stop,
@@ -174,12 +174,12 @@ impl Club {
 
     fn add_members(&self) {
         use schema::users;
-        let (conn, now) = (&mut self.connect(), Moment(self.clock.now()));
+        let (conn, now) = (&mut self.connect(), DbTimestamp(self.clock.now()));
         for (name, state, privileged) in MEMBERS {
             // The demo has members of its own, the four active ones among them.
             if self.config.demo {
                 if state == 1 {
-                    self.add_session(name, Uid(directory::demo::member_id(name)));
+                    self.add_session(name, DbUuid(directory::demo::member_id(name)));
                 }
                 continue;
             }
@@ -200,18 +200,18 @@ impl Club {
         }
     }
 
-    fn add_session(&self, name: &str, user: Uid) {
+    fn add_session(&self, name: &str, user: DbUuid) {
         use schema::sessions;
-        let now = Moment(self.clock.now());
+        let now = DbTimestamp(self.clock.now());
         diesel::insert_into(sessions::table)
             .values((
-                sessions::id.eq(Uid::new()),
+                sessions::id.eq(DbUuid::new()),
                 sessions::token_hash.eq(credentials::hash(&session(name))),
                 sessions::user_id.eq(user),
                 sessions::created_at.eq(now),
-                sessions::expires_at.eq(Moment(now.plus(chrono::TimeDelta::days(3000)))),
+                sessions::expires_at.eq(DbTimestamp(now.plus(chrono::TimeDelta::days(3000)))),
                 // Never idle, whatever a test does to the clock.
-                sessions::last_used_at.eq(Moment(now.plus(chrono::TimeDelta::days(3000)))),
+                sessions::last_used_at.eq(DbTimestamp(now.plus(chrono::TimeDelta::days(3000)))),
             ))
             .execute(&mut self.connect())
             .unwrap();
@@ -236,8 +236,8 @@ impl Drop for Club {
 }
 
 /// The id of a member, the same in every test.
-pub fn id(member: &str) -> Uid {
-    Uid(Uuid::new_v5(&Uuid::NAMESPACE_OID, member.as_bytes()))
+pub fn id(member: &str) -> DbUuid {
+    DbUuid(Uuid::new_v5(&Uuid::NAMESPACE_OID, member.as_bytes()))
 }
 
 fn session(member: &str) -> String {

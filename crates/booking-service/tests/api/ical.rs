@@ -11,7 +11,7 @@ use common::time::Timestamp;
 use diesel::prelude::*;
 use rstest::rstest;
 use serde_json::json;
-use service_kit::db::sql::{Moment, Uid};
+use service_kit::database::types::{DbTimestamp, DbUuid};
 
 use crate::harness::{ALICE, Answer, BOB, CAROL, Club, DAVE, SUSAN, id};
 
@@ -36,7 +36,7 @@ fn all(feed: &Answer, property: &str) -> Vec<String> {
     lines.iter().filter_map(|line| line.strip_prefix(&format!("{property}:"))).map(str::to_owned).collect()
 }
 
-fn everyone(club: &Club) -> Uid {
+fn everyone(club: &Club) -> DbUuid {
     let known: i64 = groups::table.find(EVERYONE).count().get_result(&mut club.connect()).unwrap();
     if known == 0 {
         add_group(club, EVERYONE, "traP", &[]);
@@ -44,14 +44,14 @@ fn everyone(club: &Club) -> Uid {
     EVERYONE
 }
 
-fn group(club: &Club, name: &str, members: &[&str]) -> Uid {
-    let group = Uid::new();
+fn group(club: &Club, name: &str, members: &[&str]) -> DbUuid {
+    let group = DbUuid::new();
     add_group(club, group, name, members);
     group
 }
 
-fn add_group(club: &Club, group: Uid, name: &str, members: &[&str]) {
-    let (conn, now) = (&mut club.connect(), Moment(club.clock.now()));
+fn add_group(club: &Club, group: DbUuid, name: &str, members: &[&str]) {
+    let (conn, now) = (&mut club.connect(), DbTimestamp(club.clock.now()));
     diesel::insert_into(groups::table)
         .values((
             groups::id.eq(group),
@@ -72,16 +72,16 @@ fn add_group(club: &Club, group: Uid, name: &str, members: &[&str]) {
 }
 
 /// An event of Alice's that ends `ended` ago and lasted an hour.
-fn event_that_ended(club: &Club, name: &str, group: Uid, ended: TimeDelta) -> Uid {
-    let (conn, now, event, room) = (&mut club.connect(), club.clock.now(), Uid::new(), Uid::new());
+fn event_that_ended(club: &Club, name: &str, group: DbUuid, ended: TimeDelta) -> DbUuid {
+    let (conn, now, event, room) = (&mut club.connect(), club.clock.now(), DbUuid::new(), DbUuid::new());
     let ends = now.plus(-ended);
     let starts = ends.plus(-TimeDelta::hours(1));
     let known: i64 = places::table.count().get_result(conn).unwrap();
     if known == 0 {
         diesel::insert_into(places::table).values(places::key.eq("s516")).execute(conn).unwrap();
     }
-    let changed = Moment("2026-01-02T03:04:05.678Z".parse::<Timestamp>().unwrap());
-    let window = (rooms::starts_at.eq(Moment(starts)), rooms::ends_at.eq(Moment(ends)));
+    let changed = DbTimestamp("2026-01-02T03:04:05.678Z".parse::<Timestamp>().unwrap());
+    let window = (rooms::starts_at.eq(DbTimestamp(starts)), rooms::ends_at.eq(DbTimestamp(ends)));
     diesel::insert_into(rooms::table)
         .values((
             rooms::id.eq(room),
@@ -89,7 +89,7 @@ fn event_that_ended(club: &Club, name: &str, group: Uid, ended: TimeDelta) -> Ui
             rooms::place_key.eq("s516"),
             window,
             rooms::is_long.eq(false),
-            rooms::reach_from.eq(Moment(starts.plus(-TimeDelta::days(1)))),
+            rooms::reach_from.eq(DbTimestamp(starts.plus(-TimeDelta::days(1)))),
             rooms::verified.eq(false),
             rooms::created_by.eq(id(ALICE)),
             rooms::created_at.eq(changed),
@@ -97,7 +97,8 @@ fn event_that_ended(club: &Club, name: &str, group: Uid, ended: TimeDelta) -> Ui
         ))
         .execute(conn)
         .unwrap();
-    let span = (events::starts_at.eq(Moment(starts)), events::ends_at.eq(Moment(ends)), events::is_long.eq(false));
+    let span =
+        (events::starts_at.eq(DbTimestamp(starts)), events::ends_at.eq(DbTimestamp(ends)), events::is_long.eq(false));
     diesel::insert_into(events::table)
         .values((
             (events::id.eq(event), events::name.eq(name), events::description.eq("About, this")),
@@ -111,17 +112,17 @@ fn event_that_ended(club: &Club, name: &str, group: Uid, ended: TimeDelta) -> Ui
     event
 }
 
-fn event(club: &Club, name: &str, group: Uid) -> Uid {
+fn event(club: &Club, name: &str, group: DbUuid) -> DbUuid {
     event_that_ended(club, name, group, TimeDelta::days(-1))
 }
 
 /// So many more events like this one, with bob's answer.
-fn more_of(club: &Club, event: Uid, number: usize) {
+fn more_of(club: &Club, event: DbUuid, number: usize) {
     let conn = &mut club.connect();
     let of: Row = events::table.find(event).select(Row::as_select()).first(conn).unwrap();
-    let ids: Vec<_> = (0..number).map(|_| Uid::new()).collect();
+    let ids: Vec<_> = (0..number).map(|_| DbUuid::new()).collect();
     for ids in ids.chunks(500) {
-        let row = |id: &Uid| {
+        let row = |id: &DbUuid| {
             (
                 (events::id.eq(*id), events::name.eq(&of.name), events::description.eq("")),
                 (events::starts_at.eq(of.starts_at), events::ends_at.eq(of.ends_at), events::is_long.eq(false)),
@@ -132,29 +133,30 @@ fn more_of(club: &Club, event: Uid, number: usize) {
             )
         };
         let rows: Vec<_> = ids.iter().map(row).collect();
-        service_kit::on_each!(&mut *conn, c => diesel::insert_into(events::table).values(rows).execute(c)).unwrap();
-        let answer = |event: &Uid| {
+        service_kit::with_connection!(&mut *conn, c => diesel::insert_into(events::table).values(rows).execute(c))
+            .unwrap();
+        let answer = |event: &DbUuid| {
             (attendees::event_id.eq(*event), attendees::user_id.eq(id(BOB)), attendees::schedule.eq("absent"))
         };
         let answers: Vec<_> = ids.iter().map(answer).collect();
-        service_kit::on_each!(&mut *conn, c => diesel::insert_into(attendees::table).values(answers).execute(c))
+        service_kit::with_connection!(&mut *conn, c => diesel::insert_into(attendees::table).values(answers).execute(c))
             .unwrap();
     }
 }
 
-fn answered(club: &Club, event: Uid, member: &str, schedule: &str) {
+fn answered(club: &Club, event: DbUuid, member: &str, schedule: &str) {
     let row = (attendees::event_id.eq(event), attendees::user_id.eq(id(member)), attendees::schedule.eq(schedule));
     diesel::insert_into(attendees::table).values(row).execute(&mut club.connect()).unwrap();
 }
 
-fn delete(club: &Club, event: Uid, ago: TimeDelta) {
-    let at = Moment(club.clock.now().plus(-ago));
+fn delete(club: &Club, event: DbUuid, ago: TimeDelta) {
+    let at = DbTimestamp(club.clock.now().plus(-ago));
     let set = (events::deleted_at.eq(at), events::updated_at.eq(at));
     diesel::update(events::table.find(event)).set(set).execute(&mut club.connect()).unwrap();
 }
 
-fn tag(club: &Club, event: Uid, name: &str) -> Uid {
-    let (conn, now, tag) = (&mut club.connect(), Moment(club.clock.now()), Uid::new());
+fn tag(club: &Club, event: DbUuid, name: &str) -> DbUuid {
+    let (conn, now, tag) = (&mut club.connect(), DbTimestamp(club.clock.now()), DbUuid::new());
     let row = (
         tags::id.eq(tag),
         tags::name.eq(name),
@@ -256,8 +258,8 @@ fn a_wrong_address_does_not_tell_what_is_wrong_with_it(#[values(Sqlite, Postgres
         path(id(BOB).to_string(), &bobs[1..]),
         path(id(BOB).to_string(), &format!("{bobs}x")),
         path(id(BOB).to_string(), ""),
-        path(Uid::new().to_string(), bobs),
-        path(Uid::nil().to_string(), bobs),
+        path(DbUuid::new().to_string(), bobs),
+        path(DbUuid::nil().to_string(), bobs),
         path(String::new(), bobs),
         path("%C3%A9".repeat(40), bobs),
         path("%FF%00".to_owned(), bobs),
@@ -335,7 +337,7 @@ fn the_feed_goes_back_ninety_days_and_keeps_deleted_events_for_thirty(#[values(S
     event_that_ended(&club, "recent", group, TimeDelta::days(90) - TimeDelta::hours(1));
     event_that_ended(&club, "old", group, TimeDelta::days(90) + TimeDelta::hours(1));
     let long = event_that_ended(&club, "long", group, TimeDelta::days(89));
-    let start = Moment(club.clock.now().plus(-TimeDelta::days(200)));
+    let start = DbTimestamp(club.clock.now().plus(-TimeDelta::days(200)));
     let set = (events::is_long.eq(true), events::starts_at.eq(start));
     diesel::update(events::table.find(long)).set(set).execute(&mut club.connect()).unwrap();
     delete(&club, event(&club, "cancelled", group), TimeDelta::days(30) - TimeDelta::hours(1));

@@ -9,7 +9,7 @@ use std::{
 
 use diesel::{QueryableByName, connection::SimpleConnection, prelude::*, sql_query, sql_types::BigInt};
 use serde_json::json;
-use service_kit::db::{AnyConnection, Url};
+use service_kit::database::{AnyConnection, Url};
 
 use crate::{
     harness::{BOB, Club, id, postgres_schema},

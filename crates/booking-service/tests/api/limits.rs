@@ -9,8 +9,8 @@ use common::time::Timestamp;
 use diesel::prelude::*;
 use serde_json::{Value, json};
 use service_kit::{
-    db::sql::{Moment, Uid},
-    on_each,
+    database::types::{DbTimestamp, DbUuid},
+    with_connection,
 };
 
 use crate::{
@@ -19,9 +19,9 @@ use crate::{
 };
 
 /// Many more users.
-fn add_users(club: &Club, count: usize) -> Vec<Uid> {
-    let (conn, now) = (&mut club.connect(), Moment(club.clock.now()));
-    let ids: Vec<_> = (0..count).map(|_| Uid::new()).collect();
+fn add_users(club: &Club, count: usize) -> Vec<DbUuid> {
+    let (conn, now) = (&mut club.connect(), DbTimestamp(club.clock.now()));
+    let ids: Vec<_> = (0..count).map(|_| DbUuid::new()).collect();
     let rows: Vec<_> = ids
         .iter()
         .map(|id| {
@@ -38,7 +38,7 @@ fn add_users(club: &Club, count: usize) -> Vec<Uid> {
         })
         .collect();
     for rows in rows.chunks(1000) {
-        on_each!(conn, c => diesel::insert_into(users::table).values(rows).execute(c)).unwrap();
+        with_connection!(conn, c => diesel::insert_into(users::table).values(rows).execute(c)).unwrap();
     }
     ids
 }
@@ -130,7 +130,7 @@ fn ten_thousand_people_fit_in_a_list_and_no_more(#[values(Sqlite, Postgres)] bac
     let path = format!("/api/events/{}", text(&made["eventId"]));
     let changed = club.by(ALICE).put(&path, merge([body, json!({"groupId": EVERYONE})])).expect(200).json();
     assert_eq!(changed["attendees"].as_array().unwrap().len(), 10_004);
-    let more: Vec<_> = (0..10_001).map(|_| Uid::new()).collect();
+    let more: Vec<_> = (0..10_001).map(|_| DbUuid::new()).collect();
     let body = merge([room_body(&club, BOB, "S516", (1, 2)), json!({ "admins": more })]);
     assert_eq!(club.by(BOB).post("/api/rooms", body).expect(400).pointers(), ["/admins"]);
 }

@@ -7,7 +7,7 @@ use rstest::rstest;
 use serde_json::Value;
 use service_kit::{
     credentials::ApiToken,
-    db::sql::{Moment, Uid},
+    database::types::{DbTimestamp, DbUuid},
 };
 
 use crate::{
@@ -22,12 +22,12 @@ fn token(club: &Club) -> String {
     let token = ApiToken::generate(auth::TOKEN_PREFIX).unwrap();
     diesel::insert_into(api_tokens::table)
         .values((
-            api_tokens::id.eq(Uid::new()),
+            api_tokens::id.eq(DbUuid::new()),
             api_tokens::token_hash.eq(token.hash()),
             api_tokens::user_id.eq(id(BOB)),
             api_tokens::name.eq("test"),
             api_tokens::scope.eq(auth::Scope::Read.word()),
-            api_tokens::created_at.eq(Moment(club.clock.now())),
+            api_tokens::created_at.eq(DbTimestamp(club.clock.now())),
         ))
         .execute(&mut club.connect())
         .unwrap();

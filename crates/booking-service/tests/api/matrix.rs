@@ -20,7 +20,7 @@ use diesel::prelude::*;
 use serde_json::{Value, json};
 use service_kit::{
     credentials::{self, ApiToken},
-    db::sql::{Moment, Uid},
+    database::types::{DbTimestamp, DbUuid},
 };
 
 pub use self::table::Operation;
@@ -137,15 +137,15 @@ fn set_state(club: &Club, name: &str, state: i16) {
 }
 
 /// Makes a session that ends so long from now, and returns its id and its secret.
-fn new_session(club: &Club, name: &str, lasts: TimeDelta) -> (Uid, String) {
-    let (session, now, secret) = (Uid::new(), club.clock.now(), credentials::random_secret().unwrap());
+fn new_session(club: &Club, name: &str, lasts: TimeDelta) -> (DbUuid, String) {
+    let (session, now, secret) = (DbUuid::new(), club.clock.now(), credentials::random_secret().unwrap());
     let row = (
         sessions::id.eq(session),
         sessions::token_hash.eq(credentials::hash(&secret)),
         sessions::user_id.eq(id(name)),
-        sessions::created_at.eq(Moment(now.plus(-TimeDelta::days(2)))),
-        sessions::expires_at.eq(Moment(now.plus(lasts))),
-        sessions::last_used_at.eq(Moment(now)),
+        sessions::created_at.eq(DbTimestamp(now.plus(-TimeDelta::days(2)))),
+        sessions::expires_at.eq(DbTimestamp(now.plus(lasts))),
+        sessions::last_used_at.eq(DbTimestamp(now)),
     );
     diesel::insert_into(sessions::table).values(row).execute(&mut club.connect()).unwrap();
     (session, secret)

@@ -13,7 +13,7 @@ use proptest::{
 };
 use serde_json::{Value, json};
 use service_kit::{
-    db::sql::{Moment, Uid},
+    database::types::{DbTimestamp, DbUuid},
     http::Page,
 };
 
@@ -93,7 +93,7 @@ const LISTS: [List; 5] = [
         path: "/api/users?include-suspended=true",
         member: "userId",
         make: |club, n| {
-            let (id, now) = (Uid::new(), Moment(club.clock.now()));
+            let (id, now) = (DbUuid::new(), DbTimestamp(club.clock.now()));
             let names = (users::id.eq(id), users::name.eq(format!("{}{id}", n % 5)), users::display_name.eq("x"));
             let rest = (users::icon.eq(""), users::state.eq(1_i16), users::privileged.eq(false));
             diesel::insert_into(users::table)
@@ -103,14 +103,14 @@ const LISTS: [List; 5] = [
             id.to_string()
         },
         remove: |club, id| {
-            diesel::delete(users::table.find(Uid(id.parse().unwrap()))).execute(&mut club.connect()).unwrap();
+            diesel::delete(users::table.find(DbUuid(id.parse().unwrap()))).execute(&mut club.connect()).unwrap();
         },
     },
     List {
         path: "/api/tags",
         member: "tagId",
         make: |club, n| {
-            let (id, now) = (Uid::new(), Moment(club.clock.now()));
+            let (id, now) = (DbUuid::new(), DbTimestamp(club.clock.now()));
             // As far as the database is concerned two may have one name.
             let name = (tags::id.eq(id), tags::name.eq(format!("t{}", n % 3)), tags::name_key.eq(id.to_string()));
             diesel::insert_into(tags::table)
@@ -120,7 +120,7 @@ const LISTS: [List; 5] = [
             id.to_string()
         },
         remove: |club, id| {
-            diesel::delete(tags::table.find(Uid(id.parse().unwrap()))).execute(&mut club.connect()).unwrap();
+            diesel::delete(tags::table.find(DbUuid(id.parse().unwrap()))).execute(&mut club.connect()).unwrap();
         },
     },
 ];
@@ -184,12 +184,12 @@ fn pages_lead_past_every_row_once(#[values(Sqlite, Postgres)] backend: Backend) 
 #[rstest]
 fn a_long_list_is_sent_part_by_part(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let (conn, now) = (&mut club.connect(), Moment(club.clock.now()));
+    let (conn, now) = (&mut club.connect(), DbTimestamp(club.clock.now()));
     let rows: Vec<_> = (0..2500)
         .map(|n| {
             let name = format!("member {n:04}");
             (
-                users::id.eq(Uid::new()),
+                users::id.eq(DbUuid::new()),
                 users::name.eq(name.clone()),
                 users::display_name.eq(name),
                 users::icon.eq(""),
@@ -200,7 +200,8 @@ fn a_long_list_is_sent_part_by_part(#[values(Sqlite, Postgres)] backend: Backend
         })
         .collect();
     for rows in rows.chunks(500) {
-        service_kit::on_each!(&mut *conn, c => diesel::insert_into(users::table).values(rows).execute(c)).unwrap();
+        service_kit::with_connection!(&mut *conn, c => diesel::insert_into(users::table).values(rows).execute(c))
+            .unwrap();
     }
     let client = club.by(BOB);
     let whole = client.get("/api/users").expect(200);
@@ -232,10 +233,11 @@ fn a_long_list_is_sent_part_by_part(#[values(Sqlite, Postgres)] backend: Backend
 #[rstest]
 fn many_tags_are_sent_part_by_part_as_well(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let (conn, now) = (&mut club.connect(), Moment(club.clock.now()));
-    let tag = |n| (tags::id.eq(Uid::new()), tags::name.eq(format!("tag {n}")), tags::name_key.eq(format!("tag {n}")));
+    let (conn, now) = (&mut club.connect(), DbTimestamp(club.clock.now()));
+    let tag =
+        |n| (tags::id.eq(DbUuid::new()), tags::name.eq(format!("tag {n}")), tags::name_key.eq(format!("tag {n}")));
     let rows: Vec<_> = (0..1001).map(|n| (tag(n), tags::created_at.eq(now), tags::updated_at.eq(now))).collect();
-    service_kit::on_each!(&mut *conn, c => diesel::insert_into(tags::table).values(&rows).execute(c)).unwrap();
+    service_kit::with_connection!(&mut *conn, c => diesel::insert_into(tags::table).values(&rows).execute(c)).unwrap();
     let whole = club.by(BOB).get("/api/tags").expect(200);
     assert_eq!(whole.json().as_array().unwrap().len(), 1001);
     assert!(whole.header("etag").unwrap().ends_with(".\""));
@@ -355,7 +357,7 @@ fn a_cursor_that_somebody_made_up_is_no_fault_of_ours(#[values(Sqlite, Postgres)
     // Anybody can make one for a tag whose name no database takes.
     let request = TestRequest::with_uri("/api/tags?limit=1").to_http_request();
     let page = Page::extract(&request).into_inner().unwrap();
-    let reply = page.reply(vec![1, 2], |_| ("a\0b", Uid::nil()), Ok).unwrap();
+    let reply = page.reply(vec![1, 2], |_| ("a\0b", DbUuid::nil()), Ok).unwrap();
     let link = reply.header(&header::LINK).unwrap().strip_prefix('<').unwrap();
     let answer = club.by(ALICE).get(link.split('>').next().unwrap());
     assert!(matches!(answer.status, 200 | 400), "{}", answer.text());

@@ -24,9 +24,9 @@ use diesel::{
     sql_query,
     sql_types::Text,
 };
-use service_kit::db::{
-    AnyConnection, Slice,
-    sql::{Moment, Uid},
+use service_kit::database::{
+    AnyConnection, PageBounds,
+    types::{DbTimestamp, DbUuid},
 };
 
 use crate::{
@@ -138,42 +138,42 @@ fn lists_and_conflicts_are_found_by_index(#[values(Sqlite, Postgres)] backend: B
     let room = verified_room(&club, ALICE, "S516", (0, 9));
     // Lists are of more than one.
     event(&club, BOB, At::Room(&verified_room(&club, ALICE, "S517", (0, 9))), (1, 2));
-    let event = Uid(event(&club, BOB, At::Room(&room), (1, 2)).parse().unwrap());
-    let room = Uid(room.parse().unwrap());
-    let group = Uid(EVERYONE.parse().unwrap());
-    let at = |hours| Moment(hours_from_now(&club, hours));
+    let event = DbUuid(event(&club, BOB, At::Room(&room), (1, 2)).parse().unwrap());
+    let room = DbUuid(room.parse().unwrap());
+    let group = DbUuid(EVERYONE.parse().unwrap());
+    let at = |hours| DbTimestamp(hours_from_now(&club, hours));
     let week = (Some(at(-10)), Some(at(100)));
     let user = id(BOB);
     let of_user = |relation| Which::OfUser { user, relation, is_active: true };
     let filter = parse(&format!("user=={user} && tag!={user} || group=={user}")).unwrap();
     let long_filter = parse(&vec![format!("user!={user}"); 9].join(" && ")).unwrap();
     let selections = [
-        ("week", Selection::of(Which::All).within(week)),
-        ("from", Selection::of(Which::All).within((week.0, None))),
-        ("to", Selection::of(Which::All).within((None, week.1))),
+        ("week", Selection::of(Which::All).between(week)),
+        ("from", Selection::of(Which::All).between((week.0, None))),
+        ("to", Selection::of(Which::All).between((None, week.1))),
         ("since", Selection::of(Which::All).since(Some(at(-10)))),
-        ("since, in a week", Selection::of(Which::All).since(Some(at(-10))).within(week)),
+        ("since, in a week", Selection::of(Which::All).since(Some(at(-10))).between(week)),
         ("room", Selection::of(Which::InRoom(room))),
-        ("group", Selection::of(Which::OfGroup(group)).within(week)),
+        ("group", Selection::of(Which::OfGroup(group)).between(week)),
         ("belongs", Selection::of(of_user(Relation::Belongs))),
         ("admins", Selection::of(of_user(Relation::Admins))),
         ("both", Selection::of(of_user(Relation::BelongsOrAdmins))),
         ("attends", Selection::of(of_user(Relation::Attendees))),
-        ("filter", Selection::of(Which::Matching(filter.clone())).within(week)),
-        ("filter, from", Selection::of(Which::Matching(filter)).within((week.0, None))),
-        ("long filter", Selection::of(Which::Matching(long_filter)).within(week)),
+        ("filter", Selection::of(Which::Matching(filter.clone())).between(week)),
+        ("filter, from", Selection::of(Which::Matching(filter)).between((week.0, None))),
+        ("long filter", Selection::of(Which::Matching(long_filter)).between(week)),
         ("activity", Selection { deleted: Deleted::All, ..Selection::of(Which::ChangedAfter(at(-10))) }),
         (
             "feed",
             Selection {
                 deleted: Deleted::After(at(-700)),
-                ..Selection::of(Which::ForFeed(user)).within((Some(at(-2160)), None))
+                ..Selection::of(Which::ForFeed(user)).between((Some(at(-2160)), None))
             },
         ),
     ];
     for (what, selection) in selections {
         check(&club, what, |conn| {
-            load_slice(conn, &selection, Order::Start, &Slice::whole()).unwrap();
+            load_slice(conn, &selection, Order::Start, &PageBounds::whole()).unwrap();
         });
     }
     for verified in [false, true] {
@@ -207,8 +207,8 @@ fn lists_and_conflicts_are_found_by_index(#[values(Sqlite, Postgres)] backend: B
 #[rstest]
 fn pages_are_not_sorted_out_of_whole_lists(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let (at, id) = (Moment(club.clock.now()), id(BOB));
-    let group = Uid(EVERYONE.parse().unwrap());
+    let (at, id) = (DbTimestamp(club.clock.now()), id(BOB));
+    let group = DbUuid(EVERYONE.parse().unwrap());
     let first = |sql: Vec<String>| sql.into_iter().find(|sql| sql.contains("LIMIT")).unwrap();
     for is_first in [true, false] {
         let after = || Some((at, id)).filter(|_| !is_first);
@@ -220,30 +220,30 @@ fn pages_are_not_sorted_out_of_whole_lists(#[values(Sqlite, Postgres)] backend: 
         ];
         for (what, selection, order) in selections {
             let load = |conn: &mut AnyConnection| {
-                load_slice(conn, &selection, order, &Slice { after: after(), rows: 51 }).unwrap();
+                load_slice(conn, &selection, order, &PageBounds { after: after(), rows: 51 }).unwrap();
             };
             check_page(&club, what, &first(statements(&club, load)));
         }
         let after = || Some((at, "S516".to_owned(), id)).filter(|_| !is_first);
         let load = |conn: &mut AnyConnection| {
-            let slice = Slice { after: after(), rows: 51 };
+            let slice = PageBounds { after: after(), rows: 51 };
             rooms::load_slice(conn, &rooms::Selection::default(), None, &slice).unwrap();
         };
         check_page(&club, "rooms", &first(statements(&club, load)));
         let after = || Some((0, "graphics".to_owned(), id)).filter(|_| !is_first);
         let load = |conn: &mut AnyConnection| {
-            groups::list(conn, &Slice { after: after(), rows: 51 }).unwrap();
+            groups::list(conn, &PageBounds { after: after(), rows: 51 }).unwrap();
         };
         check_page(&club, "groups", &first(statements(&club, load)));
         let after = || Some(("alice".to_owned(), id)).filter(|_| !is_first);
         for all in [true, false] {
             let load = |conn: &mut AnyConnection| {
-                users::list(conn, all, &Slice { after: after(), rows: 51 }).unwrap();
+                users::list(conn, all, &PageBounds { after: after(), rows: 51 }).unwrap();
             };
             check_page(&club, "users", &first(statements(&club, load)));
         }
         let load = |conn: &mut AnyConnection| {
-            tags::load(conn, &Slice { after: after(), rows: 51 }).unwrap();
+            tags::load(conn, &PageBounds { after: after(), rows: 51 }).unwrap();
         };
         check_page(&club, "tags", &first(statements(&club, load)));
     }
@@ -302,7 +302,8 @@ fn postgres_reads_no_table_whole_for_rooms_among_many() {
         ))
         .get_result(&mut conn)
         .unwrap();
-        let uids: Vec<_> = ids.value.trim_matches(['{', '}']).split(',').map(|id| Uid(id.parse().unwrap())).collect();
+        let uids: Vec<_> =
+            ids.value.trim_matches(['{', '}']).split(',').map(|id| DbUuid(id.parse().unwrap())).collect();
         let sent = statements(&club, |conn| {
             rooms::load_listed(conn, &uids).unwrap();
         });

@@ -6,7 +6,7 @@ use booking_service::{
 };
 use diesel::prelude::*;
 use serde_json::json;
-use service_kit::db::sql::Uid;
+use service_kit::database::types::DbUuid;
 use uuid::Uuid;
 
 use crate::{
@@ -29,10 +29,10 @@ pub fn sign_in(browser: &mut Browser, issuer: &Issuer) -> Answer {
 }
 
 /// Signs in with a new browser, and answers whose session it has.
-fn signed_in(club: &Club, issuer: &Issuer) -> Uid {
+fn signed_in(club: &Club, issuer: &Issuer) -> DbUuid {
     let mut browser = Browser::new(club);
     sign_in(&mut browser, issuer).expect(302);
-    Uid(browser.get("/api/users/me").json()["userId"].as_str().unwrap().parse().unwrap())
+    DbUuid(browser.get("/api/users/me").json()["userId"].as_str().unwrap().parse().unwrap())
 }
 
 fn with_issuer(test: impl Fn(&Club, &Issuer)) {
@@ -132,10 +132,10 @@ fn an_id_goes_before_a_name() {
         // Whoever the directory does not know yet has the id under which it will.
         let new = Uuid::from_u128(0x0198_c0de_0000_7000_8000_0000_0000_0001);
         issuer.set(|now| now.user = json!({"id": new.to_string(), "name": "new"}));
-        assert_eq!(signed_in(club, issuer), Uid(new));
+        assert_eq!(signed_in(club, issuer), DbUuid(new));
         // The nil id is nobody's.
         issuer.set(|now| now.user = json!({"id": Uuid::nil().to_string(), "name": "nobody"}));
-        assert_ne!(signed_in(club, issuer), Uid::nil());
+        assert_ne!(signed_in(club, issuer), DbUuid::nil());
     });
 }
 

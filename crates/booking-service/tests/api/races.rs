@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use booking_service::schema::{attendees, event_admins, events, places, tags, users};
 use diesel::{connection::SimpleConnection, prelude::*};
 use serde_json::json;
-use service_kit::db::{
+use service_kit::database::{
     AnyConnection,
-    sql::{Moment, Uid},
+    types::{DbTimestamp, DbUuid},
 };
 
 use crate::{
@@ -49,8 +49,8 @@ fn lock_place(conn: &mut AnyConnection, key: &str) {
     }
 }
 
-fn uid(id: &str) -> Uid {
-    Uid(id.parse().unwrap())
+fn uid(id: &str) -> DbUuid {
+    DbUuid(id.parse().unwrap())
 }
 
 /// What a sync of the directory does to Bob, as far as what he makes meanwhile may depend on it.
@@ -143,10 +143,10 @@ fn tags_and_changes_of_one_event_wait_for_each_other_in_one_order(#[values(Sqlit
         }
     };
     let make_tag = |conn: &mut AnyConnection| {
-        let (begun, now) = (Instant::now(), Moment(club.clock.now()));
+        let (begun, now) = (Instant::now(), DbTimestamp(club.clock.now()));
         diesel::insert_into(tags::table)
             .values((
-                tags::id.eq(Uid::new()),
+                tags::id.eq(DbUuid::new()),
                 tags::name.eq("new"),
                 tags::name_key.eq("new"),
                 tags::created_at.eq(now),

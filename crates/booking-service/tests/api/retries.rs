@@ -16,7 +16,7 @@ use chrono::TimeDelta;
 use diesel::{connection::SimpleConnection, dsl::sql, prelude::*, sql_types::Integer};
 use serde_json::{Value, json};
 use service_kit::{
-    db::{AnyConnection, schema::idempotency_keys, sql::Moment},
+    database::{AnyConnection, schema::idempotency_keys, types::DbTimestamp},
     http::retries::forget_expired,
 };
 
@@ -311,7 +311,7 @@ fn what_is_used_again_is_not_forgotten(#[values(Sqlite, Postgres)] backend: Back
         let (now, other) = (club.clock.now(), &mut club.connect());
         // As a request with the old key does it, whose transaction ends while the row is being deleted.
         other.batch_execute("BEGIN").unwrap();
-        let again = Moment(now.plus(TimeDelta::hours(24)));
+        let again = DbTimestamp(now.plus(TimeDelta::hours(24)));
         diesel::update(idempotency_keys::table).set(idempotency_keys::expires_at.eq(again)).execute(other).unwrap();
         let pid: i32 = diesel::select(sql::<Integer>("pg_backend_pid()")).get_result(other).unwrap();
         std::thread::scope(|scope| {
@@ -398,7 +398,7 @@ fn a_claim_that_is_not_committed_is_waited_for(#[values(Sqlite, Postgres)] backe
     let club = Club::start(backend);
     // Another replica that has claimed the key and dies.
     keyed(club.by(BOB), KEY).post("/api/tags", json!({"name": "x"})).expect(201);
-    let row: (Vec<u8>, Moment) = idempotency_keys::table
+    let row: (Vec<u8>, DbTimestamp) = idempotency_keys::table
         .select((idempotency_keys::id, idempotency_keys::expires_at))
         .first(&mut club.connect())
         .unwrap();

@@ -15,9 +15,9 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use service_kit::{
     credentials::{self, ApiToken, Keys},
-    db::{
+    database::{
         Url,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
 };
 use url::form_urlencoded;
@@ -51,11 +51,11 @@ fn token(text: &str) -> String {
 
 /// Gives Alice a session and a token whose secrets are known.
 fn let_in(club: &Club, token: &str) {
-    let (conn, now) = (&mut club.connect(), Moment(club.clock.now()));
-    let until = Moment(now.plus(TimeDelta::days(1)));
+    let (conn, now) = (&mut club.connect(), DbTimestamp(club.clock.now()));
+    let until = DbTimestamp(now.plus(TimeDelta::days(1)));
     diesel::insert_into(sessions::table)
         .values((
-            sessions::id.eq(Uid::new()),
+            sessions::id.eq(DbUuid::new()),
             sessions::token_hash.eq(credentials::hash(SESSION)),
             sessions::user_id.eq(id(ALICE)),
             sessions::created_at.eq(now),
@@ -66,7 +66,7 @@ fn let_in(club: &Club, token: &str) {
         .unwrap();
     diesel::insert_into(api_tokens::table)
         .values((
-            api_tokens::id.eq(Uid::new()),
+            api_tokens::id.eq(DbUuid::new()),
             api_tokens::token_hash.eq(credentials::hash(token)),
             api_tokens::user_id.eq(id(ALICE)),
             api_tokens::name.eq("canary"),

@@ -7,9 +7,9 @@ use std::fmt::Debug;
 use booking_service::schema::{attendees, event_admins, event_tags, events, group_members, groups, rooms, tags, users};
 use diesel::{prelude::*, sql_query, sql_types::BigInt};
 use serde_json::Value;
-use service_kit::db::{
+use service_kit::database::{
     AnyConnection, Url,
-    sql::{Moment, Uid},
+    types::{DbTimestamp, DbUuid},
 };
 use tempfile::TempDir;
 
@@ -61,19 +61,29 @@ fn lines<T: Debug>(rows: Result<Vec<T>, diesel::result::Error>) -> Vec<String> {
 fn rows(seeded: &Seeded) -> Vec<Vec<String>> {
     let conn = &mut seeded.connect();
     vec![
-        lines(
-            users::table
-                .order(users::id)
-                .load::<(Uid, String, String, String, i16, bool, Option<String>, Moment, Moment)>(conn),
-        ),
+        lines(users::table.order(users::id).load::<(
+            DbUuid,
+            String,
+            String,
+            String,
+            i16,
+            bool,
+            Option<String>,
+            DbTimestamp,
+            DbTimestamp,
+        )>(conn)),
         lines(
             groups::table
                 .order(groups::id)
                 .select((groups::id, groups::kind, groups::name, groups::created_at))
-                .load::<(Uid, i16, String, Moment)>(conn),
+                .load::<(DbUuid, i16, String, DbTimestamp)>(conn),
         ),
-        lines(group_members::table.order((group_members::group_id, group_members::user_id)).load::<(Uid, Uid)>(conn)),
-        lines(tags::table.order(tags::id).load::<(Uid, String, String, Moment, Moment)>(conn)),
+        lines(
+            group_members::table
+                .order((group_members::group_id, group_members::user_id))
+                .load::<(DbUuid, DbUuid)>(conn),
+        ),
+        lines(tags::table.order(tags::id).load::<(DbUuid, String, String, DbTimestamp, DbTimestamp)>(conn)),
         lines(
             rooms::table
                 .order(rooms::id)
@@ -87,7 +97,7 @@ fn rows(seeded: &Seeded) -> Vec<Vec<String>> {
                     rooms::created_by,
                     rooms::created_at,
                 ))
-                .load::<(Uid, String, Moment, Moment, Moment, bool, Uid, Moment)>(conn),
+                .load::<(DbUuid, String, DbTimestamp, DbTimestamp, DbTimestamp, bool, DbUuid, DbTimestamp)>(conn),
         ),
         lines(
             events::table
@@ -97,11 +107,17 @@ fn rows(seeded: &Seeded) -> Vec<Vec<String>> {
                     (events::place, events::room_id, events::owns_room, events::group_id),
                     (events::open, events::created_by, events::created_at),
                 ))
-                .load::<((Uid, String, bool, Moment, Moment), (String, Uid, bool, Uid), (bool, Uid, Moment))>(conn),
+                .load::<(
+                    (DbUuid, String, bool, DbTimestamp, DbTimestamp),
+                    (String, DbUuid, bool, DbUuid),
+                    (bool, DbUuid, DbTimestamp),
+                )>(conn),
         ),
-        lines(event_admins::table.order((event_admins::event_id, event_admins::user_id)).load::<(Uid, Uid)>(conn)),
-        lines(event_tags::table.order((event_tags::event_id, event_tags::tag_id)).load::<(Uid, Uid, bool)>(conn)),
-        lines(attendees::table.order((attendees::event_id, attendees::user_id)).load::<(Uid, Uid, String)>(conn)),
+        lines(
+            event_admins::table.order((event_admins::event_id, event_admins::user_id)).load::<(DbUuid, DbUuid)>(conn),
+        ),
+        lines(event_tags::table.order((event_tags::event_id, event_tags::tag_id)).load::<(DbUuid, DbUuid, bool)>(conn)),
+        lines(attendees::table.order((attendees::event_id, attendees::user_id)).load::<(DbUuid, DbUuid, String)>(conn)),
     ]
 }
 

@@ -6,9 +6,9 @@ use chrono::TimeDelta;
 use diesel::{connection::SimpleConnection, prelude::*};
 use rstest::rstest;
 use serde_json::Value;
-use service_kit::db::{
+use service_kit::database::{
     AnyConnection,
-    sql::{Moment, Uid},
+    types::{DbTimestamp, DbUuid},
 };
 
 use crate::{
@@ -37,13 +37,13 @@ fn signed_in<'club>(club: &'club Club, member: &str) -> Browser<'club> {
 }
 
 /// When a session was last used, as noted.
-fn noted(club: &Club, session: &str) -> Moment {
-    let session = sessions::table.find(Uid(session.parse().unwrap()));
+fn noted(club: &Club, session: &str) -> DbTimestamp {
+    let session = sessions::table.find(DbUuid(session.parse().unwrap()));
     session.select(sessions::last_used_at).first(&mut club.connect()).unwrap()
 }
 
 /// When Bob's only token was last used, as noted.
-fn token_noted(club: &Club) -> Option<Moment> {
+fn token_noted(club: &Club) -> Option<DbTimestamp> {
     api_tokens::table.select(api_tokens::last_used_at).first(&mut club.connect()).unwrap()
 }
 
@@ -108,7 +108,7 @@ fn ones_own_sessions_are_listed_newest_first(#[values(Sqlite, Postgres)] backend
     assert!(mine["createdAt"].as_str().unwrap().ends_with("+09:00"), "{mine}");
     // Those made at the same instant come by id.
     diesel::update(sessions::table)
-        .set(sessions::created_at.eq(Moment(club.clock.now())))
+        .set(sessions::created_at.eq(DbTimestamp(club.clock.now())))
         .execute(&mut club.connect())
         .unwrap();
     let ids = each(&one.clone().get(PATH).expect(200).json(), "sessionId");
@@ -124,7 +124,7 @@ fn a_session_is_ended_from_another(#[values(Sqlite, Postgres)] backend: Backend)
     let ended = here.send("DELETE", &other).expect(204);
     assert_eq!(ended.header("set-cookie"), None);
     there.clone().get("/api/users/me").refused(401, "bad-credentials");
-    for gone in [other, foreign, format!("{PATH}/{}", Uid::new())] {
+    for gone in [other, foreign, format!("{PATH}/{}", DbUuid::new())] {
         here.send("DELETE", &gone).refused(404, "not-found");
     }
     assert_eq!(carols.who().as_deref(), Some(CAROL));

@@ -17,8 +17,8 @@ use diesel::prelude::*;
 use serde_json::json;
 use service_kit::{
     credentials,
-    db::sql::{Moment, Uid},
-    on_each,
+    database::types::{DbTimestamp, DbUuid},
+    with_connection,
 };
 
 use crate::{
@@ -411,24 +411,24 @@ fn a_write_with_the_cookie_must_come_from_here(#[values(Sqlite, Postgres)] backe
 fn expired_sessions_are_forgotten_in_steps(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let (conn, now) = (&mut club.connect(), club.clock.now());
-    let rows = |count: u16, prefix: &str, expires: Moment| -> Vec<_> {
+    let rows = |count: u16, prefix: &str, expires: DbTimestamp| -> Vec<_> {
         (0..count)
             .map(|n| {
                 (
-                    sessions::id.eq(Uid::new()),
+                    sessions::id.eq(DbUuid::new()),
                     sessions::token_hash.eq(credentials::hash(&format!("{prefix}{n}"))),
                     sessions::user_id.eq(id(BOB)),
-                    sessions::created_at.eq(Moment(now)),
+                    sessions::created_at.eq(DbTimestamp(now)),
                     sessions::expires_at.eq(expires),
                 )
             })
             .collect()
     };
-    let (past, future) = (Moment(now.plus(-TimeDelta::minutes(1))), Moment(now.plus(TimeDelta::minutes(1))));
+    let (past, future) = (DbTimestamp(now.plus(-TimeDelta::minutes(1))), DbTimestamp(now.plus(TimeDelta::minutes(1))));
     for rows in [rows(700, "old", past), rows(3, "new", future)] {
-        on_each!(conn, c => diesel::insert_into(sessions::table).values(rows).execute(c)).unwrap();
+        with_connection!(conn, c => diesel::insert_into(sessions::table).values(rows).execute(c)).unwrap();
     }
-    let spent = |state: &str, expires: Moment| {
+    let spent = |state: &str, expires: DbTimestamp| {
         let row = (spent_logins::state_hash.eq(credentials::hash(state)), spent_logins::expires_at.eq(expires));
         diesel::insert_into(spent_logins::table).values(row).execute(&mut club.connect()).unwrap();
     };

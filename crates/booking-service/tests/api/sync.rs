@@ -15,7 +15,7 @@ use booking_service::schema::{api_tokens, groups, sessions, users};
 use chrono::TimeDelta;
 use diesel::prelude::*;
 use serde_json::{Value, json};
-use service_kit::db::sql::{Moment, Uid};
+use service_kit::database::types::{DbTimestamp, DbUuid};
 
 use crate::{
     harness::{ALICE, BOB, CAROL, Club, DAVE, SUSAN, id},
@@ -26,7 +26,7 @@ use crate::{
 fn the_service_starts_with_what_the_directory_says_or_without_it(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut club = club;
-    let erin = json!({"id": Uid::new(), "name": "erin", "displayName": "Erin"});
+    let erin = json!({"id": DbUuid::new(), "name": "erin", "displayName": "Erin"});
     start_with_file(&mut club, &with_members(&[erin], &[]));
     let erin = user(&club, "erin").expect("erin is here");
     assert_eq!((&erin["displayName"], &erin["state"]), (&json!("Erin"), &json!(1)));
@@ -52,7 +52,7 @@ fn users_are_added_renamed_and_changed(#[values(Sqlite, Postgres)] backend: Back
     let club = Club::start(backend);
     let mut club = club;
     let replica = start_with_file(&mut club, &with_members(&[], &[]));
-    let erin = Uid::new();
+    let erin = DbUuid::new();
     write(
         &club,
         &json!({"users": [
@@ -94,7 +94,7 @@ fn what_is_the_same_is_not_written(#[values(Sqlite, Postgres)] backend: Backend)
     sync(&club, replica).expect(201);
     assert_eq!(changes(&club), before);
 
-    let erin = json!({"id": Uid::new(), "name": "erin"});
+    let erin = json!({"id": DbUuid::new(), "name": "erin"});
     let mut directory = with_members(&[erin], &[group]);
     directory["users"][1]["displayName"] = json!("Bobby");
     write(&club, &directory);
@@ -109,7 +109,7 @@ fn what_is_the_same_is_not_written(#[values(Sqlite, Postgres)] backend: Backend)
 fn a_name_goes_to_whom_the_directory_gives_it(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut club = club;
-    let other = Uid::new();
+    let other = DbUuid::new();
     start_with_file(&mut club, &json!({"users": [{"id": other, "name": BOB, "displayName": "Another Bob"}]}));
     assert_eq!(text(&user(&club, BOB).unwrap(), "userId"), other.to_string());
     let moved = format!("bob~{}", &id(BOB).to_string()[..8]);
@@ -167,7 +167,7 @@ fn who_is_not_active_any_more_loses_all_access(#[values(Sqlite, Postgres)] backe
 fn directory_groups_are_replaced(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut club = club;
-    let (art, band) = (Uid::new(), Uid::new());
+    let (art, band) = (DbUuid::new(), DbUuid::new());
     let replica = start_with_file(
         &mut club,
         &with_members(
@@ -181,7 +181,7 @@ fn directory_groups_are_replaced(#[values(Sqlite, Postgres)] backend: Backend) {
     let shown = group(&club, art).expect(200).json();
     assert_eq!((text(&shown, "name"), text(&shown, "description")), ("art".into(), "We draw.".into()));
     assert_eq!((&shown["isTraQGroup"], &shown["open"]), (&json!(true), &json!(false)));
-    assert_eq!(shown["createdBy"], Uid::nil().to_string());
+    assert_eq!(shown["createdBy"], DbUuid::nil().to_string());
     assert_eq!((&shown["members"], &shown["admins"]), (&ids(&[ALICE, BOB]), &ids(&[ALICE])));
 
     write(
@@ -269,7 +269,7 @@ fn syncs_at_the_same_time_all_succeed(#[values(Sqlite, Postgres)] backend: Backe
     let mut club = club;
     let directory = with_members(&[], &[json!({"name": "art", "members": [ALICE]})]);
     let replicas = [start_with_file(&mut club, &directory), club.start_another()];
-    let extra: Vec<_> = (0..50).map(|n| json!({"id": Uid::new(), "name": format!("user{n}")})).collect();
+    let extra: Vec<_> = (0..50).map(|n| json!({"id": DbUuid::new(), "name": format!("user{n}")})).collect();
     for round in 0..6 {
         let members = if round % 2 == 0 { [BOB, CAROL] } else { [ALICE, DAVE] };
         let art = json!({"name": "art", "members": members, "admins": members});
@@ -291,12 +291,12 @@ fn syncs_at_the_same_time_all_succeed(#[values(Sqlite, Postgres)] backend: Backe
 fn a_traq_server_is_a_directory(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut club = club;
-    let (erin, art) = (Uid::new(), Uid::new());
+    let (erin, art) = (DbUuid::new(), DbUuid::new());
     let users = json!([
         {"id": id(ALICE), "name": ALICE, "displayName": "Alice", "state": 1, "bot": false},
         {"id": erin, "name": "erin", "displayName": "Erin", "state": 1, "bot": false, "iconFileId": erin},
         {"id": id(BOB), "name": BOB, "displayName": "Bob", "state": 0, "bot": false},
-        {"id": Uid::new(), "name": "BOT_music", "displayName": "Music", "state": 1, "bot": true},
+        {"id": DbUuid::new(), "name": "BOT_music", "displayName": "Music", "state": 1, "bot": true},
     ]);
     let groups = json!([{"id": art, "name": "art", "description": "We draw.", "type": "",
             "members": [{"id": erin, "role": ""}], "admins": [id(ALICE)]}]);
@@ -319,7 +319,7 @@ fn a_traq_server_is_a_directory(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 /// Names, and when each last changed.
-type Changes = Vec<(String, Moment)>;
+type Changes = Vec<(String, DbTimestamp)>;
 
 /// The members of every test's club as the directory has them, with more users and some groups.
 pub fn with_members(more: &[Value], groups: &[Value]) -> Value {
@@ -358,7 +358,7 @@ fn user(club: &Club, name: &str) -> Option<Value> {
     all(club).into_iter().find(|user| user["name"] == name)
 }
 
-fn group(club: &Club, id: Uid) -> crate::harness::Answer {
+fn group(club: &Club, id: DbUuid) -> crate::harness::Answer {
     club.by(ALICE).get(&format!("/api/groups/{id}"))
 }
 

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use booking_service::tags::get_or_create;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
-use service_kit::db::{Db, sql::Moment};
+use service_kit::database::{Database, types::DbTimestamp};
 
 use crate::harness::{ALICE, BOB, Club, SUSAN};
 
@@ -81,8 +81,8 @@ fn of_simultaneous_creations_one_succeeds(#[values(Sqlite, Postgres)] backend: B
 #[rstest]
 fn tags_that_are_needed_are_made_once_however_many_need_them(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let db = Db::open(&club.config.database_url().unwrap(), club.config.database.limits());
-    let now = Moment(club.clock.now());
+    let db = Database::open(&club.config.database_url().unwrap(), club.config.database.limits());
+    let now = DbTimestamp(club.clock.now());
     let get = |names: Vec<String>| {
         let db = db.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -117,7 +117,7 @@ fn an_old_tag_is_returned_as_it_is(#[values(Sqlite, Postgres)] backend: Backend)
     let club = Club::start(backend);
     let made = club.by(BOB).post("/api/tags", json!({"name": "music"})).expect(201).json();
     club.clock.advance(TimeDelta::hours(1));
-    get_or_create(&mut club.connect(), &["music", "art"], Moment(club.clock.now())).unwrap();
+    get_or_create(&mut club.connect(), &["music", "art"], DbTimestamp(club.clock.now())).unwrap();
     let tags = club.by(BOB).get("/api/tags").expect(200).json();
     assert_eq!(tags[1], made);
     assert_ne!(tags[0]["createdAt"], made["createdAt"]);

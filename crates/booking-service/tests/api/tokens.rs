@@ -12,7 +12,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use service_kit::{
     credentials,
-    db::sql::{Moment, Uid},
+    database::types::{DbTimestamp, DbUuid},
 };
 
 use crate::harness::{ALICE, BOB, CAROL, Client, Club, SUSAN, id};
@@ -118,7 +118,7 @@ fn tokens_are_listed_oldest_first_and_revoked_for_good(#[values(Sqlite, Postgres
     club.by(CAROL).delete(&path).refused(404, "not-found");
     club.by(BOB).delete(&path.to_uppercase().replace("/API/USERS/ME/TOKENS", "/api/users/me/tokens")).expect(204);
     club.by(BOB).delete(&path).refused(404, "not-found");
-    club.by(BOB).delete(&format!("/api/users/me/tokens/{}", Uid::new())).refused(404, "not-found");
+    club.by(BOB).delete(&format!("/api/users/me/tokens/{}", DbUuid::new())).refused(404, "not-found");
     assert_eq!(club.by(BOB).delete("/api/users/me/tokens/x").expect(400).pointers(), ["tokenID"]);
     assert_eq!(token_names(&club, BOB), ["b", "c"]);
     by_token(&club, &carols).get("/api/users/me").expect(200);
@@ -163,9 +163,9 @@ fn the_command_line_makes_lists_and_revokes(#[values(Sqlite, Postgres)] backend:
     let all = tokens::list(conn, None).unwrap();
     assert_eq!(all.iter().map(|row| row.user_name.as_str()).collect::<Vec<_>>(), [BOB, ALICE]);
     let bobs = tokens::list(conn, Some(BOB)).unwrap();
-    assert_eq!((bobs.len(), bobs[0].name.as_str(), bobs[0].expires_at), (1, "cli", until.map(Moment)));
+    assert_eq!((bobs.len(), bobs[0].name.as_str(), bobs[0].expires_at), (1, "cli", until.map(DbTimestamp)));
     tokens::revoke(conn, bobs[0].id.0, now).unwrap();
     assert_eq!(status(tokens::revoke(conn, bobs[0].id.0, now).unwrap_err()), 404);
-    assert_eq!(status(tokens::revoke(conn, Uid::new().0, now).unwrap_err()), 404);
+    assert_eq!(status(tokens::revoke(conn, DbUuid::new().0, now).unwrap_err()), 404);
     by_token(&club, token.reveal()).get("/api/users/me").refused(401, "bad-credentials");
 }

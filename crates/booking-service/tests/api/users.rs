@@ -10,7 +10,7 @@ use rstest::rstest;
 use serde_json::json;
 use service_kit::{
     credentials::ApiToken,
-    db::sql::{Moment, Uid},
+    database::types::{DbTimestamp, DbUuid},
 };
 
 use crate::harness::{ALICE, BOB, CAROL, Club, SUSAN, id};
@@ -61,9 +61,9 @@ fn a_privilege_is_granted_and_taken(#[values(Sqlite, Postgres)] backend: Backend
     let (bob, carol) = (privileged(BOB), privileged(CAROL));
     club.anonymous().send("PATCH", &bob, None).refused(401, "not-signed-in");
     club.by(BOB).send("PATCH", &bob, None).refused(403, "forbidden");
-    let nobody = format!("/api/users/{}/privileged", Uid::new());
+    let nobody = format!("/api/users/{}/privileged", DbUuid::new());
     club.by(ALICE).send("PATCH", &nobody, None).refused(404, "not-found");
-    let nil = format!("/api/users/{}/privileged", Uid::nil());
+    let nil = format!("/api/users/{}/privileged", DbUuid::nil());
     assert_eq!(club.by(ALICE).send("PATCH", &nil, None).expect(400).pointers(), ["userID"]);
     assert_eq!(club.by(ALICE).patch(&bob, json!({"privileged": 1})).expect(400).pointers(), ["/privileged"]);
     assert_eq!(club.by(ALICE).patch(&bob, json!({})).expect(400).pointers(), ["/privileged"]);
@@ -128,12 +128,12 @@ fn a_reading_token_changes_nobody(#[values(Sqlite, Postgres)] backend: Backend) 
     let token = ApiToken::generate(booking_service::auth::TOKEN_PREFIX).unwrap();
     diesel::insert_into(api_tokens::table)
         .values((
-            api_tokens::id.eq(Uid::new()),
+            api_tokens::id.eq(DbUuid::new()),
             api_tokens::token_hash.eq(token.hash()),
             api_tokens::user_id.eq(id(ALICE)),
             api_tokens::name.eq("test"),
             api_tokens::scope.eq("read"),
-            api_tokens::created_at.eq(Moment(club.clock.now())),
+            api_tokens::created_at.eq(DbTimestamp(club.clock.now())),
         ))
         .execute(&mut club.connect())
         .unwrap();

@@ -3,9 +3,9 @@
 use actix_web::{delete, get, http::header, patch, post, web::Path};
 use common::input::Id;
 use service_kit::{
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
     http::{Body, Page, Reply},
@@ -27,7 +27,7 @@ use crate::{
 ///
 /// # Errors
 /// 404 when the user has no such account.
-pub fn show(conn: &mut AnyConnection, user: Uid, id: Uid) -> Result<Reply, Error> {
+pub fn show(conn: &mut AnyConnection, user: DbUuid, id: DbUuid) -> Result<Reply, Error> {
     Reply::json(&Account::new(queries::get(conn, user, id)?)?)
 }
 
@@ -83,7 +83,7 @@ pub async fn list(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Fai
 pub async fn add(who: Member, Now(now): Now, user: Path<Id>, body: Body<AddAccountRequest>) -> Result<Reply, Failure> {
     let new = body.0.into_new();
     who.write(move |conn, _| {
-        let account = queries::add(conn, (*user).into(), &new, Moment(now))?;
+        let account = queries::add(conn, (*user).into(), &new, DbTimestamp(now))?;
         let location = format!("{BASE}/users/{}/accounts/{}", *user, account.id);
         Ok(Reply::created(&Account::new(account)?)?.with(header::LOCATION, location))
     })
@@ -126,7 +126,7 @@ pub async fn edit(
 ) -> Result<Reply, Failure> {
     let ((user, id), change) = (*path, body.0.into_change());
     who.write(move |conn, _| {
-        queries::edit(conn, user.into(), id.into(), &change, Moment(now))?;
+        queries::edit(conn, user.into(), id.into(), &change, DbTimestamp(now))?;
         Ok(Reply::no_content())
     })
     .await

@@ -3,9 +3,9 @@
 use common::problem::Problem;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     error::{Error, OnUnique},
 };
@@ -42,7 +42,7 @@ fn not_found() -> Error {
 ///
 /// # Errors
 /// 404 when there is none, or it is another user's.
-pub fn get(conn: &mut AnyConnection, user: Uid, id: Uid) -> Result<Account, Error> {
+pub fn get(conn: &mut AnyConnection, user: DbUuid, id: DbUuid) -> Result<Account, Error> {
     let query = accounts::table.find(id).filter(accounts::user_id.eq(user)).select(Account::as_select());
     query.first(conn).optional()?.ok_or_else(not_found)
 }
@@ -51,8 +51,8 @@ pub fn get(conn: &mut AnyConnection, user: Uid, id: Uid) -> Result<Account, Erro
 ///
 /// # Errors
 /// 409 when the user has one of this type.
-pub fn add(conn: &mut AnyConnection, user: Uid, new: &NewAccount, now: Moment) -> Result<Account, Error> {
-    let id = Uid::new();
+pub fn add(conn: &mut AnyConnection, user: DbUuid, new: &NewAccount, now: DbTimestamp) -> Result<Account, Error> {
+    let id = DbUuid::new();
     let row = (
         accounts::id.eq(id),
         accounts::user_id.eq(user),
@@ -71,7 +71,13 @@ pub fn add(conn: &mut AnyConnection, user: Uid, new: &NewAccount, now: Moment) -
 /// # Errors
 /// 404 when there is none, or it is another user's; 400 when type and address do not fit afterwards; 409 when the user
 /// has another one of the type.
-pub fn edit(conn: &mut AnyConnection, user: Uid, id: Uid, change: &Change, now: Moment) -> Result<(), Error> {
+pub fn edit(
+    conn: &mut AnyConnection,
+    user: DbUuid,
+    id: DbUuid,
+    change: &Change,
+    now: DbTimestamp,
+) -> Result<(), Error> {
     let query = accounts::table.find(id).filter(accounts::user_id.eq(user));
     // Held, so that two changes at the same time cannot leave a pair behind that neither of them checked.
     let present = match conn {
@@ -102,7 +108,7 @@ pub fn edit(conn: &mut AnyConnection, user: Uid, id: Uid, change: &Change, now: 
 ///
 /// # Errors
 /// 404 when there is none, or it is another user's.
-pub fn delete(conn: &mut AnyConnection, user: Uid, id: Uid) -> Result<(), Error> {
+pub fn delete(conn: &mut AnyConnection, user: DbUuid, id: DbUuid) -> Result<(), Error> {
     let account = accounts::table.find(id).filter(accounts::user_id.eq(user));
     match diesel::delete(account).execute(conn)? {
         0 => Err(not_found()),

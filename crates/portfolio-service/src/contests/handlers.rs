@@ -3,9 +3,9 @@
 use actix_web::{delete, get, http::header, patch, post, web::Path};
 use common::input::Id;
 use service_kit::{
-    db::{
-        AnyConnection, Slice,
-        sql::{Moment, Uid},
+    database::{
+        AnyConnection, PageBounds,
+        types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
     http::{Body, Page, Reply},
@@ -22,9 +22,9 @@ use crate::{
     teams,
 };
 
-fn detail(conn: &mut AnyConnection, id: Uid) -> Result<ContestDetail, Error> {
+fn detail(conn: &mut AnyConnection, id: DbUuid) -> Result<ContestDetail, Error> {
     let (row, link, description) = queries::get(conn, id)?;
-    let teams = teams::queries::of_contest(conn, id, &Slice::whole())?;
+    let teams = teams::queries::of_contest(conn, id, &PageBounds::whole())?;
     Ok(ContestDetail::new(Contest::new(row)?, link, description, teams))
 }
 
@@ -32,7 +32,7 @@ fn detail(conn: &mut AnyConnection, id: Uid) -> Result<ContestDetail, Error> {
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn show(conn: &mut AnyConnection, id: Uid) -> Result<Reply, Error> {
+pub fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
     Reply::json(&detail(conn, id)?)
 }
 
@@ -67,7 +67,7 @@ pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
 pub async fn create(who: Member, Now(now): Now, body: Body<CreateContestRequest>) -> Result<Reply, Failure> {
     let draft = body.0.into_draft();
     who.write(move |conn, me| {
-        let id = queries::create(conn, &draft, me.id, Moment(now))?;
+        let id = queries::create(conn, &draft, me.id, DbTimestamp(now))?;
         Ok(Reply::created(&detail(conn, id)?)?.with(header::LOCATION, format!("{BASE}/contests/{id}")))
     })
     .await
@@ -106,8 +106,10 @@ pub async fn update(
     body: Body<EditContestRequest>,
 ) -> Result<Reply, Failure> {
     let changes = body.0.into_changes();
-    who.write(move |conn, _| queries::update(conn, (*id).into(), &changes, Moment(now)).map(|()| Reply::no_content()))
-        .await
+    who.write(move |conn, _| {
+        queries::update(conn, (*id).into(), &changes, DbTimestamp(now)).map(|()| Reply::no_content())
+    })
+    .await
 }
 
 /// Delete a contest

@@ -7,12 +7,12 @@ use common::{
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     after,
-    db::{
-        AnyConnection, Slice,
-        sql::{Moment, Uid},
+    database::{
+        AnyConnection, PageBounds,
+        types::{DbTimestamp, DbUuid},
     },
     error::{Error, OnUnique},
-    on_each,
+    with_connection,
 };
 
 use crate::{
@@ -25,14 +25,14 @@ use crate::{
 #[diesel(table_name = contests)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Row {
-    pub id: Uid,
+    pub id: DbUuid,
     pub name: String,
-    since: Moment,
-    until: Option<Moment>,
+    since: DbTimestamp,
+    until: Option<DbTimestamp>,
 }
 
 /// What contests are ordered by.
-pub type Position = (Moment, Uid);
+pub type Position = (DbTimestamp, DbUuid);
 
 impl Row {
     /// Where it is in a list.
@@ -75,7 +75,7 @@ pub struct Changes {
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection, slice: &Slice<Position>) -> Result<Vec<Row>, Error> {
+pub fn list(conn: &mut AnyConnection, slice: &PageBounds<Position>) -> Result<Vec<Row>, Error> {
     let newest = (contests::since.desc(), contests::id);
     let mut query = contests::table.select(Row::as_select()).order(newest).into_boxed();
     if let Some((since, id)) = slice.after {
@@ -90,8 +90,8 @@ pub fn list(conn: &mut AnyConnection, slice: &Slice<Position>) -> Result<Vec<Row
 /// 404 when there is no such user.
 pub fn of_user(
     conn: &mut AnyConnection,
-    user: Uid,
-    slice: &Slice<Position>,
+    user: DbUuid,
+    slice: &PageBounds<Position>,
 ) -> Result<Vec<(Row, Vec<teams::queries::Row>)>, Error> {
     users::queries::need(conn, user)?;
     let ids = contest_team_members::table
@@ -120,9 +120,9 @@ pub fn of_user(
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<(Row, String, String), Error> {
+pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<(Row, String, String), Error> {
     let contest = contests::table.find(id);
-    let found = on_each!(conn, c => {
+    let found = with_connection!(conn, c => {
         contest.select((Row::as_select(), contests::link, contests::description)).first(c)
     });
     found.optional()?.ok_or_else(not_found)
@@ -132,8 +132,8 @@ pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<(Row, String, String), E
 ///
 /// # Errors
 /// 409 when the name is taken.
-pub fn create(conn: &mut AnyConnection, draft: &Draft, me: Uid, now: Moment) -> Result<Uid, Error> {
-    let id = Uid::new();
+pub fn create(conn: &mut AnyConnection, draft: &Draft, me: DbUuid, now: DbTimestamp) -> Result<DbUuid, Error> {
+    let id = DbUuid::new();
     let (since, until) = moments(draft.duration);
     diesel::insert_into(contests::table)
         .values((
@@ -151,7 +151,7 @@ pub fn create(conn: &mut AnyConnection, draft: &Draft, me: Uid, now: Moment) -> 
 ///
 /// # Errors
 /// 404 when there is none; 409 when the name is taken.
-pub fn update(conn: &mut AnyConnection, id: Uid, changes: &Changes, now: Moment) -> Result<(), Error> {
+pub fn update(conn: &mut AnyConnection, id: DbUuid, changes: &Changes, now: DbTimestamp) -> Result<(), Error> {
     let rows = diesel::update(contests::table.find(id))
         .set((
             changes.name.as_ref().map(|name| contests::name.eq(name)),
@@ -169,13 +169,13 @@ pub fn update(conn: &mut AnyConnection, id: Uid, changes: &Changes, now: Moment)
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn delete(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
+pub fn delete(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     let deleted = diesel::delete(contests::table.find(id)).execute(conn)?;
     if deleted == 0 { Err(not_found()) } else { Ok(()) }
 }
 
-fn moments(duration: Duration) -> (Moment, Option<Moment>) {
-    (Moment(duration.since()), duration.until().map(Moment))
+fn moments(duration: Duration) -> (DbTimestamp, Option<DbTimestamp>) {
+    (DbTimestamp(duration.since()), duration.until().map(DbTimestamp))
 }
 
 fn not_found() -> Error {

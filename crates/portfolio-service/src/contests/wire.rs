@@ -8,7 +8,7 @@ use common::{
 };
 use deserr::Deserr;
 use serde::Serialize;
-use service_kit::{db::sql::Uid, error::Error};
+use service_kit::{database::types::DbUuid, error::Error};
 use utoipa::ToSchema;
 
 use super::queries::{Changes, Draft, Row};
@@ -25,7 +25,7 @@ use crate::{
     "duration": {"since": "2026-04-04T09:00:00Z", "until": "2026-04-05T09:00:00Z"}
 }))]
 pub struct Contest {
-    id: Uid,
+    id: DbUuid,
     name: String,
     duration: Span,
 }

@@ -4,12 +4,12 @@ use chrono::TimeDelta;
 use common::{semester::YearWithSemester, time::Timestamp};
 use diesel::prelude::*;
 use service_kit::{
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    on_each,
+    with_connection,
 };
 use uuid::Uuid;
 
@@ -72,8 +72,8 @@ const CONTESTS: [(&str, &str); 5] = [
 
 const RESULTS: [&str; 6] = ["1st", "3rd", "準優勝", "12th of 80", "Best newcomers", "予選敗退"];
 
-fn id(of: &str) -> Uid {
-    Uid(Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("made-up club: {of}").as_bytes()))
+fn id(of: &str) -> DbUuid {
+    DbUuid(Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("made-up club: {of}").as_bytes()))
 }
 
 fn half(semester: YearWithSemester, earlier: usize) -> Half {
@@ -110,9 +110,9 @@ pub(super) fn make_projects(conn: &mut AnyConnection, scene: &Scene) -> Result<(
             ));
         }
     }
-    on_each!(conn, c => diesel::insert_into(projects::table).values(rows).execute(c))?;
+    with_connection!(conn, c => diesel::insert_into(projects::table).values(rows).execute(c))?;
     for members in members.chunks(CHUNK) {
-        on_each!(conn, c => diesel::insert_into(project_members::table).values(members).execute(c))?;
+        with_connection!(conn, c => diesel::insert_into(project_members::table).values(members).execute(c))?;
     }
     Ok(())
 }
@@ -129,7 +129,7 @@ pub(super) fn make_contests(conn: &mut AnyConnection, scene: &Scene) -> Result<(
         let name = format!("{name} {}", year.year());
         let contest = id(&format!("contest {name}"));
         let begins = year.starts_at() + TimeDelta::hours(1) + days * [0, 1, 2, 3, 4][number % CONTESTS.len()];
-        let moment = |at| Timestamp::new(at).map_or(scene.now, Moment);
+        let moment = |at| Timestamp::new(at).map_or(scene.now, DbTimestamp);
         let until = (!is_last).then(|| moment(begins + TimeDelta::hours([5, 48, 8, 60, 12][number % 5])));
         let creator = scene.members[number].1;
         rows.push((
@@ -155,8 +155,8 @@ pub(super) fn make_contests(conn: &mut AnyConnection, scene: &Scene) -> Result<(
             );
         }
     }
-    on_each!(conn, c => diesel::insert_into(contests::table).values(rows).execute(c))?;
-    on_each!(conn, c => diesel::insert_into(contest_teams::table).values(teams).execute(c))?;
-    on_each!(conn, c => diesel::insert_into(contest_team_members::table).values(members).execute(c))?;
+    with_connection!(conn, c => diesel::insert_into(contests::table).values(rows).execute(c))?;
+    with_connection!(conn, c => diesel::insert_into(contest_teams::table).values(teams).execute(c))?;
+    with_connection!(conn, c => diesel::insert_into(contest_team_members::table).values(members).execute(c))?;
     Ok(())
 }

@@ -18,13 +18,13 @@ use actix_web::web::Data;
 use chrono::TimeDelta;
 use common::time::Timestamp;
 use service_kit::{
-    copies::Copied,
-    db::{
-        Db,
-        sql::{Moment, Uid},
+    copies::CopyStatus,
+    database::{
+        Database,
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    server::Service,
+    server::AppState,
 };
 use tokio::sync::oneshot;
 
@@ -46,17 +46,17 @@ const BETWEEN_WHOLES: TimeDelta = TimeDelta::days(1);
 ///
 /// # Errors
 /// When the database fails.
-pub async fn forget(db: &Db) -> Result<(), Error> {
+pub async fn forget(db: &Database) -> Result<(), Error> {
     db.write(store::forget).await
 }
 
 /// Copies until the service ends. Never waited for by a request.
-pub async fn run(service: Data<Service>, source: Source) {
+pub async fn run(service: Data<AppState>, source: Source) {
     let copied = service.copies().of(store::SOURCE);
     let mut task = Copier {
         service: service.clone(),
         source: Arc::new(source),
-        me: Uid::new(),
+        me: DbUuid::new(),
         copied,
         progress: None,
         tells_changes: true,
@@ -98,11 +98,11 @@ pub async fn run(service: Data<Service>, source: Source) {
 }
 
 struct Copier {
-    service: Data<Service>,
+    service: Data<AppState>,
     source: Arc<Source>,
     /// This replica, as the holder of the lease.
-    me: Uid,
-    copied: Arc<Copied>,
+    me: DbUuid,
+    copied: Arc<CopyStatus>,
     /// Unless the next round is to ask for all events.
     progress: Option<Progress>,
     /// Whether the booking-service can tell what changed, so far as is known.
@@ -119,7 +119,7 @@ struct Progress {
     /// Up to when it knows what changed, give or take the overlap.
     known_to: Timestamp,
     /// The latest change that it knows, and of which event.
-    latest: (Timestamp, Uid),
+    latest: (Timestamp, DbUuid),
 }
 
 impl Progress {
@@ -148,9 +148,9 @@ impl Copier {
     }
 
     /// Until when a lease is that is taken or kept now.
-    fn term(&self) -> Moment {
+    fn term(&self) -> DbTimestamp {
         let interval = TimeDelta::from_std(self.source.interval).unwrap_or(TimeDelta::days(1));
-        Moment(self.now().plus(interval * LEASE_ROUNDS))
+        DbTimestamp(self.now().plus(interval * LEASE_ROUNDS))
     }
 
     /// One round, if it is for this replica to copy.
@@ -207,7 +207,7 @@ impl Copier {
     /// Takes the lease, and learns how old the copy is, whichever replica made it. Whether the lease is held, and whether
     /// there is a copy.
     async fn take_lease(&self) -> Result<(bool, bool), String> {
-        let (service, me, now, until) = (self.service.clone(), self.me, Moment(self.now()), self.term());
+        let (service, me, now, until) = (self.service.clone(), self.me, DbTimestamp(self.now()), self.term());
         let done = self.service.db().write(move |conn| {
             // It is given back as soon as the service drains, and is not to be taken after that.
             let held = !service.is_draining() && lease::take(conn, store::SOURCE, me, now, until)?;
@@ -242,7 +242,7 @@ impl Copier {
         answer.map_err(|_| "asking the booking-service ended early".to_owned())
     }
 
-    /// Waits for something long, and meanwhile keeps the lease. It is not taken again when it was lost or given back.
+    /// QueueMetrics for something long, and meanwhile keeps the lease. It is not taken again when it was lost or given back.
     async fn keeping_the_lease<F: Future>(&self, long: F) -> Result<F::Output, String> {
         let mut long = pin!(long);
         loop {
@@ -260,7 +260,7 @@ impl Copier {
 
     /// Stores what was told; the last of it with what only then is known of the other events.
     async fn store(&mut self, told: Vec<Told>, ended: Option<Reading>, asked_at: Timestamp) -> Result<(), String> {
-        let (me, until, now) = (self.me, self.term(), Moment(asked_at));
+        let (me, until, now) = (self.me, self.term(), DbTimestamp(asked_at));
         let has_ended = ended.is_some();
         let done = self.service.db().write(move |conn| {
             if !lease::keep(conn, store::SOURCE, me, until)? {

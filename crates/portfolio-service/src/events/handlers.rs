@@ -3,7 +3,7 @@
 use actix_web::{get, patch, web::Path};
 use common::input::Id;
 use service_kit::{
-    db::{AnyConnection, sql::Uid},
+    database::{AnyConnection, types::DbUuid},
     error::{Error, Failure},
     http::{Body, Page, Reply},
 };
@@ -21,7 +21,7 @@ use crate::{
 ///
 /// # Errors
 /// 404 when there is none that the caller may see.
-pub fn show(conn: &mut AnyConnection, id: Uid, caller: Option<&Caller>) -> Result<Reply, Error> {
+pub fn show(conn: &mut AnyConnection, id: DbUuid, caller: Option<&Caller>) -> Result<Reply, Error> {
     Reply::json(&EventDetail::new(queries::get(conn, id, caller)?)?)
 }
 

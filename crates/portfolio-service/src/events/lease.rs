@@ -3,12 +3,12 @@
 
 use diesel::prelude::*;
 use service_kit::{
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    on_each,
+    with_connection,
 };
 
 use crate::schema::leases;
@@ -17,7 +17,13 @@ use crate::schema::leases;
 ///
 /// # Errors
 /// When the database fails.
-pub fn take(conn: &mut AnyConnection, task: &str, me: Uid, now: Moment, until: Moment) -> Result<bool, Error> {
+pub fn take(
+    conn: &mut AnyConnection,
+    task: &str,
+    me: DbUuid,
+    now: DbTimestamp,
+    until: DbTimestamp,
+) -> Result<bool, Error> {
     let mine = leases::holder.eq(me).or(leases::expires_at.le(now));
     let taken = diesel::update(leases::table.find(task).filter(mine))
         .set((leases::holder.eq(me), leases::expires_at.eq(until)))
@@ -27,7 +33,7 @@ pub fn take(conn: &mut AnyConnection, task: &str, me: Uid, now: Moment, until: M
     }
     // Nobody ever held it, or somebody does.
     let row = (leases::task.eq(task), leases::holder.eq(me), leases::expires_at.eq(until));
-    let made = on_each!(conn, c => diesel::insert_into(leases::table).values(row).on_conflict_do_nothing().execute(c)?);
+    let made = with_connection!(conn, c => diesel::insert_into(leases::table).values(row).on_conflict_do_nothing().execute(c)?);
     Ok(made > 0)
 }
 
@@ -36,7 +42,7 @@ pub fn take(conn: &mut AnyConnection, task: &str, me: Uid, now: Moment, until: M
 ///
 /// # Errors
 /// When the database fails.
-pub fn keep(conn: &mut AnyConnection, task: &str, me: Uid, until: Moment) -> Result<bool, Error> {
+pub fn keep(conn: &mut AnyConnection, task: &str, me: DbUuid, until: DbTimestamp) -> Result<bool, Error> {
     let kept = diesel::update(leases::table.find(task).filter(leases::holder.eq(me)))
         .set(leases::expires_at.eq(until))
         .execute(conn)?;
@@ -47,7 +53,7 @@ pub fn keep(conn: &mut AnyConnection, task: &str, me: Uid, until: Moment) -> Res
 ///
 /// # Errors
 /// When the database fails.
-pub fn give_back(conn: &mut AnyConnection, task: &str, me: Uid) -> Result<(), Error> {
+pub fn give_back(conn: &mut AnyConnection, task: &str, me: DbUuid) -> Result<(), Error> {
     diesel::delete(leases::table.find(task).filter(leases::holder.eq(me))).execute(conn)?;
     Ok(())
 }

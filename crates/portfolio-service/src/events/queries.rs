@@ -4,12 +4,12 @@ use common::{duration::Duration, problem::Problem};
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     after,
-    db::{
-        AnyConnection, Slice,
-        sql::{Moment, Uid},
+    database::{
+        AnyConnection, PageBounds,
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    on_each,
+    with_connection,
 };
 
 use crate::{
@@ -29,24 +29,24 @@ const PUBLIC: i16 = 1;
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Event {
-    pub id: Uid,
+    pub id: DbUuid,
     pub name: String,
     pub duration: Duration,
     pub level: i16,
 }
 
 /// What events are ordered by.
-pub type Position = (Moment, Uid);
+pub type Position = (DbTimestamp, DbUuid);
 
 impl Event {
     /// Where it is in a list.
     #[must_use]
     pub fn position(&self) -> Position {
-        (Moment(self.duration.since()), self.id)
+        (DbTimestamp(self.duration.since()), self.id)
     }
 }
 
-type Columns = (Uid, String, Moment, Moment, Option<i16>);
+type Columns = (DbUuid, String, DbTimestamp, DbTimestamp, Option<i16>);
 
 fn event((id, name, since, until, level): Columns) -> Result<Event, Error> {
     let duration = Duration::new(since.0, Some(until.0));
@@ -58,7 +58,11 @@ fn event((id, name, since, until, level): Columns) -> Result<Event, Error> {
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection, caller: Option<&Caller>, slice: &Slice<Position>) -> Result<Vec<Event>, Error> {
+pub fn list(
+    conn: &mut AnyConnection,
+    caller: Option<&Caller>,
+    slice: &PageBounds<Position>,
+) -> Result<Vec<Event>, Error> {
     let level = event_levels::level.nullable();
     let is_shown = level.is_null().or(level.ne(PRIVATE));
     let query = events::table
@@ -88,9 +92,9 @@ pub fn list(conn: &mut AnyConnection, caller: Option<&Caller>, slice: &Slice<Pos
 /// When the database fails.
 pub fn of_user(
     conn: &mut AnyConnection,
-    user: Uid,
+    user: DbUuid,
     caller: Option<&Caller>,
-    slice: &Slice<Position>,
+    slice: &PageBounds<Position>,
 ) -> Result<Vec<Event>, Error> {
     let level = event_levels::level.nullable();
     let query = event_hosts::table
@@ -132,7 +136,7 @@ pub struct Detail {
 ///
 /// # Errors
 /// 404 when there is none that the caller may see.
-pub fn get(conn: &mut AnyConnection, id: Uid, caller: Option<&Caller>) -> Result<Detail, Error> {
+pub fn get(conn: &mut AnyConnection, id: DbUuid, caller: Option<&Caller>) -> Result<Detail, Error> {
     let found: Option<(Columns, String, String)> = events::table
         .left_join(event_levels::table)
         .filter(events::id.eq(id))
@@ -163,9 +167,9 @@ pub fn get(conn: &mut AnyConnection, id: Uid, caller: Option<&Caller>) -> Result
 ///
 /// # Errors
 /// When the database fails.
-pub fn set_level(conn: &mut AnyConnection, id: Uid, level: i16) -> Result<(), Error> {
+pub fn set_level(conn: &mut AnyConnection, id: DbUuid, level: i16) -> Result<(), Error> {
     let row = (event_levels::event_id.eq(id), event_levels::level.eq(level));
-    on_each!(conn, c => diesel::insert_into(event_levels::table)
+    with_connection!(conn, c => diesel::insert_into(event_levels::table)
         .values(row)
         .on_conflict(event_levels::event_id)
         .do_update()

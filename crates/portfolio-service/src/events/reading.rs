@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use common::time::Timestamp;
-use service_kit::db::sql::Uid;
+use service_kit::database::types::DbUuid;
 
 use crate::booking::{PAGE, Told};
 
@@ -12,7 +12,7 @@ use crate::booking::{PAGE, Told};
 pub struct Reading {
     /// Only of what changed since then; else of all events.
     since: Option<Timestamp>,
-    seen: HashMap<Uid, Seen>,
+    seen: HashMap<DbUuid, Seen>,
     /// Whether it told more than it was asked for: an older one does not know how to tell only what changed.
     pub is_more: bool,
 }
@@ -70,19 +70,19 @@ impl Reading {
 
     /// The latest change that was told, and of which event.
     #[must_use]
-    pub fn latest(&self) -> Option<(Timestamp, Uid)> {
+    pub fn latest(&self) -> Option<(Timestamp, DbUuid)> {
         self.seen.iter().filter_map(|(id, seen)| Some((seen.changed_at?, *id))).max()
     }
 
     /// Whether it told of this change of an event, or of a later one.
     #[must_use]
-    pub fn has(&self, (at, event): (Timestamp, Uid)) -> bool {
+    pub fn has(&self, (at, event): (Timestamp, DbUuid)) -> bool {
         self.seen.get(&event).is_some_and(|seen| seen.changed_at.is_some_and(|told| told >= at))
     }
 
     /// The events that are there.
     #[must_use]
-    pub fn there(&self) -> HashSet<Uid> {
+    pub fn there(&self) -> HashSet<DbUuid> {
         self.seen.iter().filter(|(_, seen)| seen.is_there).map(|(id, _)| *id).collect()
     }
 }
@@ -91,7 +91,7 @@ impl Reading {
 mod tests {
     use super::*;
 
-    fn told(id: Uid, at: Option<&str>) -> Told {
+    fn told(id: DbUuid, at: Option<&str>) -> Told {
         Told { id, changed_at: at.map(|at| at.parse().unwrap()), event: None }
     }
 
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn an_event_that_moves_while_the_list_is_read_counts_as_it_is_in_the_end() {
-        let (one, two) = (Uid::new(), Uid::new());
+        let (one, two) = (DbUuid::new(), DbUuid::new());
         let (was, is, other) = (told(one, OLD), told(one, NEW), told(two, OLD));
         for page in [[was.clone(), other.clone(), is.clone()], [is.clone(), other.clone(), was.clone()]] {
             let mut news = Reading::new(None).take(page.into()).unwrap();
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_changed_while_it_was_read_puts_it_right() {
-        let [stays, goes, moves] = [Uid::new(), Uid::new(), Uid::new()];
+        let [stays, goes, moves] = [DbUuid::new(), DbUuid::new(), DbUuid::new()];
         let is_there = Seen { changed_at: NEW.map(|at| at.parse().unwrap()), is_there: true };
         let mut reading = Reading::new(None);
         reading.seen.extend([(stays, is_there), (goes, is_there)]);
@@ -137,7 +137,7 @@ mod tests {
             reading.take(vec![told]).unwrap();
             reading.is_more
         };
-        let id = Uid::new();
+        let id = DbUuid::new();
         assert!(!is_more(OLD, told(id, NEW)) && !is_more(None, told(id, None)));
         // One that was not changed since tells that the question was not understood; so does one that does not say.
         assert!(is_more(OLD, told(id, OLD)) && is_more(OLD, told(id, None)));

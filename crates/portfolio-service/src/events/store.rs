@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    on_each,
+    with_connection,
 };
 
 use crate::{
@@ -33,7 +33,7 @@ pub struct Changed {
 ///
 /// # Errors
 /// When the database fails.
-pub fn bring_up_to_date(conn: &mut AnyConnection, told: &[Told], now: Moment) -> Result<Changed, Error> {
+pub fn bring_up_to_date(conn: &mut AnyConnection, told: &[Told], now: DbTimestamp) -> Result<Changed, Error> {
     let mut copies = load(conn, told)?;
     let mut outdated = Vec::new();
     let fresh: Vec<&Original> = told
@@ -61,8 +61,8 @@ pub fn bring_up_to_date(conn: &mut AnyConnection, told: &[Told], now: Moment) ->
 ///
 /// # Errors
 /// When the database fails.
-pub fn keep_only(conn: &mut AnyConnection, told: &HashSet<Uid>) -> Result<Option<usize>, Error> {
-    let copies: Vec<Uid> = events::table.select(events::id).load(conn)?;
+pub fn keep_only(conn: &mut AnyConnection, told: &HashSet<DbUuid>) -> Result<Option<usize>, Error> {
+    let copies: Vec<DbUuid> = events::table.select(events::id).load(conn)?;
     let (kept, others): (Vec<_>, Vec<_>) = copies.into_iter().partition(|copy| told.contains(copy));
     if kept.len() < told.len() {
         return Ok(None);
@@ -71,7 +71,7 @@ pub fn keep_only(conn: &mut AnyConnection, told: &HashSet<Uid>) -> Result<Option
     Ok(Some(others.len()))
 }
 
-fn delete(conn: &mut AnyConnection, ids: &[Uid]) -> Result<(), Error> {
+fn delete(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<(), Error> {
     for ids in ids.chunks(1000) {
         // Their hosts go with them.
         diesel::delete(events::table.filter(events::id.eq_any(ids))).execute(conn)?;
@@ -82,16 +82,16 @@ fn delete(conn: &mut AnyConnection, ids: &[Uid]) -> Result<(), Error> {
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = events)]
 struct Row {
-    id: Uid,
+    id: DbUuid,
     name: String,
     description: String,
     place: String,
-    since: Moment,
-    until: Moment,
+    since: DbTimestamp,
+    until: DbTimestamp,
 }
 
-fn load(conn: &mut AnyConnection, told: &[Told]) -> Result<HashMap<Uid, Original>, Error> {
-    let ids: Vec<Uid> = told.iter().map(|told| told.id).collect();
+fn load(conn: &mut AnyConnection, told: &[Told]) -> Result<HashMap<DbUuid, Original>, Error> {
+    let ids: Vec<DbUuid> = told.iter().map(|told| told.id).collect();
     let mut copies = HashMap::new();
     for ids in ids.chunks(1000) {
         let rows = events::table.filter(events::id.eq_any(ids)).select(Row::as_select()).load(conn)?;
@@ -104,7 +104,7 @@ fn load(conn: &mut AnyConnection, told: &[Told]) -> Result<HashMap<Uid, Original
     Ok(copies)
 }
 
-fn copies_of(rows: Vec<Row>, hosts: Vec<(Uid, Uid)>) -> HashMap<Uid, Original> {
+fn copies_of(rows: Vec<Row>, hosts: Vec<(DbUuid, DbUuid)>) -> HashMap<DbUuid, Original> {
     let copy = |Row { id, name, description, place, since, until }: Row| {
         (id, Original { id, name, description, place, since, until, hosts: Vec::new() })
     };
@@ -117,7 +117,7 @@ fn copies_of(rows: Vec<Row>, hosts: Vec<(Uid, Uid)>) -> HashMap<Uid, Original> {
     copies
 }
 
-fn insert(conn: &mut AnyConnection, originals: &[&Original], now: Moment) -> Result<(), Error> {
+fn insert(conn: &mut AnyConnection, originals: &[&Original], now: DbTimestamp) -> Result<(), Error> {
     for originals in originals.chunks(1000) {
         let row = |original: &&Original| {
             (
@@ -131,16 +131,16 @@ fn insert(conn: &mut AnyConnection, originals: &[&Original], now: Moment) -> Res
             )
         };
         let rows: Vec<_> = originals.iter().map(row).collect();
-        on_each!(conn, c => diesel::insert_into(events::table).values(rows).execute(c)?);
+        with_connection!(conn, c => diesel::insert_into(events::table).values(rows).execute(c)?);
     }
     let host = |original: &&Original| {
         let event = original.id;
-        let row = move |user: &Uid| (event_hosts::event_id.eq(event), event_hosts::user_id.eq(*user));
+        let row = move |user: &DbUuid| (event_hosts::event_id.eq(event), event_hosts::user_id.eq(*user));
         original.hosts.iter().map(row).collect::<Vec<_>>()
     };
     let rows: Vec<_> = originals.iter().flat_map(host).collect();
     for rows in rows.chunks(1000) {
-        on_each!(conn, c => diesel::insert_into(event_hosts::table).values(rows).execute(c)?);
+        with_connection!(conn, c => diesel::insert_into(event_hosts::table).values(rows).execute(c)?);
     }
     Ok(())
 }
@@ -160,9 +160,9 @@ pub fn forget(conn: &mut AnyConnection) -> Result<(), Error> {
 ///
 /// # Errors
 /// When the database fails.
-pub fn note(conn: &mut AnyConnection, now: Moment) -> Result<(), Error> {
+pub fn note(conn: &mut AnyConnection, now: DbTimestamp) -> Result<(), Error> {
     let row = (copies::source.eq(SOURCE), copies::copied_at.eq(now));
-    on_each!(conn, c => diesel::insert_into(copies::table)
+    with_connection!(conn, c => diesel::insert_into(copies::table)
         .values(row)
         .on_conflict(copies::source)
         .do_update()
@@ -175,6 +175,6 @@ pub fn note(conn: &mut AnyConnection, now: Moment) -> Result<(), Error> {
 ///
 /// # Errors
 /// When the database fails.
-pub fn noted(conn: &mut AnyConnection) -> Result<Option<Moment>, Error> {
+pub fn noted(conn: &mut AnyConnection) -> Result<Option<DbTimestamp>, Error> {
     Ok(copies::table.find(SOURCE).select(copies::copied_at).first(conn).optional()?)
 }

@@ -7,7 +7,7 @@ use common::{
 };
 use deserr::{DeserializeError, Deserr, ErrorKind, IntoValue, Value, ValuePointerRef, take_cf_content};
 use serde::{Serialize, Serializer};
-use service_kit::{db::sql::Uid, error::Error};
+use service_kit::{database::types::DbUuid, error::Error};
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
@@ -77,7 +77,7 @@ impl ToSchema for EventLevel {}
     "duration": {"since": "2026-04-04T09:00:00Z", "until": "2026-04-04T11:00:00Z"}
 }))]
 pub struct Event {
-    id: Uid,
+    id: DbUuid,
     name: String,
     duration: Span,
     level: EventLevel,

@@ -4,7 +4,7 @@ use common::{problem::Problem, semester::YearWithSemesterDuration};
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     after,
-    db::{AnyConnection, Slice, sql::Uid},
+    database::{AnyConnection, PageBounds, types::DbUuid},
     error::Error,
 };
 
@@ -19,7 +19,7 @@ use crate::{
 #[diesel(table_name = groups)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Group {
-    pub id: Uid,
+    pub id: DbUuid,
     pub name: String,
 }
 
@@ -40,7 +40,7 @@ pub struct Detail {
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection, slice: &Slice<(String, Uid)>) -> Result<Vec<Group>, Error> {
+pub fn list(conn: &mut AnyConnection, slice: &PageBounds<(String, DbUuid)>) -> Result<Vec<Group>, Error> {
     let mut query = groups::table.select(Group::as_select()).order((groups::name, groups::id)).into_boxed();
     if let Some((name, id)) = &slice.after {
         query = after!(query, groups::name; > name, groups::id; > *id);
@@ -52,7 +52,7 @@ pub fn list(conn: &mut AnyConnection, slice: &Slice<(String, Uid)>) -> Result<Ve
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<Detail, Error> {
+pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Detail, Error> {
     let found: Option<(Group, String, String)> = groups::table
         .find(id)
         .select((Group::as_select(), groups::link, groups::description))
@@ -82,13 +82,13 @@ pub struct Membership {
     pub group: Group,
     since: Half,
     until: Option<Half>,
-    id: Uid,
+    id: DbUuid,
 }
 
 impl Membership {
     /// Where it is in the list of a user's.
     #[must_use]
-    pub fn position(&self) -> (String, Uid, Half, Uid) {
+    pub fn position(&self) -> (String, DbUuid, Half, DbUuid) {
         (self.group.name.clone(), self.group.id, self.since, self.id)
     }
 
@@ -105,7 +105,7 @@ impl Membership {
 ///
 /// # Errors
 /// When the database fails.
-pub fn of_user(conn: &mut AnyConnection, user: Uid) -> Result<Vec<Membership>, Error> {
+pub fn of_user(conn: &mut AnyConnection, user: DbUuid) -> Result<Vec<Membership>, Error> {
     let columns = (Group::as_select(), group_memberships::since, group_memberships::until, group_memberships::id);
     Ok(group_memberships::table
         .inner_join(groups::table)

@@ -2,7 +2,7 @@
 
 use common::semester::YearWithSemesterDuration;
 use serde::Serialize;
-use service_kit::{db::sql::Uid, error::Error};
+use service_kit::{database::types::DbUuid, error::Error};
 use utoipa::ToSchema;
 
 use super::queries;
@@ -13,7 +13,7 @@ use crate::users::{Person, User};
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({"id": "0198c0de-0000-7000-8000-000000000030", "name": "graphics"}))]
 pub struct Group {
-    id: Uid,
+    id: DbUuid,
     name: String,
 }
 
@@ -35,7 +35,7 @@ impl From<queries::Group> for Group {
     "description": "We draw."
 }))]
 pub struct GroupDetail {
-    id: Uid,
+    id: DbUuid,
     name: String,
     link: String,
     /// The administrators, by name.

@@ -3,9 +3,9 @@
 use actix_web::{delete, get, http::header, patch, post, put, web::Path};
 use common::input::Id;
 use service_kit::{
-    db::{
-        AnyConnection, Slice,
-        sql::{Moment, Uid},
+    database::{
+        AnyConnection, PageBounds,
+        types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
     http::{Body, Page, Reply},
@@ -24,10 +24,12 @@ use crate::{
     policy::BASE,
 };
 
-fn detail(conn: &mut AnyConnection, id: Uid) -> Result<ProjectDetail, Error> {
+fn detail(conn: &mut AnyConnection, id: DbUuid) -> Result<ProjectDetail, Error> {
     let (row, link, description) = queries::get(conn, id)?;
-    let members =
-        queries::members_within(conn, id, row.span()?, &Slice::whole())?.into_iter().map(ProjectMember::new).collect();
+    let members = queries::members_within(conn, id, row.span()?, &PageBounds::whole())?
+        .into_iter()
+        .map(ProjectMember::new)
+        .collect();
     Ok(ProjectDetail::new(Project::new(row)?, link, description, members))
 }
 
@@ -35,7 +37,7 @@ fn detail(conn: &mut AnyConnection, id: Uid) -> Result<ProjectDetail, Error> {
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn show(conn: &mut AnyConnection, id: Uid) -> Result<Reply, Error> {
+pub fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
     Reply::json(&detail(conn, id)?)
 }
 
@@ -43,7 +45,7 @@ pub fn show(conn: &mut AnyConnection, id: Uid) -> Result<Reply, Error> {
 ///
 /// # Errors
 /// 404 when there is no such project; 400 for a cursor of another list.
-pub fn show_members(conn: &mut AnyConnection, id: Uid, page: &Page) -> Result<Reply, Error> {
+pub fn show_members(conn: &mut AnyConnection, id: DbUuid, page: &Page) -> Result<Reply, Error> {
     let members = queries::members(conn, id, &page.slice()?)?;
     page.reply(members, |(person, _)| person.position(), |member| Ok(ProjectMember::new(member)))
 }
@@ -79,7 +81,7 @@ pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
 pub async fn create(who: Member, Now(now): Now, body: Body<CreateProjectRequest>) -> Result<Reply, Failure> {
     let draft = body.0.into_draft();
     who.write(move |conn, me| {
-        let id = queries::create(conn, &draft, me.id, Moment(now))?;
+        let id = queries::create(conn, &draft, me.id, DbTimestamp(now))?;
         Ok(Reply::created(&detail(conn, id)?)?.with(header::LOCATION, format!("{BASE}/projects/{id}")))
     })
     .await
@@ -117,8 +119,10 @@ pub async fn update(
     body: Body<EditProjectRequest>,
 ) -> Result<Reply, Failure> {
     let changes = body.0.into_changes();
-    who.write(move |conn, _| queries::update(conn, (*id).into(), &changes, Moment(now)).map(|()| Reply::no_content()))
-        .await
+    who.write(move |conn, _| {
+        queries::update(conn, (*id).into(), &changes, DbTimestamp(now)).map(|()| Reply::no_content())
+    })
+    .await
 }
 
 /// Delete a project
@@ -169,7 +173,7 @@ pub async fn put_members(
 ) -> Result<Reply, Failure> {
     let members = body.0.into_members();
     who.write(move |conn, _| {
-        queries::put_members(conn, (*id).into(), &members, Moment(now)).map(|()| Reply::no_content())
+        queries::put_members(conn, (*id).into(), &members, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
 }

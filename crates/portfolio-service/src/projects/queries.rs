@@ -7,12 +7,12 @@ use common::{
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     after,
-    db::{
-        AnyConnection, Slice,
-        sql::{Moment, Uid},
+    database::{
+        AnyConnection, PageBounds,
+        types::{DbTimestamp, DbUuid},
     },
     error::{Error, OnUnique},
-    on_each,
+    with_connection,
 };
 
 use crate::{
@@ -26,14 +26,14 @@ use crate::{
 #[diesel(table_name = projects)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Row {
-    pub id: Uid,
+    pub id: DbUuid,
     pub name: String,
     since: Half,
     until: Option<Half>,
 }
 
 /// What projects are ordered by.
-pub type Position = (Half, Uid);
+pub type Position = (Half, DbUuid);
 
 impl Row {
     /// Where it is in a list.
@@ -75,7 +75,7 @@ pub struct Changes {
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection, slice: &Slice<Position>) -> Result<Vec<Row>, Error> {
+pub fn list(conn: &mut AnyConnection, slice: &PageBounds<Position>) -> Result<Vec<Row>, Error> {
     let newest = (projects::since.desc(), projects::id);
     let mut query = projects::table.select(Row::as_select()).order(newest).into_boxed();
     if let Some((since, id)) = slice.after {
@@ -88,9 +88,9 @@ pub fn list(conn: &mut AnyConnection, slice: &Slice<Position>) -> Result<Vec<Row
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<(Row, String, String), Error> {
+pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<(Row, String, String), Error> {
     let project = projects::table.find(id);
-    let found = on_each!(conn, c => {
+    let found = with_connection!(conn, c => {
         project.select((Row::as_select(), projects::link, projects::description)).first(c)
     });
     found.optional()?.ok_or_else(not_found)
@@ -102,8 +102,8 @@ pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<(Row, String, String), E
 /// 404 when there is no such project.
 pub fn members(
     conn: &mut AnyConnection,
-    id: Uid,
-    slice: &Slice<people::queries::Position>,
+    id: DbUuid,
+    slice: &PageBounds<people::queries::Position>,
 ) -> Result<Vec<(Person, YearWithSemesterDuration)>, Error> {
     let found: Option<Row> = projects::table.find(id).select(Row::as_select()).first(conn).optional()?;
     members_within(conn, id, found.ok_or_else(not_found)?.span()?, slice)
@@ -115,9 +115,9 @@ pub fn members(
 /// When the database fails.
 pub fn members_within(
     conn: &mut AnyConnection,
-    id: Uid,
+    id: DbUuid,
     whole: YearWithSemesterDuration,
-    slice: &Slice<people::queries::Position>,
+    slice: &PageBounds<people::queries::Position>,
 ) -> Result<Vec<(Person, YearWithSemesterDuration)>, Error> {
     let members = project_members::table
         .inner_join(users::table)
@@ -126,7 +126,7 @@ pub fn members_within(
         .limit(slice.rows);
     let span = (project_members::since, project_members::until);
     let rows: Vec<(Person, (Half, Option<Half>))> = match &slice.after {
-        None => on_each!(conn, c => members.select((Person::as_select(), span)).load(c)),
+        None => with_connection!(conn, c => members.select((Person::as_select(), span)).load(c)),
         Some((name, id)) => {
             after!(members, users::name; > name, users::id; > *id).select((Person::as_select(), span)).load(conn)
         }
@@ -141,8 +141,8 @@ pub fn members_within(
 /// 404 when there is no such user.
 pub fn of_user(
     conn: &mut AnyConnection,
-    user: Uid,
-    slice: &Slice<Position>,
+    user: DbUuid,
+    slice: &PageBounds<Position>,
 ) -> Result<Vec<(Row, YearWithSemesterDuration)>, Error> {
     people::queries::need(conn, user)?;
     let mut query = project_members::table
@@ -166,8 +166,8 @@ pub fn of_user(
 ///
 /// # Errors
 /// 409 when the name is taken.
-pub fn create(conn: &mut AnyConnection, draft: &Draft, me: Uid, now: Moment) -> Result<Uid, Error> {
-    let (id, span) = (Uid::new(), Columns::from(draft.span));
+pub fn create(conn: &mut AnyConnection, draft: &Draft, me: DbUuid, now: DbTimestamp) -> Result<DbUuid, Error> {
+    let (id, span) = (DbUuid::new(), Columns::from(draft.span));
     diesel::insert_into(projects::table)
         .values((
             (projects::id.eq(id), projects::name.eq(&draft.name), projects::link.eq(&draft.link)),
@@ -184,7 +184,7 @@ pub fn create(conn: &mut AnyConnection, draft: &Draft, me: Uid, now: Moment) -> 
 ///
 /// # Errors
 /// 404 when there is none; 409 when the name is taken.
-pub fn update(conn: &mut AnyConnection, id: Uid, changes: &Changes, now: Moment) -> Result<(), Error> {
+pub fn update(conn: &mut AnyConnection, id: DbUuid, changes: &Changes, now: DbTimestamp) -> Result<(), Error> {
     let span = changes.span.map(Columns::from);
     let rows = diesel::update(projects::table.find(id))
         .set((
@@ -203,7 +203,7 @@ pub fn update(conn: &mut AnyConnection, id: Uid, changes: &Changes, now: Moment)
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn delete(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
+pub fn delete(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     let deleted = diesel::delete(projects::table.find(id)).execute(conn)?;
     if deleted == 0 { Err(not_found()) } else { Ok(()) }
 }
@@ -214,9 +214,9 @@ pub fn delete(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
 /// 404 when there is no such project; 400 for an unknown user.
 pub fn put_members(
     conn: &mut AnyConnection,
-    id: Uid,
-    members: &[(Uid, YearWithSemesterDuration)],
-    now: Moment,
+    id: DbUuid,
+    members: &[(DbUuid, YearWithSemesterDuration)],
+    now: DbTimestamp,
 ) -> Result<(), Error> {
     // Locks the project. Otherwise two lists sent at once would mix, or meet in a row of both.
     let found = diesel::update(projects::table.find(id)).set(projects::updated_at.eq(now)).execute(conn)?;
@@ -226,7 +226,7 @@ pub fn put_members(
     let users: Vec<_> = members.iter().map(|(user, _)| *user).collect();
     known::require(conn, &users, |n| format!("/members/{n}/userId"))?;
     diesel::delete(project_members::table.filter(project_members::project_id.eq(id))).execute(conn)?;
-    let row = |(user, span): &(Uid, YearWithSemesterDuration)| {
+    let row = |(user, span): &(DbUuid, YearWithSemesterDuration)| {
         let span = Columns::from(*span);
         (
             project_members::project_id.eq(id),
@@ -237,7 +237,7 @@ pub fn put_members(
     };
     let rows: Vec<_> = members.iter().map(row).collect();
     for rows in rows.chunks(1000) {
-        on_each!(conn, c => diesel::insert_into(project_members::table).values(rows).execute(c)?);
+        with_connection!(conn, c => diesel::insert_into(project_members::table).values(rows).execute(c)?);
     }
     Ok(())
 }

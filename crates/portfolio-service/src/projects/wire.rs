@@ -7,7 +7,7 @@ use common::{
 };
 use deserr::{Deserr, ValuePointerRef};
 use serde::Serialize;
-use service_kit::{db::sql::Uid, error::Error};
+use service_kit::{database::types::DbUuid, error::Error};
 use utoipa::ToSchema;
 
 use super::queries::{Changes, Draft, Row};
@@ -24,7 +24,7 @@ use crate::{
     "duration": {"since": {"year": 2025, "semester": 1}, "until": {"year": 2026, "semester": 0}}
 }))]
 pub struct Project {
-    id: Uid,
+    id: DbUuid,
     name: String,
     duration: YearWithSemesterDuration,
 }
@@ -217,7 +217,7 @@ fn each_once(
 impl EditProjectMembersRequest {
     /// As the database takes it.
     #[must_use]
-    pub fn into_members(self) -> Vec<(Uid, YearWithSemesterDuration)> {
+    pub fn into_members(self) -> Vec<(DbUuid, YearWithSemesterDuration)> {
         self.members.into_iter().map(|member| (member.user_id.into(), member.duration)).collect()
     }
 }

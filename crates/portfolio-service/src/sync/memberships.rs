@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use common::semester::YearWithSemester;
 use diesel::{prelude::*, upsert::excluded};
 use service_kit::{
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     directory::DirectoryGroup,
     error::Error,
-    on_each,
+    with_connection,
 };
 
 use super::CHUNK;
@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Somebody in a group.
-type Link = (Uid, Uid);
+type Link = (DbUuid, DbUuid);
 
 /// What to write so that the open spans are those of the present members.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -33,12 +33,12 @@ struct Changes {
     /// Spans that begin now.
     opened: Vec<Link>,
     /// Ids of spans that end, by the semester in which they do.
-    closed: BTreeMap<Half, Vec<Uid>>,
+    closed: BTreeMap<Half, Vec<DbUuid>>,
 }
 
-fn changes(open: &BTreeMap<Link, (Uid, Half)>, members: &BTreeSet<Link>, present: Half) -> Changes {
+fn changes(open: &BTreeMap<Link, (DbUuid, Half)>, members: &BTreeSet<Link>, present: Half) -> Changes {
     let opened = members.iter().filter(|link| !open.contains_key(link)).copied().collect();
-    let mut closed: BTreeMap<Half, Vec<Uid>> = BTreeMap::new();
+    let mut closed: BTreeMap<Half, Vec<DbUuid>> = BTreeMap::new();
     for (_, (id, since)) in open.iter().filter(|(link, _)| !members.contains(link)) {
         // Should the clock have been wrong when the span began, it is over as soon as it can be.
         closed.entry(present.max(*since)).or_default().push(*id);
@@ -51,18 +51,18 @@ fn changes(open: &BTreeMap<Link, (Uid, Half)>, members: &BTreeSet<Link>, present
 pub(super) fn put(
     conn: &mut AnyConnection,
     directory: &[DirectoryGroup],
-    known: &HashSet<Uid>,
+    known: &HashSet<DbUuid>,
     present: YearWithSemester,
-    now: Moment,
+    now: DbTimestamp,
 ) -> Result<(), Error> {
     put_groups(conn, directory, now)?;
     let links = |people: fn(&DirectoryGroup) -> &[uuid::Uuid]| -> BTreeSet<Link> {
-        let all = directory.iter().flat_map(|group| people(group).iter().map(|user| (Uid(group.id), Uid(*user))));
+        let all = directory.iter().flat_map(|group| people(group).iter().map(|user| (DbUuid(group.id), DbUuid(*user))));
         all.filter(|(_, user)| known.contains(user)).collect()
     };
     put_admins(conn, &links(|group| &group.admins))?;
 
-    let open: Vec<(Uid, Uid, Uid, Half)> = group_memberships::table
+    let open: Vec<(DbUuid, DbUuid, DbUuid, Half)> = group_memberships::table
         .filter(group_memberships::until.is_null())
         .select((
             group_memberships::group_id,
@@ -75,14 +75,14 @@ pub(super) fn put(
     let changes = changes(&open, &links(|group| &group.members), present.into());
     let opened = changes.opened.into_iter().map(|(group, user)| {
         (
-            group_memberships::id.eq(Uid::new()),
+            group_memberships::id.eq(DbUuid::new()),
             group_memberships::group_id.eq(group),
             group_memberships::user_id.eq(user),
             group_memberships::since.eq(Half::from(present)),
         )
     });
     for rows in opened.collect::<Vec<_>>().chunks(CHUNK) {
-        on_each!(conn, c => diesel::insert_into(group_memberships::table).values(rows).execute(c))?;
+        with_connection!(conn, c => diesel::insert_into(group_memberships::table).values(rows).execute(c))?;
     }
     for (until, ids) in changes.closed {
         for ids in ids.chunks(CHUNK) {
@@ -94,12 +94,12 @@ pub(super) fn put(
     Ok(())
 }
 
-fn put_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: Moment) -> Result<(), Error> {
-    let present: Vec<(Uid, String, String)> =
+fn put_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: DbTimestamp) -> Result<(), Error> {
+    let present: Vec<(DbUuid, String, String)> =
         groups::table.select((groups::id, groups::name, groups::description)).load(conn)?;
     let present: HashMap<_, _> = present.into_iter().map(|(id, name, description)| (id, (name, description))).collect();
     let is_same = |group: &DirectoryGroup| {
-        let found = present.get(&Uid(group.id));
+        let found = present.get(&DbUuid(group.id));
         found.is_some_and(|(name, description)| *name == group.name && *description == group.description)
     };
     let changed: Vec<_> = directory.iter().filter(|group| !is_same(group)).collect();
@@ -108,7 +108,7 @@ fn put_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: Momen
             .iter()
             .map(|group| {
                 (
-                    groups::id.eq(Uid(group.id)),
+                    groups::id.eq(DbUuid(group.id)),
                     groups::name.eq(&group.name),
                     groups::description.eq(&group.description),
                     groups::created_at.eq(now),
@@ -116,7 +116,7 @@ fn put_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: Momen
                 )
             })
             .collect();
-        on_each!(conn, c => diesel::insert_into(groups::table)
+        with_connection!(conn, c => diesel::insert_into(groups::table)
             .values(&values)
             .on_conflict(groups::id)
             .do_update()
@@ -137,9 +137,9 @@ fn put_admins(conn: &mut AnyConnection, wanted: &BTreeSet<Link>) -> Result<(), E
         .map(|(group, user)| (group_admins::group_id.eq(*group), group_admins::user_id.eq(*user)))
         .collect();
     for added in added.chunks(CHUNK) {
-        on_each!(conn, c => diesel::insert_into(group_admins::table).values(added).execute(c))?;
+        with_connection!(conn, c => diesel::insert_into(group_admins::table).values(added).execute(c))?;
     }
-    let mut gone: BTreeMap<Uid, Vec<Uid>> = BTreeMap::new();
+    let mut gone: BTreeMap<DbUuid, Vec<DbUuid>> = BTreeMap::new();
     for (group, user) in present.difference(wanted) {
         gone.entry(*group).or_default().push(*user);
     }

@@ -15,11 +15,11 @@ use actix_web::{post, web::Data};
 use common::{problem::Problem, semester::YearWithSemester, time::Timestamp};
 use diesel::{RunQueryDsl, sql_query};
 use service_kit::{
-    db::{AnyConnection, Db, sql::Moment},
+    database::{AnyConnection, Database, types::DbTimestamp},
     directory::{COPY, Snapshot},
     error::{Error, Failure},
     http::Reply,
-    server::Service,
+    server::AppState,
 };
 use tokio::sync::Semaphore;
 use utoipa_actix_web::service_config::ServiceConfig;
@@ -53,12 +53,12 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
     responses((status = 204, description = "Everything is as the directory says"))
 )]
 #[post("/sync")]
-pub async fn synchronize(who: Member, service: Data<Service>, club: Club, now: Now) -> Result<Reply, Failure> {
+pub async fn synchronize(who: Member, service: Data<AppState>, club: Club, now: Now) -> Result<Reply, Failure> {
     // Reading the directory takes long, so the right to do this is looked up before as well.
     who.check().await?;
     let (directory, present) = (read(&club).await?, club.semester(now.0));
     let done = who.write(move |conn, _| {
-        apply(conn, &directory, present, Moment(now.0))?;
+        apply(conn, &directory, present, DbTimestamp(now.0))?;
         Ok(Reply::no_content())
     });
     let reply = done.await?;
@@ -70,9 +70,9 @@ pub async fn synchronize(who: Member, service: Data<Service>, club: Club, now: N
 ///
 /// # Errors
 /// 503 with nothing changed when there is no directory, when it cannot be read, or when the database fails.
-pub async fn run(db: &Db, club: &Club, now: Timestamp) -> Result<(), Error> {
+pub async fn run(db: &Database, club: &Club, now: Timestamp) -> Result<(), Error> {
     let (directory, present) = (read(club).await?, club.semester(now));
-    db.write(move |conn| apply(conn, &directory, present, Moment(now))).await
+    db.write(move |conn| apply(conn, &directory, present, DbTimestamp(now))).await
 }
 
 /// What the directory says now.
@@ -99,7 +99,7 @@ pub fn apply(
     conn: &mut AnyConnection,
     directory: &Snapshot,
     present: YearWithSemester,
-    now: Moment,
+    now: DbTimestamp,
 ) -> Result<(), Error> {
     // Whoever looks at names and open spans before changing them must be the only one who changes them. Readers go on.
     if let AnyConnection::Postgresql(pg) = conn {
@@ -111,7 +111,7 @@ pub fn apply(
 
 /// Copies at the start and then every `minutes`; never again when that is 0. The service starts without the directory
 /// all the same, and does not wait for a slow one.
-pub async fn start(service: &Data<Service>, club: &Club, minutes: u64) {
+pub async fn start(service: &Data<AppState>, club: &Club, minutes: u64) {
     if club.directory.is_none() {
         return;
     }
@@ -133,7 +133,7 @@ pub async fn start(service: &Data<Service>, club: &Club, minutes: u64) {
     }
 }
 
-async fn attempt(service: &Service, club: &Club) {
+async fn attempt(service: &AppState, club: &Club) {
     let now = service.clock().now();
     let done = run(service.db(), club, now).await;
     service.copies().of(COPY).note(now, &done);

@@ -7,13 +7,13 @@ use std::collections::{HashMap, HashSet};
 
 use diesel::{prelude::*, upsert::excluded};
 use service_kit::{
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     directory::DirectoryUser,
     error::Error,
-    on_each,
+    with_connection,
 };
 
 use super::CHUNK;
@@ -22,7 +22,7 @@ use crate::{auth::is_sign_in_name, schema::users};
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
 #[diesel(table_name = users)]
 struct Row {
-    id: Uid,
+    id: DbUuid,
     name: String,
     real_name: String,
     state: i16,
@@ -31,7 +31,7 @@ struct Row {
 impl From<&DirectoryUser> for Row {
     fn from(user: &DirectoryUser) -> Self {
         Self {
-            id: Uid(user.id),
+            id: DbUuid(user.id),
             name: user.name.clone(),
             real_name: user.real_name.clone().unwrap_or_default(),
             state: user.state.number().into(),
@@ -40,7 +40,11 @@ impl From<&DirectoryUser> for Row {
 }
 
 /// Makes users what the directory says, and returns all who are here then.
-pub(super) fn put(conn: &mut AnyConnection, directory: &[DirectoryUser], now: Moment) -> Result<HashSet<Uid>, Error> {
+pub(super) fn put(
+    conn: &mut AnyConnection,
+    directory: &[DirectoryUser],
+    now: DbTimestamp,
+) -> Result<HashSet<DbUuid>, Error> {
     let present: Vec<Row> = users::table.select(Row::as_select()).load(conn)?;
     let (wanted, unfit): (Vec<_>, Vec<_>) = directory.iter().partition(|user| is_sign_in_name(&user.name));
     for user in unfit {
@@ -76,7 +80,7 @@ fn moved_aside(present: &[Row], wanted: &[Row]) -> Vec<Row> {
         .collect()
 }
 
-fn save(conn: &mut AnyConnection, rows: &[Row], now: Moment) -> Result<(), Error> {
+fn save(conn: &mut AnyConnection, rows: &[Row], now: DbTimestamp) -> Result<(), Error> {
     for rows in rows.chunks(CHUNK) {
         let values: Vec<_> = rows
             .iter()
@@ -92,7 +96,7 @@ fn save(conn: &mut AnyConnection, rows: &[Row], now: Moment) -> Result<(), Error
             })
             .collect();
         // What users say of themselves is not among what is set.
-        on_each!(conn, c => diesel::insert_into(users::table)
+        with_connection!(conn, c => diesel::insert_into(users::table)
             .values(&values)
             .on_conflict(users::id)
             .do_update()
@@ -114,7 +118,7 @@ mod tests {
     use super::*;
 
     fn user(id: u128, name: &str) -> Row {
-        Row { id: Uid(Uuid::from_u128(id)), name: name.to_owned(), real_name: String::new(), state: 1 }
+        Row { id: DbUuid(Uuid::from_u128(id)), name: name.to_owned(), real_name: String::new(), state: 1 }
     }
 
     fn names(present: &[Row], wanted: &[Row]) -> Vec<String> {

@@ -3,9 +3,9 @@
 use actix_web::{delete, get, http::header, patch, post, put, web::Path};
 use common::input::Id;
 use service_kit::{
-    db::{
-        AnyConnection, Slice,
-        sql::{Moment, Uid},
+    database::{
+        AnyConnection, PageBounds,
+        types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
     http::{Body, Page, Reply},
@@ -24,7 +24,7 @@ use crate::{
     users::{Person, User},
 };
 
-fn ids(path: &Path<(Id, Id)>) -> (Uid, Uid) {
+fn ids(path: &Path<(Id, Id)>) -> (DbUuid, DbUuid) {
     (path.0.into(), path.1.into())
 }
 
@@ -32,9 +32,9 @@ fn ids(path: &Path<(Id, Id)>) -> (Uid, Uid) {
 ///
 /// # Errors
 /// 404 when the contest has no such team.
-pub fn show(conn: &mut AnyConnection, contest: Uid, id: Uid) -> Result<Reply, Error> {
+pub fn show(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid) -> Result<Reply, Error> {
     let (row, link, description) = queries::get(conn, contest, id)?;
-    let members = queries::members(conn, id, &Slice::whole())?;
+    let members = queries::members(conn, id, &PageBounds::whole())?;
     Reply::json(&ContestTeamDetail::new((row, members).into(), link, description))
 }
 
@@ -42,7 +42,7 @@ pub fn show(conn: &mut AnyConnection, contest: Uid, id: Uid) -> Result<Reply, Er
 ///
 /// # Errors
 /// 404 when the contest has no such team; 400 for a cursor of another list.
-pub fn show_members(conn: &mut AnyConnection, contest: Uid, id: Uid, page: &Page) -> Result<Reply, Error> {
+pub fn show_members(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid, page: &Page) -> Result<Reply, Error> {
     let slice = page.slice()?;
     queries::get(conn, contest, id)?;
     page.reply(queries::members(conn, id, &slice)?, Person::position, |person| Ok(User::from(person)))
@@ -60,7 +60,7 @@ pub fn show_members(conn: &mut AnyConnection, contest: Uid, id: Uid, page: &Page
 )]
 #[get("/{contestId}/teams")]
 pub async fn list(who: Visitor, contest: Path<Id>, page: Page) -> Result<Reply, Failure> {
-    let (contest, slice) = (Uid::from(*contest), page.slice()?);
+    let (contest, slice) = (DbUuid::from(*contest), page.slice()?);
     who.read(move |conn, _| {
         queries::need_contest(conn, contest)?;
         let teams = queries::of_contest(conn, contest, &slice)?;
@@ -87,9 +87,9 @@ pub async fn create(
     contest: Path<Id>,
     body: Body<AddContestTeamRequest>,
 ) -> Result<Reply, Failure> {
-    let (contest, draft) = (Uid::from(*contest), body.0.into_draft());
+    let (contest, draft) = (DbUuid::from(*contest), body.0.into_draft());
     who.write(move |conn, me| {
-        let team = queries::create(conn, contest, &draft, me.id, Moment(now))?;
+        let team = queries::create(conn, contest, &draft, me.id, DbTimestamp(now))?;
         let location = format!("{BASE}/contests/{contest}/teams/{}", team.id);
         Ok(Reply::created(&ContestTeam::from((team, Vec::new())))?.with(header::LOCATION, location))
     })
@@ -130,7 +130,7 @@ pub async fn update(
 ) -> Result<Reply, Failure> {
     // That the team is one of this contest is part of the rule that the guard holds the caller to.
     let ((_, id), changes) = (ids(&path), body.0.into_changes());
-    who.write(move |conn, _| queries::update(conn, id, &changes, Moment(now)).map(|()| Reply::no_content())).await
+    who.write(move |conn, _| queries::update(conn, id, &changes, DbTimestamp(now)).map(|()| Reply::no_content())).await
 }
 
 /// Delete a team
@@ -182,5 +182,6 @@ pub async fn put_members(
     body: Body<EditContestTeamMembersRequest>,
 ) -> Result<Reply, Failure> {
     let ((_, id), members) = (ids(&path), body.0.into_members());
-    who.write(move |conn, _| queries::put_members(conn, id, &members, Moment(now)).map(|()| Reply::no_content())).await
+    who.write(move |conn, _| queries::put_members(conn, id, &members, DbTimestamp(now)).map(|()| Reply::no_content()))
+        .await
 }

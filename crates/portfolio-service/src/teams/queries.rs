@@ -6,12 +6,12 @@ use common::problem::Problem;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     after,
-    db::{
-        AnyConnection, Slice,
-        sql::{Moment, Uid},
+    database::{
+        AnyConnection, PageBounds,
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    on_each,
+    with_connection,
 };
 
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
 #[diesel(table_name = contest_teams)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Row {
-    pub id: Uid,
+    pub id: DbUuid,
     pub name: String,
     pub result: String,
 }
@@ -56,13 +56,17 @@ pub struct Changes {
 ///
 /// # Errors
 /// When the database fails.
-pub fn of_contest(conn: &mut AnyConnection, contest: Uid, slice: &Slice<(String, Uid)>) -> Result<Vec<Team>, Error> {
+pub fn of_contest(
+    conn: &mut AnyConnection,
+    contest: DbUuid,
+    slice: &PageBounds<(String, DbUuid)>,
+) -> Result<Vec<Team>, Error> {
     let teams = contest_teams::table
         .filter(contest_teams::contest_id.eq(contest))
         .order((contest_teams::name, contest_teams::id))
         .limit(slice.rows);
     let rows: Vec<Row> = match &slice.after {
-        None => on_each!(conn, c => teams.select(Row::as_select()).load(c)),
+        None => with_connection!(conn, c => teams.select(Row::as_select()).load(c)),
         Some((name, id)) => {
             after!(teams, contest_teams::name; > name, contest_teams::id; > *id).select(Row::as_select()).load(conn)
         }
@@ -71,14 +75,14 @@ pub fn of_contest(conn: &mut AnyConnection, contest: Uid, slice: &Slice<(String,
         .inner_join(contest_teams::table)
         .inner_join(users::table)
         .order((users::name, users::id));
-    let members: Vec<(Uid, Person)> = if slice.is_page() {
+    let members: Vec<(DbUuid, Person)> = if slice.is_page() {
         let of_these = contest_team_members::team_id.eq_any(rows.iter().map(|row| row.id));
         members.filter(of_these).select((contest_teams::id, Person::as_select())).load(conn)
     } else {
         let of_all = contest_teams::contest_id.eq(contest);
-        on_each!(conn, c => members.filter(of_all).select((contest_teams::id, Person::as_select())).load(c))
+        with_connection!(conn, c => members.filter(of_all).select((contest_teams::id, Person::as_select())).load(c))
     }?;
-    let mut of_team: HashMap<Uid, Vec<Person>> = HashMap::new();
+    let mut of_team: HashMap<DbUuid, Vec<Person>> = HashMap::new();
     for (team, person) in members {
         of_team.entry(team).or_default().push(person);
     }
@@ -95,9 +99,9 @@ pub fn of_contest(conn: &mut AnyConnection, contest: Uid, slice: &Slice<(String,
 /// When the database fails.
 pub fn of_user(
     conn: &mut AnyConnection,
-    user: Uid,
-    contests: Option<Vec<Uid>>,
-) -> Result<HashMap<Uid, Vec<Row>>, Error> {
+    user: DbUuid,
+    contests: Option<Vec<DbUuid>>,
+) -> Result<HashMap<DbUuid, Vec<Row>>, Error> {
     let mut query = contest_team_members::table
         .inner_join(contest_teams::table)
         .filter(contest_team_members::user_id.eq(user))
@@ -107,8 +111,8 @@ pub fn of_user(
     if let Some(contests) = contests {
         query = query.filter(contest_teams::contest_id.eq_any(contests));
     }
-    let rows: Vec<(Uid, Row)> = query.load(conn)?;
-    let mut of_contest: HashMap<Uid, Vec<Row>> = HashMap::new();
+    let rows: Vec<(DbUuid, Row)> = query.load(conn)?;
+    let mut of_contest: HashMap<DbUuid, Vec<Row>> = HashMap::new();
     for (contest, row) in rows {
         of_contest.entry(contest).or_default().push(row);
     }
@@ -119,7 +123,7 @@ pub fn of_user(
 ///
 /// # Errors
 /// 404 when the contest has none of this id.
-pub fn get(conn: &mut AnyConnection, contest: Uid, id: Uid) -> Result<(Row, String, String), Error> {
+pub fn get(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid) -> Result<(Row, String, String), Error> {
     let found = contest_teams::table
         .filter(contest_teams::id.eq(id).and(contest_teams::contest_id.eq(contest)))
         .select((Row::as_select(), contest_teams::link, contest_teams::description))
@@ -134,8 +138,8 @@ pub fn get(conn: &mut AnyConnection, contest: Uid, id: Uid) -> Result<(Row, Stri
 /// When the database fails.
 pub fn members(
     conn: &mut AnyConnection,
-    id: Uid,
-    slice: &Slice<people::queries::Position>,
+    id: DbUuid,
+    slice: &PageBounds<people::queries::Position>,
 ) -> Result<Vec<Person>, Error> {
     let mut query = contest_team_members::table
         .inner_join(users::table)
@@ -153,8 +157,8 @@ pub fn members(
 ///
 /// # Errors
 /// 404 when there is no such contest.
-pub fn need_contest(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
-    let found = contests::table.find(id).select(contests::id).first::<Uid>(conn).optional()?;
+pub fn need_contest(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
+    let found = contests::table.find(id).select(contests::id).first::<DbUuid>(conn).optional()?;
     found.map(|_| ()).ok_or_else(|| Problem::not_found("contest").into())
 }
 
@@ -162,13 +166,19 @@ pub fn need_contest(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
 ///
 /// # Errors
 /// 404 when there is no such contest.
-pub fn create(conn: &mut AnyConnection, contest: Uid, draft: &Draft, me: Uid, now: Moment) -> Result<Row, Error> {
+pub fn create(
+    conn: &mut AnyConnection,
+    contest: DbUuid,
+    draft: &Draft,
+    me: DbUuid,
+    now: DbTimestamp,
+) -> Result<Row, Error> {
     // Locks the contest against its deletion, which would else end this with a broken reference.
     let found = diesel::update(contests::table.find(contest)).set(contests::updated_at.eq(now)).execute(conn)?;
     if found == 0 {
         return Err(Problem::not_found("contest").into());
     }
-    let id = Uid::new();
+    let id = DbUuid::new();
     diesel::insert_into(contest_teams::table)
         .values((
             (contest_teams::id.eq(id), contest_teams::contest_id.eq(contest), contest_teams::name.eq(&draft.name)),
@@ -184,7 +194,7 @@ pub fn create(conn: &mut AnyConnection, contest: Uid, draft: &Draft, me: Uid, no
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn update(conn: &mut AnyConnection, id: Uid, changes: &Changes, now: Moment) -> Result<(), Error> {
+pub fn update(conn: &mut AnyConnection, id: DbUuid, changes: &Changes, now: DbTimestamp) -> Result<(), Error> {
     let rows = diesel::update(contest_teams::table.find(id))
         .set((
             changes.name.as_ref().map(|name| contest_teams::name.eq(name)),
@@ -201,7 +211,7 @@ pub fn update(conn: &mut AnyConnection, id: Uid, changes: &Changes, now: Moment)
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn delete(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
+pub fn delete(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     let deleted = diesel::delete(contest_teams::table.find(id)).execute(conn)?;
     if deleted == 0 { Err(not_found()) } else { Ok(()) }
 }
@@ -210,7 +220,7 @@ pub fn delete(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
 ///
 /// # Errors
 /// 404 when there is no such team; 400 for an unknown user.
-pub fn put_members(conn: &mut AnyConnection, id: Uid, members: &[Uid], now: Moment) -> Result<(), Error> {
+pub fn put_members(conn: &mut AnyConnection, id: DbUuid, members: &[DbUuid], now: DbTimestamp) -> Result<(), Error> {
     // Locks the team. Otherwise two lists sent at once would mix, or meet in a row of both.
     let found = diesel::update(contest_teams::table.find(id)).set(contest_teams::updated_at.eq(now)).execute(conn)?;
     if found == 0 {
@@ -218,10 +228,10 @@ pub fn put_members(conn: &mut AnyConnection, id: Uid, members: &[Uid], now: Mome
     }
     known::require(conn, members, |n| format!("/members/{n}"))?;
     diesel::delete(contest_team_members::table.filter(contest_team_members::team_id.eq(id))).execute(conn)?;
-    let row = |user: &Uid| (contest_team_members::team_id.eq(id), contest_team_members::user_id.eq(*user));
+    let row = |user: &DbUuid| (contest_team_members::team_id.eq(id), contest_team_members::user_id.eq(*user));
     let rows: Vec<_> = members.iter().map(row).collect();
     for rows in rows.chunks(1000) {
-        on_each!(conn, c => diesel::insert_into(contest_team_members::table).values(rows).execute(c)?);
+        with_connection!(conn, c => diesel::insert_into(contest_team_members::table).values(rows).execute(c)?);
     }
     Ok(())
 }

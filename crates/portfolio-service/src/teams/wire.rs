@@ -6,7 +6,7 @@ use common::{
 };
 use deserr::{Deserr, ValuePointerRef};
 use serde::Serialize;
-use service_kit::db::sql::Uid;
+use service_kit::database::types::DbUuid;
 use utoipa::ToSchema;
 
 use super::queries::{Changes, Draft, Row, Team};
@@ -20,7 +20,7 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({"id": "0198c0de-0000-7000-8000-000000000060", "name": "club A", "result": "3rd"}))]
 pub struct ContestTeamWithoutMembers {
-    id: Uid,
+    id: DbUuid,
     name: String,
     /// How the contest ended for it; empty while that is not said.
     result: String,
@@ -163,7 +163,7 @@ fn each_once(
 impl EditContestTeamMembersRequest {
     /// As the database takes it.
     #[must_use]
-    pub fn into_members(self) -> Vec<Uid> {
-        self.members.into_iter().map(Uid::from).collect()
+    pub fn into_members(self) -> Vec<DbUuid> {
+        self.members.into_iter().map(DbUuid::from).collect()
     }
 }

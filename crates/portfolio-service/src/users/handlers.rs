@@ -3,9 +3,9 @@
 use actix_web::{get, patch, web::Path};
 use common::input::Id;
 use service_kit::{
-    db::{
+    database::{
         AnyConnection,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
     http::{Body, Page, Query, Reply},
@@ -24,7 +24,7 @@ use crate::{
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn show(conn: &mut AnyConnection, id: Uid) -> Result<Reply, Error> {
+pub fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
     Reply::json(&UserDetail::new(queries::get(conn, id)?)?)
 }
 
@@ -90,6 +90,6 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
 #[patch("/{userId}")]
 pub async fn edit(who: Member, Now(now): Now, id: Path<Id>, body: Body<EditUserRequest>) -> Result<Reply, Failure> {
     let change = body.0.into_change();
-    who.write(move |conn, _| queries::edit(conn, (*id).into(), &change, Moment(now)).map(|()| Reply::no_content()))
+    who.write(move |conn, _| queries::edit(conn, (*id).into(), &change, DbTimestamp(now)).map(|()| Reply::no_content()))
         .await
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use common::problem::Violations;
 use diesel::prelude::*;
 use service_kit::{
-    db::{AnyConnection, sql::Uid},
+    database::{AnyConnection, types::DbUuid},
     error::Error,
 };
 
@@ -15,10 +15,10 @@ use crate::schema::users;
 ///
 /// # Errors
 /// 400 `invalid-body` naming each unknown one; `pointer` says where the n-th one stands.
-pub fn require(conn: &mut AnyConnection, ids: &[Uid], pointer: impl Fn(usize) -> String) -> Result<(), Error> {
+pub fn require(conn: &mut AnyConnection, ids: &[DbUuid], pointer: impl Fn(usize) -> String) -> Result<(), Error> {
     let mut known = HashSet::new();
     for ids in ids.chunks(1000) {
-        known.extend(users::table.filter(users::id.eq_any(ids)).select(users::id).load::<Uid>(conn)?);
+        known.extend(users::table.filter(users::id.eq_any(ids)).select(users::id).load::<DbUuid>(conn)?);
     }
     let mut violations = Violations::default();
     for (n, _) in ids.iter().enumerate().filter(|(_, id)| !known.contains(id)) {
@@ -28,7 +28,7 @@ pub fn require(conn: &mut AnyConnection, ids: &[Uid], pointer: impl Fn(usize) ->
 }
 
 /// The violations of "each user once"; `pointer` says where the n-th id stands.
-pub fn repeats(ids: impl Iterator<Item = Uid>, pointer: impl Fn(usize) -> String) -> Violations {
+pub fn repeats(ids: impl Iterator<Item = DbUuid>, pointer: impl Fn(usize) -> String) -> Violations {
     let mut seen = HashSet::new();
     let mut violations = Violations::default();
     for (n, _) in ids.enumerate().filter(|(_, id)| !seen.insert(*id)) {

@@ -4,12 +4,12 @@ use common::problem::Problem;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     after,
-    db::{
-        AnyConnection, Slice,
-        sql::{Moment, Uid},
+    database::{
+        AnyConnection, PageBounds,
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    on_each,
+    with_connection,
 };
 
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 #[diesel(table_name = users)]
 pub struct Person {
     /// Who.
-    pub id: Uid,
+    pub id: DbUuid,
     /// The sign-in name.
     pub name: String,
     real_name: String,
@@ -30,7 +30,7 @@ pub struct Person {
 }
 
 /// What people are ordered by.
-pub type Position = (String, Uid);
+pub type Position = (String, DbUuid);
 
 impl Person {
     /// Where they are in a list.
@@ -63,7 +63,11 @@ pub enum Selection {
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection, selection: &Selection, slice: &Slice<Position>) -> Result<Vec<Person>, Error> {
+pub fn list(
+    conn: &mut AnyConnection,
+    selection: &Selection,
+    slice: &PageBounds<Position>,
+) -> Result<Vec<Person>, Error> {
     let query = users::table.select(Person::as_select()).order((users::name, users::id)).limit(slice.rows).into_boxed();
     let mut query = match selection {
         Selection::Active => query.filter(users::state.eq(ACTIVE)),
@@ -94,7 +98,7 @@ pub struct Detail {
 #[diesel(table_name = accounts)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Account {
-    pub id: Uid,
+    pub id: DbUuid,
     pub display_name: String,
     pub type_: i16,
     pub url: String,
@@ -104,10 +108,11 @@ pub struct Account {
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<Detail, Error> {
+pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Detail, Error> {
     let user = users::table.find(id);
     let found: Option<(Person, i16, String)> =
-        on_each!(conn, c => user.select((Person::as_select(), users::state, users::bio)).first(c)).optional()?;
+        with_connection!(conn, c => user.select((Person::as_select(), users::state, users::bio)).first(c))
+            .optional()?;
     let (person, state, bio) = found.ok_or_else(not_found)?;
     let publishes_real_name = person.publishes_real_name;
     Ok(Detail { person, state, bio, publishes_real_name, accounts: accounts_of(conn, id)? })
@@ -117,18 +122,18 @@ pub fn get(conn: &mut AnyConnection, id: Uid) -> Result<Detail, Error> {
 ///
 /// # Errors
 /// When the database fails.
-pub fn accounts_of(conn: &mut AnyConnection, user: Uid) -> Result<Vec<Account>, Error> {
+pub fn accounts_of(conn: &mut AnyConnection, user: DbUuid) -> Result<Vec<Account>, Error> {
     // A type is there once at most, so it orders them all.
     let accounts = accounts::table.filter(accounts::user_id.eq(user)).order(accounts::type_);
-    Ok(on_each!(conn, c => accounts.select(Account::as_select()).load(c))?)
+    Ok(with_connection!(conn, c => accounts.select(Account::as_select()).load(c))?)
 }
 
 /// Refuses an id that is no user's.
 ///
 /// # Errors
 /// 404.
-pub fn need(conn: &mut AnyConnection, id: Uid) -> Result<(), Error> {
-    let found = users::table.find(id).select(users::id).first::<Uid>(conn).optional()?;
+pub fn need(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
+    let found = users::table.find(id).select(users::id).first::<DbUuid>(conn).optional()?;
     found.map(|_| ()).ok_or_else(not_found)
 }
 
@@ -149,7 +154,7 @@ pub struct Change {
 ///
 /// # Errors
 /// When the database fails.
-pub fn edit(conn: &mut AnyConnection, id: Uid, change: &Change, now: Moment) -> Result<(), Error> {
+pub fn edit(conn: &mut AnyConnection, id: DbUuid, change: &Change, now: DbTimestamp) -> Result<(), Error> {
     diesel::update(users::table.find(id)).set((change, users::updated_at.eq(now))).execute(conn)?;
     Ok(())
 }

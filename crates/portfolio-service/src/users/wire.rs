@@ -6,7 +6,7 @@ use common::{
 };
 use deserr::Deserr;
 use serde::Serialize;
-use service_kit::{db::sql::Uid, error::Error};
+use service_kit::{database::types::DbUuid, error::Error};
 use utoipa::{
     IntoParams, PartialSchema, ToSchema,
     openapi::{
@@ -23,7 +23,7 @@ use crate::{account_type::AccountType, auth::is_sign_in_name};
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({"id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": ""}))]
 pub struct User {
-    id: Uid,
+    id: DbUuid,
     /// The sign-in name.
     #[schema(pattern = "^[a-zA-Z0-9_-]{1,32}$")]
     name: String,
@@ -45,7 +45,7 @@ impl From<Person> for User {
     "accounts": []
 }))]
 pub struct UserDetail {
-    id: Uid,
+    id: DbUuid,
     /// The sign-in name.
     #[schema(pattern = "^[a-zA-Z0-9_-]{1,32}$")]
     name: String,
@@ -103,7 +103,7 @@ impl ToSchema for UserAccountState {}
     "id": "0198c0de-0000-7000-8000-000000000020", "displayName": "Alice", "type": 5, "url": "https://github.com/alice"
 }))]
 pub struct Account {
-    id: Uid,
+    id: DbUuid,
     display_name: String,
     #[serde(rename = "type")]
     type_: AccountType,

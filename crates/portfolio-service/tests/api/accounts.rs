@@ -3,7 +3,7 @@
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
 use serde_json::{Value, json};
-use service_kit::db::sql::Uid;
+use service_kit::database::types::DbUuid;
 
 use crate::harness::{ALICE, BOB, CAROL, Club, SUSAN, id};
 
@@ -219,6 +219,6 @@ fn an_account_belongs_to_its_user(#[values(Sqlite, Postgres)] backend: Backend) 
     }
     club.by(CAROL).patch(&others, json!({"displayName": "x"})).refused(404, "not-found");
     club.by(ALICE).delete(&others).refused(404, "not-found");
-    club.anonymous().get(&format!("{}/{}", accounts(BOB), Uid::new())).refused(404, "not-found");
+    club.anonymous().get(&format!("{}/{}", accounts(BOB), DbUuid::new())).refused(404, "not-found");
     assert_eq!(club.anonymous().get(&format!("{}/x", accounts(BOB))).expect(400).pointers(), ["accountId"]);
 }

@@ -7,9 +7,9 @@ use diesel::prelude::*;
 use portfolio_service::schema::users;
 pub use portfolio_service::server::MIGRATIONS;
 use serde_json::Value;
-use service_kit::db::{
+use service_kit::database::{
     AnyConnection,
-    sql::{Moment, Uid},
+    types::{DbTimestamp, DbUuid},
 };
 
 use crate::{
@@ -35,10 +35,10 @@ pub fn make(name: &str) -> (&'static str, Value) {
 
 /// A member, as one was when the schema was as it was in the beginning.
 pub fn add_old_rows(conn: &mut AnyConnection) {
-    let then = Moment("2026-01-02T03:04:05.678901Z".parse().unwrap());
+    let then = DbTimestamp("2026-01-02T03:04:05.678901Z".parse().unwrap());
     diesel::insert_into(users::table)
         .values((
-            (users::id.eq(Uid::new()), users::name.eq("xenia"), users::real_name.eq("Ольга '\"\\ 🦀")),
+            (users::id.eq(DbUuid::new()), users::name.eq("xenia"), users::real_name.eq("Ольга '\"\\ 🦀")),
             (users::publishes_real_name.eq(true), users::state.eq(1)),
             (users::created_at.eq(then), users::updated_at.eq(then)),
         ))
@@ -47,7 +47,7 @@ pub fn add_old_rows(conn: &mut AnyConnection) {
 }
 
 pub fn old_rows_are_there(club: &Club) {
-    let made: Moment = users::table.select(users::created_at).first(&mut club.connect()).unwrap();
+    let made: DbTimestamp = users::table.select(users::created_at).first(&mut club.connect()).unwrap();
     assert_eq!(made.to_string(), "2026-01-02T03:04:05.678901Z");
     let me = club.by("xenia").get("/api/v1/users/me").expect(200).json();
     assert_eq!(me["realName"], "Ольга '\"\\ 🦀");

@@ -16,7 +16,7 @@ use std::{
 
 use common::time::Timestamp;
 use serde_json::{Value, json};
-use service_kit::db::sql::Uid;
+use service_kit::database::types::DbUuid;
 use tempfile::TempDir;
 use url::Url;
 
@@ -181,7 +181,7 @@ impl Booking {
     }
 
     /// The ids of all events, sorted.
-    pub fn events(&self) -> Vec<Uid> {
+    pub fn events(&self) -> Vec<DbUuid> {
         let list = self.send("GET", "/api/events", None);
         let id = |event: &Value| serde_json::from_value(event["eventId"].clone()).unwrap();
         let mut ids: Vec<_> = list.as_array().unwrap().iter().map(id).collect();
@@ -245,7 +245,7 @@ impl Manner {
 }
 
 /// An event as the booking-service answers it, so far as it matters.
-pub fn answered(event: Uid, name: &str, hosts: &[&str]) -> Value {
+pub fn answered(event: DbUuid, name: &str, hosts: &[&str]) -> Value {
     json!({
         "eventId": event, "name": name, "description": "", "place": "S516", "timeStart": "2030-04-04T09:00:00Z",
         "timeEnd": "2030-04-04T11:00:00Z", "admins": hosts.iter().map(|host| id(host)).collect::<Vec<_>>(),
@@ -306,7 +306,7 @@ impl False {
         self.asked.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until it is asked `times` times more.
+    /// QueueMetrics until it is asked `times` times more.
     #[track_caller]
     pub fn until_asked(&self, times: usize) {
         let before = self.asked().len();

@@ -10,7 +10,7 @@ use std::{
 use diesel::prelude::*;
 use portfolio_service::schema::{copies, events, leases};
 use serde_json::{Value, json};
-use service_kit::db::sql::{Moment, Uid};
+use service_kit::database::types::{DbTimestamp, DbUuid};
 
 use crate::{
     booking::{Booking, False, Manner, answered, calm_options, changed, deleted, options, until},
@@ -38,7 +38,7 @@ fn age(club: &Club) -> Option<f64> {
     report["copies"]["events"]["ageSeconds"].as_f64()
 }
 
-/// Waits until a copy was made that began after this moment.
+/// QueueMetrics until a copy was made that began after this moment.
 #[track_caller]
 fn until_copied(club: &Club) {
     let now = club.clock.now();
@@ -49,7 +49,7 @@ fn until_copied(club: &Club) {
     });
 }
 
-fn holder(club: &Club) -> Option<Uid> {
+fn holder(club: &Club) -> Option<DbUuid> {
     leases::table.find("events").select(leases::holder).first(&mut club.connect()).optional().unwrap()
 }
 
@@ -128,7 +128,7 @@ fn what_the_real_booking_service_has_is_here(#[values(Sqlite, Postgres)] backend
 
 #[rstest]
 fn without_the_booking_service_the_copy_goes_and_the_levels_stay(#[values(Sqlite, Postgres)] backend: Backend) {
-    let event = Uid::new();
+    let event = DbUuid::new();
     let booking = False::start(Manner::json(&json!([answered(event, "one", &[BOB])])));
     let mut club = start(backend, &options(&booking.address, "t"));
     until("it is copied", || names(&club).len() == 1);
@@ -147,7 +147,7 @@ fn without_the_booking_service_the_copy_goes_and_the_levels_stay(#[values(Sqlite
 
 #[rstest]
 fn garbage_changes_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
-    let events = [Uid::new(), Uid::new()];
+    let events = [DbUuid::new(), DbUuid::new()];
     let whole = json!([answered(events[0], "one", &[BOB]), answered(events[1], "two", &[CAROL])]);
     let booking = False::start(Manner::json(&whole));
     let club = start(backend, &options(&booking.address, "t"));
@@ -194,7 +194,7 @@ fn garbage_changes_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
 
 #[rstest]
 fn only_changes_are_asked_for_and_a_day_later_everything(#[values(Sqlite, Postgres)] backend: Backend) {
-    let event = |name: &str, at: &str| changed(answered(Uid::new(), name, &[BOB]), at);
+    let event = |name: &str, at: &str| changed(answered(DbUuid::new(), name, &[BOB]), at);
     let (one, two) = (event("one", "2026-02-01T09:00:00Z"), event("two", "2026-03-01T09:00:00Z"));
     let booking = False::start(Manner::Tell(vec![one.clone(), two.clone()]));
     let club = start(backend, &options(&booking.address, "t"));
@@ -246,7 +246,7 @@ fn only_changes_are_asked_for_and_a_day_later_everything(#[values(Sqlite, Postgr
 
 #[rstest]
 fn one_that_was_set_back_is_copied_as_it_is_now(#[values(Sqlite, Postgres)] backend: Backend) {
-    let event = |name: &str, at| changed(answered(Uid::new(), name, &[BOB]), at);
+    let event = |name: &str, at| changed(answered(DbUuid::new(), name, &[BOB]), at);
     let (one, two) = (event("one", "2026-02-01T09:00:00Z"), event("two", "2026-03-01T09:00:00Z"));
     let mut since = changed(one.clone(), "2026-04-01T09:00:00Z");
     since["name"] = "changed".into();
@@ -265,7 +265,7 @@ fn one_that_was_set_back_is_copied_as_it_is_now(#[values(Sqlite, Postgres)] back
 
 #[rstest]
 fn one_that_was_set_back_and_changed_since_is_copied_as_it_is_now(#[values(Sqlite, Postgres)] backend: Backend) {
-    let event = |name: &str, at| changed(answered(Uid::new(), name, &[BOB]), at);
+    let event = |name: &str, at| changed(answered(DbUuid::new(), name, &[BOB]), at);
     let (one, lost) = (event("one", "2026-02-01T09:00:00Z"), event("lost", "2026-03-01T09:00:00Z"));
     let booking = False::start(Manner::Tell(vec![one.clone(), lost]));
     let club = start(backend, &options(&booking.address, "t"));
@@ -282,7 +282,7 @@ fn one_that_was_set_back_and_changed_since_is_copied_as_it_is_now(#[values(Sqlit
 
 #[rstest]
 fn one_that_cannot_tell_what_changed_is_asked_for_everything(#[values(Sqlite, Postgres)] backend: Backend) {
-    let event = |name: &str| changed(answered(Uid::new(), name, &[BOB]), "2026-03-01T09:00:00Z");
+    let event = |name: &str| changed(answered(DbUuid::new(), name, &[BOB]), "2026-03-01T09:00:00Z");
     let (one, mut two) = (event("one"), changed(event("two"), "2026-02-01T09:00:00Z"));
     let booking = False::start(Manner::json(&json!([one, two])));
     let club = start(backend, &options(&booking.address, "t"));
@@ -299,7 +299,7 @@ fn one_that_cannot_tell_what_changed_is_asked_for_everything(#[values(Sqlite, Po
 
 #[rstest]
 fn reads_are_fast_while_the_booking_service_is_slow(#[values(Sqlite, Postgres)] backend: Backend) {
-    let booking = False::start(Manner::json(&json!([answered(Uid::new(), "one", &[BOB])])));
+    let booking = False::start(Manner::json(&json!([answered(DbUuid::new(), "one", &[BOB])])));
     let club = start(backend, &options(&booking.address, "t"));
     until("it is copied", || names(&club).len() == 1);
     booking.now(Manner::Stall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n[".to_vec()));
@@ -311,14 +311,14 @@ fn reads_are_fast_while_the_booking_service_is_slow(#[values(Sqlite, Postgres)] 
     }
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     // The lease is kept meanwhile.
-    let expires_at = || leases::table.select(leases::expires_at).first::<Moment>(&mut club.connect()).unwrap();
+    let expires_at = || leases::table.select(leases::expires_at).first::<DbTimestamp>(&mut club.connect()).unwrap();
     let before = expires_at();
     until("the lease is kept", || expires_at() > before);
 }
 
 #[rstest]
 fn one_of_two_replicas_copies(#[values(Sqlite, Postgres)] backend: Backend) {
-    let booking = False::start(Manner::json(&json!([answered(Uid::new(), "one", &[BOB])])));
+    let booking = False::start(Manner::json(&json!([answered(DbUuid::new(), "one", &[BOB])])));
     let mut club = start(backend, &calm_options(&booking.address, "first"));
     until("the first copies", || !booking.asked().is_empty());
     let first = holder(&club);
@@ -338,7 +338,7 @@ fn one_of_two_replicas_copies(#[values(Sqlite, Postgres)] backend: Backend) {
     club.stop(0);
     until("the second copies", || booking.asked().last().unwrap() == "second");
     assert_ne!(holder(&club), first);
-    booking.now(Manner::json(&json!([answered(Uid::new(), "two", &[BOB])])));
+    booking.now(Manner::json(&json!([answered(DbUuid::new(), "two", &[BOB])])));
     until("what is new is copied", || {
         each(&club.by(ALICE).at(second).get(EVENTS).expect(200).json(), "name") == ["two"]
     });
@@ -346,7 +346,7 @@ fn one_of_two_replicas_copies(#[values(Sqlite, Postgres)] backend: Backend) {
 
 #[rstest]
 fn who_drains_does_not_take_the_lease_again(#[values(Sqlite, Postgres)] backend: Backend) {
-    let booking = False::start(Manner::json(&json!([answered(Uid::new(), "one", &[BOB])])));
+    let booking = False::start(Manner::json(&json!([answered(DbUuid::new(), "one", &[BOB])])));
     let mut club =
         start(backend, &[&options(&booking.address, "t")[..], &["--drain-delay".into(), "1".into()]].concat());
     until("it is copied", || names(&club).len() == 1);
@@ -360,7 +360,7 @@ fn who_drains_does_not_take_the_lease_again(#[values(Sqlite, Postgres)] backend:
 
 #[rstest]
 fn when_the_one_that_copies_is_killed_the_other_takes_over(#[values(Sqlite, Postgres)] backend: Backend) {
-    let booking = False::start(Manner::json(&json!([answered(Uid::new(), "one", &[BOB])])));
+    let booking = False::start(Manner::json(&json!([answered(DbUuid::new(), "one", &[BOB])])));
     let mut club = start(backend, &[]);
     let killed = Killed::start(&club, &calm_options(&booking.address, "first"));
     until("the first copies", || !booking.asked().is_empty());
@@ -379,13 +379,13 @@ fn when_the_one_that_copies_is_killed_the_other_takes_over(#[values(Sqlite, Post
 
 #[rstest]
 fn whoever_lost_the_lease_writes_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
-    let booking = False::start(Manner::json(&json!([answered(Uid::new(), "one", &[BOB])])));
+    let booking = False::start(Manner::json(&json!([answered(DbUuid::new(), "one", &[BOB])])));
     let club = start(backend, &options(&booking.address, "t"));
     until("it is copied", || names(&club).len() == 1);
     // Somebody else has it, for long.
     let other = (
-        leases::holder.eq(Uid::new()),
-        leases::expires_at.eq(Moment(club.clock.now().plus(chrono::TimeDelta::hours(1)))),
+        leases::holder.eq(DbUuid::new()),
+        leases::expires_at.eq(DbTimestamp(club.clock.now().plus(chrono::TimeDelta::hours(1)))),
     );
     diesel::update(leases::table).set(other).execute(&mut club.connect()).unwrap();
     booking.now(Manner::json(&json!([])));

@@ -5,7 +5,7 @@ use diesel::prelude::*;
 use portfolio_service::schema::events;
 use rstest::rstest;
 use serde_json::{Value, json};
-use service_kit::db::sql::Uid;
+use service_kit::database::types::DbUuid;
 
 use crate::{
     booking::{Booking, False, Manner, answered, changed, options, until},
@@ -15,18 +15,18 @@ use crate::{
 
 /// Events, all changed at the same time.
 fn many_changed(count: usize) -> Vec<Value> {
-    let event = |n| changed(answered(Uid::new(), &format!("e{n}"), &[BOB]), "2026-03-01T09:00:00Z");
+    let event = |n| changed(answered(DbUuid::new(), &format!("e{n}"), &[BOB]), "2026-03-01T09:00:00Z");
     (0..count).map(event).collect()
 }
 
 /// The ids of the events that are here, sorted.
-fn copied(club: &Club) -> Vec<Uid> {
+fn copied(club: &Club) -> Vec<DbUuid> {
     events::table.select(events::id).order(events::id).load(&mut club.connect()).unwrap()
 }
 
 #[rstest]
 fn one_that_knows_no_pages_answers_all_at_once(#[values(Sqlite, Postgres)] backend: Backend) {
-    let many: Vec<_> = (0..2500).map(|n| answered(Uid::new(), &format!("e{n}"), &[BOB, CAROL])).collect();
+    let many: Vec<_> = (0..2500).map(|n| answered(DbUuid::new(), &format!("e{n}"), &[BOB, CAROL])).collect();
     let booking = False::start(Manner::json(&Value::from(many.clone())));
     let club = start(backend, &options(&booking.address, "t"));
     until("all are copied", || copied(&club).len() == 2500);

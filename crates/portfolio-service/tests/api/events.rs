@@ -5,7 +5,7 @@ use diesel::prelude::*;
 use portfolio_service::schema::{event_hosts, event_levels, events};
 use rstest::rstest;
 use serde_json::{Value, json};
-use service_kit::db::sql::{Moment, Uid};
+use service_kit::database::types::{DbTimestamp, DbUuid};
 
 use crate::{
     builders::{NOBODY, each},
@@ -16,8 +16,8 @@ const EVENTS: &str = "/api/v1/events";
 
 /// Puts an event where the copy would put it, and returns its id.
 pub fn plant(club: &Club, name: &str, since: &str, hosts: &[&str], level: Option<i16>) -> String {
-    let (conn, id, since) = (&mut club.connect(), Uid::new(), Moment(since.parse().unwrap()));
-    let until = Moment(since.plus(chrono::TimeDelta::hours(2)));
+    let (conn, id, since) = (&mut club.connect(), DbUuid::new(), DbTimestamp(since.parse().unwrap()));
+    let until = DbTimestamp(since.plus(chrono::TimeDelta::hours(2)));
     diesel::insert_into(events::table)
         .values((
             (events::id.eq(id), events::name.eq(name), events::since.eq(since), events::until.eq(until)),

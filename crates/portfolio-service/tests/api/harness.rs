@@ -18,9 +18,9 @@ use portfolio_service::{
 };
 use serde_json::Value;
 use service_kit::{
-    db::{
+    database::{
         AnyConnection, Url,
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
     },
     server::Stop,
 };
@@ -182,7 +182,7 @@ impl Club {
 
     fn add_members(&self) {
         use schema::users;
-        let (conn, now) = (&mut self.connect(), Moment(self.clock.now()));
+        let (conn, now) = (&mut self.connect(), DbTimestamp(self.clock.now()));
         for (name, state) in MEMBERS {
             diesel::insert_into(users::table)
                 .values((
@@ -216,8 +216,8 @@ impl Drop for Club {
 }
 
 /// The id of a member, the same in every test.
-pub fn id(member: &str) -> Uid {
-    Uid(Uuid::new_v5(&Uuid::NAMESPACE_OID, member.as_bytes()))
+pub fn id(member: &str) -> DbUuid {
+    DbUuid(Uuid::new_v5(&Uuid::NAMESPACE_OID, member.as_bytes()))
 }
 
 /// The name in real life of a member, which nobody may see until its owner publishes it.

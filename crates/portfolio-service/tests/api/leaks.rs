@@ -4,7 +4,7 @@
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
 use serde_json::json;
-use service_kit::db::sql::Uid;
+use service_kit::database::types::DbUuid;
 
 use crate::{
     events,
@@ -41,7 +41,7 @@ fn plant(club: &Club, objects: &mut Objects) -> Vec<Secret> {
     secrets.push(secret(real_name(host), "", &[]));
     let mut event = |name: &str, level: Option<i16>| {
         let id = events::plant(club, name, "2026-04-04T09:00:00Z", &[BOB, SUSAN, DORA, host], level);
-        objects.add("eventId", Uid(id.parse().unwrap()));
+        objects.add("eventId", DbUuid(id.parse().unwrap()));
         id
     };
     // A private event is for its hosts and admins, with all that is known of it; hosts who are not active are not asked.

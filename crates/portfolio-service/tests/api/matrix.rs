@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use diesel::prelude::*;
 use portfolio_service::schema::accounts;
 use serde_json::{Value, json};
-use service_kit::db::sql::Uid;
+use service_kit::database::types::DbUuid;
 
 use self::table::{Builder, Caller, Made, hold};
 use crate::{
@@ -33,14 +33,14 @@ const AUDIENCE: &str = "portfolio";
 struct World {
     club: Club,
     /// One that the directory has.
-    group: Uid,
+    group: DbUuid,
     next: AtomicU32,
 }
 
 impl World {
     /// With a service behind a trusted proxy, and one that trusts another.
     fn new(mut club: Club, issuer: &Issuer) -> (Self, [usize; 2]) {
-        let group = Uid::new();
+        let group = DbUuid::new();
         club.config.identity.oidc_issuer = Some(issuer.address.clone());
         club.config.identity.oidc_audience = Some(AUDIENCE.to_owned());
         club.config.server.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];

@@ -10,16 +10,16 @@ use portfolio_service::{
         groups, project_members, projects, users,
     },
 };
-use service_kit::db::{
+use service_kit::database::{
     AnyConnection,
-    sql::{Moment, Uid},
+    types::{DbTimestamp, DbUuid},
 };
 
 use crate::harness::{ALICE, BOB, CAROL, Club, DAVE, DORA, SUSAN, id, real_name};
 
 /// The objects that there are, by the name of the path parameter that takes their ids.
 #[derive(Default)]
-pub struct Objects(BTreeMap<&'static str, Vec<Uid>>);
+pub struct Objects(BTreeMap<&'static str, Vec<DbUuid>>);
 
 impl Objects {
     /// Those that every club has: its members.
@@ -28,39 +28,39 @@ impl Objects {
         Self(BTreeMap::from([("userId", members)]))
     }
 
-    pub fn add(&mut self, parameter: &'static str, id: Uid) -> Uid {
+    pub fn add(&mut self, parameter: &'static str, id: DbUuid) -> DbUuid {
         self.0.entry(parameter).or_default().push(id);
         id
     }
 
     /// Makes a user.
-    pub fn add_user(&mut self, club: &Club, id: Uid, name: &str) {
-        let rows = Rows { now: Moment(club.clock.now()), bob: crate::harness::id(BOB) };
+    pub fn add_user(&mut self, club: &Club, id: DbUuid, name: &str) {
+        let rows = Rows { now: DbTimestamp(club.clock.now()), bob: crate::harness::id(BOB) };
         rows.user(&mut club.connect(), self.add("userId", id), name);
     }
 
     /// Makes so many users, and so many of everything else with all users in the first; what there is grows with it.
     pub fn grow(&mut self, club: &Club, count: usize) {
         let conn = &mut club.connect();
-        let rows = Rows { now: Moment(club.clock.now()), bob: id(BOB) };
+        let rows = Rows { now: DbTimestamp(club.clock.now()), bob: id(BOB) };
         for _ in 0..count {
-            let user = Uid::new();
+            let user = DbUuid::new();
             rows.user(conn, self.add("userId", user), &format!("m{}", &user.0.simple().to_string()[7..]));
-            rows.group(conn, self.add("groupId", Uid::new()));
-            rows.event(conn, self.add("eventId", Uid::new()));
-            rows.project(conn, self.add("projectId", Uid::new()));
-            let contest = self.add("contestId", Uid::new());
+            rows.group(conn, self.add("groupId", DbUuid::new()));
+            rows.event(conn, self.add("eventId", DbUuid::new()));
+            rows.project(conn, self.add("projectId", DbUuid::new()));
+            let contest = self.add("contestId", DbUuid::new());
             rows.contest(conn, contest);
-            rows.team(conn, self.add("teamId", Uid::new()), contest);
-            rows.team(conn, Uid::new(), self.0["contestId"][0]);
+            rows.team(conn, self.add("teamId", DbUuid::new()), contest);
+            rows.team(conn, DbUuid::new(), self.0["contestId"][0]);
             let type_ = self.0.get("accountId").map_or(0, Vec::len);
             if type_ < TABLE.len() {
-                rows.account(conn, self.add("accountId", Uid::new()), type_);
+                rows.account(conn, self.add("accountId", DbUuid::new()), type_);
             }
         }
         let first = |parameter: &str| self.0[parameter][0];
         for user in &self.0["userId"] {
-            let mut put = |sql: &str, owner: Uid| {
+            let mut put = |sql: &str, owner: DbUuid| {
                 let [owner, user] = [owner, *user].map(|id| Rows::literal(club, id));
                 // Those who were there before stay.
                 let sql = format!("{sql} ON CONFLICT DO NOTHING").replace("OWNER", &owner).replace("USER", &user);
@@ -78,7 +78,7 @@ impl Objects {
     }
 
     /// The first of a kind, to which the others belong.
-    pub fn first(&self, parameter: &str) -> Uid {
+    pub fn first(&self, parameter: &str) -> DbUuid {
         self.0[parameter][0]
     }
 
@@ -101,17 +101,17 @@ impl Objects {
 
 /// Rows of every kind, with bob in each.
 struct Rows {
-    now: Moment,
-    bob: Uid,
+    now: DbTimestamp,
+    bob: DbUuid,
 }
 
 impl Rows {
     /// An id in SQL.
-    fn literal(club: &Club, id: Uid) -> String {
+    fn literal(club: &Club, id: DbUuid) -> String {
         if club.is_postgres() { format!("'{id}'") } else { format!("x'{}'", id.0.simple()) }
     }
 
-    fn user(&self, conn: &mut AnyConnection, id: Uid, name: &str) {
+    fn user(&self, conn: &mut AnyConnection, id: DbUuid, name: &str) {
         let row = (
             users::id.eq(id),
             users::name.eq(name),
@@ -123,7 +123,7 @@ impl Rows {
         diesel::insert_into(users::table).values(row).execute(conn).unwrap();
     }
 
-    fn account(&self, conn: &mut AnyConnection, id: Uid, type_: usize) {
+    fn account(&self, conn: &mut AnyConnection, id: DbUuid, type_: usize) {
         let row = (
             accounts::id.eq(id),
             accounts::user_id.eq(self.bob),
@@ -136,7 +136,7 @@ impl Rows {
         diesel::insert_into(accounts::table).values(row).execute(conn).unwrap();
     }
 
-    fn group(&self, conn: &mut AnyConnection, id: Uid) {
+    fn group(&self, conn: &mut AnyConnection, id: DbUuid) {
         let row = (
             groups::id.eq(id),
             groups::name.eq("graphics"),
@@ -146,7 +146,7 @@ impl Rows {
         );
         diesel::insert_into(groups::table).values(row).execute(conn).unwrap();
         let span = (
-            group_memberships::id.eq(Uid::new()),
+            group_memberships::id.eq(DbUuid::new()),
             group_memberships::group_id.eq(id),
             group_memberships::user_id.eq(self.bob),
             group_memberships::since.eq(4050),
@@ -154,7 +154,7 @@ impl Rows {
         diesel::insert_into(group_memberships::table).values(span).execute(conn).unwrap();
     }
 
-    fn event(&self, conn: &mut AnyConnection, id: Uid) {
+    fn event(&self, conn: &mut AnyConnection, id: DbUuid) {
         let row = (
             events::id.eq(id),
             events::name.eq("open day"),
@@ -171,7 +171,7 @@ impl Rows {
         diesel::insert_into(event_levels::table).values(level).execute(conn).unwrap();
     }
 
-    fn project(&self, conn: &mut AnyConnection, id: Uid) {
+    fn project(&self, conn: &mut AnyConnection, id: DbUuid) {
         let row = (
             projects::id.eq(id),
             projects::name.eq(id.to_string()),
@@ -191,7 +191,7 @@ impl Rows {
         diesel::insert_into(project_members::table).values(member).execute(conn).unwrap();
     }
 
-    fn contest(&self, conn: &mut AnyConnection, id: Uid) {
+    fn contest(&self, conn: &mut AnyConnection, id: DbUuid) {
         let row = (
             contests::id.eq(id),
             contests::name.eq(id.to_string()),
@@ -205,7 +205,7 @@ impl Rows {
         diesel::insert_into(contests::table).values(row).execute(conn).unwrap();
     }
 
-    fn team(&self, conn: &mut AnyConnection, id: Uid, contest: Uid) {
+    fn team(&self, conn: &mut AnyConnection, id: DbUuid, contest: DbUuid) {
         let row = (
             contest_teams::id.eq(id),
             contest_teams::contest_id.eq(contest),

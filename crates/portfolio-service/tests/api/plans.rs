@@ -12,7 +12,7 @@ use diesel::{
     sql_types::Text,
 };
 use portfolio_service::{auth::Caller, contests, events, groups, projects, teams, users};
-use service_kit::db::{AnyConnection, Slice, sql::Moment};
+use service_kit::database::{AnyConnection, PageBounds, types::DbTimestamp};
 
 use crate::{
     harness::{BOB, Club, id},
@@ -82,8 +82,8 @@ fn plans(club: &Club, run: impl FnOnce(&mut AnyConnection)) -> Vec<(String, Vec<
 }
 
 /// Pages of a list: the first, and one in the middle.
-fn pages<P: Clone>(position: P) -> [Slice<P>; 2] {
-    [None, Some(position)].map(|after| Slice { after, rows: 11 })
+fn pages<P: Clone>(position: P) -> [PageBounds<P>; 2] {
+    [None, Some(position)].map(|after| PageBounds { after, rows: 11 })
 }
 
 #[rstest]
@@ -93,9 +93,9 @@ fn lists_of_all_come_from_an_index_in_order(#[values(Sqlite, Postgres)] backend:
     objects.grow(&club, 2);
     let bob = Caller { id: id(BOB), admin: false };
     let callers = [None, Some(&bob), Some(&Caller { admin: true, ..bob })];
-    let at = Moment(club.clock.now());
+    let at = DbTimestamp(club.clock.now());
     let conn = &mut club.connect();
-    let project = projects::queries::list(conn, &Slice::whole()).unwrap()[0].position();
+    let project = projects::queries::list(conn, &PageBounds::whole()).unwrap()[0].position();
     let lists = [
         plans(&club, |conn| {
             for page in pages((String::new(), id(BOB))) {
@@ -131,8 +131,8 @@ fn what_belongs_to_one_is_found_by_index(#[values(Sqlite, Postgres)] backend: Ba
     objects.grow(&club, 2);
     let (bob, other) = (id(BOB), Caller { id: id("carol"), admin: false });
     let of = |parameter: &str| objects.first(parameter);
-    let at = Moment(club.clock.now());
-    let project = projects::queries::list(&mut club.connect(), &Slice::whole()).unwrap()[0].position();
+    let at = DbTimestamp(club.clock.now());
+    let project = projects::queries::list(&mut club.connect(), &PageBounds::whole()).unwrap()[0].position();
     let found = plans(&club, |conn| {
         users::queries::get(conn, bob).unwrap();
         groups::queries::get(conn, of("groupId")).unwrap();
@@ -149,7 +149,7 @@ fn what_belongs_to_one_is_found_by_index(#[values(Sqlite, Postgres)] backend: Ba
                 events::queries::of_user(conn, bob, caller, &page).unwrap();
             }
         }
-        for page in pages((String::new(), bob)).into_iter().chain([Slice::whole()]) {
+        for page in pages((String::new(), bob)).into_iter().chain([PageBounds::whole()]) {
             projects::queries::members(conn, of("projectId"), &page).unwrap();
             teams::queries::of_contest(conn, of("contestId"), &page).unwrap();
             teams::queries::members(conn, of("teamId"), &page).unwrap();

@@ -5,8 +5,8 @@ use diesel::prelude::*;
 use portfolio_service::schema::users;
 use serde_json::json;
 use service_kit::{
-    db::sql::{Moment, Uid},
-    on_each,
+    database::types::{DbTimestamp, DbUuid},
+    with_connection,
 };
 
 use crate::harness::{Answer, BOB, Backend, CAROL, Club, SUSAN, id};
@@ -98,11 +98,11 @@ fn a_user_pays_for_themself() {
 #[test]
 fn a_long_list_is_one_request() {
     on_both(&["--rate-limit", "1"], |club| {
-        let now = Moment(club.clock.now());
+        let now = DbTimestamp(club.clock.now());
         let row = |n| {
             (
                 (
-                    users::id.eq(Uid::new()),
+                    users::id.eq(DbUuid::new()),
                     users::name.eq(format!("user{n}")),
                     users::real_name.eq(""),
                     users::state.eq(1),
@@ -111,7 +111,7 @@ fn a_long_list_is_one_request() {
             )
         };
         let rows: Vec<_> = (0..1100).map(row).collect();
-        on_each!(&mut club.connect(), c => diesel::insert_into(users::table).values(rows).execute(c).unwrap());
+        with_connection!(&mut club.connect(), c => diesel::insert_into(users::table).values(rows).execute(c).unwrap());
         let list = club.by(BOB).get(USERS).expect(200).json();
         assert_eq!(list.as_array().unwrap().len(), 1100 + 4, "all, and the four who are active anyway");
         limited(club.by(BOB).get(USERS), 60);

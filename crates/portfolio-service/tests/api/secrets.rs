@@ -9,7 +9,7 @@ use rstest::rstest;
 use std::process::Command;
 
 use serde_json::json;
-use service_kit::db::Url;
+use service_kit::database::Url;
 
 use self::canary::{Canary, Door, Program, assert_found, database_that_refuses, dump, echo, found, walk};
 use crate::{

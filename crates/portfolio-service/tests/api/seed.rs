@@ -13,9 +13,9 @@ use portfolio_service::schema::{
     contest_team_members, contest_teams, contests, group_memberships, groups, project_members, projects, users,
 };
 use serde_json::Value;
-use service_kit::db::{
+use service_kit::database::{
     AnyConnection, Url,
-    sql::{Moment, Uid},
+    types::{DbTimestamp, DbUuid},
 };
 use tempfile::TempDir;
 
@@ -73,19 +73,19 @@ fn rows(seeded: &Seeded) -> Vec<Vec<String>> {
             users::table
                 .order(users::id)
                 .select((users::id, users::name, users::real_name, users::publishes_real_name))
-                .load::<(Uid, String, String, bool)>(conn),
+                .load::<(DbUuid, String, String, bool)>(conn),
         ),
-        lines(groups::table.order(groups::id).select((groups::id, groups::name)).load::<(Uid, String)>(conn)),
-        lines(group_memberships::table.order(memberships).select(memberships).load::<(Uid, Uid)>(conn)),
+        lines(groups::table.order(groups::id).select((groups::id, groups::name)).load::<(DbUuid, String)>(conn)),
+        lines(group_memberships::table.order(memberships).select(memberships).load::<(DbUuid, DbUuid)>(conn)),
         lines(
             projects::table
                 .order(projects::id)
                 .select((projects::id, projects::name, (projects::since, projects::until), projects::created_by))
-                .load::<(Uid, String, Span, Uid)>(conn),
+                .load::<(DbUuid, String, Span, DbUuid)>(conn),
         ),
         lines(project_members::table.order((project_members::project_id, project_members::user_id)).load::<(
-            Uid,
-            Uid,
+            DbUuid,
+            DbUuid,
             i32,
             Option<i32>,
         )>(conn)),
@@ -93,18 +93,21 @@ fn rows(seeded: &Seeded) -> Vec<Vec<String>> {
             contests::table
                 .order(contests::id)
                 .select((contests::id, contests::name, contests::since, contests::until, contests::created_by))
-                .load::<(Uid, String, Moment, Option<Moment>, Uid)>(conn),
+                .load::<(DbUuid, String, DbTimestamp, Option<DbTimestamp>, DbUuid)>(conn),
         ),
         lines(
             contest_teams::table
                 .order(contest_teams::id)
                 .select((contest_teams::id, contest_teams::contest_id, contest_teams::name))
-                .load::<(Uid, Uid, String)>(conn),
+                .load::<(DbUuid, DbUuid, String)>(conn),
         ),
         lines(
-            contest_team_members::table
-                .order((contest_team_members::team_id, contest_team_members::user_id))
-                .load::<(Uid, Uid)>(conn),
+            contest_team_members::table.order((contest_team_members::team_id, contest_team_members::user_id)).load::<(
+                DbUuid,
+                DbUuid,
+            )>(
+                conn
+            ),
         ),
     ]
 }

@@ -21,7 +21,7 @@ use proptest::{
 };
 use serde_json::{Value, json};
 use service_kit::{
-    db::sql::{Moment, Uid},
+    database::types::{DbTimestamp, DbUuid},
     directory::{DirectoryGroup, DirectoryUser, Snapshot, UserState},
 };
 use uuid::Uuid;
@@ -63,7 +63,7 @@ fn names(club: &Club) -> Vec<String> {
 }
 
 /// Name and span of each member of a group, as shown.
-fn spans(club: &Club, group: Uid) -> Vec<(String, Value)> {
+fn spans(club: &Club, group: DbUuid) -> Vec<(String, Value)> {
     let shown = club.anonymous().get(&format!("/api/v1/groups/{group}")).expect(200).json();
     let members = shown["members"].as_array().unwrap().iter();
     members.map(|member| (member["name"].as_str().unwrap().to_owned(), member["duration"].clone())).collect()
@@ -175,7 +175,7 @@ fn what_is_the_same_is_not_written(#[values(Sqlite, Postgres)] backend: Backend)
     let group = json!({"name": "graphics", "members": [ALICE, BOB], "admins": [ALICE]});
     let directory = json!({"users": members(&[]), "groups": [group]});
     let replica = start(&mut club, &directory);
-    let changes = || -> (Vec<Moment>, Vec<Moment>, Vec<Uid>) {
+    let changes = || -> (Vec<DbTimestamp>, Vec<DbTimestamp>, Vec<DbUuid>) {
         let conn = &mut club.connect();
         (
             users::table.select(users::updated_at).order(users::id).load(conn).unwrap(),
@@ -193,7 +193,7 @@ fn what_is_the_same_is_not_written(#[values(Sqlite, Postgres)] backend: Backend)
 fn members_come_and_go_by_semesters(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut club = club;
-    let group = Uid::new();
+    let group = DbUuid::new();
     let directory = |members_of: &[&str], admins: &[&str]| {
         json!({"users": members(&[]), "groups": [
             {"id": group, "name": "graphics", "description": "We draw.", "members": members_of, "admins": admins}
@@ -276,7 +276,7 @@ fn groups_are_public_and_ordered_by_name(#[values(Sqlite, Postgres)] backend: Ba
     assert_eq!(listed(""), ["B", "a", "b", "c"]);
     assert_eq!(listed("?limit=1"), ["B"]);
     assert_eq!(club.anonymous().get("/api/v1/groups?limit=0").expect(400).pointers(), ["limit"]);
-    club.anonymous().get(&format!("/api/v1/groups/{}", Uid::new())).refused(404, "not-found");
+    club.anonymous().get(&format!("/api/v1/groups/{}", DbUuid::new())).refused(404, "not-found");
     assert_eq!(club.anonymous().get("/api/v1/groups/x").expect(400).pointers(), ["groupId"]);
     let of = |name: &str| club.anonymous().get(&format!("/api/v1/users/{}/groups?limit=2", id(name)));
     assert_eq!(of(SUSAN).expect(200).json().as_array().unwrap().len(), 2, "suspended users stay in histories");
@@ -399,13 +399,13 @@ fn check_history(club: &Club, history: &[Step]) {
                 }
             }
         }
-        let at = Moment(Timestamp::from_micros(0).unwrap());
+        let at = DbTimestamp(Timestamp::from_micros(0).unwrap());
         diesel::Connection::transaction(conn, |conn| {
             sync::apply(conn, &snapshot, semester(present), at).map_err(|error| panic!("{error:?}"))
         })
         .unwrap_or_else(|error: diesel::result::Error| panic!("{error}"));
 
-        let kept: Vec<(Uid, Uid, Half, Option<Half>)> = group_memberships::table
+        let kept: Vec<(DbUuid, DbUuid, Half, Option<Half>)> = group_memberships::table
             .select((
                 group_memberships::group_id,
                 group_memberships::user_id,
@@ -424,7 +424,7 @@ fn check_history(club: &Club, history: &[Step]) {
         expected.sort_unstable();
         assert_eq!(kept, expected);
         let names: Vec<String> = users::table
-            .filter(users::id.eq_any((0..USERS).map(|user| Uid(key(1, user)))))
+            .filter(users::id.eq_any((0..USERS).map(|user| DbUuid(key(1, user)))))
             .select(users::name)
             .order(users::id)
             .load(conn)

@@ -5,7 +5,7 @@ use diesel::prelude::*;
 use portfolio_service::schema::users;
 use rstest::rstest;
 use serde_json::{Value, json};
-use service_kit::db::sql::Uid;
+use service_kit::database::types::DbUuid;
 
 use crate::harness::{ALICE, BOB, CAROL, Club, DORA, SUSAN, id, real_name};
 
@@ -129,5 +129,5 @@ fn ids_are_read_in_any_case(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let upper = format!("/api/v1/users/{}", id(BOB).to_string().to_uppercase());
     assert_eq!(club.anonymous().get(&upper).expect(200).json()["id"], json!(id(BOB)));
-    assert_ne!(id(BOB), Uid::nil());
+    assert_ne!(id(BOB), DbUuid::nil());
 }

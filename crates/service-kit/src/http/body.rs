@@ -13,7 +13,7 @@ use deserr::Deserr;
 use sha2::{Digest, Sha256};
 
 use super::retries::{self, BodyHash};
-use crate::{error::Failure, server::Service};
+use crate::{error::Failure, server::AppState};
 
 /// The most bytes of a JSON body.
 pub const LIMIT: usize = 1 << 20;
@@ -21,7 +21,7 @@ pub const LIMIT: usize = 1 << 20;
 /// How long a body may take to arrive: less than the whole request may take, so that a slow client learns that it was
 /// slow and not that the service is unavailable.
 fn patience(req: &HttpRequest) -> Duration {
-    req.app_data::<Data<Service>>().map_or(Duration::from_secs(30), |service| service.request_timeout()).mul_f32(0.7)
+    req.app_data::<Data<AppState>>().map_or(Duration::from_secs(30), |service| service.request_timeout()).mul_f32(0.7)
 }
 
 /// A JSON body that has been parsed into `T`.

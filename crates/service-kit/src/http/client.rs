@@ -14,7 +14,7 @@ use actix_web::{
 use common::problem::Problem;
 
 use super::proxy::Cidr;
-use crate::{error::Failure, server::Service};
+use crate::{error::Failure, server::AppState};
 
 /// The header in which each proxy notes whom it got the request from, after what it found there.
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -64,7 +64,7 @@ impl FromRequest for Address {
     type Future = Ready<Result<Self, Failure>>;
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let service = req.app_data::<Data<Service>>();
+        let service = req.app_data::<Data<AppState>>();
         let address = service.map(|service| Self::of(req, service.trusted_proxies()));
         ready(address.ok_or_else(|| Problem::internal("the app has no service").into()))
     }

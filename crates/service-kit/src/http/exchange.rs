@@ -20,15 +20,15 @@ use super::{
     frame,
     retries::Retry,
 };
-use crate::{db::AnyConnection, error::Error, server::Service};
+use crate::{database::AnyConnection, error::Error, server::AppState};
 
 /// In the extensions of a request whose answer depends on the time of day.
-pub struct LooksAtClock;
+pub struct TimeDependent;
 
 /// What a request says besides its operation. To be made after its body has been read.
 #[derive(Clone)]
 pub struct Exchange {
-    service: Data<Service>,
+    service: Data<AppState>,
     method: Method,
     target: String,
     known: Known,
@@ -54,7 +54,7 @@ impl Exchange {
     /// # Errors
     /// 400 for a header that cannot be used.
     pub fn of(req: &HttpRequest) -> Result<Self, Problem> {
-        let service = req.app_data::<Data<Service>>().ok_or_else(|| Problem::internal("the app has no service"))?;
+        let service = req.app_data::<Data<AppState>>().ok_or_else(|| Problem::internal("the app has no service"))?;
         let method = req.method().clone();
         let changes = matches!(method, Method::PUT | Method::PATCH | Method::DELETE);
         Ok(Self {
@@ -63,7 +63,7 @@ impl Exchange {
             known: if method == Method::GET { Known::of(req) } else { Known::default() },
             wanted: if changes { Wanted::of(req)? } else { None },
             retry: if method == Method::POST { Retry::of(req)? } else { None },
-            looks_at_clock: req.extensions().get::<LooksAtClock>().is_some(),
+            looks_at_clock: req.extensions().get::<TimeDependent>().is_some(),
             id: frame::id_of(req),
             now: service.clock().now(),
             method,

@@ -27,7 +27,7 @@ use futures_util::FutureExt;
 use uuid::Uuid;
 
 use super::etag;
-use crate::{error::Failure, metrics::InFlight, server::Service};
+use crate::{error::Failure, metrics::InFlight, server::AppState};
 
 /// The header that carries the request id in both directions.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -56,7 +56,7 @@ pub async fn frame<B: MessageBody + 'static>(
     mut req: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let Some(service) = req.app_data::<Data<Service>>().cloned() else {
+    let Some(service) = req.app_data::<Data<AppState>>().cloned() else {
         return Ok(req.into_response(HttpResponse::InternalServerError().finish()));
     };
     let mut line = Line {
@@ -113,7 +113,7 @@ pub async fn problems<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let (req, response) = next.call(req).await?.map_into_boxed_body().into_parts();
-    let rendered = match (req.app_data::<Data<Service>>(), req.extensions().get::<RequestId>()) {
+    let rendered = match (req.app_data::<Data<AppState>>(), req.extensions().get::<RequestId>()) {
         (Some(service), Some(id)) => as_problem(service, &id.0, response),
         _ => response,
     };
@@ -191,7 +191,7 @@ fn log(id: &str, problem: &Problem) {
 }
 
 /// Renders the problem behind a response, or the one that its status stands for when it has no body of its own.
-fn as_problem(service: &Service, id: &str, response: HttpResponse) -> HttpResponse {
+fn as_problem(service: &AppState, id: &str, response: HttpResponse) -> HttpResponse {
     let status = response.status();
     let failure = response.error().and_then(|error| error.as_error::<Failure>());
     // The encoder's own refusal is the one answer that has a text of another kind.
@@ -266,7 +266,7 @@ struct Line {
     caller: Option<Uuid>,
     begun: Instant,
     _in_flight: InFlight,
-    service: Data<Service>,
+    service: Data<AppState>,
 }
 
 impl Line {

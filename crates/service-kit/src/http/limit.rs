@@ -23,18 +23,18 @@ use governor::{Quota, RateLimiter, clock, middleware::NoOpMiddleware, state::key
 use uuid::Uuid;
 
 use super::client::Address;
-use crate::{error::Failure, server::Service};
+use crate::{error::Failure, server::AppState};
 
 /// Whom something is charged to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Payer {
+pub enum RateLimitKey {
     /// Everybody behind an address.
     Address(IpAddr),
     /// A user, wherever they are.
     User(Uuid),
 }
 
-impl From<Address> for Payer {
+impl From<Address> for RateLimitKey {
     /// Of an IPv6 address its first 64 bits: the others are the client's to choose.
     fn from(Address(address): Address) -> Self {
         Self::Address(match address.to_canonical() {
@@ -45,7 +45,7 @@ impl From<Address> for Payer {
 }
 
 /// That a request has been charged to whom it is from, in its extensions.
-pub struct Charged;
+pub struct RateLimitCharged;
 
 /// The service's clock, for the limiter.
 #[derive(Clone)]
@@ -62,7 +62,7 @@ impl clock::Clock for Steady {
 /// How often each may do one thing: so many times in a minute, which may all come at once (the generic cell rate
 /// algorithm).
 pub struct Limit {
-    limiter: Option<RateLimiter<Payer, HashMapStateStore<Payer>, Steady, NoOpMiddleware<Duration>>>,
+    limiter: Option<RateLimiter<RateLimitKey, HashMapStateStore<RateLimitKey>, Steady, NoOpMiddleware<Duration>>>,
     clock: Steady,
     charges: AtomicU32,
 }
@@ -84,7 +84,7 @@ impl Limit {
     ///
     /// # Errors
     /// 429 `rate-limited` with the seconds after which it will do.
-    pub fn charge(&self, payer: Payer) -> Result<(), Problem> {
+    pub fn charge(&self, payer: RateLimitKey) -> Result<(), Problem> {
         let Some(limiter) = &self.limiter else { return Ok(()) };
         if self.charges.fetch_add(1, Ordering::Relaxed) % SWEEP == SWEEP - 1 {
             limiter.retain_recent();
@@ -111,11 +111,11 @@ pub async fn limit<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let service = req.app_data::<Data<Service>>().cloned();
-    let is_file = |it: &Data<Service>| it.front_end_of(req.request()).is_some() && req.match_pattern().is_none();
+    let service = req.app_data::<Data<AppState>>().cloned();
+    let is_file = |it: &Data<AppState>| it.front_end_of(req.request()).is_some() && req.match_pattern().is_none();
     let service = service.filter(|it| !EXEMPT.contains(&req.path()) && !is_file(it));
     let Some(service) = service else { return Ok(next.call(req).await?.map_into_boxed_body()) };
-    let payer = Payer::from(Address::of(req.request(), service.trusted_proxies()));
+    let payer = RateLimitKey::from(Address::of(req.request(), service.trusted_proxies()));
     if !(service.about().has_credential)(req.request()) {
         if let Err(problem) = service.limit().charge(payer) {
             return Ok(req.error_response(Failure(problem)));
@@ -123,7 +123,7 @@ pub async fn limit<B: MessageBody + 'static>(
         return Ok(next.call(req).await?.map_into_boxed_body());
     }
     let (req, response) = next.call(req).await?.map_into_boxed_body().into_parts();
-    let is_free = response.status().is_server_error() || req.extensions().contains::<Charged>();
+    let is_free = response.status().is_server_error() || req.extensions().contains::<RateLimitCharged>();
     let charged = if is_free { Ok(()) } else { service.limit().charge(payer) };
     let response = charged.map_or_else(|problem| HttpResponse::from_error(Failure(problem)), |()| response);
     Ok(ServiceResponse::new(req, response))
@@ -135,11 +135,11 @@ mod tests {
 
     use super::*;
 
-    fn address(text: &str) -> Payer {
+    fn address(text: &str) -> RateLimitKey {
         Address(text.parse().unwrap()).into()
     }
 
-    fn wait(limit: &Limit, payer: Payer) -> Option<u64> {
+    fn wait(limit: &Limit, payer: RateLimitKey) -> Option<u64> {
         let problem = limit.charge(payer).err()?;
         let (name, seconds) = &problem.headers()[0];
         assert_eq!(*name, "retry-after");
@@ -158,7 +158,7 @@ mod tests {
     fn whoever_is_over_the_limit_waits_as_long_as_told_and_no_one_else_does() {
         let clock = Clock::default();
         let limit = Limit::per_minute(2, &clock);
-        let (one, other) = (address("198.51.100.1"), Payer::User(Uuid::nil()));
+        let (one, other) = (address("198.51.100.1"), RateLimitKey::User(Uuid::nil()));
         assert_eq!((wait(&limit, one), wait(&limit, one)), (None, None));
         // Hardly any time has passed since the first: rounded up, the wait is the whole half minute.
         assert_eq!(wait(&limit, one), Some(30));
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn nothing_is_limited_by_zero() {
         let limit = Limit::per_minute(0, &Clock::default());
-        assert!((0..100_000).all(|_| limit.charge(Payer::User(Uuid::nil())).is_ok()));
+        assert!((0..100_000).all(|_| limit.charge(RateLimitKey::User(Uuid::nil())).is_ok()));
     }
 
     #[test]
@@ -183,11 +183,11 @@ mod tests {
         let limit = Limit::per_minute(60, &clock);
         let known = || limit.limiter.as_ref().unwrap().len();
         for n in 0..SWEEP - 1 {
-            limit.charge(Payer::User(Uuid::from_u128(n.into()))).unwrap();
+            limit.charge(RateLimitKey::User(Uuid::from_u128(n.into()))).unwrap();
         }
         assert_eq!(known(), SWEEP as usize - 1);
         clock.advance(TimeDelta::minutes(1));
-        limit.charge(Payer::User(Uuid::max())).unwrap();
+        limit.charge(RateLimitKey::User(Uuid::max())).unwrap();
         assert_eq!(known(), 1);
     }
 }

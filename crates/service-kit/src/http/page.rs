@@ -18,7 +18,7 @@ use url::form_urlencoded;
 
 use super::{Reply, query};
 use crate::{
-    db::Slice,
+    database::PageBounds,
     error::{Error, Failure},
 };
 
@@ -109,9 +109,9 @@ impl Page {
     ///
     /// # Errors
     /// 400 for a cursor that is not one of this list's.
-    pub fn slice<P: Serialize + DeserializeOwned>(&self) -> Result<Slice<P>, Error> {
+    pub fn slice<P: Serialize + DeserializeOwned>(&self) -> Result<PageBounds<P>, Error> {
         let rows = self.most().map_or(i64::MAX, |most| i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1));
-        Ok(Slice { after: self.after()?, rows })
+        Ok(PageBounds { after: self.after()?, rows })
     }
 
     /// The most rows that are shown at once.

@@ -19,9 +19,9 @@ use sha2::{Digest, Sha256};
 use super::Reply;
 use crate::{
     credentials::Keys,
-    db::{AnyConnection, schema::idempotency_keys, sql::Moment},
+    database::{AnyConnection, schema::idempotency_keys, types::DbTimestamp},
     error::Error,
-    on_each,
+    with_connection,
 };
 
 /// How long an answer is kept.
@@ -93,14 +93,14 @@ impl Retry {
         keys: Option<&Keys>,
         now: Timestamp,
     ) -> Result<Option<Reply>, Error> {
-        let (id, now) = (self.id(caller), Moment(now));
-        let expires = Moment(now.plus(KEPT));
+        let (id, now) = (self.id(caller), DbTimestamp(now));
+        let expires = DbTimestamp(now.plus(KEPT));
         let row = (
             idempotency_keys::id.eq(&id),
             idempotency_keys::request_hash.eq(&self.request),
             idempotency_keys::expires_at.eq(expires),
         );
-        let claimed = on_each!(&mut *conn, c => {
+        let claimed = with_connection!(&mut *conn, c => {
             diesel::insert_into(idempotency_keys::table).values(row).on_conflict_do_nothing().execute(c)
         })?;
         if claimed == 1 {
@@ -165,7 +165,7 @@ struct Kept {
     headers: Option<String>,
     body: Option<Vec<u8>>,
     sealed: bool,
-    expires_at: Moment,
+    expires_at: DbTimestamp,
 }
 
 impl Kept {
@@ -200,7 +200,7 @@ impl Kept {
 /// When the database fails.
 pub fn forget_expired(conn: &mut AnyConnection, now: Timestamp, most: i64) -> Result<usize, Error> {
     let old: Vec<Vec<u8>> = idempotency_keys::table
-        .filter(idempotency_keys::expires_at.le(Moment(now)))
+        .filter(idempotency_keys::expires_at.le(DbTimestamp(now)))
         .order(idempotency_keys::expires_at)
         .select(idempotency_keys::id)
         .limit(most)
@@ -209,6 +209,6 @@ pub fn forget_expired(conn: &mut AnyConnection, now: Timestamp, most: i64) -> Re
         return Ok(0);
     }
     // One of them may have been used again while this waited for it.
-    let still = idempotency_keys::id.eq_any(old).and(idempotency_keys::expires_at.le(Moment(now)));
+    let still = idempotency_keys::id.eq_any(old).and(idempotency_keys::expires_at.le(DbTimestamp(now)));
     Ok(diesel::delete(idempotency_keys::table.filter(still)).execute(conn)?)
 }

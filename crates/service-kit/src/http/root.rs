@@ -11,7 +11,7 @@ use url::form_urlencoded;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::etag::Known;
-use crate::{error::Failure, server::Service};
+use crate::{error::Failure, server::AppState};
 
 /// The paths of this module, for the `Allow` header.
 pub(super) const PATHS: &[&str] =
@@ -45,7 +45,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
 ///
 /// # Errors
 /// 405 with `Allow` when the path exists, else what the front end is answered with, else 404.
-pub async fn nothing_here(req: HttpRequest, service: Data<Service>) -> Result<HttpResponse, Failure> {
+pub async fn nothing_here(req: HttpRequest, service: Data<AppState>) -> Result<HttpResponse, Failure> {
     if let Some(allow) = service.routes().allow(req.path()) {
         // The frame renders the body of an empty answer with an error status.
         return Ok(HttpResponse::MethodNotAllowed().insert_header((header::ALLOW, allow)).finish());
@@ -62,7 +62,7 @@ async fn livez() -> HttpResponse {
 
 /// 200 when requests can be served: not draining, and the database answers. Migrations ran before the port was opened.
 /// `?verbose` also tells how old the copies of what other services have are, which make no service unready.
-async fn readyz(req: HttpRequest, service: Data<Service>) -> HttpResponse {
+async fn readyz(req: HttpRequest, service: Data<AppState>) -> HttpResponse {
     if service.is_draining() {
         return HttpResponse::ServiceUnavailable().json(json!({ "status": "draining" }));
     }
@@ -78,7 +78,7 @@ async fn readyz(req: HttpRequest, service: Data<Service>) -> HttpResponse {
     HttpResponse::Ok().json(report)
 }
 
-async fn metrics(service: Data<Service>) -> Result<HttpResponse, Failure> {
+async fn metrics(service: Data<AppState>) -> Result<HttpResponse, Failure> {
     // It grows with the number of operations, and asks the kernel.
     let text = web::block(move || {
         let copies = service.copies().numbers(service.clock().now());
@@ -88,16 +88,16 @@ async fn metrics(service: Data<Service>) -> Result<HttpResponse, Failure> {
     Ok(HttpResponse::Ok().content_type("application/openmetrics-text; version=1.0.0; charset=utf-8").body(text))
 }
 
-async fn problems(service: Data<Service>) -> HttpResponse {
+async fn problems(service: Data<AppState>) -> HttpResponse {
     HttpResponse::Ok().json(service.codes().collect::<Vec<_>>())
 }
 
-async fn problem(service: Data<Service>, name: Path<String>) -> Result<HttpResponse, Failure> {
+async fn problem(service: Data<AppState>, name: Path<String>) -> Result<HttpResponse, Failure> {
     let found = service.codes().find(|code| code.name == name.as_str());
     Ok(HttpResponse::Ok().json(found.ok_or_else(|| Problem::not_found("problem code"))?))
 }
 
-async fn openapi(req: HttpRequest, service: Data<Service>) -> HttpResponse {
+async fn openapi(req: HttpRequest, service: Data<AppState>) -> HttpResponse {
     let (document, tag) = service.document();
     let mut response = HttpResponse::Ok();
     response.insert_header((header::CACHE_CONTROL, "public, no-cache"));
@@ -111,7 +111,7 @@ async fn docs() -> HttpResponse {
     HttpResponse::Found().insert_header((header::LOCATION, "/docs/")).finish()
 }
 
-async fn docs_page(service: Data<Service>) -> HttpResponse {
+async fn docs_page(service: Data<AppState>) -> HttpResponse {
     let page = include_str!("docs.html").replace("{name}", service.about().name);
     HttpResponse::Ok().content_type("text/html; charset=utf-8").body(page)
 }

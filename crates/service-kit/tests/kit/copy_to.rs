@@ -5,18 +5,19 @@ use diesel::{connection::SimpleConnection, prelude::*, sql_query};
 use diesel_migrations::embed_migrations;
 use proptest::{collection::vec, option, prelude::*, test_runner::TestRunner};
 use service_kit::{
-    db::{
-        Contents,
-        commands::DatabaseCommand,
+    database::{
         migrate::{self, Migrations},
-        sql::{Moment, Uid},
+        types::{DbTimestamp, DbUuid},
+    },
+    maintenance::{
+        cli::{Contents, DatabaseCommand},
         tables::TableInfo,
     },
-    on_each,
+    with_connection,
 };
 use uuid::Uuid;
 
-use crate::database::Database;
+use crate::database::TestDatabase;
 
 static MIGRATIONS: Migrations = Migrations {
     sqlite: embed_migrations!("tests/kit/migrations/sqlite"),
@@ -25,16 +26,16 @@ static MIGRATIONS: Migrations = Migrations {
 
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::{Instant, Key};
+    use service_kit::database::types::{DbTimestamp, DbUuid};
     odd (id) {
-        id -> Key, at -> Nullable<Instant>, words -> Nullable<Text>, bytes -> Nullable<Binary>,
+        id -> DbUuid, at -> Nullable<DbTimestamp>, words -> Nullable<Text>, bytes -> Nullable<Binary>,
         small -> Nullable<SmallInt>, whole -> Nullable<Integer>, big -> Nullable<BigInt>, yes -> Nullable<Bool>,
     }
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::db::sql::Key;
-    notes (words) { words -> Text, odd_id -> Key, }
+    use service_kit::database::types::DbUuid;
+    notes (words) { words -> Text, odd_id -> DbUuid, }
 }
 
 const TABLES: &[TableInfo] = service_kit::tables! { odd notes };
@@ -42,8 +43,8 @@ const TABLES: &[TableInfo] = service_kit::tables! { odd notes };
 #[derive(Debug, Clone, PartialEq, Queryable, Insertable)]
 #[diesel(table_name = odd, treat_none_as_default_value = false)]
 struct Odd {
-    id: Uid,
-    at: Option<Moment>,
+    id: DbUuid,
+    at: Option<DbTimestamp>,
     words: Option<String>,
     bytes: Option<Vec<u8>>,
     small: Option<i16>,
@@ -54,13 +55,13 @@ struct Odd {
 
 /// Two databases, of which the first has the schema.
 struct Pair {
-    source: Database,
-    target: Database,
+    source: TestDatabase,
+    target: TestDatabase,
 }
 
 impl Pair {
     fn new() -> Self {
-        let pair = Self { source: Database::sqlite(), target: Database::postgres() };
+        let pair = Self { source: TestDatabase::sqlite(), target: TestDatabase::postgres() };
         migrate::run(&pair.source.url, &MIGRATIONS).unwrap();
         pair
     }
@@ -69,7 +70,7 @@ impl Pair {
         let conn = &mut self.source.connect();
         conn.batch_execute("DELETE FROM notes; DELETE FROM odd").unwrap();
         for row in rows {
-            on_each!(conn, c => diesel::insert_into(odd::table).values(row.clone()).execute(c)).unwrap();
+            with_connection!(conn, c => diesel::insert_into(odd::table).values(row.clone()).execute(c)).unwrap();
         }
     }
 
@@ -117,10 +118,10 @@ fn words() -> impl Strategy<Value = String> {
 }
 
 /// The whole time that there is, to both ends.
-fn moment() -> impl Strategy<Value = Moment> {
+fn moment() -> impl Strategy<Value = DbTimestamp> {
     let (first, last) = (-62_135_510_400_000_000, 253_402_214_399_999_999_i64);
     let some = prop_oneof![Just(first), Just(last), Just(0), Just(-1), Just(946_684_800_000_000), first..=last];
-    some.prop_map(|micros| Moment(Timestamp::from_micros(micros).unwrap()))
+    some.prop_map(|micros| DbTimestamp(Timestamp::from_micros(micros).unwrap()))
 }
 
 fn row() -> impl Strategy<Value = Odd> {
@@ -128,7 +129,7 @@ fn row() -> impl Strategy<Value = Odd> {
         (option::of(any::<i16>()), option::of(any::<i32>()), option::of(any::<i64>()), option::of(any::<bool>()));
     let others = (any::<u128>(), option::of(moment()), option::of(words()), option::of(vec(any::<u8>(), 0..40)));
     (others, numbers).prop_map(|((id, at, words, bytes), (small, whole, big, yes))| {
-        let id = Uid(Uuid::from_u128(id));
+        let id = DbUuid(Uuid::from_u128(id));
         Odd { id, at, words, bytes, small, whole, big, yes }
     })
 }
@@ -156,7 +157,7 @@ fn values_that_travel_badly_arrive_as_they_are() {
 /// More than fit into one statement.
 fn many() -> Vec<Odd> {
     let row = |n: u16| Odd {
-        id: Uid(Uuid::from_u128(n.into())),
+        id: DbUuid(Uuid::from_u128(n.into())),
         at: None,
         words: Some("x".repeat(1000)),
         bytes: None,
@@ -173,7 +174,7 @@ fn what_does_not_fit_into_one_statement_takes_several() {
     let pair = Pair::new();
     let rows = many();
     let conn = &mut pair.source.connect();
-    on_each!(conn, c => diesel::insert_into(odd::table).values(&rows).execute(c)).unwrap();
+    with_connection!(conn, c => diesel::insert_into(odd::table).values(&rows).execute(c)).unwrap();
     pair.copy().unwrap();
     assert_eq!(pair.found(), rows);
 }

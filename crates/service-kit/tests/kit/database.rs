@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use diesel::{RunQueryDsl, sql_query};
-use service_kit::db::{AnyConnection, Url};
+use service_kit::database::{AnyConnection, Url};
 use tempfile::TempDir;
 
 /// Which database.
@@ -14,12 +14,12 @@ pub enum Backend {
 }
 
 /// An empty database of the test's own.
-pub struct Database {
+pub struct TestDatabase {
     pub url: Url,
     _folder: Option<TempDir>,
 }
 
-impl Database {
+impl TestDatabase {
     pub fn new(backend: Backend) -> Self {
         match backend {
             Backend::Sqlite => Self::sqlite(),

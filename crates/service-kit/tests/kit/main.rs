@@ -6,11 +6,11 @@
 mod database;
 mod server;
 
-mod among;
 mod body;
 mod copy_to;
-mod door;
+mod executor;
 mod frame;
+mod id_in;
 mod provider;
 mod sifted;
 mod static_files;

@@ -28,16 +28,16 @@ use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use service_kit::{
     config::ServerOptions,
-    db::Db,
+    database::Database,
     error::Failure,
     http::{Body, Query, Reply, body::OptionalBody, credential::Credential},
-    server::{About, Own, Service, Stop, listen},
+    server::{AppState, Own, ServiceInfo, Stop, listen},
 };
 use utoipa::openapi::{Info, OpenApi, Paths};
 
-use crate::database::Database;
+use crate::database::TestDatabase;
 
-static ABOUT: About = About {
+static ABOUT: ServiceInfo = ServiceInfo {
     name: "test-service",
     legacy: Legacy::Message,
     codes: &[],
@@ -148,7 +148,7 @@ pub struct Server {
     pub address: SocketAddr,
     stop: Stop,
     thread: Option<JoinHandle<()>>,
-    _database: Database,
+    _database: TestDatabase,
 }
 
 impl Server {
@@ -161,17 +161,18 @@ impl Server {
         let all = ["test", "--bind", "127.0.0.1:0", "--workers", "1"].iter().chain(arguments);
         let mut options = Options::parse_from(all).server;
         change(&mut options);
-        let database = Database::sqlite();
+        let database = TestDatabase::sqlite();
         let url = database.url.clone();
         let (ready, started) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             System::new().block_on(async move {
-                let limits = service_kit::db::Limits {
+                let limits = service_kit::database::Limits {
                     connections: Some(1),
                     checkout: Duration::from_millis(500),
                     work: Duration::from_secs(5),
                 };
-                let service = Service::new(&ABOUT, &options, Db::open(&url, limits), Clock::default(), Own::default());
+                let service =
+                    AppState::new(&ABOUT, &options, Database::open(&url, limits), Clock::default(), Own::default());
                 let running = listen(service, &options, |_| {}).unwrap();
                 ready.send((running.address, running.stop())).unwrap();
                 running.serve().await.unwrap();
@@ -233,7 +234,7 @@ impl Connection {
         self.0.write_all(body).unwrap();
     }
 
-    /// Waits until an answer begins, and reads nothing of it.
+    /// QueueMetrics until an answer begins, and reads nothing of it.
     pub fn wait(&self) {
         assert_eq!(self.0.peek(&mut [0]).unwrap(), 1);
     }

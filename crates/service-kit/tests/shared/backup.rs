@@ -15,7 +15,7 @@ use diesel::{
 };
 use diesel_migrations::MigrationHarness as _;
 use serde_json::Value;
-use service_kit::db::{AnyConnection, Url, migrate::Migrations};
+use service_kit::database::{AnyConnection, Url, migrate::Migrations};
 use tempfile::TempDir;
 
 use super::{COMMANDS, MIGRATIONS, PROGRAM, add_old_rows, make, old_rows_are_there, start};

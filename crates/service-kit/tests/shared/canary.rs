@@ -19,7 +19,7 @@ use base64::{
 };
 use diesel::{QueryableByName, RunQueryDsl as _, sql_query, sql_types::Text};
 use serde_json::{Value, json};
-use service_kit::db::{AnyConnection, Url};
+use service_kit::database::{AnyConnection, Url};
 use url::form_urlencoded;
 
 use crate::harness::DOCUMENT;
@@ -145,7 +145,7 @@ impl Program {
         Self { child, out, err }
     }
 
-    /// Waits until it listens, and answers where: `127.0.0.1:PORT`.
+    /// QueueMetrics until it listens, and answers where: `127.0.0.1:PORT`.
     pub fn address(&self) -> String {
         let mut address = None;
         until("the program listens", || {
@@ -170,7 +170,7 @@ impl Program {
         self.output()
     }
 
-    /// Waits until it ends by itself, and answers its status and all that it wrote.
+    /// QueueMetrics until it ends by itself, and answers its status and all that it wrote.
     pub fn ended(mut self) -> (Option<i32>, String) {
         (self.wait(), self.output())
     }

@@ -9,7 +9,7 @@ use diesel::{
     sql_query,
     sql_types::{Bool, Text},
 };
-use service_kit::db::{AnyConnection, tables::TableInfo};
+use service_kit::{database::AnyConnection, maintenance::tables::TableInfo};
 
 use crate::harness::{Backend, Club};
 
@@ -47,8 +47,8 @@ fn tables(conn: &mut AnyConnection) -> Tables {
     let mut tables = Tables::new();
     for column in sql_query(query).load::<Column>(conn).unwrap() {
         let kind = match column.kind.as_str() {
-            "uuid" => "Key",
-            "timestamp with time zone" => "Instant",
+            "uuid" => "DbUuid",
+            "timestamp with time zone" => "DbTimestamp",
             "text" | "TEXT" => "Text",
             "bytea" => "Binary",
             "smallint" => "SmallInt",
@@ -69,7 +69,7 @@ pub fn declared() -> Tables {
     // Those of the service that includes this, and those that every service has.
     let source = [
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/schema.rs")),
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../service-kit/src/db/schema.rs")),
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../service-kit/src/database/schema.rs")),
     ]
     .concat();
     let mut tables = Tables::new();
@@ -83,7 +83,7 @@ pub fn declared() -> Tables {
         let columns = columns.split_once('}').unwrap().0.split(',').filter_map(|column| {
             let (name, kind) = column.split_once("->")?;
             let inner = kind.trim().strip_prefix("Nullable<").and_then(|kind| kind.strip_suffix('>'));
-            let known = ["Key", "Instant", "Text", "Binary", "SmallInt", "Integer", "BigInt", "Bool"];
+            let known = ["DbUuid", "DbTimestamp", "Text", "Binary", "SmallInt", "Integer", "BigInt", "Bool"];
             let kind = known.into_iter().find(|known| *known == inner.unwrap_or(kind.trim())).unwrap();
             Some((name.trim().to_owned(), kind, inner.is_some()))
         });
@@ -95,7 +95,7 @@ pub fn declared() -> Tables {
 fn as_sqlite_keeps_it(mut tables: Tables) -> Tables {
     for column in tables.values_mut().flatten() {
         column.1 = match column.1 {
-            "Key" | "Binary" => "bytes",
+            "DbUuid" | "Binary" => "bytes",
             "Text" => "Text",
             _ => "number",
         };

@@ -2,7 +2,7 @@
 
 use common::{input::Text, problem::Problem};
 use serde_json::{Map, Value};
-use service_kit::db::sql::Uid;
+use service_kit::database::types::DbUuid;
 use uuid::Uuid;
 
 use super::unavailable;
@@ -30,7 +30,7 @@ pub fn person(provider: &str, claims: &Claims, settings: &ProviderSettings) -> R
         let text = claims.get(claim)?.as_str()?.to_owned();
         Text::<1, 64>::new(text).ok().map(Text::into_inner)
     });
-    let id = Uuid::try_parse(&subject).ok().filter(|id| !id.is_nil()).map(Uid);
+    let id = Uuid::try_parse(&subject).ok().filter(|id| !id.is_nil()).map(DbUuid);
     let display_name = shown.unwrap_or_else(|| name.clone());
     Ok(Person { provider: provider.to_owned(), subject: subject.into_inner(), id, name, display_name })
 }

@@ -6,7 +6,7 @@ use common::{problem::Problem, time::Timestamp};
 use serde::{Deserialize, Serialize};
 use service_kit::{
     credentials::{self, Keys},
-    db::sql::Uid,
+    database::types::DbUuid,
 };
 use url::{Host, Url, form_urlencoded};
 use uuid::Uuid;
@@ -36,11 +36,11 @@ pub(super) fn address(club: &Club, req: &HttpRequest, login: &Pending) -> String
 ///
 /// # Errors
 /// 400 `bad-login` for a code that was not given for this sign-in, or too long ago.
-pub(super) fn exchange(club: &Club, code: &str, login: &Pending, now: Timestamp) -> Result<Uid, Problem> {
+pub(super) fn exchange(club: &Club, code: &str, login: &Pending, now: Timestamp) -> Result<DbUuid, Problem> {
     let choice: Option<Choice> = club.keys.open(SEAL, code).and_then(|json| serde_json::from_str(&json).ok());
     choice
         .filter(|choice| credentials::same(&choice.nonce, &login.nonce) && now.micros() < choice.expires_micros)
-        .map(|choice| Uid(choice.user))
+        .map(|choice| DbUuid(choice.user))
         .ok_or_else(bad_login)
 }
 
@@ -54,7 +54,7 @@ struct Choice {
 
 /// The address that finishes a sign-in as `user`, relative to the origin.
 #[must_use]
-pub fn callback(keys: &Keys, user: Uid, state: &str, nonce: &str, now: Timestamp) -> String {
+pub fn callback(keys: &Keys, user: DbUuid, state: &str, nonce: &str, now: Timestamp) -> String {
     let choice = Choice { user: user.0, nonce: nonce.to_owned(), expires_micros: now.plus(CODE_LASTS).micros() };
     let code = keys.seal(SEAL, serde_json::json!(choice).to_string());
     format!("/api/callback?{}", query(&[("code", &code), ("state", state)]))

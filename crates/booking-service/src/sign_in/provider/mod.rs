@@ -21,7 +21,7 @@ use common::{
     problem::{Problem, code},
     time::Timestamp,
 };
-use service_kit::db::sql::Uid;
+use service_kit::database::types::DbUuid;
 
 use super::{bad_login, identities::Person, pending::Pending};
 use crate::{
@@ -58,7 +58,7 @@ pub struct Returned {
 #[derive(Debug, Clone)]
 pub enum Who {
     /// A user of ours.
-    User(Uid),
+    User(DbUuid),
     /// Somebody whom the provider knows.
     Person(Person),
 }

@@ -12,15 +12,17 @@ use common::time::Clock;
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 
 use super::{
-    Url,
     backup::{folder_of, text},
     check::check,
-    commands::Refused,
+    cli::{Refused, database_file},
+};
+use crate::database::{
+    Url,
     connection::make_folder_of,
-    in_use::{InUse, beside},
+    lock_file::{InUse, beside},
     migrate::{self, Migrations},
     patience::{is_locked, until, while_locked},
-    sql::words,
+    types::words,
 };
 
 /// How long a program that is just ending may take to let the database go.
@@ -36,7 +38,7 @@ const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// When the backup or the database is not what it should be; the database is as it was then.
 pub fn restore(database: &Url, backup: &Path, migrations: &Migrations, say: fn(&str)) -> Result<(), Refused> {
     let failed = |cause: String| Refused::Failed(cause);
-    let given = database.database_file("restore is for SQLite; for PostgreSQL there is pg_restore")?;
+    let given = database_file(database, "restore is for SQLite; for PostgreSQL there is pg_restore")?;
     let of_backup = |error: io::Error| failed(format!("cannot read {}: {error}", backup.display()));
     let backup = &backup.canonicalize().map_err(of_backup)?;
     make_folder_of(given)?;

@@ -87,7 +87,7 @@ impl Url {
 }
 
 /// Makes the folder that a database file goes to.
-pub(super) fn make_folder_of(file: &Path) -> io::Result<()> {
+pub(crate) fn make_folder_of(file: &Path) -> io::Result<()> {
     let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
     std::fs::create_dir_all(folder)
         .map_err(|error| io::Error::other(format!("cannot make the folder {}: {error}", folder.display())))
@@ -95,37 +95,37 @@ pub(super) fn make_folder_of(file: &Path) -> io::Result<()> {
 
 /// Statements sent by all connections of a door.
 #[derive(Clone, Default)]
-pub(super) struct StatementCount(Arc<AtomicU64>);
+pub(crate) struct StatementCount(Arc<AtomicU64>);
 
 impl StatementCount {
-    pub(super) fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 /// Makes and checks the connections of a pool. The derived way to connect would try each database in turn and hide
 /// why the right one failed.
-pub(super) struct Manager {
+pub(crate) struct Manager {
     url: Url,
     statement_timeout: Duration,
     statements: StatementCount,
 }
 
 impl Manager {
-    pub(super) fn new(url: Url, limits: &Limits, statements: StatementCount) -> Self {
+    pub(crate) fn new(url: Url, limits: &Limits, statements: StatementCount) -> Self {
         Self { url, statement_timeout: limits.work, statements }
     }
 }
 
 /// A connection of a pool.
-pub(super) struct Pooled {
+pub(crate) struct Pooled {
     conn: AnyConnection,
     is_broken: bool,
 }
 
 impl Pooled {
     /// Says that the pool is not to take it back.
-    pub(super) fn give_up(&mut self) {
+    pub(crate) fn give_up(&mut self) {
         self.is_broken = true;
     }
 }

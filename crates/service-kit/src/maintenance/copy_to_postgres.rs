@@ -16,12 +16,14 @@ use diesel::{
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    AnyConnection, Contents, Url,
-    commands::Refused,
-    in_use::InUse,
-    migrate,
-    sql::{Instant, Key, Moment, POSTGRES_EPOCH, Uid, words},
+    cli::{Contents, Refused, existing_file},
     tables::{Kind, TableInfo},
+};
+use crate::database::{
+    AnyConnection, Url,
+    lock_file::InUse,
+    migrate,
+    types::{DbTimestamp, DbUuid, POSTGRES_EPOCH, words},
 };
 
 /// Copies a SQLite database to an empty PostgreSQL database, whose schema it makes.
@@ -29,7 +31,7 @@ use super::{
 /// # Errors
 /// When either is not what it should be, or anything differs in the end; then nothing was copied.
 pub fn copy_to(source: &Url, target: &Url, contents: &Contents, say: fn(&str)) -> Result<(), Refused> {
-    let file = source.sqlite_file("copy-to copies from SQLite; for PostgreSQL there are pg_dump and pg_restore")?;
+    let file = existing_file(source, "copy-to copies from SQLite; for PostgreSQL there are pg_dump and pg_restore")?;
     if !target.is_postgres() {
         return Err(Refused::Options("copy-to copies to postgres://…; for SQLite there are backup and restore".into()));
     }
@@ -182,8 +184,8 @@ fn of_postgres(value: PgValue<'_>) -> deserialize::Result<Value> {
         21 => Value::Number(<i16 as FromSql<SmallInt, Pg>>::from_sql(value)?.into()),
         23 => Value::Number(<i32 as FromSql<Integer, Pg>>::from_sql(value)?.into()),
         25 => Value::Text(<String as FromSql<Text, Pg>>::from_sql(value)?),
-        1184 => Value::Number(<Moment as FromSql<Instant, Pg>>::from_sql(value)?.micros()),
-        2950 => Value::Bytes(<Uid as FromSql<Key, Pg>>::from_sql(value)?.0.into_bytes().to_vec()),
+        1184 => Value::Number(<DbTimestamp as FromSql<DbTimestamp, Pg>>::from_sql(value)?.micros()),
+        2950 => Value::Bytes(<DbUuid as FromSql<DbUuid, Pg>>::from_sql(value)?.0.into_bytes().to_vec()),
         other => return Err(format!("a column is of the unknown type {other}").into()),
     })
 }
@@ -276,11 +278,13 @@ fn in_binary(kind: Kind, value: &Value) -> Result<Option<Vec<u8>>, &'static str>
         (Kind::SmallInt, Value::Number(it)) => i16::try_from(*it).map_err(|_| TOO_LARGE)?.to_be_bytes().to_vec(),
         (Kind::Integer, Value::Number(it)) => i32::try_from(*it).map_err(|_| TOO_LARGE)?.to_be_bytes().to_vec(),
         (Kind::BigInt, Value::Number(it)) => it.to_be_bytes().to_vec(),
-        (Kind::Instant, Value::Number(it)) => it.checked_sub(POSTGRES_EPOCH).ok_or(TOO_LARGE)?.to_be_bytes().to_vec(),
+        (Kind::DbTimestamp, Value::Number(it)) => {
+            it.checked_sub(POSTGRES_EPOCH).ok_or(TOO_LARGE)?.to_be_bytes().to_vec()
+        }
         (Kind::Text, Value::Text(it)) if it.contains('\0') => return Err("has U+0000, which PostgreSQL cannot keep"),
         (Kind::Text, Value::Text(it)) => it.as_bytes().to_vec(),
         (Kind::Binary, Value::Bytes(it)) => it.clone(),
-        (Kind::Key, Value::Bytes(it)) if it.len() == 16 => it.clone(),
+        (Kind::DbUuid, Value::Bytes(it)) if it.len() == 16 => it.clone(),
         _ => return Err("is of another type than its column"),
     }))
 }

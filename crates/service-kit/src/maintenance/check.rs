@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection, sqlite::Sqlite};
 
-use super::{
-    commands::Refused,
+use super::cli::Refused;
+use crate::database::{
     migrate::{self, MigrationError, Migrations},
-    sql::words,
+    types::words,
 };
 
 /// What was found in a good database.

@@ -6,8 +6,6 @@ use std::{
     str::FromStr,
 };
 
-use super::commands::Refused;
-
 /// Where the database is: `sqlite://FILE` or `postgres://…` as libpq reads it. `Debug` and `Display` never show more
 /// than the scheme and, for SQLite, the file.
 #[derive(Clone, PartialEq, Eq)]
@@ -70,19 +68,7 @@ impl Url {
         }
     }
 
-    /// The database file. Commands that need one say what to do instead where there is none.
-    pub(super) fn database_file(&self, instead: &str) -> Result<&Path, Refused> {
-        self.file().ok_or_else(|| Refused::Options(instead.to_owned()))
-    }
-
-    /// The database file, which must be there: connecting would make an empty one.
-    pub(super) fn sqlite_file(&self, instead: &str) -> Result<&Path, Refused> {
-        let file = self.database_file(instead)?;
-        let is_there = file.is_file();
-        is_there.then_some(file).ok_or_else(|| Refused::Failed(format!("there is no database at {self}")))
-    }
-
-    pub(super) fn of_file(file: &Path) -> Self {
+    pub(crate) fn of_file(file: &Path) -> Self {
         Self(Kind::Sqlite(file.to_owned()))
     }
 

@@ -10,10 +10,12 @@ use std::{
 use diesel::{Connection, RunQueryDsl, SqliteConnection, sql_query, sql_types::Text};
 
 use super::{
-    Url,
     check::check,
-    commands::Refused,
-    in_use::{InUse, beside},
+    cli::{Refused, existing_file},
+};
+use crate::database::{
+    Url,
+    lock_file::{InUse, beside},
     migrate::Migrations,
 };
 
@@ -23,7 +25,7 @@ use super::{
 /// # Errors
 /// When the database or the file is not what it should be; there is no file then.
 pub fn backup(database: &Url, file: &Path, migrations: &Migrations, say: fn(&str)) -> Result<(), Refused> {
-    let source = database.sqlite_file("backup is for SQLite; for PostgreSQL there is pg_dump")?;
+    let source = existing_file(database, "backup is for SQLite; for PostgreSQL there is pg_dump")?;
     if file.exists() {
         return Err(Refused::Failed(format!("{} is there already, and is not overwritten", file.display())));
     }

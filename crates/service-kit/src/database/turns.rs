@@ -30,18 +30,18 @@ impl Turns {
     }
 
     /// The queue of a thing.
-    pub fn of(&self, thing: &impl Hash) -> Turn {
+    pub fn of(&self, thing: &impl Hash) -> QueueKey {
         let hash = usize::try_from(self.hasher.hash_one(thing) % QUEUES as u64).unwrap_or_default();
-        Turn(self.queues[hash].clone())
+        QueueKey(self.queues[hash].clone())
     }
 }
 
 /// A queue to wait in before the door.
 #[derive(Clone)]
-pub struct Turn(Arc<Semaphore>);
+pub struct QueueKey(Arc<Semaphore>);
 
-impl Turn {
-    /// Waits for it; others wait as long as the permit lives.
+impl QueueKey {
+    /// QueueMetrics for it; others wait as long as the permit lives.
     pub(super) async fn come(self, deadline: Instant) -> Result<OwnedSemaphorePermit, Error> {
         timeout_at(deadline, self.0.acquire_owned())
             .await

@@ -9,7 +9,7 @@ use diesel::{
     sqlite::Sqlite,
 };
 
-use super::sql::{Key, Uid};
+use super::types::DbUuid;
 
 /// Numbers of identifiers for which there is a statement. To prepare one for more takes less time than to run it.
 const SIZES: [usize; 3] = [1, 16, 64];
@@ -20,53 +20,53 @@ const SIZES: [usize; 3] = [1, 16, 64];
 /// array for one of ten, makes a plan anew for each that is shorter, as that looks cheaper, and takes longer for the plan
 /// than for the rows. So here the last one is repeated until there are as many as in a statement that is kept. To both
 /// databases a list is a set, so that this finds the same rows.
-pub fn among<C>(column: C, ids: &[Uid]) -> Among<C> {
+pub fn id_in<C>(column: C, ids: &[DbUuid]) -> IdIn<C> {
     let size = SIZES.into_iter().find(|size| *size >= ids.len());
     let missing = size.map_or(0, |size| size - ids.len());
     let ids = ids.iter().chain(ids.last().into_iter().cycle().take(missing)).copied().collect();
-    Among { column, ids, is_kept: size.is_some() }
+    IdIn { column, ids, is_kept: size.is_some() }
 }
 
-/// See [`among`].
+/// See [`id_in`].
 #[derive(Debug, Clone)]
-pub struct Among<C> {
+pub struct IdIn<C> {
     column: C,
-    ids: Vec<Uid>,
+    ids: Vec<DbUuid>,
     is_kept: bool,
 }
 
-impl<C> Expression for Among<C> {
+impl<C> Expression for IdIn<C> {
     type SqlType = Bool;
 }
 
-impl<C, T> AppearsOnTable<T> for Among<C> where C: AppearsOnTable<T> {}
+impl<C, T> AppearsOnTable<T> for IdIn<C> where C: AppearsOnTable<T> {}
 
-impl<C, T> SelectableExpression<T> for Among<C> where C: SelectableExpression<T> {}
+impl<C, T> SelectableExpression<T> for IdIn<C> where C: SelectableExpression<T> {}
 
-impl<C, G> ValidGrouping<G> for Among<C> {
+impl<C, G> ValidGrouping<G> for IdIn<C> {
     type IsAggregate = is_aggregate::No;
 }
 
-impl<C> QueryId for Among<C> {
+impl<C> QueryId for IdIn<C> {
     type QueryId = ();
     const HAS_STATIC_QUERY_ID: bool = false;
 }
 
-impl<C: QueryFragment<Pg>> QueryFragment<Pg> for Among<C> {
+impl<C: QueryFragment<Pg>> QueryFragment<Pg> for IdIn<C> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         self.column.walk_ast(out.reborrow())?;
         if let [id] = self.ids.as_slice() {
             out.push_sql(" = ");
-            return out.push_bind_param::<Key, _>(id);
+            return out.push_bind_param::<DbUuid, _>(id);
         }
         out.push_sql(" = ANY(");
-        out.push_bind_param::<Array<Key>, _>(&self.ids)?;
+        out.push_bind_param::<Array<DbUuid>, _>(&self.ids)?;
         out.push_sql(")");
         Ok(())
     }
 }
 
-impl<C: QueryFragment<Sqlite>> QueryFragment<Sqlite> for Among<C> {
+impl<C: QueryFragment<Sqlite>> QueryFragment<Sqlite> for IdIn<C> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Sqlite>) -> QueryResult<()> {
         if !self.is_kept {
             out.unsafe_to_cache_prepared();
@@ -75,7 +75,7 @@ impl<C: QueryFragment<Sqlite>> QueryFragment<Sqlite> for Among<C> {
         let mut before = " IN (";
         for id in &self.ids {
             out.push_sql(before);
-            out.push_bind_param::<Key, _>(id)?;
+            out.push_bind_param::<DbUuid, _>(id)?;
             before = ", ";
         }
         out.push_sql(if self.ids.is_empty() { " IN ()" } else { ")" });

@@ -31,13 +31,13 @@ use super::MultiBackend;
 
 /// What [`words`] finds.
 #[derive(QueryableByName)]
-pub(super) struct Word {
+pub(crate) struct Word {
     #[diesel(sql_type = Text)]
     value: String,
 }
 
 /// What a query of texts, all called `value`, finds.
-pub(super) fn words<C>(conn: &mut C, query: &str) -> QueryResult<Vec<String>>
+pub(crate) fn words<C>(conn: &mut C, query: &str) -> QueryResult<Vec<String>>
 where
     C: Connection,
     for<'query> SqlQuery: LoadQuery<'query, C, Word>,
@@ -45,25 +45,28 @@ where
     Ok(sql_query(query).load::<Word>(conn)?.into_iter().map(|word| word.value).collect())
 }
 
-/// SQL type of an identifier: `uuid` on PostgreSQL, 16 bytes on SQLite.
-#[derive(Debug, Clone, Copy, Default, SqlType, QueryId)]
-#[diesel(postgres_type(oid = 2950, array_oid = 2951), sqlite_type(name = "Binary"))]
-pub struct Key;
-
-/// SQL type of a point in time: `timestamptz` on PostgreSQL, microseconds since 1970 on SQLite.
-#[derive(Debug, Clone, Copy, Default, SqlType, QueryId)]
-#[diesel(postgres_type(oid = 1184, array_oid = 1185), sqlite_type(name = "Long"))]
-pub struct Instant;
-
-/// An identifier as the database keeps it.
+/// An identifier: the SQL type of a column (`uuid` on PostgreSQL, 16 bytes on SQLite) and its value in Rust.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, AsExpression, FromSqlRow,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    SqlType,
+    QueryId,
+    AsExpression,
+    FromSqlRow,
 )]
-#[diesel(sql_type = Key)]
+#[diesel(postgres_type(oid = 2950, array_oid = 2951), sqlite_type(name = "Binary"), sql_type = DbUuid)]
 #[serde(transparent)]
-pub struct Uid(pub Uuid);
+pub struct DbUuid(pub Uuid);
 
-impl Uid {
+impl DbUuid {
     /// A new time-ordered identifier (UUID version 7).
     #[must_use]
     pub fn new() -> Self {
@@ -77,38 +80,39 @@ impl Uid {
     }
 }
 
-impl Default for Uid {
+impl Default for DbUuid {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl From<Id> for Uid {
+impl From<Id> for DbUuid {
     fn from(id: Id) -> Self {
         Self(id.0)
     }
 }
 
-impl std::fmt::Display for Uid {
+impl std::fmt::Display for DbUuid {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl PartialSchema for Uid {
+impl PartialSchema for DbUuid {
     fn schema() -> RefOr<Schema> {
         Id::schema()
     }
 }
 
-impl ToSchema for Uid {}
+impl ToSchema for DbUuid {}
 
-/// A point in time as the database keeps it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, AsExpression, FromSqlRow)]
-#[diesel(sql_type = Instant)]
-pub struct Moment(pub Timestamp);
+/// A point in time: the SQL type of a column (`timestamptz` on PostgreSQL, microseconds since 1970 on SQLite) and its
+/// value in Rust.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, SqlType, QueryId, AsExpression, FromSqlRow)]
+#[diesel(postgres_type(oid = 1184, array_oid = 1185), sqlite_type(name = "Long"), sql_type = DbTimestamp)]
+pub struct DbTimestamp(pub Timestamp);
 
-impl Moment {
+impl DbTimestamp {
     /// As the wire shows it in `zone`.
     #[must_use]
     pub fn in_zone(self, zone: Tz) -> Zoned {
@@ -116,27 +120,27 @@ impl Moment {
     }
 }
 
-impl From<Timestamp> for Moment {
+impl From<Timestamp> for DbTimestamp {
     fn from(at: Timestamp) -> Self {
         Self(at)
     }
 }
 
-/// As it stands in a cursor: microseconds since 1970. Answers show it [in a zone](Moment::in_zone).
-impl Serialize for Moment {
+/// As it stands in a cursor: microseconds since 1970. Answers show it [in a zone](DbTimestamp::in_zone).
+impl Serialize for DbTimestamp {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_i64(self.micros())
     }
 }
 
-impl<'de> Deserialize<'de> for Moment {
+impl<'de> Deserialize<'de> for DbTimestamp {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let at = Timestamp::from_micros(i64::deserialize(from)?);
         at.map(Self).ok_or_else(|| D::Error::custom("no point in time that can be shown"))
     }
 }
 
-impl Deref for Moment {
+impl Deref for DbTimestamp {
     type Target = Timestamp;
     fn deref(&self) -> &Timestamp {
         &self.0
@@ -144,59 +148,59 @@ impl Deref for Moment {
 }
 
 /// Microseconds from 1970-01-01 to 2000-01-01, from which PostgreSQL counts.
-pub(super) const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
+pub(crate) const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 
-impl FromSql<Key, Pg> for Uid {
+impl FromSql<DbUuid, Pg> for DbUuid {
     fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
         Ok(Self(Uuid::from_slice(value.as_bytes())?))
     }
 }
 
-impl ToSql<Key, Pg> for Uid {
+impl ToSql<DbUuid, Pg> for DbUuid {
     fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
         out.write_all(self.0.as_bytes())?;
         Ok(IsNull::No)
     }
 }
 
-impl FromSql<Key, Sqlite> for Uid {
+impl FromSql<DbUuid, Sqlite> for DbUuid {
     fn from_sql(value: <Sqlite as Backend>::RawValue<'_>) -> deserialize::Result<Self> {
         let bytes = <Vec<u8> as FromSql<Binary, Sqlite>>::from_sql(value)?;
         Ok(Self(Uuid::from_slice(&bytes)?))
     }
 }
 
-impl ToSql<Key, Sqlite> for Uid {
+impl ToSql<DbUuid, Sqlite> for DbUuid {
     fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Sqlite>) -> serialize::Result {
         out.set_value(self.0.as_bytes().as_slice());
         Ok(IsNull::No)
     }
 }
 
-fn moment(micros: Option<i64>) -> deserialize::Result<Moment> {
-    micros.and_then(Timestamp::from_micros).map(Moment).ok_or_else(|| "a point in time is out of range".into())
+fn moment(micros: Option<i64>) -> deserialize::Result<DbTimestamp> {
+    micros.and_then(Timestamp::from_micros).map(DbTimestamp).ok_or_else(|| "a point in time is out of range".into())
 }
 
-impl FromSql<Instant, Pg> for Moment {
+impl FromSql<DbTimestamp, Pg> for DbTimestamp {
     fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
         moment(<i64 as FromSql<BigInt, Pg>>::from_sql(value)?.checked_add(POSTGRES_EPOCH))
     }
 }
 
-impl ToSql<Instant, Pg> for Moment {
+impl ToSql<DbTimestamp, Pg> for DbTimestamp {
     fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
         out.write_all(&(self.0.micros() - POSTGRES_EPOCH).to_be_bytes())?;
         Ok(IsNull::No)
     }
 }
 
-impl FromSql<Instant, Sqlite> for Moment {
+impl FromSql<DbTimestamp, Sqlite> for DbTimestamp {
     fn from_sql(value: <Sqlite as Backend>::RawValue<'_>) -> deserialize::Result<Self> {
         moment(Some(<i64 as FromSql<BigInt, Sqlite>>::from_sql(value)?))
     }
 }
 
-impl ToSql<Instant, Sqlite> for Moment {
+impl ToSql<DbTimestamp, Sqlite> for DbTimestamp {
     fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Sqlite>) -> serialize::Result {
         out.set_value(self.0.micros());
         Ok(IsNull::No)
@@ -204,30 +208,30 @@ impl ToSql<Instant, Sqlite> for Moment {
 }
 
 macro_rules! on_both_backends {
-    ($sql:ty, $rust:ty) => {
-        impl HasSqlType<$sql> for MultiBackend {
+    ($type:ty) => {
+        impl HasSqlType<$type> for MultiBackend {
             fn metadata(lookup: &mut Self::MetadataLookup) -> Self::TypeMetadata {
-                Self::lookup_sql_type::<$sql>(lookup)
+                Self::lookup_sql_type::<$type>(lookup)
             }
         }
 
-        impl FromSql<$sql, MultiBackend> for $rust {
+        impl FromSql<$type, MultiBackend> for $type {
             fn from_sql(value: <MultiBackend as Backend>::RawValue<'_>) -> deserialize::Result<Self> {
-                value.from_sql::<$rust, $sql>()
+                value.from_sql::<$type, $type>()
             }
         }
 
-        impl ToSql<$sql, MultiBackend> for $rust {
+        impl ToSql<$type, MultiBackend> for $type {
             fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, MultiBackend>) -> serialize::Result {
-                out.set_value((<$sql>::default(), self));
+                out.set_value((*self, self));
                 Ok(IsNull::No)
             }
         }
     };
 }
 
-on_both_backends!(Key, Uid);
-on_both_backends!(Instant, Moment);
+on_both_backends!(DbUuid);
+on_both_backends!(DbTimestamp);
 
 /// An enum kept as TEXT with the words of the wire, on both databases.
 #[macro_export]

@@ -16,11 +16,11 @@ use common::problem::{Problem, code};
 use diesel::{QueryableByName, prelude::*, sql_query, sql_types::Text};
 use futures_util::{FutureExt, future::join_all};
 use service_kit::{
-    db::{AnyConnection, Db, Limits},
+    database::{AnyConnection, Database, Limits},
     error::Error,
 };
 
-use crate::database::Database;
+use crate::database::TestDatabase;
 
 diesel::table! {
     items (id) { id -> BigInt, }
@@ -29,14 +29,14 @@ diesel::table! {
 /// How long a caller may wait for an answer at most, whatever the database does.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-fn door(database: &Database) -> Db {
+fn door(database: &TestDatabase) -> Database {
     sql_query("CREATE TABLE items (id BIGINT PRIMARY KEY)").execute(&mut database.connect()).unwrap();
     open(database)
 }
 
-fn open(database: &Database) -> Db {
+fn open(database: &TestDatabase) -> Database {
     let limits = Limits { connections: Some(2), checkout: Duration::from_millis(2500), work: Duration::from_secs(5) };
-    Db::open(&database.url, limits)
+    Database::open(&database.url, limits)
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -64,10 +64,10 @@ fn status<T>(result: Result<T, Error>) -> u16 {
     result.map_or_else(|error| error.into_problem().status(), |_| 200)
 }
 
-fn one_connection(database: &Database) -> Db {
+fn one_connection(database: &TestDatabase) -> Database {
     drop(door(database));
     let limits = Limits { connections: Some(1), checkout: Duration::from_millis(2500), work: Duration::from_secs(5) };
-    Db::open(&database.url, limits)
+    Database::open(&database.url, limits)
 }
 
 /// Work that has its snapshot and then waits.
@@ -106,7 +106,7 @@ impl Hold {
 
 #[rstest]
 fn a_stale_write_runs_again_from_its_start(#[values(Sqlite, Postgres)] backend: Backend) {
-    let database = &Database::new(backend);
+    let database = &TestDatabase::new(backend);
     let db = door(database);
     let runs = Arc::new(AtomicUsize::new(0));
     let seen = runs.clone();
@@ -121,7 +121,7 @@ fn a_stale_write_runs_again_from_its_start(#[values(Sqlite, Postgres)] backend: 
 
 #[rstest]
 fn a_write_that_stays_stale_ends_as_503(#[values(Sqlite, Postgres)] backend: Backend) {
-    let database = &Database::new(backend);
+    let database = &TestDatabase::new(backend);
     let db = door(database);
     let runs = Arc::new(AtomicUsize::new(0));
     let seen = runs.clone();
@@ -137,7 +137,7 @@ fn a_write_that_stays_stale_ends_as_503(#[values(Sqlite, Postgres)] backend: Bac
 
 #[rstest]
 fn a_failed_write_leaves_nothing_and_runs_once(#[values(Sqlite, Postgres)] backend: Backend) {
-    let database = &Database::new(backend);
+    let database = &TestDatabase::new(backend);
     let db = door(database);
     let runs = Arc::new(AtomicUsize::new(0));
     let seen = runs.clone();
@@ -161,7 +161,7 @@ fn a_failed_write_leaves_nothing_and_runs_once(#[values(Sqlite, Postgres)] backe
 
 #[rstest]
 fn a_panic_costs_one_request_only(#[values(Sqlite, Postgres)] backend: Backend) {
-    let database = &Database::new(backend);
+    let database = &TestDatabase::new(backend);
     let db = door(database);
     block_on(async {
         // More often than there are connections, in both lanes.
@@ -185,7 +185,7 @@ fn a_panic_costs_one_request_only(#[values(Sqlite, Postgres)] backend: Backend) 
 
 #[rstest]
 fn a_read_is_one_snapshot(#[values(Sqlite, Postgres)] backend: Backend) {
-    let database = &Database::new(backend);
+    let database = &TestDatabase::new(backend);
     let db = door(database);
     let url = database.url.clone();
     let counts = block_on(db.read(move |conn| {
@@ -199,7 +199,7 @@ fn a_read_is_one_snapshot(#[values(Sqlite, Postgres)] backend: Backend) {
 
 #[rstest]
 fn a_read_cannot_write_on_postgres_and_never_blocks_a_write(#[values(Sqlite, Postgres)] backend: Backend) {
-    let database = &Database::new(backend);
+    let database = &TestDatabase::new(backend);
     let db = door(database);
     if database.url.is_postgres() {
         assert_eq!(status(block_on(db.read(|conn| insert(conn, 1)))), 503);
@@ -215,7 +215,7 @@ fn a_read_cannot_write_on_postgres_and_never_blocks_a_write(#[values(Sqlite, Pos
 
 #[rstest]
 fn whoever_waits_for_a_lock_is_told_503_in_time(#[values(Sqlite, Postgres)] backend: Backend) {
-    let database = &Database::new(backend);
+    let database = &TestDatabase::new(backend);
     let db = door(database);
     let mut holder = database.connect();
     let lock = match &holder {
@@ -240,7 +240,7 @@ fn whoever_waits_for_a_lock_is_told_503_in_time(#[values(Sqlite, Postgres)] back
 
 #[rstest]
 fn all_writers_at_once_get_through(#[values(Sqlite, Postgres)] backend: Backend) {
-    let database = &Database::new(backend);
+    let database = &TestDatabase::new(backend);
     let db = door(database);
     block_on(async {
         let writes = (0..200).map(|id| db.write(move |conn| insert(conn, id)));
@@ -254,7 +254,7 @@ fn all_writers_at_once_get_through(#[values(Sqlite, Postgres)] backend: Backend)
 
 #[rstest]
 fn those_who_waited_share_a_snapshot(#[values(Sqlite, Postgres)] backend: Backend) {
-    let database = &Database::new(backend);
+    let database = &TestDatabase::new(backend);
     let db = one_connection(database);
     let (first, hold) = held();
     block_on(async {
@@ -274,7 +274,7 @@ fn those_who_waited_share_a_snapshot(#[values(Sqlite, Postgres)] backend: Backen
 
 #[rstest]
 fn whoever_comes_later_sees_what_was_written_before(#[values(Sqlite, Postgres)] backend: Backend) {
-    let database = &Database::new(backend);
+    let database = &TestDatabase::new(backend);
     let db = one_connection(database);
     let ((first, before), (second, meanwhile)) = (held(), held());
     block_on(async {
@@ -294,7 +294,7 @@ fn whoever_comes_later_sees_what_was_written_before(#[values(Sqlite, Postgres)] 
 
 #[rstest]
 fn who_fails_leaves_those_alone_who_waited_as_well(#[values(Sqlite, Postgres)] backend: Backend) {
-    let database = &Database::new(backend);
+    let database = &TestDatabase::new(backend);
     let db = one_connection(database);
     let (first, hold) = held();
     block_on(async {
@@ -316,10 +316,10 @@ fn who_fails_leaves_those_alone_who_waited_as_well(#[values(Sqlite, Postgres)] b
 
 #[rstest]
 fn an_answer_that_has_begun_waits_when_a_new_one_is_refused(#[values(Sqlite, Postgres)] backend: Backend) {
-    let database = &Database::new(backend);
+    let database = &TestDatabase::new(backend);
     drop(door(database));
     let limits = Limits { connections: Some(1), checkout: Duration::from_millis(200), work: Duration::from_secs(10) };
-    let db = Db::open(&database.url, limits);
+    let db = Database::open(&database.url, limits);
     let (end, ended) = std::sync::mpsc::channel();
     block_on(async {
         let long = db.read(move |_| {
@@ -340,7 +340,7 @@ fn an_answer_that_has_begun_waits_when_a_new_one_is_refused(#[values(Sqlite, Pos
 
 #[rstest]
 fn a_read_costs_its_statements_and_two_for_the_snapshot(#[values(Sqlite, Postgres)] backend: Backend) {
-    let database = &Database::new(backend);
+    let database = &TestDatabase::new(backend);
     let db = door(database);
     block_on(db.read(count)).unwrap();
     let before = db.statements();
@@ -353,14 +353,14 @@ fn a_read_costs_its_statements_and_two_for_the_snapshot(#[values(Sqlite, Postgre
 
 #[rstest]
 fn an_unreachable_database_is_503_in_time(#[values(Sqlite, Postgres)] backend: Backend) {
-    let database = &Database::new(backend);
+    let database = &TestDatabase::new(backend);
     let missing = match database.url.file() {
         // A folder is no database.
         Some(file) => format!("sqlite://{}", file.parent().unwrap().display()),
         None => "postgres://nobody@127.0.0.1:1/none".to_owned(),
     };
     let limits = Limits { connections: Some(2), checkout: Duration::from_millis(500), work: Duration::from_secs(5) };
-    let db = Db::open(&missing.parse().unwrap(), limits);
+    let db = Database::open(&missing.parse().unwrap(), limits);
     block_on(async {
         assert_eq!(status(soon(db.read(count)).await), 503);
         assert!(!soon(db.ping()).await);
@@ -380,7 +380,7 @@ struct Setting {
 }
 
 /// Asks through the door, so that it is the connections of the pool that are looked at.
-fn settings(db: &Db, queries: &'static [&'static str]) -> Vec<String> {
+fn settings(db: &Database, queries: &'static [&'static str]) -> Vec<String> {
     let asked = db.write(move |conn| {
         queries.iter().map(|query| Ok(sql_query(*query).get_result::<Setting>(conn)?.value)).collect()
     });
@@ -389,7 +389,7 @@ fn settings(db: &Db, queries: &'static [&'static str]) -> Vec<String> {
 
 #[test]
 fn sqlite_is_set_up_to_survive_a_power_cut_and_to_keep_its_references() {
-    let db = open(&Database::sqlite());
+    let db = open(&TestDatabase::sqlite());
     let found = settings(
         &db,
         &[
@@ -403,7 +403,7 @@ fn sqlite_is_set_up_to_survive_a_power_cut_and_to_keep_its_references() {
 
 #[test]
 fn postgres_ends_by_itself_what_nobody_waits_for_any_more() {
-    let db = open(&Database::postgres());
+    let db = open(&TestDatabase::postgres());
     let found = settings(
         &db,
         &[

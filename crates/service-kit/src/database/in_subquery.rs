@@ -11,35 +11,35 @@ use diesel::{
 use super::MultiBackend;
 
 /// The condition that `column` is among what `query` selects.
-pub fn within<C, Q>(column: C, query: Q) -> Within<C, Q> {
-    Within { column, query }
+pub fn in_subquery<C, Q>(column: C, query: Q) -> InSubquery<C, Q> {
+    InSubquery { column, query }
 }
 
-/// See [`within`].
+/// See [`in_subquery`].
 #[derive(Debug, Clone, Copy)]
-pub struct Within<C, Q> {
+pub struct InSubquery<C, Q> {
     column: C,
     query: Q,
 }
 
-impl<C, Q> Expression for Within<C, Q> {
+impl<C, Q> Expression for InSubquery<C, Q> {
     type SqlType = Bool;
 }
 
-impl<C, Q, T> AppearsOnTable<T> for Within<C, Q> where C: AppearsOnTable<T> {}
+impl<C, Q, T> AppearsOnTable<T> for InSubquery<C, Q> where C: AppearsOnTable<T> {}
 
-impl<C, Q, T> SelectableExpression<T> for Within<C, Q> where C: SelectableExpression<T> {}
+impl<C, Q, T> SelectableExpression<T> for InSubquery<C, Q> where C: SelectableExpression<T> {}
 
-impl<C, Q, G> ValidGrouping<G> for Within<C, Q> {
+impl<C, Q, G> ValidGrouping<G> for InSubquery<C, Q> {
     type IsAggregate = is_aggregate::No;
 }
 
-impl<C, Q> QueryId for Within<C, Q> {
+impl<C, Q> QueryId for InSubquery<C, Q> {
     type QueryId = ();
     const HAS_STATIC_QUERY_ID: bool = false;
 }
 
-impl<C, Q> QueryFragment<MultiBackend> for Within<C, Q>
+impl<C, Q> QueryFragment<MultiBackend> for InSubquery<C, Q>
 where
     C: QueryFragment<MultiBackend>,
     Q: QueryFragment<MultiBackend>,
@@ -53,7 +53,7 @@ where
     }
 }
 
-/// Queries of one column, all of whose rows count: `SELECT … UNION ALL SELECT …`. To be used inside [`within`].
+/// Queries of one column, all of whose rows count: `SELECT … UNION ALL SELECT …`. To be used inside [`in_subquery`].
 #[derive(Default)]
 pub struct UnionAll(Vec<Box<dyn QueryFragment<MultiBackend> + Send>>);
 

@@ -13,27 +13,27 @@ use std::{
 use diesel::{connection::InstrumentationEvent, prelude::*, sql_query, sql_types::BigInt};
 use proptest::prelude::*;
 use service_kit::{
-    db::{AnyConnection, among, sql::Uid},
-    on_each,
+    database::{AnyConnection, id_in, types::DbUuid},
+    with_connection,
 };
 use uuid::Uuid;
 
-use crate::database::Database;
+use crate::database::TestDatabase;
 
 diesel::table! {
     use diesel::sql_types::BigInt;
-    use service_kit::db::sql::Key;
-    things (id) { id -> Key, number -> BigInt, }
+    use service_kit::database::types::DbUuid;
+    things (id) { id -> DbUuid, number -> BigInt, }
 }
 
 /// So many that PostgreSQL takes the index, and a longer list for dearer.
 const THINGS: i64 = 5000;
 
-fn id(number: i64) -> Uid {
-    Uid(Uuid::from_u128(u128::from(number.unsigned_abs()) << 64))
+fn id(number: i64) -> DbUuid {
+    DbUuid(Uuid::from_u128(u128::from(number.unsigned_abs()) << 64))
 }
 
-fn filled(database: &Database) -> AnyConnection {
+fn filled(database: &TestDatabase) -> AnyConnection {
     let mut conn = database.connect();
     let kind = if database.url.is_postgres() { "UUID" } else { "BLOB" };
     sql_query(format!("CREATE TABLE things (id {kind} PRIMARY KEY, number BIGINT NOT NULL)"))
@@ -41,20 +41,20 @@ fn filled(database: &Database) -> AnyConnection {
         .unwrap();
     let rows: Vec<_> = (0..THINGS).map(|number| (things::id.eq(id(number)), things::number.eq(number))).collect();
     for rows in rows.chunks(1000) {
-        on_each!(&mut conn, c => diesel::insert_into(things::table).values(rows).execute(c)).unwrap();
+        with_connection!(&mut conn, c => diesel::insert_into(things::table).values(rows).execute(c)).unwrap();
     }
     sql_query("ANALYZE things").execute(&mut conn).unwrap();
     conn
 }
 
-fn found(conn: &mut AnyConnection, ids: &[Uid]) -> Vec<i64> {
-    let query = things::table.filter(among(things::id, ids)).order(things::number).select(things::number);
-    on_each!(conn, c => query.load(c)).unwrap()
+fn found(conn: &mut AnyConnection, ids: &[DbUuid]) -> Vec<i64> {
+    let query = things::table.filter(id_in(things::id, ids)).order(things::number).select(things::number);
+    with_connection!(conn, c => query.load(c)).unwrap()
 }
 
 #[rstest]
 fn it_finds_what_a_list_of_any_length_names(#[values(Sqlite, Postgres)] backend: Backend) {
-    let database = &Database::new(backend);
+    let database = &TestDatabase::new(backend);
     let conn = RefCell::new(filled(database));
     let lists = prop::collection::vec(0..THINGS * 2, 0..200);
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) };
@@ -72,7 +72,7 @@ fn it_finds_what_a_list_of_any_length_names(#[values(Sqlite, Postgres)] backend:
 
 #[test]
 fn sqlite_prepares_three_statements_for_up_to_64_and_keeps_no_other() {
-    let database = Database::sqlite();
+    let database = TestDatabase::sqlite();
     let mut conn = filled(&database);
     let kept = Arc::new(AtomicUsize::new(0));
     let seen = kept.clone();
@@ -95,7 +95,7 @@ fn postgres_keeps_its_plan_for_few() {
         #[diesel(sql_type = BigInt)]
         custom: i64,
     }
-    let database = Database::postgres();
+    let database = TestDatabase::postgres();
     let mut conn = filled(&database);
     for count in [1, 3] {
         let ids: Vec<_> = (0..count).map(id).collect();

@@ -8,18 +8,18 @@ use std::{
 use diesel::QueryResult;
 
 /// Tries again as long as the database is locked, but not much longer than `patience`.
-pub(super) fn while_locked<T>(patience: Duration, attempt: impl FnMut() -> QueryResult<T>) -> QueryResult<T> {
+pub(crate) fn while_locked<T>(patience: Duration, attempt: impl FnMut() -> QueryResult<T>) -> QueryResult<T> {
     until(patience, attempt, |done| !done.as_ref().is_err_and(is_locked))
 }
 
 /// Whether another connection to the same file is in the way.
-pub(super) fn is_locked(error: &diesel::result::Error) -> bool {
+pub(crate) fn is_locked(error: &diesel::result::Error) -> bool {
     error.to_string().contains("locked")
 }
 
 /// Tries again until the outcome is good, but not much longer than `patience`; then it is what it is.
 #[expect(clippy::disallowed_methods, reason = "at start, in commands and on database threads, never on a worker")]
-pub(super) fn until<T>(patience: Duration, mut attempt: impl FnMut() -> T, is_good: impl Fn(&T) -> bool) -> T {
+pub(crate) fn until<T>(patience: Duration, mut attempt: impl FnMut() -> T, is_good: impl Fn(&T) -> bool) -> T {
     let begun = Instant::now();
     loop {
         let outcome = attempt();

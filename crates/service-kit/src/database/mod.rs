@@ -1,34 +1,28 @@
 //! The one door to the database.
 //!
-//! [`Db::read`] gives a closure one snapshot; [`Db::write`] gives it a transaction and runs it again when the database
+//! [`Database::read`] gives a closure one snapshot; [`Database::write`] gives it a transaction and runs it again when the database
 //! says that another one was in the way. Nothing else opens a connection, so nothing else can block a worker, skip a
 //! time-out or write outside a transaction.
 //!
 //! * PostgreSQL: one pool; reads are `REPEATABLE READ READ ONLY`, writes `READ COMMITTED` with row locks.
 //! * SQLite: a pool of readers, and one writer behind a fair queue with `BEGIN IMMEDIATE`.
 
-mod among;
-mod backup;
-mod check;
-pub mod commands;
-mod connection;
-mod copy_to;
-mod in_use;
-mod lane;
+pub(crate) mod connection;
+mod executor;
+mod id_in;
+mod in_subquery;
+pub(crate) mod lock_file;
+mod metrics;
 pub mod migrate;
-mod patience;
-mod restore;
+mod page_bounds;
+pub(crate) mod patience;
 pub mod schema;
 mod session;
 mod sifted;
-mod slice;
-pub mod sql;
 mod state;
-pub mod tables;
 mod turns;
+pub mod types;
 mod url;
-mod waits;
-mod within;
 
 use std::{
     hash::Hash,
@@ -46,36 +40,35 @@ use tokio::{
 };
 
 pub use self::connection::{AnyConnection, MultiBackend};
-pub use self::{
-    among::{Among, among},
-    sifted::{Sifted, sifted},
-    slice::Slice,
-    state::State,
-    turns::Turn,
-    url::Url,
-    waits::Waits,
-    within::{UnionAll, Within, within},
-};
 use self::{
     connection::{Manager, StatementCount, make_folder_of},
-    in_use::InUse,
-    lane::Lane,
+    executor::Lane,
+    lock_file::InUse,
+    metrics::Waiting,
     migrate::Migrations,
     session::Session,
-    tables::TableInfo,
     turns::Turns,
-    waits::Waiting,
+};
+pub use self::{
+    id_in::{IdIn, id_in},
+    in_subquery::{InSubquery, UnionAll, in_subquery},
+    metrics::QueueMetrics,
+    page_bounds::PageBounds,
+    sifted::{Sifted, sifted},
+    state::State,
+    turns::QueueKey,
+    url::Url,
 };
 use crate::{error::Error, process::wait_for_processors};
 
 /// Runs one expression on whichever connection is inside: for the few things the common type cannot do, and for what most
 /// requests ask, as the common type makes the text of a statement anew each time.
 #[macro_export]
-macro_rules! on_each {
+macro_rules! with_connection {
     ($conn:expr, $inner:ident => $body:expr) => {
         match $conn {
-            $crate::db::AnyConnection::Postgresql($inner) => $body,
-            $crate::db::AnyConnection::Sqlite($inner) => $body,
+            $crate::database::AnyConnection::Postgresql($inner) => $body,
+            $crate::database::AnyConnection::Sqlite($inner) => $body,
         }
     };
 }
@@ -99,24 +92,15 @@ pub struct Limits {
     pub work: Duration,
 }
 
-/// What a service keeps in its database.
-#[derive(Clone, Copy)]
-pub struct Contents {
-    /// What makes the tables.
-    pub migrations: &'static Migrations,
-    /// The tables, each after those that it refers to.
-    pub tables: &'static [TableInfo],
-}
-
 /// The door. Cheap to clone.
 #[derive(Clone)]
-pub struct Db {
+pub struct Database {
     readers: Arc<Line>,
     writer: Arc<Line>,
     turns: Turns,
     limits: Limits,
     statements: StatementCount,
-    waits: Arc<Waits>,
+    waits: Arc<QueueMetrics>,
     // Given up last, as fields are in this order.
     _in_use: Option<Arc<InUse>>,
 }
@@ -160,7 +144,7 @@ thread_local! {
 /// What is done on a database thread. In a box, as it would be part of every future on the way to there.
 type Work<T> = Box<dyn FnMut(&mut AnyConnection) -> Result<T, Error> + Send>;
 
-impl Db {
+impl Database {
     /// Brings the schema up to date and opens the pools. Nothing replaces a SQLite database as long as this or a clone of
     /// it lives.
     ///
@@ -243,7 +227,7 @@ impl Db {
 
     /// The queue of those who want to change this thing.
     #[must_use]
-    pub fn turn(&self, thing: &impl Hash) -> Turn {
+    pub fn turn(&self, thing: &impl Hash) -> QueueKey {
         self.turns.of(thing)
     }
 
@@ -251,7 +235,7 @@ impl Db {
     ///
     /// # Errors
     /// As there.
-    pub fn write_in_turn<T, F>(&self, turn: Option<Turn>, work: F) -> impl Future<Output = Result<T, Error>>
+    pub fn write_in_turn<T, F>(&self, turn: Option<QueueKey>, work: F) -> impl Future<Output = Result<T, Error>>
     where
         T: Send + 'static,
         F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
@@ -283,7 +267,7 @@ impl Db {
 
     /// How long work has waited for a connection.
     #[must_use]
-    pub fn waits(&self) -> &Waits {
+    pub fn waits(&self) -> &QueueMetrics {
         &self.waits
     }
 
@@ -294,7 +278,7 @@ impl Db {
 
     async fn run<T: Send + 'static>(
         &self,
-        (turn, patience): (Option<Turn>, Duration),
+        (turn, patience): (Option<QueueKey>, Duration),
         line: &Line,
         access: Access,
         mut work: Work<T>,
@@ -303,7 +287,7 @@ impl Db {
         let waiting = self.waits.begin();
         let begun = waiting.begun();
         let deadline = begun + patience;
-        let mut until = deadline.min(begun + lane::LONG);
+        let mut until = deadline.min(begun + executor::LONG);
         let turn = match turn {
             Some(turn) => Some(turn.come(deadline).await?),
             None => None,

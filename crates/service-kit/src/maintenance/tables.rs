@@ -5,7 +5,7 @@ use diesel::{
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, SmallInt, Text},
 };
 
-use super::sql::{Instant, Key};
+use crate::database::types::{DbTimestamp, DbUuid};
 
 /// One table, as `schema.rs` declares it. [`tables!`](crate::tables) makes them.
 pub struct TableInfo {
@@ -21,8 +21,8 @@ pub struct TableInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are called as the types of Diesel and of this crate")]
 pub enum Kind {
-    Key,
-    Instant,
+    DbUuid,
+    DbTimestamp,
     Text,
     Binary,
     SmallInt,
@@ -40,7 +40,7 @@ pub trait Kinded {
 macro_rules! kinds {
     ($($kind:ident)+) => { $(impl Kinded for $kind { const KIND: Kind = Kind::$kind; })+ };
 }
-kinds! { Key Instant Text Binary SmallInt Integer BigInt Bool }
+kinds! { DbUuid DbTimestamp Text Binary SmallInt Integer BigInt Bool }
 
 impl<T: Kinded + diesel::sql_types::SqlType> Kinded for Nullable<T> {
     const KIND: Kind = T::KIND;
@@ -78,9 +78,9 @@ pub fn columns_of<T: diesel::Table<AllColumns: Columns>>() -> Vec<(&'static str,
 #[macro_export]
 macro_rules! tables {
     ($($table:ident)+) => {
-        &[$($crate::db::tables::TableInfo {
+        &[$($crate::maintenance::tables::TableInfo {
             name: stringify!($table),
-            columns: $crate::db::tables::columns_of::<$table::table>,
+            columns: $crate::maintenance::tables::columns_of::<$table::table>,
             receive: |conn, rows| {
                 use diesel::{pg::CopyFormat, prelude::ExecuteCopyFromDsl};
                 let send = |out: &mut dyn std::io::Write| {

@@ -1,12 +1,30 @@
 //! The commands that keep a database: back it up, restore it, move it.
 
-use std::{fmt, io, path::PathBuf};
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
 
 use clap::Subcommand;
 use diesel::{ConnectionError, result::Error as DieselError};
 
-use super::{Contents, Url, backup, copy_to, migrate::MigrationError, restore};
-use crate::config::Secret;
+use super::{backup, copy_to_postgres::copy_to, restore, tables::TableInfo};
+use crate::{
+    config::Secret,
+    database::{
+        Url,
+        migrate::{MigrationError, Migrations},
+    },
+};
+
+/// What a service keeps in its database.
+#[derive(Clone, Copy)]
+pub struct Contents {
+    /// What makes the tables.
+    pub migrations: &'static Migrations,
+    /// The tables, each after those that it refers to.
+    pub tables: &'static [TableInfo],
+}
 
 /// The same for every service.
 #[derive(Debug, Clone, Subcommand)]
@@ -54,11 +72,22 @@ impl DatabaseCommand {
                 let url = Secret::resolve("url", url.as_ref(), url_file.as_deref()).map_err(Refused::Options)?;
                 let url = url.ok_or_else(|| Refused::Options("copy-to needs a URL".to_owned()))?;
                 let url = url.reveal().parse().map_err(|fault| Refused::Options(format!("the URL {fault}")))?;
-                copy_to::copy_to(&database, &url, &contents, say)
+                copy_to(&database, &url, &contents, say)
             }
         });
         done.await.map_err(|panicked| Refused::Failed(panicked.to_string()))?
     }
+}
+
+/// The file of a SQLite database. Commands that need one say what to do instead for PostgreSQL.
+pub(super) fn database_file<'a>(url: &'a Url, instead: &str) -> Result<&'a Path, Refused> {
+    url.file().ok_or_else(|| Refused::Options(instead.to_owned()))
+}
+
+/// The file of a SQLite database, which must exist: connecting would make an empty one.
+pub(super) fn existing_file<'a>(url: &'a Url, instead: &str) -> Result<&'a Path, Refused> {
+    let file = database_file(url, instead)?;
+    if file.is_file() { Ok(file) } else { Err(Refused::Failed(format!("there is no database at {url}"))) }
 }
 
 impl fmt::Display for Refused {

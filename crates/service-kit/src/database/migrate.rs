@@ -16,7 +16,7 @@ use diesel_migrations::{EmbeddedMigrations, MigrationHarness};
 
 use super::{
     AnyConnection, Url,
-    sql::{Word, words},
+    types::{Word, words},
 };
 
 /// The migrations of a service, written once for each database with the same versions.
@@ -84,7 +84,7 @@ pub fn run(url: &Url, migrations: &Migrations) -> Result<Vec<String>, MigrationE
 }
 
 /// The migrations of a service for one database, the oldest first.
-pub(super) fn all<DB: Backend>(migrations: &EmbeddedMigrations) -> Result<Vec<Box<dyn Migration<DB>>>, MigrationError>
+pub(crate) fn all<DB: Backend>(migrations: &EmbeddedMigrations) -> Result<Vec<Box<dyn Migration<DB>>>, MigrationError>
 where
     EmbeddedMigrations: MigrationSource<DB>,
 {
@@ -94,7 +94,7 @@ where
 }
 
 /// Their versions.
-pub(super) fn known<DB: Backend>(migrations: &EmbeddedMigrations) -> Result<Vec<String>, MigrationError>
+pub(crate) fn known<DB: Backend>(migrations: &EmbeddedMigrations) -> Result<Vec<String>, MigrationError>
 where
     EmbeddedMigrations: MigrationSource<DB>,
 {
@@ -102,7 +102,7 @@ where
 }
 
 /// The versions that a database has, the oldest first; none when no service ever opened it. Changes nothing.
-pub(super) fn applied<C>(conn: &mut C) -> Result<Vec<String>, MigrationError>
+pub(crate) fn applied<C>(conn: &mut C) -> Result<Vec<String>, MigrationError>
 where
     C: Connection<Backend: Named>,
     for<'query> SqlQuery: LoadQuery<'query, C, Word>,
@@ -115,7 +115,7 @@ where
 }
 
 /// A database that can be asked what it has.
-pub(super) trait Named: Backend {
+pub(crate) trait Named: Backend {
     /// Finds the table of the applied migrations.
     const MIGRATIONS_TABLE: &str;
 }

@@ -11,7 +11,7 @@ use std::{
 
 /// The database is used by this process, for as long as this lives.
 #[derive(Debug)]
-pub(super) struct InUse {
+pub(crate) struct InUse {
     _lock: File,
 }
 
@@ -20,7 +20,7 @@ impl InUse {
     ///
     /// # Errors
     /// When somebody has the database alone, or the lock cannot be had.
-    pub(super) fn shared(database: &Path) -> io::Result<Self> {
+    pub(crate) fn shared(database: &Path) -> io::Result<Self> {
         let lock = open(database)?;
         match lock.try_lock_shared() {
             Ok(()) => Ok(Self { _lock: lock }),
@@ -33,7 +33,7 @@ impl InUse {
     ///
     /// # Errors
     /// When the lock cannot be had.
-    pub(super) fn alone(database: &Path) -> io::Result<Option<Self>> {
+    pub(crate) fn alone(database: &Path) -> io::Result<Option<Self>> {
         let lock = open(database)?;
         match lock.try_lock() {
             Ok(()) => Ok(Some(Self { _lock: lock })),
@@ -53,7 +53,7 @@ fn open(database: &Path) -> io::Result<File> {
 }
 
 /// The file whose name has this end more.
-pub(super) fn beside(file: &Path, end: &str) -> PathBuf {
+pub(crate) fn beside(file: &Path, end: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(end);
     name.into()

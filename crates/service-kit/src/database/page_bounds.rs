@@ -3,14 +3,14 @@
 /// Part of an ordered list: what comes after a row, by the columns that the list is ordered by, and how many rows of
 /// that.
 #[derive(Debug, Clone)]
-pub struct Slice<P> {
+pub struct PageBounds<P> {
     /// After which row.
     pub after: Option<P>,
     /// The `LIMIT` of the query.
     pub rows: i64,
 }
 
-impl<P> Slice<P> {
+impl<P> PageBounds<P> {
     /// The whole list.
     #[must_use]
     pub fn whole() -> Self {

@@ -4,9 +4,9 @@
 
 diesel::table! {
     use diesel::sql_types::*;
-    use crate::db::sql::Instant;
+    use crate::database::types::DbTimestamp;
     idempotency_keys (id) {
         id -> Binary, request_hash -> Binary, status -> Nullable<SmallInt>, headers -> Nullable<Text>,
-        body -> Nullable<Binary>, sealed -> Bool, expires_at -> Instant,
+        body -> Nullable<Binary>, sealed -> Bool, expires_at -> DbTimestamp,
     }
 }

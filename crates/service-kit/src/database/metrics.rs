@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 /// The numbers of one door.
 #[derive(Debug, Clone)]
-pub struct Waits {
+pub struct QueueMetrics {
     /// Work that waits now.
     pub waiting: Gauge,
     /// How long it took until there was a connection.
@@ -16,7 +16,7 @@ pub struct Waits {
     pub refused: Counter,
 }
 
-impl Default for Waits {
+impl Default for QueueMetrics {
     fn default() -> Self {
         // The last one is near the most that anything waits.
         let seconds = Histogram::new([0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5]);
@@ -24,7 +24,7 @@ impl Default for Waits {
     }
 }
 
-impl Waits {
+impl QueueMetrics {
     pub(super) fn begin(self: &Arc<Self>) -> Waiting {
         self.waiting.inc();
         Waiting { waits: self.clone(), begun: Instant::now(), is_refused: true }
@@ -33,7 +33,7 @@ impl Waits {
 
 /// Work that waits. Without success it was refused, or its caller has gone.
 pub(super) struct Waiting {
-    waits: Arc<Waits>,
+    waits: Arc<QueueMetrics>,
     begun: Instant,
     is_refused: bool,
 }

@@ -1,0 +1,8 @@
+//! The commands that keep a database: back it up, restore it, copy it to PostgreSQL.
+
+mod backup;
+mod check;
+pub mod cli;
+mod copy_to_postgres;
+mod restore;
+pub mod tables;
