@@ -1,14 +1,10 @@
-//! Measures the services against what would be possible on the same machine at the same time; see
-//! `docs/performance.md`.
+//! Measures the services; see `docs/performance.md`.
 //!
 //! [`http`] asks, [`program`] runs the services, [`database`] seeds what they serve, [`scenes`] are the requests,
-//! [`bare`] and [`ceiling`] the yardsticks, [`measure`] puts them side by side, [`whole`] and [`contended`] measure
-//! what is no scene, [`report`] tells.
+//! [`measure`] runs them, [`whole`] and [`contended`] measure what is no scene, [`report`] prints the results.
 #![expect(clippy::print_stdout, reason = "it is a program for the terminal")]
 #![expect(clippy::cast_precision_loss, reason = "counts become rates, of which three digits are looked at")]
 
-mod bare;
-mod ceiling;
 mod contended;
 mod database;
 mod http;
@@ -48,7 +44,7 @@ pub struct Cli {
     #[arg(long, value_enum)]
     database: Option<Kind>,
 
-    /// Connections at the same time, comma-separated; with 8 the yardsticks are measured
+    /// Connections at the same time, comma-separated; with 8 the growth is measured
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 8, 64])]
     connections: Vec<usize>,
 
@@ -72,16 +68,12 @@ pub struct Cli {
     /// Where the JSON goes
     #[arg(long, value_name = "FILE", default_value = "target/bench.json")]
     json: PathBuf,
-
-    /// Serve an answer from a constant, as `bench` itself asks another process of its own to
-    #[command(subcommand)]
-    command: Option<ceiling::Command>,
 }
 
 /// What can be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// Requests beside their yardsticks
+    /// Requests
     Scenes,
     /// Many who want one room
     Contended,
@@ -109,9 +101,6 @@ impl Cli {
 
 fn main() -> Result<()> {
     let mut cli = Cli::parse();
-    if let Some(ceiling::Command::Constant(constant)) = cli.command {
-        return ceiling::serve(&constant);
-    }
     if let Some(name) = cli.scene.iter().find(|name| scenes::ALL.iter().all(|scene| scene.name != name.as_str())) {
         let all: Vec<_> = scenes::ALL.iter().map(|scene| scene.name).collect();
         return Err(format!("{name} is no scene; there are {}", all.join(", ")).into());

@@ -1,20 +1,20 @@
-//! A scene beside its yardsticks: each side runs for a moment, one after another, again and again, so that what
-//! disturbs the machine disturbs all of them; the median of the rounds counts.
+//! Runs the scenes. Each number of connections, and the larger data, have turns of a moment again and again, so that a
+//! disturbance of the machine affects all of them; the median of the rounds counts.
 
-use std::{fs, path::Path, time::Duration};
+use std::{path::Path, time::Duration};
 
 use serde::Serialize;
 
 use crate::{
-    Cli, Result, bare,
+    Cli, Result,
     database::{DOOR_STATEMENTS, Database, Kind, Service, word},
-    http::{Connection, Requests, Seen, load},
+    http::{Connection, Seen, load},
     program::Running,
     report::{Report, Seeded},
     scenes::{ALL, Facts, Scene},
 };
 
-/// The number of connections with which the yardsticks are measured.
+/// The number of connections with which the growth is measured.
 const COMPARED: usize = 8;
 
 /// One scene with some number of connections.
@@ -42,9 +42,6 @@ pub struct Measured {
     pub statements: f64,
     /// Rows that PostgreSQL read for each request, of tables and indexes.
     pub rows: Option<f64>,
-    /// Times a second, with as many connections as are compared.
-    pub bare: Option<f64>,
-    pub ceiling: Option<f64>,
     pub grown: Option<Grown>,
 }
 
@@ -56,7 +53,7 @@ pub struct Grown {
 }
 
 impl Measured {
-    /// What is compared with the yardsticks.
+    /// What is compared with the larger data.
     pub fn compared(&self) -> Option<&Load> {
         self.loads.iter().find(|load| load.connections == COMPARED)
     }
@@ -101,7 +98,7 @@ pub async fn scenes(cli: &Cli, kind: Kind, folder: &Path, report: &mut Report) -
             Some(Side::start(seeded(service, kind, cli.grown, folder, report)?).await?)
         };
         for scene in chosen {
-            let measured = scene_beside_yardsticks(cli, kind, scene, &usual, grown.as_ref(), folder).await?;
+            let measured = run_scene(cli, kind, scene, &usual, grown.as_ref()).await?;
             report.add(scene.bound, measured);
         }
     }
@@ -124,25 +121,11 @@ pub fn seeded(
     Ok(database)
 }
 
-async fn scene_beside_yardsticks(
-    cli: &Cli,
-    kind: Kind,
-    scene: &Scene,
-    side: &Side,
-    grown: Option<&Side>,
-    folder: &Path,
-) -> Result<Measured> {
+async fn run_scene(cli: &Cli, kind: Kind, scene: &Scene, side: &Side, grown: Option<&Side>) -> Result<Measured> {
     let time = cli.time();
     let compares = cli.connections.contains(&COMPARED);
-    let ceiling = if compares { Some(constant(scene, side, folder).await?) } else { None };
-    let at_ceiling: Requests = {
-        let text = crate::http::request("GET", "/constant", &[], "");
-        std::sync::Arc::new(move |_| text.clone())
-    };
-    let work = scene.bare.filter(|_| compares).map(|bare| bare(&side.facts));
-
     let mut loads: Vec<Vec<Load>> = vec![Vec::new(); cli.connections.len()];
-    let (mut bares, mut ceilings, mut growths, mut length) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let (mut growths, mut length) = (Vec::new(), 0);
     side.load(scene, COMPARED, time / 2).await?;
     // Requests that wait together share the beginning and the end of their transaction.
     let (alone, sent) = side.load(scene, 1, time / 4).await?;
@@ -164,13 +147,6 @@ async fn scene_beside_yardsticks(
                 peak: side.running.peak()?,
             });
         }
-        if let Some(work) = &work {
-            bares.push(bare::run(&side.database.url, time, work)?);
-        }
-        if let Some(ceiling) = &ceiling {
-            let seen = load(&ceiling.address, COMPARED, time, &at_ceiling, scene.status).await?;
-            ceilings.push(seen.per_second());
-        }
         if let Some(grown) = grown.filter(|_| compares) {
             let (seen, _) = grown.load(scene, COMPARED, time).await?;
             growths.push((seen.quantile(500), seen.length));
@@ -183,8 +159,6 @@ async fn scene_beside_yardsticks(
         length,
         statements: sent as f64 / answers as f64 - DOOR_STATEMENTS,
         rows: if kind == Kind::Postgres && !cli.quick { Some(rows(scene, side).await?) } else { None },
-        bare: median(bares),
-        ceiling: median(ceilings),
         grown: growths.last().map(|(_, length)| *length).and_then(|length| {
             let p50_ms = median(growths.iter().map(|(p50, _)| *p50).collect())?;
             Some(Grown { p50_ms, length })
@@ -211,21 +185,6 @@ fn middle(rounds: &[Load]) -> Option<Load> {
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
-}
-
-/// A process that answers from a constant what the service answers.
-async fn constant(scene: &Scene, side: &Side, folder: &Path) -> Result<Running> {
-    let mut connection = Connection::open(&side.running.address).await?;
-    let facts = side.facts.now(&side.running).await?;
-    let answer = connection.exchange(&(scene.requests)(&facts)(0), true).await?;
-    if !scene.status.contains(&answer.status) {
-        return Err(format!("{} was answered {}", scene.name, answer.status).into());
-    }
-    let body = folder.join("constant");
-    fs::write(&body, &answer.body)?;
-    let (body, status) = (body.display().to_string(), answer.status.to_string());
-    let arguments = ["constant", "--body", &body, "--status", &status, "--rate-limit", "0", "--log", "off"];
-    Running::start(&std::env::current_exe()?, &arguments).await
 }
 
 /// Rows that PostgreSQL reads for a request. A connection tells the server what it did when it is used a second after

@@ -69,17 +69,9 @@ impl Measured {
             found.push(verdict(format!("{overloaded} requests answered 503, at most 0"), false));
         }
         let Some(load) = self.compared() else { return found };
-        if bound == Bound::Work {
-            if let Some(bare) = self.bare {
-                let part = load.per_second / bare;
-                found.push(verdict(format!("{:.0} % of bare work, at least 60", part * 100.0), part >= 0.6));
-            }
+        if bound == Bound::Spread {
             let spread = load.p99_ms / load.p50_ms;
             found.push(verdict(format!("p99 {spread:.1} × p50, at most 5"), spread <= 5.0));
-        }
-        if let Some(ceiling) = self.ceiling.filter(|_| bound == Bound::Ceiling && self.database == "sqlite") {
-            let part = load.per_second / ceiling;
-            found.push(verdict(format!("{:.0} % of the ceiling, at least 50", part * 100.0), part >= 0.5));
         }
         if let Some(grown) = self.grown {
             let (factor, other) = (grown.p50_ms / load.p50_ms, grown.length.abs_diff(self.length));
@@ -144,7 +136,7 @@ impl Report {
         }
         if !self.scenes.is_empty() {
             self.scenes(out)?;
-            self.yardsticks(out)?;
+            self.bounds(out)?;
         }
         if !self.contended.is_empty() {
             self.contended(out)?;
@@ -192,14 +184,11 @@ impl Report {
         Ok(())
     }
 
-    fn yardsticks(&self, out: &mut String) -> std::fmt::Result {
-        writeln!(out, "\n| scene | database | bytes | of bare work | of the ceiling | p50 grown | bounds | hold |")?;
-        writeln!(out, "|---|---|---:|---:|---:|---:|---|---|")?;
+    fn bounds(&self, out: &mut String) -> std::fmt::Result {
+        writeln!(out, "\n| scene | database | bytes | p50 grown | bounds | hold |")?;
+        writeln!(out, "|---|---|---:|---:|---|---|")?;
         for Row { measured, verdicts } in &self.scenes {
             let Some(load) = measured.compared() else { continue };
-            let part = |of: Option<f64>| {
-                of.map_or_else(|| "–".to_owned(), |of| format!("{:.0} %", load.per_second / of * 100.0))
-            };
             let grown = measured.grown.map_or_else(
                 || "–".to_owned(),
                 |grown| format!("{:.2} × ({} bytes)", grown.p50_ms / load.p50_ms, grown.length),
@@ -208,12 +197,10 @@ impl Report {
             let hold = if verdicts.is_empty() { "–" } else { mark(verdicts.iter().all(|verdict| verdict.holds)) };
             writeln!(
                 out,
-                "| {} | {} | {} | {} | {} | {grown} | {} | {hold} |",
+                "| {} | {} | {} | {grown} | {} | {hold} |",
                 measured.scene,
                 measured.database,
                 measured.length,
-                part(measured.bare),
-                part(measured.ceiling),
                 bounds.join("; ")
             )?;
         }

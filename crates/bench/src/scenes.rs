@@ -1,4 +1,4 @@
-//! The scenes: what is asked of the services, and the same without HTTP.
+//! The scenes: what is asked of the services.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::{
     Result,
-    bare::{self, Work},
     database::{Database, Service},
     http::{Connection, Requests, request},
     program::Running,
@@ -17,10 +16,8 @@ use crate::{
 /// What is held to which bounds; see `docs/performance.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// Part of bare work, and how far p99 may be from p50.
-    Work,
-    /// Part of the ceiling on SQLite.
-    Ceiling,
+    /// The ratio of p99 to p50.
+    Spread,
     /// None but those that every scene has.
     General,
 }
@@ -33,7 +30,6 @@ pub struct Scene {
     /// The only good answer.
     pub status: &'static [u16],
     pub requests: fn(&Facts) -> Requests,
-    pub bare: Option<fn(&Facts) -> Work>,
 }
 
 /// What the requests name, looked up in the data.
@@ -55,81 +51,41 @@ pub struct Facts {
 
 const OK: &[u16] = &[200];
 
-const fn reading(
-    name: &'static str,
-    service: Service,
-    bound: Bound,
-    requests: fn(&Facts) -> Requests,
-    bare: Option<fn(&Facts) -> Work>,
-) -> Scene {
-    Scene { name, service, bound, status: OK, requests, bare }
+const fn reading(name: &'static str, service: Service, bound: Bound, requests: fn(&Facts) -> Requests) -> Scene {
+    Scene { name, service, bound, status: OK, requests }
 }
 
 /// All of them; those that write come last, as they change what others read.
 pub const ALL: [Scene; 18] = [
-    reading("week", Service::Booking, Bound::Work, |f| get(f, &f.events(7)), Some(|f| bare::events(f, 7))),
-    reading("month", Service::Booking, Bound::General, |f| get(f, &f.events(31)), Some(|f| bare::events(f, 31))),
-    reading("rooms", Service::Booking, Bound::Work, |f| get(f, &f.rooms()), Some(bare::rooms)),
-    reading("event", Service::Booking, Bound::Work, |f| get(f, &f.one_event()), Some(bare::event)),
-    reading("my-events", Service::Booking, Bound::General, |f| get(f, "/api/users/me/events"), Some(bare::my_events)),
-    reading("groups", Service::Booking, Bound::General, |f| get(f, "/api/groups"), Some(bare::groups)),
-    reading("users", Service::Booking, Bound::General, |f| get(f, "/api/users"), Some(bare::users)),
-    reading("feed", Service::Booking, Bound::General, |f| get(f, &f.feed), Some(bare::feed)),
+    reading("week", Service::Booking, Bound::Spread, |f| get(f, &f.events(7))),
+    reading("month", Service::Booking, Bound::General, |f| get(f, &f.events(31))),
+    reading("rooms", Service::Booking, Bound::Spread, |f| get(f, &f.rooms())),
+    reading("event", Service::Booking, Bound::Spread, |f| get(f, &f.one_event())),
+    reading("my-events", Service::Booking, Bound::General, |f| get(f, "/api/users/me/events")),
+    reading("groups", Service::Booking, Bound::General, |f| get(f, "/api/groups")),
+    reading("users", Service::Booking, Bound::General, |f| get(f, "/api/users")),
+    reading("feed", Service::Booking, Bound::General, |f| get(f, &f.feed)),
     Scene {
         name: "not-modified",
         service: Service::Booking,
-        bound: Bound::Ceiling,
+        bound: Bound::General,
         status: &[304],
         requests: not_modified,
-        bare: None,
     },
-    Scene {
-        name: "answer",
-        service: Service::Booking,
-        bound: Bound::General,
-        status: &[204],
-        requests: answer,
-        bare: None,
-    },
-    Scene {
-        name: "book",
-        service: Service::Booking,
-        bound: Bound::General,
-        status: &[201],
-        requests: book,
-        bare: None,
-    },
-    reading("p-users", Service::Portfolio, Bound::General, |f| get(f, "/api/v1/users"), Some(|_| bare::p_users())),
-    reading(
-        "p-user",
-        Service::Portfolio,
-        Bound::Ceiling,
-        |f| get(f, &format!("/api/v1/users/{}", f.me)),
-        Some(bare::p_user),
-    ),
-    reading("p-projects", Service::Portfolio, Bound::General, |f| get(f, "/api/v1/projects"), None),
-    reading(
-        "p-project",
-        Service::Portfolio,
-        Bound::Ceiling,
-        |f| get(f, &format!("/api/v1/projects/{}", f.project)),
-        Some(bare::p_project),
-    ),
-    reading("p-contests", Service::Portfolio, Bound::General, |f| get(f, "/api/v1/contests"), None),
-    reading(
-        "p-contest",
-        Service::Portfolio,
-        Bound::Work,
-        |f| get(f, &format!("/api/v1/contests/{}", f.contest)),
-        Some(bare::p_contest),
-    ),
+    Scene { name: "answer", service: Service::Booking, bound: Bound::General, status: &[204], requests: answer },
+    Scene { name: "book", service: Service::Booking, bound: Bound::General, status: &[201], requests: book },
+    reading("p-users", Service::Portfolio, Bound::General, |f| get(f, "/api/v1/users")),
+    reading("p-user", Service::Portfolio, Bound::General, |f| get(f, &format!("/api/v1/users/{}", f.me))),
+    reading("p-projects", Service::Portfolio, Bound::General, |f| get(f, "/api/v1/projects")),
+    reading("p-project", Service::Portfolio, Bound::General, |f| get(f, &format!("/api/v1/projects/{}", f.project))),
+    reading("p-contests", Service::Portfolio, Bound::General, |f| get(f, "/api/v1/contests")),
+    reading("p-contest", Service::Portfolio, Bound::Spread, |f| get(f, &format!("/api/v1/contests/{}", f.contest))),
     Scene {
         name: "p-members",
         service: Service::Portfolio,
         bound: Bound::General,
         status: &[204],
         requests: put_members,
-        bare: None,
     },
 ];
 

@@ -2,16 +2,10 @@
 
 use std::future::{Ready, ready};
 
-use actix_web::{FromRequest, HttpMessage, HttpRequest, dev::Payload, web::Data};
+use actix_web::{FromRequest, HttpRequest, dev::Payload, web::Data};
 use chrono_tz::Tz;
-use common::{problem::Problem, time::Timestamp};
-use service_kit::{
-    credentials::Keys,
-    directory::Source,
-    error::Failure,
-    http::exchange::TimeDependent,
-    server::{AppState, Own},
-};
+use common::problem::Problem;
+use service_kit::{credentials::Keys, directory::Source, error::Failure, state::Installation};
 
 use crate::config::Config;
 
@@ -60,11 +54,11 @@ impl Club {
         club.ok_or_else(|| Problem::internal("the app has no club"))
     }
 
-    /// What answers depend on.
+    /// The configuration that answers depend on.
     #[must_use]
-    pub fn own(&self) -> Own {
-        Own {
-            shape: format!("{} {}", self.zone, self.origin),
+    pub fn installation(&self) -> Installation {
+        Installation {
+            options: format!("{} {}", self.zone, self.origin),
             vary: "Cookie, Authorization".to_owned(),
             keys: Some(self.keys.clone()),
         }
@@ -91,21 +85,5 @@ impl FromRequest for Zone {
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
         let zone = req.app_data::<Data<Club>>().map(|club| Self(club.zone));
         ready(zone.ok_or_else(|| Problem::internal("the app has no club").into()))
-    }
-}
-
-/// The present time, the same for the whole of one request.
-#[derive(Debug, Clone, Copy)]
-pub struct Now(pub Timestamp);
-
-impl FromRequest for Now {
-    type Error = Failure;
-    type Future = Ready<Result<Self, Failure>>;
-
-    fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
-        // What depends on the time changes without any change in the database.
-        req.extensions_mut().insert(TimeDependent);
-        let now = req.app_data::<Data<AppState>>().map(|service| Self(service.clock().now()));
-        ready(now.ok_or_else(|| Problem::internal("the app has no service").into()))
     }
 }

@@ -109,7 +109,7 @@ async fn migrate(config: &Config) -> Result<(), Stopped> {
 }
 
 fn openapi() -> Result<(), Stopped> {
-    let document = service_kit::server::document(&server::ABOUT).to_pretty_json();
+    let document = server::ABOUT.openapi().to_pretty_json();
     print(&[document.map_err(|error| Stopped::Failure(error.to_string()))?])
 }
 

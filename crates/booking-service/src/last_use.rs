@@ -1,6 +1,6 @@
-//! When sessions and tokens were last used, noted to within [`GRAIN`] and without a write for each request: whoever
-//! authenticates tells a background task, which writes what it is told in batches. No request waits for it. A note that
-//! is lost, because too many wait or the database is away, is made by the next request again.
+//! When sessions and tokens were last used, to within [`GRAIN`]. A background task writes the times in batches, so that no
+//! request waits for a write. A time that is lost, because the queue is full or the database does not answer, is
+//! recorded by the next request.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -21,18 +21,18 @@ use tokio::{
 
 use crate::schema::{api_tokens, sessions};
 
-/// A use within this time of the last one that was noted is not noted.
+/// A use is not recorded this soon after the last recorded one.
 pub const GRAIN: TimeDelta = TimeDelta::hours(1);
 
-/// The most notes that wait to be written, and that one statement writes.
+/// The most times in the queue and in one statement.
 const BATCH: usize = 1000;
 
-/// How long the end of the service waits for what was noted.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// The longest time that shutdown waits for the queue.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What was used.
+/// The session or token of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Used {
+pub enum CredentialId {
     /// The session with this id.
     Session(DbUuid),
     /// The API token with this id.
@@ -40,17 +40,17 @@ pub enum Used {
 }
 
 enum Message {
-    Note(Used, Timestamp),
-    /// To be answered when all that was told before has been written.
+    Use(CredentialId, Timestamp),
+    /// Answered when everything before it has been written.
     Flush(oneshot::Sender<()>),
 }
 
-/// Where to tell of uses.
+/// The sender of the queue.
 #[derive(Clone)]
 pub struct LastUse(mpsc::Sender<Message>);
 
 impl LastUse {
-    /// Starts the task that writes. It ends with the last clone of what this returns.
+    /// Starts the task. It ends with the last clone of the sender.
     #[must_use]
     pub fn start(db: &Database) -> Self {
         let (sender, receiver) = mpsc::channel(BATCH);
@@ -58,24 +58,24 @@ impl LastUse {
         Self(sender)
     }
 
-    /// Notes that something was used at `now`, unless it was at `before` and that is recent enough.
-    pub fn note(&self, used: Used, before: Option<DbTimestamp>, now: Timestamp) {
-        if before.is_none_or(|before| is_old(*before, now)) {
-            // When too many wait, the next request notes it.
-            let _ = self.0.try_send(Message::Note(used, now));
+    /// Records a use at `now`, unless the last recorded one is recent.
+    pub fn record(&self, credential: CredentialId, last: Option<DbTimestamp>, now: Timestamp) {
+        if last.is_none_or(|last| is_old(*last, now)) {
+            // If the queue is full, the next request records it.
+            let _ = self.0.try_send(Message::Use(credential, now));
         }
     }
 
-    /// QueueMetrics until all that was noted so far has been written or could not be, for a few seconds at most.
+    /// Waits until everything recorded so far has been written or could not be, for a few seconds at most.
     pub async fn flush(&self) {
         let (done, written) = oneshot::channel();
         let flushed = async {
             if self.0.send(Message::Flush(done)).await.is_ok() {
-                // Without an answer the task is gone, and has nothing left to write.
+                // Without an answer the task has ended, with nothing left to write.
                 let _ = written.await;
             }
         };
-        if timeout(PATIENCE, flushed).await.is_err() {
+        if timeout(FLUSH_TIMEOUT, flushed).await.is_err() {
             log::warn!("last uses were not written in time");
         }
     }
@@ -87,16 +87,16 @@ fn is_old(noted: Timestamp, now: Timestamp) -> bool {
 
 async fn run(db: Database, mut receiver: mpsc::Receiver<Message>) {
     // What was written lately: a request that read the row before that notes the same again.
-    let mut written: HashMap<Used, Timestamp> = HashMap::new();
+    let mut written: HashMap<CredentialId, Timestamp> = HashMap::new();
     let mut messages = Vec::with_capacity(BATCH);
     while receiver.recv_many(&mut messages, BATCH).await > 0 {
         let (mut notes, mut waiting) = (HashMap::new(), Vec::new());
         for message in messages.drain(..) {
             match message {
-                Message::Note(used, at) if written.get(&used).is_none_or(|before| is_old(*before, at)) => {
+                Message::Use(used, at) if written.get(&used).is_none_or(|before| is_old(*before, at)) => {
                     notes.insert(used, at);
                 }
-                Message::Note(..) => {}
+                Message::Use(..) => {}
                 Message::Flush(done) => waiting.push(done),
             }
         }
@@ -121,12 +121,12 @@ async fn run(db: Database, mut receiver: mpsc::Receiver<Message>) {
 }
 
 /// One statement for each kind; they were all used at about the same time.
-fn write(conn: &mut AnyConnection, used: &[Used], at: DbTimestamp) -> Result<(), Error> {
+fn write(conn: &mut AnyConnection, used: &[CredentialId], at: DbTimestamp) -> Result<(), Error> {
     let (mut of_sessions, mut of_tokens) = (Vec::new(), Vec::new());
     for used in used {
         match used {
-            Used::Session(id) => of_sessions.push(*id),
-            Used::Token(id) => of_tokens.push(*id),
+            CredentialId::Session(id) => of_sessions.push(*id),
+            CredentialId::Token(id) => of_tokens.push(*id),
         }
     }
     if !of_sessions.is_empty() {

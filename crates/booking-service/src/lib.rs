@@ -11,8 +11,7 @@
 //! 6. [`ical`]: the personal calendar feed
 //! 7. [`sign_in`]: sign-in providers, who is who there, sessions, API tokens
 //!
-//! [`server`] puts them together, [`resources`] says what their writing operations change, `version` says which build this is, [`commands`] is the command line, [`demo`] a
-//! made-up club, [`seed`] one of any size.
+//! [`server`] puts them together, [`commands`] is the command line, [`demo`] fills the database of a made-up club.
 
 #[macro_use]
 mod overlapping;
@@ -25,7 +24,6 @@ pub mod config;
 pub mod last_use;
 pub mod limits;
 pub mod schema;
-pub mod target;
 
 pub mod events;
 pub mod groups;
@@ -36,7 +34,6 @@ pub mod tags;
 pub mod users;
 
 pub mod demo;
-pub mod resources;
 pub mod seed;
 pub mod server;
 mod version;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use common::time::Clock;
-use service_kit::http::limit::Limit;
+use service_kit::http::rate_limit::RateLimit;
 
 /// The limits that only this service has.
 #[derive(Debug, Clone, Args)]
@@ -22,9 +22,9 @@ pub struct LimitOptions {
 /// How often a caller may do something.
 pub struct Limits {
     /// Begin or finish a sign-in.
-    pub sign_in: Limit,
+    pub sign_in: RateLimit,
     /// Fetch a calendar feed.
-    pub feed: Limit,
+    pub feed: RateLimit,
 }
 
 impl Limits {
@@ -32,8 +32,8 @@ impl Limits {
     #[must_use]
     pub fn new(options: &LimitOptions, clock: &Clock) -> Self {
         Self {
-            sign_in: Limit::per_minute(options.sign_in_rate_limit, clock),
-            feed: Limit::per_minute(options.feed_rate_limit, clock),
+            sign_in: RateLimit::per_minute(options.sign_in_rate_limit, clock),
+            feed: RateLimit::per_minute(options.feed_rate_limit, clock),
         }
     }
 }

@@ -12,7 +12,8 @@ use diesel_migrations::embed_migrations;
 use service_kit::{
     database::{Database, migrate::Migrations, types::DbTimestamp},
     directory,
-    server::{AppState, Running, ServiceInfo, listen},
+    server::{Running, listen},
+    state::{AppState, ServiceInfo},
 };
 use utoipa::{
     Modify, OpenApi, PartialSchema, ToSchema,
@@ -29,7 +30,7 @@ use crate::{
     demo, events, groups, ical,
     last_use::LastUse,
     limits::Limits,
-    resources, rooms,
+    rooms,
     sign_in::{self, provider::Provider},
     tags, users, version,
 };
@@ -163,8 +164,8 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     db.write(move |conn| groups::queries::ensure_everyone_group(conn, &name, now))
         .await
         .map_err(|error| io::Error::other(format!("{error:?}")))?;
-    let service = AppState::new(&ABOUT, &config.server, db.clone(), clock.clone(), club.own());
-    sync_at_start(&service, &club).await;
+    let state = AppState::new(&ABOUT, &config.server, db.clone(), clock.clone(), club.installation());
+    sync_at_start(&state, &club).await;
     if config.demo
         && let Err(error) = demo::fill(&db, &club, clock.now()).await
     {
@@ -173,27 +174,27 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     }
     let (last_use, limits) = (LastUse::start(&db), Data::new(Limits::new(&config.limits, &clock)));
     let noted = last_use.clone();
-    service.at_drain(move || {
+    state.on_shutdown(move || {
         let noted = noted.clone();
         async move { noted.flush().await }
     });
     let (shared, last_use) = (Data::new(club), Data::new(last_use));
-    listen(service, &config.server, move |app| {
-        app.app_data(shared.clone()).app_data(resources::ALL).app_data(provider.clone());
+    listen(state, &config.server, move |app| {
+        app.app_data(shared.clone()).app_data(provider.clone());
         app.app_data(limits.clone()).app_data(last_use.clone());
     })
 }
 
 /// Brings users and groups in, if there is a directory. The service starts without it all the same, and does not wait
 /// for a slow one; the sync then ends in the background.
-async fn sync_at_start(service: &Data<AppState>, club: &Club) {
+async fn sync_at_start(state: &Data<AppState>, club: &Club) {
     if club.directory.is_none() {
         return;
     }
-    let (service, club, now) = (service.clone(), club.clone(), service.clock().now());
+    let (state, club, now) = (state.clone(), club.clone(), state.clock().now());
     let sync = actix_web::rt::spawn(async move {
-        let done = users::sync::run(service.db(), &club, now).await;
-        service.copies().of(directory::COPY).note(now, &done);
+        let done = users::sync::run(state.database(), &club, now).await;
+        state.copies().of(directory::COPY).note(now, &done);
         if let Err(error) = done {
             let problem = error.into_problem();
             log::error!("the sync at start failed: {}", problem.cause().unwrap_or("unknown"));

@@ -21,17 +21,14 @@ use service_kit::{
     },
     error::{Error, Failure, OnUnique},
     http::{Body, Page, Reply},
+    state::Now,
     with_connection,
 };
 use unicode_normalization::UnicodeNormalization;
 use utoipa::ToSchema;
 use utoipa_actix_web::service_config::ServiceConfig;
 
-use crate::{
-    auth::SignedIn,
-    club::{Now, Zone},
-    schema::tags,
-};
+use crate::{auth::SignedIn, club::Zone, schema::tags};
 
 /// Registers the operations below `/tags`.
 pub fn routes(config: &mut ServiceConfig<'_>) {
@@ -85,8 +82,8 @@ struct RequestTag {
 #[get("")]
 async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
     who.list(page, move |conn, _, page| {
-        let tags = load(conn, &page.slice()?)?;
-        page.reply(tags, |tag| (tag.name.clone(), tag.id), |tag| Ok(ResponseTag::new(tag, zone)))
+        let tags = load(conn, &page.bounds()?)?;
+        page.rows(tags, |tag| (tag.name.clone(), tag.id), |tag| Ok(ResponseTag::new(tag, zone)))
     })
     .await
 }
@@ -103,7 +100,7 @@ async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
 )]
 #[post("")]
 async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestTag>) -> Result<Reply, Failure> {
-    who.write(move |conn, _| {
+    who.create(move |conn, _| {
         let tag = insert(conn, &body.0.name, DbTimestamp(now.0))?;
         Reply::created(&ResponseTag::new(tag, zone))
     })

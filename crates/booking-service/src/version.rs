@@ -1,11 +1,8 @@
-//! Which build answers.
+//! The version of the service.
 
 use actix_web::{HttpRequest, get};
 use serde::Serialize;
-use service_kit::{
-    error::Failure,
-    http::{Reply, exchange::Exchange},
-};
+use service_kit::{error::Failure, guard::conditional::Conditions, http::Reply};
 use utoipa::ToSchema;
 use utoipa_actix_web::service_config::ServiceConfig;
 
@@ -28,12 +25,12 @@ struct Version {
     tag = "version",
     operation_id = "getVersion",
     security(()),
-    responses((status = 200, description = "Which build answers", body = Version))
+    responses((status = 200, description = "The build", body = Version))
 )]
 #[get("/version")]
 async fn version(req: HttpRequest) -> Result<Reply, Failure> {
     // The build sets the variable; a checkout without git builds as well.
     let revision = option_env!("REVISION").unwrap_or("unknown");
     let reply = Reply::json(&Version { version: env!("CARGO_PKG_VERSION"), revision })?;
-    Ok(Exchange::of(&req)?.tagged(reply.public(), None))
+    Ok(Conditions::of(&req)?.tag(reply.public(), None))
 }

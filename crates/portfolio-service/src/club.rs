@@ -5,14 +5,14 @@ use std::{
     future::{Ready, ready},
 };
 
-use actix_web::{FromRequest, HttpMessage, HttpRequest, dev::Payload, http::header::HeaderName, web::Data};
+use actix_web::{FromRequest, HttpRequest, dev::Payload, http::header::HeaderName, web::Data};
 use chrono_tz::Tz;
 use common::{problem::Problem, semester::YearWithSemester, time::Timestamp};
 use service_kit::{
     directory::{self, Source},
     error::Failure,
-    http::{exchange::TimeDependent, proxy::Proxies},
-    server::{AppState, Own},
+    http::proxy::Proxies,
+    state::Installation,
 };
 
 use crate::config::Config;
@@ -41,14 +41,14 @@ impl Club {
         Ok(Self { zone: config.time_zone, admins, directory: config.directory()? })
     }
 
-    /// What answers depend on, when these proxies say who is calling. No option shapes them: what is shown to whom is
-    /// part of the caller's view.
+    /// The configuration that answers depend on. No option changes answers: what each caller sees is part of their
+    /// [`view`](service_kit::guard::Caller::view).
     #[must_use]
-    pub fn own(proxies: &Proxies) -> Own {
-        // A proxy that signs people in knows them by a cookie or a credential of its own; so must a cache before it.
+    pub fn installation(proxies: &Proxies) -> Installation {
+        // An authenticating proxy recognizes users by cookies or credentials of its own; so must a cache in front of it.
         let headers = proxies.headers.iter().map(HeaderName::as_str);
         let vary = ["Authorization", "Cookie"].into_iter().chain(headers).collect::<Vec<_>>().join(", ");
-        Own { vary, ..Own::default() }
+        Installation { vary, ..Installation::default() }
     }
 
     /// The semester of an instant, where the club is.
@@ -65,21 +65,5 @@ impl FromRequest for Club {
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
         let club = req.app_data::<Data<Self>>().map(|club| club.as_ref().clone());
         ready(club.ok_or_else(|| Problem::internal("the app has no club").into()))
-    }
-}
-
-/// The present time, the same for the whole of one request.
-#[derive(Debug, Clone, Copy)]
-pub struct Now(pub Timestamp);
-
-impl FromRequest for Now {
-    type Error = Failure;
-    type Future = Ready<Result<Self, Failure>>;
-
-    fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
-        // What depends on the time changes without any change in the database.
-        req.extensions_mut().insert(TimeDependent);
-        let now = req.app_data::<Data<AppState>>().map(|service| Self(service.clock().now()));
-        ready(now.ok_or_else(|| Problem::internal("the app has no service").into()))
     }
 }

@@ -135,7 +135,7 @@ async fn seed(config: &Config, size: Size, day: Option<NaiveDate>) -> Result<(),
 }
 
 fn openapi() -> Result<(), Stopped> {
-    let document = service_kit::server::document(&server::ABOUT).to_pretty_json();
+    let document = server::ABOUT.openapi().to_pretty_json();
     print(&[document.map_err(|error| Stopped::Failure(error.to_string()))?])
 }
 

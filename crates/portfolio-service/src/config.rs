@@ -22,8 +22,8 @@ use service_kit::{
 use url::Url;
 
 use crate::{
-    auth::{Identity, is_sign_in_name},
     booking::BookingOptions,
+    identity::{Identity, is_sign_in_name},
 };
 
 /// Projects, contests, groups, events and accounts of a student club's members.

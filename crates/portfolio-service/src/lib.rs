@@ -11,39 +11,32 @@
 //! 6. [`teams`]: who took part in a contest together
 //! 7. [`contests`]: with their teams
 //!
-//! [`sync`] copies users and groups from the directory, [`resources`] lists what can be changed, [`server`] puts all
-//! together, [`commands`] is the command line, [`demo`] a made-up club.
+//! [`sync`] copies users and groups from the directory, [`server`] puts everything together, [`commands`] is the command
+//! line, [`demo`] fills the database of a made-up club.
 
 pub mod account_type;
 pub mod auth;
 pub mod booking;
+pub mod caller;
 pub mod club;
 pub mod codes;
 pub mod config;
+pub mod identity;
 pub mod link;
-pub mod policy;
+pub mod rights;
 pub mod schema;
 pub mod span;
-pub mod target;
-
-pub mod users;
 
 pub mod accounts;
-
-pub mod groups;
-
-pub mod events;
-
-pub mod projects;
-
-pub mod teams;
-
 pub mod contests;
+pub mod events;
+pub mod groups;
+pub mod projects;
+pub mod teams;
+pub mod users;
 
 pub mod commands;
 pub mod demo;
-pub mod resources;
+pub mod seed;
 pub mod server;
 pub mod sync;
-
-pub mod seed;

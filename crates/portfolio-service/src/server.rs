@@ -12,8 +12,10 @@ use diesel_migrations::embed_migrations;
 use service_kit::{
     database::{Database, migrate::Migrations},
     error::Failure,
-    http::{Reply, jwt::Verifier, proxy::take_off},
-    server::{AppState, Running, ServiceInfo, listen},
+    http::{Reply, jwt::Verifier},
+    middleware::proxy_user::proxy_user,
+    server::{Running, listen},
+    state::{AppState, ServiceInfo},
 };
 use utoipa::{
     Modify, OpenApi,
@@ -23,13 +25,13 @@ use utoipa_actix_web::{scope, service_config::ServiceConfig};
 
 use crate::{
     accounts,
-    auth::{Identity, Visitor, has_credential},
+    auth::Visitor,
     club::Club,
     codes,
     config::Config,
     contests, demo, events, groups,
-    policy::BASE,
-    projects, resources, sync, teams, users,
+    identity::{Identity, has_credential},
+    projects, sync, teams, users,
 };
 
 /// The migrations, once for each database.
@@ -52,8 +54,8 @@ pub static ABOUT: ServiceInfo = ServiceInfo {
 fn routes(config: &mut ServiceConfig<'_>) {
     // By the first part of a path, so that a request is not compared with all of them.
     config.service(
-        scope(BASE)
-            .wrap(from_fn(take_off))
+        scope("/api/v1")
+            .wrap(from_fn(proxy_user))
             .service(
                 scope("/users")
                     .configure(users::routes)
@@ -84,7 +86,7 @@ fn pages(_config: &mut web::ServiceConfig) {}
 )]
 #[get("/ping")]
 pub async fn ping(who: Visitor) -> Result<Reply, Failure> {
-    who.answer(Reply::json(&"pong")?)
+    who.respond(Reply::json(&"pong")?)
 }
 
 #[derive(OpenApi)]
@@ -128,8 +130,8 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let db = open(config).await?;
     let Identity { proxies, tokens, is_development } =
         config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;
-    let service = AppState::new(&ABOUT, &config.server, db.clone(), clock.clone(), Club::own(&proxies));
-    sync::start(&service, &club, config.sync_interval).await;
+    let state = AppState::new(&ABOUT, &config.server, db.clone(), clock.clone(), Club::installation(&proxies));
+    sync::start(&state, &club, config.sync_interval).await;
     if config.demo
         && let Err(error) = demo::fill(&db, &club, clock.now()).await
     {
@@ -149,14 +151,14 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     }
     let (shared, proxies) = (Data::new(club), Data::new(proxies));
     let verifier = tokens.map(|(expected, origin)| Data::new(Verifier::new(expected, origin)));
-    let running = listen(service.clone(), &config.server, move |app| {
-        app.app_data(shared.clone()).app_data(proxies.clone()).app_data(resources::ALL);
+    let running = listen(state.clone(), &config.server, move |app| {
+        app.app_data(shared.clone()).app_data(proxies.clone());
         if let Some(verifier) = &verifier {
             app.app_data(verifier.clone());
         }
     })?;
     if let Some(source) = booking {
-        actix_web::rt::spawn(events::copy::run(service, source));
+        actix_web::rt::spawn(events::copy::run(state, source));
     }
     Ok(running)
 }

@@ -1,16 +1,13 @@
-//! What any HTTP service of the club needs to run, and neither may write twice.
+//! What every HTTP service of the club needs to run. Each module uses only those before it:
 //!
-//! * [`database`]: the one door to the database, SQLite or PostgreSQL by URL; migrations at start.
-//! * [`error`]: what a handler or a query may fail with, and how that becomes a problem.
-//! * [`http`]: extractors for bodies, parameters and credentials; replies; the frame around every request.
-//! * [`server`]: start, readiness and graceful drain.
-//! * [`config`]: the options that every service has; secrets; what `check-config` prints.
-//! * [`logging`], [`metrics`]: one line and a few numbers a request.
-//! * [`credentials`]: secrets, their hashes, and the sealed cookies.
-//! * [`copies`]: how old the copies of what other services have are.
-//! * [`kept`]: what another server said, fetched again now and then, for those who cannot wait for it each time.
-//! * [`directory`]: where users and groups come from.
-//! * [`health`]: asks a running service whether it can serve.
+//! * [`credentials`]: keys, secrets and their hashes. [`error`]: errors and how they become problems.
+//! * [`database`]: transactions on SQLite or PostgreSQL, migrations. [`maintenance`]: backup, restore, copy.
+//! * [`cached`](kept), [`directory`]: data of other servers. [`copies`]: the age of copies of such data.
+//! * [`http`]: what a request says and what an answer is made of; knows no state of the service.
+//! * [`config`]: options, secrets, and the checks of `check-config`. [`logging`], [`metrics`].
+//! * [`state`]: what the workers share. [`middleware`]: what surrounds every request.
+//! * [`guard`]: authentication, rights, conditional requests and safe retries of every operation.
+//! * [`routes`], [`server`]: health, metrics and documentation; start and shutdown. [`health`]: asks a running service.
 
 pub mod config;
 pub mod copies;
@@ -18,11 +15,15 @@ pub mod credentials;
 pub mod database;
 pub mod directory;
 pub mod error;
+pub mod guard;
 pub mod health;
 pub mod http;
 pub mod kept;
 pub mod logging;
 pub mod maintenance;
 pub mod metrics;
+pub mod middleware;
 mod process;
+pub mod routes;
 pub mod server;
+pub mod state;

@@ -145,7 +145,7 @@ impl Hand {
         hand.make_groups(conn, at)?;
         let active: HashSet<_> = hand.members.iter().copied().collect();
         let only_active = |ids: Vec<DbUuid>| ids.into_iter().filter(|id| active.contains(id)).collect::<Vec<_>>();
-        for group in groups::queries::list(conn, &PageBounds::whole())? {
+        for group in groups::queries::list(conn, &PageBounds::all())? {
             let (members, admins) = (only_active(group.members), only_active(group.admins));
             let organizers = [&admins, &members, &hand.members].into_iter().find(|people| !people.is_empty());
             let band = Band { id: group.row.id, organizers: organizers.cloned().unwrap_or_default(), members };

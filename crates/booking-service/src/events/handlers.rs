@@ -10,7 +10,9 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
-    http::{Body, Page, Query, Reply},
+    guard::Target,
+    http::{Body, ListPage, Page, Query, Reply},
+    state::Now,
 };
 
 use super::{
@@ -22,8 +24,8 @@ use super::{
     wire::{RequestEvent, RequestEventTag, RequestSchedule, ResponseEvent, ResponseEventDetail},
 };
 use crate::{
-    auth::{ACTIVE, SignedIn},
-    club::{Now, Zone},
+    auth::{ACTIVE, Caller, SignedIn},
+    club::Zone,
     groups::{self, ResponseGroup},
     rooms::{self, ResponseRoom},
     users,
@@ -38,16 +40,12 @@ fn list_of(
     order: Order,
     page: &Page,
     zone: Tz,
-) -> Result<Reply, Error> {
-    let events = queries::load_slice(conn, selection, order, &page.slice()?)?;
-    page.reply(events, |event| order.position(&event.row), |event| Ok(ResponseEvent::new(event, zone)))
+) -> Result<ListPage, Error> {
+    let events = queries::load_slice(conn, selection, order, &page.bounds()?)?;
+    page.rows(events, |event| order.position(&event.row), |event| Ok(ResponseEvent::new(event, zone)))
 }
 
-/// What `GET` of an event answers.
-///
-/// # Errors
-/// 404 when there is none.
-pub fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Reply, Error> {
+fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Reply, Error> {
     Reply::json(&detail(conn, id, zone)?)
 }
 
@@ -57,6 +55,11 @@ fn detail(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<ResponseEven
     let group = groups::queries::get_even_deleted(conn, event.row.group_id)?;
     let name = group.row.name.clone();
     Ok(ResponseEventDetail::new(event, room, (ResponseGroup::new(group, zone), name), zone))
+}
+
+/// The event that an operation changes.
+fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
+    Target::new(format!("event {id}"), move |conn, _| show(conn, id, zone))
 }
 
 /// List events
@@ -97,11 +100,12 @@ pub async fn create(
     body: Body<RequestEvent>,
 ) -> Result<Reply, Failure> {
     let draft = body.0.into_draft();
-    who.write_about(&draft.at.clone(), move |conn, me| {
-        let id = changes::create(conn, &draft, me.id, zone, DbTimestamp(now))?;
-        Ok(Reply::created(&detail(conn, id, zone)?)?.with(header::LOCATION, format!("/api/events/{id}")))
-    })
-    .await
+    who.queued_by(&draft.at)
+        .create(move |conn, me| {
+            let id = changes::create(conn, &draft, me.id, zone, DbTimestamp(now))?;
+            Ok(Reply::created(&detail(conn, id, zone)?)?.with(header::LOCATION, format!("/api/events/{id}")))
+        })
+        .await
 }
 
 /// One event
@@ -138,11 +142,12 @@ pub async fn update(
     body: Body<RequestEvent>,
 ) -> Result<Reply, Failure> {
     let (id, draft) = (DbUuid::from(*id), body.0.into_draft());
-    who.write_about(&draft.at.clone(), move |conn, me| {
-        changes::update(conn, id, &draft, me, zone, DbTimestamp(now))?;
-        show(conn, id, zone)
-    })
-    .await
+    who.queued_by(&draft.at)
+        .update(target(id, zone), move |conn, me| {
+            changes::update(conn, id, &draft, me, zone, DbTimestamp(now))?;
+            show(conn, id, zone)
+        })
+        .await
 }
 
 /// Delete an event
@@ -155,9 +160,12 @@ pub async fn update(
     responses((status = 204, description = "Deleted"))
 )]
 #[delete("/{eventID}")]
-pub async fn delete(who: SignedIn, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
-    who.write(move |conn, me| changes::delete(conn, (*id).into(), me, DbTimestamp(now)).map(|()| Reply::no_content()))
-        .await
+pub async fn delete(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.update(target(id, zone), move |conn, me| {
+        changes::delete(conn, id, me, DbTimestamp(now)).map(|()| Reply::no_content())
+    })
+    .await
 }
 
 /// Answer an event
@@ -171,9 +179,17 @@ pub async fn delete(who: SignedIn, Now(now): Now, id: Path<Id>) -> Result<Reply,
     responses((status = 204, description = "Answered"))
 )]
 #[put("/{eventID}/attendees/me")]
-pub async fn answer(who: SignedIn, id: Path<Id>, body: Body<RequestSchedule>) -> Result<Reply, Failure> {
-    let schedule = body.0.schedule;
-    who.write(move |conn, me| attendance::answer(conn, (*id).into(), me, schedule).map(|()| Reply::no_content())).await
+pub async fn answer(
+    who: SignedIn,
+    Zone(zone): Zone,
+    id: Path<Id>,
+    body: Body<RequestSchedule>,
+) -> Result<Reply, Failure> {
+    let (id, schedule) = (DbUuid::from(*id), body.0.schedule);
+    who.update(target(id, zone), move |conn, me| {
+        attendance::answer(conn, id, me, schedule).map(|()| Reply::no_content())
+    })
+    .await
 }
 
 /// Put a tag on an event
@@ -189,13 +205,14 @@ pub async fn answer(who: SignedIn, id: Path<Id>, body: Body<RequestSchedule>) ->
 #[post("/{eventID}/tags")]
 pub async fn add_tag(
     who: SignedIn,
+    Zone(zone): Zone,
     Now(now): Now,
     id: Path<Id>,
     body: Body<RequestEventTag>,
 ) -> Result<Reply, Failure> {
-    let tag = body.0.into_pair();
-    who.write(move |conn, me| {
-        attendance::add_tag(conn, (*id).into(), &tag, me, DbTimestamp(now)).map(|()| Reply::no_content())
+    let (id, tag) = (DbUuid::from(*id), body.0.into_pair());
+    who.update(target(id, zone), move |conn, me| {
+        attendance::add_tag(conn, id, &tag, me, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
 }
@@ -210,14 +227,20 @@ pub async fn add_tag(
     responses((status = 204, description = "The event no longer has the tag"))
 )]
 #[delete("/{eventID}/tags/{tagName}")]
-pub async fn remove_tag(who: SignedIn, Now(now): Now, path: Path<(Id, String)>) -> Result<Reply, Failure> {
+pub async fn remove_tag(
+    who: SignedIn,
+    Zone(zone): Zone,
+    Now(now): Now,
+    path: Path<(Id, String)>,
+) -> Result<Reply, Failure> {
     let (id, name) = path.into_inner();
     // No tag has such a name, and PostgreSQL cannot even be asked for U+0000.
     if name.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
         return Err(Problem::parameter("tagName", "control-character", "must not contain control characters").into());
     }
-    who.write(move |conn, me| {
-        attendance::remove_tag(conn, id.into(), &name, me, DbTimestamp(now)).map(|()| Reply::no_content())
+    let id = DbUuid::from(id);
+    who.update(target(id, zone), move |conn, me| {
+        attendance::remove_tag(conn, id, &name, me, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
 }

@@ -14,7 +14,7 @@ mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-pub use self::{handlers::show, params::parse_filter, wire::ResponseEvent};
+pub use self::{params::parse_filter, wire::ResponseEvent};
 
 /// Registers the operations below `/events`.
 pub fn routes(config: &mut ServiceConfig<'_>) {

@@ -9,7 +9,9 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
-    http::{Body, Page, Query, Reply},
+    guard::Target,
+    http::{Body, ListPage, Page, Query, Reply},
+    state::Now,
 };
 
 use super::{
@@ -18,17 +20,18 @@ use super::{
     wire::{DeleteQuery, OfUserQuery, RequestGroup, ResponseGroup},
 };
 use crate::{
-    auth::SignedIn,
-    club::{Now, Zone},
+    auth::{Caller, SignedIn},
+    club::Zone,
     users,
 };
 
-/// What `GET` of a group answers.
-///
-/// # Errors
-/// 404 when there is none.
-pub fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Reply, Error> {
+fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Reply, Error> {
     Reply::json(&ResponseGroup::new(queries::get(conn, id)?, zone))
+}
+
+/// The group that an operation changes.
+fn target(id: DbUuid, zone: Zone) -> Target<Caller> {
+    Target::new(format!("group {id}"), move |conn, _| show(conn, id, zone.0))
 }
 
 /// List groups
@@ -43,7 +46,7 @@ pub fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Reply, Err
 pub async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
     who.list(page, move |conn, _, page| {
         let position = |group: &Group| (group.row.kind, group.row.name.clone(), group.row.id);
-        page.reply(queries::list(conn, &page.slice()?)?, position, |group| Ok(ResponseGroup::new(group, zone.0)))
+        page.rows(queries::list(conn, &page.bounds()?)?, position, |group| Ok(ResponseGroup::new(group, zone.0)))
     })
     .await
 }
@@ -58,7 +61,7 @@ pub async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failur
 #[post("")]
 pub async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestGroup>) -> Result<Reply, Failure> {
     let group = body.0.into();
-    who.write(move |conn, me| {
+    who.create(move |conn, me| {
         let id = changes::create(conn, &group, me.id, DbTimestamp(now.0))?;
         Reply::created(&ResponseGroup::new(queries::get(conn, id)?, zone.0))
     })
@@ -96,7 +99,7 @@ pub async fn update(
     body: Body<RequestGroup>,
 ) -> Result<Reply, Failure> {
     let (id, group) = (DbUuid::from(*id), body.0.into());
-    who.write(move |conn, me| {
+    who.update(target(id, zone), move |conn, me| {
         changes::update(conn, id, &group, me, DbTimestamp(now.0))?;
         show(conn, id, zone.0)
     })
@@ -116,9 +119,16 @@ pub async fn update(
     )
 )]
 #[delete("/{groupID}")]
-pub async fn delete(who: SignedIn, now: Now, id: Path<Id>, query: Query<DeleteQuery>) -> Result<Reply, Failure> {
-    who.write(move |conn, me| {
-        changes::delete(conn, (*id).into(), query.0.force.0, me, DbTimestamp(now.0))?;
+pub async fn delete(
+    who: SignedIn,
+    zone: Zone,
+    now: Now,
+    id: Path<Id>,
+    query: Query<DeleteQuery>,
+) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.update(target(id, zone), move |conn, me| {
+        changes::delete(conn, id, query.0.force.0, me, DbTimestamp(now.0))?;
         Ok(Reply::no_content())
     })
     .await
@@ -134,9 +144,10 @@ pub async fn delete(who: SignedIn, now: Now, id: Path<Id>, query: Query<DeleteQu
     responses((status = 204, description = "The caller is a member"))
 )]
 #[put("/{groupID}/members/me")]
-pub async fn join(who: SignedIn, now: Now, id: Path<Id>) -> Result<Reply, Failure> {
-    who.write(move |conn, me| {
-        changes::join(conn, (*id).into(), me.id, DbTimestamp(now.0))?;
+pub async fn join(who: SignedIn, zone: Zone, now: Now, id: Path<Id>) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.update(target(id, zone), move |conn, me| {
+        changes::join(conn, id, me.id, DbTimestamp(now.0))?;
         Ok(Reply::no_content())
     })
     .await
@@ -152,9 +163,10 @@ pub async fn join(who: SignedIn, now: Now, id: Path<Id>) -> Result<Reply, Failur
     responses((status = 204, description = "The caller is no member"))
 )]
 #[delete("/{groupID}/members/me")]
-pub async fn leave(who: SignedIn, now: Now, id: Path<Id>) -> Result<Reply, Failure> {
-    who.write(move |conn, me| {
-        changes::leave(conn, (*id).into(), me.id, DbTimestamp(now.0))?;
+pub async fn leave(who: SignedIn, zone: Zone, now: Now, id: Path<Id>) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.update(target(id, zone), move |conn, me| {
+        changes::leave(conn, id, me.id, DbTimestamp(now.0))?;
         Ok(Reply::no_content())
     })
     .await
@@ -171,7 +183,7 @@ pub async fn leave(who: SignedIn, now: Now, id: Path<Id>) -> Result<Reply, Failu
 )]
 #[get("/me/groups")]
 pub async fn mine(who: SignedIn, page: Page, query: Query<OfUserQuery>) -> Result<Reply, Failure> {
-    who.read(move |conn, me| ids_of_user(conn, me.id, &query.0, &page)).await
+    who.list(page, move |conn, me, page| ids_of_user(conn, me.id, &query.0, page)).await
 }
 
 /// A user's groups
@@ -185,11 +197,11 @@ pub async fn mine(who: SignedIn, page: Page, query: Query<OfUserQuery>) -> Resul
 )]
 #[get("/{userID}/groups")]
 pub async fn of_user(who: SignedIn, id: Path<Id>, page: Page, query: Query<OfUserQuery>) -> Result<Reply, Failure> {
-    who.read(move |conn, _| ids_of_user(conn, (*id).into(), &query.0, &page)).await
+    who.list(page, move |conn, _, page| ids_of_user(conn, (*id).into(), &query.0, page)).await
 }
 
-fn ids_of_user(conn: &mut AnyConnection, user: DbUuid, query: &OfUserQuery, page: &Page) -> Result<Reply, Error> {
+fn ids_of_user(conn: &mut AnyConnection, user: DbUuid, query: &OfUserQuery, page: &Page) -> Result<ListPage, Error> {
     let user = users::queries::get(conn, user)?;
     let groups = queries::of_user(conn, &user, query.relation.belongs(), query.relation.admins())?;
-    page.of_all(groups, queries::Position::clone, |(.., id)| Ok(id))
+    page.rows_of_all(groups, queries::Position::clone, |(.., id)| Ok(id))
 }

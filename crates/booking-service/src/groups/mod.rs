@@ -10,7 +10,7 @@ mod handlers;
 pub mod queries;
 mod wire;
 
-pub use self::{handlers::show, queries::EVERYONE, wire::ResponseGroup};
+pub use self::{queries::EVERYONE, wire::ResponseGroup};
 
 use utoipa_actix_web::service_config::ServiceConfig;
 

@@ -16,13 +16,13 @@ use service_kit::{
     credentials::{self, Keys},
     database::{AnyConnection, types::DbUuid},
     error::{Error, Failure},
+    guard::{Target, conditional::Conditions},
     http::{
         Query, Reply,
-        client::Address,
-        exchange::Exchange,
-        limit::{RateLimitCharged, RateLimitKey},
+        client_ip::ClientIp,
+        rate_limit::{RateLimitCharged, RateLimitKey},
     },
-    server::AppState,
+    state::{AppState, Now},
 };
 
 use super::{
@@ -31,8 +31,8 @@ use super::{
     wire::{FeedQuery, IcalSecret},
 };
 use crate::{
-    auth::{SignedIn, stay_active},
-    club::{Club, Now},
+    auth::{Caller, SignedIn, stay_active},
+    club::Club,
     events::{self, selection::Which},
     limits::Limits,
 };
@@ -48,7 +48,7 @@ use crate::{
 #[get("/me/ical")]
 pub async fn get_secret(who: SignedIn, club: Club) -> Result<Reply, Failure> {
     let keys = club.keys.clone();
-    who.read_or_make(
+    who.read_or_create(
         move |conn, me| {
             let nonce = queries::nonce(conn, me.id)?;
             nonce.map(|nonce| shown(&club.keys, me.id, &nonce)).transpose()
@@ -73,7 +73,9 @@ pub async fn get_secret(who: SignedIn, club: Club) -> Result<Reply, Failure> {
 )]
 #[put("/me/ical")]
 pub async fn replace_secret(who: SignedIn, club: Club) -> Result<Reply, Failure> {
-    who.write(move |conn, me| {
+    let keys = club.keys.clone();
+    let target = Target::own("feed secret", move |conn, me: &Caller| show(conn, me.id, &keys));
+    who.update(target, move |conn, me| {
         stay_active(conn, me.id)?;
         let nonce = credentials::random_secret()?;
         queries::replace_nonce(conn, me.id, &nonce)?;
@@ -86,11 +88,8 @@ fn shown(keys: &Keys, user: DbUuid, nonce: &str) -> Result<Reply, Error> {
     Ok(Reply::json(&IcalSecret { secret: keys.derive(&["feed", &user.to_string(), nonce]) })?.secret())
 }
 
-/// What `GET` of a user's feed secret answers.
-///
-/// # Errors
-/// 404 before its first use.
-pub fn show(conn: &mut AnyConnection, user: DbUuid, keys: &Keys) -> Result<Reply, Error> {
+/// The secret as `GET` shows it; 404 before its first use.
+fn show(conn: &mut AnyConnection, user: DbUuid, keys: &Keys) -> Result<Reply, Error> {
     let nonce = queries::nonce(conn, user)?.ok_or_else(|| Problem::not_found("secret"))?;
     shown(keys, user, &nonce)
 }
@@ -113,16 +112,16 @@ pub fn show(conn: &mut AnyConnection, user: DbUuid, keys: &Keys) -> Result<Reply
 #[get("/ical/v1/{icalToken}")]
 pub async fn feed(
     req: HttpRequest,
-    service: Data<AppState>,
+    state: Data<AppState>,
     club: Club,
     now: Now,
     limits: Data<Limits>,
     token: Path<String>,
     query: Query<FeedQuery>,
 ) -> Result<Reply, Failure> {
-    let exchange = Exchange::of(&req)?;
+    let conditions = Conditions::of(&req)?;
     let of_owner = limits.clone();
-    let made = service.db().read(move |conn| {
+    let made = state.database().read(move |conn| {
         // The shape of the token says nothing about whether the user exists.
         let (user, secret) = split(&token).ok_or_else(no_feed)?;
         let nonce = queries::nonce_of_active(conn, user)?;
@@ -148,11 +147,11 @@ pub async fn feed(
         };
         // By the tag alone. `If-Modified-Since` may be ignored (RFC 9110, section 13.1.3), and must be here: a feed also
         // changes when somebody answers, joins a group or time passes, and none of that is a change of an event.
-        Ok(exchange.tagged(reply, None))
+        Ok(conditions.tag(reply, None))
     });
     let made = made.await;
     if matches!(&made, Err(Error::Problem(problem)) if problem.status() == 404) {
-        limits.feed.charge(Address::of(&req, service.trusted_proxies()).into())?;
+        limits.feed.charge(ClientIp::of(&req).into())?;
     } else {
         req.extensions_mut().insert(RateLimitCharged);
     }

@@ -9,8 +9,6 @@ mod handlers;
 pub mod queries;
 mod wire;
 
-pub use self::handlers::show;
-
 use utoipa_actix_web::service_config::ServiceConfig;
 
 /// Registers the feed.

@@ -14,7 +14,7 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    http::page::CHUNK,
+    http::pagination::CHUNK,
 };
 
 use super::feed::{FeedEvent, Participation, Person};

@@ -9,7 +9,9 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
+    guard::Target,
     http::{Body, Page, Query, Reply, body},
+    state::Now,
 };
 
 use super::{
@@ -19,20 +21,21 @@ use super::{
     wire::{DeleteQuery, GetQuery, ImportQuery, ListQuery, RequestRoom, ResponseRoom},
 };
 use crate::{
-    auth::{Privileged, SignedIn},
-    club::{Now, Zone},
+    auth::{Caller, Privileged, SignedIn},
+    club::Zone,
     users,
 };
 
 /// The most bytes of an import.
 const IMPORT_LIMIT: usize = 2 << 20;
 
-/// What `GET` of a room answers.
-///
-/// # Errors
-/// 404 when there is none.
-pub fn show(conn: &mut AnyConnection, id: DbUuid, exclude: Option<DbUuid>, zone: Tz) -> Result<Reply, Error> {
+fn show(conn: &mut AnyConnection, id: DbUuid, exclude: Option<DbUuid>, zone: Tz) -> Result<Reply, Error> {
     Reply::json(&ResponseRoom::new(queries::get(conn, id, exclude)?, zone))
+}
+
+/// The room that an operation changes.
+fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
+    Target::new(format!("room {id}"), move |conn, _| show(conn, id, None, zone))
 }
 
 /// List rooms
@@ -48,9 +51,9 @@ pub fn show(conn: &mut AnyConnection, id: DbUuid, exclude: Option<DbUuid>, zone:
 pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
     let (selection, exclude) = query.0.into_selection()?;
     who.list(page, move |conn, _, page| {
-        let rooms = queries::load_slice(conn, &selection, exclude, &page.slice()?)?;
+        let rooms = queries::load_slice(conn, &selection, exclude, &page.bounds()?)?;
         let position = |room: &Room| (room.row.starts_at, room.row.place.clone(), room.row.id);
-        page.reply(rooms, position, |room| Ok(ResponseRoom::new(room, zone)))
+        page.rows(rooms, position, |room| Ok(ResponseRoom::new(room, zone)))
     })
     .await
 }
@@ -65,7 +68,7 @@ pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<List
 )]
 #[post("")]
 pub async fn create(who: SignedIn, Zone(zone): Zone, Now(now): Now, body: Body<RequestRoom>) -> Result<Reply, Failure> {
-    who.write(move |conn, me| {
+    who.create(move |conn, me| {
         let mut violations = Violations::default();
         users::queries::note_unknown(conn, "/admins", &body.0.admins, &mut violations)?;
         violations.into_result()?;
@@ -104,7 +107,7 @@ pub async fn import(
 ) -> Result<Reply, Failure> {
     let table = body::read(&req, &mut payload.into_inner(), "text/csv", IMPORT_LIMIT).await?;
     let dry_run = query.0.dry_run.0;
-    who.write(move |conn, me| {
+    who.create(move |conn, me| {
         let rooms = import_table(conn, &table, zone, me.id, dry_run, DbTimestamp(now))?;
         let rooms: Vec<_> = rooms.into_iter().map(|room| ResponseRoom::new(room, zone)).collect();
         if dry_run { Reply::json(&rooms) } else { Reply::created(&rooms) }
@@ -145,9 +148,9 @@ pub async fn delete(
     id: Path<Id>,
     query: Query<DeleteQuery>,
 ) -> Result<Reply, Failure> {
-    let force = query.0.force.0;
-    who.write(move |conn, me| {
-        let room = changes::delete(conn, (*id).into(), me, force, DbTimestamp(now))?;
+    let (id, force) = (DbUuid::from(*id), query.0.force.0);
+    who.update(target(id, zone), move |conn, me| {
+        let room = changes::delete(conn, id, me, force, DbTimestamp(now))?;
         Reply::json(&ResponseRoom::new(room, zone))
     })
     .await
@@ -167,8 +170,9 @@ pub async fn delete(
 )]
 #[post("/{roomID}/verified")]
 pub async fn verify(who: Privileged, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
-    who.write(move |conn, _| {
-        changes::verify(conn, (*id).into(), true, zone, DbTimestamp(now)).map(|()| Reply::no_content())
+    let id = DbUuid::from(*id);
+    who.update(target(id, zone), move |conn, _| {
+        changes::verify(conn, id, true, zone, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
 }
@@ -184,8 +188,9 @@ pub async fn verify(who: Privileged, Zone(zone): Zone, Now(now): Now, id: Path<I
 )]
 #[delete("/{roomID}/verified")]
 pub async fn unverify(who: Privileged, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
-    who.write(move |conn, _| {
-        changes::verify(conn, (*id).into(), false, zone, DbTimestamp(now)).map(|()| Reply::no_content())
+    let id = DbUuid::from(*id);
+    who.update(target(id, zone), move |conn, _| {
+        changes::verify(conn, id, false, zone, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
 }

@@ -16,10 +16,7 @@ mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-pub use self::{
-    handlers::show,
-    wire::{Interval, ResponseRoom, out_of_order, span},
-};
+pub use self::wire::{Interval, ResponseRoom, out_of_order, span};
 
 /// Registers the operations below `/rooms`.
 pub fn routes(config: &mut ServiceConfig<'_>) {

@@ -117,7 +117,7 @@ pub type Position = (DbTimestamp, String, DbUuid);
 /// # Errors
 /// When the database fails.
 pub fn load(conn: &mut AnyConnection, selection: &Selection, exclude: Option<DbUuid>) -> Result<Vec<Room>, Error> {
-    load_slice(conn, selection, exclude, &PageBounds::whole())
+    load_slice(conn, selection, exclude, &PageBounds::all())
 }
 
 /// Part of the same list: so few that a statement can name them all.

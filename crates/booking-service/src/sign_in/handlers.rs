@@ -17,14 +17,10 @@ use service_kit::{
     credentials,
     database::{AnyConnection, types::DbUuid},
     error::{Error, Failure},
-    http::{
-        Body, Page, Reply,
-        client::Address,
-        credential::Credential,
-        frame::{self, LoggedCaller},
-        query,
-    },
-    server::AppState,
+    guard::Target,
+    http::{Body, ListPage, Page, Reply, client_ip::ClientIp, query},
+    middleware::{access_log::LoggedUser, problem_responses::log_failure},
+    state::{AppState, Now},
 };
 
 use super::{
@@ -37,7 +33,7 @@ use super::{
 };
 use crate::{
     auth::{Caller, SignedIn, holds_session, stay_active},
-    club::{Club, Now, Zone},
+    club::{Club, Zone},
     limits::Limits,
 };
 
@@ -56,8 +52,8 @@ use crate::{
 #[post("/authParams")]
 pub async fn auth_params(
     req: HttpRequest,
-    service: Data<AppState>,
-    from: Address,
+    state: Data<AppState>,
+    from: ClientIp,
     limits: Data<Limits>,
     provider: Data<Provider>,
     club: Club,
@@ -65,7 +61,7 @@ pub async fn auth_params(
 ) -> Result<Reply, Failure> {
     limits.sign_in.charge(from.into())?;
     // Another site must not replace the session of a browser by a sign-in that nobody asked for.
-    service.origins().check(req.method(), req.headers())?;
+    state.origins().check(req.method(), req.headers())?;
     let login = Pending::begin(&req, &club.keys, now.0)?;
     let url = provider.address(&club, &req, &login).await?;
     let reply = Reply::created(&AuthParams { url })?.with(header::CACHE_CONTROL, "no-store");
@@ -91,8 +87,8 @@ pub async fn auth_params(
 #[get("/callback")]
 pub async fn callback(
     req: HttpRequest,
-    service: Data<AppState>,
-    from: Address,
+    state: Data<AppState>,
+    from: ClientIp,
     limits: Data<Limits>,
     provider: Data<Provider>,
     club: Club,
@@ -102,14 +98,14 @@ pub async fn callback(
     if let Err(problem) = limits.sign_in.charge(from.into()) {
         return HttpResponse::from_error(Failure(problem));
     }
-    let problem = match finish(&req, &service, &provider, &club, now.0).await {
+    let problem = match finish(&req, &state, &provider, &club, now.0).await {
         Ok(reply) => return reply.respond_to(&req),
         Err(Failure(problem)) => problem,
     };
     // After a fault of ours the same callback may still succeed.
     let is_over = problem.status() < 500 && !holds_session(&req);
     let mut response = if wants_page(&req) {
-        frame::log_fault(&req, &problem);
+        log_failure(&req, &problem);
         sorry(&club, &problem).respond_to(&req)
     } else {
         HttpResponse::from_error(Failure(problem))
@@ -122,7 +118,7 @@ pub async fn callback(
 
 async fn finish(
     req: &HttpRequest,
-    service: &AppState,
+    state: &AppState,
     provider: &Provider,
     club: &Club,
     now: Timestamp,
@@ -133,10 +129,10 @@ async fn finish(
     let who = provider.exchange(club, returned, &login, now).await?;
     let secret = credentials::random_secret()?;
     let cookie = pending::session_cookie(club, &secret, now);
-    let user = service.db().write(move |conn| queries::finish(conn, &login, &who, &secret, now)).await?;
-    req.extensions_mut().insert(LoggedCaller(user.0));
+    let user = state.database().write(move |conn| queries::finish(conn, &login, &who, &secret, now)).await?;
+    req.extensions_mut().insert(LoggedUser(user.0));
     // Not while the browser waits: if that took too long, its session would be there and its cookie lost.
-    let db = service.db().clone();
+    let db = state.database().clone();
     actix_web::rt::spawn(async move {
         if let Err(error) = db.write(move |conn| queries::forget_expired(conn, now)).await {
             log::warn!("expired sessions could not be deleted: {error:?}");
@@ -170,12 +166,8 @@ fn sorry(club: &Club, problem: &Problem) -> Reply {
 )]
 #[post("/logout")]
 pub async fn logout(who: SignedIn, club: Club, now: Now) -> Result<Reply, Failure> {
-    let credential = who.credential().clone();
-    who.write(move |conn, me| {
-        me.need_session()?;
-        if let Credential::Session(secret) = &credential {
-            queries::end(conn, &credentials::hash(secret), now.0)?;
-        }
+    who.create(move |conn, me| {
+        queries::end_of(conn, me.id, me.need_session()?, now.0)?;
         Ok(Reply::no_content().with(header::SET_COOKIE, pending::no_cookie(&club)))
     })
     .await
@@ -191,23 +183,15 @@ pub async fn logout(who: SignedIn, club: Club, now: Now) -> Result<Reply, Failur
 )]
 #[get("/me/sessions")]
 pub async fn list_sessions(who: SignedIn, zone: Zone, now: Now, page: Page) -> Result<Reply, Failure> {
-    who.read(move |conn, me| show_sessions(conn, me, zone.0, now.0, &page)).await
+    who.list(page, move |conn, me, page| sessions(conn, me, zone.0, now.0, page)).await
 }
 
-/// What `GET` of the caller's sessions answers.
-///
-/// # Errors
-/// 403 without a session.
-pub fn show_sessions(
-    conn: &mut AnyConnection,
-    me: &Caller,
-    zone: Tz,
-    now: Timestamp,
-    page: &Page,
-) -> Result<Reply, Error> {
+fn sessions(conn: &mut AnyConnection, me: &Caller, zone: Tz, now: Timestamp, page: &Page) -> Result<ListPage, Error> {
     let current = me.need_session()?;
     let position = |row: &SessionRow| (Reverse(row.created_at), row.id);
-    page.of_all(queries::sessions_of(conn, me.id, now)?, position, |row| Ok(ResponseSession::new(&row, current, zone)))
+    page.rows_of_all(queries::sessions_of(conn, me.id, now)?, position, |row| {
+        Ok(ResponseSession::new(&row, current, zone))
+    })
 }
 
 /// End a session of the caller's
@@ -221,8 +205,11 @@ pub fn show_sessions(
 )]
 #[delete("/me/sessions/{sessionID}")]
 pub async fn end_session(who: SignedIn, club: Club, now: Now, session: Path<Id>) -> Result<Reply, Failure> {
-    let session = DbUuid::from(*session);
-    who.write(move |conn, me| {
+    let (session, zone) = (DbUuid::from(*session), club.zone);
+    let target = Target::own("sessions", move |conn, me| {
+        sessions(conn, me, zone, now.0, &Page::all()).map(ListPage::into_reply)
+    });
+    who.update(target, move |conn, me| {
         let current = me.need_session()?;
         queries::end_of(conn, me.id, session, now.0)?;
         let reply = Reply::no_content();
@@ -243,7 +230,7 @@ pub async fn end_session(who: SignedIn, club: Club, now: Now, session: Path<Id>)
 #[post("/me/tokens")]
 pub async fn create_token(who: SignedIn, zone: Zone, now: Now, body: Body<RequestToken>) -> Result<Reply, Failure> {
     let new = body.0.into();
-    who.write(move |conn, me| {
+    who.update(tokens_target(zone.0), move |conn, me| {
         me.need_session()?;
         stay_active(conn, me.id)?;
         let (id, token) = tokens::make(conn, me.id, &new, now.0)?;
@@ -262,15 +249,18 @@ pub async fn create_token(who: SignedIn, zone: Zone, now: Now, body: Body<Reques
 )]
 #[get("/me/tokens")]
 pub async fn list_tokens(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
-    who.read(move |conn, me| show_tokens(conn, me.id, zone.0, &page)).await
+    who.list(page, move |conn, me, page| show_tokens(conn, me.id, zone.0, page)).await
 }
 
-/// What `GET` of a user's tokens answers.
-///
-/// # Errors
-/// When the database fails.
-pub fn show_tokens(conn: &mut AnyConnection, user: DbUuid, zone: Tz, page: &Page) -> Result<Reply, Error> {
-    page.of_all(tokens::of(conn, user)?, |row| (row.created_at, row.id), |row| Ok(ResponseToken::new(row, zone)))
+fn show_tokens(conn: &mut AnyConnection, user: DbUuid, zone: Tz, page: &Page) -> Result<ListPage, Error> {
+    page.rows_of_all(tokens::of(conn, user)?, |row| (row.created_at, row.id), |row| Ok(ResponseToken::new(row, zone)))
+}
+
+/// The caller's tokens, which an operation changes.
+fn tokens_target(zone: Tz) -> Target<Caller> {
+    Target::own("tokens", move |conn, me: &Caller| {
+        show_tokens(conn, me.id, zone, &Page::all()).map(ListPage::into_reply)
+    })
 }
 
 /// Revoke an API token of the caller's
@@ -281,9 +271,9 @@ pub fn show_tokens(conn: &mut AnyConnection, user: DbUuid, zone: Tz, page: &Page
     responses((status = 204, description = "It no longer works"))
 )]
 #[delete("/me/tokens/{tokenID}")]
-pub async fn revoke_token(who: SignedIn, now: Now, token: Path<Id>) -> Result<Reply, Failure> {
+pub async fn revoke_token(who: SignedIn, zone: Zone, now: Now, token: Path<Id>) -> Result<Reply, Failure> {
     let token = DbUuid::from(*token);
-    who.write(move |conn, me| {
+    who.update(tokens_target(zone.0), move |conn, me| {
         me.need_session()?;
         tokens::revoke_of(conn, me.id, token, now.0)?;
         Ok(Reply::no_content())

@@ -20,12 +20,10 @@ use actix_web::{
     web::{self, Data},
 };
 use common::problem::Problem;
-use service_kit::server::AppState;
+use service_kit::state::AppState;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::codes;
-
-pub use self::handlers::{show_sessions, show_tokens};
 
 /// Registers signing in and out.
 pub fn routes(config: &mut ServiceConfig<'_>) {

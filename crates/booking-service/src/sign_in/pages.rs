@@ -11,7 +11,7 @@ use service_kit::{
     database::PageBounds,
     error::Failure,
     http::{Reply, query},
-    server::AppState,
+    state::{AppState, Now},
 };
 
 use super::{
@@ -19,11 +19,7 @@ use super::{
     pending::Pending,
     provider::development::{self, DEVELOPMENT_PAGE, local_origin},
 };
-use crate::{
-    auth::SignedIn,
-    club::{Club, Now},
-    users,
-};
+use crate::{auth::SignedIn, club::Club, users};
 
 /// The sign-in for which somebody is to be chosen, as the provider's address names it.
 #[derive(Debug, Deserr)]
@@ -34,7 +30,7 @@ struct Begun {
 }
 
 /// The active users to choose from. Opened without parameters it begins a sign-in itself.
-pub async fn choose(req: HttpRequest, service: Data<AppState>, club: Club, now: Now) -> Result<Reply, Failure> {
+pub async fn choose(req: HttpRequest, state: Data<AppState>, club: Club, now: Now) -> Result<Reply, Failure> {
     only_here(&club, &req)?;
     let (begun, cookie) = if let Ok(begun) = query::parse::<Begun>(req.query_string()) {
         (begun, None)
@@ -43,7 +39,7 @@ pub async fn choose(req: HttpRequest, service: Data<AppState>, club: Club, now: 
         let cookie = login.cookie(&club, now.0);
         (Begun { state: login.state, nonce: login.nonce }, Some(cookie))
     };
-    let mut users = service.db().read(|conn| users::queries::list(conn, false, &PageBounds::whole())).await?;
+    let mut users = state.database().read(|conn| users::queries::list(conn, false, &PageBounds::all())).await?;
     users.sort_by(|a, b| (&a.display_name, &a.name).cmp(&(&b.display_name, &b.name)));
     let choices: Vec<_> = users
         .iter()

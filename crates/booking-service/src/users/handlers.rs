@@ -14,8 +14,9 @@ use service_kit::{
     },
     directory::COPY,
     error::{Error, Failure},
+    guard::Target,
     http::{Page, Query, Reply, body::OptionalBody},
-    server::AppState,
+    state::{AppState, Now},
 };
 
 use super::{
@@ -24,14 +25,10 @@ use super::{
 };
 use crate::{
     auth::{Privileged, SignedIn},
-    club::{Club, Now},
+    club::Club,
 };
 
-/// What `GET` of a user answers.
-///
-/// # Errors
-/// 404 when there is none.
-pub fn show(conn: &mut AnyConnection, id: DbUuid, origin: &str) -> Result<Reply, Error> {
+fn show(conn: &mut AnyConnection, id: DbUuid, origin: &str) -> Result<Reply, Error> {
     Reply::json(&ResponseUser::new(queries::get(conn, id)?, origin))
 }
 
@@ -47,8 +44,8 @@ pub fn show(conn: &mut AnyConnection, id: DbUuid, origin: &str) -> Result<Reply,
 #[get("")]
 pub async fn list(who: SignedIn, club: Club, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
     who.list(page, move |conn, _, page| {
-        let users = queries::list(conn, query.0.include_suspended.0, &page.slice()?)?;
-        page.reply(users, |user| (user.name.clone(), user.id), |user| Ok(ResponseUser::new(user, &club.origin)))
+        let users = queries::list(conn, query.0.include_suspended.0, &page.bounds()?)?;
+        page.rows(users, |user| (user.name.clone(), user.id), |user| Ok(ResponseUser::new(user, &club.origin)))
     })
     .await
 }
@@ -87,16 +84,16 @@ pub async fn get(who: SignedIn, club: Club, id: Path<Id>) -> Result<Reply, Failu
     responses((status = 201, description = "Everything is as the directory says"))
 )]
 #[post("/sync")]
-pub async fn synchronize(who: Privileged, service: Data<AppState>, club: Club, now: Now) -> Result<Reply, Failure> {
+pub async fn synchronize(who: Privileged, state: Data<AppState>, club: Club, now: Now) -> Result<Reply, Failure> {
     // Reading the directory takes long, so the right to do this is looked up before as well.
-    who.check().await?;
+    who.authorize().await?;
     let directory = sync::read(&club).await?;
-    let done = who.write(move |conn, _| {
+    let done = who.create(move |conn, _| {
         sync::apply(conn, &directory, DbTimestamp(now.0))?;
         Ok(Reply::empty(StatusCode::CREATED))
     });
     let reply = done.await?;
-    service.copies().of(COPY).tell(now.0);
+    state.copies().of(COPY).tell(now.0);
     Ok(reply)
 }
 
@@ -116,12 +113,14 @@ pub async fn synchronize(who: Privileged, service: Data<AppState>, club: Club, n
 #[patch("/{userID}/privileged")]
 pub async fn set_privileged(
     who: Privileged,
+    club: Club,
     id: Path<Id>,
     body: OptionalBody<RequestPrivileged>,
 ) -> Result<Reply, Failure> {
-    let privileged = body.0.is_none_or(|body| body.privileged);
-    who.write(move |conn, _| {
-        queries::set_privileged(conn, (*id).into(), privileged)?;
+    let (id, privileged) = (DbUuid::from(*id), body.0.is_none_or(|body| body.privileged));
+    let target = Target::new(format!("user {id}"), move |conn, _| show(conn, id, &club.origin));
+    who.update(target, move |conn, _| {
+        queries::set_privileged(conn, id, privileged)?;
         Ok(Reply::no_content())
     })
     .await

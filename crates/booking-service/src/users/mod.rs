@@ -11,7 +11,7 @@ pub mod queries;
 pub mod sync;
 mod wire;
 
-pub use self::{handlers::show, wire::ResponseUser};
+pub use self::wire::ResponseUser;
 
 use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;

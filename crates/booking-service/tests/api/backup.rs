@@ -19,7 +19,7 @@ pub use booking_service::server::MIGRATIONS;
 use diesel::{connection::SimpleConnection, prelude::*};
 use serde_json::{Value, json};
 use service_kit::database::{
-    AnyConnection, State, Url,
+    AnyConnection, DataVersion, Url,
     types::{DbTimestamp, DbUuid},
 };
 
@@ -178,7 +178,7 @@ fn as_documented(name: &str, folder: &Path, from: &str, to: &str) {
 fn words(url: &str) -> (String, String) {
     let mut conn = url.parse::<Url>().unwrap().connect().unwrap();
     let snapshot = diesel::dsl::sql::<diesel::sql_types::Text>("pg_current_snapshot()::text");
-    diesel::select((State, snapshot)).get_result(&mut conn).unwrap()
+    diesel::select((DataVersion, snapshot)).get_result(&mut conn).unwrap()
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::{
 use chrono::TimeDelta;
 use diesel::{RunQueryDsl, connection::SimpleConnection};
 use serde_json::json;
-use service_kit::database::{AnyConnection, State};
+use service_kit::database::{AnyConnection, DataVersion};
 
 use crate::{
     builders::{At, event, event_body, group, merge, room, text},
@@ -223,7 +223,7 @@ fn a_server_that_follows_another_gives_no_word_for_its_state(#[values(Sqlite, Po
         )
         .unwrap();
         conn.batch_execute(&up[up.find("CREATE VIEW last_change").unwrap()..]).unwrap();
-        let mut word = || diesel::select(State).get_result::<String>(conn).unwrap();
+        let mut word = || diesel::select(DataVersion).get_result::<String>(conn).unwrap();
         assert_ne!(word(), word());
         let known = tag(&club.by(BOB).get("/api/events").expect(200));
         again(&club, BOB, "/api/events", &known).expect(304);

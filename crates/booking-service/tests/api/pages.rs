@@ -357,7 +357,7 @@ fn a_cursor_that_somebody_made_up_is_no_fault_of_ours(#[values(Sqlite, Postgres)
     // Anybody can make one for a tag whose name no database takes.
     let request = TestRequest::with_uri("/api/tags?limit=1").to_http_request();
     let page = Page::extract(&request).into_inner().unwrap();
-    let reply = page.reply(vec![1, 2], |_| ("a\0b", DbUuid::nil()), Ok).unwrap();
+    let reply = page.rows(vec![1, 2], |_| ("a\0b", DbUuid::nil()), Ok).unwrap().into_reply();
     let link = reply.header(&header::LINK).unwrap().strip_prefix('<').unwrap();
     let answer = club.by(ALICE).get(link.split('>').next().unwrap());
     assert!(matches!(answer.status, 200 | 400), "{}", answer.text());

@@ -173,7 +173,7 @@ fn lists_and_conflicts_are_found_by_index(#[values(Sqlite, Postgres)] backend: B
     ];
     for (what, selection) in selections {
         check(&club, what, |conn| {
-            load_slice(conn, &selection, Order::Start, &PageBounds::whole()).unwrap();
+            load_slice(conn, &selection, Order::Start, &PageBounds::all()).unwrap();
         });
     }
     for verified in [false, true] {

@@ -17,7 +17,7 @@ use diesel::{connection::SimpleConnection, dsl::sql, prelude::*, sql_types::Inte
 use serde_json::{Value, json};
 use service_kit::{
     database::{AnyConnection, schema::idempotency_keys, types::DbTimestamp},
-    http::retries::forget_expired,
+    guard::idempotency::delete_expired,
 };
 
 use crate::{
@@ -293,7 +293,7 @@ fn what_has_expired_is_forgotten_step_by_step(#[values(Sqlite, Postgres)] backen
     let late = send(5).expect(201);
     club.clock.advance(TimeDelta::hours(12));
     let (conn, now) = (&mut club.connect(), club.clock.now());
-    let mut forget = |most| forget_expired(conn, now, most).unwrap();
+    let mut forget = |most| delete_expired(conn, now, most).unwrap();
     assert_eq!((forget(2), forget(2), forget(2), forget(2)), (2, 2, 1, 0));
     assert_eq!(kept_in(&club), 1);
     same(&late, &send(5));
@@ -315,7 +315,7 @@ fn what_is_used_again_is_not_forgotten(#[values(Sqlite, Postgres)] backend: Back
         diesel::update(idempotency_keys::table).set(idempotency_keys::expires_at.eq(again)).execute(other).unwrap();
         let pid: i32 = diesel::select(sql::<Integer>("pg_backend_pid()")).get_result(other).unwrap();
         std::thread::scope(|scope| {
-            let forgotten = scope.spawn(|| forget_expired(&mut club.connect(), now, 200).unwrap());
+            let forgotten = scope.spawn(|| delete_expired(&mut club.connect(), now, 200).unwrap());
             let waits = format!("SELECT 1 / count(*) FROM pg_stat_activity WHERE {pid} = ANY(pg_blocking_pids(pid))");
             until("it waits for the row", || club.connect().batch_execute(&waits).is_ok());
             other.batch_execute("COMMIT").unwrap();

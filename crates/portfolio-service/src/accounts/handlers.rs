@@ -8,7 +8,9 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
+    guard::Target,
     http::{Body, Page, Reply},
+    state::Now,
 };
 
 use super::{
@@ -17,18 +19,17 @@ use super::{
 };
 use crate::{
     account_type::{Info, TABLE},
-    auth::{Member, Visitor},
-    club::Now,
-    policy::BASE,
+    auth::{Caller, UserSelf, Visitor},
     users::{self, Account},
 };
 
-/// What `GET` of an account answers.
-///
-/// # Errors
-/// 404 when the user has no such account.
-pub fn show(conn: &mut AnyConnection, user: DbUuid, id: DbUuid) -> Result<Reply, Error> {
+fn show(conn: &mut AnyConnection, user: DbUuid, id: DbUuid) -> Result<Reply, Error> {
     Reply::json(&Account::new(queries::get(conn, user, id)?)?)
+}
+
+/// The account that an operation changes. The accounts of a user share the user's lock.
+fn target(user: DbUuid, id: DbUuid) -> Target<Caller> {
+    Target::new(format!("user {user}"), move |conn, _| show(conn, user, id))
 }
 
 /// The types of accounts
@@ -42,7 +43,7 @@ pub fn show(conn: &mut AnyConnection, user: DbUuid, id: DbUuid) -> Result<Reply,
 )]
 #[get("/account-types")]
 pub async fn types(who: Visitor, page: Page) -> Result<Reply, Failure> {
-    who.answer(page.of_all(TABLE.iter().collect(), |info| info.value, Ok)?)
+    who.respond(page.rows_of_all(TABLE.iter().collect(), |info| info.value, Ok)?.into_reply())
 }
 
 /// The accounts of a user
@@ -57,10 +58,10 @@ pub async fn types(who: Visitor, page: Page) -> Result<Reply, Failure> {
 )]
 #[get("/{userId}/accounts")]
 pub async fn list(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Failure> {
-    who.read(move |conn, _| {
+    who.list(page, move |conn, _, page| {
         users::queries::need(conn, (*user).into())?;
         let accounts = users::queries::accounts_of(conn, (*user).into())?;
-        page.of_all(accounts, |account| account.type_, Account::new)
+        page.rows_of_all(accounts, |account| account.type_, Account::new)
     })
     .await
 }
@@ -80,11 +81,17 @@ pub async fn list(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Fai
     )
 )]
 #[post("/{userId}/accounts")]
-pub async fn add(who: Member, Now(now): Now, user: Path<Id>, body: Body<AddAccountRequest>) -> Result<Reply, Failure> {
+pub async fn add(
+    who: UserSelf,
+    Now(now): Now,
+    user: Path<Id>,
+    body: Body<AddAccountRequest>,
+) -> Result<Reply, Failure> {
     let new = body.0.into_new();
-    who.write(move |conn, _| {
-        let account = queries::add(conn, (*user).into(), &new, DbTimestamp(now))?;
-        let location = format!("{BASE}/users/{}/accounts/{}", *user, account.id);
+    let id = DbUuid::from(*user);
+    who.update(Target::parent(format!("user {id}")), move |conn, _| {
+        let account = queries::add(conn, id, &new, DbTimestamp(now))?;
+        let location = format!("/api/v1/users/{id}/accounts/{}", account.id);
         Ok(Reply::created(&Account::new(account)?)?.with(header::LOCATION, location))
     })
     .await
@@ -119,14 +126,14 @@ pub async fn get(who: Visitor, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
 )]
 #[patch("/{userId}/accounts/{accountId}")]
 pub async fn edit(
-    who: Member,
+    who: UserSelf,
     Now(now): Now,
     path: Path<(Id, Id)>,
     body: Body<EditUserAccountRequest>,
 ) -> Result<Reply, Failure> {
-    let ((user, id), change) = (*path, body.0.into_change());
-    who.write(move |conn, _| {
-        queries::edit(conn, user.into(), id.into(), &change, DbTimestamp(now))?;
+    let (user, id, change) = (DbUuid::from(path.0), DbUuid::from(path.1), body.0.into_change());
+    who.update(target(user, id), move |conn, _| {
+        queries::edit(conn, user, id, &change, DbTimestamp(now))?;
         Ok(Reply::no_content())
     })
     .await
@@ -142,7 +149,7 @@ pub async fn edit(
     responses((status = 204, description = "Deleted"))
 )]
 #[delete("/{userId}/accounts/{accountId}")]
-pub async fn delete(who: Member, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
-    let (user, id) = *path;
-    who.write(move |conn, _| queries::delete(conn, user.into(), id.into()).map(|()| Reply::no_content())).await
+pub async fn delete(who: UserSelf, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
+    let (user, id) = (DbUuid::from(path.0), DbUuid::from(path.1));
+    who.update(target(user, id), move |conn, _| queries::delete(conn, user, id).map(|()| Reply::no_content())).await
 }

@@ -7,8 +7,6 @@ mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-pub use self::handlers::show;
-
 /// Registers the list of types.
 pub fn routes(config: &mut ServiceConfig<'_>) {
     config.service(handlers::types);

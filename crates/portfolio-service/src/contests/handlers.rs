@@ -8,7 +8,9 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
+    guard::Target,
     http::{Body, Page, Reply},
+    state::Now,
 };
 
 use super::{
@@ -16,24 +18,23 @@ use super::{
     wire::{Contest, ContestDetail, CreateContestRequest, EditContestRequest, UserContest},
 };
 use crate::{
-    auth::{Member, Visitor},
-    club::Now,
-    policy::BASE,
+    auth::{Caller, ContestCreator, Member, Visitor},
     teams,
 };
 
 fn detail(conn: &mut AnyConnection, id: DbUuid) -> Result<ContestDetail, Error> {
     let (row, link, description) = queries::get(conn, id)?;
-    let teams = teams::queries::of_contest(conn, id, &PageBounds::whole())?;
+    let teams = teams::queries::of_contest(conn, id, &PageBounds::all())?;
     Ok(ContestDetail::new(Contest::new(row)?, link, description, teams))
 }
 
-/// What `GET` of a contest answers.
-///
-/// # Errors
-/// 404 when there is none.
-pub fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
+fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
     Reply::json(&detail(conn, id)?)
+}
+
+/// The contest that an operation changes.
+fn target(id: DbUuid) -> Target<Caller> {
+    Target::new(format!("contest {id}"), move |conn, _| show(conn, id))
 }
 
 /// List contests
@@ -47,7 +48,7 @@ pub fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
 )]
 #[get("")]
 pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
-    who.list(page, |conn, _, page| page.reply(queries::list(conn, &page.slice()?)?, Row::position, Contest::new)).await
+    who.list(page, |conn, _, page| page.rows(queries::list(conn, &page.bounds()?)?, Row::position, Contest::new)).await
 }
 
 /// Make a contest
@@ -66,9 +67,9 @@ pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
 #[post("")]
 pub async fn create(who: Member, Now(now): Now, body: Body<CreateContestRequest>) -> Result<Reply, Failure> {
     let draft = body.0.into_draft();
-    who.write(move |conn, me| {
+    who.create(move |conn, me| {
         let id = queries::create(conn, &draft, me.id, DbTimestamp(now))?;
-        Ok(Reply::created(&detail(conn, id)?)?.with(header::LOCATION, format!("{BASE}/contests/{id}")))
+        Ok(Reply::created(&detail(conn, id)?)?.with(header::LOCATION, format!("/api/v1/contests/{id}")))
     })
     .await
 }
@@ -100,14 +101,14 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
 )]
 #[patch("/{contestId}")]
 pub async fn update(
-    who: Member,
+    who: ContestCreator,
     Now(now): Now,
     id: Path<Id>,
     body: Body<EditContestRequest>,
 ) -> Result<Reply, Failure> {
-    let changes = body.0.into_changes();
-    who.write(move |conn, _| {
-        queries::update(conn, (*id).into(), &changes, DbTimestamp(now)).map(|()| Reply::no_content())
+    let (id, changes) = (DbUuid::from(*id), body.0.into_changes());
+    who.update(target(id), move |conn, _| {
+        queries::update(conn, id, &changes, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
 }
@@ -122,8 +123,9 @@ pub async fn update(
     responses((status = 204, description = "Deleted"))
 )]
 #[delete("/{contestId}")]
-pub async fn delete(who: Member, id: Path<Id>) -> Result<Reply, Failure> {
-    who.write(move |conn, _| queries::delete(conn, (*id).into()).map(|()| Reply::no_content())).await
+pub async fn delete(who: ContestCreator, id: Path<Id>) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.update(target(id), move |conn, _| queries::delete(conn, id).map(|()| Reply::no_content())).await
 }
 
 /// Contests of a user
@@ -139,10 +141,9 @@ pub async fn delete(who: Member, id: Path<Id>) -> Result<Reply, Failure> {
 )]
 #[get("/{userId}/contests")]
 pub async fn of_user(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Failure> {
-    let slice = page.slice()?;
-    who.read(move |conn, _| {
-        let contests = queries::of_user(conn, (*user).into(), &slice)?;
-        page.reply(contests, |(row, _)| row.position(), UserContest::new)
+    who.list(page, move |conn, _, page| {
+        let contests = queries::of_user(conn, (*user).into(), &page.bounds()?)?;
+        page.rows(contests, |(row, _)| row.position(), UserContest::new)
     })
     .await
 }

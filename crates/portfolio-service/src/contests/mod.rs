@@ -6,8 +6,6 @@ mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-pub use self::handlers::show;
-
 /// Registers the operations below `/contests`.
 pub fn routes(config: &mut ServiceConfig<'_>) {
     config

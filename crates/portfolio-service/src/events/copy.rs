@@ -24,7 +24,7 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    server::AppState,
+    state::AppState,
 };
 use tokio::sync::oneshot;
 
@@ -62,8 +62,8 @@ pub async fn run(service: Data<AppState>, source: Source) {
         tells_changes: true,
         changed: store::Changed::default(),
     };
-    let (db, me) = (service.db().clone(), task.me);
-    service.at_drain(move || {
+    let (db, me) = (service.database().clone(), task.me);
+    service.on_shutdown(move || {
         let db = db.clone();
         async move {
             // So that another replica, or the next start of this one, need not wait for the lease to expire.
@@ -208,7 +208,7 @@ impl Copier {
     /// there is a copy.
     async fn take_lease(&self) -> Result<(bool, bool), String> {
         let (service, me, now, until) = (self.service.clone(), self.me, DbTimestamp(self.now()), self.term());
-        let done = self.service.db().write(move |conn| {
+        let done = self.service.database().write(move |conn| {
             // It is given back as soon as the service drains, and is not to be taken after that.
             let held = !service.is_draining() && lease::take(conn, store::SOURCE, me, now, until)?;
             Ok((held, store::noted(conn)?))
@@ -251,7 +251,7 @@ impl Copier {
                 () = tokio::time::sleep(self.source.interval) => {}
             }
             let (me, until) = (self.me, self.term());
-            let kept = self.service.db().write(move |conn| lease::keep(conn, store::SOURCE, me, until));
+            let kept = self.service.database().write(move |conn| lease::keep(conn, store::SOURCE, me, until));
             if !kept.await.map_err(in_words)? {
                 return Err(TAKEN_OVER.to_owned());
             }
@@ -262,7 +262,7 @@ impl Copier {
     async fn store(&mut self, told: Vec<Told>, ended: Option<Reading>, asked_at: Timestamp) -> Result<(), String> {
         let (me, until, now) = (self.me, self.term(), DbTimestamp(asked_at));
         let has_ended = ended.is_some();
-        let done = self.service.db().write(move |conn| {
+        let done = self.service.database().write(move |conn| {
             if !lease::keep(conn, store::SOURCE, me, until)? {
                 return Ok(Err(TAKEN_OVER));
             }

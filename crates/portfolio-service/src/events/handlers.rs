@@ -5,6 +5,7 @@ use common::input::Id;
 use service_kit::{
     database::{AnyConnection, types::DbUuid},
     error::{Error, Failure},
+    guard::Target,
     http::{Body, Page, Reply},
 };
 
@@ -13,15 +14,11 @@ use super::{
     wire::{EditEventRequest, Event, EventDetail},
 };
 use crate::{
-    auth::{Caller, Member, Visitor},
+    auth::{Caller, EventHost, Visitor},
     users,
 };
 
-/// What `GET` of an event answers to this caller.
-///
-/// # Errors
-/// 404 when there is none that the caller may see.
-pub fn show(conn: &mut AnyConnection, id: DbUuid, caller: Option<&Caller>) -> Result<Reply, Error> {
+fn show(conn: &mut AnyConnection, id: DbUuid, caller: Option<&Caller>) -> Result<Reply, Error> {
     Reply::json(&EventDetail::new(queries::get(conn, id, caller)?)?)
 }
 
@@ -37,7 +34,7 @@ pub fn show(conn: &mut AnyConnection, id: DbUuid, caller: Option<&Caller>) -> Re
 #[get("")]
 pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
     who.list(page, |conn, caller, page| {
-        page.reply(queries::list(conn, caller, &page.slice()?)?, Row::position, Event::new)
+        page.rows(queries::list(conn, caller.as_ref(), &page.bounds()?)?, Row::position, Event::new)
     })
     .await
 }
@@ -54,7 +51,7 @@ pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
 )]
 #[get("/{eventId}")]
 pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
-    who.read(move |conn, caller| show(conn, (*id).into(), caller)).await
+    who.read(move |conn, caller| show(conn, (*id).into(), caller.as_ref())).await
 }
 
 /// Change how much of an event is shown
@@ -68,11 +65,12 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
     responses((status = 204, description = "Changed"))
 )]
 #[patch("/{eventId}")]
-pub async fn update(who: Member, id: Path<Id>, body: Body<EditEventRequest>) -> Result<Reply, Failure> {
-    let level = body.0.level;
-    who.write(move |conn, _| {
+pub async fn update(who: EventHost, id: Path<Id>, body: Body<EditEventRequest>) -> Result<Reply, Failure> {
+    let (id, level) = (DbUuid::from(*id), body.0.level);
+    let target = Target::new(format!("event {id}"), move |conn, caller| show(conn, id, Some(caller)));
+    who.update(target, move |conn, _| {
         if let Some(level) = level {
-            queries::set_level(conn, (*id).into(), level.number())?;
+            queries::set_level(conn, id, level.number())?;
         }
         Ok(Reply::no_content())
     })
@@ -91,10 +89,9 @@ pub async fn update(who: Member, id: Path<Id>, body: Body<EditEventRequest>) -> 
 )]
 #[get("/{userId}/events")]
 pub async fn of_user(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Failure> {
-    let slice = page.slice()?;
-    who.read(move |conn, caller| {
+    who.list(page, move |conn, caller, page| {
         users::queries::need(conn, (*user).into())?;
-        page.reply(queries::of_user(conn, (*user).into(), caller, &slice)?, Row::position, Event::new)
+        page.rows(queries::of_user(conn, (*user).into(), caller.as_ref(), &page.bounds()?)?, Row::position, Event::new)
     })
     .await
 }

@@ -17,8 +17,6 @@ mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-pub use self::handlers::show;
-
 /// Registers the operations below `/events`.
 pub fn routes(config: &mut ServiceConfig<'_>) {
     config.service(handlers::list).service(handlers::get).service(handlers::update);

@@ -14,7 +14,7 @@ use service_kit::{
 
 use crate::{
     auth::Caller,
-    policy::PRIVATE,
+    rights::PRIVATE,
     schema::{event_hosts, event_levels, events, users},
     users::Person,
 };

@@ -24,10 +24,9 @@ use crate::{auth::Visitor, users};
 )]
 #[get("")]
 pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
-    let slice = page.slice()?;
-    who.read(move |conn, _| {
-        let groups = queries::list(conn, &slice)?;
-        page.reply(groups, |group| (group.name.clone(), group.id), |group| Ok(Group::from(group)))
+    who.list(page, |conn, _, page| {
+        let groups = queries::list(conn, &page.bounds()?)?;
+        page.rows(groups, |group| (group.name.clone(), group.id), |group| Ok(Group::from(group)))
     })
     .await
 }
@@ -57,9 +56,9 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
 )]
 #[get("/{userId}/groups")]
 pub async fn of_user(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Failure> {
-    who.read(move |conn, _| {
+    who.list(page, move |conn, _, page| {
         users::queries::need(conn, (*user).into())?;
-        page.of_all(queries::of_user(conn, (*user).into())?, Membership::position, UserGroup::new)
+        page.rows_of_all(queries::of_user(conn, (*user).into())?, Membership::position, UserGroup::new)
     })
     .await
 }

@@ -8,7 +8,9 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
-    http::{Body, Page, Reply},
+    guard::Target,
+    http::{Body, ListPage, Page, Reply},
+    state::Now,
 };
 
 use super::{
@@ -18,36 +20,29 @@ use super::{
         UserProject,
     },
 };
-use crate::{
-    auth::{Member, Visitor},
-    club::Now,
-    policy::BASE,
-};
+use crate::auth::{Caller, Member, ProjectCreator, ProjectEditor, Visitor};
 
 fn detail(conn: &mut AnyConnection, id: DbUuid) -> Result<ProjectDetail, Error> {
     let (row, link, description) = queries::get(conn, id)?;
-    let members = queries::members_within(conn, id, row.span()?, &PageBounds::whole())?
+    let members = queries::members_within(conn, id, row.span()?, &PageBounds::all())?
         .into_iter()
         .map(ProjectMember::new)
         .collect();
     Ok(ProjectDetail::new(Project::new(row)?, link, description, members))
 }
 
-/// What `GET` of a project answers.
-///
-/// # Errors
-/// 404 when there is none.
-pub fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
+fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
     Reply::json(&detail(conn, id)?)
 }
 
-/// What `GET` of the members of a project answers.
-///
-/// # Errors
-/// 404 when there is no such project; 400 for a cursor of another list.
-pub fn show_members(conn: &mut AnyConnection, id: DbUuid, page: &Page) -> Result<Reply, Error> {
-    let members = queries::members(conn, id, &page.slice()?)?;
-    page.reply(members, |(person, _)| person.position(), |member| Ok(ProjectMember::new(member)))
+fn show_members(conn: &mut AnyConnection, id: DbUuid, page: &Page) -> Result<ListPage, Error> {
+    let members = queries::members(conn, id, &page.bounds()?)?;
+    page.rows(members, |(person, _)| person.position(), |member| Ok(ProjectMember::new(member)))
+}
+
+/// The project that an operation changes.
+fn target(id: DbUuid) -> Target<Caller> {
+    Target::new(format!("project {id}"), move |conn, _| show(conn, id))
 }
 
 /// List projects
@@ -61,7 +56,7 @@ pub fn show_members(conn: &mut AnyConnection, id: DbUuid, page: &Page) -> Result
 )]
 #[get("")]
 pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
-    who.list(page, |conn, _, page| page.reply(queries::list(conn, &page.slice()?)?, Row::position, Project::new)).await
+    who.list(page, |conn, _, page| page.rows(queries::list(conn, &page.bounds()?)?, Row::position, Project::new)).await
 }
 
 /// Make a project
@@ -80,9 +75,9 @@ pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
 #[post("")]
 pub async fn create(who: Member, Now(now): Now, body: Body<CreateProjectRequest>) -> Result<Reply, Failure> {
     let draft = body.0.into_draft();
-    who.write(move |conn, me| {
+    who.create(move |conn, me| {
         let id = queries::create(conn, &draft, me.id, DbTimestamp(now))?;
-        Ok(Reply::created(&detail(conn, id)?)?.with(header::LOCATION, format!("{BASE}/projects/{id}")))
+        Ok(Reply::created(&detail(conn, id)?)?.with(header::LOCATION, format!("/api/v1/projects/{id}")))
     })
     .await
 }
@@ -113,14 +108,14 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
 )]
 #[patch("/{projectId}")]
 pub async fn update(
-    who: Member,
+    who: ProjectEditor,
     Now(now): Now,
     id: Path<Id>,
     body: Body<EditProjectRequest>,
 ) -> Result<Reply, Failure> {
-    let changes = body.0.into_changes();
-    who.write(move |conn, _| {
-        queries::update(conn, (*id).into(), &changes, DbTimestamp(now)).map(|()| Reply::no_content())
+    let (id, changes) = (DbUuid::from(*id), body.0.into_changes());
+    who.update(target(id), move |conn, _| {
+        queries::update(conn, id, &changes, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
 }
@@ -135,8 +130,9 @@ pub async fn update(
     responses((status = 204, description = "Deleted"))
 )]
 #[delete("/{projectId}")]
-pub async fn delete(who: Member, id: Path<Id>) -> Result<Reply, Failure> {
-    who.write(move |conn, _| queries::delete(conn, (*id).into()).map(|()| Reply::no_content())).await
+pub async fn delete(who: ProjectCreator, id: Path<Id>) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.update(target(id), move |conn, _| queries::delete(conn, id).map(|()| Reply::no_content())).await
 }
 
 /// Members of a project
@@ -151,7 +147,7 @@ pub async fn delete(who: Member, id: Path<Id>) -> Result<Reply, Failure> {
 )]
 #[get("/{projectId}/members")]
 pub async fn list_members(who: Visitor, id: Path<Id>, page: Page) -> Result<Reply, Failure> {
-    who.read(move |conn, _| show_members(conn, (*id).into(), &page)).await
+    who.list(page, move |conn, _, page| show_members(conn, (*id).into(), page)).await
 }
 
 /// Change the members of a project
@@ -166,14 +162,17 @@ pub async fn list_members(who: Visitor, id: Path<Id>, page: Page) -> Result<Repl
 )]
 #[put("/{projectId}/members")]
 pub async fn put_members(
-    who: Member,
+    who: ProjectEditor,
     Now(now): Now,
     id: Path<Id>,
     body: Body<EditProjectMembersRequest>,
 ) -> Result<Reply, Failure> {
-    let members = body.0.into_members();
-    who.write(move |conn, _| {
-        queries::put_members(conn, (*id).into(), &members, DbTimestamp(now)).map(|()| Reply::no_content())
+    let (id, members) = (DbUuid::from(*id), body.0.into_members());
+    let target = Target::new(format!("project {id}"), move |conn, _| {
+        show_members(conn, id, &Page::all()).map(ListPage::into_reply)
+    });
+    who.update(target, move |conn, _| {
+        queries::put_members(conn, id, &members, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
 }
@@ -190,10 +189,9 @@ pub async fn put_members(
 )]
 #[get("/{userId}/projects")]
 pub async fn of_user(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Failure> {
-    let slice = page.slice()?;
-    who.read(move |conn, _| {
-        let projects = queries::of_user(conn, (*user).into(), &slice)?;
-        page.reply(projects, |(row, _)| row.position(), UserProject::new)
+    who.list(page, move |conn, _, page| {
+        let projects = queries::of_user(conn, (*user).into(), &page.bounds()?)?;
+        page.rows(projects, |(row, _)| row.position(), UserProject::new)
     })
     .await
 }

@@ -11,8 +11,6 @@ mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-pub use self::handlers::{show, show_members};
-
 /// Registers the operations below `/projects`.
 pub fn routes(config: &mut ServiceConfig<'_>) {
     config

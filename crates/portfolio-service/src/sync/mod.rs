@@ -19,15 +19,12 @@ use service_kit::{
     directory::{COPY, Snapshot},
     error::{Error, Failure},
     http::Reply,
-    server::AppState,
+    state::{AppState, Now},
 };
 use tokio::sync::Semaphore;
 use utoipa_actix_web::service_config::ServiceConfig;
 
-use crate::{
-    auth::Member,
-    club::{Club, Now},
-};
+use crate::{auth::Admin, club::Club};
 
 /// Rows of one statement: databases limit the number of values.
 const CHUNK: usize = 1000;
@@ -53,16 +50,16 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
     responses((status = 204, description = "Everything is as the directory says"))
 )]
 #[post("/sync")]
-pub async fn synchronize(who: Member, service: Data<AppState>, club: Club, now: Now) -> Result<Reply, Failure> {
+pub async fn synchronize(who: Admin, state: Data<AppState>, club: Club, now: Now) -> Result<Reply, Failure> {
     // Reading the directory takes long, so the right to do this is looked up before as well.
-    who.check().await?;
+    who.authorize().await?;
     let (directory, present) = (read(&club).await?, club.semester(now.0));
-    let done = who.write(move |conn, _| {
+    let done = who.create(move |conn, _| {
         apply(conn, &directory, present, DbTimestamp(now.0))?;
         Ok(Reply::no_content())
     });
     let reply = done.await?;
-    service.copies().of(COPY).tell(now.0);
+    state.copies().of(COPY).tell(now.0);
     Ok(reply)
 }
 
@@ -111,21 +108,21 @@ pub fn apply(
 
 /// Copies at the start and then every `minutes`; never again when that is 0. The service starts without the directory
 /// all the same, and does not wait for a slow one.
-pub async fn start(service: &Data<AppState>, club: &Club, minutes: u64) {
+pub async fn start(state: &Data<AppState>, club: &Club, minutes: u64) {
     if club.directory.is_none() {
         return;
     }
-    let (service, club) = (service.clone(), club.clone());
+    let (state, club) = (state.clone(), club.clone());
     let (finished, first) = tokio::sync::oneshot::channel();
     actix_web::rt::spawn(async move {
-        attempt(&service, &club).await;
+        attempt(&state, &club).await;
         let _ = finished.send(());
         if minutes == 0 {
             return;
         }
         loop {
             tokio::time::sleep(Duration::from_secs(60 * minutes)).await;
-            attempt(&service, &club).await;
+            attempt(&state, &club).await;
         }
     });
     if tokio::time::timeout(PATIENCE, first).await.is_err() {
@@ -133,10 +130,10 @@ pub async fn start(service: &Data<AppState>, club: &Club, minutes: u64) {
     }
 }
 
-async fn attempt(service: &AppState, club: &Club) {
-    let now = service.clock().now();
-    let done = run(service.db(), club, now).await;
-    service.copies().of(COPY).note(now, &done);
+async fn attempt(state: &AppState, club: &Club) {
+    let now = state.clock().now();
+    let done = run(state.database(), club, now).await;
+    state.copies().of(COPY).note(now, &done);
     if let Err(error) = done {
         let problem = error.into_problem();
         log::error!("users and groups are not up to date: {}", problem.cause().unwrap_or("unknown"));

@@ -17,7 +17,7 @@ use service_kit::{
 };
 
 use super::CHUNK;
-use crate::{auth::is_sign_in_name, schema::users};
+use crate::{identity::is_sign_in_name, schema::users};
 
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
 #[diesel(table_name = users)]

@@ -8,7 +8,9 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
-    http::{Body, Page, Reply},
+    guard::Target,
+    http::{Body, ListPage, Page, Reply},
+    state::Now,
 };
 
 use super::{
@@ -18,9 +20,7 @@ use super::{
     },
 };
 use crate::{
-    auth::{Member, Visitor},
-    club::Now,
-    policy::BASE,
+    auth::{Caller, Member, TeamCreator, TeamEditor, Visitor},
     users::{Person, User},
 };
 
@@ -28,24 +28,21 @@ fn ids(path: &Path<(Id, Id)>) -> (DbUuid, DbUuid) {
     (path.0.into(), path.1.into())
 }
 
-/// What `GET` of a team answers.
-///
-/// # Errors
-/// 404 when the contest has no such team.
-pub fn show(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid) -> Result<Reply, Error> {
+fn show(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid) -> Result<Reply, Error> {
     let (row, link, description) = queries::get(conn, contest, id)?;
-    let members = queries::members(conn, id, &PageBounds::whole())?;
+    let members = queries::members(conn, id, &PageBounds::all())?;
     Reply::json(&ContestTeamDetail::new((row, members).into(), link, description))
 }
 
-/// What `GET` of the members of a team answers.
-///
-/// # Errors
-/// 404 when the contest has no such team; 400 for a cursor of another list.
-pub fn show_members(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid, page: &Page) -> Result<Reply, Error> {
-    let slice = page.slice()?;
+fn show_members(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid, page: &Page) -> Result<ListPage, Error> {
+    let bounds = page.bounds()?;
     queries::get(conn, contest, id)?;
-    page.reply(queries::members(conn, id, &slice)?, Person::position, |person| Ok(User::from(person)))
+    page.rows(queries::members(conn, id, &bounds)?, Person::position, |person| Ok(User::from(person)))
+}
+
+/// The team that an operation changes. The teams of a contest share its lock.
+fn target(contest: DbUuid, id: DbUuid) -> Target<Caller> {
+    Target::new(format!("contest {contest}"), move |conn, _| show(conn, contest, id))
 }
 
 /// Teams of a contest
@@ -60,11 +57,11 @@ pub fn show_members(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid, page:
 )]
 #[get("/{contestId}/teams")]
 pub async fn list(who: Visitor, contest: Path<Id>, page: Page) -> Result<Reply, Failure> {
-    let (contest, slice) = (DbUuid::from(*contest), page.slice()?);
-    who.read(move |conn, _| {
+    let contest = DbUuid::from(*contest);
+    who.list(page, move |conn, _, page| {
         queries::need_contest(conn, contest)?;
-        let teams = queries::of_contest(conn, contest, &slice)?;
-        page.reply(teams, |(row, _)| (row.name.clone(), row.id), |team| Ok(ContestTeam::from(team)))
+        let teams = queries::of_contest(conn, contest, &page.bounds()?)?;
+        page.rows(teams, |(row, _)| (row.name.clone(), row.id), |team| Ok(ContestTeam::from(team)))
     })
     .await
 }
@@ -88,9 +85,9 @@ pub async fn create(
     body: Body<AddContestTeamRequest>,
 ) -> Result<Reply, Failure> {
     let (contest, draft) = (DbUuid::from(*contest), body.0.into_draft());
-    who.write(move |conn, me| {
+    who.update(Target::parent(format!("contest {contest}")), move |conn, me| {
         let team = queries::create(conn, contest, &draft, me.id, DbTimestamp(now))?;
-        let location = format!("{BASE}/contests/{contest}/teams/{}", team.id);
+        let location = format!("/api/v1/contests/{contest}/teams/{}", team.id);
         Ok(Reply::created(&ContestTeam::from((team, Vec::new())))?.with(header::LOCATION, location))
     })
     .await
@@ -123,14 +120,16 @@ pub async fn get(who: Visitor, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
 )]
 #[patch("/{contestId}/teams/{teamId}")]
 pub async fn update(
-    who: Member,
+    who: TeamEditor,
     Now(now): Now,
     path: Path<(Id, Id)>,
     body: Body<EditContestTeamRequest>,
 ) -> Result<Reply, Failure> {
-    // That the team is one of this contest is part of the rule that the guard holds the caller to.
-    let ((_, id), changes) = (ids(&path), body.0.into_changes());
-    who.write(move |conn, _| queries::update(conn, id, &changes, DbTimestamp(now)).map(|()| Reply::no_content())).await
+    let ((contest, id), changes) = (ids(&path), body.0.into_changes());
+    who.update(target(contest, id), move |conn, _| {
+        queries::update(conn, id, &changes, DbTimestamp(now)).map(|()| Reply::no_content())
+    })
+    .await
 }
 
 /// Delete a team
@@ -143,9 +142,9 @@ pub async fn update(
     responses((status = 204, description = "Deleted"))
 )]
 #[delete("/{contestId}/teams/{teamId}")]
-pub async fn delete(who: Member, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
-    let (_, id) = ids(&path);
-    who.write(move |conn, _| queries::delete(conn, id).map(|()| Reply::no_content())).await
+pub async fn delete(who: TeamCreator, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
+    let (contest, id) = ids(&path);
+    who.update(target(contest, id), move |conn, _| queries::delete(conn, id).map(|()| Reply::no_content())).await
 }
 
 /// Members of a team
@@ -161,7 +160,7 @@ pub async fn delete(who: Member, path: Path<(Id, Id)>) -> Result<Reply, Failure>
 #[get("/{contestId}/teams/{teamId}/members")]
 pub async fn list_members(who: Visitor, path: Path<(Id, Id)>, page: Page) -> Result<Reply, Failure> {
     let (contest, id) = ids(&path);
-    who.read(move |conn, _| show_members(conn, contest, id, &page)).await
+    who.list(page, move |conn, _, page| show_members(conn, contest, id, page)).await
 }
 
 /// Change the members of a team
@@ -176,12 +175,17 @@ pub async fn list_members(who: Visitor, path: Path<(Id, Id)>, page: Page) -> Res
 )]
 #[put("/{contestId}/teams/{teamId}/members")]
 pub async fn put_members(
-    who: Member,
+    who: TeamEditor,
     Now(now): Now,
     path: Path<(Id, Id)>,
     body: Body<EditContestTeamMembersRequest>,
 ) -> Result<Reply, Failure> {
-    let ((_, id), members) = (ids(&path), body.0.into_members());
-    who.write(move |conn, _| queries::put_members(conn, id, &members, DbTimestamp(now)).map(|()| Reply::no_content()))
-        .await
+    let ((contest, id), members) = (ids(&path), body.0.into_members());
+    let target = Target::new(format!("contest {contest}"), move |conn, _| {
+        show_members(conn, contest, id, &Page::all()).map(ListPage::into_reply)
+    });
+    who.update(target, move |conn, _| {
+        queries::put_members(conn, id, &members, DbTimestamp(now)).map(|()| Reply::no_content())
+    })
+    .await
 }

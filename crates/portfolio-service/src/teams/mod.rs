@@ -9,10 +9,7 @@ mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-pub use self::{
-    handlers::{show, show_members},
-    wire::{ContestTeam, ContestTeamWithoutMembers},
-};
+pub use self::wire::{ContestTeam, ContestTeamWithoutMembers};
 
 /// Registers the operations below `/contests`.
 pub fn routes(config: &mut ServiceConfig<'_>) {

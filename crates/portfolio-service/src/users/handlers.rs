@@ -8,23 +8,18 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
+    guard::Target,
     http::{Body, Page, Query, Reply},
+    state::Now,
 };
 
 use super::{
     queries::{self, Person},
     wire::{EditUserRequest, ListQuery, User, UserDetail},
 };
-use crate::{
-    auth::{Member, Visitor},
-    club::Now,
-};
+use crate::auth::{KnownMember, UserSelf, Visitor};
 
-/// What `GET` of a user answers.
-///
-/// # Errors
-/// 404 when there is none.
-pub fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
+fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
     Reply::json(&UserDetail::new(queries::get(conn, id)?)?)
 }
 
@@ -42,8 +37,8 @@ pub fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
 pub async fn list(who: Visitor, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
     let selection = query.0.into_selection()?;
     who.list(page, move |conn, _, page| {
-        let users = queries::list(conn, &selection, &page.slice()?)?;
-        page.reply(users, Person::position, |user| Ok(User::from(user)))
+        let users = queries::list(conn, &selection, &page.bounds()?)?;
+        page.rows(users, Person::position, |user| Ok(User::from(user)))
     })
     .await
 }
@@ -60,7 +55,7 @@ pub async fn list(who: Visitor, page: Page, query: Query<ListQuery>) -> Result<R
     )
 )]
 #[get("/me")]
-pub async fn me(who: Member) -> Result<Reply, Failure> {
+pub async fn me(who: KnownMember) -> Result<Reply, Failure> {
     who.read(move |conn, me| Reply::json(&UserDetail::own(queries::get(conn, me.id)?)?)).await
 }
 
@@ -88,8 +83,9 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
     responses((status = 204, description = "Changed"))
 )]
 #[patch("/{userId}")]
-pub async fn edit(who: Member, Now(now): Now, id: Path<Id>, body: Body<EditUserRequest>) -> Result<Reply, Failure> {
-    let change = body.0.into_change();
-    who.write(move |conn, _| queries::edit(conn, (*id).into(), &change, DbTimestamp(now)).map(|()| Reply::no_content()))
+pub async fn edit(who: UserSelf, Now(now): Now, id: Path<Id>, body: Body<EditUserRequest>) -> Result<Reply, Failure> {
+    let (id, change) = (DbUuid::from(*id), body.0.into_change());
+    let target = Target::new(format!("user {id}"), move |conn, _| show(conn, id));
+    who.update(target, move |conn, _| queries::edit(conn, id, &change, DbTimestamp(now)).map(|()| Reply::no_content()))
         .await
 }

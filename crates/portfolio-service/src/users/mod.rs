@@ -11,7 +11,6 @@ mod wire;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::{
-    handlers::show,
     queries::Person,
     wire::{Account, User},
 };

@@ -16,7 +16,7 @@ use utoipa::{
 };
 
 use super::queries::{self, Change, Detail, Person, Selection};
-use crate::{account_type::AccountType, auth::is_sign_in_name};
+use crate::{account_type::AccountType, identity::is_sign_in_name};
 
 /// A member of the club.
 #[derive(Debug, Serialize, ToSchema)]

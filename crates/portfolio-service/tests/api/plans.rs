@@ -95,7 +95,7 @@ fn lists_of_all_come_from_an_index_in_order(#[values(Sqlite, Postgres)] backend:
     let callers = [None, Some(&bob), Some(&Caller { admin: true, ..bob })];
     let at = DbTimestamp(club.clock.now());
     let conn = &mut club.connect();
-    let project = projects::queries::list(conn, &PageBounds::whole()).unwrap()[0].position();
+    let project = projects::queries::list(conn, &PageBounds::all()).unwrap()[0].position();
     let lists = [
         plans(&club, |conn| {
             for page in pages((String::new(), id(BOB))) {
@@ -132,7 +132,7 @@ fn what_belongs_to_one_is_found_by_index(#[values(Sqlite, Postgres)] backend: Ba
     let (bob, other) = (id(BOB), Caller { id: id("carol"), admin: false });
     let of = |parameter: &str| objects.first(parameter);
     let at = DbTimestamp(club.clock.now());
-    let project = projects::queries::list(&mut club.connect(), &PageBounds::whole()).unwrap()[0].position();
+    let project = projects::queries::list(&mut club.connect(), &PageBounds::all()).unwrap()[0].position();
     let found = plans(&club, |conn| {
         users::queries::get(conn, bob).unwrap();
         groups::queries::get(conn, of("groupId")).unwrap();
@@ -149,7 +149,7 @@ fn what_belongs_to_one_is_found_by_index(#[values(Sqlite, Postgres)] backend: Ba
                 events::queries::of_user(conn, bob, caller, &page).unwrap();
             }
         }
-        for page in pages((String::new(), bob)).into_iter().chain([PageBounds::whole()]) {
+        for page in pages((String::new(), bob)).into_iter().chain([PageBounds::all()]) {
             projects::queries::members(conn, of("projectId"), &page).unwrap();
             teams::queries::of_contest(conn, of("contestId"), &page).unwrap();
             teams::queries::members(conn, of("teamId"), &page).unwrap();

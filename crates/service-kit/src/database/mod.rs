@@ -55,7 +55,7 @@ pub use self::{
     metrics::QueueMetrics,
     page_bounds::PageBounds,
     sifted::{Sifted, sifted},
-    state::State,
+    state::DataVersion,
     turns::QueueKey,
     url::Url,
 };

@@ -11,9 +11,9 @@ pub struct PageBounds<P> {
 }
 
 impl<P> PageBounds<P> {
-    /// The whole list.
+    /// The complete list.
     #[must_use]
-    pub fn whole() -> Self {
+    pub fn all() -> Self {
         Self { after: None, rows: i64::MAX }
     }
 

@@ -1,4 +1,4 @@
-//! What stands for the whole content of the database.
+//! The version of the content of a database.
 
 use diesel::{
     QueryResult,
@@ -8,24 +8,25 @@ use diesel::{
     sql_types::Text,
 };
 
-/// A word that stands for all that a transaction sees: two that are answered the same word see the same rows. To be
-/// selected along with whatever a statement reads anyway; the migrations make the table or view behind it.
+/// An expression for the version of the content that a transaction sees: transactions with the same version see the same
+/// rows. It is selected along with whatever a statement reads anyway; the migrations create the table or view behind
+/// it.
 #[derive(Debug, Clone, Copy, QueryId)]
-pub struct State;
+pub struct DataVersion;
 
-impl Expression for State {
+impl Expression for DataVersion {
     type SqlType = Text;
 }
 
-impl<T> AppearsOnTable<T> for State {}
+impl<T> AppearsOnTable<T> for DataVersion {}
 
-impl<T> SelectableExpression<T> for State {}
+impl<T> SelectableExpression<T> for DataVersion {}
 
-impl<G> ValidGrouping<G> for State {
+impl<G> ValidGrouping<G> for DataVersion {
     type IsAggregate = is_aggregate::Never;
 }
 
-impl<DB: Backend> QueryFragment<DB> for State {
+impl<DB: Backend> QueryFragment<DB> for DataVersion {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
         out.push_sql("(SELECT mark FROM last_change)");
         Ok(())

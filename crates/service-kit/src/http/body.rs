@@ -5,24 +5,27 @@ use std::{future::Future, pin::Pin, time::Duration};
 use actix_web::{
     FromRequest, HttpMessage, HttpRequest,
     dev::Payload,
-    http::header,
+    http::header::{self, HeaderName},
     web::{self, Bytes, Data},
 };
 use common::problem::{Problem, Violations, code};
 use deserr::Deserr;
 use sha2::{Digest, Sha256};
 
-use super::retries::{self, BodyHash};
-use crate::{error::Failure, server::AppState};
+use crate::error::Failure;
 
 /// The most bytes of a JSON body.
 pub const LIMIT: usize = 1 << 20;
 
-/// How long a body may take to arrive: less than the whole request may take, so that a slow client learns that it was
-/// slow and not that the service is unavailable.
-fn patience(req: &HttpRequest) -> Duration {
-    req.app_data::<Data<AppState>>().map_or(Duration::from_secs(30), |service| service.request_timeout()).mul_f32(0.7)
-}
+/// The longest time that a body may take to arrive. The application has it as data.
+#[derive(Debug, Clone, Copy)]
+pub struct BodyTimeout(pub Duration);
+
+/// The request header with which a client repeats a `POST` safely. Only such a request needs the hash of its body.
+pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// SHA-256 of the body, in the extensions of a request with an [`IDEMPOTENCY_KEY`].
+pub struct BodyHash(pub Vec<u8>);
 
 /// A JSON body that has been parsed into `T`.
 pub struct Body<T>(pub T);
@@ -73,9 +76,8 @@ pub fn read(
         .and_then(|length| length.to_str().ok())
         .and_then(|length| length.parse().ok());
     let packed = req.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity");
-    let patience = patience(req);
-    // Only a retry is told apart by its body.
-    let hash_for = req.headers().contains_key(retries::KEY).then(|| req.clone());
+    let timeout = req.app_data::<Data<BodyTimeout>>().map_or(Duration::from_secs(20), |timeout| timeout.0);
+    let hash_for = req.headers().contains_key(IDEMPOTENCY_KEY).then(|| req.clone());
     let body = web::Payload::from_request(req, payload).into_inner();
     async move {
         if declared.is_some_and(|length| length > limit) {
@@ -83,7 +85,7 @@ pub fn read(
         }
         let broken = || Failure::from(Problem::new(code::BAD_REQUEST).detail("The body broke off."));
         let body = body.map_err(|_| broken())?;
-        let bytes = match tokio::time::timeout(patience, body.to_bytes_limited(limit)).await {
+        let bytes = match tokio::time::timeout(timeout, body.to_bytes_limited(limit)).await {
             Err(_) => return Err(Problem::new(code::REQUEST_TIMEOUT).into()),
             Ok(Err(_)) => return Err(too_large(limit).into()),
             Ok(Ok(bytes)) => bytes.map_err(|_| broken())?,

@@ -1,27 +1,27 @@
-//! Between actix and a handler: what comes in, what goes out, and the frame around every request.
+//! Values between actix and a handler: what a request says and what an answer is made of. Nothing here knows the state of
+//! the service.
 
 pub mod body;
-pub mod client;
+pub mod client_ip;
 pub mod credential;
 pub mod etag;
-pub mod exchange;
-pub mod frame;
 pub mod jwt;
-pub mod limit;
 pub mod openapi;
-pub mod page;
+pub mod origin;
+pub mod pagination;
+pub mod path_methods;
 pub mod proxy;
 pub mod query;
+pub mod rate_limit;
 pub mod reply;
-pub mod resources;
-pub mod retries;
-pub mod root;
-pub mod routes;
 pub mod static_files;
 
 pub use self::{
     body::Body,
-    page::Page,
+    pagination::{ListPage, Page},
     query::Query,
-    reply::{Answer, Reply},
+    reply::Reply,
 };
+
+/// The media type of a problem (RFC 9457).
+pub const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";

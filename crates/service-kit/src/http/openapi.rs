@@ -9,8 +9,7 @@ use utoipa::openapi::{
     security::SecurityRequirement,
 };
 
-/// The media type of every problem.
-const PROBLEM: &str = "application/problem+json";
+use super::PROBLEM_MEDIA_TYPE;
 
 /// Completes every operation: the refusals that follow from what it takes, the problem body of each refusal, and
 /// examples of bodies from the examples of their types. A type `Problem` that the document has already says what
@@ -185,7 +184,7 @@ fn add_refusals(operation: &mut Operation, legacy: Legacy) {
     for (status, response) in responses.iter_mut() {
         if let RefOr::T(response) = response
             && status.as_str() >= "400"
-            && !response.content.contains_key(PROBLEM)
+            && !response.content.contains_key(PROBLEM_MEDIA_TYPE)
         {
             add_problem(response, status, legacy);
         }
@@ -196,7 +195,7 @@ fn add_problem(response: &mut Response, status: &str, legacy: Legacy) {
     let code = code::ALL.iter().find(|code| code.status.to_string() == status);
     let mut content = Content::new(Some(Ref::from_schema_name("Problem")));
     content.example = code.map(|code| Problem::new(code).body("0198c0de-0000-7000-8000-00000000beef", legacy));
-    response.content.insert(PROBLEM.to_owned(), RefOr::T(content));
+    response.content.insert(PROBLEM_MEDIA_TYPE.to_owned(), RefOr::T(content));
 }
 
 fn add_examples(operation: &mut Operation, components: &Components) {

@@ -7,14 +7,7 @@ use std::{
     str::FromStr,
 };
 
-use actix_web::{
-    Error, HttpMessage,
-    body::MessageBody,
-    dev::{ServiceRequest, ServiceResponse},
-    http::header::{HeaderMap, HeaderName},
-    middleware::Next,
-    web::Data,
-};
+use actix_web::http::header::{HeaderMap, HeaderName};
 
 /// A block of addresses, such as `10.0.0.0/8`, `fd00::/8` or a single address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,9 +85,9 @@ pub struct Proxies {
     pub headers: Vec<HeaderName>,
 }
 
-/// What the proxy said of the caller. In the extensions of every request that passed [`take_off`].
+/// What the proxy says about the caller. The middleware `proxy_user` puts it into the extensions of each request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Named {
+pub enum ProxyUser {
     /// Nothing: no header, an empty one or `-`, or one from somebody who is not believed.
     Nobody,
     /// The caller has this name.
@@ -106,48 +99,33 @@ pub enum Named {
 impl Proxies {
     /// What the headers say, left where they are.
     #[must_use]
-    pub fn read(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Named {
+    pub fn read(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> ProxyUser {
         if !peer.is_some_and(|peer| self.trusted.iter().any(|block| block.contains(peer))) {
-            return Named::Nobody;
+            return ProxyUser::Nobody;
         }
-        let mut named = Named::Nobody;
+        let mut named = ProxyUser::Nobody;
         for header in &self.headers {
             let values: Vec<_> = headers.get_all(header).collect();
             let name = match values.as_slice() {
                 [] => continue,
                 // What some proxies send of visitors who did not sign in.
                 [one] if matches!(one.as_bytes(), b"" | b"-") => continue,
-                [one] => one.to_str().map_or(Named::Unusable, |name| Named::Name(name.to_owned())),
-                _ => Named::Unusable,
+                [one] => one.to_str().map_or(ProxyUser::Unusable, |name| ProxyUser::Name(name.to_owned())),
+                _ => ProxyUser::Unusable,
             };
-            named = if named == Named::Nobody || named == name { name } else { Named::Unusable };
+            named = if named == ProxyUser::Nobody || named == name { name } else { ProxyUser::Unusable };
         }
         named
     }
 
     /// Takes the headers off and says what they said.
-    pub fn take(&self, headers: &mut HeaderMap, peer: Option<IpAddr>) -> Named {
+    pub fn take(&self, headers: &mut HeaderMap, peer: Option<IpAddr>) -> ProxyUser {
         let named = self.read(headers, peer);
         for header in &self.headers {
             headers.remove(header);
         }
         named
     }
-}
-
-/// Middleware that takes the headers off. It needs a `Data<Proxies>` in the app, without which nobody is believed.
-///
-/// # Errors
-/// Passes on what it is given.
-pub async fn take_off<B: MessageBody>(mut req: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<B>, Error> {
-    // Never an address from a header: anybody may send one of those.
-    let peer = req.peer_addr().map(|peer| peer.ip());
-    let named = match req.app_data::<Data<Proxies>>().cloned() {
-        Some(proxies) => proxies.take(req.headers_mut(), peer),
-        None => Named::Nobody,
-    };
-    req.extensions_mut().insert(named);
-    next.call(req).await
 }
 
 #[cfg(test)]
@@ -187,7 +165,7 @@ mod tests {
         }
     }
 
-    fn named(peer: &str, sent: &[(&'static str, &'static [u8])]) -> Named {
+    fn named(peer: &str, sent: &[(&'static str, &'static [u8])]) -> ProxyUser {
         let headers = ["x-forwarded-user", "x-showcase-user"].map(HeaderName::from_static).to_vec();
         let proxies = Proxies { trusted: vec![block("10.0.0.0/8")], headers };
         let mut map = HeaderMap::new();
@@ -203,10 +181,10 @@ mod tests {
     #[test]
     fn only_a_trusted_proxy_is_believed() {
         let alice = [("x-forwarded-user", b"alice".as_slice())];
-        assert_eq!(named("10.0.0.1", &alice), Named::Name("alice".to_owned()));
-        assert_eq!(named("::ffff:10.0.0.1", &alice), Named::Name("alice".to_owned()));
+        assert_eq!(named("10.0.0.1", &alice), ProxyUser::Name("alice".to_owned()));
+        assert_eq!(named("::ffff:10.0.0.1", &alice), ProxyUser::Name("alice".to_owned()));
         for other in ["127.0.0.1", "::1", "11.0.0.1", "no address"] {
-            assert_eq!(named(other, &alice), Named::Nobody, "{other}");
+            assert_eq!(named(other, &alice), ProxyUser::Nobody, "{other}");
         }
     }
 
@@ -214,13 +192,13 @@ mod tests {
     fn what_cannot_be_one_name_is_unusable() {
         let said = |sent: &[(&'static str, &'static [u8])]| named("10.0.0.1", sent);
         let (forwarded, showcase) = ("x-forwarded-user", "x-showcase-user");
-        assert_eq!(said(&[]), Named::Nobody);
-        assert_eq!(said(&[(forwarded, b"")]), Named::Nobody);
-        assert_eq!(said(&[(showcase, b"-")]), Named::Nobody);
-        assert_eq!(said(&[(forwarded, b"bob"), (showcase, b"-")]), Named::Name("bob".to_owned()));
-        assert_eq!(said(&[(forwarded, b"bob"), (showcase, b"bob")]), Named::Name("bob".to_owned()));
-        assert_eq!(said(&[(forwarded, b"bob"), (showcase, b"alice")]), Named::Unusable);
-        assert_eq!(said(&[(forwarded, b"bob"), (forwarded, b"bob")]), Named::Unusable);
-        assert_eq!(said(&[(forwarded, b"b\xf6b")]), Named::Unusable);
+        assert_eq!(said(&[]), ProxyUser::Nobody);
+        assert_eq!(said(&[(forwarded, b"")]), ProxyUser::Nobody);
+        assert_eq!(said(&[(showcase, b"-")]), ProxyUser::Nobody);
+        assert_eq!(said(&[(forwarded, b"bob"), (showcase, b"-")]), ProxyUser::Name("bob".to_owned()));
+        assert_eq!(said(&[(forwarded, b"bob"), (showcase, b"bob")]), ProxyUser::Name("bob".to_owned()));
+        assert_eq!(said(&[(forwarded, b"bob"), (showcase, b"alice")]), ProxyUser::Unusable);
+        assert_eq!(said(&[(forwarded, b"bob"), (forwarded, b"bob")]), ProxyUser::Unusable);
+        assert_eq!(said(&[(forwarded, b"b\xf6b")]), ProxyUser::Unusable);
     }
 }

@@ -1,4 +1,4 @@
-//! The answer of an operation as plain data: it can be made on a database thread, and kept.
+//! The answer of an operation as plain data, so that a database thread can make it and the database can store it.
 
 use std::{fmt, pin::Pin};
 
@@ -15,18 +15,10 @@ use common::problem::Problem;
 use futures_util::{Stream, StreamExt, stream};
 use serde::Serialize;
 
-use super::Page;
 use crate::error::{Error, Failure};
 
-/// A list without rows.
-const EMPTY_LIST: &[u8] = b"[]";
-
-/// What follows the body, made while it is sent.
-type Tail = Pin<Box<dyn Stream<Item = Result<Bytes, Problem>> + Send>>;
-
-/// A reply to come, or why there is none. In a box, so that the future of a handler stays below the kilobyte up to which
-/// the allocator of the C library gives a thread back what it had, and beyond which it makes others wait.
-pub type Answer = Pin<Box<dyn Future<Output = Result<Reply, Failure>>>>;
+/// The rest of a streamed body.
+type Rest = Pin<Box<dyn Stream<Item = Result<Bytes, Problem>> + Send>>;
 
 /// Status, headers and body of an answer.
 pub struct Reply {
@@ -35,8 +27,7 @@ pub struct Reply {
     body: Vec<u8>,
     is_secret: bool,
     problem: Option<Problem>,
-    rest: Option<Box<Page>>,
-    tail: Option<Tail>,
+    rest: Option<Rest>,
 }
 
 impl Reply {
@@ -63,13 +54,13 @@ impl Reply {
         Self::raw(status, Vec::new())
     }
 
-    /// A body without any header yet.
+    /// A body without headers.
     #[must_use]
     pub fn raw(status: StatusCode, body: Vec<u8>) -> Self {
-        Self { status, headers: Vec::new(), body, is_secret: false, problem: None, rest: None, tail: None }
+        Self { status, headers: Vec::new(), body, is_secret: false, problem: None, rest: None }
     }
 
-    /// A refusal that was decided in a transaction which is to be committed all the same.
+    /// A refusal whose transaction is committed nevertheless.
     #[must_use]
     pub fn problem(problem: Problem) -> Self {
         let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -95,7 +86,7 @@ impl Reply {
         self
     }
 
-    /// Says that the body holds a secret: no cache keeps it, and the database only sealed.
+    /// Marks the body as secret: no cache stores it, and the database stores it encrypted.
     #[must_use]
     pub fn secret(mut self) -> Self {
         self.is_secret = true;
@@ -103,57 +94,25 @@ impl Reply {
         self.with(header::CACHE_CONTROL, "no-store")
     }
 
-    /// Says that everybody is answered the same: a cache may keep it for all, and asks whether it still holds.
+    /// Marks the answer as the same for everybody: shared caches may store it, and must revalidate it.
     #[must_use]
     pub fn public(self) -> Self {
         self.with(header::CACHE_CONTROL, "public, no-cache")
     }
 
-    /// That the caller has this answer already: 304, with the headers that keep it fresh.
+    /// 304 with the headers of this answer.
     #[must_use]
     pub fn not_modified(mut self) -> Self {
         self.headers.retain(|(name, _)| *name != header::CONTENT_TYPE);
         Self { headers: self.headers, ..Self::empty(StatusCode::NOT_MODIFIED) }
     }
 
-    /// Says that the list goes on there.
+    /// Adds a stream that follows the body. If it fails, the connection is closed before the end of the body, which the
+    /// client notices.
     #[must_use]
-    pub fn and_then(self, rest: Page) -> Self {
-        Self { rest: Some(Box::new(rest)), ..self }
-    }
-
-    /// Whether the list goes on beyond the body.
-    #[must_use]
-    pub fn goes_on(&self) -> bool {
-        self.rest.is_some()
-    }
-
-    /// The whole list, if this is not all of it: `more` reads what follows, part by part, as fast as the client takes
-    /// it. An error on the way breaks the answer off, which the client can tell from an end.
-    #[must_use]
-    pub fn whole<F>(mut self, more: impl Fn(Page) -> F + Send + 'static) -> Self
-    where
-        F: Future<Output = Result<Self, Error>> + Send + 'static,
-    {
-        let Some(rest) = self.rest.take() else { return self };
-        // The closing bracket goes last.
-        self.body.pop();
-        let parts = stream::try_unfold((Some(rest), more), |(rest, more)| async move {
-            let Some(rest) = rest else { return Ok::<_, Problem>(None) };
-            let mut part = more(*rest).await.map_err(Error::into_problem)?;
-            let rest = part.rest.take();
-            let mut rows = part.body;
-            if rows.len() > EMPTY_LIST.len() {
-                rows[0] = b',';
-            } else {
-                rows.remove(0);
-            }
-            if rest.is_some() {
-                rows.pop();
-            }
-            Ok(Some((Bytes::from(rows), (rest, more))))
-        });
-        Self { tail: Some(Box::pin(parts)), ..self }
+    pub fn followed_by(mut self, rest: impl Stream<Item = Result<Bytes, Problem>> + Send + 'static) -> Self {
+        self.rest = Some(Box::pin(rest));
+        self
     }
 
     /// The status.
@@ -203,13 +162,13 @@ impl Responder for Reply {
         }
         let mut response = HttpResponse::build(self.status);
         for (name, value) in self.headers {
-            // A value that is no header text cannot come from a caller; leaving it out beats a panic.
+            // No value comes from a caller unchecked, so none is left out.
             if let Ok(value) = HeaderValue::try_from(value) {
                 response.append_header((name, value));
             }
         }
-        let Some(tail) = self.tail else { return response.body(self.body) };
-        let begun = stream::once(async { Ok(Bytes::from(self.body)) });
-        response.streaming(begun.chain(tail))
+        let Some(rest) = self.rest else { return response.body(self.body) };
+        let start = stream::once(async { Ok(Bytes::from(self.body)) });
+        response.streaming(start.chain(rest))
     }
 }

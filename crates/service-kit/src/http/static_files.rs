@@ -1,6 +1,6 @@
 //! The files of a front end, served beside the operations (`--static`).
 //!
-//! * A path is the service's own when its first segment is `api` or that of a path in [`root`]; no file is looked for
+//! * A path is the service's own when its first segment is `api` or that of a path in [`ROOT_PATHS`]; no file is looked for
 //!   there, so a mistake in the path of an operation stays a problem. Routes go first anyway.
 //! * Any other path is a file of the folder, or a page of the front end, which is `index.html`, or nothing.
 //! * The tag of a file is of its content: a deployment often gives new files the time, the length and even the inode of
@@ -31,8 +31,8 @@ use mime_guess::mime::{self, Mime};
 use percent_encoding::percent_decode_str;
 
 use super::{
-    etag::{Known, Tag},
-    root,
+    etag::{CachedTags, ETag},
+    path_methods::ROOT_PATHS,
 };
 use crate::error::Failure;
 
@@ -55,7 +55,7 @@ const POLICY: &str = "frame-ancestors 'none'; object-src 'none'; base-uri 'self'
 /// The folder of a front end.
 pub struct StaticFiles {
     folder: PathBuf,
-    tags: RwLock<HashMap<PathBuf, (Version, Tag)>>,
+    tags: RwLock<HashMap<PathBuf, (Version, ETag)>>,
 }
 
 /// Tells one content of a file from another, in one process: its place, length, and the time of its last change, which
@@ -66,7 +66,7 @@ type Version = (u64, u64, u64, i64, i64);
 struct Opened {
     file: File,
     length: u64,
-    tag: Tag,
+    tag: ETag,
 }
 
 impl StaticFiles {
@@ -92,7 +92,7 @@ impl StaticFiles {
     pub fn own(path: &str) -> bool {
         let path = percent_decode_str(path).decode_utf8_lossy();
         let first = path.split('/').nth(1);
-        first != Some("api") && root::PATHS.iter().all(|path| path.split('/').nth(1) != first)
+        first != Some("api") && ROOT_PATHS.iter().all(|path| path.split('/').nth(1) != first)
     }
 
     /// The answer to a request that is up to the front end.
@@ -124,7 +124,7 @@ impl StaticFiles {
             // Another caller may find nothing here.
             response.insert_header((header::VARY, "accept"));
         }
-        if let Some(known) = Known::of(req).same(&opened.tag) {
+        if let Some(known) = CachedTags::of(req).matching(&opened.tag) {
             return Ok(response.status(StatusCode::NOT_MODIFIED).insert_header((header::ETAG, known.text())).finish());
         }
         response.insert_header((header::ETAG, opened.tag.text())).content_type(media_type(&name));
@@ -143,7 +143,7 @@ impl StaticFiles {
         if let Some(tag) = known {
             return Ok(Some(Opened { file, length: about.len(), tag }));
         }
-        let tag = Tag::of_file(&file)?;
+        let tag = ETag::of_file(&file)?;
         let mut tags = self.tags.write().unwrap_or_else(PoisonError::into_inner);
         if tags.len() >= MOST_KNOWN {
             tags.clear();

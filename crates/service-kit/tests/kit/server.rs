@@ -31,7 +31,8 @@ use service_kit::{
     database::Database,
     error::Failure,
     http::{Body, Query, Reply, body::OptionalBody, credential::Credential},
-    server::{AppState, Own, ServiceInfo, Stop, listen},
+    server::{Stop, listen},
+    state::{AppState, Installation, ServiceInfo},
 };
 use utoipa::openapi::{Info, OpenApi, Paths};
 
@@ -171,8 +172,13 @@ impl Server {
                     checkout: Duration::from_millis(500),
                     work: Duration::from_secs(5),
                 };
-                let service =
-                    AppState::new(&ABOUT, &options, Database::open(&url, limits), Clock::default(), Own::default());
+                let service = AppState::new(
+                    &ABOUT,
+                    &options,
+                    Database::open(&url, limits),
+                    Clock::default(),
+                    Installation::default(),
+                );
                 let running = listen(service, &options, |_| {}).unwrap();
                 ready.send((running.address, running.stop())).unwrap();
                 running.serve().await.unwrap();

@@ -169,8 +169,7 @@ fn check_headers(answer: &Answer) {
 }
 
 /// The document as a client sees it.
-pub static DOCUMENT: LazyLock<Value> =
-    LazyLock::new(|| serde_json::to_value(service_kit::server::document(&ABOUT)).unwrap());
+pub static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::to_value(ABOUT.openapi()).unwrap());
 
 static VALIDATORS: LazyLock<RwLock<HashMap<String, Validator>>> = LazyLock::new(RwLock::default);
 

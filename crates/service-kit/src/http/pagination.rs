@@ -1,11 +1,15 @@
 //! Pages of a list (contract, "Lists"): `limit`, `cursor`, and `Link` to the next page (RFC 8288).
 //!
-//! A cursor says after which row the next page begins, by all the columns that the list is ordered by. So it stays good
-//! when that row is deleted, and rows that come and go elsewhere neither show up twice nor hide others.
+//! A cursor holds the values of all columns that the list is ordered by, for the row before the next page. It stays
+//! valid when that row is deleted, and rows that are added or deleted elsewhere neither appear twice nor hide others.
 
 use std::future::{Ready, ready};
 
-use actix_web::{FromRequest, HttpRequest, dev::Payload, http::header};
+use actix_web::{
+    FromRequest, HttpRequest,
+    dev::Payload,
+    http::{StatusCode, header},
+};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use common::{
     input::Limit,
@@ -25,10 +29,10 @@ use crate::{
 /// Bytes of a cursor that tell whether it is one of ours, and of this list.
 const CHECK: usize = 4;
 
-/// Rows of a long list that are in memory at once while it is sent.
+/// The most rows of a streamed list that are in memory at once.
 pub const CHUNK: usize = 1000;
 
-/// Which part of a list is asked for.
+/// The part of a list that a request asks for.
 #[derive(Debug, Clone)]
 pub struct Page {
     limit: Option<usize>,
@@ -39,7 +43,7 @@ pub struct Page {
 }
 
 /// The parameters of a page.
-const OWN: [&str; 2] = ["limit", "cursor"];
+const PARAMETERS: [&str; 2] = ["limit", "cursor"];
 
 #[derive(Deserr)]
 #[deserr(error = Violations)]
@@ -60,35 +64,35 @@ impl FromRequest for Page {
 }
 
 impl Page {
-    /// All of a list.
+    /// The complete list.
     #[must_use]
-    pub fn whole() -> Self {
+    pub fn all() -> Self {
         Self { limit: None, in_chunks: false, cursor: None, path: String::new(), query: String::new() }
     }
 
-    /// The same, to be answered a [chunk](CHUNK) at a time when it has no limit.
+    /// The same page, at most [`CHUNK`] rows at a time if it has no limit.
     #[must_use]
     pub fn in_chunks(self) -> Self {
         Self { in_chunks: true, ..self }
     }
 
     fn of(path: &str, query: &str) -> Result<Self, Error> {
-        let Parameters { limit, cursor } = query::parse_only(&OWN, query)?;
+        let Parameters { limit, cursor } = query::parse_only(&PARAMETERS, query)?;
         Ok(Self { limit: limit.most(), in_chunks: false, cursor, path: path.to_owned(), query: query.to_owned() })
     }
 
     /// The parameters that say which list it is, in order.
     fn parameters(&self) -> Vec<(String, String)> {
         let all = form_urlencoded::parse(self.query.as_bytes()).into_owned();
-        let mut all: Vec<_> = all.filter(|(name, _)| !OWN.contains(&name.as_str())).collect();
+        let mut all: Vec<_> = all.filter(|(name, _)| !PARAMETERS.contains(&name.as_str())).collect();
         all.sort();
         all
     }
 
-    /// After which row the page begins: the values of the columns that the list is ordered by.
+    /// The position after which the page begins: the values of the columns that the list is ordered by.
     ///
     /// # Errors
-    /// 400 for a cursor that is not one of this list's.
+    /// 400 for a cursor of another list.
     fn after<P: Serialize + DeserializeOwned>(&self) -> Result<Option<P>, Error> {
         let Some(cursor) = &self.cursor else { return Ok(None) };
         let position = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| {
@@ -96,7 +100,7 @@ impl Page {
             if check != self.check(position) {
                 return None;
             }
-            // Whoever makes cursors of their own may put a text there that PostgreSQL takes for no text.
+            // A forged cursor may hold U+0000, which PostgreSQL does not accept in a text.
             postcard::from_bytes(position)
                 .ok()
                 .filter(|position| serde_json::to_value(position).is_ok_and(|value| !has_nul(&value)))
@@ -105,11 +109,11 @@ impl Page {
         position.map(Some).ok_or_else(|| bad().into())
     }
 
-    /// What the query is to find: one row more than is shown, which tells whether there is a next page.
+    /// The bounds of the query: one row more than is shown, which tells whether there is a next page.
     ///
     /// # Errors
-    /// 400 for a cursor that is not one of this list's.
-    pub fn slice<P: Serialize + DeserializeOwned>(&self) -> Result<PageBounds<P>, Error> {
+    /// 400 for a cursor of another list.
+    pub fn bounds<P: Serialize + DeserializeOwned>(&self) -> Result<PageBounds<P>, Error> {
         let rows = self.most().map_or(i64::MAX, |most| i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1));
         Ok(PageBounds { after: self.after()?, rows })
     }
@@ -119,45 +123,51 @@ impl Page {
         self.limit.or(self.in_chunks.then_some(CHUNK))
     }
 
-    /// The answer with these rows, of which there is one too many when there is a next page.
+    /// The rows of this page as JSON. `rows` has one row more than is shown if there is a next page.
     ///
     /// # Errors
-    /// What `shown` fails with.
-    pub fn reply<T, P: Serialize, S: Serialize>(
+    /// Those of `show`.
+    pub fn rows<T, P: Serialize, S: Serialize>(
         &self,
         mut rows: Vec<T>,
         position: impl Fn(&T) -> P,
-        shown: impl FnMut(T) -> Result<S, Error>,
-    ) -> Result<Reply, Error> {
+        mut show: impl FnMut(T) -> Result<S, Error>,
+    ) -> Result<ListPage, Error> {
         let mut next = None;
         if let Some(most) = self.most().filter(|most| rows.len() > *most) {
             rows.truncate(most);
             next = rows.last().map(|last| self.cursor(&position(last))).transpose()?;
         }
-        let reply = Reply::json(&rows.into_iter().map(shown).collect::<Result<Vec<_>, _>>()?)?;
-        Ok(match (next, self.limit) {
-            (Some(cursor), Some(limit)) => {
-                reply.with(header::LINK, format!("<{}>; rel=\"next\"", self.link(limit, &cursor)))
+        let mut json = Vec::new();
+        for row in rows {
+            if !json.is_empty() {
+                json.push(b',');
             }
-            (Some(cursor), None) => reply.and_then(Self { cursor: Some(cursor), ..self.clone() }),
-            (None, _) => reply,
+            serde_json::to_writer(&mut json, &show(row)?).map_err(Problem::internal)?;
+        }
+        Ok(match (next, self.limit) {
+            (Some(cursor), Some(limit)) => ListPage { json, link: Some(self.link(limit, &cursor)), next: None },
+            (Some(cursor), None) => {
+                ListPage { json, link: None, next: Some(Self { cursor: Some(cursor), ..self.clone() }) }
+            }
+            (None, _) => ListPage { json, link: None, next: None },
         })
     }
 
     /// The page of a short list that is in memory and in order.
     ///
     /// # Errors
-    /// 400 for a cursor that is not one of this list's; what `shown` fails with.
-    pub fn of_all<T, P: Serialize + DeserializeOwned + Ord, S: Serialize>(
+    /// 400 for a cursor of another list; those of `show`.
+    pub fn rows_of_all<T, P: Serialize + DeserializeOwned + Ord, S: Serialize>(
         &self,
         mut rows: Vec<T>,
         position: impl Fn(&T) -> P,
-        shown: impl FnMut(T) -> Result<S, Error>,
-    ) -> Result<Reply, Error> {
+        show: impl FnMut(T) -> Result<S, Error>,
+    ) -> Result<ListPage, Error> {
         if let Some(after) = self.after::<P>()? {
             rows.retain(|row| position(row) > after);
         }
-        self.reply(rows, position, shown)
+        self.rows(rows, position, show)
     }
 
     /// Where the next page begins, after the row at this position.
@@ -185,6 +195,29 @@ impl Page {
         digest.update(position);
         let digest = digest.finalize();
         std::array::from_fn(|n| digest[n])
+    }
+}
+
+/// Rows of a list.
+pub struct ListPage {
+    /// The rows as JSON, separated by commas, without brackets.
+    pub json: Vec<u8>,
+    /// The address of the next page, if the request has a limit.
+    link: Option<String>,
+    /// The next chunk, if the request has no limit.
+    pub next: Option<Page>,
+}
+
+impl ListPage {
+    /// An answer with these rows.
+    #[must_use]
+    pub fn into_reply(self) -> Reply {
+        let body = [b"[", self.json.as_slice(), b"]"].concat();
+        let reply = Reply::of(StatusCode::OK, "application/json", body);
+        match self.link {
+            Some(link) => reply.with(header::LINK, format!("<{link}>; rel=\"next\"")),
+            None => reply,
+        }
     }
 }
 
@@ -227,7 +260,7 @@ mod tests {
     }
 
     fn shown(page: &Page, rows: Vec<i64>) -> (Vec<i64>, Option<String>) {
-        let reply = page.of_all(rows, |row| (*row, "é".to_owned()), Ok).unwrap();
+        let reply = page.rows_of_all(rows, |row| (*row, "é".to_owned()), Ok).unwrap().into_reply();
         (serde_json::from_slice(reply.body()).unwrap(), next(&reply))
     }
 
@@ -246,7 +279,7 @@ mod tests {
         assert_eq!(all, (-2..5).collect::<Vec<_>>());
         assert_eq!(shown(&page("limit=7"), (0..7).collect()).1, None);
         assert_eq!(shown(&page(""), (0..7).collect()).0.len(), 7);
-        let rows = |query| page(query).slice::<(i64, String)>().unwrap().rows;
+        let rows = |query| page(query).bounds::<(i64, String)>().unwrap().rows;
         assert_eq!((rows(""), rows("limit=1000")), (i64::MAX, 1001));
     }
 

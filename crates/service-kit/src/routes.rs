@@ -1,4 +1,4 @@
-//! What stands at the root of every service: health, metrics, problem codes, the OpenAPI document and its page.
+//! The paths at the root of every service: health, metrics, problem codes, the OpenAPI document and its page.
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -10,12 +10,7 @@ use serde_json::json;
 use url::form_urlencoded;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-use super::etag::Known;
-use crate::{error::Failure, server::AppState};
-
-/// The paths of this module, for the `Allow` header.
-pub(super) const PATHS: &[&str] =
-    &["/livez", "/readyz", "/metrics", "/problems", "/problems/{code}", "/openapi.json", "/docs", "/docs/{tail:.*}"];
+use crate::{error::Failure, http::etag::CachedTags, state::AppState};
 
 /// Adds them to an app.
 pub fn routes(config: &mut web::ServiceConfig) {
@@ -27,7 +22,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .route("/problems/{code}", web::get().to(problem))
         .route("/openapi.json", web::get().to(openapi))
         .route("/docs", web::get().to(docs))
-        // Two of Swagger UI's files, made so that its page has a name and fits a telephone.
+        // Replaces two of Swagger UI's files, for a title and for small screens.
         .route("/docs/", web::get().to(docs_page))
         .route("/docs/index.css", web::get().to(docs_style))
         .service(
@@ -41,16 +36,15 @@ pub fn routes(config: &mut web::ServiceConfig) {
         );
 }
 
-/// Answers whatever no other route takes.
+/// Answers a request that no route matches.
 ///
 /// # Errors
-/// 405 with `Allow` when the path exists, else what the front end is answered with, else 404.
-pub async fn nothing_here(req: HttpRequest, service: Data<AppState>) -> Result<HttpResponse, Failure> {
-    if let Some(allow) = service.routes().allow(req.path()) {
-        // The frame renders the body of an empty answer with an error status.
+/// 405 with `Allow` when the path exists, else those of the front end, else 404.
+pub async fn no_route(req: HttpRequest, state: Data<AppState>) -> Result<HttpResponse, Failure> {
+    if let Some(allow) = state.paths().allow(req.path()) {
         return Ok(HttpResponse::MethodNotAllowed().insert_header((header::ALLOW, allow)).finish());
     }
-    match service.front_end_of(&req) {
+    match state.front_end_for(&req) {
         Some(files) => files.answer(&req).await,
         None => Err(Problem::new(code::NOT_FOUND).detail("There is no such path.").into()),
     }
@@ -60,48 +54,48 @@ async fn livez() -> HttpResponse {
     HttpResponse::Ok().json(json!({ "status": "alive" }))
 }
 
-/// 200 when requests can be served: not draining, and the database answers. Migrations ran before the port was opened.
-/// `?verbose` also tells how old the copies of what other services have are, which make no service unready.
-async fn readyz(req: HttpRequest, service: Data<AppState>) -> HttpResponse {
-    if service.is_draining() {
+/// 200 if the service is not draining and its database answers. Migrations ran before the port was opened. `?verbose`
+/// adds the age of the copies of other services' data, which does not affect readiness.
+async fn readyz(req: HttpRequest, state: Data<AppState>) -> HttpResponse {
+    if state.is_draining() {
         return HttpResponse::ServiceUnavailable().json(json!({ "status": "draining" }));
     }
-    if !service.db().ping().await {
+    if !state.database().ping().await {
         return HttpResponse::ServiceUnavailable()
             .insert_header((header::RETRY_AFTER, "1"))
             .json(json!({ "status": "database unreachable" }));
     }
     let mut report = json!({ "status": "ready" });
     if form_urlencoded::parse(req.query_string().as_bytes()).any(|(name, _)| name == "verbose") {
-        report["copies"] = service.copies().report(service.clock().now());
+        report["copies"] = state.copies().report(state.clock().now());
     }
     HttpResponse::Ok().json(report)
 }
 
-async fn metrics(service: Data<AppState>) -> Result<HttpResponse, Failure> {
-    // It grows with the number of operations, and asks the kernel.
+async fn metrics(state: Data<AppState>) -> Result<HttpResponse, Failure> {
+    // Takes a while: many series, and numbers from the kernel.
     let text = web::block(move || {
-        let copies = service.copies().numbers(service.clock().now());
-        service.metrics().text(service.db(), &copies)
+        let copies = state.copies().numbers(state.clock().now());
+        state.metrics().text(state.database(), &copies)
     });
     let text = text.await.map_err(Problem::internal)?;
     Ok(HttpResponse::Ok().content_type("application/openmetrics-text; version=1.0.0; charset=utf-8").body(text))
 }
 
-async fn problems(service: Data<AppState>) -> HttpResponse {
-    HttpResponse::Ok().json(service.codes().collect::<Vec<_>>())
+async fn problems(state: Data<AppState>) -> HttpResponse {
+    HttpResponse::Ok().json(state.codes().collect::<Vec<_>>())
 }
 
-async fn problem(service: Data<AppState>, name: Path<String>) -> Result<HttpResponse, Failure> {
-    let found = service.codes().find(|code| code.name == name.as_str());
+async fn problem(state: Data<AppState>, name: Path<String>) -> Result<HttpResponse, Failure> {
+    let found = state.codes().find(|code| code.name == name.as_str());
     Ok(HttpResponse::Ok().json(found.ok_or_else(|| Problem::not_found("problem code"))?))
 }
 
-async fn openapi(req: HttpRequest, service: Data<AppState>) -> HttpResponse {
-    let (document, tag) = service.document();
+async fn openapi(req: HttpRequest, state: Data<AppState>) -> HttpResponse {
+    let (document, tag) = state.document();
     let mut response = HttpResponse::Ok();
     response.insert_header((header::CACHE_CONTROL, "public, no-cache"));
-    if let Some(known) = Known::of(&req).same(tag) {
+    if let Some(known) = CachedTags::of(&req).matching(tag) {
         return response.status(StatusCode::NOT_MODIFIED).insert_header((header::ETAG, known.text())).finish();
     }
     response.insert_header((header::ETAG, tag.text())).content_type("application/json").body(document.clone())
@@ -111,8 +105,8 @@ async fn docs() -> HttpResponse {
     HttpResponse::Found().insert_header((header::LOCATION, "/docs/")).finish()
 }
 
-async fn docs_page(service: Data<AppState>) -> HttpResponse {
-    let page = include_str!("docs.html").replace("{name}", service.about().name);
+async fn docs_page(state: Data<AppState>) -> HttpResponse {
+    let page = include_str!("docs.html").replace("{name}", state.info().name);
     HttpResponse::Ok().content_type("text/html; charset=utf-8").body(page)
 }
 

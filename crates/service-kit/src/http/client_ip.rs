@@ -11,25 +11,33 @@ use actix_web::{
     http::header::{HeaderMap, HeaderName},
     web::Data,
 };
-use common::problem::Problem;
 
 use super::proxy::Cidr;
-use crate::{error::Failure, server::AppState};
+use crate::error::Failure;
 
-/// The header in which each proxy notes whom it got the request from, after what it found there.
+/// The header to which each proxy appends the address it received the request from.
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The client's address. Who connects says it, unless it is a trusted proxy: then it is the last address of
-/// `X-Forwarded-For`, all lines of it together, that is no trusted proxy itself. What stands before that one is the
-/// client's own invention. When there is no such address, or one cannot be read, the proxy is taken for the client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Address(pub IpAddr);
+/// The reverse proxies whose `X-Forwarded-For` is believed. The application has them as data.
+#[derive(Debug, Clone, Default)]
+pub struct TrustedProxies(pub Vec<Cidr>);
 
-impl Address {
+/// The client's address. It is the peer's address, unless the peer is a trusted proxy: then it is the last address of
+/// all `X-Forwarded-For` lines that is not a trusted proxy itself. Earlier addresses may be invented by the client.
+/// Without a readable address there, the proxy counts as the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientIp(pub IpAddr);
+
+impl ClientIp {
     /// The address of the client that sent `req`.
     #[must_use]
-    pub fn of(req: &HttpRequest, trusted: &[Cidr]) -> Self {
-        // Only a Unix socket has no peer, and there is none.
+    pub fn of(req: &HttpRequest) -> Self {
+        let trusted = req.app_data::<Data<TrustedProxies>>().map_or(&[][..], |trusted| &trusted.0);
+        Self::behind(req, trusted)
+    }
+
+    fn behind(req: &HttpRequest, trusted: &[Cidr]) -> Self {
+        // Only a Unix socket has no peer address, and the service listens on TCP alone.
         let peer = req.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
         Self(forwarded(peer, req.headers(), trusted).unwrap_or(peer).to_canonical())
     }
@@ -42,7 +50,7 @@ fn forwarded(peer: IpAddr, headers: &HeaderMap, trusted: &[Cidr]) -> Option<IpAd
     }
     let lines: Vec<_> = headers.get_all(FORWARDED_FOR).collect();
     for line in lines.into_iter().rev() {
-        // A line may begin with anything that the client sent.
+        // The beginning of a line may be anything that the client sent.
         for part in line.as_bytes().rsplit(|byte| *byte == b',') {
             let address = read(str::from_utf8(part).ok()?.trim())?;
             if !is_trusted(address) {
@@ -59,14 +67,12 @@ fn read(text: &str) -> Option<IpAddr> {
     bare.parse().ok().or_else(|| Some(text.parse::<SocketAddr>().ok()?.ip()))
 }
 
-impl FromRequest for Address {
+impl FromRequest for ClientIp {
     type Error = Failure;
     type Future = Ready<Result<Self, Failure>>;
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let service = req.app_data::<Data<AppState>>();
-        let address = service.map(|service| Self::of(req, service.trusted_proxies()));
-        ready(address.ok_or_else(|| Problem::internal("the app has no service").into()))
+        ready(Ok(Self::of(req)))
     }
 }
 
@@ -88,7 +94,7 @@ mod tests {
         for line in lines {
             req = req.append_header((FORWARDED_FOR, *line));
         }
-        Address::of(&req.to_http_request(), &trusted).0.to_string()
+        ClientIp::behind(&req.to_http_request(), &trusted).0.to_string()
     }
 
     #[test]

@@ -1,0 +1,30 @@
+//! The caller of an operation.
+
+use service_kit::{database::types::DbUuid, guard};
+use uuid::Uuid;
+
+/// `users.state` of an active user.
+pub const ACTIVE: i16 = 1;
+
+/// An active member of the club.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caller {
+    /// Their id.
+    pub id: DbUuid,
+    /// Whether they may do everything.
+    pub admin: bool,
+}
+
+impl guard::Caller for Caller {
+    fn user(&self) -> Option<Uuid> {
+        Some(self.id.0)
+    }
+
+    fn view(&self) -> String {
+        format!("{} {}", self.id, self.admin)
+    }
+
+    fn idempotency_scope(&self) -> String {
+        self.id.to_string()
+    }
+}

@@ -1,0 +1,249 @@
+//! What a caller needs to be for an operation (contract, "Operations"). Admins may do everything.
+
+use actix_web::HttpRequest;
+use common::{
+    input::Id,
+    problem::{Problem, Violation, code},
+};
+use diesel::{OptionalExtension, prelude::*};
+use service_kit::{
+    database::{AnyConnection, types::DbUuid},
+    error::Error,
+};
+
+use crate::{
+    caller::Caller,
+    schema::{contest_team_members, contest_teams, contests, event_hosts, event_levels, events, project_members},
+    schema::{projects, users},
+};
+
+/// `event_levels.level` of an event that is not shown outside.
+pub const PRIVATE: i16 = 2;
+
+/// A right that an operation needs.
+pub trait Right: Send + Sync + Sized + 'static {
+    /// Reads the object from the path of a request.
+    ///
+    /// # Errors
+    /// 400 for a malformed id.
+    fn from_path(req: &HttpRequest) -> Result<Self, Problem>;
+
+    /// Whether the caller has the right.
+    ///
+    /// # Errors
+    /// 404 for an object that does not exist or that the caller may not see; 403 saying who has the right.
+    fn check(&self, conn: &mut AnyConnection, caller: &Caller) -> Result<(), Error>;
+
+    /// The answer to a sign-in name that no user has.
+    fn unknown_name() -> Problem {
+        Problem::forbidden("a member of the club")
+    }
+}
+
+/// An id in the path of a request.
+fn id(req: &HttpRequest, name: &'static str) -> Result<DbUuid, Problem> {
+    let value = req.match_info().get(name).unwrap_or_default();
+    value.parse::<Id>().map(DbUuid::from).map_err(|message| {
+        Problem::new(code::INVALID_PARAMETER).violations(vec![Violation::parameter(name, "not-a-uuid", message)])
+    })
+}
+
+/// 403 unless the caller has the right or is an admin.
+fn require(has_right: bool, caller: &Caller, needed: &'static str) -> Result<(), Error> {
+    if has_right || caller.admin { Ok(()) } else { Err(Problem::forbidden(needed).into()) }
+}
+
+/// Any active member.
+pub struct AnyMember;
+
+impl Right for AnyMember {
+    fn from_path(_: &HttpRequest) -> Result<Self, Problem> {
+        Ok(Self)
+    }
+
+    fn check(&self, _: &mut AnyConnection, _: &Caller) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// Any active member, for their own profile.
+pub struct OwnProfile;
+
+impl Right for OwnProfile {
+    fn from_path(_: &HttpRequest) -> Result<Self, Problem> {
+        Ok(Self)
+    }
+
+    fn check(&self, _: &mut AnyConnection, _: &Caller) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn unknown_name() -> Problem {
+        Problem::not_found("user of your name")
+    }
+}
+
+/// An admin.
+pub struct Admin;
+
+impl Right for Admin {
+    fn from_path(_: &HttpRequest) -> Result<Self, Problem> {
+        Ok(Self)
+    }
+
+    fn check(&self, _: &mut AnyConnection, caller: &Caller) -> Result<(), Error> {
+        require(false, caller, "an admin")
+    }
+}
+
+/// The user themself.
+pub struct UserSelf(DbUuid);
+
+impl Right for UserSelf {
+    fn from_path(req: &HttpRequest) -> Result<Self, Problem> {
+        id(req, "userId").map(Self)
+    }
+
+    fn check(&self, conn: &mut AnyConnection, caller: &Caller) -> Result<(), Error> {
+        if self.0 == caller.id {
+            return Ok(());
+        }
+        let user = users::table.find(self.0).select(users::id).first::<DbUuid>(conn).optional()?;
+        user.ok_or_else(|| Problem::not_found("user"))?;
+        require(false, caller, "the user themself, or an admin")
+    }
+}
+
+/// The creator of a project.
+pub struct ProjectCreator(DbUuid);
+
+impl Right for ProjectCreator {
+    fn from_path(req: &HttpRequest) -> Result<Self, Problem> {
+        id(req, "projectId").map(Self)
+    }
+
+    fn check(&self, conn: &mut AnyConnection, caller: &Caller) -> Result<(), Error> {
+        let is_creator = project_creator(conn, self.0)? == caller.id;
+        require(is_creator, caller, "the creator of the project, or an admin")
+    }
+}
+
+/// The creator of a project, or one of its members.
+pub struct ProjectEditor(DbUuid);
+
+impl Right for ProjectEditor {
+    fn from_path(req: &HttpRequest) -> Result<Self, Problem> {
+        id(req, "projectId").map(Self)
+    }
+
+    fn check(&self, conn: &mut AnyConnection, caller: &Caller) -> Result<(), Error> {
+        if project_creator(conn, self.0)? == caller.id {
+            return Ok(());
+        }
+        let member = project_members::table.find((self.0, caller.id)).select(project_members::user_id);
+        let is_member = member.first::<DbUuid>(conn).optional()?.is_some();
+        require(is_member, caller, "the creator of the project, one of its members, or an admin")
+    }
+}
+
+fn project_creator(conn: &mut AnyConnection, project: DbUuid) -> Result<DbUuid, Error> {
+    let creator = projects::table.find(project).select(projects::created_by).first(conn).optional()?;
+    creator.ok_or_else(|| Problem::not_found("project").into())
+}
+
+/// A host of an event.
+pub struct EventHost(DbUuid);
+
+impl Right for EventHost {
+    fn from_path(req: &HttpRequest) -> Result<Self, Problem> {
+        id(req, "eventId").map(Self)
+    }
+
+    fn check(&self, conn: &mut AnyConnection, caller: &Caller) -> Result<(), Error> {
+        let found: Option<Option<i16>> = events::table
+            .left_join(event_levels::table)
+            .filter(events::id.eq(self.0))
+            .select(event_levels::level.nullable())
+            .first(conn)
+            .optional()?;
+        let level = found.ok_or_else(|| Problem::not_found("event"))?;
+        let host = event_hosts::table.find((self.0, caller.id)).select(event_hosts::user_id);
+        let is_host = host.first::<DbUuid>(conn).optional()?.is_some();
+        if !is_host && level == Some(PRIVATE) && !caller.admin {
+            return Err(Problem::not_found("event").into());
+        }
+        require(is_host, caller, "a host of the event, or an admin")
+    }
+}
+
+/// The creator of a contest.
+pub struct ContestCreator(DbUuid);
+
+impl Right for ContestCreator {
+    fn from_path(req: &HttpRequest) -> Result<Self, Problem> {
+        id(req, "contestId").map(Self)
+    }
+
+    fn check(&self, conn: &mut AnyConnection, caller: &Caller) -> Result<(), Error> {
+        let creator: Option<DbUuid> =
+            contests::table.find(self.0).select(contests::created_by).first(conn).optional()?;
+        let creator = creator.ok_or_else(|| Problem::not_found("contest"))?;
+        require(creator == caller.id, caller, "the creator of the contest, or an admin")
+    }
+}
+
+/// A team of a contest.
+struct Team {
+    contest: DbUuid,
+    team: DbUuid,
+}
+
+impl Team {
+    fn from_path(req: &HttpRequest) -> Result<Self, Problem> {
+        Ok(Self { contest: id(req, "contestId")?, team: id(req, "teamId")? })
+    }
+
+    fn is_creator(&self, conn: &mut AnyConnection, caller: &Caller) -> Result<bool, Error> {
+        let creators: Option<(DbUuid, DbUuid)> = contest_teams::table
+            .inner_join(contests::table)
+            .filter(contest_teams::id.eq(self.team).and(contests::id.eq(self.contest)))
+            .select((contest_teams::created_by, contests::created_by))
+            .first(conn)
+            .optional()?;
+        let (of_team, of_contest) = creators.ok_or_else(|| Problem::not_found("team"))?;
+        Ok(caller.id == of_team || caller.id == of_contest)
+    }
+}
+
+/// The creator of a team or of its contest.
+pub struct TeamCreator(Team);
+
+impl Right for TeamCreator {
+    fn from_path(req: &HttpRequest) -> Result<Self, Problem> {
+        Team::from_path(req).map(Self)
+    }
+
+    fn check(&self, conn: &mut AnyConnection, caller: &Caller) -> Result<(), Error> {
+        let is_creator = self.0.is_creator(conn, caller)?;
+        require(is_creator, caller, "the creator of the team or of the contest, or an admin")
+    }
+}
+
+/// The creator of a team or of its contest, or a member of the team.
+pub struct TeamEditor(Team);
+
+impl Right for TeamEditor {
+    fn from_path(req: &HttpRequest) -> Result<Self, Problem> {
+        Team::from_path(req).map(Self)
+    }
+
+    fn check(&self, conn: &mut AnyConnection, caller: &Caller) -> Result<(), Error> {
+        if self.0.is_creator(conn, caller)? {
+            return Ok(());
+        }
+        let member = contest_team_members::table.find((self.0.team, caller.id)).select(contest_team_members::user_id);
+        let is_member = member.first::<DbUuid>(conn).optional()?.is_some();
+        let needed = "the creator of the team or of the contest, a member of the team, or an admin";
+        require(is_member, caller, needed)
+    }
+}

@@ -1,0 +1,125 @@
+//! Entity tags and conditional requests (contract, "Conditional requests and retries").
+
+use actix_web::{
+    HttpMessage, HttpRequest,
+    http::{Method, StatusCode, header},
+    web::Data,
+};
+use common::problem::{Problem, code};
+use diesel::{RunQueryDsl, sql_query, sql_types::BigInt};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::{Caller, Target};
+use crate::{
+    database::AnyConnection,
+    error::Error,
+    http::{
+        Reply,
+        etag::{self, CachedTags, ETag, ExpectedTags},
+    },
+    state::{AppState, TimeDependent},
+};
+
+/// The conditions of a request.
+pub struct Conditions {
+    state: Data<AppState>,
+    method: Method,
+    address: String,
+    cached: CachedTags,
+    expected: Option<ExpectedTags>,
+    is_time_dependent: bool,
+}
+
+impl Conditions {
+    /// Reads the headers of a request, after all its arguments have been extracted.
+    ///
+    /// # Errors
+    /// 400 for a malformed `If-Match`.
+    pub fn of(req: &HttpRequest) -> Result<Self, Problem> {
+        let method = req.method().clone();
+        let changes = matches!(method, Method::PUT | Method::PATCH | Method::DELETE);
+        Ok(Self {
+            state: AppState::of(req)?,
+            address: req.uri().path_and_query().map(ToString::to_string).unwrap_or_default(),
+            cached: if method == Method::GET { CachedTags::of(req) } else { CachedTags::default() },
+            expected: if changes { ExpectedTags::of(req)? } else { None },
+            is_time_dependent: req.extensions().contains::<TimeDependent>(),
+            method,
+        })
+    }
+
+    /// The fingerprint of everything the answer to this caller is made from. `None` if the answer depends on the time or
+    /// the version of the database is unknown.
+    pub(super) fn fingerprint(&self, view: &str, data_version: Option<&str>) -> Option<String> {
+        let data_version = data_version.filter(|_| !self.is_time_dependent)?;
+        Some(etag::fingerprint(&[data_version, self.state.build(), view, &self.address]))
+    }
+
+    /// 304 if the caller has the answer with this fingerprint.
+    pub(super) fn not_modified(&self, fingerprint: Option<&str>) -> Option<Reply> {
+        let tag = self.cached.with_fingerprint(fingerprint?)?;
+        Some(Reply::empty(StatusCode::NOT_MODIFIED).with(header::ETAG, tag.text()))
+    }
+
+    /// The answer with its entity tag, or 304 if the caller has it.
+    #[must_use]
+    pub fn tag(&self, reply: Reply, fingerprint: Option<String>) -> Reply {
+        if reply.status() != StatusCode::OK {
+            return reply;
+        }
+        let tag = ETag::new(reply.body(), fingerprint);
+        match self.cached.matching(&tag) {
+            Some(cached) => reply.not_modified().with(header::ETAG, cached.text()),
+            None => reply.with(header::ETAG, tag.text()),
+        }
+    }
+
+    /// The beginning of a streamed list with its entity tag. The tag of a list that depends on the time never matches.
+    pub(super) fn tag_stream(&self, rows: Vec<u8>, fingerprint: Option<String>) -> Reply {
+        let fingerprint = fingerprint.unwrap_or_else(|| etag::fingerprint(&[&Uuid::now_v7().to_string()]));
+        let mut body = rows;
+        body.insert(0, b'[');
+        Reply::of(StatusCode::OK, "application/json", body).with(header::ETAG, ETag::of_stream(fingerprint).text())
+    }
+
+    /// Locks the target and compares it with `If-Match`.
+    ///
+    /// # Errors
+    /// 412 if it has another version.
+    pub(super) fn check<C: Caller>(
+        &self,
+        conn: &mut AnyConnection,
+        target: &mut Target<C>,
+        caller: &C,
+    ) -> Result<(), Error> {
+        let owner = target.is_own.then(|| caller.user()).flatten().map(|user| user.to_string());
+        lock(conn, &[&target.lock_name, owner.as_deref().unwrap_or_default()], self.expected.is_some())?;
+        let Some(expected) = &self.expected else { return Ok(()) };
+        let current = ETag::new((target.show)(conn, caller)?.body(), None);
+        if expected.matches(&current) {
+            return Ok(());
+        }
+        Err(Problem::new(code::PRECONDITION_FAILED).header("etag", current.text()).into())
+    }
+
+    /// The answer to a change, with the entity tag of the new version.
+    pub(super) fn tag_changed(&self, reply: Reply) -> Reply {
+        if matches!(self.method, Method::PUT | Method::PATCH) && reply.status() == StatusCode::OK {
+            let tag = ETag::new(reply.body(), None);
+            return reply.with(header::ETAG, tag.text());
+        }
+        reply
+    }
+}
+
+/// Locks a resource until the end of the transaction: exclusively for a conditional change, else shared. SQLite has one
+/// writer anyway.
+fn lock(conn: &mut AnyConnection, name: &[&str], exclusive: bool) -> Result<(), Error> {
+    let AnyConnection::Postgresql(pg) = conn else { return Ok(()) };
+    let digest = Sha256::digest(name.join(" "));
+    let key = i64::from_be_bytes(std::array::from_fn(|n| digest[n]));
+    let query = if exclusive { "SELECT pg_advisory_xact_lock($1)" } else { "SELECT pg_advisory_xact_lock_shared($1)" };
+    sql_query(query).bind::<BigInt, _>(key).execute(pg)?;
+    Ok(())
+}

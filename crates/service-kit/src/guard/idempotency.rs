@@ -1,0 +1,259 @@
+//! Safe retries (contract, "Conditional requests and retries"): the answer to a `POST` with an `Idempotency-Key` is stored
+//! for 24 hours, in the transaction of its effect, and sent again to the same request.
+
+use std::time::Duration;
+
+use actix_web::{
+    HttpMessage, HttpRequest,
+    http::{
+        StatusCode,
+        header::{HeaderName, HeaderValue},
+    },
+    web::Data,
+};
+use chrono::TimeDelta;
+use common::{
+    problem::{Problem, code},
+    time::Timestamp,
+};
+use diesel::{Connection, OptionalExtension, prelude::*};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    credentials::Keys,
+    database::{AnyConnection, schema::idempotency_keys, types::DbTimestamp},
+    error::Error,
+    http::{
+        PROBLEM_MEDIA_TYPE, Reply,
+        body::{BodyHash, IDEMPOTENCY_KEY},
+    },
+    middleware::request_id::RequestId,
+    state::AppState,
+    with_connection,
+};
+
+/// How long an answer is stored.
+const LIFETIME: TimeDelta = TimeDelta::hours(24);
+
+/// The most characters of a key.
+const MAX_LENGTH: usize = 255;
+
+/// What the keys of the installation encrypt a stored secret for.
+const PURPOSE: &str = "idempotency";
+
+/// The header of an answer that was sent before.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// The key of a request, and what distinguishes the request from others with the same key.
+pub struct IdempotencyKey {
+    key: String,
+    path: String,
+    request_hash: Vec<u8>,
+    request_id: String,
+    now: Timestamp,
+}
+
+impl IdempotencyKey {
+    /// The key of a `POST`, after its body has been read. Other methods need none.
+    ///
+    /// # Errors
+    /// 400 for a key that is empty, too long, sent twice or no text.
+    pub fn of(req: &HttpRequest) -> Result<Option<Self>, Problem> {
+        let mut sent = req.headers().get_all(IDEMPOTENCY_KEY);
+        let (true, Some(key), others) = (req.method() == "POST", sent.next(), sent.count()) else { return Ok(None) };
+        let key = key.to_str().ok().filter(|key| others == 0 && (1..=MAX_LENGTH).contains(&key.len()));
+        let key = key.ok_or_else(|| {
+            Problem::parameter("Idempotency-Key", "length", "must be one header of 1 to 255 visible characters")
+        })?;
+        let mut request = Sha256::new();
+        request.update((req.query_string().len() as u64).to_be_bytes());
+        request.update(req.query_string());
+        if let Some(BodyHash(body)) = req.extensions().get::<BodyHash>() {
+            request.update(body);
+        }
+        Ok(Some(Self {
+            key: key.to_owned(),
+            path: req.path().to_owned(),
+            request_hash: request.finalize().to_vec(),
+            request_id: RequestId::of(req),
+            now: AppState::of(req)?.clock().now(),
+        }))
+    }
+
+    /// Sends the stored answer again, or runs the operation and stores its answer. A refusal is stored as well, without
+    /// its effects; an answer of 500 or above is not.
+    ///
+    /// # Errors
+    /// 422 for the key of another request; 5xx of the operation.
+    pub(super) fn run(
+        &self,
+        conn: &mut AnyConnection,
+        scope: &str,
+        state: &AppState,
+        operation: &mut dyn FnMut(&mut AnyConnection) -> Result<Reply, Error>,
+    ) -> Result<Reply, Error> {
+        let keys = state.keys();
+        if let Some(reply) = self.stored_reply(conn, scope, keys)? {
+            return Ok(reply);
+        }
+        // A savepoint, so that a refusal can be stored without its effects.
+        let (stored, sent) = match conn.transaction(operation) {
+            Ok(reply) => (reply, None),
+            Err(Error::Problem(problem)) if problem.status() < 500 => {
+                let body = problem.body(&self.request_id, state.info().legacy).to_string();
+                let status = StatusCode::from_u16(problem.status()).map_err(Problem::internal)?;
+                // The first answer is rendered where all problems are.
+                (Reply::of(status, PROBLEM_MEDIA_TYPE, body.into_bytes()), Some(Reply::problem(problem)))
+            }
+            Err(other) => return Err(other),
+        };
+        self.store(conn, scope, keys, &stored)?;
+        Ok(sent.unwrap_or(stored))
+    }
+
+    /// The id of the row for this scope, path and key: a hash, as each of them may be a secret.
+    fn row_id(&self, scope: &str) -> Vec<u8> {
+        let mut id = Sha256::new();
+        for part in [scope, &self.path, &self.key] {
+            id.update((part.len() as u64).to_be_bytes());
+            id.update(part);
+        }
+        id.finalize().to_vec()
+    }
+
+    /// The stored answer, or `None` for the first request with this key. Then the key is reserved until the end of the
+    /// transaction: other requests with it wait.
+    fn stored_reply(&self, conn: &mut AnyConnection, scope: &str, keys: Option<&Keys>) -> Result<Option<Reply>, Error> {
+        let (id, now) = (self.row_id(scope), DbTimestamp(self.now));
+        let expires = DbTimestamp(now.plus(LIFETIME));
+        let row = (
+            idempotency_keys::id.eq(&id),
+            idempotency_keys::request_hash.eq(&self.request_hash),
+            idempotency_keys::expires_at.eq(expires),
+        );
+        let claimed = with_connection!(&mut *conn, c => {
+            diesel::insert_into(idempotency_keys::table).values(row).on_conflict_do_nothing().execute(c)
+        })?;
+        if claimed == 1 {
+            return Ok(None);
+        }
+        let stored: Option<StoredReply> =
+            idempotency_keys::table.find(&id).select(StoredReply::as_select()).first(conn).optional()?;
+        // Deleted between the two statements.
+        let stored = stored.ok_or(Error::Stale)?;
+        if stored.expires_at <= now {
+            let old = idempotency_keys::table.find(&id).filter(idempotency_keys::expires_at.le(now));
+            let again =
+                (idempotency_keys::request_hash.eq(&self.request_hash), idempotency_keys::expires_at.eq(expires));
+            return match diesel::update(old).set(again).execute(conn)? {
+                0 => Err(Error::Stale),
+                _ => Ok(None),
+            };
+        }
+        if stored.request_hash != self.request_hash {
+            return Err(Problem::new(code::KEY_REUSED).into());
+        }
+        stored.into_reply(keys).map(Some)
+    }
+
+    fn store(&self, conn: &mut AnyConnection, scope: &str, keys: Option<&Keys>, reply: &Reply) -> Result<(), Error> {
+        let headers: Vec<_> = reply.headers().iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let headers = serde_json::to_string(&headers).map_err(Problem::internal)?;
+        let body = if reply.is_secret() {
+            let text = String::from_utf8(reply.body().to_vec()).map_err(Problem::internal)?;
+            let keys = keys.ok_or_else(|| Problem::internal("an answer with a secret, and no key to seal it with"))?;
+            keys.seal(PURPOSE, text).into_bytes()
+        } else {
+            reply.body().to_vec()
+        };
+        let status = i16::try_from(reply.status().as_u16()).map_err(Problem::internal)?;
+        diesel::update(idempotency_keys::table.find(self.row_id(scope)))
+            .set((
+                idempotency_keys::status.eq(status),
+                idempotency_keys::headers.eq(headers),
+                idempotency_keys::body.eq(body),
+                idempotency_keys::sealed.eq(reply.is_secret()),
+            ))
+            .execute(conn)?;
+        Ok(())
+    }
+}
+
+/// An answer as the database stores it.
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = idempotency_keys)]
+struct StoredReply {
+    request_hash: Vec<u8>,
+    status: Option<i16>,
+    headers: Option<String>,
+    body: Option<Vec<u8>>,
+    sealed: bool,
+    expires_at: DbTimestamp,
+}
+
+impl StoredReply {
+    fn into_reply(self, keys: Option<&Keys>) -> Result<Reply, Error> {
+        let (Some(status), Some(headers), Some(body)) = (self.status, self.headers, self.body) else {
+            return Err(Problem::internal("an idempotency key without its answer").into());
+        };
+        let status = u16::try_from(status).ok().and_then(|status| StatusCode::from_u16(status).ok());
+        let status = status.ok_or_else(|| Problem::internal("the status of a stored answer"))?;
+        let body = if self.sealed {
+            let sealed = String::from_utf8(body).map_err(Problem::internal)?;
+            // The key that encrypted it has been removed from the installation.
+            let opened = keys.and_then(|keys| keys.open(PURPOSE, &sealed));
+            opened.ok_or_else(|| Problem::new(code::KEY_REUSED).detail("The answer can no longer be shown."))?.into()
+        } else {
+            body
+        };
+        let headers: Vec<(String, String)> = serde_json::from_str(&headers).map_err(Problem::internal)?;
+        let mut reply = Reply::raw(status, body).with(REPLAYED, "true");
+        for (name, value) in headers {
+            if let (Ok(name), Ok(_)) = (HeaderName::try_from(name), HeaderValue::from_str(&value)) {
+                reply = reply.with(name, value);
+            }
+        }
+        Ok(if self.sealed { reply.secret() } else { reply })
+    }
+}
+
+/// The time between two runs of [`delete_expired_keys`].
+const CLEANUP_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The most rows that one transaction of [`delete_expired_keys`] deletes, so that no request waits long for it.
+const BATCH: i64 = 200;
+
+/// Deletes expired rows in small transactions, until the service ends.
+pub(crate) async fn delete_expired_keys(state: Data<AppState>) {
+    loop {
+        tokio::time::sleep(CLEANUP_INTERVAL).await;
+        let mut may_have_more = true;
+        while may_have_more {
+            let now = state.clock().now();
+            let deleted = state.database().write(move |conn| delete_expired(conn, now, BATCH)).await;
+            may_have_more = deleted.unwrap_or_else(|error| {
+                log::warn!("expired idempotency keys could not be deleted: {error:?}");
+                0
+            }) == BATCH as usize;
+        }
+    }
+}
+
+/// Deletes the oldest expired rows, `limit` at most, and returns how many.
+///
+/// # Errors
+/// When the database fails.
+pub fn delete_expired(conn: &mut AnyConnection, now: Timestamp, limit: i64) -> Result<usize, Error> {
+    let old: Vec<Vec<u8>> = idempotency_keys::table
+        .filter(idempotency_keys::expires_at.le(DbTimestamp(now)))
+        .order(idempotency_keys::expires_at)
+        .select(idempotency_keys::id)
+        .limit(limit)
+        .load(conn)?;
+    if old.is_empty() {
+        return Ok(0);
+    }
+    // A row may have been reserved again meanwhile.
+    let still = idempotency_keys::id.eq_any(old).and(idempotency_keys::expires_at.le(DbTimestamp(now)));
+    Ok(diesel::delete(idempotency_keys::table.filter(still)).execute(conn)?)
+}

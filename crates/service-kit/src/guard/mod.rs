@@ -1,0 +1,391 @@
+//! The guard of every operation.
+//!
+//! A handler takes a [`Guard`] as its first argument. The type says who may call the operation: the service defines one
+//! [`Authenticator`] for each kind of caller. The guard runs the operation in one transaction. In that transaction it
+//! looks the caller up, charges the rate limit, checks the caller's rights, and handles conditional requests
+//! ([`conditional`]) and repeated ones ([`idempotency`]).
+
+pub mod conditional;
+pub mod idempotency;
+
+use std::{
+    hash::Hash,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+};
+
+use actix_web::{
+    FromRequest, HttpMessage, HttpRequest,
+    dev::Payload,
+    web::{Bytes, Data},
+};
+use common::problem::Problem;
+use futures_util::stream;
+use uuid::Uuid;
+
+use self::{conditional::Conditions, idempotency::IdempotencyKey};
+use crate::{
+    database::{AnyConnection, QueueKey},
+    error::{Error, Failure},
+    http::{
+        ListPage, Page, Reply,
+        rate_limit::{RateLimitCharged, RateLimitKey},
+    },
+    middleware::access_log::LoggedUser,
+    state::AppState,
+};
+
+/// What an operation does with the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It reads.
+    Read,
+    /// It may write.
+    Write,
+}
+
+/// How a service finds out who calls an operation, and whether they may.
+pub trait Authenticator: Send + Sync + Sized + 'static {
+    /// Whom the operation is called by.
+    type Caller: Caller;
+
+    /// Reads the credential of a request, before its body is read.
+    ///
+    /// # Errors
+    /// 401 for a missing or malformed credential, 400 for a malformed path.
+    fn from_request(req: &HttpRequest) -> impl Future<Output = Result<Self, Problem>>;
+
+    /// Looks the caller up, in the transaction of the operation.
+    ///
+    /// # Errors
+    /// 401 for a bad credential, 403 for an inactive account.
+    fn identify(&self, conn: &mut AnyConnection) -> Result<Identified<Self::Caller>, Error>;
+
+    /// Checks the caller's rights, in the transaction of the operation.
+    ///
+    /// # Errors
+    /// 403, or 404 for an object that the caller may not see.
+    fn authorize(&self, conn: &mut AnyConnection, caller: &Self::Caller, access: Access) -> Result<(), Error>;
+
+    /// Whether the request has no credential, so that shared caches may store its answer.
+    fn is_anonymous(&self) -> bool {
+        false
+    }
+
+    /// Called once for each request whose caller was found.
+    fn record_use(&self, _caller: &Self::Caller) {}
+}
+
+/// A caller and the version of the database that they see.
+pub struct Identified<C> {
+    /// The caller.
+    pub caller: C,
+    /// Stands for the content of the database. Without it, answers are compared by their hashes alone.
+    pub data_version: Option<String>,
+}
+
+/// Who calls an operation.
+pub trait Caller {
+    /// The user, for the rate limit and the log; `None` for an anonymous caller.
+    fn user(&self) -> Option<Uuid>;
+
+    /// Everything about the caller that answers depend on, for entity tags.
+    fn view(&self) -> String;
+
+    /// Who may be sent a stored answer again.
+    fn idempotency_scope(&self) -> String {
+        self.view()
+    }
+}
+
+/// A caller who may be anonymous.
+impl<C: Caller> Caller for Option<C> {
+    fn user(&self) -> Option<Uuid> {
+        self.as_ref().and_then(Caller::user)
+    }
+
+    fn view(&self) -> String {
+        self.as_ref().map_or_else(|| "anonymous".to_owned(), Caller::view)
+    }
+}
+
+/// The resource that an operation changes: its `GET` answer is compared with `If-Match`.
+pub struct Target<C> {
+    lock_name: String,
+    is_own: bool,
+    #[expect(clippy::type_complexity, reason = "a closure with two arguments")]
+    show: Box<dyn FnMut(&mut AnyConnection, &C) -> Result<Reply, Error> + Send>,
+}
+
+impl<C> Target<C> {
+    /// A resource. Operations on the same `lock_name` exclude a conditional one; a resource below another one, such as
+    /// the members of a project, has the lock of the other one.
+    pub fn new(
+        lock_name: impl Into<String>,
+        show: impl FnMut(&mut AnyConnection, &C) -> Result<Reply, Error> + Send + 'static,
+    ) -> Self {
+        Self { lock_name: lock_name.into(), is_own: false, show: Box::new(show) }
+    }
+
+    /// The resource to which a `POST` adds a part.
+    pub fn parent(lock_name: impl Into<String>) -> Self {
+        // A `POST` has no `If-Match`, so the resource is locked but not compared.
+        Self::new(lock_name, |_, _| Ok(Reply::no_content()))
+    }
+
+    /// A resource of which each caller has their own.
+    pub fn own(
+        lock_name: impl Into<String>,
+        show: impl FnMut(&mut AnyConnection, &C) -> Result<Reply, Error> + Send + 'static,
+    ) -> Self {
+        Self { is_own: true, ..Self::new(lock_name, show) }
+    }
+}
+
+/// Authenticates the caller of an operation and runs it. See the [module](self).
+pub struct Guard<A> {
+    shared: Arc<Shared<A>>,
+    request: HttpRequest,
+    queue: Option<QueueKey>,
+}
+
+/// The part of a guard that works on database threads.
+struct Shared<A> {
+    authenticator: A,
+    state: Data<AppState>,
+    /// The user, once found. A transaction may run several times, but is charged once.
+    user: OnceLock<Uuid>,
+}
+
+impl<A: Authenticator> Shared<A> {
+    fn admit(&self, conn: &mut AnyConnection, access: Access) -> Result<Identified<A::Caller>, Error> {
+        let identified = self.authenticator.identify(conn)?;
+        if let Some(user) = identified.caller.user()
+            && self.user.set(user).is_ok()
+        {
+            self.state.rate_limit().charge(RateLimitKey::User(user))?;
+            self.authenticator.record_use(&identified.caller);
+        }
+        self.authenticator.authorize(conn, &identified.caller, access)?;
+        Ok(identified)
+    }
+}
+
+impl<A: Authenticator> FromRequest for Guard<A> {
+    type Error = Failure;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, Failure>>>>;
+
+    fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let request = req.clone();
+        Box::pin(async move {
+            let state = AppState::of(&request)?;
+            let authenticator = A::from_request(&request).await?;
+            let shared = Arc::new(Shared { authenticator, state, user: OnceLock::new() });
+            Ok(Self { shared, request, queue: None })
+        })
+    }
+}
+
+/// An operation. In a box, so that what surrounds it is compiled once and not for each handler.
+type Operation<C> = Box<dyn FnMut(&mut AnyConnection, &C) -> Result<Reply, Error> + Send>;
+
+/// An operation that reads a part of a list.
+type ListOperation<C> = Arc<dyn Fn(&mut AnyConnection, &C, &Page) -> Result<ListPage, Error> + Send + Sync>;
+
+impl<A: Authenticator> Guard<A> {
+    /// Runs an operation that reads, on one snapshot of the database.
+    ///
+    /// # Errors
+    /// Those of the authenticator and of the operation; 429; 503.
+    pub async fn read<F>(self, operation: F) -> Result<Reply, Failure>
+    where
+        F: FnMut(&mut AnyConnection, &A::Caller) -> Result<Reply, Error> + Send + 'static,
+    {
+        self.read_boxed(Box::new(operation)).await
+    }
+
+    async fn read_boxed(self, mut operation: Operation<A::Caller>) -> Result<Reply, Failure> {
+        let (shared, conditions) = (self.shared.clone(), Conditions::of(&self.request)?);
+        let result = self.shared.state.database().read(move |conn| {
+            let Identified { caller, data_version } = shared.admit(conn, Access::Read)?;
+            let fingerprint = conditions.fingerprint(&caller.view(), data_version.as_deref());
+            if let Some(not_modified) = conditions.not_modified(fingerprint.as_deref()) {
+                return Ok(not_modified);
+            }
+            Ok(conditions.tag(operation(conn, &caller)?, fingerprint))
+        });
+        let result = result.await;
+        self.finish(result).map(|reply| self.cacheable(reply))
+    }
+
+    /// Runs an operation that reads a list. A list without `limit` that is longer than [`CHUNK`] rows is streamed: each
+    /// chunk is read on a snapshot of its own, as fast as the client takes it.
+    ///
+    /// [`CHUNK`]: crate::http::pagination::CHUNK
+    ///
+    /// # Errors
+    /// Those of the authenticator and of the operation; 429; 503.
+    pub async fn list<F>(self, page: Page, operation: F) -> Result<Reply, Failure>
+    where
+        F: Fn(&mut AnyConnection, &A::Caller, &Page) -> Result<ListPage, Error> + Send + Sync + 'static,
+    {
+        self.list_boxed(page, Arc::new(operation)).await
+    }
+
+    async fn list_boxed(self, page: Page, operation: ListOperation<A::Caller>) -> Result<Reply, Failure> {
+        let (shared, conditions, first) = (self.shared.clone(), Conditions::of(&self.request)?, operation.clone());
+        let page = page.in_chunks();
+        let result = self.shared.state.database().read(move |conn| {
+            let Identified { caller, data_version } = shared.admit(conn, Access::Read)?;
+            let fingerprint = conditions.fingerprint(&caller.view(), data_version.as_deref());
+            if let Some(not_modified) = conditions.not_modified(fingerprint.as_deref()) {
+                return Ok((not_modified, None));
+            }
+            let rows = first(conn, &caller, &page)?;
+            Ok(match rows.next {
+                None => (conditions.tag(rows.into_reply(), fingerprint), None),
+                Some(next) => (conditions.tag_stream(rows.json, fingerprint), Some(next)),
+            })
+        });
+        let (reply, next) = result.await.map_or_else(|error| (Err(error), None), |(reply, next)| (Ok(reply), next));
+        let shared = self.shared.clone();
+        let reply = self.finish(reply).map(|reply| self.cacheable(reply))?;
+        let Some(next) = next else { return Ok(reply) };
+        Ok(reply.followed_by(stream::try_unfold(Some(next), move |next| {
+            let (shared, operation) = (shared.clone(), operation.clone());
+            async move {
+                let Some(page) = next else { return Ok::<_, Problem>(None) };
+                let database = shared.state.database().clone();
+                let rows = database.read_on(move |conn| {
+                    let caller = shared.admit(conn, Access::Read)?.caller;
+                    operation(conn, &caller, &page)
+                });
+                let rows = rows.await.map_err(Error::into_problem)?;
+                let separator: &[u8] = if rows.json.is_empty() { b"" } else { b"," };
+                let end: &[u8] = if rows.next.is_none() { b"]" } else { b"" };
+                Ok(Some((Bytes::from([separator, &rows.json, end].concat()), rows.next)))
+            }
+        })))
+    }
+
+    /// Sends an answer that is the same for everybody at any time.
+    ///
+    /// # Errors
+    /// 400 for a malformed header.
+    pub fn respond(self, reply: Reply) -> Result<Reply, Failure> {
+        Ok(Conditions::of(&self.request)?.tag(reply.public(), None))
+    }
+
+    /// Runs an operation that creates a resource, in a transaction. The transaction runs again after a conflict with
+    /// another one, so the operation must have no effect but through the connection.
+    ///
+    /// # Errors
+    /// Those of the authenticator and of the operation; 422 for an `Idempotency-Key` of another request; 429; 503.
+    pub async fn create<F>(self, operation: F) -> Result<Reply, Failure>
+    where
+        F: FnMut(&mut AnyConnection, &A::Caller) -> Result<Reply, Error> + Send + 'static,
+    {
+        self.write(None, Box::new(operation)).await
+    }
+
+    /// Runs an operation that changes a resource, like [`create`](Self::create).
+    ///
+    /// # Errors
+    /// As there; 412 if `If-Match` names another version of the resource.
+    pub async fn update<F>(self, target: Target<A::Caller>, operation: F) -> Result<Reply, Failure>
+    where
+        F: FnMut(&mut AnyConnection, &A::Caller) -> Result<Reply, Error> + Send + 'static,
+    {
+        self.write(Some(target), Box::new(operation)).await
+    }
+
+    async fn write(
+        self,
+        mut target: Option<Target<A::Caller>>,
+        mut operation: Operation<A::Caller>,
+    ) -> Result<Reply, Failure> {
+        let (shared, conditions) = (self.shared.clone(), Conditions::of(&self.request)?);
+        let key = IdempotencyKey::of(&self.request)?;
+        let result = self.shared.state.database().write_in_turn(self.queue.clone(), move |conn| {
+            let caller = shared.admit(conn, Access::Write)?.caller;
+            let mut operation = |conn: &mut AnyConnection| {
+                if let Some(target) = &mut target {
+                    conditions.check(conn, target, &caller)?;
+                }
+                operation(conn, &caller).map(|reply| conditions.tag_changed(reply))
+            };
+            match &key {
+                Some(key) => key.run(conn, &caller.idempotency_scope(), &shared.state, &mut operation),
+                None => operation(conn),
+            }
+        });
+        let result = result.await;
+        self.finish(result)
+    }
+
+    /// Runs an operation that reads something and creates it first if it does not exist. To the caller this is a read:
+    /// it needs no right to write.
+    ///
+    /// # Errors
+    /// Those of the authenticator and of the operations; 429; 503.
+    pub async fn read_or_create<R, C>(self, mut read: R, mut create: C) -> Result<Reply, Failure>
+    where
+        R: FnMut(&mut AnyConnection, &A::Caller) -> Result<Option<Reply>, Error> + Send + 'static,
+        C: FnMut(&mut AnyConnection, &A::Caller) -> Result<Reply, Error> + Send + 'static,
+    {
+        let (reader, creator, conditions) = (self.shared.clone(), self.shared.clone(), Conditions::of(&self.request)?);
+        let database = self.shared.state.database();
+        let found = database.read(move |conn| {
+            let caller = reader.admit(conn, Access::Read)?.caller;
+            read(conn, &caller)
+        });
+        let result = match found.await {
+            Ok(Some(reply)) => Ok(reply),
+            Ok(None) => {
+                let created = database.write(move |conn| {
+                    let caller = creator.admit(conn, Access::Read)?.caller;
+                    create(conn, &caller)
+                });
+                created.await
+            }
+            Err(error) => Err(error),
+        };
+        self.finish(result.map(|reply| conditions.tag(reply, None)))
+    }
+
+    /// Checks whether the caller may write, for an operation that does something slow before its transaction.
+    ///
+    /// # Errors
+    /// Those of the authenticator; 429; 503.
+    pub async fn authorize(&self) -> Result<(), Failure> {
+        let shared = self.shared.clone();
+        let result = self.shared.state.database().read(move |conn| shared.admit(conn, Access::Write).map(|_| ()));
+        let result = result.await;
+        self.record_user();
+        Ok(result?)
+    }
+
+    /// Makes the operation wait for others with the same key, without a database connection.
+    #[must_use]
+    pub fn queued_by(mut self, key: &impl Hash) -> Self {
+        self.queue = Some(self.shared.state.database().turn(key));
+        self
+    }
+
+    fn cacheable(&self, reply: Reply) -> Reply {
+        if self.shared.authenticator.is_anonymous() { reply.public() } else { reply }
+    }
+
+    fn finish(&self, result: Result<Reply, Error>) -> Result<Reply, Failure> {
+        self.record_user();
+        Ok(result?)
+    }
+
+    /// Tells the log and the rate limit whose request it was.
+    fn record_user(&self) {
+        if let Some(user) = self.shared.user.get() {
+            self.request.extensions_mut().insert(LoggedUser(*user));
+            self.request.extensions_mut().insert(RateLimitCharged);
+        }
+    }
+}

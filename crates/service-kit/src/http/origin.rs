@@ -1,0 +1,85 @@
+//! Protection against cross-site requests (contract, "Sign-in").
+
+use actix_web::http::{
+    Method,
+    header::{self, HeaderMap},
+};
+use common::problem::{Problem, code};
+
+/// The origins whose pages may send writes with a cookie.
+#[derive(Debug, Clone)]
+pub struct Origins {
+    own: String,
+    allowed: Vec<String>,
+}
+
+impl Origins {
+    /// The service's own origin and the other allowed ones.
+    #[must_use]
+    pub fn new(own: String, allowed: Vec<String>) -> Self {
+        Self { own, allowed }
+    }
+
+    /// Whether a page of this origin may call with credentials.
+    #[must_use]
+    pub fn allows(&self, origin: &str) -> bool {
+        origin == self.own || self.allowed.iter().any(|allowed| allowed == origin)
+    }
+
+    /// Refuses a write that another site started, according to `Origin` and `Sec-Fetch-Site`. A client that is no browser
+    /// sends neither header.
+    ///
+    /// # Errors
+    /// 403 `cross-site-request`.
+    pub fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+        if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+            return Ok(());
+        }
+        let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+        let fine = match (text(header::ORIGIN), text(header::HeaderName::from_static("sec-fetch-site"))) {
+            (Some(origin), site) => {
+                // The page may use another name of this service, such as localhost.
+                let host = text(header::HOST).unwrap_or_default();
+                let same_host = origin.split_once("://").is_some_and(|(_, authority)| authority == host);
+                self.allows(origin) || (same_host && site.is_none_or(|site| site == "same-origin"))
+            }
+            (None, Some(site)) => matches!(site, "same-origin" | "none"),
+            (None, None) => true,
+        };
+        if fine { Ok(()) } else { Err(Problem::new(code::CROSS_SITE)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    fn origins() -> Origins {
+        Origins { own: "https://club.example".to_owned(), allowed: vec!["https://app.example".to_owned()] }
+    }
+
+    #[test]
+    fn a_write_needs_an_origin_of_ours_when_the_browser_sends_one() {
+        let check = |method: Method, headers: &[(&'static str, &str)]| {
+            let mut req = TestRequest::default().method(method).insert_header(("host", "127.0.0.1:3000"));
+            for (name, value) in headers {
+                req = req.insert_header((*name, *value));
+            }
+            let req = req.to_http_request();
+            origins().check(req.method(), req.headers()).is_ok()
+        };
+        assert!(check(Method::POST, &[]));
+        assert!(check(Method::POST, &[("origin", "https://club.example")]));
+        assert!(check(Method::POST, &[("origin", "https://app.example"), ("sec-fetch-site", "cross-site")]));
+        assert!(check(Method::POST, &[("origin", "http://127.0.0.1:3000")]));
+        assert!(check(Method::POST, &[("sec-fetch-site", "same-origin")]));
+        assert!(!check(Method::POST, &[("origin", "https://evil.example")]));
+        assert!(!check(Method::POST, &[("origin", "null")]));
+        assert!(!check(Method::PUT, &[("sec-fetch-site", "cross-site")]));
+        assert!(!check(Method::DELETE, &[("sec-fetch-site", "same-site")]));
+        assert!(!check(Method::POST, &[("origin", "http://127.0.0.1:3000"), ("sec-fetch-site", "cross-site")]));
+        assert!(check(Method::GET, &[("origin", "https://evil.example")]));
+    }
+}

@@ -1,0 +1,58 @@
+//! The paths of a service and the methods of each, for the `Allow` header of a 405.
+
+use actix_web::{dev::ResourceDef, http::Method};
+use utoipa::openapi::OpenApi;
+
+/// The paths at the root of every service.
+pub const ROOT_PATHS: &[&str] =
+    &["/livez", "/readyz", "/metrics", "/problems", "/problems/{code}", "/openapi.json", "/docs", "/docs/{tail:.*}"];
+
+/// The paths of a document and the methods of each.
+pub struct PathMethods(Vec<(ResourceDef, Vec<Method>)>);
+
+impl PathMethods {
+    /// The paths of `document` and [`ROOT_PATHS`].
+    #[must_use]
+    pub fn new(document: &OpenApi) -> Self {
+        let operations = document.paths.paths.iter().map(|(path, item)| {
+            let methods = [
+                (item.get.is_some(), Method::GET),
+                (item.get.is_some(), Method::HEAD),
+                (item.post.is_some(), Method::POST),
+                (item.put.is_some(), Method::PUT),
+                (item.patch.is_some(), Method::PATCH),
+                (item.delete.is_some(), Method::DELETE),
+            ];
+            let methods = methods.into_iter().filter_map(|(exists, method)| exists.then_some(method)).collect();
+            (ResourceDef::new(path.as_str()), methods)
+        });
+        let root = ROOT_PATHS.iter().map(|path| (ResourceDef::new(*path), vec![Method::GET, Method::HEAD]));
+        Self(operations.chain(root).collect())
+    }
+
+    /// The methods of a path as the value of an `Allow` header, or `None` for an unknown path. A literal path such as
+    /// `/users/me` goes before a template such as `/users/{userId}`.
+    #[must_use]
+    pub fn allow(&self, path: &str) -> Option<String> {
+        let is_literal = self.literal(path).is_some();
+        let matching = self
+            .0
+            .iter()
+            .filter(|(pattern, _)| if is_literal { pattern.pattern() == Some(path) } else { pattern.is_match(path) });
+        let mut methods: Vec<_> = matching.flat_map(|(_, methods)| methods.iter().map(Method::as_str)).collect();
+        methods.sort_unstable();
+        methods.dedup();
+        (!methods.is_empty()).then(|| methods.join(", "))
+    }
+
+    /// Whether this is a literal path that does not have this method.
+    #[must_use]
+    pub fn refuses(&self, path: &str, method: &Method) -> bool {
+        self.literal(path).is_some_and(|methods| !methods.contains(method))
+    }
+
+    fn literal(&self, path: &str) -> Option<&[Method]> {
+        let found = self.0.iter().find(|(pattern, _)| pattern.pattern() == Some(path));
+        found.map(|(_, methods)| methods.as_slice())
+    }
+}

@@ -1,0 +1,151 @@
+//! One log record and one count in the metrics for each request.
+
+use std::{
+    error::Error as StdError,
+    iter::successors,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Instant,
+};
+
+use actix_web::{
+    Error, HttpMessage,
+    body::{BodySize, BoxBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::Method,
+    middleware::Next,
+    web::{Bytes, Data},
+};
+use common::problem::Problem;
+use uuid::Uuid;
+
+use super::{map_response, problem_responses::log, request_id::RequestId};
+use crate::{metrics::InFlight, state::AppState};
+
+/// The user behind a request, for the log. The guard puts it into the request's extensions.
+pub struct LoggedUser(pub Uuid);
+
+/// Logged instead of a route for a file or page of a front end.
+const FRONT_END: &str = "static";
+
+/// Logged instead of a status when the client left, or the service stopped, before there was an answer. nginx logs the
+/// same number.
+const NO_ANSWER: u16 = 499;
+
+/// Writes the record when the answer has been sent or given up.
+///
+/// # Errors
+/// Those of the inner service.
+pub async fn access_log<B: MessageBody + 'static>(
+    req: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let Some(state) = req.app_data::<Data<AppState>>().cloned() else {
+        return Ok(next.call(req).await?.map_into_boxed_body());
+    };
+    let mut entry = AccessLogEntry {
+        method: method_name(req.method()),
+        // Read now, as a request that times out or panics is gone afterwards.
+        route: req.match_pattern().unwrap_or_else(|| {
+            let is_file = state.front_end_for(req.request()).is_some();
+            if is_file { FRONT_END.to_owned() } else { "-".to_owned() }
+        }),
+        status: NO_ANSWER,
+        is_truncated: false,
+        bytes: 0,
+        request_id: RequestId::of(req.request()),
+        user: None,
+        start: Instant::now(),
+        _in_flight: state.metrics().begin(),
+        state,
+    };
+    let result = next.call(req).await;
+    if let Ok(answered) = &result {
+        entry.user = answered.request().extensions().get::<LoggedUser>().map(|user| user.0);
+    }
+    map_response(result, |response| {
+        entry.status = response.status().as_u16();
+        response.map_body(|_, body| BoxBody::new(LoggedBody { body, entry }))
+    })
+}
+
+/// The method as a label. Unknown methods are the caller's text: they may hold a secret, and one series of metrics for
+/// each would let anybody fill the memory.
+fn method_name(method: &Method) -> &'static str {
+    let all = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+    all.into_iter().find(|name| method == name).unwrap_or("other")
+}
+
+/// What the log says of a request. Written on drop: however the request ends, there is one record.
+struct AccessLogEntry {
+    method: &'static str,
+    route: String,
+    status: u16,
+    is_truncated: bool,
+    bytes: u64,
+    request_id: String,
+    user: Option<Uuid>,
+    start: Instant,
+    _in_flight: InFlight,
+    state: Data<AppState>,
+}
+
+impl AccessLogEntry {
+    /// Logs that the body failed after its headers were sent. The status becomes 500.
+    fn body_failed(&mut self, error: &(dyn StdError + 'static)) {
+        self.is_truncated = true;
+        self.status = 500;
+        let mut chain = successors(Some(error), |&error| error.source());
+        let problem = chain.find_map(|error| error.downcast_ref::<Problem>());
+        let cause = problem.and_then(Problem::cause).map_or_else(|| error.to_string(), str::to_owned);
+        log(&self.request_id, &Problem::internal(format!("the answer was truncated: {cause}")));
+    }
+}
+
+impl Drop for AccessLogEntry {
+    fn drop(&mut self) {
+        let duration = self.start.elapsed();
+        self.state.metrics().count(self.method, &self.route, self.status, duration.as_secs_f64());
+        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        let user = self.user.map_or_else(|| "-".to_owned(), |user| user.to_string());
+        log::info!(
+            target: "access",
+            method = self.method,
+            route = self.route.as_str(),
+            status = self.status,
+            duration_us = micros,
+            bytes = self.bytes,
+            request_id = self.request_id.as_str(),
+            caller = user.as_str();
+            "{}", if self.is_truncated { "request, answer truncated" } else { "request" }
+        );
+    }
+}
+
+/// A body that counts its bytes and owns its log entry.
+struct LoggedBody {
+    body: BoxBody,
+    entry: AccessLogEntry,
+}
+
+impl MessageBody for LoggedBody {
+    type Error = <BoxBody as MessageBody>::Error;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        // The server discards the body of an answer to HEAD, so a streamed one is not produced.
+        if self.entry.method == "HEAD" {
+            return Poll::Ready(None);
+        }
+        let next = Pin::new(&mut self.body).poll_next(cx);
+        match &next {
+            Poll::Ready(Some(Ok(chunk))) => self.entry.bytes += chunk.len() as u64,
+            Poll::Ready(Some(Err(error))) => self.entry.body_failed(&**error),
+            _ => {}
+        }
+        next
+    }
+}

@@ -1,0 +1,34 @@
+//! Everything around a handler, one file for each concern. [`server`](crate::server) puts them in order.
+
+pub mod access_log;
+pub mod allowed_methods;
+pub mod encoded_etag;
+pub mod head;
+pub mod problem_responses;
+pub mod proxy_user;
+pub mod rate_limit;
+pub mod request_id;
+pub mod response_headers;
+pub mod time_limit;
+
+use actix_web::{
+    Error, HttpResponse,
+    body::{BoxBody, MessageBody},
+    dev::ServiceResponse,
+    error::InternalError,
+};
+
+/// Changes a response. After a time-out or a panic the request is gone and its response travels as an error; it is
+/// changed all the same.
+fn map_response<B: MessageBody + 'static>(
+    result: Result<ServiceResponse<B>, Error>,
+    change: impl FnOnce(HttpResponse) -> HttpResponse,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    match result {
+        Ok(answered) => {
+            let (req, response) = answered.map_into_boxed_body().into_parts();
+            Ok(ServiceResponse::new(req, change(response)))
+        }
+        Err(error) => Err(InternalError::from_response("", change(HttpResponse::from_error(error))).into()),
+    }
+}

@@ -1,0 +1,95 @@
+//! Problem bodies (RFC 9457) for every answer that is an error.
+
+use actix_web::{
+    Error, HttpMessage, HttpRequest, HttpResponse,
+    body::{BodySize, BoxBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::{StatusCode, header},
+    middleware::Next,
+    web::Data,
+};
+use common::problem::{Problem, code};
+
+use super::{map_response, request_id::RequestId};
+use crate::{error::Failure, http::PROBLEM_MEDIA_TYPE, state::AppState};
+
+/// Renders the problem behind an error response, and logs a 5xx once with its cause. An answer that has a body already
+/// stays as it is, so that the middleware can be applied inside and outside of compression.
+///
+/// # Errors
+/// Those of the inner service.
+pub async fn problem_responses<B: MessageBody + 'static>(
+    req: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let state = req.app_data::<Data<AppState>>().cloned();
+    let id = RequestId::of(req.request());
+    map_response(next.call(req).await, |response| match state {
+        Some(state) => render(&state, &id, response),
+        None => response,
+    })
+}
+
+/// Logs a 5xx with its cause, for handlers that answer it with a page of their own.
+pub fn log_failure(req: &HttpRequest, problem: &Problem) {
+    if let Some(id) = req.extensions().get::<RequestId>() {
+        log(&id.0, problem);
+    }
+}
+
+pub(super) fn log(id: &str, problem: &Problem) {
+    if problem.status() >= 500 {
+        let cause = problem.cause().unwrap_or("unknown");
+        log::error!(target: "problem", request_id = id, code = problem.code().name; "{cause}");
+    }
+}
+
+fn render(state: &AppState, id: &str, response: HttpResponse) -> HttpResponse {
+    let status = response.status();
+    let failure = response.error().and_then(|error| error.as_error::<Failure>());
+    // The 406 of the compression middleware has a plain text body.
+    let has_body = response.error().is_none()
+        && status != StatusCode::NOT_ACCEPTABLE
+        && !matches!(response.body().size(), BodySize::None | BodySize::Sized(0));
+    if !(status.is_client_error() || status.is_server_error()) || (failure.is_none() && has_body) {
+        return response;
+    }
+    let generic = of_status(status);
+    let problem = failure.map_or(&generic, |failure| &failure.0);
+    log(id, problem);
+    let mut rendered = HttpResponse::build(StatusCode::from_u16(problem.status()).unwrap_or(status));
+    for (name, value) in response.headers() {
+        if !matches!(*name, header::CONTENT_TYPE | header::CONTENT_LENGTH | header::CONTENT_ENCODING) {
+            rendered.append_header((name, value));
+        }
+    }
+    rendered.insert_header((header::CACHE_CONTROL, "no-store"));
+    if matches!(problem.status(), 429 | 503) {
+        rendered.insert_header((header::RETRY_AFTER, "1"));
+    }
+    for (name, value) in problem.headers() {
+        rendered.insert_header((*name, value.as_str()));
+    }
+    if problem.status() == 401 {
+        for (name, value) in state.info().unauthorized_headers {
+            rendered.insert_header((*name, *value));
+        }
+    }
+    let body = problem.body(id, state.info().legacy).to_string();
+    rendered.content_type(PROBLEM_MEDIA_TYPE).body(body)
+}
+
+/// The problem of an error response that actix made by itself.
+fn of_status(status: StatusCode) -> Problem {
+    let code = match status.as_u16() {
+        404 => code::NOT_FOUND,
+        405 => code::METHOD_NOT_ALLOWED,
+        408 => code::REQUEST_TIMEOUT,
+        413 => code::TOO_LARGE,
+        415 => code::UNSUPPORTED_MEDIA_TYPE,
+        503 => code::UNAVAILABLE,
+        500.. => code::INTERNAL,
+        _ => code::BAD_REQUEST,
+    };
+    Problem::new(code)
+}

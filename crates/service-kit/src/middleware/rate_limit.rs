@@ -1,0 +1,50 @@
+//! Charges each request to its user or to its client's address.
+
+use actix_web::{
+    Error, HttpMessage, HttpResponse,
+    body::{BoxBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    middleware::Next,
+    web::Data,
+};
+
+use crate::{
+    error::Failure,
+    http::{
+        client_ip::ClientIp,
+        rate_limit::{RateLimitCharged, RateLimitKey},
+    },
+    state::AppState,
+};
+
+/// Paths that load balancers and monitors may always ask.
+const EXEMPT: [&str; 3] = ["/livez", "/readyz", "/metrics"];
+
+/// A request without a credential is charged to its client's address before it is handled. A request with a credential
+/// is charged to its user by the guard, or to the address afterwards if the credential was not good. A failure of the
+/// service is not charged, and neither are files of a front end, as one page loads dozens of them.
+///
+/// # Errors
+/// Those of the inner service.
+pub async fn rate_limit<B: MessageBody + 'static>(
+    req: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let state = req.app_data::<Data<AppState>>().cloned();
+    let is_file = |it: &Data<AppState>| it.front_end_for(req.request()).is_some() && req.match_pattern().is_none();
+    let Some(state) = state.filter(|it| !EXEMPT.contains(&req.path()) && !is_file(it)) else {
+        return Ok(next.call(req).await?.map_into_boxed_body());
+    };
+    let key = RateLimitKey::from(ClientIp::of(req.request()));
+    if !(state.info().has_credential)(req.request()) {
+        if let Err(problem) = state.rate_limit().charge(key) {
+            return Ok(req.error_response(Failure(problem)));
+        }
+        return Ok(next.call(req).await?.map_into_boxed_body());
+    }
+    let (req, response) = next.call(req).await?.map_into_boxed_body().into_parts();
+    let is_free = response.status().is_server_error() || req.extensions().contains::<RateLimitCharged>();
+    let charged = if is_free { Ok(()) } else { state.rate_limit().charge(key) };
+    let response = charged.map_or_else(|problem| HttpResponse::from_error(Failure(problem)), |()| response);
+    Ok(ServiceResponse::new(req, response))
+}

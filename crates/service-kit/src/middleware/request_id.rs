@@ -1,0 +1,52 @@
+//! The id of a request, in its log records and in its answer.
+
+use actix_web::{
+    Error, HttpMessage, HttpRequest,
+    body::{BoxBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::header::{HeaderMap, HeaderName, HeaderValue},
+    middleware::Next,
+};
+use uuid::Uuid;
+
+use super::map_response;
+
+/// The header that carries the request id in both directions.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The id of a request, in its extensions.
+#[derive(Debug, Clone)]
+pub struct RequestId(pub String);
+
+impl RequestId {
+    /// The id of a request that came through [`request_id`]; empty for any other.
+    #[must_use]
+    pub fn of(req: &HttpRequest) -> String {
+        req.extensions().get::<Self>().map(|id| id.0.clone()).unwrap_or_default()
+    }
+}
+
+/// Gives each request an id and each answer the header.
+///
+/// # Errors
+/// Those of the inner service.
+pub async fn request_id<B: MessageBody + 'static>(
+    req: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let id = accepted(req.headers()).unwrap_or_else(|| Uuid::now_v7().to_string());
+    req.extensions_mut().insert(RequestId(id.clone()));
+    map_response(next.call(req).await, |mut response| {
+        if let Ok(value) = HeaderValue::try_from(id) {
+            response.headers_mut().insert(REQUEST_ID, value);
+        }
+        response
+    })
+}
+
+/// The client's id if it has 1 to 128 letters, digits, `-`, `_` and `.`, so that it is safe in a log line.
+fn accepted(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get(REQUEST_ID)?.to_str().ok()?;
+    let is_plain = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.');
+    ((1..=128).contains(&id.len()) && id.bytes().all(is_plain)).then(|| id.to_owned())
+}

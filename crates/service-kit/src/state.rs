@@ -1,0 +1,307 @@
+//! What the workers of a running service share.
+
+use std::{
+    future::{Ready, ready},
+    pin::Pin,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use actix_web::{
+    App, FromRequest, HttpMessage, HttpRequest,
+    dev::Payload,
+    web::{self, Bytes, Data},
+};
+use common::{
+    problem::{Code, Legacy, Problem, code},
+    time::{Clock, Timestamp},
+};
+use utoipa::openapi::OpenApi;
+use utoipa_actix_web::{AppExt, service_config::ServiceConfig};
+
+use crate::{
+    config::ServerOptions,
+    copies::CopyStatuses,
+    credentials::Keys,
+    database::Database,
+    error::Failure,
+    http::{
+        etag::{self, ETag},
+        openapi,
+        origin::Origins,
+        path_methods::PathMethods,
+        rate_limit::RateLimit,
+        static_files::StaticFiles,
+    },
+    metrics::Metrics,
+};
+
+/// What distinguishes one service from another.
+pub struct ServiceInfo {
+    /// Its name in logs.
+    pub name: &'static str,
+    /// The member of a problem from which its older clients read the message.
+    pub legacy: Legacy,
+    /// Its problem codes besides the common ones.
+    pub codes: &'static [&'static Code],
+    /// Headers of every answer.
+    pub headers: &'static [(&'static str, &'static str)],
+    /// Headers of every 401.
+    pub unauthorized_headers: &'static [(&'static str, &'static str)],
+    /// Whether a request carries a credential, good or bad. The rate limit of such a request is its user's.
+    pub has_credential: fn(&HttpRequest) -> bool,
+    /// Registers the operations.
+    pub routes: fn(&mut ServiceConfig<'_>),
+    /// Registers what is not part of the documented interface, such as pages.
+    pub pages: fn(&mut web::ServiceConfig),
+    /// Title, version and description of the OpenAPI document, without the operations.
+    pub document: fn() -> OpenApi,
+}
+
+impl ServiceInfo {
+    /// The OpenAPI document with all registered operations.
+    #[must_use]
+    pub fn openapi(&self) -> OpenApi {
+        let (_, operations) = App::new().into_utoipa_app().configure(self.routes).split_for_parts();
+        let mut document = (self.document)();
+        document.paths = operations.paths;
+        if let Some(components) = operations.components {
+            document.components.get_or_insert_default().schemas.extend(components.schemas);
+        }
+        openapi::complete(&mut document, self.codes, self.legacy);
+        document
+    }
+}
+
+/// The configuration of one installation that its answers depend on.
+#[derive(Debug, Clone, Default)]
+pub struct Installation {
+    /// The options that change answers, as text. Part of every entity tag.
+    pub options: String,
+    /// The request headers by which answers differ between callers, as the value of `Vary`.
+    pub vary: String,
+    /// The keys, if answers hold secrets.
+    pub keys: Option<Keys>,
+}
+
+type ShutdownHook = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync>;
+
+/// The state of a running service.
+pub struct AppState {
+    info: &'static ServiceInfo,
+    database: Database,
+    clock: Clock,
+    origins: Origins,
+    rate_limit: RateLimit,
+    metrics: Metrics,
+    copies: CopyStatuses,
+    shutdown_hooks: RwLock<Vec<ShutdownHook>>,
+    paths: PathMethods,
+    document: Bytes,
+    document_tag: ETag,
+    static_files: Option<Arc<StaticFiles>>,
+    build: String,
+    installation: Installation,
+    draining: AtomicBool,
+    drain_delay: Duration,
+    request_timeout: Duration,
+}
+
+impl AppState {
+    /// The state of a service that is about to start.
+    #[must_use]
+    pub fn new(
+        info: &'static ServiceInfo,
+        options: &ServerOptions,
+        database: Database,
+        clock: Clock,
+        installation: Installation,
+    ) -> Data<Self> {
+        let document = info.openapi();
+        let json = document.to_json().unwrap_or_default();
+        let keys = installation.keys.as_ref();
+        let build = [&json, &installation.options, option_env!("REVISION").unwrap_or_default(), &program_version()];
+        Data::new(Self {
+            info,
+            metrics: Metrics::new(info.name, &document.info.version, clock.now(), &database, keys),
+            database,
+            rate_limit: RateLimit::per_minute(options.rate_limit, &clock),
+            clock,
+            origins: Origins::new(options.public_origin(), options.allowed_origins.clone()),
+            copies: CopyStatuses::default(),
+            shutdown_hooks: RwLock::default(),
+            paths: PathMethods::new(&document),
+            build: etag::fingerprint(&build),
+            document_tag: ETag::new(json.as_bytes(), None),
+            document: Bytes::from(json),
+            static_files: options.static_folder.clone().map(|folder| Arc::new(StaticFiles::new(folder))),
+            installation,
+            draining: AtomicBool::new(false),
+            drain_delay: Duration::from_secs(options.drain_delay),
+            request_timeout: Duration::from_secs(options.request_timeout),
+        })
+    }
+
+    /// The state of the service that a request is for.
+    ///
+    /// # Errors
+    /// 500 in an app without one.
+    pub fn of(req: &HttpRequest) -> Result<Data<Self>, Problem> {
+        req.app_data::<Data<Self>>().cloned().ok_or_else(|| Problem::internal("the app has no state"))
+    }
+
+    /// What distinguishes the service from others.
+    #[must_use]
+    pub fn info(&self) -> &'static ServiceInfo {
+        self.info
+    }
+
+    /// Its database.
+    #[must_use]
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// Its clock.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The origins that may write with a cookie.
+    #[must_use]
+    pub fn origins(&self) -> &Origins {
+        &self.origins
+    }
+
+    /// The limit on the requests of each caller.
+    #[must_use]
+    pub fn rate_limit(&self) -> &RateLimit {
+        &self.rate_limit
+    }
+
+    /// Its metrics.
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// The status of its copies of other services' data.
+    #[must_use]
+    pub fn copies(&self) -> &CopyStatuses {
+        &self.copies
+    }
+
+    /// Registers a function to run when the service begins to drain.
+    pub fn on_shutdown<F>(&self, hook: impl Fn() -> F + Send + Sync + 'static)
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        let hook = Box::new(move || Box::pin(hook()) as Pin<Box<dyn Future<Output = ()>>>);
+        self.shutdown_hooks.write().unwrap_or_else(PoisonError::into_inner).push(hook);
+    }
+
+    /// Makes `/readyz` answer 503, runs the shutdown hooks, and waits for the drain delay.
+    pub(crate) async fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+        log::info!("draining");
+        let hooks: Vec<_> = {
+            let hooks = self.shutdown_hooks.read().unwrap_or_else(PoisonError::into_inner);
+            hooks.iter().map(|hook| hook()).collect()
+        };
+        for hook in hooks {
+            hook.await;
+        }
+        tokio::time::sleep(self.drain_delay).await;
+    }
+
+    /// Whether the service is draining: requests in flight are finished, new connections should go elsewhere.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Its paths and their methods.
+    #[must_use]
+    pub fn paths(&self) -> &PathMethods {
+        &self.paths
+    }
+
+    /// Its OpenAPI document as JSON, and the entity tag of that.
+    #[must_use]
+    pub fn document(&self) -> (&Bytes, &ETag) {
+        (&self.document, &self.document_tag)
+    }
+
+    /// Whether it serves a front end.
+    #[must_use]
+    pub fn has_front_end(&self) -> bool {
+        self.static_files.is_some()
+    }
+
+    /// The front end, if there is one and the path is not the service's own.
+    #[must_use]
+    pub fn front_end_for(&self, req: &HttpRequest) -> Option<Arc<StaticFiles>> {
+        self.static_files.as_ref().filter(|_| StaticFiles::own(req.path())).cloned()
+    }
+
+    /// The fingerprint of everything besides the database that answers depend on: the operations of this build, its
+    /// commit (`REVISION` in the environment of the build), the file of the program, and options.
+    #[must_use]
+    pub fn build(&self) -> &str {
+        &self.build
+    }
+
+    /// The request headers by which answers differ, as the value of `Vary`.
+    #[must_use]
+    pub fn vary(&self) -> &str {
+        &self.installation.vary
+    }
+
+    /// The keys of the installation, if answers hold secrets.
+    #[must_use]
+    pub fn keys(&self) -> Option<&Keys> {
+        self.installation.keys.as_ref()
+    }
+
+    /// All its problem codes.
+    pub fn codes(&self) -> impl Iterator<Item = &'static Code> + use<> {
+        code::ALL.iter().chain(self.info.codes).copied()
+    }
+
+    /// The longest time that a request may take.
+    #[must_use]
+    pub fn request_timeout(&self) -> Duration {
+        self.request_timeout
+    }
+}
+
+/// Path, length and modification time of the program, which differ between builds with the same operations. Replicas
+/// whose files differ in time only compare hashes of answers where they could have compared fingerprints.
+fn program_version() -> String {
+    let file = std::env::current_exe().and_then(|path| path.metadata().map(|metadata| (path, metadata)));
+    file.map_or_else(
+        |_| String::new(),
+        |(path, metadata)| format!("{} {} {:?}", path.display(), metadata.len(), metadata.modified().ok()),
+    )
+}
+
+/// Marks a request, in its extensions, as one whose answer depends on the time of day.
+pub struct TimeDependent;
+
+/// The present time, the same throughout one request.
+#[derive(Debug, Clone, Copy)]
+pub struct Now(pub Timestamp);
+
+impl FromRequest for Now {
+    type Error = Failure;
+    type Future = Ready<Result<Self, Failure>>;
+
+    fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
+        req.extensions_mut().insert(TimeDependent);
+        ready(AppState::of(req).map(|state| Self(state.clock().now())).map_err(Failure::from))
+    }
+}
