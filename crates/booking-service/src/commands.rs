@@ -9,7 +9,10 @@ use service_kit::{
     directory::seed::Size,
     error::Error,
     health,
-    maintenance::cli::{Contents, DatabaseCommand, Refused},
+    maintenance::{
+        cli::{DatabaseCommand, Refused},
+        tables::Contents,
+    },
 };
 
 use crate::{

@@ -9,6 +9,7 @@ pub mod filter;
 mod handlers;
 mod params;
 pub mod queries;
+mod schedule;
 pub mod selection;
 mod wire;
 

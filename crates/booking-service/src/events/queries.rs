@@ -11,26 +11,15 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    text_enum, with_connection,
+    with_connection,
 };
 
+pub use super::schedule::Schedule;
 use super::selection::Selection;
 use crate::{
     auth::Caller,
     schema::{attendees, event_admins, event_tags, events, tags},
 };
-
-text_enum! {
-    /// What a user answered to an event.
-    pub enum Schedule {
-        /// Nothing yet.
-        Pending = "pending",
-        /// Will not come.
-        Absent = "absent",
-        /// Will come.
-        Attendance = "attendance",
-    }
-}
 
 /// The columns of an event.
 #[derive(Debug, Clone, Queryable, Selectable)]

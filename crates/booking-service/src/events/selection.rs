@@ -16,7 +16,7 @@ use service_kit::{
 
 use super::{
     filter::{Attribute, Filter},
-    queries::Schedule,
+    schedule::Schedule,
 };
 use crate::{
     groups::EVERYONE,

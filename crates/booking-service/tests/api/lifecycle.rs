@@ -171,7 +171,7 @@ fn it_waits_no_longer_than_the_shutdown_time_out_nor_after_a_second_signal(
     request.process.signal("INT");
     assert_eq!(request.process.wait().code(), Some(1));
     let log = request.process.log();
-    assert!(log.iter().any(|line| line.contains("told twice")), "{log:#?}");
+    assert!(log.iter().any(|line| line.contains("second signal")), "{log:#?}");
 }
 
 #[test]

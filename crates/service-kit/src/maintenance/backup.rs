@@ -11,7 +11,7 @@ use diesel::{Connection, RunQueryDsl, SqliteConnection, sql_query, sql_types::Te
 
 use super::{
     check::check,
-    cli::{Refused, existing_file},
+    refused::{Refused, existing_file},
 };
 use crate::database::{
     Url,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection, sqlite::Sqlite};
 
-use super::cli::Refused;
+use super::refused::Refused;
 use crate::database::{
     migrate::{self, MigrationError, Migrations},
     types::words,

@@ -1,30 +1,12 @@
 //! The commands that keep a database: back it up, restore it, move it.
 
-use std::{
-    fmt, io,
-    path::{Path, PathBuf},
-};
+use std::path::PathBuf;
 
 use clap::Subcommand;
-use diesel::{ConnectionError, result::Error as DieselError};
 
-use super::{backup, copy_to_postgres::copy_to, restore, tables::TableInfo};
-use crate::{
-    config::Secret,
-    database::{
-        Url,
-        migrate::{MigrationError, Migrations},
-    },
-};
-
-/// What a service keeps in its database.
-#[derive(Clone, Copy)]
-pub struct Contents {
-    /// What makes the tables.
-    pub migrations: &'static Migrations,
-    /// The tables, each after those that it refers to.
-    pub tables: &'static [TableInfo],
-}
+pub use super::refused::Refused;
+use super::{backup, copy_to_postgres::copy_to, restore, tables::Contents};
+use crate::{config::Secret, database::Url};
 
 /// The same for every service.
 #[derive(Debug, Clone, Subcommand)]
@@ -50,15 +32,6 @@ pub enum DatabaseCommand {
     },
 }
 
-/// Why a command did not do what it was asked to, in one line.
-#[derive(Debug)]
-pub enum Refused {
-    /// The options are at fault.
-    Options(String),
-    /// Anything else.
-    Failed(String),
-}
-
 impl DatabaseCommand {
     /// Runs the command on a database. What is of interest goes to `say`, line by line.
     ///
@@ -78,32 +51,3 @@ impl DatabaseCommand {
         done.await.map_err(|panicked| Refused::Failed(panicked.to_string()))?
     }
 }
-
-/// The file of a SQLite database. Commands that need one say what to do instead for PostgreSQL.
-pub(super) fn database_file<'a>(url: &'a Url, instead: &str) -> Result<&'a Path, Refused> {
-    url.file().ok_or_else(|| Refused::Options(instead.to_owned()))
-}
-
-/// The file of a SQLite database, which must exist: connecting would make an empty one.
-pub(super) fn existing_file<'a>(url: &'a Url, instead: &str) -> Result<&'a Path, Refused> {
-    let file = database_file(url, instead)?;
-    if file.is_file() { Ok(file) } else { Err(Refused::Failed(format!("there is no database at {url}"))) }
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Options(cause) | Self::Failed(cause)) = self;
-        f.write_str(cause)
-    }
-}
-
-macro_rules! failures {
-    ($($error:ty)+) => {
-        $(impl From<$error> for Refused {
-            fn from(error: $error) -> Self {
-                Self::Failed(error.to_string())
-            }
-        })+
-    };
-}
-failures! { io::Error ConnectionError DieselError MigrationError }

@@ -16,8 +16,8 @@ use diesel::{
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    cli::{Contents, Refused, existing_file},
-    tables::{Kind, TableInfo},
+    refused::{Refused, existing_file},
+    tables::{Contents, Kind, TableInfo},
 };
 use crate::database::{
     AnyConnection, Url,

@@ -4,5 +4,6 @@ mod backup;
 mod check;
 pub mod cli;
 mod copy_to_postgres;
+mod refused;
 mod restore;
 pub mod tables;

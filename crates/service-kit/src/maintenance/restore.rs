@@ -14,7 +14,7 @@ use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use super::{
     backup::{folder_of, text},
     check::check,
-    cli::{Refused, database_file},
+    refused::{Refused, database_file},
 };
 use crate::database::{
     Url,

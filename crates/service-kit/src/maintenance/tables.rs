@@ -5,7 +5,19 @@ use diesel::{
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, SmallInt, Text},
 };
 
-use crate::database::types::{DbTimestamp, DbUuid};
+use crate::database::{
+    migrate::Migrations,
+    types::{DbTimestamp, DbUuid},
+};
+
+/// What a service keeps in its database.
+#[derive(Clone, Copy)]
+pub struct Contents {
+    /// What makes the tables.
+    pub migrations: &'static Migrations,
+    /// The tables, each after those that it refers to.
+    pub tables: &'static [TableInfo],
+}
 
 /// One table, as `schema.rs` declares it. [`tables!`](crate::tables) makes them.
 pub struct TableInfo {

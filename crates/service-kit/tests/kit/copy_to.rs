@@ -10,8 +10,8 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     maintenance::{
-        cli::{Contents, DatabaseCommand},
-        tables::TableInfo,
+        cli::DatabaseCommand,
+        tables::{Contents, TableInfo},
     },
     with_connection,
 };

@@ -208,7 +208,7 @@ fn an_answer_that_breaks_off_is_logged_and_counted_as_a_fault() {
         let lines = logged(&id);
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(lines[0].starts_with("problem ") && lines[0].contains("the second part is gone"), "{lines:?}");
-        assert!(lines[1].starts_with("access request, answer broken off [Some(500)"), "{lines:?}");
+        assert!(lines[1].starts_with("access request, answer truncated [Some(500)"), "{lines:?}");
     }
     assert!(server.get("/metrics").text().contains("route=\"/breaks\",status=\"500\"} 2\n"));
 }
