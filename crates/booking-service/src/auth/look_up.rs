@@ -16,7 +16,7 @@ use service_kit::{
     with_connection,
 };
 
-use super::{ACTIVE, Caller, IDLE, Scope, TOKEN_PREFIX};
+use super::caller::{ACTIVE, Caller, IDLE, Scope, TOKEN_PREFIX};
 use crate::{
     last_use::CredentialId,
     schema::{api_tokens, sessions, users},

@@ -171,7 +171,7 @@ pub fn remove_tag(
     touch(conn, event, now)
 }
 
-/// QueueMetrics for whoever is changing the event, and holds it. What is on an event is changed only by who holds it: in
+/// Waits for whoever is changing the event, and holds it. What is on an event is changed only by who holds it: in
 /// another order two changes could wait for each other.
 ///
 /// # Errors

@@ -24,7 +24,8 @@ use service_kit::{
 };
 
 use super::{
-    bad_login, html,
+    failure::bad_login,
+    html,
     pending::{self, Pending},
     provider::{Provider, development::DEVELOPMENT_PAGE},
     queries::{self, SessionRow},

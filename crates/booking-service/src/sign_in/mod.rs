@@ -5,6 +5,7 @@
 //! * Who somebody is, a provider says ([`provider`]); which user that is, [`identities`] says.
 //! * The session is a new one at each sign-in, and the one that the browser had before ends.
 
+mod failure;
 mod handlers;
 mod html;
 pub mod identities;
@@ -19,11 +20,8 @@ use actix_web::{
     guard::fn_guard,
     web::{self, Data},
 };
-use common::problem::Problem;
 use service_kit::state::AppState;
 use utoipa_actix_web::service_config::ServiceConfig;
-
-use crate::codes;
 
 /// Registers signing in and out.
 pub fn routes(config: &mut ServiceConfig<'_>) {
@@ -46,9 +44,4 @@ pub fn pages(config: &mut web::ServiceConfig) {
         fn_guard(|ctx| ctx.app_data::<Data<AppState>>().is_some_and(|service| !service.has_front_end()));
     let arrived = web::resource("/callback").guard(without_front_end).route(web::get().to(pages::arrived));
     config.route("/dev/sign-in", web::get().to(pages::choose)).service(arrived);
-}
-
-/// The one answer to every sign-in that cannot be finished: which of the reasons it is helps nobody but an attacker.
-fn bad_login() -> Problem {
-    Problem::new(codes::BAD_LOGIN)
 }

@@ -18,9 +18,10 @@ use service_kit::{
 };
 
 use super::{
-    bad_login, identities,
+    failure::bad_login,
+    identities,
     pending::{PATIENCE, Pending, SESSION},
-    provider::Who,
+    provider::exchange::Who,
 };
 use crate::{
     auth::{IDLE, stay_active},

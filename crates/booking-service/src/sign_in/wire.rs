@@ -14,8 +14,8 @@ use service_kit::{
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    bad_login,
-    provider::Returned,
+    failure::bad_login,
+    provider::exchange::Returned,
     queries::SessionRow,
     tokens::{NewToken, TokenName, TokenRow},
 };

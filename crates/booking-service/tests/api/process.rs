@@ -83,7 +83,7 @@ impl Process {
         address.clone_into(&mut self.address);
     }
 
-    /// QueueMetrics for a line of the log.
+    /// Waits for a line of the log.
     #[track_caller]
     pub fn until_it_logs(&mut self, text: &str) -> String {
         loop {
@@ -103,7 +103,7 @@ impl Process {
         assert!(sent.unwrap().success());
     }
 
-    /// QueueMetrics for its end.
+    /// Waits for its end.
     #[track_caller]
     pub fn wait(&mut self) -> ExitStatus {
         let begun = Instant::now();

@@ -7,7 +7,7 @@ use rules::Layout;
 
 const LAYOUT: Layout = Layout {
     slices: &["users", "groups", "tags", "rooms", "events", "ical", "sign_in"],
-    base: &["auth", "club", "codes", "config", "last_use", "limits", "overlapping", "schema", "target"],
+    base: &["auth", "club", "codes", "config", "last_use", "limits", "overlapping", "schema"],
     // The one helper that `overlapping` takes from rooms is named there.
     known: &[("overlapping.rs", "rooms")],
     queries: &["queries.rs", "changes.rs", "booking.rs", "attendance.rs", "selection.rs", "identities.rs"],

@@ -242,7 +242,7 @@ impl Copier {
         answer.map_err(|_| "asking the booking-service ended early".to_owned())
     }
 
-    /// QueueMetrics for something long, and meanwhile keeps the lease. It is not taken again when it was lost or given back.
+    /// Waits for something long, and meanwhile keeps the lease. It is not taken again when it was lost or given back.
     async fn keeping_the_lease<F: Future>(&self, long: F) -> Result<F::Output, String> {
         let mut long = pin!(long);
         loop {

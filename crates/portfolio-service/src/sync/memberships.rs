@@ -10,7 +10,7 @@ use common::semester::YearWithSemester;
 use diesel::{prelude::*, upsert::excluded};
 use service_kit::{
     database::{
-        AnyConnection,
+        AnyConnection, ROWS_PER_STATEMENT,
         types::{DbTimestamp, DbUuid},
     },
     directory::DirectoryGroup,
@@ -18,7 +18,6 @@ use service_kit::{
     with_connection,
 };
 
-use super::CHUNK;
 use crate::{
     schema::{group_admins, group_memberships, groups},
     span::Half,
@@ -81,11 +80,11 @@ pub(super) fn put(
             group_memberships::since.eq(Half::from(present)),
         )
     });
-    for rows in opened.collect::<Vec<_>>().chunks(CHUNK) {
+    for rows in opened.collect::<Vec<_>>().chunks(ROWS_PER_STATEMENT) {
         with_connection!(conn, c => diesel::insert_into(group_memberships::table).values(rows).execute(c))?;
     }
     for (until, ids) in changes.closed {
-        for ids in ids.chunks(CHUNK) {
+        for ids in ids.chunks(ROWS_PER_STATEMENT) {
             diesel::update(group_memberships::table.filter(group_memberships::id.eq_any(ids)))
                 .set(group_memberships::until.eq(until))
                 .execute(conn)?;
@@ -103,7 +102,7 @@ fn put_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: DbTim
         found.is_some_and(|(name, description)| *name == group.name && *description == group.description)
     };
     let changed: Vec<_> = directory.iter().filter(|group| !is_same(group)).collect();
-    for changed in changed.chunks(CHUNK) {
+    for changed in changed.chunks(ROWS_PER_STATEMENT) {
         let values: Vec<_> = changed
             .iter()
             .map(|group| {
@@ -136,7 +135,7 @@ fn put_admins(conn: &mut AnyConnection, wanted: &BTreeSet<Link>) -> Result<(), E
         .difference(&present)
         .map(|(group, user)| (group_admins::group_id.eq(*group), group_admins::user_id.eq(*user)))
         .collect();
-    for added in added.chunks(CHUNK) {
+    for added in added.chunks(ROWS_PER_STATEMENT) {
         with_connection!(conn, c => diesel::insert_into(group_admins::table).values(added).execute(c))?;
     }
     let mut gone: BTreeMap<DbUuid, Vec<DbUuid>> = BTreeMap::new();
@@ -144,7 +143,7 @@ fn put_admins(conn: &mut AnyConnection, wanted: &BTreeSet<Link>) -> Result<(), E
         gone.entry(*group).or_default().push(*user);
     }
     for (group, users) in gone {
-        for users in users.chunks(CHUNK) {
+        for users in users.chunks(ROWS_PER_STATEMENT) {
             let rows = group_admins::table.filter(group_admins::group_id.eq(group));
             diesel::delete(rows.filter(group_admins::user_id.eq_any(users))).execute(conn)?;
         }

@@ -26,9 +26,6 @@ use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::{auth::Admin, club::Club};
 
-/// Rows of one statement: databases limit the number of values.
-const CHUNK: usize = 1000;
-
 /// How long the start waits for the first copy.
 const PATIENCE: Duration = Duration::from_secs(5);
 

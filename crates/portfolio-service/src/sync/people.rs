@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use diesel::{prelude::*, upsert::excluded};
 use service_kit::{
     database::{
-        AnyConnection,
+        AnyConnection, ROWS_PER_STATEMENT,
         types::{DbTimestamp, DbUuid},
     },
     directory::DirectoryUser,
@@ -16,7 +16,6 @@ use service_kit::{
     with_connection,
 };
 
-use super::CHUNK;
 use crate::{identity::is_sign_in_name, schema::users};
 
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
@@ -81,7 +80,7 @@ fn moved_aside(present: &[Row], wanted: &[Row]) -> Vec<Row> {
 }
 
 fn save(conn: &mut AnyConnection, rows: &[Row], now: DbTimestamp) -> Result<(), Error> {
-    for rows in rows.chunks(CHUNK) {
+    for rows in rows.chunks(ROWS_PER_STATEMENT) {
         let values: Vec<_> = rows
             .iter()
             .map(|user| {

@@ -306,7 +306,7 @@ impl False {
         self.asked.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// QueueMetrics until it is asked `times` times more.
+    /// Waits until it is asked `times` times more.
     #[track_caller]
     pub fn until_asked(&self, times: usize) {
         let before = self.asked().len();

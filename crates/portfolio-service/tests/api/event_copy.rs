@@ -38,7 +38,7 @@ fn age(club: &Club) -> Option<f64> {
     report["copies"]["events"]["ageSeconds"].as_f64()
 }
 
-/// QueueMetrics until a copy was made that began after this moment.
+/// Waits until a copy was made that began after this moment.
 #[track_caller]
 fn until_copied(club: &Club) {
     let now = club.clock.now();

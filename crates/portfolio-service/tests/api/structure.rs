@@ -7,7 +7,20 @@ use rules::Layout;
 
 const LAYOUT: Layout = Layout {
     slices: &["users", "accounts", "groups", "events", "projects", "teams", "contests"],
-    base: &["account_type", "auth", "booking", "club", "codes", "config", "link", "policy", "schema", "span", "target"],
+    base: &[
+        "account_type",
+        "auth",
+        "booking",
+        "caller",
+        "club",
+        "codes",
+        "config",
+        "identity",
+        "link",
+        "rights",
+        "schema",
+        "span",
+    ],
     known: &[],
     queries: &["queries.rs", "store.rs", "lease.rs", "known.rs"],
 };

@@ -73,6 +73,9 @@ macro_rules! with_connection {
     };
 }
 
+/// The most rows of one statement, well below the bind limits of both databases.
+pub const ROWS_PER_STATEMENT: usize = 1000;
+
 /// How often a write runs at most before the caller is told 503.
 const TRIES: usize = 6;
 

@@ -41,7 +41,7 @@ impl Turns {
 pub struct QueueKey(Arc<Semaphore>);
 
 impl QueueKey {
-    /// QueueMetrics for it; others wait as long as the permit lives.
+    /// Waits for it; others wait as long as the permit lives.
     pub(super) async fn come(self, deadline: Instant) -> Result<OwnedSemaphorePermit, Error> {
         timeout_at(deadline, self.0.acquire_owned())
             .await

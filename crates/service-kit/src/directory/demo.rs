@@ -2,7 +2,10 @@
 
 use uuid::Uuid;
 
-use super::{DirectoryGroup, DirectoryUser, GROUP_NAMESPACE, Snapshot, USER_NAMESPACE, UserState};
+use super::{
+    file::{GROUP_NAMESPACE, USER_NAMESPACE},
+    snapshot::{DirectoryGroup, DirectoryUser, Snapshot, UserState},
+};
 
 /// Sign-in name and name of each member. The first is the one to sign in as: the demo makes them privileged.
 const MEMBERS: [(&str, &str); 60] = [

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use url::Url;
 use uuid::{Uuid, uuid};
 
-use super::{DirectoryError, DirectoryGroup, DirectoryUser, Snapshot, UserState};
+use super::snapshot::{DirectoryError, DirectoryGroup, DirectoryUser, Snapshot, UserState};
 
 /// The user `name` without an id has the id `Uuid::new_v5(&USER_NAMESPACE, name)`, at each read and in each service.
 pub const USER_NAMESPACE: Uuid = uuid!("1166e7da-3e7e-47b0-9873-28244a001f68");

@@ -9,7 +9,7 @@ use ureq::{Agent, Timeout};
 use url::{Host, Url};
 use uuid::Uuid;
 
-use super::{DirectoryError, DirectoryGroup, DirectoryUser, Snapshot, UserState};
+use super::snapshot::{DirectoryError, DirectoryGroup, DirectoryUser, Snapshot, UserState};
 
 /// What one read may cost at most.
 pub(super) struct Limits {

@@ -10,7 +10,7 @@ use diesel::{RunQueryDsl, sql_query, sql_types::BigInt};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{Caller, Target};
+use super::{authenticator::Caller, target::Target};
 use crate::{
     database::AnyConnection,
     error::Error,

@@ -5,8 +5,10 @@
 //! looks the caller up, charges the rate limit, checks the caller's rights, and handles conditional requests
 //! ([`conditional`]) and repeated ones ([`idempotency`]).
 
+mod authenticator;
 pub mod conditional;
 pub mod idempotency;
+mod target;
 
 use std::{
     hash::Hash,
@@ -23,6 +25,10 @@ use common::problem::Problem;
 use futures_util::stream;
 use uuid::Uuid;
 
+pub use self::{
+    authenticator::{Access, Authenticator, Caller, Identified},
+    target::Target,
+};
 use self::{conditional::Conditions, idempotency::IdempotencyKey};
 use crate::{
     database::{AnyConnection, QueueKey},
@@ -34,113 +40,6 @@ use crate::{
     middleware::access_log::LoggedUser,
     state::AppState,
 };
-
-/// What an operation does with the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// It reads.
-    Read,
-    /// It may write.
-    Write,
-}
-
-/// How a service finds out who calls an operation, and whether they may.
-pub trait Authenticator: Send + Sync + Sized + 'static {
-    /// Whom the operation is called by.
-    type Caller: Caller;
-
-    /// Reads the credential of a request, before its body is read.
-    ///
-    /// # Errors
-    /// 401 for a missing or malformed credential, 400 for a malformed path.
-    fn from_request(req: &HttpRequest) -> impl Future<Output = Result<Self, Problem>>;
-
-    /// Looks the caller up, in the transaction of the operation.
-    ///
-    /// # Errors
-    /// 401 for a bad credential, 403 for an inactive account.
-    fn identify(&self, conn: &mut AnyConnection) -> Result<Identified<Self::Caller>, Error>;
-
-    /// Checks the caller's rights, in the transaction of the operation.
-    ///
-    /// # Errors
-    /// 403, or 404 for an object that the caller may not see.
-    fn authorize(&self, conn: &mut AnyConnection, caller: &Self::Caller, access: Access) -> Result<(), Error>;
-
-    /// Whether the request has no credential, so that shared caches may store its answer.
-    fn is_anonymous(&self) -> bool {
-        false
-    }
-
-    /// Called once for each request whose caller was found.
-    fn record_use(&self, _caller: &Self::Caller) {}
-}
-
-/// A caller and the version of the database that they see.
-pub struct Identified<C> {
-    /// The caller.
-    pub caller: C,
-    /// Stands for the content of the database. Without it, answers are compared by their hashes alone.
-    pub data_version: Option<String>,
-}
-
-/// Who calls an operation.
-pub trait Caller {
-    /// The user, for the rate limit and the log; `None` for an anonymous caller.
-    fn user(&self) -> Option<Uuid>;
-
-    /// Everything about the caller that answers depend on, for entity tags.
-    fn view(&self) -> String;
-
-    /// Who may be sent a stored answer again.
-    fn idempotency_scope(&self) -> String {
-        self.view()
-    }
-}
-
-/// A caller who may be anonymous.
-impl<C: Caller> Caller for Option<C> {
-    fn user(&self) -> Option<Uuid> {
-        self.as_ref().and_then(Caller::user)
-    }
-
-    fn view(&self) -> String {
-        self.as_ref().map_or_else(|| "anonymous".to_owned(), Caller::view)
-    }
-}
-
-/// The resource that an operation changes: its `GET` answer is compared with `If-Match`.
-pub struct Target<C> {
-    lock_name: String,
-    is_own: bool,
-    #[expect(clippy::type_complexity, reason = "a closure with two arguments")]
-    show: Box<dyn FnMut(&mut AnyConnection, &C) -> Result<Reply, Error> + Send>,
-}
-
-impl<C> Target<C> {
-    /// A resource. Operations on the same `lock_name` exclude a conditional one; a resource below another one, such as
-    /// the members of a project, has the lock of the other one.
-    pub fn new(
-        lock_name: impl Into<String>,
-        show: impl FnMut(&mut AnyConnection, &C) -> Result<Reply, Error> + Send + 'static,
-    ) -> Self {
-        Self { lock_name: lock_name.into(), is_own: false, show: Box::new(show) }
-    }
-
-    /// The resource to which a `POST` adds a part.
-    pub fn parent(lock_name: impl Into<String>) -> Self {
-        // A `POST` has no `If-Match`, so the resource is locked but not compared.
-        Self::new(lock_name, |_, _| Ok(Reply::no_content()))
-    }
-
-    /// A resource of which each caller has their own.
-    pub fn own(
-        lock_name: impl Into<String>,
-        show: impl FnMut(&mut AnyConnection, &C) -> Result<Reply, Error> + Send + 'static,
-    ) -> Self {
-        Self { is_own: true, ..Self::new(lock_name, show) }
-    }
-}
 
 /// Authenticates the caller of an operation and runs it. See the [module](self).
 pub struct Guard<A> {

@@ -20,8 +20,5 @@ pub use self::{
     body::Body,
     pagination::{ListPage, Page},
     query::Query,
-    reply::Reply,
+    reply::{PROBLEM_MEDIA_TYPE, Reply},
 };
-
-/// The media type of a problem (RFC 9457).
-pub const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";

@@ -9,7 +9,7 @@ use utoipa::openapi::{
     security::SecurityRequirement,
 };
 
-use super::PROBLEM_MEDIA_TYPE;
+use super::reply::PROBLEM_MEDIA_TYPE;
 
 /// Completes every operation: the refusals that follow from what it takes, the problem body of each refusal, and
 /// examples of bodies from the examples of their types. A type `Problem` that the document has already says what

@@ -20,7 +20,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 use url::form_urlencoded;
 
-use super::{Reply, query};
+use super::{query, reply::Reply};
 use crate::{
     database::PageBounds,
     error::{Error, Failure},

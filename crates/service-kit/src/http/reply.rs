@@ -17,6 +17,9 @@ use serde::Serialize;
 
 use crate::error::{Error, Failure};
 
+/// The media type of a problem (RFC 9457).
+pub const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";
+
 /// The rest of a streamed body.
 type Rest = Pin<Box<dyn Stream<Item = Result<Bytes, Problem>> + Send>>;
 

@@ -11,6 +11,7 @@ mod copy_to;
 mod executor;
 mod frame;
 mod id_in;
+mod imports;
 mod provider;
 mod sifted;
 mod static_files;

@@ -240,7 +240,7 @@ impl Connection {
         self.0.write_all(body).unwrap();
     }
 
-    /// QueueMetrics until an answer begins, and reads nothing of it.
+    /// Waits until an answer begins, and reads nothing of it.
     pub fn wait(&self) {
         assert_eq!(self.0.peek(&mut [0]).unwrap(), 1);
     }

@@ -145,7 +145,7 @@ impl Program {
         Self { child, out, err }
     }
 
-    /// QueueMetrics until it listens, and answers where: `127.0.0.1:PORT`.
+    /// Waits until it listens, and answers where: `127.0.0.1:PORT`.
     pub fn address(&self) -> String {
         let mut address = None;
         until("the program listens", || {
@@ -170,7 +170,7 @@ impl Program {
         self.output()
     }
 
-    /// QueueMetrics until it ends by itself, and answers its status and all that it wrote.
+    /// Waits until it ends by itself, and answers its status and all that it wrote.
     pub fn ended(mut self) -> (Option<i32>, String) {
         (self.wait(), self.output())
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use service_kit::database::types::DbUuid;
 use uuid::Uuid;
 
-use super::unavailable;
+use crate::sign_in::failure::unavailable;
 use crate::{codes, config::ProviderSettings, sign_in::identities::Person};
 
 /// Claims of an ID token or members of a user.

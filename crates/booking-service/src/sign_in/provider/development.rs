@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{
     club::Club,
-    sign_in::{bad_login, pending::Pending},
+    sign_in::{failure::bad_login, pending::Pending},
 };
 
 /// Where the development page is, relative to the origin.

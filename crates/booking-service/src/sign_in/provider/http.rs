@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use ureq::Agent;
 use url::Url;
 
-use super::unavailable;
+use crate::sign_in::failure::unavailable;
 
 /// Until connected, TLS included.
 const CONNECT: Duration = Duration::from_secs(2);

@@ -10,6 +10,7 @@
 
 mod claims;
 pub mod development;
+pub mod exchange;
 mod http;
 mod oauth;
 mod openid;
@@ -17,13 +18,10 @@ mod openid;
 use std::time::Duration;
 
 use actix_web::HttpRequest;
-use common::{
-    problem::{Problem, code},
-    time::Timestamp,
-};
-use service_kit::database::types::DbUuid;
+use common::{problem::Problem, time::Timestamp};
 
-use super::{bad_login, identities::Person, pending::Pending};
+use self::exchange::{Returned, Who};
+use super::{failure::unavailable, pending::Pending};
 use crate::{
     club::Club,
     config::{Config, ProviderKind},
@@ -43,24 +41,6 @@ pub enum Provider {
     OAuth(Box<oauth::OAuth>),
     /// An OpenID Connect issuer.
     OpenId(Box<openid::OpenId>),
-}
-
-/// With what a browser came back.
-#[derive(Debug)]
-pub struct Returned {
-    /// The code to exchange.
-    pub code: String,
-    /// The provider that says it sent the browser (RFC 9207).
-    pub issuer: Option<String>,
-}
-
-/// Whom a code stands for.
-#[derive(Debug, Clone)]
-pub enum Who {
-    /// A user of ours.
-    User(DbUuid),
-    /// Somebody whom the provider knows.
-    Person(Person),
 }
 
 impl Provider {
@@ -122,15 +102,4 @@ impl Provider {
 async fn in_time<T>(work: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
     let late = |_| unavailable("the sign-in provider takes too long");
     tokio::time::timeout(PATIENCE, work).await.map_err(late)?
-}
-
-/// The provider is at fault, or this service's registration there. The cause is for the log.
-fn unavailable(cause: impl std::fmt::Display) -> Problem {
-    Problem::new(code::UNAVAILABLE).because(cause)
-}
-
-/// What came from the browser or the provider proves nothing. Why is for the log alone, in our own words.
-fn refused(why: &str) -> Problem {
-    log::warn!("a sign-in was refused: {why}");
-    bad_login()
 }

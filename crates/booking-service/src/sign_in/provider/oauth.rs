@@ -18,8 +18,8 @@ use url::Url;
 use super::{
     claims,
     http::{Http, NoAnswer},
-    refused, unavailable,
 };
+use crate::sign_in::failure::{refused, unavailable};
 use crate::{
     config::{Addresses, ProviderSettings},
     sign_in::{identities::Person, pending::Pending},

@@ -21,11 +21,12 @@ use service_kit::{
 };
 
 use super::{
-    Returned,
     claims::{self, Claims},
+    exchange::Returned,
     http::{Http, NoAnswer},
-    oauth, refused, unavailable,
+    oauth,
 };
+use crate::sign_in::failure::{refused, unavailable};
 use crate::{
     config::ProviderSettings,
     sign_in::{identities::Person, pending::Pending},

@@ -1,0 +1,150 @@
+//! No file of any crate imports itself by way of others.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The path of a module in its crate; empty for `lib.rs` and `main.rs`.
+type Module = Vec<String>;
+
+/// All modules of a crate, each with the code of its file without unit tests and comments.
+fn modules(root: &Path) -> BTreeMap<Module, String> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
+                let relative: PathBuf = path.strip_prefix(root).unwrap().with_extension("");
+                let mut module: Module = relative.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+                if module.last().is_some_and(|last| last == "mod" || last == "lib" || last == "main") {
+                    module.pop();
+                }
+                let text = fs::read_to_string(&path).unwrap();
+                let code = text.split("#[cfg(test)]").next().unwrap();
+                let lines = code.lines().map(|line| line.split("//").next().unwrap());
+                found.entry(module).or_insert_with(String::new).push_str(&lines.collect::<Vec<_>>().join("\n"));
+            }
+        }
+    }
+    found
+}
+
+/// The paths of a `use` tree: `a::{b, c::d}` has `a::b` and `a::c::d`.
+fn paths_of_tree(tree: &str) -> Vec<Vec<String>> {
+    let tree = tree.trim();
+    let segments = |path: &str| path.split("::").map(|part| part.trim().to_owned()).collect::<Vec<_>>();
+    let Some((prefix, rest)) = tree.split_once('{') else {
+        return vec![segments(tree.split(" as ").next().unwrap())];
+    };
+    let prefix: Vec<_> = segments(prefix).into_iter().filter(|part| !part.is_empty()).collect();
+    let (mut depth, mut parts) = (0, vec![String::new()]);
+    for c in rest.strip_suffix('}').unwrap().chars() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => parts.push(String::new()),
+            _ => {}
+        }
+        if c != ',' || depth > 0 {
+            parts.last_mut().unwrap().push(c);
+        }
+    }
+    let parts = parts.iter().filter(|part| !part.trim().is_empty()).flat_map(|part| paths_of_tree(part));
+    parts.map(|path| [prefix.clone(), path].concat()).collect()
+}
+
+/// All paths of a file: those of its `use` declarations, and those that it writes out.
+fn paths(code: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for declaration in code.split("use ").skip(1) {
+        if let Some((tree, _)) = declaration.split_once(';').filter(|(tree, _)| !tree.contains(['(', '=', '"'])) {
+            found.extend(paths_of_tree(tree));
+        }
+    }
+    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let words = code.split(|c: char| !is_word(c)).filter(|word| word.contains("::"));
+    found.extend(words.map(|word| word.trim_end_matches(':').split("::").map(str::to_owned).collect()));
+    found
+}
+
+/// The modules that each module imports.
+fn imports(modules: &BTreeMap<Module, String>) -> BTreeMap<Module, BTreeSet<Module>> {
+    let of_file = |(module, code): (&Module, &String)| {
+        let resolve = |path: Vec<String>| {
+            let supers = path.iter().take_while(|part| *part == "super").count();
+            let mut full = match path.first().map(String::as_str) {
+                Some("crate") => path[1..].to_vec(),
+                Some("self") => [module, &path[1..]].concat(),
+                Some("super") => [&module[..module.len().saturating_sub(supers)], &path[supers..]].concat(),
+                Some(_) => [module, path.as_slice()].concat(),
+                None => Vec::new(),
+            };
+            // The rest of the path names an item of the module.
+            while !full.is_empty() && !modules.contains_key(&full) {
+                full.pop();
+            }
+            full
+        };
+        let imported = paths(code).into_iter().map(resolve).filter(|other| !other.is_empty() && other != module);
+        (module.clone(), imported.collect())
+    };
+    modules.iter().map(of_file).collect()
+}
+
+/// Removes modules that import nothing more, until only cycles and what leads to them are left.
+fn cycles(mut imports: BTreeMap<Module, BTreeSet<Module>>) -> Vec<String> {
+    loop {
+        let done: BTreeSet<_> =
+            imports.iter().filter(|(_, imported)| imported.is_empty()).map(|(module, _)| module.clone()).collect();
+        if done.is_empty() {
+            break;
+        }
+        imports.retain(|module, _| !done.contains(module));
+        for imported in imports.values_mut() {
+            imported.retain(|other| !done.contains(other));
+        }
+    }
+    let line = |(module, imported): (&Module, &BTreeSet<Module>)| {
+        let imported: Vec<_> = imported.iter().map(|other| other.join("::")).collect();
+        format!("{} imports {}", module.join("::"), imported.join(", "))
+    };
+    imports.iter().map(line).collect()
+}
+
+#[test]
+fn no_crate_has_an_import_cycle() {
+    for name in ["bench", "booking-service", "common", "portfolio-service", "service-kit"] {
+        let modules = modules(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src"));
+        assert!(modules.len() > 3, "{name} has sources");
+        let found = cycles(imports(&modules));
+        assert!(found.is_empty(), "{name} has import cycles:\n{}", found.join("\n"));
+    }
+}
+
+#[test]
+fn a_cycle_is_found() {
+    let module = |name: &str, code: &str| (vec![name.to_owned()], code.to_owned());
+    let with = |code: &str| {
+        let last = module("c", code);
+        let modules = [module("a", "use crate::{b::{X, Y}, d};"), module("b", "fn f() { super::c::f() }"), last, module("d", "")];
+        cycles(imports(&modules.into_iter().collect()))
+    };
+    assert_eq!(with("use crate::d::Z as W;"), Vec::<String>::new());
+    assert_eq!(with("use crate::a;").len(), 3);
+}
+
+#[test]
+fn no_file_is_longer_than_400_lines() {
+    for name in ["bench", "booking-service", "common", "portfolio-service", "service-kit"] {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
+        for (module, code) in modules(&root) {
+            let lines = code.lines().count();
+            assert!(lines <= 400, "{name}: {} has {lines} lines", module.join("::"));
+        }
+    }
+}
