@@ -9,6 +9,7 @@ async fn main() {
     let cli: Cli = parse(std::env::args_os()).unwrap_or_else(|answer| answer.exit());
     logging::start(&cli.config.server.log, cli.config.server.log_format);
     let status = commands::run(cli).await;
+    logging::flush();
     // Not by returning: the runtime would wait for threads that wait for another server.
     std::process::exit(status)
 }

@@ -218,15 +218,15 @@ impl<const MIN: usize> PartialSchema for IdSet<MIN> {
 
 impl<const MIN: usize> ToSchema for IdSet<MIN> {}
 
-/// A boolean query parameter: `true` or `false`.
+/// A boolean query parameter: `true`, `false`, `1` or `0` in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flag(pub bool);
 
 impl Deserr<Violations> for Flag {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
-        match string(value, at)?.as_str() {
-            "true" => Ok(Self(true)),
-            "false" => Ok(Self(false)),
+        match string(value, at)?.to_ascii_lowercase().as_str() {
+            "true" | "1" => Ok(Self(true)),
+            "false" | "0" => Ok(Self(false)),
             _ => broken(at, "not-a-boolean", "must be true or false".to_owned()),
         }
     }

@@ -99,6 +99,9 @@ pub mod code {
         /// 429: over the rate limit.
         RATE_LIMITED = 429 "rate-limited", "Too many requests",
             "The caller has made more requests than allowed in a minute. Try again after `Retry-After` seconds.";
+        /// 429: too many `Idempotency-Key`s.
+        TOO_MANY_KEYS = 429 "too-many-keys", "Too many idempotency keys",
+            "The caller has 1,000 live idempotency keys or 4 MiB of stored answers. Keys expire after 24 hours.";
         /// 500: a fault of ours.
         INTERNAL = 500 "internal-error", "Something went wrong on our side",
             "The failure is logged under the request id in `instance`. Please report it with that id.";
@@ -251,8 +254,11 @@ pub enum Legacy {
     Message,
 }
 
-/// How many violations the explanation tells; all of them are in `violations`.
-const MOST_TOLD: usize = 10;
+/// The most violations that the explanation lists.
+const EXPLAINED_VIOLATIONS: usize = 10;
+
+/// The most violations that a body lists (contract, "JSON").
+const LISTED_VIOLATIONS: usize = 100;
 
 /// One occurrence of a failure.
 pub struct Problem(Box<Inner>);
@@ -372,10 +378,10 @@ impl Problem {
         if let Some(detail) = &self.0.detail {
             return detail.clone();
         }
-        let broken: Vec<_> = self.0.violations.iter().take(MOST_TOLD).map(ToString::to_string).collect();
+        let broken: Vec<_> = self.0.violations.iter().take(EXPLAINED_VIOLATIONS).map(ToString::to_string).collect();
         match self.0.violations.len() {
             0 => self.0.code.about.to_owned(),
-            all if all > MOST_TOLD => format!("{}; and {} more", broken.join("; "), all - MOST_TOLD),
+            all if all > EXPLAINED_VIOLATIONS => format!("{}; and {} more", broken.join("; "), all - EXPLAINED_VIOLATIONS),
             _ => broken.join("; "),
         }
     }
@@ -393,7 +399,11 @@ impl Problem {
             "code": self.0.code.name,
         });
         if !self.0.violations.is_empty() {
-            body["violations"] = json!(self.0.violations);
+            let (listed, more) = self.0.violations.split_at(self.0.violations.len().min(LISTED_VIOLATIONS));
+            body["violations"] = json!(listed);
+            if !more.is_empty() {
+                body["moreViolations"] = json!(more.len());
+            }
         }
         for (name, value) in &self.0.members {
             body[name] = value.clone();

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chrono::{DateTime, FixedOffset, Offset, SecondsFormat, TimeDelta, TimeZone, Utc};
+use chrono::{DateTime, Datelike, FixedOffset, Offset, SecondsFormat, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 use deserr::{DeserializeError, Deserr, ErrorKind, IntoValue, Value, ValueKind, ValuePointerRef, take_cf_content};
 use serde::{Serialize, Serializer};
@@ -19,13 +19,13 @@ use serde::{Serialize, Serializer};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(DateTime<Utc>);
 
-/// 0001-01-02T00:00:00Z: the first instant that is in the year 1 in every zone.
-const FIRST_MICROS: i64 = -62_135_510_400_000_000;
-/// 9999-12-30T23:59:59.999999Z: the last instant that is in the year 9999 in every zone.
-const LAST_MICROS: i64 = 253_402_214_399_999_999;
+/// 0001-01-01T00:00:00Z: the first instant of the year 1.
+const FIRST_MICROS: i64 = -62_135_596_800_000_000;
+/// 9999-12-31T23:59:59.999999Z: the last instant of the year 9999.
+const LAST_MICROS: i64 = 253_402_300_799_999_999;
 
 impl Timestamp {
-    /// The instant cut to microseconds, or `None` when its year would not have four digits in every zone.
+    /// The instant cut to microseconds, or `None` outside the years 1 to 9999.
     #[must_use]
     pub fn new(at: DateTime<Utc>) -> Option<Self> {
         Self::from_micros(at.timestamp_micros())
@@ -111,7 +111,9 @@ impl<E: DeserializeError> Deserr<E> for Timestamp {
     }
 }
 
-/// A [`Timestamp`] as it is shown in a zone: `Z` for UTC, else a numeric offset; fractional seconds only when not zero.
+/// A [`Timestamp`] as it is shown in a zone: `Z` for UTC, else a numeric offset; fractional seconds only when not zero. The
+/// last hours of the year 9999 and the first of the year 1 are shown in UTC if their year in the zone has another number
+/// of digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Zoned {
     at: Timestamp,
@@ -120,7 +122,8 @@ pub struct Zoned {
 
 impl fmt::Display for Zoned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.zone == Tz::UTC {
+        let year = self.at.0.with_timezone(&self.zone).year();
+        if self.zone == Tz::UTC || !(1..=9999).contains(&year) {
             return f.write_str(&self.at.0.to_rfc3339_opts(SecondsFormat::AutoSi, true));
         }
         // RFC 3339 has no seconds in an offset, as local times had before standard time: cut, the instant stays exact.
@@ -204,11 +207,19 @@ mod tests {
             "2026-02-30T09:00:00Z",
             "2026-04-01T09:00:00.1234567890Z",
             "0000-01-01T00:00:00Z",
-            "9999-12-31T23:59:59Z",
             "+12026-04-01T09:00:00Z",
             "2026-04-01T09:00:00Z ",
         ] {
             assert!(text.parse::<Timestamp>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_years_1_to_9999_are_accepted_whole() {
+        for text in ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"] {
+            for zone in [Tz::UTC, Tz::Asia__Tokyo, Tz::America__New_York] {
+                assert_eq!(at(&at(text).in_zone(zone).to_string()), at(text), "{text} in {zone}");
+            }
         }
     }
 

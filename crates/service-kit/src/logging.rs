@@ -1,13 +1,25 @@
 //! The log: one line a record, plain or JSON, on standard error.
+//!
+//! A thread of its own writes the records, so that a full pipe stops nothing but the log: while it does not write, records
+//! are dropped and counted.
 
-use std::io::Write;
+use std::{
+    io::{self, Write},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread,
+    time::Duration,
+};
 
 use chrono::SecondsFormat;
 use clap::ValueEnum;
 use common::time::Clock;
 use env_logger::{Builder, Target};
 use log::{
-    Log, Metadata, Record,
+    Level, Log, Metadata, Record,
     kv::{self, Key, Value, VisitSource},
 };
 use serde_json::{Map, json};
@@ -24,7 +36,7 @@ pub enum Format {
 /// Starts logging. A second start in one process changes nothing, so that tests may start several services.
 pub fn start(filter: &str, format: Format) {
     let mut builder = Builder::new();
-    builder.parse_filters(filter).target(Target::Stderr);
+    builder.parse_filters(filter).target(Target::Pipe(Box::new(Queue)));
     match format {
         Format::Plain => builder.format(|out, record| {
             write!(out, "{} {:5} {} {}", now(), record.level(), record.target(), record.args())?;
@@ -64,28 +76,97 @@ pub fn start(filter: &str, format: Format) {
     }
 }
 
+/// The most records that wait to be written.
+const QUEUE_LENGTH: usize = 4096;
+
+/// How long [`flush`] waits.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The number of records that were dropped because the queue was full.
+static DROPPED: AtomicU64 = AtomicU64::new(0);
+
+enum Message {
+    Record(Vec<u8>),
+    /// Answered when everything before it has been written.
+    Flush(SyncSender<()>),
+}
+
+static SENDER: LazyLock<SyncSender<Message>> = LazyLock::new(|| {
+    let (sender, receiver) = sync_channel(QUEUE_LENGTH);
+    // Without the thread the receiver is gone, and all records are dropped and counted.
+    let _ = thread::Builder::new().name("log".to_owned()).spawn(move || write_all(&receiver));
+    sender
+});
+
+fn write_all(receiver: &Receiver<Message>) {
+    for message in receiver {
+        match message {
+            Message::Record(record) => {
+                if io::stderr().write_all(&record).is_err() {
+                    DROPPED.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            Message::Flush(done) => drop(done.send(())),
+        }
+    }
+}
+
+/// Queues records without waiting. `env_logger` writes each record with one call.
+struct Queue;
+
+impl Write for Queue {
+    fn write(&mut self, record: &[u8]) -> io::Result<usize> {
+        if SENDER.try_send(Message::Record(record.to_vec())).is_err() {
+            DROPPED.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(record.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The number of records that could not be written since the start.
+#[must_use]
+pub fn dropped_records() -> u64 {
+    DROPPED.load(Ordering::Relaxed)
+}
+
+/// Waits until the records so far have been written, for a second at most. To be called before the process ends.
+pub fn flush() {
+    let (done, written) = sync_channel(1);
+    if SENDER.try_send(Message::Flush(done)).is_ok() {
+        let _ = written.recv_timeout(FLUSH_TIMEOUT);
+    }
+}
+
 /// RFC 3339 in UTC, with milliseconds.
 fn now() -> String {
     Clock::default().now().utc().to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// Passes over what would show secrets, whatever the filter says: a cap among the filters would give way to one for a
-/// module further inside.
+/// Drops records that may show secrets, whatever the filter says.
 struct Discreet(env_logger::Logger);
 
-/// Whose records above the level info are not shown. `ureq_proto` dumps whole requests, credentials included, and `ureq`
-/// the `Location` of answers, in which the other server may quote them; `actix_web` shows the path of a request that it
-/// cannot read, which may be a feed's. What fails there is logged by us.
+/// Targets whose records below the level info are dropped. `ureq_proto` logs whole requests with their credentials, `ureq`
+/// the `Location` of answers, and `actix_web` the path of a malformed request, which may be a feed's.
 const TALKATIVE: [&str; 2] = ["ureq", "actix_web"];
 
 impl Log for Discreet {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let is_talk = TALKATIVE.iter().any(|target| metadata.target().starts_with(target));
-        (metadata.level() <= log::Level::Info || !is_talk) && self.0.enabled(metadata)
+        (metadata.level() <= Level::Info || !is_talk) && self.0.enabled(metadata)
     }
 
     fn log(&self, record: &Record<'_>) {
-        if self.enabled(record.metadata()) {
+        if !self.enabled(record.metadata()) {
+            return;
+        }
+        if record.level() == Level::Error && record.target().starts_with("actix_http") {
+            // A malformed request is the client's fault.
+            self.0.log(&Record::builder().metadata(Metadata::builder().level(Level::Info).target(record.target()).build()).args(*record.args()).build());
+        } else {
             self.0.log(record);
         }
     }

@@ -19,6 +19,7 @@ use crate::{
     copies::CopyNumbers,
     credentials::Keys,
     database::{Database, QueueMetrics},
+    logging::dropped_records,
     process::Process,
 };
 
@@ -41,6 +42,7 @@ pub struct Metrics {
     connections: Gauge,
     ages: Family<Copy, Gauge<f64, AtomicU64>>,
     failures: Family<Copy, Counter>,
+    dropped: Counter,
 }
 
 /// What a copy is of.
@@ -109,6 +111,9 @@ impl Metrics {
             add(&mut all, "former_key_uses", help, keys.former_uses().clone());
         }
 
+        let help = "Log records that were dropped because they could not be written";
+        let dropped = add(&mut all, "log_records_dropped", help, Counter::default());
+
         let help = "Always 1; the labels say which build this is";
         let build = add(&mut all, "service_build_info", help, Family::<_, Gauge>::default());
         let revision = option_env!("REVISION").unwrap_or("unknown");
@@ -117,7 +122,7 @@ impl Metrics {
         let started = add(&mut all, "process_start_time_seconds", help, Gauge::<f64, AtomicU64>::default());
         started.set((now.utc() - DateTime::UNIX_EPOCH).as_seconds_f64());
         all.register_collector(Box::new(Process));
-        Self { registry: all, requests, seconds, in_flight, statements, in_use, connections, ages, failures }
+        Self { registry: all, requests, seconds, in_flight, statements, in_use, connections, ages, failures, dropped }
     }
 
     /// A request that is being answered until what is returned goes.
@@ -145,6 +150,7 @@ impl Metrics {
     pub fn text(&self, db: &Database, copies: &[CopyNumbers]) -> String {
         // Set and not added to, as two readers at the same time would add twice.
         self.statements.inner().store(db.statements(), Ordering::Relaxed);
+        self.dropped.inner().store(dropped_records(), Ordering::Relaxed);
         let (in_use, all) = db.connections();
         self.in_use.set(in_use.into());
         self.connections.set(all.into());

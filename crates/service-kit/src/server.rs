@@ -7,8 +7,10 @@ use actix_web::{
     App, HttpServer,
     dev::ServerHandle,
     middleware::{Compress, Condition, from_fn},
+    rt::net::TcpStream,
     web::{self, Data},
 };
+use socket2::SockRef;
 use tokio::signal::unix::{SignalKind, signal};
 use utoipa_actix_web::AppExt;
 
@@ -17,7 +19,7 @@ use crate::{
     guard::idempotency,
     http::{body::BodyTimeout, client_ip::TrustedProxies, query::path_config},
     middleware::{
-        access_log::access_log, allowed_methods::allowed_methods, encoded_etag::encoded_etag, head::head_as_get,
+        access_log::access_log, allowed_methods::allowed_methods, authenticate_first::authenticate_first, encoded_etag::encoded_etag, head::head_as_get,
         problem_responses::problem_responses, rate_limit::rate_limit, request_id::request_id,
         response_headers::response_headers, time_limit::time_limit,
     },
@@ -38,6 +40,12 @@ pub struct Running {
 /// servers take at most four of them (two the sign-in provider, one the directory, one the keys of a token issuer), so
 /// four remain if all of these hang.
 const BLOCKING_THREADS: usize = 8;
+
+/// How long a connection may make no progress with what it is sent. The kernel ends it then (`TCP_USER_TIMEOUT`).
+const SEND_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The most bytes of an answer that wait in the memory of a connection, besides the chunk of a body that is being sent.
+const WRITE_BUFFER: usize = 64 * 1024;
 
 /// Opens the port. `configure` adds what only this service needs to each worker's app.
 ///
@@ -72,6 +80,7 @@ pub fn listen(
             .configure(routes::routes)
             .default_service(web::to(routes::no_route))
             // The last one is the outermost.
+            .wrap(from_fn(authenticate_first))
             .wrap(from_fn(rate_limit))
             .wrap(from_fn(allowed_methods))
             .wrap(from_fn(problem_responses))
@@ -86,6 +95,14 @@ pub fn listen(
             .wrap(from_fn(access_log))
             .wrap(from_fn(request_id))
     })
+    .on_connect(|connection, _| {
+        if let Some(stream) = connection.downcast_ref::<TcpStream>()
+            && let Err(error) = SockRef::from(stream).set_tcp_user_timeout(Some(SEND_TIMEOUT))
+        {
+            log::debug!("a connection has no send time-out: {error}");
+        }
+    })
+    .h1_write_buffer_size(WRITE_BUFFER)
     .workers(workers)
     .worker_max_blocking_threads(BLOCKING_THREADS)
     .shutdown_timeout(options.shutdown_timeout)
@@ -103,7 +120,16 @@ fn cors(allowed_origins: &[String]) -> Cors {
     let mut cors = Cors::default()
         .allow_any_header()
         .allowed_methods(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"])
-        .expose_headers(["ETag", "Link", "Location", "Retry-After", "X-Request-Id", "X-KNOQ-Need-Authorization"])
+        .expose_headers([
+            "Date",
+            "ETag",
+            "Idempotency-Replayed",
+            "Link",
+            "Location",
+            "Retry-After",
+            "X-Request-Id",
+            "X-KNOQ-Need-Authorization",
+        ])
         .supports_credentials()
         .block_on_origin_mismatch(false)
         .max_age(3600);

@@ -33,7 +33,7 @@ use crate::{
         openapi,
         origin::Origins,
         path_methods::PathMethods,
-        rate_limit::RateLimit,
+        rate_limit::{BadCredentials, RateLimit},
         static_files::StaticFiles,
     },
     metrics::Metrics,
@@ -96,6 +96,7 @@ pub struct AppState {
     clock: Clock,
     origins: Origins,
     rate_limit: RateLimit,
+    bad_credentials: BadCredentials,
     metrics: Metrics,
     copies: CopyStatuses,
     shutdown_hooks: RwLock<Vec<ShutdownHook>>,
@@ -129,6 +130,7 @@ impl AppState {
             metrics: Metrics::new(info.name, &document.info.version, clock.now(), &database, keys),
             database,
             rate_limit: RateLimit::per_minute(options.rate_limit, &clock),
+            bad_credentials: BadCredentials::new(&clock),
             clock,
             origins: Origins::new(options.public_origin(), options.allowed_origins.clone()),
             copies: CopyStatuses::default(),
@@ -181,6 +183,12 @@ impl AppState {
     #[must_use]
     pub fn rate_limit(&self) -> &RateLimit {
         &self.rate_limit
+    }
+
+    /// The count of bad credentials by client address.
+    #[must_use]
+    pub fn bad_credentials(&self) -> &BadCredentials {
+        &self.bad_credentials
     }
 
     /// Its metrics.

@@ -8,5 +8,6 @@ diesel::table! {
     idempotency_keys (id) {
         id -> Binary, request_hash -> Binary, status -> Nullable<SmallInt>, headers -> Nullable<Text>,
         body -> Nullable<Binary>, sealed -> Bool, expires_at -> DbTimestamp,
+        caller_hash -> Binary, size -> Integer, compressed -> Bool,
     }
 }

@@ -1,7 +1,10 @@
 //! Safe retries (contract, "Conditional requests and retries"): the answer to a `POST` with an `Idempotency-Key` is stored
 //! for 24 hours, in the transaction of its effect, and sent again to the same request.
 
-use std::time::Duration;
+use std::{
+    io::{Read, Write},
+    time::Duration,
+};
 
 use actix_web::{
     HttpMessage, HttpRequest,
@@ -16,7 +19,12 @@ use common::{
     problem::{Problem, code},
     time::Timestamp,
 };
-use diesel::{Connection, OptionalExtension, prelude::*};
+use diesel::{
+    Connection, OptionalExtension,
+    dsl::{count_star, sum},
+    prelude::*,
+};
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use sha2::{Digest, Sha256};
 
 use crate::{
@@ -37,6 +45,12 @@ const LIFETIME: TimeDelta = TimeDelta::hours(24);
 
 /// The most characters of a key.
 const MAX_LENGTH: usize = 255;
+
+/// The most keys of one caller that have not expired.
+const MAX_KEYS: i64 = 1000;
+
+/// The most bytes of one caller's stored answers.
+const MAX_BYTES: i64 = 4 << 20;
 
 /// What the keys of the installation encrypt a stored secret for.
 const PURPOSE: &str = "idempotency";
@@ -121,21 +135,38 @@ impl IdempotencyKey {
         id.finalize().to_vec()
     }
 
+    /// Refuses a caller who has too many keys.
+    fn check_limits(&self, conn: &mut AnyConnection, caller_hash: &[u8]) -> Result<(), Error> {
+        let live = idempotency_keys::table
+            .filter(idempotency_keys::caller_hash.eq(caller_hash))
+            .filter(idempotency_keys::expires_at.gt(DbTimestamp(self.now)));
+        let (keys, bytes): (i64, Option<i64>) =
+            live.select((count_star(), sum(idempotency_keys::size))).first(conn)?;
+        if keys < MAX_KEYS && bytes.unwrap_or_default() < MAX_BYTES {
+            return Ok(());
+        }
+        let oldest = live.select(idempotency_keys::expires_at).order(idempotency_keys::expires_at);
+        let oldest = oldest.first::<DbTimestamp>(conn).optional()?;
+        let wait = oldest.map_or(0, |at| (at.utc() - self.now.utc()).num_seconds());
+        Err(Problem::new(code::TOO_MANY_KEYS).retry_after(wait.max(1).unsigned_abs()).into())
+    }
+
     /// The stored answer, or `None` for the first request with this key. Then the key is reserved until the end of the
     /// transaction: other requests with it wait.
     fn stored_reply(&self, conn: &mut AnyConnection, scope: &str, keys: Option<&Keys>) -> Result<Option<Reply>, Error> {
-        let (id, now) = (self.row_id(scope), DbTimestamp(self.now));
+        let (id, now, caller_hash) = (self.row_id(scope), DbTimestamp(self.now), Sha256::digest(scope).to_vec());
         let expires = DbTimestamp(now.plus(LIFETIME));
         let row = (
             idempotency_keys::id.eq(&id),
             idempotency_keys::request_hash.eq(&self.request_hash),
             idempotency_keys::expires_at.eq(expires),
+            idempotency_keys::caller_hash.eq(&caller_hash),
         );
         let claimed = with_connection!(&mut *conn, c => {
             diesel::insert_into(idempotency_keys::table).values(row).on_conflict_do_nothing().execute(c)
         })?;
         if claimed == 1 {
-            return Ok(None);
+            return self.check_limits(conn, &caller_hash).map(|()| None);
         }
         let stored: Option<StoredReply> =
             idempotency_keys::table.find(&id).select(StoredReply::as_select()).first(conn).optional()?;
@@ -164,14 +195,17 @@ impl IdempotencyKey {
             let keys = keys.ok_or_else(|| Problem::internal("an answer with a secret, and no key to seal it with"))?;
             keys.seal(PURPOSE, text).into_bytes()
         } else {
-            reply.body().to_vec()
+            compress(reply.body())?
         };
+        let size = i32::try_from(body.len()).map_err(Problem::internal)?;
         let status = i16::try_from(reply.status().as_u16()).map_err(Problem::internal)?;
         diesel::update(idempotency_keys::table.find(self.row_id(scope)))
             .set((
                 idempotency_keys::status.eq(status),
                 idempotency_keys::headers.eq(headers),
                 idempotency_keys::body.eq(body),
+                idempotency_keys::size.eq(size),
+                idempotency_keys::compressed.eq(!reply.is_secret()),
                 idempotency_keys::sealed.eq(reply.is_secret()),
             ))
             .execute(conn)?;
@@ -189,6 +223,7 @@ struct StoredReply {
     body: Option<Vec<u8>>,
     sealed: bool,
     expires_at: DbTimestamp,
+    compressed: bool,
 }
 
 impl StoredReply {
@@ -203,6 +238,10 @@ impl StoredReply {
             // The key that encrypted it has been removed from the installation.
             let opened = keys.and_then(|keys| keys.open(PURPOSE, &sealed));
             opened.ok_or_else(|| Problem::new(code::KEY_REUSED).detail("The answer can no longer be shown."))?.into()
+        } else if self.compressed {
+            let mut bytes = Vec::new();
+            GzDecoder::new(body.as_slice()).read_to_end(&mut bytes).map_err(Problem::internal)?;
+            bytes
         } else {
             body
         };
@@ -217,11 +256,17 @@ impl StoredReply {
     }
 }
 
+fn compress(body: &[u8]) -> Result<Vec<u8>, Problem> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(body).map_err(Problem::internal)?;
+    encoder.finish().map_err(Problem::internal)
+}
+
 /// The time between two runs of [`delete_expired_keys`].
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The most rows that one transaction of [`delete_expired_keys`] deletes, so that no request waits long for it.
-const BATCH: i64 = 200;
+const BATCH: usize = 200;
 
 /// Deletes expired rows in small transactions, until the service ends.
 pub(crate) async fn delete_expired_keys(state: Data<AppState>) {
@@ -234,7 +279,7 @@ pub(crate) async fn delete_expired_keys(state: Data<AppState>) {
             may_have_more = deleted.unwrap_or_else(|error| {
                 log::warn!("expired idempotency keys could not be deleted: {error:?}");
                 0
-            }) == BATCH as usize;
+            }) == BATCH;
         }
     }
 }
@@ -243,12 +288,12 @@ pub(crate) async fn delete_expired_keys(state: Data<AppState>) {
 ///
 /// # Errors
 /// When the database fails.
-pub fn delete_expired(conn: &mut AnyConnection, now: Timestamp, limit: i64) -> Result<usize, Error> {
+pub fn delete_expired(conn: &mut AnyConnection, now: Timestamp, limit: usize) -> Result<usize, Error> {
     let old: Vec<Vec<u8>> = idempotency_keys::table
         .filter(idempotency_keys::expires_at.le(DbTimestamp(now)))
         .order(idempotency_keys::expires_at)
         .select(idempotency_keys::id)
-        .limit(limit)
+        .limit(i64::try_from(limit).unwrap_or(i64::MAX))
         .load(conn)?;
     if old.is_empty() {
         return Ok(0);

@@ -5,11 +5,15 @@ use std::{future::Future, pin::Pin, time::Duration};
 use actix_web::{
     FromRequest, HttpMessage, HttpRequest,
     dev::Payload,
-    http::header::{self, HeaderName},
+    http::{
+        Method,
+        header::{self, HeaderName},
+    },
     web::{self, Bytes, Data},
 };
 use common::problem::{Problem, Violations, code};
 use deserr::Deserr;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::error::Failure;
@@ -41,7 +45,12 @@ impl<T: Deserr<Violations> + 'static> FromRequest for Body<T> {
 
     fn from_request(req: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let bytes = read(req, payload, "application/json", LIMIT);
-        Box::pin(async move { parse(&bytes.await?).map(Self) })
+        let may_be_empty = req.method() == Method::PATCH;
+        Box::pin(async move {
+            let bytes = bytes.await?;
+            // A `PATCH` without a body changes nothing (contract, "JSON").
+            parse(if bytes.is_empty() && may_be_empty { b"{}" } else { &bytes }).map(Self)
+        })
     }
 }
 
@@ -106,9 +115,30 @@ fn too_large(limit: usize) -> Problem {
 }
 
 fn parse<T: Deserr<Violations>>(bytes: &[u8]) -> Result<T, Failure> {
-    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| {
+    let mut value: Value = serde_json::from_slice(bytes).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         Problem::new(code::MALFORMED_JSON).detail(format!("The body is not JSON: line {line}, column {column}."))
     })?;
+    normalize(&mut value);
     Ok(deserr::deserialize::<T, _, Violations>(value)?)
+}
+
+/// Removes members that are `null`, which means the same as leaving them out, and turns numbers such as `2000.0` into
+/// integers (contract, "JSON").
+fn normalize(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(normalize);
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(normalize),
+        Value::Number(number) if !number.is_i64() && !number.is_u64() => {
+            // Every integer up to 2^53 is exact in a float.
+            let integer = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_992.0);
+            if let Some(integer) = integer.and_then(|float| format!("{float:.0}").parse::<i64>().ok()) {
+                *value = integer.into();
+            }
+        }
+        _ => {}
+    }
 }

@@ -40,8 +40,9 @@ impl Origins {
             (Some(origin), site) => {
                 // The page may use another name of this service, such as localhost.
                 let host = text(header::HOST).unwrap_or_default();
-                let same_host = origin.split_once("://").is_some_and(|(_, authority)| authority == host);
-                self.allows(origin) || (same_host && site.is_none_or(|site| site == "same-origin"))
+                let scheme = self.own.split_once("://").map_or("http", |(scheme, _)| scheme);
+                let is_same_origin = origin.split_once("://") == Some((scheme, host));
+                self.allows(origin) || (is_same_origin && site.is_none_or(|site| site == "same-origin"))
             }
             (None, Some(site)) => matches!(site, "same-origin" | "none"),
             (None, None) => true,
@@ -73,13 +74,17 @@ mod tests {
         assert!(check(Method::POST, &[]));
         assert!(check(Method::POST, &[("origin", "https://club.example")]));
         assert!(check(Method::POST, &[("origin", "https://app.example"), ("sec-fetch-site", "cross-site")]));
-        assert!(check(Method::POST, &[("origin", "http://127.0.0.1:3000")]));
+        assert!(check(Method::POST, &[("origin", "https://127.0.0.1:3000")]));
+        // The public address is https, so a page that came by http may be somebody else's.
+        assert!(!check(Method::POST, &[("origin", "http://127.0.0.1:3000")]));
+        assert!(!check(Method::POST, &[("origin", "http://club.example")]));
+        assert!(!check(Method::POST, &[("origin", "https://127.0.0.1")]));
         assert!(check(Method::POST, &[("sec-fetch-site", "same-origin")]));
         assert!(!check(Method::POST, &[("origin", "https://evil.example")]));
         assert!(!check(Method::POST, &[("origin", "null")]));
         assert!(!check(Method::PUT, &[("sec-fetch-site", "cross-site")]));
         assert!(!check(Method::DELETE, &[("sec-fetch-site", "same-site")]));
-        assert!(!check(Method::POST, &[("origin", "http://127.0.0.1:3000"), ("sec-fetch-site", "cross-site")]));
+        assert!(!check(Method::POST, &[("origin", "https://127.0.0.1:3000"), ("sec-fetch-site", "cross-site")]));
         assert!(check(Method::GET, &[("origin", "https://evil.example")]));
     }
 }

@@ -29,14 +29,17 @@ use crate::{
 /// Bytes of a cursor that tell whether it is one of ours, and of this list.
 const CHECK: usize = 4;
 
-/// The most rows of a streamed list that are in memory at once.
+/// The most rows of a list without `limit` that are answered at once. A longer list is streamed.
 pub const CHUNK: usize = 1000;
+
+/// The most rows of a streamed list that a connection has in memory: those of events take about 64 KiB.
+const STREAMED_ROWS: usize = 48;
 
 /// The part of a list that a request asks for.
 #[derive(Debug, Clone)]
 pub struct Page {
     limit: Option<usize>,
-    in_chunks: bool,
+    chunk: Option<usize>,
     cursor: Option<String>,
     path: String,
     query: String,
@@ -67,18 +70,18 @@ impl Page {
     /// The complete list.
     #[must_use]
     pub fn all() -> Self {
-        Self { limit: None, in_chunks: false, cursor: None, path: String::new(), query: String::new() }
+        Self { limit: None, chunk: None, cursor: None, path: String::new(), query: String::new() }
     }
 
     /// The same page, at most [`CHUNK`] rows at a time if it has no limit.
     #[must_use]
     pub fn in_chunks(self) -> Self {
-        Self { in_chunks: true, ..self }
+        Self { chunk: Some(CHUNK), ..self }
     }
 
     fn of(path: &str, query: &str) -> Result<Self, Error> {
         let Parameters { limit, cursor } = query::parse_only(&PARAMETERS, query)?;
-        Ok(Self { limit: limit.most(), in_chunks: false, cursor, path: path.to_owned(), query: query.to_owned() })
+        Ok(Self { limit: limit.most(), chunk: None, cursor, path: path.to_owned(), query: query.to_owned() })
     }
 
     /// The parameters that say which list it is, in order.
@@ -120,7 +123,7 @@ impl Page {
 
     /// The most rows that are shown at once.
     fn most(&self) -> Option<usize> {
-        self.limit.or(self.in_chunks.then_some(CHUNK))
+        self.limit.or(self.chunk)
     }
 
     /// The rows of this page as JSON. `rows` has one row more than is shown if there is a next page.
@@ -135,7 +138,8 @@ impl Page {
     ) -> Result<ListPage, Error> {
         let mut next = None;
         if let Some(most) = self.most().filter(|most| rows.len() > *most) {
-            rows.truncate(most);
+            // The rest of a long list is streamed, and so is most of its beginning.
+            rows.truncate(if self.limit.is_some() { most } else { STREAMED_ROWS });
             next = rows.last().map(|last| self.cursor(&position(last))).transpose()?;
         }
         let mut json = Vec::new();
@@ -148,7 +152,7 @@ impl Page {
         Ok(match (next, self.limit) {
             (Some(cursor), Some(limit)) => ListPage { json, link: Some(self.link(limit, &cursor)), next: None },
             (Some(cursor), None) => {
-                ListPage { json, link: None, next: Some(Self { cursor: Some(cursor), ..self.clone() }) }
+                ListPage { json, link: None, next: Some(Self { cursor: Some(cursor), chunk: Some(STREAMED_ROWS), ..self.clone() }) }
             }
             (None, _) => ListPage { json, link: None, next: None },
         })

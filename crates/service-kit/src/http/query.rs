@@ -43,18 +43,29 @@ pub(super) fn parse_only<T: Deserr<Violations>>(names: &[&str], query: &str) -> 
 
 fn parse_those<T: Deserr<Violations>>(query: &str, is_wanted: impl Fn(&str) -> bool) -> Result<T, Error> {
     let mut values = Map::new();
-    let mut violations = Vec::new();
-    for (name, value) in form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| is_wanted(name)) {
+    let mut repeated = Vec::new();
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        // An empty value counts as absent (contract, "JSON").
+        if value.is_empty() || !is_wanted(&name) {
+            continue;
+        }
         if values.insert(name.to_string(), Value::String(value.into_owned())).is_some() {
-            violations.push(Violation::parameter(name, "given-twice", "must be given once"));
+            repeated.push(name.into_owned());
         }
     }
-    match deserr::deserialize::<T, _, Violations>(Value::Object(values)) {
-        Ok(parsed) if violations.is_empty() => return Ok(parsed),
-        Ok(_) => {}
-        Err(found) => violations.extend(found.0.into_iter().map(in_query)),
+    // No parameter is a list, so a repeated one that `T` has is refused; others are ignored.
+    for name in &repeated {
+        values.insert(name.clone(), Value::Array(Vec::new()));
     }
-    Err(Problem::new(code::INVALID_PARAMETER).violations(violations).into())
+    deserr::deserialize::<T, _, Violations>(Value::Object(values)).map_err(|found| {
+        let violations = found.0.into_iter().map(|violation| match in_query(violation) {
+            Violation { location: Location::Parameter { parameter }, .. } if repeated.contains(&parameter) => {
+                Violation::parameter(parameter, "given-twice", "must be given once")
+            }
+            violation => violation,
+        });
+        Problem::new(code::INVALID_PARAMETER).violations(violations.collect()).into()
+    })
 }
 
 /// The same violation, naming a parameter where it named a member of the body.

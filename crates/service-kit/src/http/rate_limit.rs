@@ -1,9 +1,13 @@
 //! Rate limits by user and by client address (contract, "Errors": 429). Each replica counts for itself.
 
 use std::{
+    collections::HashMap,
     net::{IpAddr, Ipv6Addr},
     num::NonZeroU32,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -85,6 +89,55 @@ impl RateLimit {
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             Problem::new(code::RATE_LIMITED).retry_after(seconds.max(1))
         })
+    }
+}
+
+/// Bad credentials a minute that one address may send. Further requests are refused without a look-up.
+const BAD_CREDENTIALS: u32 = 60;
+
+/// The window in which bad credentials are counted.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Counts bad credentials by client address.
+#[expect(clippy::disallowed_types, reason = "held for a look at a map, never while waiting")]
+pub struct BadCredentials {
+    clock: Clock,
+    windows: Mutex<HashMap<RateLimitKey, (Duration, u32)>>,
+}
+
+impl BadCredentials {
+    /// No bad credential yet.
+    #[must_use]
+    pub fn new(clock: &Clock) -> Self {
+        Self { clock: clock.clone(), windows: Mutex::default() }
+    }
+
+    /// Whether credentials from this address may be looked up.
+    ///
+    /// # Errors
+    /// 429 with `Retry-After` in seconds.
+    pub fn check(&self, key: RateLimitKey) -> Result<(), Problem> {
+        let (now, windows) = (self.clock.elapsed(), self.windows.lock().unwrap_or_else(PoisonError::into_inner));
+        match windows.get(&key) {
+            Some((start, count)) if *count >= BAD_CREDENTIALS && now < *start + WINDOW => {
+                let rest = *start + WINDOW - now;
+                Err(Problem::new(code::RATE_LIMITED).retry_after(rest.as_secs() + 1))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts a bad credential.
+    pub fn record(&self, key: RateLimitKey) {
+        let (now, mut windows) = (self.clock.elapsed(), self.windows.lock().unwrap_or_else(PoisonError::into_inner));
+        if windows.len() >= SWEEP as usize {
+            windows.retain(|_, (start, _)| now < *start + WINDOW);
+        }
+        let (start, count) = windows.entry(key).or_insert((now, 0));
+        if now >= *start + WINDOW {
+            (*start, *count) = (now, 0);
+        }
+        *count += 1;
     }
 }
 

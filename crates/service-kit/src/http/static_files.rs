@@ -2,7 +2,7 @@
 //!
 //! * A path is the service's own when its first segment is `api` or that of a path in [`ROOT_PATHS`]; no file is looked for
 //!   there, so a mistake in the path of an operation stays a problem. Routes go first anyway.
-//! * Any other path is a file of the folder, or a page of the front end, which is `index.html`, or nothing.
+//! * Any other path is a file of the folder, or `index.html`, as with `try_files {path} /index.html` of other servers.
 //! * The tag of a file is of its content: a deployment often gives new files the time, the length and even the inode of
 //!   the old ones, and replicas should agree.
 
@@ -21,13 +21,13 @@ use actix_web::{
     body::SizedStream,
     http::{
         Method, StatusCode,
-        header::{self, Accept, ContentRange, ContentRangeSpec, Header as _, IfRange, Quality, QualityItem, Range},
+        header::{self, ContentRange, ContentRangeSpec, Header as _, IfRange, Range},
     },
     web::{Bytes, block},
 };
 use common::problem::{Problem, code};
 use futures_util::{Stream, stream};
-use mime_guess::mime::{self, Mime};
+use mime_guess::mime;
 use percent_encoding::percent_decode_str;
 
 use super::{
@@ -51,6 +51,10 @@ const MOST_KNOWN: usize = 10_000;
 /// What a front end loads it knows itself, and may say in a `meta` element. That nobody may frame it cannot be said there,
 /// and whoever looks at it is signed in.
 const POLICY: &str = "frame-ancestors 'none'; object-src 'none'; base-uri 'self'";
+
+/// Marks a response, in its extensions, as `index.html` in the place of a file that does not exist. Existing builds load
+/// such a page as a style sheet, which browsers refuse with `nosniff`.
+pub struct MayBeSniffed;
 
 /// The folder of a front end.
 pub struct StaticFiles {
@@ -104,31 +108,31 @@ impl StaticFiles {
             return Ok(HttpResponse::MethodNotAllowed().insert_header((header::ALLOW, "GET, HEAD")).finish());
         }
         let nothing = || Problem::new(code::NOT_FOUND).detail("There is no such path.");
-        let path = relative(req.path()).ok_or_else(nothing)?;
-        let may_be_page = takes_pages(req) && is_page(&path);
+        let path = relative(req.path());
         let find = move || {
-            let found = self.open(&path)?.map(|opened| (opened, path));
-            if found.is_some() || !may_be_page {
-                return Ok(found);
+            if let Some(path) = path
+                && let Some(opened) = self.open(&path)?
+            {
+                return Ok(Some((opened, path, true)));
             }
-            Ok(self.open(INDEX)?.map(|opened| (opened, INDEX.to_owned())))
+            Ok(self.open(INDEX)?.map(|opened| (opened, INDEX.to_owned(), false)))
         };
         let found: io::Result<_> = block(find).await.map_err(Problem::internal)?;
-        let (opened, name) = found.map_err(Problem::internal)?.ok_or_else(nothing)?;
+        let (opened, name, exists) = found.map_err(Problem::internal)?.ok_or_else(nothing)?;
 
         let mut response = HttpResponse::Ok();
         response
             .insert_header((header::CACHE_CONTROL, caching(&name)))
             .insert_header((header::CONTENT_SECURITY_POLICY, POLICY));
-        if may_be_page {
-            // Another caller may find nothing here.
-            response.insert_header((header::VARY, "accept"));
-        }
         if let Some(known) = CachedTags::of(req).matching(&opened.tag) {
             return Ok(response.status(StatusCode::NOT_MODIFIED).insert_header((header::ETAG, known.text())).finish());
         }
         response.insert_header((header::ETAG, opened.tag.text())).content_type(media_type(&name));
-        send(response, req, opened)
+        let mut response = send(response, req, opened)?;
+        if !exists {
+            response.extensions_mut().insert(MayBeSniffed);
+        }
+        Ok(response)
     }
 
     /// A file by its path in the folder; `None` when there is none.
@@ -186,18 +190,6 @@ fn relative(path: &str) -> Option<String> {
         is_hidden || is_empty || name.contains(|c: char| matches!(c, '/' | '\\') || c.is_control())
     };
     (!names.iter().enumerate().any(is_refused)).then(|| names.join("/"))
-}
-
-/// Whether a path at which no file lies may be a page of the front end: it does not look like a file, and nobody asks
-/// by it what the site can do.
-fn is_page(path: &str) -> bool {
-    mime_guess::from_path(path).is_empty() && !path.starts_with(WELL_KNOWN)
-}
-
-/// Whether the caller asks for a page, as a browser does for whoever goes there, but not for what the page loads.
-fn takes_pages(req: &HttpRequest) -> bool {
-    let is_page = |taken: &QualityItem<Mime>| taken.item == mime::TEXT_HTML && taken.quality > Quality::ZERO;
-    Accept::parse(req).is_ok_and(|accept| accept.iter().any(is_page))
 }
 
 /// How long a copy is good. Bundlers put what they make into `assets/`, with a hash of the content in the name: such a

@@ -2,6 +2,7 @@
 
 pub mod access_log;
 pub mod allowed_methods;
+pub mod authenticate_first;
 pub mod encoded_etag;
 pub mod head;
 pub mod problem_responses;

@@ -4,6 +4,7 @@ use actix_web::{
     Error, HttpMessage, HttpResponse,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
+    http::StatusCode,
     middleware::Next,
     web::Data,
 };
@@ -21,7 +22,8 @@ use crate::{
 const EXEMPT: [&str; 3] = ["/livez", "/readyz", "/metrics"];
 
 /// A request without a credential is charged to its client's address before it is handled. A request with a credential
-/// is charged to its user by the guard, or to the address afterwards if the credential was not good. A failure of the
+/// is charged to its user by the guard, or to the address afterwards if the credential was not good; after too many bad
+/// credentials of an address, its credentials are not looked up for the rest of the minute. A failure of the
 /// service is not charged, and neither are files of a front end, as one page loads dozens of them.
 ///
 /// # Errors
@@ -42,7 +44,13 @@ pub async fn rate_limit<B: MessageBody + 'static>(
         }
         return Ok(next.call(req).await?.map_into_boxed_body());
     }
+    if let Err(problem) = state.bad_credentials().check(key) {
+        return Ok(req.error_response(Failure(problem)));
+    }
     let (req, response) = next.call(req).await?.map_into_boxed_body().into_parts();
+    if response.status() == StatusCode::UNAUTHORIZED {
+        state.bad_credentials().record(key);
+    }
     let is_free = response.status().is_server_error() || req.extensions().contains::<RateLimitCharged>();
     let charged = if is_free { Ok(()) } else { state.rate_limit().charge(key) };
     let response = charged.map_or_else(|problem| HttpResponse::from_error(Failure(problem)), |()| response);

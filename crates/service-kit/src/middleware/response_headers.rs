@@ -10,7 +10,7 @@ use actix_web::{
 };
 
 use super::map_response;
-use crate::state::AppState;
+use crate::{http::static_files::MayBeSniffed, state::AppState};
 
 /// The policy for data: a browser that shows it as a page runs nothing.
 const DATA_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
@@ -30,8 +30,11 @@ pub async fn response_headers<B: MessageBody + 'static>(
     let is_file =
         state.as_ref().is_some_and(|it| it.front_end_for(req.request()).is_some()) && req.match_pattern().is_none();
     map_response(next.call(req).await, |mut response| {
+        let may_be_sniffed = response.extensions().contains::<MayBeSniffed>();
         let headers = response.headers_mut();
-        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if !may_be_sniffed {
+            headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        }
         headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
         if !headers.contains_key(header::CACHE_CONTROL) {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
