@@ -2,11 +2,10 @@
 
 use std::io::{self, Write};
 
-use chrono::{NaiveDate, TimeDelta};
+use chrono::TimeDelta;
 use common::time::Clock;
 use service_kit::{
     database::{Database, types::DbTimestamp},
-    directory::seed::Size,
     error::Error,
     health,
     maintenance::{
@@ -19,7 +18,7 @@ use crate::{
     auth::Scope,
     club::Club,
     config::{Cli, Command, Config, ScopeArg, TokenCommand, UserCommand},
-    schema, seed, server,
+    schema, server,
     sign_in::tokens::{self, TokenRow},
     users,
 };
@@ -70,7 +69,6 @@ pub async fn run(cli: Cli) -> i32 {
         Command::CheckConfig => return check_config(config),
         Command::Sync => sync(config).await,
         Command::Database(command) => database(config, command).await,
-        Command::Seed { size, day } => seed(config, size, day).await,
         Command::Token(command) => token(config, command).await,
         Command::User(UserCommand::GrantPrivilege { name }) => grant_privilege(config, name).await,
     };
@@ -146,20 +144,6 @@ async fn database(config: &Config, command: DatabaseCommand) -> Result<(), Stopp
     // A reader who has gone away is no reason to stop half way.
     let say = |line: &str| drop(print(&[line.to_owned()]));
     Ok(command.run(url, contents, say).await?)
-}
-
-/// The same with time for statements that no request waits for.
-fn patient(config: &Config) -> Config {
-    let mut config = config.clone();
-    config.database.database_timeout = config.database.database_timeout.max(300);
-    config
-}
-
-async fn seed(config: &Config, size: Size, day: Option<NaiveDate>) -> Result<(), Stopped> {
-    let day = day.unwrap_or_else(|| Clock::default().now().utc().date_naive());
-    // A reader who has gone away is no reason to leave half a club behind.
-    let say = |line: &str| drop(print(&[line.to_owned()]));
-    Ok(seed::fill(&open(&patient(config)).await?, &config.everyone_group, size, day, say).await?)
 }
 
 async fn token(config: &Config, command: TokenCommand) -> Result<(), Stopped> {

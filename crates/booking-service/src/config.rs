@@ -4,14 +4,13 @@ mod sign_in;
 
 use std::{collections::HashSet, path::PathBuf};
 
-use chrono::NaiveDate;
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 use service_kit::{
     config::{DatabaseOptions, DirectoryOptions, Given, Secret, ServerOptions},
     credentials::Keys,
     database,
-    directory::{Source, seed::Size},
+    directory::Source,
     maintenance::cli::DatabaseCommand,
 };
 
@@ -49,15 +48,6 @@ pub enum Command {
     /// Back up, restore or move the database.
     #[command(flatten)]
     Database(DatabaseCommand),
-    /// Fill an empty database with a made-up club of a given size, for measuring; a line on each step
-    Seed {
-        /// How much of everything.
-        #[arg(long, value_enum)]
-        size: Size,
-        /// The day that everything is arranged around; it begins at midnight UTC [default: today]
-        #[arg(long, value_name = "YYYY-MM-DD")]
-        day: Option<NaiveDate>,
-    },
     /// Make, list and revoke API tokens
     #[command(subcommand)]
     Token(TokenCommand),

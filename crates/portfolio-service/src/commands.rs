@@ -2,11 +2,9 @@
 
 use std::io::{self, Write};
 
-use chrono::NaiveDate;
 use common::time::Clock;
 use service_kit::{
     database::Database,
-    directory::seed::Size,
     error::Error,
     health,
     maintenance::{
@@ -18,7 +16,7 @@ use service_kit::{
 use crate::{
     club::Club,
     config::{Cli, Command, Config},
-    schema, seed, server, sync,
+    schema, server, sync,
 };
 
 /// Exit status when the options are at fault (`EX_CONFIG` of sysexits.h): starting again will not help.
@@ -67,7 +65,6 @@ pub async fn run(cli: Cli) -> i32 {
         Command::CheckConfig => return check_config(config),
         Command::Sync => synchronize(config).await,
         Command::Database(command) => database(config, command).await,
-        Command::Seed { size, day } => seed(config, size, day).await,
     };
     let (lines, status) = match done {
         Ok(()) => return 0,
@@ -120,21 +117,6 @@ async fn database(config: &Config, command: DatabaseCommand) -> Result<(), Stopp
     // A reader who has gone away is no reason to stop half way.
     let say = |line: &str| drop(print(&[line.to_owned()]));
     Ok(command.run(url, contents, say).await?)
-}
-
-/// The same with time for statements that no request waits for.
-fn patient(config: &Config) -> Config {
-    let mut config = config.clone();
-    config.database.database_timeout = config.database.database_timeout.max(300);
-    config
-}
-
-async fn seed(config: &Config, size: Size, day: Option<NaiveDate>) -> Result<(), Stopped> {
-    let club = Club::new(config).map_err(|fault| Stopped::Faults(vec![fault]))?;
-    let day = day.unwrap_or_else(|| Clock::default().now().utc().date_naive());
-    // A reader who has gone away is no reason to leave half a club behind.
-    let say = |line: &str| drop(print(&[line.to_owned()]));
-    Ok(seed::fill(&open(&patient(config)).await?, &club, size, day, say).await?)
 }
 
 fn openapi() -> Result<(), Stopped> {

@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use actix_web::http::header::HeaderName;
-use chrono::NaiveDate;
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
 use service_kit::{
     config::{DatabaseOptions, DirectoryOptions, Given, Secret, ServerOptions},
     database,
-    directory::{Source, seed::Size},
+    directory::Source,
     http::{
         jwt::{
             Expectations, SignedBy,
@@ -57,15 +56,6 @@ pub enum Command {
     /// Back up, restore or move the database.
     #[command(flatten)]
     Database(DatabaseCommand),
-    /// Fill an empty database with a made-up club of a given size, for measuring; a line on each step
-    Seed {
-        /// How much of everything.
-        #[arg(long, value_enum)]
-        size: Size,
-        /// The day that everything is arranged around; it begins at midnight UTC [default: today]
-        #[arg(long, value_name = "YYYY-MM-DD")]
-        day: Option<NaiveDate>,
-    },
 }
 
 /// The options.

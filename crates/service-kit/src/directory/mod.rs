@@ -5,7 +5,6 @@
 
 pub mod demo;
 mod file;
-pub mod seed;
 pub mod snapshot;
 mod traq;
 
