@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use bench::seed::{self, Size, describe};
+use bench::seed::{self, Size};
 use chrono::{NaiveDate, Utc};
 use clap::{Parser, ValueEnum};
 use service_kit::{
@@ -73,5 +73,5 @@ async fn run(cli: Cli) -> io::Result<()> {
             seed::portfolio::fill(&db, cli.size, day, progress).await
         }
     };
-    done.map_err(describe)
+    done.map_err(|error| io::Error::other(error.describe()))
 }

@@ -6,8 +6,6 @@ mod booking_plan;
 mod directory;
 pub mod portfolio;
 
-use std::io;
-
 use chrono::{NaiveDate, NaiveTime};
 use clap::ValueEnum;
 use common::{
@@ -78,11 +76,4 @@ async fn analyze(db: &Database) -> Result<(), Error> {
         Ok(())
     })
     .await
-}
-
-/// The cause of an error as one line.
-#[must_use]
-pub fn describe(error: Error) -> io::Error {
-    let problem = error.into_problem();
-    io::Error::other(problem.cause().map_or_else(|| problem.explanation(), str::to_owned))
 }
