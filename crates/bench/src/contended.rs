@@ -2,10 +2,10 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
+use bench::seed::Size;
 use chrono::TimeDelta;
 use serde::Serialize;
 use serde_json::{Value, json};
-use service_kit::directory::seed::Size;
 
 use crate::{
     Cli, Result,

@@ -5,9 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bench::seed::Size;
 use clap::ValueEnum;
 use diesel::{QueryableByName, RunQueryDsl, sql_query, sql_types::BigInt};
-use service_kit::{database::Url, directory::seed::Size};
+use service_kit::database::Url;
 
 use crate::{
     Result,
@@ -32,6 +33,14 @@ pub enum Service {
 }
 
 impl Service {
+    /// The name that `scripts/seed` knows it by.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Booking => "booking",
+            Self::Portfolio => "portfolio",
+        }
+    }
+
     /// The name of its program.
     pub fn program(self) -> &'static str {
         match self {
@@ -71,7 +80,7 @@ impl Database {
                 sql_query(format!("CREATE SCHEMA {name}")).execute(&mut conn)?;
             }
             let begun = Instant::now();
-            run(&path_of(service.program())?, &["seed", "--size", &word(size), "--database-url", &database.url])?;
+            run(&path_of("seed")?, &[service.word(), "--size", &word(size), "--database-url", &database.url])?;
             database.seeded_in = Some(begun.elapsed());
             if kind == Kind::Postgres {
                 // What the server would do within minutes, and must not do beside what is measured.
@@ -95,7 +104,7 @@ impl Database {
 
     /// An API token that may write, of a user of the booking-service.
     pub fn token(&self, user: &str) -> Result<String> {
-        let arguments = ["token", "create", "--user", user, "--name", "bench", "--scope", "write"];
+        let arguments = ["--log", "warn", "token", "create", "--user", user, "--name", "bench", "--scope", "write"];
         run(&path_of("booking-service")?, &[&arguments[..], &["--database-url", &self.url]].concat())
     }
 

@@ -16,8 +16,8 @@ mod whole;
 
 use std::{error::Error, path::PathBuf, time::Duration};
 
+use bench::seed::Size;
 use clap::{Parser, ValueEnum};
-use service_kit::directory::seed::Size;
 
 use crate::{database::Kind, report::Report};
 

@@ -109,7 +109,7 @@ pub async fn scenes(cli: &Cli, kind: Kind, folder: &Path, report: &mut Report) -
 pub fn seeded(
     service: Service,
     kind: Kind,
-    size: service_kit::directory::seed::Size,
+    size: bench::seed::Size,
     folder: &Path,
     report: &mut Report,
 ) -> Result<Database> {

@@ -24,7 +24,7 @@ pub fn path_of(name: &str) -> Result<PathBuf> {
 
 /// Runs a program to its end and answers what it printed.
 pub fn run(program: &Path, arguments: &[&str]) -> Result<String> {
-    let output = Command::new(program).env_clear().args(["--log", "warn"]).args(arguments).output()?;
+    let output = Command::new(program).env_clear().args(arguments).output()?;
     if !output.status.success() {
         return Err(format!("{}: {}", program.display(), String::from_utf8_lossy(&output.stderr)).into());
     }

@@ -7,8 +7,8 @@ use std::{
     time::{Instant, SystemTime},
 };
 
+use bench::seed::Size;
 use serde::Serialize;
-use service_kit::directory::seed::Size;
 
 use crate::{
     Cli, Result,

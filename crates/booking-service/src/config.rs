@@ -2,17 +2,17 @@
 
 mod sign_in;
 
-use std::{collections::HashSet, path::PathBuf};
+use std::{collections::HashSet, path::PathBuf, sync::LazyLock};
 
-use chrono::NaiveDate;
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 use service_kit::{
-    config::{DatabaseOptions, DirectoryOptions, Given, Secret, ServerOptions},
-    credentials::Keys,
+    cli::CommonCommand,
+    config::{DatabaseOptions, DirectoryOptions, Given, Secret, ServerOptions, with_default},
+    credentials::{Keys, random_secret},
     database,
-    directory::{Source, seed::Size},
-    maintenance::cli::DatabaseCommand,
+    directory::Source,
+    error::Error,
 };
 
 pub use self::sign_in::{Addresses, ProviderKind, ProviderSettings, SignInOptions};
@@ -36,28 +36,11 @@ pub struct Cli {
 pub enum Command {
     /// Bring the database schema up to date and serve requests (the default)
     Serve,
-    /// Bring the database schema up to date and end
-    Migrate,
-    /// Print the OpenAPI document
-    Openapi,
-    /// Ask the running service whether it is ready, and exit with 1 if it is not
-    Health,
-    /// Print what is wrong with the options, one line a fault, and exit with 78 if anything is
-    CheckConfig,
+    /// What every service can do.
+    #[command(flatten)]
+    Common(CommonCommand),
     /// Bring users and groups in from the club's directory
     Sync,
-    /// Back up, restore or move the database.
-    #[command(flatten)]
-    Database(DatabaseCommand),
-    /// Fill an empty database with a made-up club of a given size, for measuring; a line on each step
-    Seed {
-        /// How much of everything.
-        #[arg(long, value_enum)]
-        size: Size,
-        /// The day that everything is arranged around; it begins at midnight UTC [default: today]
-        #[arg(long, value_name = "YYYY-MM-DD")]
-        day: Option<NaiveDate>,
-    },
     /// Make, list and revoke API tokens
     #[command(subcommand)]
     Token(TokenCommand),
@@ -109,6 +92,8 @@ pub enum ScopeArg {
 /// `user …`
 #[derive(Debug, Clone, Subcommand)]
 pub enum UserCommand {
+    /// List users: sign-in name, state, whether privileged, shown name
+    List,
     /// Make a user privileged
     GrantPrivilege {
         /// Sign-in name.
@@ -118,6 +103,10 @@ pub enum UserCommand {
 
 /// The options.
 #[derive(Debug, Clone, Args)]
+#[command(
+    next_help_heading = "Club",
+    mut_args(|option| if option.get_id() == "database_url" { with_default(option, DEFAULT_DATABASE) } else { option })
+)]
 pub struct Config {
     /// Time zone of the club, as an IANA name: how times are shown and how an import reads them.
     #[arg(long, env = "TIME_ZONE", value_name = "ZONE", default_value = "UTC", global = true)]
@@ -132,22 +121,13 @@ pub struct Config {
     pub demo: bool,
 
     /// Key of this installation, 32 characters or more: seals cookies and makes feed addresses. More lines are former
-    /// keys, whose cookies and addresses are still good. On loopback there is a well-known one for development.
+    /// keys, whose cookies and addresses are still good. In development mode it is random at each start unless given.
     #[arg(long, env = "SECRET_KEY", value_name = "TEXT", hide_env_values = true, global = true)]
     pub secret_key: Option<Secret>,
 
     /// File that holds the key, and former ones below it.
     #[arg(long, env = "SECRET_KEY_FILE", value_name = "FILE", global = true)]
     pub secret_key_file: Option<PathBuf>,
-
-    /// Where the database is: `sqlite://FILE`, or `postgres://…` as libpq reads it
-    /// [default: `sqlite://data/booking.sqlite3`].
-    #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true, global = true)]
-    pub database_url: Option<Secret>,
-
-    /// File that holds the address of the database.
-    #[arg(long, env = "DATABASE_URL_FILE", value_name = "FILE", global = true)]
-    pub database_url_file: Option<PathBuf>,
 
     /// How the service listens, logs and ends.
     #[command(flatten)]
@@ -170,11 +150,18 @@ pub struct Config {
     pub sign_in: SignInOptions,
 }
 
-/// Where the database is when nothing is said.
+/// What ends the development mode.
+const WITHOUT_PROVIDER: &str = "a sign-in provider (--oidc-issuer or --oauth-…)";
+
+/// The default address of the database.
 const DEFAULT_DATABASE: &str = "sqlite://data/booking.sqlite3";
 
-/// The key on loopback when none is given. It is public, so nothing but development may rest on it.
-const DEVELOPMENT_KEY: &str = "development only: anybody can read this key";
+/// A key that former versions used in development mode. It is public.
+const PUBLIC_KEY: &str = "development only: anybody can read this key";
+
+/// The key of this process in development mode.
+static RANDOM_KEY: LazyLock<Result<Secret, String>> =
+    LazyLock::new(|| random_secret().map(Secret::from).map_err(Error::describe));
 
 impl Config {
     /// What is wrong with the options, one line a fault.
@@ -194,12 +181,8 @@ impl Config {
         }
         match self.sign_in.provider(&self.server) {
             Err(found) => faults.extend(found),
-            Ok(None) if !self.server.is_loopback() => faults.push(format!(
-                "--bind {}: without a sign-in provider only loopback addresses are allowed, because the development \
-                 sign-in lets anybody be anyone",
-                self.server.bind
-            )),
-            Ok(_) => {}
+            Ok(None) => faults.extend(self.server.development_faults(WITHOUT_PROVIDER)),
+            Ok(Some(_)) => {}
         }
         faults
     }
@@ -208,16 +191,16 @@ impl Config {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let key = Given("secret-key", self.secret_key.as_ref(), self.secret_key_file.as_deref());
-        let url = Given("database-url", self.database_url.as_ref(), self.database_url_file.as_deref());
-        let secrets = [key, url, self.directory.token(), self.sign_in.client_secret()];
+        let secrets = [key, self.database.given_url(), self.directory.token(), self.sign_in.client_secret()];
         secrets.into_iter().filter_map(Given::exposed).collect()
     }
 
-    /// Whether anybody may choose who they are: there is no sign-in provider, and only this machine can reach the
-    /// service.
+    /// Whether anybody may choose who they are (contract, "Development mode"): there is no sign-in provider, and only this
+    /// machine can reach the service.
     #[must_use]
     pub fn is_development(&self) -> bool {
-        self.server.is_loopback() && matches!(self.sign_in.provider(&self.server), Ok(None))
+        let has_no_provider = matches!(self.sign_in.provider(&self.server), Ok(None));
+        has_no_provider && self.server.development_faults(WITHOUT_PROVIDER).is_empty()
     }
 
     /// Where the database is.
@@ -225,15 +208,7 @@ impl Config {
     /// # Errors
     /// One line saying what is wrong with the options.
     pub fn database_url(&self) -> Result<database::Url, String> {
-        let given = Secret::resolve("database-url", self.database_url.as_ref(), self.database_url_file.as_deref())?;
-        let url = given.as_ref().map_or(DEFAULT_DATABASE, Secret::reveal);
-        let url: database::Url = url.parse().map_err(|error| format!("--database-url {error}"))?;
-        if url.has_known_password() && !self.server.is_loopback() {
-            return Err(
-                "--database-url has a password that is empty, the user's name or one that everybody knows".to_owned()
-            );
-        }
-        Ok(url)
+        self.database.resolved_url(DEFAULT_DATABASE, self.server.is_loopback())
     }
 
     /// The keys of this installation.
@@ -244,10 +219,13 @@ impl Config {
         let given = Secret::resolve("secret-key", self.secret_key.as_ref(), self.secret_key_file.as_deref())?;
         let key = match given {
             Some(key) => key,
-            None if self.server.is_loopback() => {
-                DEVELOPMENT_KEY.parse().map_err(|never: std::convert::Infallible| never.to_string())?
+            // Without a provider nothing but the development mode starts.
+            None if self.server.is_loopback() && matches!(self.sign_in.provider(&self.server), Ok(None)) => {
+                RANDOM_KEY.clone()?
             }
-            None => return Err("--secret-key is needed on any address but loopback".to_owned()),
+            None => {
+                return Err("--secret-key is needed with a sign-in provider and on any address but loopback".to_owned());
+            }
         };
         for (index, line) in Keys::lines(&key).enumerate() {
             let which = if index == 0 { String::new() } else { format!(", former key {index},") };
@@ -260,7 +238,7 @@ impl Config {
                     Keys::LEAST_VARIETY
                 ));
             }
-            if line == DEVELOPMENT_KEY && !self.server.is_loopback() {
+            if line == PUBLIC_KEY {
                 return Err(format!("--secret-key{which} is the well-known key for development"));
             }
         }

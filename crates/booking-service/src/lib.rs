@@ -34,6 +34,5 @@ pub mod tags;
 pub mod users;
 
 pub mod demo;
-pub mod seed;
 pub mod server;
 mod version;

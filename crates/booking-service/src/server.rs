@@ -163,7 +163,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let (name, now) = (club.everyone_group.clone(), DbTimestamp(clock.now()));
     db.write(move |conn| groups::queries::ensure_everyone_group(conn, &name, now))
         .await
-        .map_err(|error| io::Error::other(format!("{error:?}")))?;
+        .map_err(|error| io::Error::other(error.describe()))?;
     let state = AppState::new(&ABOUT, &config.server, db.clone(), clock.clone(), club.installation());
     sync_at_start(&state, &club).await;
     if config.demo

@@ -6,14 +6,15 @@ use clap::Args;
 use common::{input::Id, time::Timestamp};
 use serde::Deserialize;
 use service_kit::{
-    config::{Given, Secret},
+    config::{DirectoryOptions, Given, Secret},
     database::types::{DbTimestamp, DbUuid},
+    http::jwt::keys::is_loopback,
 };
 use ureq::{
     Agent, Timeout,
     http::{HeaderMap, header},
 };
-use url::{Host, Url};
+use url::Url;
 
 /// Events to ask for at once. Even with 5000 members invited to each they are below the limit of one answer, 64 MiB.
 pub const PAGE: usize = 200;
@@ -58,8 +59,8 @@ impl BookingOptions {
     /// The booking-service, if one is configured.
     ///
     /// # Errors
-    /// One line saying what is wrong with the options.
-    pub fn source(&self) -> Result<Option<Source>, String> {
+    /// One line about the wrong option.
+    pub fn source(&self, directory: &DirectoryOptions) -> Result<Option<Source>, String> {
         let token = Secret::resolve("booking-token", self.booking_token.as_ref(), self.booking_token_file.as_deref())?;
         let (base, token) = match (&self.booking_url, token) {
             (Some(base), Some(token)) => (base.clone(), token),
@@ -71,6 +72,7 @@ impl BookingOptions {
         if !matches!(base.scheme(), "http" | "https") || !is_plain || base.query().is_some() {
             return Err("--booking-url must be an http or https address without user-info and query".to_owned());
         }
+        directory.check_upstream("--booking-url", &base)?;
         Ok(Some(Source { base, token, interval: self.booking_interval, limits: Limits::default() }))
     }
 }
@@ -248,15 +250,6 @@ impl Source {
             Error::Http(_) | Error::BadUri(_) => "the configured address or token cannot be sent".to_owned(),
             _ => "the answer is not HTTP".to_owned(),
         })
-    }
-}
-
-fn is_loopback(base: &Url) -> bool {
-    match base.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
     }
 }
 

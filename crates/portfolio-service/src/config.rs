@@ -1,15 +1,13 @@
 //! The command line: every option is a flag and an environment variable.
 
-use std::path::PathBuf;
-
 use actix_web::http::header::HeaderName;
-use chrono::NaiveDate;
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
 use service_kit::{
-    config::{DatabaseOptions, DirectoryOptions, Given, Secret, ServerOptions},
+    cli::CommonCommand,
+    config::{DatabaseOptions, DirectoryOptions, Given, ServerOptions, with_default},
     database,
-    directory::{Source, seed::Size},
+    directory::Source,
     http::{
         jwt::{
             Expectations, SignedBy,
@@ -17,7 +15,6 @@ use service_kit::{
         },
         proxy::{Cidr, Proxies},
     },
-    maintenance::cli::DatabaseCommand,
 };
 use url::Url;
 
@@ -44,34 +41,21 @@ pub struct Cli {
 pub enum Command {
     /// Bring the database schema up to date and serve requests (the default)
     Serve,
-    /// Bring the database schema up to date and end
-    Migrate,
-    /// Print the OpenAPI document
-    Openapi,
-    /// Ask the running service whether it is ready, and exit with 1 if it is not
-    Health,
-    /// Print what is wrong with the options, one line a fault, and exit with 78 if anything is
-    CheckConfig,
+    /// What every service can do.
+    #[command(flatten)]
+    Common(CommonCommand),
     /// Bring users and groups in from the club's directory
     Sync,
-    /// Back up, restore or move the database.
-    #[command(flatten)]
-    Database(DatabaseCommand),
-    /// Fill an empty database with a made-up club of a given size, for measuring; a line on each step
-    Seed {
-        /// How much of everything.
-        #[arg(long, value_enum)]
-        size: Size,
-        /// The day that everything is arranged around; it begins at midnight UTC [default: today]
-        #[arg(long, value_name = "YYYY-MM-DD")]
-        day: Option<NaiveDate>,
-    },
 }
 
 /// The options.
 #[derive(Debug, Clone, Args)]
-// This service's own port, so that both run beside each other without an option.
-#[command(mut_arg("bind", |bind| bind.default_value("127.0.0.1:3001")))]
+#[command(
+    next_help_heading = "Club",
+    // Another port than the booking-service, so that both run side by side without options.
+    mut_arg("bind", |bind| bind.default_value("127.0.0.1:3001")),
+    mut_args(|option| if option.get_id() == "database_url" { with_default(option, DEFAULT_DATABASE) } else { option })
+)]
 pub struct Config {
     /// Time zone of the club, as an IANA name: a semester begins when its first day does there.
     #[arg(long, env = "TIME_ZONE", value_name = "ZONE", default_value = "UTC", global = true)]
@@ -90,15 +74,6 @@ pub struct Config {
     /// one.
     #[arg(long, env = "DEMO", global = true, value_parser = BoolishValueParser::new())]
     pub demo: bool,
-
-    /// Where the database is: `sqlite://FILE`, or `postgres://…` as libpq reads it
-    /// [default: `sqlite://data/portfolio.sqlite3`].
-    #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true, global = true)]
-    pub database_url: Option<Secret>,
-
-    /// File that holds the address of the database.
-    #[arg(long, env = "DATABASE_URL_FILE", value_name = "FILE", global = true)]
-    pub database_url_file: Option<PathBuf>,
 
     /// How the service listens, logs and ends.
     #[command(flatten)]
@@ -121,8 +96,8 @@ pub struct Config {
     pub identity: IdentityOptions,
 }
 
-/// How the service knows who a request is from. On loopback, without any of it, it is in development mode: whoever is
-/// on this machine is who they say they are.
+/// How the service knows who a request is from. Without any of these it runs in development mode (contract,
+/// "Development mode"), where everybody on this machine may be anyone.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Identity")]
 pub struct IdentityOptions {
@@ -169,7 +144,11 @@ pub struct IdentityOptions {
 /// Instead of the name of a header: no header says who somebody is.
 const NO_HEADER: &str = "none";
 
-/// Where the database is when nothing is said.
+/// What ends the development mode.
+const WITHOUT_IDENTITY: &str =
+    "--trusted-proxies that send the sign-in name in one of --identity-headers, or --oidc-issuer";
+
+/// The default address of the database.
 const DEFAULT_DATABASE: &str = "sqlite://data/portfolio.sqlite3";
 
 impl Config {
@@ -179,7 +158,7 @@ impl Config {
         let mut faults = self.server.faults();
         faults.extend(self.database_url().err());
         faults.extend(self.directory().err());
-        faults.extend(self.booking.source().err());
+        faults.extend(self.booking.source(&self.directory).err());
         faults.extend(self.identity().err().unwrap_or_default());
         if !self.server.is_loopback() {
             faults.extend([self.directory.token(), self.booking.token()].into_iter().filter_map(Given::too_short));
@@ -193,8 +172,7 @@ impl Config {
     /// What is no fault but should not be so, one line each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let url = Given("database-url", self.database_url.as_ref(), self.database_url_file.as_deref());
-        let secrets = [url, self.directory.token(), self.booking.token()];
+        let secrets = [self.database.given_url(), self.directory.token(), self.booking.token()];
         secrets.into_iter().filter_map(Given::exposed).collect()
     }
 
@@ -203,15 +181,7 @@ impl Config {
     /// # Errors
     /// One line saying what is wrong with the options.
     pub fn database_url(&self) -> Result<database::Url, String> {
-        let given = Secret::resolve("database-url", self.database_url.as_ref(), self.database_url_file.as_deref())?;
-        let url = given.as_ref().map_or(DEFAULT_DATABASE, Secret::reveal);
-        let url: database::Url = url.parse().map_err(|error| format!("--database-url {error}"))?;
-        if url.has_known_password() && !self.server.is_loopback() {
-            return Err(
-                "--database-url has a password that is empty, the user's name or one that everybody knows".to_owned()
-            );
-        }
-        Ok(url)
+        self.database.resolved_url(DEFAULT_DATABASE, self.server.is_loopback())
     }
 
     /// Where users and groups come from, if from anywhere; the demo without a directory has one of its own.
@@ -236,12 +206,8 @@ impl Config {
         let believed = &self.server.trusted_proxies;
         let headers: Vec<_> = options.identity_headers.iter().filter(|name| *name != NO_HEADER).cloned().collect();
         let is_configured = options.oidc_issuer.is_some() || !believed.is_empty() && !headers.is_empty();
-        if !is_configured && !self.server.is_loopback() {
-            faults.push(format!(
-                "--bind {}: on any address but loopback the service must know who a request is from: give \
-                 --trusted-proxies that say it in one of --identity-headers, or --oidc-issuer and --oidc-audience",
-                self.server.bind
-            ));
+        if !is_configured {
+            faults.extend(self.server.development_faults(WITHOUT_IDENTITY));
         }
         if !faults.is_empty() {
             return Err(faults);

@@ -138,8 +138,9 @@ fn make_accounts(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
     Ok(())
 }
 
-/// The semester so many before this one.
-pub(crate) fn before(semester: YearWithSemester, count: usize) -> YearWithSemester {
+/// The semester `count` semesters before this one.
+#[must_use]
+pub fn before(semester: YearWithSemester, count: usize) -> YearWithSemester {
     let mut found = semester;
     for _ in 0..count {
         let (year, half) = match found.semester() {

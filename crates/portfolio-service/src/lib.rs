@@ -37,6 +37,5 @@ pub mod users;
 
 pub mod commands;
 pub mod demo;
-pub mod seed;
 pub mod server;
 pub mod sync;

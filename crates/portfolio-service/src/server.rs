@@ -139,12 +139,9 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         let problem = error.into_problem();
         log::error!("the demo is missing: {}", problem.cause().unwrap_or("unknown"));
     }
-    let booking = config.booking.source().map_err(io::Error::other)?;
+    let booking = config.booking.source(&config.directory).map_err(io::Error::other)?;
     if booking.is_none() {
-        events::copy::forget(&db).await.map_err(|error| {
-            let problem = error.into_problem();
-            io::Error::other(problem.cause().map_or_else(|| problem.explanation(), str::to_owned))
-        })?;
+        events::copy::forget(&db).await.map_err(|error| io::Error::other(error.describe()))?;
     }
     if is_development {
         log::warn!("development mode: anybody on this machine is who they say they are, in the header that names them");

@@ -3,47 +3,111 @@
 use std::{
     ffi::OsString,
     fmt,
-    net::SocketAddr,
+    net::{SocketAddr, ToSocketAddrs as _},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     str::FromStr,
     time::Duration,
 };
 
-use clap::{Args, Parser};
+use clap::{Arg, Args, Command, Parser, builder::BoolishValueParser};
 use url::Url;
 
 use crate::{
+    database::{self, Limits},
     directory::Source,
-    http::{proxy::Cidr, static_files::StaticFiles},
+    http::{
+        jwt::keys::{is_loopback, is_safe},
+        proxy::Cidr,
+        static_files::StaticFiles,
+    },
     logging::Format,
 };
 
 /// Reads a command line and the environment. An empty environment variable counts as not set, because that is what
-/// compose files and CI systems make of a variable that nobody gave a value.
+/// compose files and CI systems make of a variable without a value.
 ///
 /// # Errors
-/// What clap says of the arguments, help and version included.
+/// A wrong argument, or the text of `--help` and `--version`.
 pub fn parse<C: Parser>(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<C, clap::Error> {
-    // clap has read the environment by now and cannot be told to forget a value, only the whole variable. Naming it
-    // again in the help keeps that complete.
-    let command = C::command().mut_args(|option| match option.get_env() {
+    // clap has read the environment by now and can forget the whole variable only. Its name in the help text keeps the
+    // help complete.
+    let mut command = C::command().mut_args(|option| match option.get_env() {
         Some(name) if std::env::var_os(name).is_some_and(|value| value.is_empty()) => {
             let help = format!("{} [env: {}=]", option.get_help().cloned().unwrap_or_default(), name.to_string_lossy());
             option.env(None).help(help)
         }
         _ => option,
     });
+    // Copies the global options to the subcommands.
+    command.build();
+    let more =
+        format!("All options of `{} --help`, such as --database-url, may be given here too.", command.get_name());
+    let command = command.mut_subcommands(|subcommand| show_own_options_only(subcommand, &more));
     C::from_arg_matches(&command.try_get_matches_from(arguments)?)
+}
+
+/// The help of a subcommand would repeat every global option.
+fn show_own_options_only(command: Command, more: &str) -> Command {
+    let is_help = command.get_name() == "help";
+    let command = command.mut_args(|option| if option.is_global_set() { option.hide(true) } else { option });
+    let command = if is_help { command } else { command.after_help(more.to_owned()) };
+    command.mut_subcommands(|subcommand| show_own_options_only(subcommand, more))
+}
+
+/// Adds a default that clap does not know to the help of an option.
+#[must_use]
+pub fn with_default(option: Arg, default: &str) -> Arg {
+    let help = format!("{} [default: `{default}`]", option.get_help().cloned().unwrap_or_default());
+    option.help(help)
+}
+
+/// The address to listen on, as a number or a name: `127.0.0.1:3000`, `localhost:3000`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BindAddress {
+    text: String,
+    addresses: Vec<SocketAddr>,
+}
+
+impl BindAddress {
+    /// The addresses that the name resolves to, at least one.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Whether only this machine can reach all of the addresses.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        self.addresses.iter().all(|address| address.ip().is_loopback())
+    }
+}
+
+impl FromStr for BindAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let addresses: Vec<_> = text.to_socket_addrs().map_err(|error| error.to_string())?.collect();
+        if addresses.is_empty() {
+            return Err("the name has no address".to_owned());
+        }
+        Ok(Self { text: text.to_owned(), addresses })
+    }
+}
+
+impl fmt::Display for BindAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 /// Where and how a service listens, logs and ends.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Server")]
 pub struct ServerOptions {
-    /// Address and port to listen on. Port 0 takes a free one.
+    /// Address or name, and port, to listen on. Port 0 takes a free one.
     #[arg(global = true, long, env = "BIND", default_value = "127.0.0.1:3000", value_name = "ADDRESS:PORT")]
-    pub bind: SocketAddr,
+    pub bind: BindAddress,
 
     /// The address browsers use, scheme and host [default: http://ADDRESS:PORT].
     #[arg(global = true, long, env = "PUBLIC_URL", value_name = "URL")]
@@ -58,9 +122,9 @@ pub struct ServerOptions {
     #[arg(global = true, long, env = "ALLOWED_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
     pub allowed_origins: Vec<String>,
 
-    /// Addresses of the reverse proxies in front, as CIDR blocks, comma-separated. Only from them headers are believed
-    /// that say whom a request is from: `X-Forwarded-For`, and the sign-in name where a service takes one. Behind a
-    /// proxy that is not among them everybody has its address.
+    /// Addresses of the reverse proxies in front, as CIDR blocks, comma-separated. Only their `X-Forwarded-For` is
+    /// trusted, and their header with the sign-in name where a service reads one. Behind any other proxy all clients
+    /// share its address. Public blocks larger than /8 (IPv4) or /16 (IPv6) are refused.
     #[arg(global = true, long, env = "TRUSTED_PROXIES", value_name = "CIDR", value_delimiter = ',')]
     pub trusted_proxies: Vec<Cidr>,
 
@@ -98,10 +162,31 @@ pub struct ServerOptions {
     pub log_format: Format,
 }
 
-/// How the database is used.
+/// Where the database is and how it is used.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Database")]
 pub struct DatabaseOptions {
+    /// Address of the database: `sqlite://FILE`, or `postgres://…` as libpq reads it.
+    #[arg(
+        id = "database_url",
+        global = true,
+        long = "database-url",
+        env = "DATABASE_URL",
+        value_name = "URL",
+        hide_env_values = true
+    )]
+    pub url: Option<Secret>,
+
+    /// File that holds the address of the database.
+    #[arg(
+        id = "database_url_file",
+        global = true,
+        long = "database-url-file",
+        env = "DATABASE_URL_FILE",
+        value_name = "FILE"
+    )]
+    pub url_file: Option<PathBuf>,
+
     /// Connections at most: all on PostgreSQL, the readers on SQLite [default: 8, on SQLite 4].
     #[arg(global = true, long, env = "DATABASE_CONNECTIONS", value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -114,10 +199,33 @@ pub struct DatabaseOptions {
 }
 
 impl DatabaseOptions {
-    /// The limits of the door to the database.
+    /// The address as it was given.
     #[must_use]
-    pub fn limits(&self) -> crate::database::Limits {
-        crate::database::Limits {
+    pub fn given_url(&self) -> Given<'_> {
+        Given("database-url", self.url.as_ref(), self.url_file.as_deref())
+    }
+
+    /// The address, or `default`.
+    ///
+    /// # Errors
+    /// One line about the wrong option. A password that everybody knows is one where `is_loopback` is false: where others
+    /// reach the service.
+    pub fn resolved_url(&self, default: &str, is_loopback: bool) -> Result<database::Url, String> {
+        let given = Secret::resolve("database-url", self.url.as_ref(), self.url_file.as_deref())?;
+        let url = given.as_ref().map_or(default, Secret::reveal);
+        let url: database::Url = url.parse().map_err(|error| format!("--database-url {error}"))?;
+        if url.has_known_password() && !is_loopback {
+            return Err(
+                "--database-url has a password that is empty, the user's name or one that everybody knows".to_owned()
+            );
+        }
+        Ok(url)
+    }
+
+    /// The limits of the connection pool.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits {
             connections: self.database_connections,
             checkout: Duration::from_millis(2500),
             work: Duration::from_secs(self.database_timeout),
@@ -144,7 +252,25 @@ impl ServerOptions {
     /// Whether only this machine can reach the service.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
-        self.bind.ip().is_loopback()
+        self.bind.is_loopback()
+    }
+
+    /// Why the development mode is not allowed with these options, one line each (contract, "Development mode"). In it
+    /// anybody may be anyone, so nobody else may reach the service. `missing` names the options that end the mode.
+    #[must_use]
+    pub fn development_faults(&self, missing: &str) -> Vec<String> {
+        let why = format!("without {missing} anybody could act as anyone");
+        let mut faults = Vec::new();
+        if !self.is_loopback() {
+            faults.push(format!("--bind {}: not a loopback address, and {why}", self.bind));
+        }
+        if let Some(url) = self.public_url.as_ref().filter(|url| is_web_address(url) && !is_loopback(url)) {
+            faults.push(format!("--public-url {url}: not a loopback address, and {why}"));
+        }
+        if !self.trusted_proxies.is_empty() {
+            faults.push(format!("--trusted-proxies: others reach the service by the proxy, and {why}"));
+        }
+        faults
     }
 
     /// What is wrong with these options, one line a fault.
@@ -152,15 +278,15 @@ impl ServerOptions {
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         if let Some(url) = &self.public_url {
-            if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+            if !is_web_address(url) {
                 faults.push("--public-url must be an http or https address".to_owned());
             } else if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
                 faults.push("--public-url must have no path, query or fragment".to_owned());
             }
         }
         faults.extend(self.static_folder.as_deref().and_then(StaticFiles::fault));
-        for block in self.trusted_proxies.iter().filter(|block| block.is_everybody() && !self.is_loopback()) {
-            faults.push(format!("--trusted-proxies: {block} is everybody"));
+        for block in self.trusted_proxies.iter().filter(|block| block.is_too_large()) {
+            faults.push(format!("--trusted-proxies: {block} is larger than /8 (IPv4) or /16 (IPv6), and not private"));
         }
         for origin in &self.allowed_origins {
             if Url::parse(origin).ok().is_none_or(|url| url.origin().ascii_serialization() != *origin) {
@@ -169,6 +295,10 @@ impl ServerOptions {
         }
         faults
     }
+}
+
+fn is_web_address(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https") && url.host().is_some()
 }
 
 /// A value that is never shown.
@@ -234,6 +364,12 @@ impl Given<'_> {
     }
 }
 
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
 impl FromStr for Secret {
     type Err = std::convert::Infallible;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -266,6 +402,11 @@ pub struct DirectoryOptions {
     /// File that holds the token for the traQ server.
     #[arg(global = true, long, env = "TRAQ_TOKEN_FILE", value_name = "FILE")]
     pub traq_token_file: Option<PathBuf>,
+
+    /// Send the tokens of `--traq-url` and `--booking-url` over plain http to other machines too, as inside a network of
+    /// containers; otherwise only to https and loopback addresses.
+    #[arg(global = true, long, env = "ALLOW_INSECURE_UPSTREAM", value_parser = BoolishValueParser::new())]
+    pub allow_insecure_upstream: bool,
 }
 
 impl DirectoryOptions {
@@ -275,10 +416,24 @@ impl DirectoryOptions {
         Given("traq-token", self.traq_token.as_ref(), self.traq_token_file.as_deref())
     }
 
+    /// Refuses an address to which a token would go unencrypted.
+    ///
+    /// # Errors
+    /// One line that names `option`.
+    pub fn check_upstream(&self, option: &str, url: &Url) -> Result<(), String> {
+        if self.allow_insecure_upstream || is_safe(url).is_ok() {
+            return Ok(());
+        }
+        Err(format!(
+            "{option}: plain http would show the token to others: use https, a loopback address, or \
+             --allow-insecure-upstream"
+        ))
+    }
+
     /// The configured source, if any.
     ///
     /// # Errors
-    /// One line saying what is wrong with the options.
+    /// One line about the wrong option.
     pub fn source(&self) -> Result<Option<Source>, String> {
         let token = Secret::resolve("traq-token", self.traq_token.as_ref(), self.traq_token_file.as_deref())?;
         if self.traq_url.as_ref().is_some_and(|url| !url.username().is_empty() || url.password().is_some()) {
@@ -288,6 +443,7 @@ impl DirectoryOptions {
             (Some(_), Some(_), _) => Err("--directory-file and --traq-url are both given".to_owned()),
             (Some(file), None, _) => Ok(Some(Source::File(file.clone()))),
             (None, Some(base), Some(token)) => {
+                self.check_upstream("--traq-url", base)?;
                 Ok(Some(Source::Traq { base: base.clone(), token: token.reveal().to_owned() }))
             }
             (None, Some(_), None) => Err("--traq-url needs --traq-token or --traq-token-file".to_owned()),

@@ -35,6 +35,13 @@ impl Error {
         }
     }
 
+    /// The cause, or without one the explanation: for the log and the command line, never for a caller over HTTP.
+    #[must_use]
+    pub fn describe(self) -> String {
+        let problem = self.into_problem();
+        problem.cause().map_or_else(|| problem.explanation(), str::to_owned)
+    }
+
     /// The problem shown to the caller.
     #[must_use]
     pub fn into_problem(self) -> Problem {

@@ -1,9 +1,8 @@
-//! What the command `health` does: it asks a running service whether it can serve, for containers that have no other
-//! program to ask with.
+//! The command `health`: asks a running service whether it is ready, for containers that have no other HTTP client.
 //!
-//! It asks `/readyz` and not `/livez`: what starts after a healthy container, or sends requests to one, needs a service
-//! that can answer. Nothing should be restarted for it, as that would not bring a database back; who restarts
-//! containers by a probe of their own asks `/livez`.
+//! It asks `/readyz`, because whatever starts after a healthy container, or sends requests to one, needs a service that
+//! can answer. A failure is no reason for a restart, which does not bring a database back; a probe that restarts
+//! containers asks `/livez`.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -13,27 +12,29 @@ use std::{
 use serde_json::Value;
 use ureq::{Agent, Error};
 
-/// Longer than the service takes to find out that its database does not answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+use crate::config::BindAddress;
 
-/// Size of the answer at most.
-const MOST_BYTES: u64 = 1 << 10;
+/// Longer than the service takes to notice that its database does not answer.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Asks the service that listens at this address whether it can serve.
+/// Largest size of the answer.
+const MAX_BYTES: u64 = 1 << 10;
+
+/// Asks the service that listens at this address whether it is ready.
 ///
 /// # Errors
-/// One line saying why it cannot, or is not known to.
-pub async fn check(bind: SocketAddr) -> Result<(), String> {
-    if bind.port() == 0 {
-        return Err("with port 0 in --bind nobody knows where the service listens".to_owned());
-    }
-    let address = reachable(bind);
-    let asked = tokio::task::spawn_blocking(move || ask(address)).await;
-    asked.map_err(|error| error.to_string()).flatten().map_err(|why| format!("http://{address}/readyz: {why}"))
+/// One line with the reason why it is not, or does not answer.
+pub async fn check(bind: &BindAddress) -> Result<(), String> {
+    let addresses = bind.addresses();
+    let address = addresses.iter().find(|address| address.is_ipv4()).or(addresses.first()).copied();
+    let address = address.filter(|address| address.port() != 0);
+    let address = reachable(address.ok_or("with port 0 in --bind the port of the service is unknown")?);
+    let answer = tokio::task::spawn_blocking(move || ask(address)).await;
+    answer.map_err(|error| error.to_string()).flatten().map_err(|why| format!("http://{address}/readyz: {why}"))
 }
 
-/// Who listens on every address listens on loopback. By IPv4, which an unspecified IPv6 address takes as well: in many
-/// containers loopback has no IPv6 address.
+/// A service that listens on every address is asked on loopback, by IPv4, which an unspecified IPv6 address accepts too:
+/// in many containers loopback has no IPv6 address.
 fn reachable(bind: SocketAddr) -> SocketAddr {
     let ip = if bind.ip().is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { bind.ip() };
     SocketAddr::new(ip, bind.port())
@@ -41,20 +42,20 @@ fn reachable(bind: SocketAddr) -> SocketAddr {
 
 fn ask(address: SocketAddr) -> Result<(), String> {
     let config = Agent::config_builder()
-        .timeout_global(Some(PATIENCE))
+        .timeout_global(Some(TIMEOUT))
         .http_status_as_error(false)
         .max_redirects(0)
         // A proxy of the environment could only reach its own loopback.
         .proxy(None);
     let asked = config.build().new_agent().get(format!("http://{address}/readyz")).call();
     let mut answer = asked.map_err(|error| match error {
-        Error::Timeout(_) => format!("no answer within {} s", PATIENCE.as_secs()),
+        Error::Timeout(_) => format!("no answer within {} s", TIMEOUT.as_secs()),
         error => error.to_string(),
     })?;
     if answer.status() == 200 {
         return Ok(());
     }
-    let body = answer.body_mut().with_config().limit(MOST_BYTES).read_json::<Value>().unwrap_or_default();
+    let body = answer.body_mut().with_config().limit(MAX_BYTES).read_json::<Value>().unwrap_or_default();
     let why = body["status"].as_str().unwrap_or("and does not say why");
     Err(format!("status {}, {why}", answer.status().as_u16()))
 }

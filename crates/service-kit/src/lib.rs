@@ -2,13 +2,16 @@
 //!
 //! * [`credentials`]: keys, secrets and their hashes. [`error`]: errors and how they become problems.
 //! * [`database`]: transactions on SQLite or PostgreSQL, migrations. [`maintenance`]: backup, restore, copy.
-//! * [`cached`](kept), [`directory`]: data of other servers. [`copies`]: the age of copies of such data.
+//! * [`cached_fetch`], [`directory`]: data of other servers. [`copies`]: the age of copies of such data.
 //! * [`http`]: what a request says and what an answer is made of; knows no state of the service.
 //! * [`config`]: options, secrets, and the checks of `check-config`. [`logging`], [`metrics`].
 //! * [`state`]: what the workers share. [`middleware`]: what surrounds every request.
 //! * [`guard`]: authentication, rights, conditional requests and safe retries of every operation.
 //! * [`routes`], [`server`]: health, metrics and documentation; start and shutdown. [`health`]: asks a running service.
+//! * [`cli`]: the commands that every service has.
 
+pub mod cached_fetch;
+pub mod cli;
 pub mod config;
 pub mod copies;
 pub mod credentials;
@@ -18,7 +21,6 @@ pub mod error;
 pub mod guard;
 pub mod health;
 pub mod http;
-pub mod kept;
 pub mod logging;
 pub mod maintenance;
 pub mod metrics;

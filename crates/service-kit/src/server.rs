@@ -109,8 +109,13 @@ pub fn listen(
     // A streamed list ends in small segments, each of which would wait for the acknowledgement of the one before.
     .tcp_nodelay(true)
     .disable_signals()
-    .bind(options.bind)?;
-    let address = server.addrs().first().copied().unwrap_or(options.bind);
+    .bind(options.bind.addresses())
+    .map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {}: {error}", options.bind)))?;
+    let addresses = server.addrs();
+    if addresses.len() < options.bind.addresses().len() {
+        log::warn!("{} has more addresses, but the service listens only on {addresses:?}", options.bind);
+    }
+    let address = addresses.first().copied().ok_or_else(|| io::Error::other("there is no address to listen on"))?;
     Ok(Running { address, state, server: server.run(), shutdown_timeout })
 }
 

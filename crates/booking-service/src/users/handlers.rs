@@ -87,7 +87,7 @@ pub async fn get(who: SignedIn, club: Club, id: Path<Id>) -> Result<Reply, Failu
 pub async fn synchronize(who: Privileged, state: Data<AppState>, club: Club, now: Now) -> Result<Reply, Failure> {
     // Reading the directory takes long, so the right to do this is looked up before as well.
     who.authorize().await?;
-    let directory = sync::read(&club).await?;
+    let directory = service_kit::directory::fetch(club.directory.as_ref()).await?;
     let done = who.create(move |conn, _| {
         sync::apply(conn, &directory, DbTimestamp(now.0))?;
         Ok(Reply::empty(StatusCode::CREATED))

@@ -122,13 +122,14 @@ fn hold_privileged(conn: &mut AnyConnection) -> Result<Vec<(DbUuid, i16)>, Error
     })
 }
 
-/// Makes the user of this name privileged, for the command line.
+/// Makes the user of this name privileged, for the command line. Returns whether the user was not privileged before.
 ///
 /// # Errors
 /// 404 for an unknown name.
-pub fn grant_privilege(conn: &mut AnyConnection, name: &str) -> Result<(), Error> {
-    match diesel::update(users::table.filter(users::name.eq(name))).set(users::privileged.eq(true)).execute(conn)? {
-        0 => Err(Problem::not_found("user").into()),
-        _ => Ok(()),
-    }
+pub fn grant_privilege(conn: &mut AnyConnection, name: &str) -> Result<bool, Error> {
+    let user = users::table.filter(users::name.eq(name));
+    let found: Option<bool> = user.select(users::privileged).first(conn).optional()?;
+    let was_privileged = found.ok_or_else(|| Problem::not_found("user"))?;
+    diesel::update(user).set(users::privileged.eq(true)).execute(conn)?;
+    Ok(!was_privileged)
 }

@@ -10,18 +10,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use common::{problem::Problem, time::Timestamp};
+use common::time::Timestamp;
 use diesel::{prelude::*, sql_query, upsert::excluded};
 use service_kit::{
     database::{
         AnyConnection, Database,
         types::{DbTimestamp, DbUuid},
     },
-    directory::{DirectoryGroup, DirectoryUser, Snapshot},
+    directory::{self, DirectoryGroup, DirectoryUser, Snapshot},
     error::Error,
     with_connection,
 };
-use tokio::sync::Semaphore;
 
 use crate::{
     auth::ACTIVE,
@@ -35,35 +34,13 @@ const CHUNK: usize = 1000;
 /// `groups.kind` of a group of the directory.
 const DIRECTORY: i16 = 2;
 
-/// One reading of the directory at a time: it holds a thread for as long as the directory takes.
-static READING: Semaphore = Semaphore::const_new(1);
-
 /// Makes users and directory groups what the directory says now, in one transaction.
 ///
 /// # Errors
 /// 503 with nothing changed when there is no directory, when it cannot be read, or when the database fails.
 pub async fn run(db: &Database, club: &Club, now: Timestamp) -> Result<(), Error> {
-    let directory = read(club).await?;
+    let directory = directory::fetch(club.directory.as_ref()).await?;
     db.write(move |conn| apply(conn, &directory, DbTimestamp(now))).await
-}
-
-/// What the directory says now.
-///
-/// # Errors
-/// 503 when there is no directory, or it cannot be read.
-pub async fn read(club: &Club) -> Result<Snapshot, Error> {
-    let Some(source) = club.directory.clone() else {
-        return Err(Error::Unavailable("no club directory is configured".to_owned()));
-    };
-    let permit = READING.acquire().await.map_err(Problem::internal)?;
-    let read = tokio::task::spawn_blocking(move || {
-        // Kept until the thread is free, also when the caller has given up.
-        let _permit = permit;
-        source.read()
-    });
-    let directory = read.await.map_err(Problem::internal)?.map_err(|error| Error::Unavailable(error.to_string()))?;
-    log::info!("club directory: {} users and {} groups", directory.users.len(), directory.groups.len());
-    Ok(directory)
 }
 
 /// Makes users and directory groups what the directory said.

@@ -31,8 +31,7 @@ use crate::{
 };
 
 /// Commands that need the database, besides those that every service has.
-pub const COMMANDS: [&[&str]; 4] =
-    [&["migrate"], &["seed", "--size", "small"], &["token", "list"], &["user", "grant-privilege", "alice"]];
+pub const COMMANDS: [&[&str]; 3] = [&["migrate"], &["token", "list"], &["user", "grant-privilege", "alice"]];
 
 /// A club in which there is something of everything.
 pub fn start(backend: Backend) -> Club {

@@ -2,7 +2,16 @@
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
-use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, process::Command};
+use std::{
+    fs::Permissions,
+    io::{BufRead, BufReader},
+    net::TcpListener,
+    os::unix::{
+        fs::{MetadataExt as _, PermissionsExt as _},
+        process::CommandExt as _,
+    },
+    process::Command,
+};
 
 use booking_service::config::Cli;
 use clap::{Command as Arguments, CommandFactory};
@@ -10,8 +19,8 @@ use clap::{Command as Arguments, CommandFactory};
 use serde_json::json;
 
 use crate::{
-    harness::{ALICE, BOB, CAROL, Client, Club, DOCUMENT},
-    process::{program, until},
+    harness::{ALICE, BOB, CAROL, Client, Club, DOCUMENT, postgres_schema},
+    process::{Process, program, until},
 };
 
 /// What a run printed and its exit status.
@@ -35,6 +44,11 @@ pub fn check(arguments: &[&str], environment: &[(&str, &str)]) -> (String, Optio
 }
 
 fn sign_in_faults(key: &str, faults: &impl Fn(&[&str], &[&str])) {
+    fn keyed<'a>(key: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
+        [&["--secret-key-file", key], arguments].concat()
+    }
+    let faults = |arguments: &[&str], words: &[&str]| faults(&keyed(key, arguments), words);
+    let is_ok = |arguments: &[&str]| check(&keyed(key, arguments), &[]) == ("ok\n".to_owned(), Some(0));
     let issuer = ["--oidc-issuer", "https://sso.example", "--oauth-client-id", "club"];
     let plain = [
         "--oauth-client-id",
@@ -46,13 +60,12 @@ fn sign_in_faults(key: &str, faults: &impl Fn(&[&str], &[&str])) {
         "--oauth-user-url",
         "https://sso.example/u",
     ];
-    let ok = ("ok\n".to_owned(), Some(0));
-    assert_eq!(check(&issuer, &[]), ok);
-    assert_eq!(check(&plain, &[]), ok);
+    assert!(is_ok(&issuer));
+    assert!(is_ok(&plain));
     // With a provider the service may be reached from elsewhere.
-    let open = ["--bind", "0.0.0.0:3000", "--secret-key-file", key];
-    assert_eq!(check(&[&issuer[..], &open, &["--public-url", "https://club.example"]].concat(), &[]), ok);
-    assert_eq!(check(&[&issuer[..], &open, &["--public-url", "http://localhost:3000"]].concat(), &[]), ok);
+    let open = ["--bind", "0.0.0.0:3000"];
+    assert!(is_ok(&[&issuer[..], &open, &["--public-url", "https://club.example"]].concat()));
+    assert!(is_ok(&[&issuer[..], &open, &["--public-url", "http://localhost:3000"]].concat()));
     faults(&[&issuer[..], &open].concat(), &["--public-url must be an https address"]);
     faults(&[&issuer[..], &["--public-url", "http://club.example"]].concat(), &["--public-url must be an https"]);
 
@@ -78,7 +91,222 @@ fn sign_in_faults(key: &str, faults: &impl Fn(&[&str], &[&str])) {
         faults(&[&issuer[..], &["--oauth-redirect-url", redirect]].concat(), &["--oauth-redirect-url must begin with"]);
     }
     let below = ["--oauth-redirect-url", "http://127.0.0.1:3000/booking/api/callback"];
-    assert_eq!(check(&[&issuer[..], &below].concat(), &[]), ok);
+    assert!(is_ok(&[&issuer[..], &below].concat()));
+}
+
+/// A sign-in provider and a key.
+const PROVIDED: [&str; 6] = [
+    "--oidc-issuer",
+    "https://sso.example",
+    "--oauth-client-id",
+    "club",
+    "--secret-key",
+    "0123456789abcdef0123456789abcdef",
+];
+
+#[test]
+fn development_mode_is_for_this_machine_alone() {
+    let ok = ("ok\n".to_owned(), Some(0));
+    let allowed: [&[&str]; 6] = [
+        &[],
+        &["--bind", "[::1]:3000"],
+        &["--bind", "localhost:3000"],
+        &["--public-url", "http://localhost:8080"],
+        &["--public-url", "http://127.0.0.1"],
+        &["--public-url", "http://[::1]:3000"],
+    ];
+    for arguments in allowed {
+        assert_eq!(check(arguments, &[]), ok, "{arguments:?}");
+    }
+    let reachable: [&[&str]; 5] = [
+        &["--bind", "0.0.0.0:3000"],
+        &["--bind", "192.0.2.1:3000"],
+        &["--public-url", "https://rooms.club.example"],
+        &["--public-url", "http://localhost.club.example"],
+        &["--trusted-proxies", "127.0.0.1"],
+    ];
+    for arguments in reachable {
+        let with_key = [arguments, &PROVIDED[4..]].concat();
+        let (out, status) = check(&with_key, &[]);
+        assert_eq!((out.lines().count(), status), (1, Some(78)), "{arguments:?}: {out}");
+        assert!(out.starts_with(arguments[0]) && out.contains("without a sign-in provider"), "{out}");
+        let provided = [arguments, &PROVIDED, &["--public-url", "https://rooms.club.example"][..]].concat();
+        if arguments[0] != "--public-url" {
+            assert_eq!(check(&provided, &[]), ok, "{arguments:?}");
+        }
+    }
+    let all = ["--bind", "0.0.0.0:3000", "--public-url", "https://rooms.club.example", "--trusted-proxies", "10.0.0.1"];
+    let (out, status) = check(&all, &[]);
+    assert_eq!(status, Some(78));
+    for (line, word) in out.lines().zip(["--secret-key is needed", "--bind", "--public-url", "--trusted-proxies"]) {
+        assert!(line.starts_with(word), "{word} in {out}");
+    }
+    assert_eq!(out.lines().count(), 4, "{out}");
+}
+
+#[test]
+fn the_well_known_key_is_refused_and_a_provider_needs_a_key() {
+    let known = ["--secret-key", "development only: anybody can read this key"];
+    for arguments in [&known[..], &[&PROVIDED[..4], &known].concat()] {
+        let (out, status) = check(arguments, &[]);
+        assert_eq!((out.lines().count(), status), (1, Some(78)), "{out}");
+        assert!(out.contains("--secret-key is the well-known key"), "{out}");
+    }
+    let (out, status) = check(&PROVIDED[..4], &[]);
+    assert_eq!((out.lines().count(), status), (1, Some(78)), "{out}");
+    assert!(out.starts_with("--secret-key is needed"), "{out}");
+}
+
+#[rstest]
+fn the_key_is_random_at_each_start_in_development_unless_one_is_given(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (token, ..) = on(&club, &["token", "create", "--user", BOB, "--name", "test", "--scope", "write"]);
+    let feed = |arguments: &[&str]| {
+        let process = Process::beside(&club, arguments);
+        let mut wire = process.connect();
+        wire.write(&format!(
+            "GET /api/users/me/ical HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\r\n",
+            token.trim()
+        ));
+        let (status, text) = wire.read_to_end();
+        assert_eq!(status, 200, "{text}");
+        text.split_once("\r\n\r\n").unwrap().1.to_owned()
+    };
+    bearer(&club, &token).put("/api/users/me/ical", json!({})).expect(200);
+    let key = ["--secret-key", "0123456789abcdef0123456789abcdef"];
+    assert_eq!(feed(&key), feed(&key));
+    assert_ne!(feed(&[]), feed(&[]));
+}
+
+#[test]
+fn a_proxy_of_half_the_internet_is_refused() {
+    for (block, large) in [
+        ("0.0.0.0/1,128.0.0.0/1", 2),
+        ("0.0.0.0/0", 1),
+        ("10.0.0.0/8,2000::/3", 1),
+        ("::/0", 1),
+        ("10.0.0.0/8,fd00::/8,192.0.2.0/24,2001:db8::/32", 0),
+    ] {
+        let (out, status) = check(&[&PROVIDED[..], &["--trusted-proxies", block]].concat(), &[]);
+        if large == 0 {
+            assert_eq!((out.as_str(), status), ("ok\n", Some(0)), "{block}");
+        } else {
+            assert_eq!((out.lines().count(), status), (large, Some(78)), "{block}: {out}");
+            assert!(out.lines().all(|line| line.starts_with("--trusted-proxies: ")), "{out}");
+        }
+    }
+}
+
+#[test]
+fn a_token_is_not_sent_by_plain_http_to_another_machine() {
+    let arguments = |url| ["--traq-token", "0123456789abcdef", "--traq-url", url];
+    for url in ["https://traq.example/api/v3", "http://127.0.0.1:3000/api/v3", "http://localhost/api/v3"] {
+        assert_eq!(check(&arguments(url), &[]), ("ok\n".to_owned(), Some(0)), "{url}");
+    }
+    let plain = arguments("http://traq.example/api/v3");
+    let (out, status) = check(&plain, &[]);
+    assert_eq!((out.lines().count(), status), (1, Some(78)), "{out}");
+    assert!(out.starts_with("--traq-url: ") && out.contains("--allow-insecure-upstream"), "{out}");
+    assert_eq!(check(&plain, &[("ALLOW_INSECURE_UPSTREAM", "true")]), ("ok\n".to_owned(), Some(0)));
+}
+
+/// A program that may not write what its folder's owner may.
+fn as_nobody(arguments: &[&str]) -> Command {
+    let mut command = program(arguments);
+    if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
+        command.uid(65534).gid(65534);
+    }
+    command
+}
+
+#[test]
+fn a_database_that_cannot_be_written_is_named_in_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("club.sqlite3");
+    let url = format!("sqlite://{}", file.display());
+    assert_eq!(outcome(&mut program(&["migrate", "--database-url", &url])).2, Some(0));
+    let lock = folder.path().join("club.sqlite3.lock");
+    for name in [&file, &lock] {
+        if name.exists() {
+            std::fs::set_permissions(name, Permissions::from_mode(0o444)).unwrap();
+        }
+    }
+    for mode in [0o555, 0o777] {
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
+        for command in ["serve", "migrate"] {
+            let arguments = [command, "--bind", "127.0.0.1:0", "--log", "off", "--database-url", &url];
+            let (out, err, status) = outcome(&mut as_nobody(&arguments));
+            assert_eq!((out.as_str(), err.lines().count(), status), ("", 1, Some(1)), "{mode:o} {command}: {err}");
+            assert!(err.contains(file.to_str().unwrap()), "{err}");
+            assert!(!err.contains(['{', '(', '"']), "Rust debug text: {err}");
+        }
+    }
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn an_address_in_use_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}/club.sqlite3", folder.path().display());
+    let (_, err, status) = outcome(&mut program(&["--log", "off", "--bind", &address, "--database-url", &url]));
+    assert_eq!((err.lines().count(), status), (1, Some(1)), "{err}");
+    assert!(err.contains(&format!("cannot listen on {address}: Address already in use")), "{err}");
+}
+
+#[test]
+fn it_listens_on_a_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}/club.sqlite3", folder.path().display());
+    let mut child = program(&["--bind", "localhost:0", "--workers", "1", "--database-url", &url]).spawn().unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let line = log.find(|line| line.contains("listens on http://"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let line = line.expect("it starts");
+    assert!(["http://127.0.0.1:", "http://[::1]:"].iter().any(|origin| line.contains(origin)), "{line}");
+}
+
+#[test]
+fn no_command_makes_a_database_but_serve_and_migrate() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, directory) = (folder.path().join("club.sqlite3"), folder.path().join("club.toml"));
+    std::fs::write(&directory, "[[users]]\nname = \"erin\"\ndisplayName = \"Erin\"\nstate = \"active\"\n").unwrap();
+    let url = format!("sqlite://{}", file.display());
+    let cases: [&[&str]; 6] = [
+        &["token", "create", "--user", BOB, "--name", "x"],
+        &["token", "list"],
+        &["token", "revoke", "11111111-1111-1111-1111-111111111111"],
+        &["user", "list"],
+        &["user", "grant-privilege", BOB],
+        &["sync", "--directory-file", directory.to_str().unwrap()],
+    ];
+    for arguments in cases {
+        let (out, err, status) = outcome(program(arguments).args(["--database-url", &url]));
+        assert_eq!((out.as_str(), err.lines().count(), status), ("", 1, Some(1)), "{arguments:?}: {err}");
+        assert!(err.contains(&format!("there is no database at {url}")), "{err}");
+        assert!(!file.exists(), "{arguments:?}");
+    }
+    let empty = postgres_schema();
+    let (_, err, status) = outcome(program(&["user", "list"]).args(["--database-url", &empty]));
+    assert!(status == Some(1) && err.contains("there is no database at postgres://"), "{err}");
+}
+
+#[test]
+fn the_help_of_a_command_has_its_own_options_only() {
+    for (command, own) in [
+        (&["token", "create"][..], &["--user", "--name", "--scope", "--expires-in"][..]),
+        (&["token", "list"], &["--user"]),
+        (&["copy-to"], &["--url-file"]),
+        (&["serve"], &[]),
+    ] {
+        let (help, err, status) = outcome(program(command).arg("--help"));
+        assert_eq!((err.as_str(), status), ("", Some(0)));
+        assert!(help.lines().count() < 30, "{help}");
+        assert!(own.iter().all(|option| help.contains(&format!("{option} <"))), "{help}");
+        assert!(!help.contains("--workers") && help.contains("booking-service --help"), "{help}");
+    }
 }
 
 #[test]
@@ -110,7 +338,8 @@ fn every_fault_of_the_options_is_named() {
     faults(&["--database-url", "sqlite::memory:"], &["in-memory"]);
     faults(&["--database-url", "sqlite://x", "--database-url-file", key], &["both given"]);
     faults(&["--public-url", "ftp://club.example"], &["--public-url"]);
-    faults(&["--public-url", "https://club.example/booking"], &["no path"]);
+    faults(&["--public-url", "http://localhost/booking"], &["no path"]);
+    faults(&["--public-url", "https://club.example/booking"], &["no path", "not a loopback address"]);
     faults(&["--allowed-origins", "https://club.example/,null,*"], &["club.example/", "null", "*"]);
     faults(&["--everyone-group", " "], &["--everyone-group"]);
     faults(&["--traq-url", "https://traq.example/api/v3"], &["--traq-token"]);
@@ -195,6 +424,7 @@ fn help_names_every_option_with_its_variable_and_default_and_no_secret() {
         assert!(about.contains(&format!("[env: {env}")), "{long}: {about}");
         let default = about.replace('\n', " ").contains("[default: ");
         let has_none = [
+            "allow-insecure-upstream",
             "allowed-origins",
             "trusted-proxies",
             "static",
@@ -232,7 +462,7 @@ fn options_stand_before_or_after_the_command() {
     }
     let parse = |arguments: &[&str]| {
         let arguments = ["booking-service"].iter().chain(arguments);
-        service_kit::config::parse::<Cli>(arguments).unwrap().config.database_url.unwrap().reveal().to_owned()
+        service_kit::config::parse::<Cli>(arguments).unwrap().config.database.url.unwrap().reveal().to_owned()
     };
     assert_eq!(parse(&["token", "create", "--user", "x", "--name", "y", "--database-url", "sqlite://a"]), "sqlite://a");
     assert_eq!(parse(&["--database-url", "sqlite://a", "serve"]), "sqlite://a");
@@ -250,7 +480,7 @@ fn the_document_and_the_version_are_printed() {
 }
 
 fn on(club: &Club, arguments: &[&str]) -> (String, String, Option<i32>) {
-    let url = club.config.database_url.as_ref().unwrap().reveal();
+    let url = club.config.database.url.as_ref().unwrap().reveal();
     outcome(program(arguments).args(["--database-url", url, "--time-zone", "Asia/Tokyo"]))
 }
 
@@ -294,7 +524,8 @@ fn tokens_are_made_listed_and_revoked(#[values(Sqlite, Postgres)] backend: Backe
     bearer(&club, &writing).get("/api/users/me").expect(200);
     assert_eq!(on(&club, &["token", "list"]).0.lines().count(), 1);
     let again = on(&club, &["token", "revoke", rows[0][0]]);
-    assert_eq!(again, (String::new(), "booking-service: There is no such token.\n".to_owned(), Some(1)));
+    assert_eq!((again.0.as_str(), again.2), ("", Some(1)));
+    assert_eq!(again.1.lines().collect::<Vec<_>>()[1..], ["booking-service: There is no such token."]);
 }
 
 #[rstest]
@@ -309,7 +540,11 @@ fn a_command_that_fails_says_so_in_one_line(#[values(Sqlite, Postgres)] backend:
     ];
     for arguments in cases {
         let (out, err, status) = on(&club, arguments);
-        assert_eq!((out.as_str(), status, err.lines().count()), ("", Some(1), 1), "{arguments:?}: {err}");
+        assert_eq!((out.as_str(), status, err.lines().count()), ("", Some(1), 2), "{arguments:?}: {err}");
+        // The first line names the database, without a password.
+        let (name, _) = err.split_once('\n').unwrap();
+        let place = if club.is_postgres() { club.url().rsplit("%3D").next() } else { Some(club.url()) };
+        assert!(name.starts_with("booking-service: database ") && name.contains(place.unwrap()), "{name}");
     }
     let (_, err, status) = on(&club, &["sync"]);
     assert_eq!(status, Some(78), "{err}");
@@ -320,9 +555,9 @@ fn a_command_that_fails_says_so_in_one_line(#[values(Sqlite, Postgres)] backend:
 fn a_user_is_made_privileged(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], false);
-    for _ in 0..2 {
+    for said in ["bob is privileged now\n", "bob was privileged already\n"] {
         let (out, err, status) = on(&club, &["user", "grant-privilege", BOB]);
-        assert_eq!((out.as_str(), status), ("", Some(0)), "{err}");
+        assert_eq!((out.as_str(), status), (said, Some(0)), "{err}");
     }
     assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], true);
 }
@@ -336,4 +571,21 @@ fn the_directory_is_brought_in(#[values(Sqlite, Postgres)] backend: Backend) {
     assert_eq!((out.as_str(), status), ("", Some(0)), "{err}");
     let names = club.by(BOB).get("/api/users").json();
     assert!(names.as_array().unwrap().iter().any(|user| user["name"] == "erin"), "{names}");
+}
+
+#[rstest]
+fn users_are_listed(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (out, err, status) = on(&club, &["user", "list"]);
+    assert_eq!(status, Some(0), "{err}");
+    assert_eq!(
+        out.lines().collect::<Vec<_>>(),
+        [
+            "alice\tactive\tprivileged\tALICE",
+            "bob\tactive\t-\tBOB",
+            "carol\tactive\t-\tCAROL",
+            "dave\tactive\t-\tDAVE",
+            "susan\tsuspended\t-\tSUSAN"
+        ]
+    );
 }

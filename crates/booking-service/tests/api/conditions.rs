@@ -352,7 +352,7 @@ fn another_build_makes_its_answers_anew(#[values(Sqlite, Postgres)] backend: Bac
     let club = Club::start(backend);
     // On PostgreSQL other tests make other states.
     if !club.is_postgres() {
-        let (file, url) = (club.folder().join("program"), club.config.database_url.as_ref().unwrap().reveal());
+        let (file, url) = (club.folder().join("program"), club.config.database.url.as_ref().unwrap().reveal());
         std::fs::copy(PROGRAM, &file).unwrap();
         let known = || {
             let mut process = Process::spawn_at(&file, &["--database-url", url]);

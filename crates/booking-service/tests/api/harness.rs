@@ -51,6 +51,9 @@ pub const SUSAN: &str = "susan"; // suspended
 const MEMBERS: [(&str, i16, bool); 5] =
     [(ALICE, 1, true), (BOB, 1, false), (CAROL, 1, false), (DAVE, 1, false), (SUSAN, 2, false)];
 
+/// The key of every service, unless a test gives another.
+pub const KEY: &str = "0123456789-abcdefghijklmnopqrstuvwxyz";
+
 /// A running service with its database and five members.
 pub struct Club {
     services: Vec<Service>,
@@ -99,6 +102,9 @@ impl Club {
                 arguments.extend([option, "0"]);
             }
         }
+        if !options.iter().any(|option| option.starts_with("--secret-key")) {
+            arguments.extend(["--secret-key", KEY]);
+        }
         arguments.extend(["--workers", "1", "--database-connections", "4", "--time-zone", "Asia/Tokyo"]);
         arguments.extend(options);
         let config = Cli::try_parse_from(arguments).unwrap().config;
@@ -113,13 +119,13 @@ impl Club {
 
     /// Where the database is, as an option.
     pub fn url(&self) -> &str {
-        self.config.database_url.as_ref().unwrap().reveal()
+        self.config.database.url.as_ref().unwrap().reveal()
     }
 
     /// Stops all, and starts one on this database.
     pub fn move_to(&mut self, url: &str) {
         self.stop_all();
-        self.config.database_url = Some(url.parse().unwrap());
+        self.config.database.url = Some(url.parse().unwrap());
         self.url = url.parse().unwrap();
         self.start_another();
     }

@@ -53,7 +53,7 @@ fn replicas_start_together_on_an_empty_postgres() {
 #[rstest]
 fn a_newer_database_is_refused_and_left_alone(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let url = club.config.database_url.as_ref().unwrap().reveal();
+    let url = club.config.database.url.as_ref().unwrap().reveal();
     let mut conn = club.connect();
     conn.batch_execute("INSERT INTO __diesel_schema_migrations (version) VALUES ('29990101000000')").unwrap();
     for command in ["serve", "migrate"] {
@@ -70,7 +70,7 @@ fn a_newer_database_is_refused_and_left_alone(#[values(Sqlite, Postgres)] backen
 #[rstest]
 fn migrate_may_be_repeated(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let url = club.config.database_url.as_ref().unwrap().reveal();
+    let url = club.config.database.url.as_ref().unwrap().reveal();
     let output = program(&["--database-url", url, "migrate"]).output().unwrap();
     assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
 }

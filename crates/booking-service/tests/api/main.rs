@@ -42,7 +42,6 @@ mod rooms;
 mod schema;
 mod secret_options;
 mod secrets;
-mod seed;
 mod sessions;
 mod sign_in;
 mod static_files;

@@ -121,8 +121,8 @@ fn recovers(club: &Club, service: usize) {
 #[test]
 fn without_its_database_it_answers_503_in_time_and_recovers_by_itself() {
     let mut club = Club::start(Backend::Postgres);
-    let (proxy, through) = Proxy::before(club.config.database_url.as_ref().unwrap().reveal());
-    club.config.database_url = Some(through.parse().unwrap());
+    let (proxy, through) = Proxy::before(club.config.database.url.as_ref().unwrap().reveal());
+    club.config.database.url = Some(through.parse().unwrap());
     let front = front_end();
     club.config.server.static_folder = Some(front.path().to_owned());
     let service = club.start_another();

@@ -73,7 +73,7 @@ impl Process {
 
     /// One more replica on the database of a club.
     pub fn beside(club: &Club, arguments: &[&str]) -> Self {
-        let url = club.config.database_url.as_ref().unwrap().reveal();
+        let url = club.config.database.url.as_ref().unwrap().reveal();
         Self::start(&[&["--database-url", url], arguments].concat())
     }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use service_kit::credentials;
 
 use crate::{
-    harness::{BOB, Backend, CAROL, Club},
+    harness::{BOB, Backend, CAROL, Club, KEY},
     issuer::{Issuer, PUBLIC, Signer, query, start},
     process::Process,
     provider::{begin, sign_in},
@@ -226,7 +226,7 @@ fn the_log_of_a_sign_in_has_no_secret_in_it() {
     let club = start(Backend::Sqlite, &[], &[]);
     let options = issuer.options();
     let mut options: Vec<_> = options.iter().map(String::as_str).collect();
-    options.extend(["--log", "trace"]);
+    options.extend(["--log", "trace", "--secret-key", KEY]);
     let mut process = Process::beside(&club, &options);
     let mut secrets = vec!["access-token-1".to_owned(), "the secret of the client".to_owned()];
     let ask = |process: &Process, head: &str| {

@@ -120,7 +120,7 @@ fn a_bad_credential_is_paid_for_by_the_address(#[values(Sqlite, Postgres)] backe
 
 #[rstest]
 fn sign_ins_are_few_for_each_address(#[values(Sqlite, Postgres)] backend: Backend) {
-    let club = Club::start_with(backend, &["--sign-in-rate-limit", "3", "--trusted-proxies", "127.0.0.1"]);
+    let club = Club::start_with(backend, &["--sign-in-rate-limit", "3"]);
     let mut browser = Browser::new(&club);
     let page = browser.begin();
     let callback = browser.choose(&page, BOB);
@@ -130,11 +130,23 @@ fn sign_ins_are_few_for_each_address(#[values(Sqlite, Postgres)] backend: Backen
     let answer = browser.get(&callback);
     assert_eq!(answer.header("set-cookie"), None, "the sign-in can still be finished");
     limited(answer, 20);
-    forwarded(&club, "198.51.100.7").post("/api/authParams", json!({})).expect(201);
     club.anonymous().get(VERSION).expect(200);
     club.by(BOB).get(ME).expect(200);
     club.clock.advance(TimeDelta::minutes(1));
     browser.sign_in(BOB);
+}
+
+#[rstest]
+fn sign_ins_by_a_proxy_are_few_for_each_client(#[values(Sqlite, Postgres)] backend: Backend) {
+    let urls = ["a", "t", "u"].map(|path| format!("https://sso.example/{path}"));
+    let provider = ["--oauth-authorize-url", &urls[0], "--oauth-token-url", &urls[1], "--oauth-user-url", &urls[2]];
+    let limit = ["--sign-in-rate-limit", "3", "--trusted-proxies", "127.0.0.1", "--oauth-client-id", "club"];
+    let club = Club::start_with(backend, &[&limit[..], &provider].concat());
+    for _ in 0..3 {
+        club.anonymous().post("/api/authParams", json!({})).expect(201);
+    }
+    limited(club.anonymous().post("/api/authParams", json!({})), 20);
+    forwarded(&club, "198.51.100.7").post("/api/authParams", json!({})).expect(201);
 }
 
 #[rstest]

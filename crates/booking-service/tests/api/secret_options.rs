@@ -80,7 +80,8 @@ fn a_secret_file_holds_something_and_a_warning_says_who_may_read_it() {
     let gone = folder.path().join("none");
     for option in ["--secret-key-file", "--oauth-client-secret-file", "--traq-token-file", "--database-url-file"] {
         let arguments = |path| {
-            [&["--oidc-issuer", "https://sso.example", "--oauth-client-id", "club"], &[option, path][..]].concat()
+            let key = if option == "--secret-key-file" { &[][..] } else { &["--secret-key", KEY] };
+            [&["--oidc-issuer", "https://sso.example", "--oauth-client-id", "club"], key, &[option, path][..]].concat()
         };
         for (content, word) in [(&b""[..], "is empty"), (b" \n\n", "is empty"), (b"\xff\xfe", "cannot read")] {
             std::fs::write(&file, content).unwrap();

@@ -79,7 +79,7 @@ fn let_in(club: &Club, token: &str) {
 
 /// The address of the club's database, with a password where it may have one.
 fn with_password(club: &Club) -> String {
-    let url = club.config.database_url.as_ref().unwrap().reveal();
+    let url = club.config.database.url.as_ref().unwrap().reveal();
     if club.is_postgres() { format!("{url}&password={PASSWORD}") } else { url.to_owned() }
 }
 
@@ -263,7 +263,7 @@ fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
         );
         let (_, metrics) = door.send("GET", "/metrics", &[], b"");
         let log = running.end();
-        let url: Url = club.config.database_url.as_ref().unwrap().reveal().parse().unwrap();
+        let url: Url = club.config.database.url.as_ref().unwrap().reveal().parse().unwrap();
         let kept = dump(&url, &mut club.connect());
 
         // The search finds what is there.

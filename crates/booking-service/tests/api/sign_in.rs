@@ -512,11 +512,11 @@ fn any_replica_finishes_a_sign_in_and_only_one_does() {
 
 #[test]
 fn cookies_are_secure_when_browsers_come_by_https() {
-    let club = Club::start_with(Backend::Sqlite, &["--public-url", "https://club.example"]);
+    let club = Club::start_with(Backend::Sqlite, &["--public-url", "https://localhost"]);
     let begin = |host: &str| club.anonymous().header("host", host).post("/api/authParams", json!({})).expect(201);
-    let answer = begin("club.example");
+    let answer = begin("localhost");
     assert!(answer.header("set-cookie").unwrap().contains("; Secure"), "{answer:?}");
-    assert!(answer.json()["url"].as_str().unwrap().starts_with("https://club.example/dev/sign-in?"));
+    assert!(answer.json()["url"].as_str().unwrap().starts_with("https://localhost/dev/sign-in?"));
     let callback = Browser::new(&club).choose("/dev/sign-in", BOB);
     let refused = club.anonymous().get(&callback);
     assert!(refused.header("set-cookie").unwrap().contains("; Secure"), "{refused:?}");

@@ -13,11 +13,13 @@ use super::*;
 struct Cli {
     #[command(flatten)]
     booking: BookingOptions,
+    #[command(flatten)]
+    directory: DirectoryOptions,
 }
 
 fn options(arguments: &[&str]) -> Result<Option<Source>, String> {
     let cli = Cli::try_parse_from([&["test"], arguments].concat()).map_err(|error| error.to_string())?;
-    cli.booking.source()
+    cli.booking.source(&cli.directory)
 }
 
 /// A server that sends these bytes to the first who asks, and what it was asked.

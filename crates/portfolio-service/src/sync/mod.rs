@@ -12,25 +12,21 @@ mod people;
 use std::time::Duration;
 
 use actix_web::{post, web::Data};
-use common::{problem::Problem, semester::YearWithSemester, time::Timestamp};
+use common::{semester::YearWithSemester, time::Timestamp};
 use diesel::{RunQueryDsl, sql_query};
 use service_kit::{
     database::{AnyConnection, Database, types::DbTimestamp},
-    directory::{COPY, Snapshot},
+    directory::{self, COPY, Snapshot},
     error::{Error, Failure},
     http::Reply,
     state::{AppState, Now},
 };
-use tokio::sync::Semaphore;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::{auth::Admin, club::Club};
 
 /// How long the start waits for the first copy.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// One reading of the directory at a time: it holds a thread for as long as the directory takes.
-static READING: Semaphore = Semaphore::const_new(1);
 
 /// Registers the operation below `/users`.
 pub fn routes(config: &mut ServiceConfig<'_>) {
@@ -50,7 +46,7 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
 pub async fn synchronize(who: Admin, state: Data<AppState>, club: Club, now: Now) -> Result<Reply, Failure> {
     // Reading the directory takes long, so the right to do this is looked up before as well.
     who.authorize().await?;
-    let (directory, present) = (read(&club).await?, club.semester(now.0));
+    let (directory, present) = (directory::fetch(club.directory.as_ref()).await?, club.semester(now.0));
     let done = who.create(move |conn, _| {
         apply(conn, &directory, present, DbTimestamp(now.0))?;
         Ok(Reply::no_content())
@@ -65,24 +61,8 @@ pub async fn synchronize(who: Admin, state: Data<AppState>, club: Club, now: Now
 /// # Errors
 /// 503 with nothing changed when there is no directory, when it cannot be read, or when the database fails.
 pub async fn run(db: &Database, club: &Club, now: Timestamp) -> Result<(), Error> {
-    let (directory, present) = (read(club).await?, club.semester(now));
+    let (directory, present) = (directory::fetch(club.directory.as_ref()).await?, club.semester(now));
     db.write(move |conn| apply(conn, &directory, present, DbTimestamp(now))).await
-}
-
-/// What the directory says now.
-async fn read(club: &Club) -> Result<Snapshot, Error> {
-    let Some(source) = club.directory.clone() else {
-        return Err(Error::Unavailable("no club directory is configured".to_owned()));
-    };
-    let permit = READING.acquire().await.map_err(Problem::internal)?;
-    let read = tokio::task::spawn_blocking(move || {
-        // Kept until the thread is free, also when the caller has given up.
-        let _permit = permit;
-        source.read()
-    });
-    let directory = read.await.map_err(Problem::internal)?.map_err(|error| Error::Unavailable(error.to_string()))?;
-    log::info!("club directory: {} users and {} groups", directory.users.len(), directory.groups.len());
-    Ok(directory)
 }
 
 /// Makes users and groups what a snapshot says, in the present semester.

@@ -21,7 +21,7 @@ use crate::{
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_portfolio-service");
 
 /// Commands that need the database, besides those that every service has.
-pub const COMMANDS: [&[&str]; 2] = [&["migrate"], &["seed", "--size", "small"]];
+pub const COMMANDS: [&[&str]; 1] = [&["migrate"]];
 
 /// A club in which there is something of everything.
 pub fn start(backend: Backend) -> Club {

@@ -15,8 +15,9 @@ use std::{
 };
 
 use common::time::Timestamp;
+use diesel::connection::SimpleConnection;
 use serde_json::{Value, json};
-use service_kit::database::types::DbUuid;
+use service_kit::database::{self, types::DbUuid};
 use tempfile::TempDir;
 use url::Url;
 
@@ -63,11 +64,19 @@ impl Booking {
         Self::prepare().started()
     }
 
-    /// With 2000 more events, of other people.
+    /// With 2000 more events, copies of one, written straight into its database.
     pub fn start_large() -> Self {
-        let booking = Self::prepare();
-        booking.keep(&["seed", "--size", "small"]);
-        booking.started()
+        let booking = Self::start();
+        booking.declare("copied", &[CAROL]);
+        let file = booking.folder.path().join("booking.sqlite3");
+        let mut conn = format!("sqlite://{}", file.display()).parse::<database::Url>().unwrap().connect().unwrap();
+        let copies = "CREATE TEMP TABLE copies AS WITH RECURSIVE numbers (n) AS \
+            (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1999) SELECT events.* FROM events, numbers; \
+            UPDATE copies SET id = randomblob(16), owns_room = 0; \
+            INSERT INTO events SELECT * FROM copies; \
+            INSERT INTO event_admins SELECT id, created_by FROM copies";
+        conn.batch_execute(copies).unwrap();
+        booking
     }
 
     fn prepare() -> Self {

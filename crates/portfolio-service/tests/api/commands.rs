@@ -62,6 +62,58 @@ fn a_secret_that_is_none_is_refused_where_others_reach_the_service() {
 }
 
 #[test]
+fn a_token_is_not_sent_by_plain_http_to_another_machine() {
+    let tokens = [("BOOKING_TOKEN", TOKEN), ("TRAQ_TOKEN", TOKEN)];
+    for (option, token) in [("--booking-url", tokens[0]), ("--traq-url", tokens[1])] {
+        for url in ["https://other.example", "http://127.0.0.1:3000", "http://localhost:3000"] {
+            assert_eq!(check(&[option, url], &[token]), ("ok\n".to_owned(), Some(0)), "{url}");
+        }
+        let plain = [option, "http://other.example"];
+        let (out, status) = check(&plain, &[token]);
+        assert_eq!((out.lines().count(), status), (1, Some(78)), "{out}");
+        assert!(
+            out.starts_with(&format!("{option}: plain http")) && out.contains("--allow-insecure-upstream"),
+            "{out}"
+        );
+        assert_eq!(check(&[&plain[..], &["--allow-insecure-upstream"]].concat(), &[token]).1, Some(0));
+    }
+}
+
+#[test]
+fn no_command_makes_a_database_but_serve_and_migrate() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, directory) = (folder.path().join("club.sqlite3"), folder.path().join("club.json"));
+    std::fs::write(&directory, r#"{"users": [], "groups": []}"#).unwrap();
+    let url = format!("sqlite://{}", file.display());
+    let run = |command: &[&str]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_portfolio-service"));
+        let output =
+            program.env_clear().args(["--log", "warn", "--database-url", &url]).args(command).output().unwrap();
+        (String::from_utf8(output.stderr).unwrap(), output.status.code())
+    };
+    let sync = ["sync", "--directory-file", directory.to_str().unwrap()];
+    let (said, status) = run(&sync);
+    assert_eq!((said.lines().count(), status), (1, Some(1)), "{said}");
+    assert!(said.contains(&format!("there is no database at {url}")) && !file.exists(), "{said}");
+    assert_eq!(run(&["migrate"]), (String::new(), Some(0)));
+    assert_eq!(run(&sync), (format!("portfolio-service: database {url}\n"), Some(0)));
+}
+
+#[test]
+fn an_address_in_use_is_named() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}/club.sqlite3", folder.path().display());
+    let mut program = Command::new(env!("CARGO_BIN_EXE_portfolio-service"));
+    let arguments = ["--log", "off", "--bind", &address, "--database-url", &url];
+    let output = program.env_clear().args(arguments).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((said.lines().count(), output.status.code()), (1, Some(1)), "{said}");
+    assert!(said.contains(&format!("cannot listen on {address}: Address already in use")), "{said}");
+}
+
+#[test]
 fn a_secret_file_holds_something_and_a_warning_says_who_may_read_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("secret");
@@ -101,7 +153,7 @@ fn no_option_shows_a_secret_to_who_prints_it() {
     let given: Vec<_> = secrets.iter().map(|option| format!("--{option}=canary-secret")).collect();
     let arguments = ["portfolio-service"].into_iter().chain(OPEN).chain(given.iter().map(String::as_str));
     let cli = service_kit::config::parse::<Cli>(arguments).unwrap();
-    let source = cli.config.booking.source().unwrap().unwrap();
+    let source = cli.config.booking.source(&cli.config.directory).unwrap().unwrap();
     let shown = format!("{cli:?} {cli:#?} {source:?} {:?} {:?}", cli.config.directory(), cli.config.identity());
     assert!(shown.contains("rooms.example") && !shown.contains("canary-secret"), "{shown}");
 }

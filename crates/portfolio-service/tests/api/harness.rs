@@ -110,7 +110,7 @@ impl Club {
 
     /// Where the database is, as an option.
     pub fn url(&self) -> &str {
-        self.config.database_url.as_ref().unwrap().reveal()
+        self.config.database.url.as_ref().unwrap().reveal()
     }
 
     /// Starts one more service on the same database, and returns its index.
@@ -151,7 +151,7 @@ impl Club {
     /// Stops all, and starts one on this database.
     pub fn move_to(&mut self, url: &str) {
         self.stop_all();
-        self.config.database_url = Some(url.parse().unwrap());
+        self.config.database.url = Some(url.parse().unwrap());
         self.url = url.parse().unwrap();
         self.start_another();
     }

@@ -255,8 +255,10 @@ fn it_refuses_to_start_where_others_reach_it_and_nobody_is_known() {
     for (options, status, fault) in [
         (&["--trusted-proxies", "10.0.0.0/8"][..], 0, "ok"),
         (&["--trusted-proxies", "10.0.0.0/8", "--identity-headers", "none"], 78, "--identity-headers"),
-        (&["--trusted-proxies", "10.0.0.0/8,0.0.0.0/0"], 78, "0.0.0.0/0 is everybody"),
-        (&["--trusted-proxies", "::/0"], 78, "::/0 is everybody"),
+        (&["--trusted-proxies", "10.0.0.0/8,0.0.0.0/0"], 78, "0.0.0.0/0 is larger than /8"),
+        (&["--trusted-proxies", "0.0.0.0/1,128.0.0.0/1"], 78, "128.0.0.0/1 is larger than /8"),
+        (&["--trusted-proxies", "fd00::/8"], 0, "ok"),
+        (&["--trusted-proxies", "::/0"], 78, "::/0 is larger than /8 (IPv4) or /16 (IPv6)"),
         (&["--oidc-issuer", "https://sso.example", "--oidc-audience", "a"], 0, "ok"),
         (&["--oidc-issuer", "https://sso.example"], 78, "--oidc-audience"),
         (&["--oidc-audience", "a"], 78, "--oidc-issuer"),
@@ -272,4 +274,26 @@ fn it_refuses_to_start_where_others_reach_it_and_nobody_is_known() {
         assert!(said.contains(fault), "{options:?}: {said}");
     }
     assert_eq!(check(&["check-config"]), (0, "ok\n".to_owned()));
+}
+
+#[test]
+fn development_mode_is_for_this_machine_alone() {
+    for allowed in [&["--public-url", "http://localhost:8080"][..], &["--bind", "localhost:3001"]] {
+        assert_eq!(check(&[allowed, &["check-config"]].concat()), (0, "ok\n".to_owned()), "{allowed:?}");
+    }
+    let without_identity = ["--trusted-proxies", "127.0.0.1", "--identity-headers", "none"];
+    let provided = ["--oidc-issuer", "https://sso.example", "--oidc-audience", "a"];
+    for reachable in
+        [&["--bind", "0.0.0.0:3001"][..], &["--public-url", "https://portfolio.club.example"], &without_identity]
+    {
+        for command in ["check-config", "serve"] {
+            let (status, said) = check(&[reachable, &[command]].concat());
+            assert_eq!((status, said.lines().count()), (78, 1), "{reachable:?}: {said}");
+            assert!(said.contains(reachable[0]) && said.contains("anybody could act as anyone"), "{said}");
+        }
+        assert_eq!(check(&[reachable, &provided, &["check-config"]].concat()), (0, "ok\n".to_owned()));
+    }
+    // A proxy on this machine that signs people in is the usual installation.
+    let proxied = ["--trusted-proxies", "127.0.0.1", "--public-url", "https://portfolio.club.example", "check-config"];
+    assert_eq!(check(&proxied), (0, "ok\n".to_owned()));
 }

@@ -29,7 +29,6 @@ mod real_issuer;
 mod real_proxy;
 mod schema;
 mod secrets;
-mod seed;
 mod service;
 mod statements;
 mod static_files;

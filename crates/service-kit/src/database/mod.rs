@@ -45,7 +45,7 @@ use self::{
     executor::Lane,
     lock_file::InUse,
     metrics::Waiting,
-    migrate::Migrations,
+    migrate::{MigrationError, Migrations},
     session::Session,
     turns::Turns,
 };
@@ -163,7 +163,12 @@ impl Database {
                 }
                 None => None,
             };
-            io::Result::Ok((in_use, migrate::run(&target, migrations).map_err(io::Error::other)?))
+            // A PostgreSQL server names itself in its messages; SQLite does not say which file it means.
+            let name = |error: MigrationError| match target.file() {
+                Some(_) => io::Error::other(format!("{target}: {error}")),
+                None => io::Error::other(error),
+            };
+            io::Result::Ok((in_use, migrate::run(&target, migrations).map_err(name)?))
         });
         let (in_use, applied) = done.await.map_err(io::Error::other)??;
         for version in applied {

@@ -5,13 +5,16 @@
 
 pub mod demo;
 mod file;
-pub mod seed;
 pub mod snapshot;
 mod traq;
 
 use std::{fmt, path::PathBuf};
 
+use common::problem::Problem;
+use tokio::sync::Semaphore;
 use url::Url;
+
+use crate::error::Error;
 
 pub use self::{
     file::{GROUP_NAMESPACE, USER_NAMESPACE},
@@ -37,9 +40,28 @@ pub enum Source {
     },
 }
 
+/// One read at a time: it occupies a blocking thread for as long as the directory takes.
+static READER: Semaphore = Semaphore::const_new(1);
+
+/// Reads the directory on a blocking thread.
+///
+/// # Errors
+/// 503 when there is no directory, or it cannot be read.
+pub async fn fetch(source: Option<&Source>) -> Result<Snapshot, Error> {
+    let source = source.cloned().ok_or_else(|| Error::Unavailable("no club directory is configured".to_owned()))?;
+    let permit = READER.acquire().await.map_err(Problem::internal)?;
+    let task = tokio::task::spawn_blocking(move || {
+        // Released by the thread, also when the caller has given up.
+        let _permit = permit;
+        source.read()
+    });
+    let snapshot = task.await.map_err(Problem::internal)?.map_err(|error| Error::Unavailable(error.to_string()))?;
+    log::info!("club directory: {} users and {} groups", snapshot.users.len(), snapshot.groups.len());
+    Ok(snapshot)
+}
+
 impl Source {
-    /// Reads the whole directory. This blocks for up to a minute when a server hangs, so it belongs on a blocking
-    /// thread.
+    /// Reads the whole directory. This blocks for up to a minute when a server hangs.
     ///
     /// # Errors
     /// When the directory cannot be reached or read, or is not fit for use: an id or name that is used twice or
@@ -78,25 +100,5 @@ mod tests {
         let shown = format!("{:?}", Source::Traq { base, token: "hunter2".into() });
         assert!(!shown.contains("hunter2"), "{shown}");
         assert!(shown.contains("https://q.example/api/v3"), "{shown}");
-    }
-
-    #[test]
-    fn states_keep_their_numbers() {
-        for number in 0..3 {
-            assert_eq!(i64::from(UserState::from_number(number).unwrap().number()), number);
-        }
-        assert_eq!(UserState::from_number(3), None);
-        assert_eq!(UserState::from_number(-1), None);
-    }
-
-    #[test]
-    fn what_is_there_twice_or_empty_is_refused() {
-        let (one, two) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        let fault = |entries: [(Uuid, &str); 2]| check("user", entries.into_iter()).unwrap_err().to_string();
-        assert!(check("user", [(one, "anna"), (two, "Anna")].into_iter()).is_ok());
-        assert!(fault([(one, "anna"), (two, "anna")]).contains("name \"anna\""));
-        assert!(fault([(one, "anna"), (one, "ben")]).contains(&one.to_string()));
-        assert!(fault([(one, "anna"), (two, " ")]).contains("no name"));
-        assert!(fault([(one, "anna"), (Uuid::nil(), "ben")]).contains("nil"));
     }
 }

@@ -1,6 +1,6 @@
 //! What a directory contains at one moment.
 
-use std::{collections::HashSet, error, fmt, io};
+use std::{collections::HashSet, error, fmt, io, path::PathBuf};
 
 use uuid::Uuid;
 
@@ -14,7 +14,11 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub(super) fn checked(self) -> Result<Self, DirectoryError> {
+    /// The snapshot, if it is usable: ids and names are unique and not empty.
+    ///
+    /// # Errors
+    /// [`DirectoryError::Unfit`] names the first fault.
+    pub fn checked(self) -> Result<Self, DirectoryError> {
         check("user", self.users.iter().map(|user| (user.id, user.name.as_str())))?;
         check("group", self.groups.iter().map(|group| (group.id, group.name.as_str())))?;
         let of_users = self.users.iter().flat_map(|user| {
@@ -149,5 +153,30 @@ impl error::Error for DirectoryError {
             Self::File(_, cause) => Some(cause),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_keep_their_numbers() {
+        for number in 0..3 {
+            assert_eq!(i64::from(UserState::from_number(number).unwrap().number()), number);
+        }
+        assert_eq!(UserState::from_number(3), None);
+        assert_eq!(UserState::from_number(-1), None);
+    }
+
+    #[test]
+    fn what_is_there_twice_or_empty_is_refused() {
+        let (one, two) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let fault = |entries: [(Uuid, &str); 2]| check("user", entries.into_iter()).unwrap_err().to_string();
+        assert!(check("user", [(one, "anna"), (two, "Anna")].into_iter()).is_ok());
+        assert!(fault([(one, "anna"), (two, "anna")]).contains("name \"anna\""));
+        assert!(fault([(one, "anna"), (one, "ben")]).contains(&one.to_string()));
+        assert!(fault([(one, "anna"), (two, " ")]).contains("no name"));
+        assert!(fault([(one, "anna"), (Uuid::nil(), "ben")]).contains("nil"));
     }
 }

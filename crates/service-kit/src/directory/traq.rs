@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use ureq::{Agent, Timeout};
-use url::{Host, Url};
+use url::Url;
 use uuid::Uuid;
 
 use super::snapshot::{DirectoryError, DirectoryGroup, DirectoryUser, Snapshot, UserState};
@@ -86,7 +86,7 @@ impl<'a> Client<'a> {
             .http_status_as_error(false)
             // The token goes to the configured address and nowhere else.
             .max_redirects(0);
-        if is_loopback(&base) {
+        if crate::http::jwt::keys::is_loopback(&base) {
             // A proxy of the environment could only reach its own loopback.
             config = config.proxy(None);
         }
@@ -191,15 +191,6 @@ impl<'a> Client<'a> {
 
 fn answer(list: &str) -> String {
     format!("the answer to the request for the {list}")
-}
-
-fn is_loopback(base: &Url) -> bool {
-    match base.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
 }
 
 /// A request that ran out of its whole time is not sent again: that would triple the longest wait for little hope.

@@ -1,5 +1,5 @@
-//! The sign-in name that an authenticating reverse proxy says in a header: believed only from the configured
-//! addresses, taken off every request before anything else can read it.
+//! The sign-in name that an authenticating reverse proxy sends in a header. Only the configured addresses are trusted;
+//! the header is removed from every request before anything else can read it.
 
 use std::{
     fmt,
@@ -8,45 +8,33 @@ use std::{
 };
 
 use actix_web::http::header::{HeaderMap, HeaderName};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// A block of addresses, such as `10.0.0.0/8`, `fd00::/8` or a single address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cidr {
-    base: IpAddr,
-    bits: u32,
-}
+pub struct Cidr(IpNet);
 
-/// The address as a number, with the number of its bits.
-fn number(address: IpAddr) -> (u128, u32) {
-    match address {
-        IpAddr::V4(address) => (address.to_bits().into(), 32),
-        IpAddr::V6(address) => (address.to_bits(), 128),
-    }
-}
-
-/// The leading `bits` of a number that has `width` of them.
-fn network(number: u128, bits: u32, width: u32) -> u128 {
-    number.checked_shr(width - bits).unwrap_or(0)
-}
+/// Unique local addresses (RFC 4193), the only private block larger than the limits of [`Cidr::is_too_large`].
+const PRIVATE: IpNet = IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0), 7));
 
 impl Cidr {
     /// The addresses of this machine itself.
     pub const LOOPBACK: [Self; 2] = [
-        Self { base: IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), bits: 8 },
-        Self { base: IpAddr::V6(Ipv6Addr::LOCALHOST), bits: 128 },
+        Self(IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8))),
+        Self(IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::LOCALHOST, 128))),
     ];
 
-    /// Whether every address of its kind is in the block.
+    /// Whether the block has more public addresses than any operator of proxies: more than an IPv4 /8 or an IPv6 /16.
     #[must_use]
-    pub fn is_everybody(&self) -> bool {
-        self.bits == 0
+    pub fn is_too_large(&self) -> bool {
+        let shortest = if self.0.addr().is_ipv4() { 8 } else { 16 };
+        self.0.prefix_len() < shortest && !PRIVATE.contains(&self.0)
     }
 
-    /// Whether the address is in the block. An IPv4 address that came by an IPv6 socket is an IPv4 address.
+    /// Whether the address is in the block. An IPv4-mapped IPv6 address counts as the IPv4 address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
-        let ((base, width), (address, other)) = (number(self.base), number(address.to_canonical()));
-        width == other && network(base, self.bits, width) == network(address, self.bits, width)
+        self.0.contains(&address.to_canonical())
     }
 }
 
@@ -54,25 +42,21 @@ impl FromStr for Cidr {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (base, bits) = text.split_once('/').map_or((text, None), |(base, bits)| (base, Some(bits)));
-        let base: IpAddr = base.parse().map_err(|_| format!("{text:?} is no address or block such as 10.0.0.0/8"))?;
-        let (address, width) = number(base);
-        let bits = match bits {
-            Some(bits) => bits.parse().ok().filter(|bits| *bits <= width),
-            None => Some(width),
+        let block = match text.parse::<IpAddr>() {
+            Ok(address) => IpNet::from(address),
+            Err(_) => text.parse().map_err(|_| format!("{text:?} is no address or block such as 10.0.0.0/8"))?,
         };
-        let bits = bits.ok_or_else(|| format!("{text:?}: the prefix must be 0 to {width}"))?;
-        // More than the prefix says is likely a slip of the pen, and would open a wider door than it looks like.
-        if bits < width && address != network(address, bits, width).checked_shl(width - bits).unwrap_or(0) {
+        // A typing error would trust more addresses than the text seems to say.
+        if block.addr() != block.network() {
             return Err(format!("{text:?}: the address has bits behind its prefix"));
         }
-        Ok(Self { base, bits })
+        Ok(Self(block))
     }
 }
 
 impl fmt::Display for Cidr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.base, self.bits)
+        fmt::Display::fmt(&self.0, f)
     }
 }
 
@@ -155,6 +139,17 @@ mod tests {
         assert_eq!(block("::1").to_string(), "::1/128");
         for loopback in ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"] {
             assert!(Cidr::LOOPBACK.iter().any(|block| block.contains(loopback.parse().unwrap())), "{loopback}");
+        }
+    }
+
+    #[test]
+    fn a_block_of_half_the_internet_is_too_large() {
+        for text in ["0.0.0.0/0", "0.0.0.0/1", "128.0.0.0/1", "10.0.0.0/7", "::/0", "2000::/3", "2000::/15", "fe00::/9"]
+        {
+            assert!(text.parse::<Cidr>().is_err() || block(text).is_too_large(), "{text}");
+        }
+        for text in ["10.0.0.0/8", "203.0.113.0/24", "127.0.0.1", "fd00::/8", "fc00::/7", "2001::/16", "::1"] {
+            assert!(!block(text).is_too_large(), "{text}");
         }
     }
 

@@ -131,7 +131,8 @@ fn a_cycle_is_found() {
     let module = |name: &str, code: &str| (vec![name.to_owned()], code.to_owned());
     let with = |code: &str| {
         let last = module("c", code);
-        let modules = [module("a", "use crate::{b::{X, Y}, d};"), module("b", "fn f() { super::c::f() }"), last, module("d", "")];
+        let modules =
+            [module("a", "use crate::{b::{X, Y}, d};"), module("b", "fn f() { super::c::f() }"), last, module("d", "")];
         cycles(imports(&modules.into_iter().collect()))
     };
     assert_eq!(with("use crate::d::Z as W;"), Vec::<String>::new());

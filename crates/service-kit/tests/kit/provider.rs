@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use common::{problem::Problem, time::Clock};
 use service_kit::{
+    cached_fetch::RefreshPolicy,
     http::jwt::{Expectations, Verifier, keys::Origin},
-    kept::Pace,
 };
 
 #[allow(dead_code, reason = "not every crate's tests need all of it")]
@@ -75,8 +75,8 @@ fn a_verifier_follows_the_provider_to_its_new_keys() {
         name_claim: "preferred_username".to_owned(),
         algorithms: vec!["RS256".parse().unwrap()],
     };
-    let pace = Pace { between: Duration::ZERO, ..Pace::default() };
-    let verifier = Verifier::with_pace(expected, Origin::Discovery { issuer: provider.issuer.clone() }, pace);
+    let policy = RefreshPolicy { min_interval: Duration::ZERO, ..RefreshPolicy::default() };
+    let verifier = Verifier::with_policy(expected, Origin::Discovery { issuer: provider.issuer.clone() }, policy);
     let token = |provider: &Provider| provider.tokens(&provider.register(BACK, "none", "RS256"), "bob").access;
     let old = token(&provider);
     assert_eq!(name(&verifier, &old).unwrap(), "bob");

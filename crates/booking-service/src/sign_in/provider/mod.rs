@@ -55,7 +55,7 @@ impl Provider {
                 ProviderKind::OpenId { issuer } => Self::OpenId(Box::new(openid::OpenId::new(issuer, settings)?)),
                 ProviderKind::OAuth(addresses) => Self::OAuth(Box::new(oauth::OAuth::new(*addresses, settings))),
             },
-            None if config.server.is_loopback() => Self::Development,
+            None if config.is_development() => Self::Development,
             None => Self::Missing,
         })
     }

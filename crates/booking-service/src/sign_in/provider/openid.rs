@@ -15,9 +15,9 @@ use openidconnect::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use service_kit::{
+    cached_fetch::{CachedFetch, RefreshPolicy},
     credentials::Keys,
     http::jwt::keys::is_safe,
-    kept::{Kept, Pace},
 };
 
 use super::{
@@ -84,7 +84,7 @@ pub struct OpenId {
     issuer: String,
     settings: ProviderSettings,
     /// The metadata, keys included.
-    metadata: Kept<Metadata>,
+    metadata: CachedFetch<Metadata>,
     http: Http,
 }
 
@@ -98,7 +98,8 @@ impl OpenId {
         let http = Http::new();
         let asked = http.clone();
         let discover = move || discover(&url, &asked);
-        let metadata = Kept::new("metadata and keys of the sign-in provider", Pace::default(), discover);
+        let metadata =
+            CachedFetch::new("metadata and keys of the sign-in provider", RefreshPolicy::default(), discover);
         Ok(Self { issuer, settings, metadata, http })
     }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use ureq::Agent;
 use url::{Host, Url};
 
-use crate::kept::{Kept, Pace};
+use crate::cached_fetch::{CachedFetch, RefreshPolicy};
 
 /// Where the keys are.
 #[derive(Debug, Clone)]
@@ -42,19 +42,19 @@ struct Key {
 /// The keys of one issuer.
 pub struct Keys {
     origin: Origin,
-    kept: Kept<Vec<Key>>,
+    cache: CachedFetch<Vec<Key>>,
 }
 
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keys").field("origin", &self.origin).field("kept", &self.kept).finish()
+        f.debug_struct("Keys").field("origin", &self.origin).field("cache", &self.cache).finish()
     }
 }
 
 impl Keys {
     /// Keys that are not fetched before the first is needed.
     #[must_use]
-    pub fn new(origin: Origin, pace: Pace) -> Self {
+    pub fn new(origin: Origin, policy: RefreshPolicy) -> Self {
         let mut config = Agent::config_builder()
             .timeout_connect(Some(Duration::from_secs(2)))
             .timeout_global(Some(Duration::from_secs(5)))
@@ -66,15 +66,15 @@ impl Keys {
         }
         let agent = config.build().new_agent();
         let asked = origin.clone();
-        Self { origin, kept: Kept::new("the keys of the token issuer", pace, move || asked.fetch(&agent)) }
+        Self { origin, cache: CachedFetch::new("the keys of the token issuer", policy, move || asked.fetch(&agent)) }
     }
 
     /// The key of a token with this key id and algorithm, if the issuer has it.
     ///
     /// # Errors
-    /// 503 when the issuer's keys have never been had.
+    /// 503 when the issuer's keys have never been fetched.
     pub(super) async fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Result<Option<DecodingKey>, Problem> {
-        self.kept.find(|keys| find(keys, id, algorithm)).await
+        self.cache.find(|keys| find(keys, id, algorithm)).await
     }
 }
 

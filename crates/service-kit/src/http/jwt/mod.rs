@@ -19,7 +19,7 @@ use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use serde_json::Value;
 
 use self::keys::{Keys, Origin};
-use crate::kept::Pace;
+use crate::cached_fetch::RefreshPolicy;
 
 /// Seconds by which the clocks of issuer and service may differ.
 const LEEWAY: f64 = 60.0;
@@ -71,20 +71,20 @@ impl Verifier {
     /// A verifier that has not fetched any key yet.
     #[must_use]
     pub fn new(expected: Expectations, origin: Origin) -> Self {
-        Self::with_pace(expected, origin, Pace::default())
+        Self::with_policy(expected, origin, RefreshPolicy::default())
     }
 
     /// The same with other intervals, for tests.
     #[must_use]
-    pub fn with_pace(expected: Expectations, origin: Origin, pace: Pace) -> Self {
+    pub fn with_policy(expected: Expectations, origin: Origin, policy: RefreshPolicy) -> Self {
         ring::install();
-        Self { keys: Keys::new(origin, pace), expected }
+        Self { keys: Keys::new(origin, policy), expected }
     }
 
     /// The sign-in name in a token that is valid at `now`.
     ///
     /// # Errors
-    /// 401 `bad-credentials` for any other token; 503 when the issuer's keys have never been had.
+    /// 401 `bad-credentials` for any other token; 503 when the issuer's keys have never been fetched.
     pub async fn name(&self, token: &str, now: Timestamp) -> Result<String, Problem> {
         let refused = |detail: &str| Problem::new(code::BAD_CREDENTIALS).detail(detail);
         let malformed = || refused("The token is no signed JSON Web Token.");

@@ -108,7 +108,7 @@ fn signed(header: &Value, claims: &Value, sign: impl Fn(&[u8]) -> Vec<u8>) -> St
     format!("{text}.{}", BASE64.encode(sign(text.as_bytes())))
 }
 
-fn verifier(origin: Origin, pace: Pace) -> Verifier {
+fn verifier(origin: Origin, policy: RefreshPolicy) -> Verifier {
     let algorithms = ["RS256", "ES256", "EdDSA"].map(|name| name.parse().unwrap()).to_vec();
     let expected = Expectations {
         issuer: ISSUER.to_owned(),
@@ -116,7 +116,7 @@ fn verifier(origin: Origin, pace: Pace) -> Verifier {
         name_claim: "preferred_username".to_owned(),
         algorithms,
     };
-    Verifier::with_pace(expected, origin, pace)
+    Verifier::with_policy(expected, origin, policy)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "so that callers can write the object in place")]
@@ -145,7 +145,7 @@ async fn tokens_of_the_issuer_are_good() {
     let rsa = json!({"kty": "RSA", "n": MODULUS, "e": "AQAB", "kid": "rsa", "use": "sig"});
     let unknown = json!({"kty": "new", "kid": "new"});
     let issuer = Issuer::start(json!({"keys": [unknown, ec.jwk("ec"), ed.jwk("ed"), rsa]}));
-    let verifier = verifier(issuer.keys(), Pace::default());
+    let verifier = verifier(issuer.keys(), RefreshPolicy::default());
     assert_eq!(verifier.name(SIGNED_WITH_RSA, at(1_000)).await.unwrap(), "alice");
     let token = ec.sign(&es256("ec"), &claims(json!({"aud": ["else", "portfolio"], "nbf": 1_000})));
     assert_eq!(verifier.name(&token, at(1_000)).await.unwrap(), "alice");
@@ -162,7 +162,7 @@ async fn tokens_of_the_issuer_are_good() {
 async fn any_other_token_is_refused() {
     let (ec, other) = (ec(), self::ec());
     let issuer = Issuer::start(json!({"keys": [ec.jwk("ec"), {"kty": "oct", "k": "c2VjcmV0", "kid": "secret"}]}));
-    let verifier = verifier(issuer.keys(), Pace::default());
+    let verifier = verifier(issuer.keys(), RefreshPolicy::default());
     let good = ec.sign(&es256("ec"), &claims(json!({})));
     assert_eq!(verifier.name(&good, at(1_000)).await.unwrap(), "alice");
 
@@ -215,8 +215,8 @@ async fn any_other_token_is_refused() {
 async fn keys_are_fetched_again_but_not_too_often() {
     let (old, new) = (ec(), ec());
     let issuer = Issuer::start(json!({"keys": [old.jwk("old")]}));
-    let pace = Pace { between: Duration::from_millis(300), age: Duration::from_secs(60) };
-    let verifier = verifier(issuer.keys(), pace);
+    let policy = RefreshPolicy { min_interval: Duration::from_millis(300), max_age: Duration::from_secs(60) };
+    let verifier = verifier(issuer.keys(), policy);
     let (before, after) = (old.sign(&es256("old"), &claims(json!({}))), new.sign(&es256("new"), &claims(json!({}))));
     for _ in 0..10 {
         assert!(verifier.name(&before, at(0)).await.is_ok());
@@ -236,8 +236,8 @@ async fn keys_are_fetched_again_but_not_too_often() {
 async fn an_issuer_that_does_not_answer_is_no_fault_of_the_token() {
     let key = ec();
     let issuer = Issuer::start(Value::Null);
-    let pace = Pace { between: Duration::from_millis(50), age: Duration::ZERO };
-    let verifier = verifier(issuer.keys(), pace);
+    let policy = RefreshPolicy { min_interval: Duration::from_millis(50), max_age: Duration::ZERO };
+    let verifier = verifier(issuer.keys(), policy);
     let token = key.sign(&es256("ec"), &claims(json!({})));
     assert_eq!(verifier.name(&token, at(0)).await.unwrap_err().code(), code::UNAVAILABLE);
     *issuer.answer.write().unwrap() = json!({"keys": [key.jwk("ec")]});
@@ -254,7 +254,7 @@ async fn an_issuer_that_does_not_answer_is_no_fault_of_the_token() {
 async fn keys_asked_for_by_a_caller_who_gave_up_are_kept() {
     let key = ec();
     let issuer = Issuer::start(json!({"keys": [key.jwk("ec")]}));
-    let verifier = verifier(issuer.keys(), Pace::default());
+    let verifier = verifier(issuer.keys(), RefreshPolicy::default());
     let token = key.sign(&es256("ec"), &claims(json!({})));
     // The issuer takes its time.
     let (answer, (held, is_held), (let_go, may_go)) = (issuer.answer.clone(), mpsc::channel(), mpsc::channel::<()>());
@@ -283,7 +283,7 @@ async fn keys_are_found_by_discovery_when_the_issuer_is_the_right_one() {
         (metadata.address.as_str(), keys.address.as_str(), true),
     ] {
         *metadata.answer.write().unwrap() = json!({"issuer": said, "jwks_uri": jwks_uri});
-        let mut verifier = verifier(origin.clone(), Pace::default());
+        let mut verifier = verifier(origin.clone(), RefreshPolicy::default());
         verifier.expected.issuer.clone_from(&metadata.address);
         assert_eq!(verifier.name(&token, at(0)).await.is_ok(), is_good, "{said} {jwks_uri}");
     }

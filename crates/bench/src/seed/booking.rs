@@ -1,34 +1,9 @@
-//! `seed`: a club of a given size in an empty database, for measuring. The same every time for the same day.
-//!
-//! Users and groups come from a made-up directory by the ordinary sync, rooms by the function that makes all rooms, and
-//! [`plan`] says the rest. Events are written in batches, where the operations write them one by one: the rows are what
-//! those would have made.
-
-mod plan;
+//! The database of the booking-service. Users and groups come in by the ordinary sync, rooms by the function that makes
+//! all rooms; the plan says the rest. Events are inserted in batches, with the rows that the operations would have made.
 
 use std::sync::Arc;
 
-use chrono::{NaiveDate, NaiveTime};
-use common::{
-    problem::{Problem, code},
-    time::Timestamp,
-};
-use diesel::{OptionalExtension, prelude::*, sql_query};
-use service_kit::{
-    database::{
-        AnyConnection, Database,
-        types::{DbTimestamp, DbUuid},
-    },
-    directory::{
-        DirectoryGroup, Snapshot,
-        seed::{Size, snapshot},
-    },
-    error::Error,
-    with_connection,
-};
-
-use self::plan::{INVITED, Kind, Plan, PlannedEvent, PlannedRoom, TAGS};
-use crate::{
+use booking_service::{
     events::queries::Schedule,
     groups,
     rooms::{
@@ -38,68 +13,69 @@ use crate::{
         queries::is_long,
     },
     schema::{attendees, event_admins, event_tags, events, rooms, tags, users},
+    tags::key,
     users::{queries::grant_privilege, sync},
 };
+use chrono::NaiveDate;
+use diesel::{OptionalExtension, prelude::*};
+use service_kit::{
+    database::{
+        AnyConnection, Database,
+        types::{DbTimestamp, DbUuid},
+    },
+    directory::{DirectoryGroup, Snapshot},
+    error::Error,
+    with_connection,
+};
 
-/// Rooms of one transaction, with their events: few enough to be done well before the limit for one.
+use super::{
+    CHUNK, Progress, Size, analyze,
+    booking_plan::{self as plan, INVITED, Kind, Plan, PlannedEvent, PlannedRoom, TAGS},
+    directory, in_use, midnight,
+};
+
+/// The group of all active users, as the service names it by default.
+const EVERYONE_GROUP: &str = "traP";
+
+/// Rooms of one transaction, with their events: few enough for the time limit of a transaction.
 const STEP: usize = 500;
 
-/// Rows of one statement: databases limit the number of values.
-const CHUNK: usize = 1000;
-
-/// Lines about rooms and events.
+/// Lines of progress about rooms and events.
 const LINES: usize = 10;
 
-/// What an event says of itself.
+/// The description of every event.
 const DESCRIPTION: &str = "Bring a laptop and something to write with; whoever comes for the first time sits in front.";
 
-/// Fills a database that has no users, rooms or events, and tells each step to `say`.
+/// Fills a database without users, rooms and events.
 ///
 /// # Errors
 /// 409 when the database is in use; when it fails.
-pub async fn fill(
-    db: &Database,
-    everyone_group: &str,
-    size: Size,
-    day: NaiveDate,
-    mut say: impl FnMut(&str),
-) -> Result<(), Error> {
-    let midnight = Timestamp::new(day.and_time(NaiveTime::MIN).and_utc());
-    let midnight =
-        midnight.ok_or_else(|| Problem::parameter("day", "out-of-range", "must be in the years 1 to 9999"))?;
-    let (plan, club) = (Plan::new(size, midnight), Arc::new(snapshot(size)));
-    let (directory, name) = (club.clone(), everyone_group.to_owned());
-    db.write(move |conn| introduce(conn, &directory, &name, plan.begin())).await?;
-    say(&format!("{} users and {} groups", club.users.len(), club.groups.len()));
+pub async fn fill(db: &Database, size: Size, day: NaiveDate, progress: Progress) -> Result<(), Error> {
+    let (plan, club) = (Plan::new(size, midnight(day)?), Arc::new(directory::snapshot(size)));
+    let snapshot = club.clone();
+    db.write(move |conn| introduce(conn, &snapshot, plan.begin())).await?;
+    progress(&format!("{} users and {} groups", club.users.len(), club.groups.len()));
     for from in (0..plan.rooms()).step_by(STEP) {
         let (club, to) = (club.clone(), plan.rooms().min(from + STEP));
         db.write(move |conn| make(conn, &plan, &club, from, to)).await?;
         if to * LINES / plan.rooms() > from * LINES / plan.rooms() {
-            say(&format!("{to} of {} rooms with their events", plan.rooms()));
+            progress(&format!("{to} of {} rooms with their events", plan.rooms()));
         }
     }
-    db.write(|conn| {
-        // What the server would find out by itself within minutes; plans are bad until then.
-        if let AnyConnection::Postgresql(pg) = conn {
-            sql_query("ANALYZE").execute(pg)?;
-        }
-        Ok(())
-    })
-    .await?;
-    say(&format!("{} events around {day}", plan.events()));
+    analyze(db).await?;
+    progress(&format!("{} events around {day}", plan.events()));
     Ok(())
 }
 
 /// The users, the groups and the tags.
-fn introduce(conn: &mut AnyConnection, directory: &Snapshot, everyone: &str, now: DbTimestamp) -> Result<(), Error> {
+fn introduce(conn: &mut AnyConnection, directory: &Snapshot, now: DbTimestamp) -> Result<(), Error> {
     let user: Option<DbUuid> = users::table.select(users::id).first(conn).optional()?;
     let room: Option<DbUuid> = rooms::table.select(rooms::id).first(conn).optional()?;
     let event: Option<DbUuid> = events::table.select(events::id).first(conn).optional()?;
     if user.or(room).or(event).is_some() {
-        let detail = "The database is in use: only one without users, rooms and events can be seeded.";
-        return Err(Problem::new(code::CONFLICT).detail(detail).into());
+        return Err(in_use());
     }
-    groups::queries::ensure_everyone_group(conn, everyone, now)?;
+    groups::queries::ensure_everyone_group(conn, EVERYONE_GROUP, now)?;
     sync::apply(conn, directory, now)?;
     if let Some(first) = directory.users.first() {
         grant_privilege(conn, &first.name)?;
@@ -109,7 +85,7 @@ fn introduce(conn: &mut AnyConnection, directory: &Snapshot, everyone: &str, now
         .map(|(number, name)| {
             (
                 tags::id.eq(tag_id(now, number)),
-                tags::name_key.eq(crate::tags::key(&name)),
+                tags::name_key.eq(key(&name)),
                 tags::name.eq(name),
                 tags::created_at.eq(now),
                 tags::updated_at.eq(now),
@@ -126,50 +102,50 @@ fn tag_id(begin: DbTimestamp, number: usize) -> DbUuid {
 
 /// Some of the rooms, with their events.
 fn make(conn: &mut AnyConnection, plan: &Plan, club: &Snapshot, from: usize, to: usize) -> Result<(), Error> {
-    let planned: Vec<_> = (from..to).map(|number| Held::new(plan, number)).collect();
-    booking::lock_places(conn, planned.iter().map(|held| place_key(held.room.place)).collect())?;
-    for held in planned.iter().filter(|held| !held.room.held) {
-        let [maker, _] = held.events[0].admins(club);
-        changes::put(conn, &[held.new_room(club)], maker, held.events[0].made_at)?;
+    let planned: Vec<_> = (from..to).map(|number| Usage::new(plan, number)).collect();
+    booking::lock_places(conn, planned.iter().map(|usage| place_key(usage.room.place)).collect())?;
+    for usage in planned.iter().filter(|usage| !usage.room.verified) {
+        let [creator, _] = usage.events[0].admins(club);
+        changes::put(conn, &[usage.new_room(club)], creator, usage.events[0].made_at)?;
     }
-    let keeper = keeper(club);
-    let imported: Vec<_> = planned.iter().filter(|held| held.room.held).collect();
-    // Those made at the same time are made together, as an import does.
-    for held in imported.chunk_by(|a, b| a.room.made_at == b.room.made_at) {
-        let new: Vec<_> = held.iter().map(|held| held.new_room(club)).collect();
-        changes::put(conn, &new, keeper, held[0].room.made_at)?;
+    let owner = owner(club);
+    let verified: Vec<_> = planned.iter().filter(|usage| usage.room.verified).collect();
+    // Rooms with the same creation time are made together, as an import does.
+    for usages in verified.chunk_by(|a, b| a.room.made_at == b.room.made_at) {
+        let new: Vec<_> = usages.iter().map(|usage| usage.new_room(club)).collect();
+        changes::put(conn, &new, owner, usages[0].room.made_at)?;
     }
-    put_events(conn, club, &planned)?;
-    let events: Vec<_> = planned.iter().flat_map(|held| &held.events).collect();
-    put_people(conn, club, &events)?;
-    put_tags(conn, plan.begin(), &events)
+    insert_events(conn, club, &planned)?;
+    let events: Vec<_> = planned.iter().flat_map(|usage| &usage.events).collect();
+    insert_people(conn, club, &events)?;
+    insert_tags(conn, plan.begin(), &events)
 }
 
-/// Who holds the rooms.
-fn keeper(club: &Snapshot) -> DbUuid {
+/// The administrator of the verified rooms.
+fn owner(club: &Snapshot) -> DbUuid {
     club.users.first().map_or_else(DbUuid::nil, |user| DbUuid(user.id))
 }
 
 /// A room with its events.
-struct Held {
+struct Usage {
     room: PlannedRoom,
     events: Vec<PlannedEvent>,
 }
 
-impl Held {
+impl Usage {
     fn new(plan: &Plan, number: usize) -> Self {
         Self { room: plan.room(number), events: plan.events_of(number).collect() }
     }
 
-    /// A room that is held is its keeper's; one that was made for an event has its administrators.
+    /// The room of an instant event has the administrators of the event.
     fn new_room(&self, club: &Snapshot) -> (DbUuid, NewRoom) {
         let room = &self.room;
         let new = NewRoom {
             place: room.place.to_owned(),
             starts_at: room.starts_at,
             ends_at: room.ends_at,
-            verified: room.held,
-            admins: if room.held { vec![keeper(club)] } else { self.events[0].admins(club).to_vec() },
+            verified: room.verified,
+            admins: if room.verified { vec![owner(club)] } else { self.events[0].admins(club).to_vec() },
         };
         (room.id, new)
     }
@@ -180,12 +156,12 @@ impl PlannedEvent {
         &club.groups[self.group]
     }
 
-    /// The first one made it.
+    /// The first is the creator.
     fn admins(&self, club: &Snapshot) -> [DbUuid; 2] {
         self.admins.map(|number| DbUuid(self.group(club).members[number]))
     }
 
-    /// Everybody invited, and the guest.
+    /// The answers of all attendees.
     fn answers(&self, club: &Snapshot) -> impl Iterator<Item = (DbUuid, Schedule)> {
         let invited = if self.has_guest { INVITED - 1 } else { INVITED };
         let members = self.group(club).members.iter().take(invited).enumerate();
@@ -196,8 +172,8 @@ impl PlannedEvent {
     }
 }
 
-fn put_events(conn: &mut AnyConnection, club: &Snapshot, rooms: &[Held]) -> Result<(), Error> {
-    let all = rooms.iter().flat_map(|held| held.events.iter().map(|event| (&held.room, event)));
+fn insert_events(conn: &mut AnyConnection, club: &Snapshot, rooms: &[Usage]) -> Result<(), Error> {
+    let all = rooms.iter().flat_map(|usage| usage.events.iter().map(|event| (&usage.room, event)));
     let rows: Vec<_> = all
         .map(|(room, event)| {
             (
@@ -205,7 +181,7 @@ fn put_events(conn: &mut AnyConnection, club: &Snapshot, rooms: &[Held]) -> Resu
                 (events::starts_at.eq(event.starts_at), events::ends_at.eq(event.ends_at)),
                 (events::shared.eq(event.shared), events::is_long.eq(is_long(event.starts_at, event.ends_at))),
                 (events::place.eq(room.place), events::place_key.eq(place_key(room.place))),
-                (events::room_id.eq(room.id), events::owns_room.eq(!room.held)),
+                (events::room_id.eq(room.id), events::owns_room.eq(!room.verified)),
                 (events::group_id.eq(DbUuid(event.group(club).id)), events::open.eq(event.open)),
                 (events::sequence.eq(0), events::created_by.eq(event.admins(club)[0])),
                 (events::created_at.eq(event.made_at), events::updated_at.eq(event.made_at)),
@@ -218,7 +194,7 @@ fn put_events(conn: &mut AnyConnection, club: &Snapshot, rooms: &[Held]) -> Resu
     Ok(())
 }
 
-fn put_people(conn: &mut AnyConnection, club: &Snapshot, events: &[&PlannedEvent]) -> Result<(), Error> {
+fn insert_people(conn: &mut AnyConnection, club: &Snapshot, events: &[&PlannedEvent]) -> Result<(), Error> {
     let admins = events.iter().flat_map(|event| event.admins(club).map(|user| (event.id, user)));
     let admins: Vec<_> =
         admins.map(|(event, user)| (event_admins::event_id.eq(event), event_admins::user_id.eq(user))).collect();
@@ -237,7 +213,7 @@ fn put_people(conn: &mut AnyConnection, club: &Snapshot, events: &[&PlannedEvent
     Ok(())
 }
 
-fn put_tags(conn: &mut AnyConnection, begin: DbTimestamp, events: &[&PlannedEvent]) -> Result<(), Error> {
+fn insert_tags(conn: &mut AnyConnection, begin: DbTimestamp, events: &[&PlannedEvent]) -> Result<(), Error> {
     let tags = events.iter().flat_map(|event| event.tags.map(|tag| (event.id, tag)));
     let rows: Vec<_> = tags
         .map(|(event, (tag, locked))| {

@@ -1,55 +1,19 @@
-//! The made-up directory of the command `seed`, the same in both services: a club of a size that somebody measures
-//! with.
+//! The generated club directory, the same for both services.
 
-use clap::ValueEnum;
 use common::time::Timestamp;
-use uuid::{Builder, Uuid};
-
-use super::{
+use service_kit::directory::{
     DirectoryGroup, DirectoryUser, GROUP_NAMESPACE, Snapshot, UserState,
     demo::{self, member_id},
 };
+use uuid::{Builder, Uuid};
 
-/// How much there is to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Size {
-    /// To try things out: ten weeks as full as those of `large`
-    Small,
-    /// What a club of 100 has
-    Club,
-    /// 1,000 users, 200 groups, 20,000 events in two years, 2,000 projects, 500 contests
-    Large,
-    /// The same with 50 times the events and contests
-    Huge,
-}
+use super::Size;
 
 /// Members of a group.
 pub const GROUP_SIZE: usize = 20;
 
-impl Size {
-    /// Users, all of them active.
-    #[must_use]
-    pub const fn users(self) -> usize {
-        match self {
-            Self::Small | Self::Club => 100,
-            Self::Large | Self::Huge => 1000,
-        }
-    }
-
-    /// Groups of [`GROUP_SIZE`].
-    #[must_use]
-    pub const fn groups(self) -> usize {
-        match self {
-            Self::Small => 20,
-            Self::Club => 12,
-            Self::Large | Self::Huge => 200,
-        }
-    }
-}
-
-/// The sign-in name of a user, counted from 0. The first is the demo's, who may do everything.
-#[must_use]
-pub fn name(index: usize) -> String {
+/// The sign-in name of the user with this number. The first has the name of the demo's privileged user.
+fn name(index: usize) -> String {
     match index {
         0 => demo::members().next().unwrap_or_default().to_owned(),
         _ => format!("u{index:04}"),
@@ -57,7 +21,6 @@ pub fn name(index: usize) -> String {
 }
 
 /// The directory of this size, always the same. The last user is in no group.
-#[must_use]
 pub fn snapshot(size: Size) -> Snapshot {
     let users = (0..size.users()).map(|index| DirectoryUser {
         id: member_id(&name(index)),
@@ -83,20 +46,21 @@ pub fn snapshot(size: Size) -> Snapshot {
     Snapshot { groups: groups.collect(), users }
 }
 
-/// The identifier of something made at a time: ordered by time as all are (UUID version 7), with its kind and number
-/// where others have random bits. Numbers are below 2⁴⁸.
-#[must_use]
+/// The identifier of a row (UUID version 7) with its creation time. Kind and number, which is below 2⁴⁸, take the place
+/// of the random bits.
 pub fn id(made_at: Timestamp, kind: u8, number: usize) -> Uuid {
     let mut bits = [0; 10];
     bits[1] = kind;
     bits[4..].copy_from_slice(&(number as u64).to_be_bytes()[2..]);
-    // What was made before 1970 has no other time that such an identifier could show.
+    // A UUID of version 7 cannot hold a time before 1970.
     let millis = u64::try_from(made_at.utc().timestamp_millis()).unwrap_or(0);
     Builder::from_unix_timestamp_millis(millis, &bits).into_uuid()
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum;
+
     use super::*;
 
     #[test]

@@ -1,43 +1,31 @@
-//! `seed`: a club of a given size in an empty database, for measuring. The same every time for the same day, but for
-//! the identifiers of memberships, which nobody sees.
-//!
-//! Users and groups are those of the booking-service's `seed`, and come in by the ordinary sync. Everything else
-//! follows from its number. Events are not here: they come from the booking-service.
+//! The database of the portfolio-service. Users and groups come in by the ordinary sync; everything else is computed
+//! from its number. Events are not here, as they come from the booking-service. Only the identifiers of memberships
+//! differ between runs.
 
 use std::sync::Arc;
 
-use chrono::{NaiveDate, NaiveTime, TimeDelta};
-use common::{
-    problem::{Problem, code},
-    semester::YearWithSemester,
-    time::Timestamp,
-};
-use diesel::{OptionalExtension, prelude::*, sql_query};
-use service_kit::{
-    database::{
-        AnyConnection, Database,
-        types::{DbTimestamp, DbUuid},
-    },
-    directory::{
-        Snapshot,
-        seed::{self, Size, snapshot},
-    },
-    error::Error,
-    with_connection,
-};
-
-use crate::{
-    club::Club,
+use chrono::{NaiveDate, TimeDelta};
+use common::semester::YearWithSemester;
+use diesel::{OptionalExtension, prelude::*};
+use portfolio_service::{
     demo::before,
     schema::{contest_team_members, contest_teams, contests, project_members, projects, users},
     span::Half,
     sync,
 };
+use service_kit::{
+    database::{
+        AnyConnection, Database,
+        types::{DbTimestamp, DbUuid},
+    },
+    directory::Snapshot,
+    error::Error,
+    with_connection,
+};
 
-/// Rows of one statement: databases limit the number of values.
-const CHUNK: usize = 1000;
+use super::{CHUNK, Progress, Size, analyze, directory, in_use, midnight};
 
-/// Projects or contests of one transaction: few enough to be done well before the limit for one.
+/// Projects or contests of one transaction: few enough for the time limit of a transaction.
 const STEP: usize = 250;
 
 /// Members of a project, teams of a contest, members of a team.
@@ -58,7 +46,7 @@ fn counts(size: Size) -> (usize, usize) {
     }
 }
 
-/// What everything is made of.
+/// The common input of all rows.
 struct Scene {
     directory: Snapshot,
     contests: usize,
@@ -66,53 +54,36 @@ struct Scene {
     present: YearWithSemester,
 }
 
-/// Fills a database that has no users, and tells each step to `say`.
+/// Fills a database without users.
 ///
 /// # Errors
 /// 409 when the database is in use; when it fails.
-pub async fn fill(
-    db: &Database,
-    club: &Club,
-    size: Size,
-    day: NaiveDate,
-    mut say: impl FnMut(&str),
-) -> Result<(), Error> {
-    let midnight = Timestamp::new(day.and_time(NaiveTime::MIN).and_utc());
-    let midnight =
-        midnight.ok_or_else(|| Problem::parameter("day", "out-of-range", "must be in the years 1 to 9999"))?;
+pub async fn fill(db: &Database, size: Size, day: NaiveDate, progress: Progress) -> Result<(), Error> {
     let (projects, contests) = counts(size);
-    let (now, present) = (DbTimestamp(midnight), club.semester(midnight));
-    let scene = Arc::new(Scene { directory: snapshot(size), contests, now, present });
+    let (now, present) = (DbTimestamp(midnight(day)?), YearWithSemester::of(day));
+    let scene = Arc::new(Scene { directory: directory::snapshot(size), contests, now, present });
     let introduced = scene.clone();
     db.write(move |conn| introduce(conn, &introduced)).await?;
-    say(&format!("{} users and {} groups", scene.directory.users.len(), scene.directory.groups.len()));
+    progress(&format!("{} users and {} groups", scene.directory.users.len(), scene.directory.groups.len()));
     for from in (0..projects).step_by(STEP) {
         let scene = scene.clone();
         db.write(move |conn| make_projects(conn, &scene, from, projects.min(from + STEP))).await?;
     }
-    say(&format!("{projects} projects"));
+    progress(&format!("{projects} projects"));
     for from in (0..contests).step_by(STEP) {
         let scene = scene.clone();
         db.write(move |conn| make_contests(conn, &scene, from, contests.min(from + STEP))).await?;
     }
-    db.write(|conn| {
-        // What the server would find out by itself within minutes; plans are bad until then.
-        if let AnyConnection::Postgresql(pg) = conn {
-            sql_query("ANALYZE").execute(pg)?;
-        }
-        Ok(())
-    })
-    .await?;
-    say(&format!("{contests} contests until {day}"));
+    analyze(db).await?;
+    progress(&format!("{contests} contests until {day}"));
     Ok(())
 }
 
 fn introduce(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
-    // Whatever else there may be was made by a user.
+    // Every other row belongs to a user.
     let user: Option<DbUuid> = users::table.select(users::id).first(conn).optional()?;
     if user.is_some() {
-        let detail = "The database is in use: only one without users can be seeded.";
-        return Err(Problem::new(code::CONFLICT).detail(detail).into());
+        return Err(in_use());
     }
     sync::apply(conn, &scene.directory, scene.present, scene.now)?;
     let open = scene.directory.users.iter().step_by(3).map(|user| DbUuid(user.id));
@@ -131,7 +102,7 @@ enum Kind {
 
 impl Scene {
     fn id(&self, kind: Kind, number: usize) -> DbUuid {
-        DbUuid(seed::id(self.now.0, kind as u8, number))
+        DbUuid(directory::id(self.now.0, kind as u8, number))
     }
 
     /// Some users in a row, all different.

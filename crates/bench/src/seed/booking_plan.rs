@@ -1,18 +1,15 @@
-//! What the seeded club does, by arithmetic: every room and event follows from its number, so that any part of them can
-//! be made alone and the same is made every time.
+//! The rooms and events of the generated club, computed from their numbers: any part of them can be made alone, and
+//! every run makes the same.
 //!
-//! Five rooms at a time have twenty events: four rooms that the club holds for a day, with five, five, five and four
-//! events in them, and the room of an event that only named a place. A week has about 190 events, in every size but
-//! `club`.
+//! Five rooms form a block with twenty events: four verified rooms of a day, with five, five, five and four events, and
+//! the room of an instant event. A week has about 190 events, in every size but `club`.
 
+use booking_service::events::queries::Schedule;
 use chrono::TimeDelta;
 use common::time::Timestamp;
-use service_kit::{
-    database::types::{DbTimestamp, DbUuid},
-    directory::seed::{self, Size},
-};
+use service_kit::database::types::{DbTimestamp, DbUuid};
 
-use crate::events::queries::Schedule;
+use super::{Size, directory};
 
 /// Rooms in a row that together have [`EVENTS_OF_BLOCK`] events.
 const BLOCK: usize = 5;
@@ -23,16 +20,16 @@ const EVENTS_OF_BLOCK: usize = 20;
 /// The number, within its block, of the first event of each room; and where the next block begins.
 const FIRST_EVENTS: [usize; BLOCK + 1] = [0, 5, 10, 15, 19, EVENTS_OF_BLOCK];
 
-/// Places of which the club holds one a day, each at most once.
+/// Places of verified rooms. Each has at most one room a day.
 const HALLS: [&str; 8] = ["S511", "S512", "S513", "S514", "S515", "S516", "W621", "Lecture Theatre 70"];
 
-/// Places that nobody confirms, where events never conflict.
+/// Places of instant events, which have no verified rooms.
 const ELSEWHERE: [&str; 3] = ["Discord", "Club room", "Library"];
 
 /// Tags in all, and of an event.
 pub const TAGS: usize = 40;
 
-/// People invited to an event: those who were in its group when it was made, who are fewer than are in it now.
+/// Attendees of an event, fewer than its group has members.
 pub const INVITED: usize = 15;
 
 /// Events in the feed of the user who is in no group.
@@ -41,19 +38,19 @@ pub const FEED: usize = 500;
 /// Days ahead for which there are events, at most.
 const AHEAD: i64 = 364;
 
-/// A room as its number says.
+/// A room of the plan.
 #[derive(Debug)]
 pub struct PlannedRoom {
     pub id: DbUuid,
     pub place: &'static str,
     pub starts_at: DbTimestamp,
     pub ends_at: DbTimestamp,
-    /// The club holds it; else it was made for its one event.
-    pub held: bool,
+    /// Verified; otherwise the room was made for its one instant event.
+    pub verified: bool,
     pub made_at: DbTimestamp,
 }
 
-/// An event as its number says. People are numbers too, of members of its group.
+/// An event of the plan. People are indices into the members of its group.
 #[derive(Debug)]
 pub struct PlannedEvent {
     pub number: usize,
@@ -68,7 +65,7 @@ pub struct PlannedEvent {
     pub admins: [usize; 2],
     /// Number, and whether it is locked.
     pub tags: [(usize, bool); 2],
-    /// Whether the user who is in no group comes, in place of the last one invited.
+    /// Whether the user who is in no group is the last attendee.
     pub has_guest: bool,
 }
 
@@ -108,7 +105,7 @@ impl Plan {
         }
     }
 
-    /// When everything begins, before which the club was made.
+    /// When the users, groups and tags were created, before everything else.
     pub fn begin(&self) -> DbTimestamp {
         self.at(self.first_day() - 500, 0)
     }
@@ -118,8 +115,8 @@ impl Plan {
         -(self.days() - AHEAD.min(self.days() / 2))
     }
 
-    /// The day of a room, counted likewise. No two held rooms of one place are on one day: a place comes round every
-    /// eighth room, and a day has seven and a bit at most.
+    /// The day of a room, counted likewise. No two verified rooms of one place are on one day: every eighth room
+    /// has the same place, and a day has fewer than eight rooms.
     fn day_of(&self, room: usize) -> i64 {
         let (room, rooms) = (i64::try_from(room).unwrap_or(0), i64::try_from(self.rooms()).unwrap_or(1));
         self.first_day() + room * self.days() / rooms
@@ -129,37 +126,37 @@ impl Plan {
         DbTimestamp(self.day.plus(TimeDelta::days(day) + TimeDelta::minutes(minute)))
     }
 
-    /// When something on a day was asked for: a month before, or long before, but never later than the plan's day.
+    /// The day on which something of a day was created: a month or 400 days before, never after the plan's day.
     fn made_on(day: i64) -> i64 {
         if day < 30 { day - 31 } else { day - 400 }
     }
 
     /// One of the rooms.
     pub fn room(&self, number: usize) -> PlannedRoom {
-        let (day, held) = (self.day_of(number), number % BLOCK < BLOCK - 1);
+        let (day, verified) = (self.day_of(number), number % BLOCK < BLOCK - 1);
         let made_at = self.at(Self::made_on(day), 0);
-        let (place, from, to) = if held {
+        let (place, from, to) = if verified {
             (HALLS[number % HALLS.len()], 9 * 60, 21 * 60)
         } else {
             (ELSEWHERE[number / BLOCK % ELSEWHERE.len()], 20 * 60, 22 * 60)
         };
         let (starts_at, ends_at) = (self.at(day, from), self.at(day, to));
-        PlannedRoom { id: id(made_at, Kind::Room, number), place, starts_at, ends_at, held, made_at }
+        PlannedRoom { id: id(made_at, Kind::Room, number), place, starts_at, ends_at, verified, made_at }
     }
 
     /// The events of one of the rooms.
     pub fn events_of(&self, room: usize) -> impl Iterator<Item = PlannedEvent> + use<> {
-        let (plan, held) = (*self, room % BLOCK < BLOCK - 1);
+        let (plan, verified) = (*self, room % BLOCK < BLOCK - 1);
         let first = room / BLOCK * EVENTS_OF_BLOCK;
         let (from, to) = (first + FIRST_EVENTS[room % BLOCK], first + FIRST_EVENTS[room % BLOCK + 1]);
-        (from..to).map(move |number| plan.event(number, room, i64::try_from(number - from).unwrap_or(0), held))
+        (from..to).map(move |number| plan.event(number, room, i64::try_from(number - from).unwrap_or(0), verified))
     }
 
-    fn event(&self, number: usize, room: usize, nth: i64, held: bool) -> PlannedEvent {
+    fn event(&self, number: usize, room: usize, nth: i64, verified: bool) -> PlannedEvent {
         let day = self.day_of(room);
         // In every third room the second and the third event share it for a while.
-        let shared = held && room.is_multiple_of(3) && (nth == 1 || nth == 2);
-        let from = if held { 9 * 60 + nth * 140 - if shared && nth == 2 { 60 } else { 0 } } else { 20 * 60 };
+        let shared = verified && room.is_multiple_of(3) && (nth == 1 || nth == 2);
+        let from = if verified { 9 * 60 + nth * 140 - if shared && nth == 2 { 60 } else { 0 } } else { 20 * 60 };
         let made_at = self.at(Self::made_on(day), 60 * 12);
         let (tag, has_guest) = (number % TAGS, self.has_guest(number));
         PlannedEvent {
@@ -180,7 +177,7 @@ impl Plan {
 
     /// Whether an event is in the feed of the user who is in no group: [`FEED`] of those that a feed reaches back to.
     fn has_guest(&self, number: usize) -> bool {
-        // A feed goes 90 days back from whenever it is asked for.
+        // A feed starts 90 days before the time of the request.
         let reach = usize::try_from(-80 - self.first_day()).unwrap_or(0);
         let days = usize::try_from(self.days()).unwrap_or(1);
         let first = (reach * self.rooms() / days).div_ceil(BLOCK) * EVENTS_OF_BLOCK;
@@ -190,7 +187,7 @@ impl Plan {
 }
 
 impl PlannedEvent {
-    /// What somebody invited says.
+    /// The answer of an attendee.
     pub fn answer(&self, invited: usize) -> Schedule {
         match (self.number * 31 + invited * 17) % 10 {
             _ if invited == self.admins[0] => Schedule::Attendance,
@@ -201,7 +198,7 @@ impl PlannedEvent {
     }
 }
 
-/// What an identifier is of.
+/// The kind of row that an identifier belongs to.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     Room = 1,
@@ -209,17 +206,18 @@ pub enum Kind {
     Tag = 3,
 }
 
-/// The identifier of something made at a time.
+/// The identifier of a row with this creation time.
 pub fn id(made_at: DbTimestamp, kind: Kind, number: usize) -> DbUuid {
-    DbUuid(seed::id(made_at.0, kind as u8, number))
+    DbUuid(directory::id(made_at.0, kind as u8, number))
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
 
+    use booking_service::rooms::overlap::{Span, Use, conflicts};
+
     use super::*;
-    use crate::rooms::overlap::{Span, Use, conflicts};
 
     fn span(from: DbTimestamp, to: DbTimestamp) -> Span {
         Span { start: from.utc(), end: to.utc() }
@@ -230,13 +228,13 @@ mod tests {
         let day = "2026-11-20T00:00:00Z".parse().unwrap();
         for size in [Size::Small, Size::Club, Size::Large] {
             let plan = Plan::new(size, day);
-            let (mut held, mut ids, mut events, mut guests) = (HashSet::new(), HashSet::new(), 0, 0);
+            let (mut spans, mut ids, mut events, mut guests) = (HashSet::new(), HashSet::new(), 0, 0);
             for number in 0..plan.rooms() {
                 let room = plan.room(number);
                 assert!(ids.insert(room.id) && room.made_at.0 < plan.day);
-                assert!(!room.held || held.insert((room.place, room.starts_at)), "{room:?}");
+                assert!(!room.verified || spans.insert((room.place, room.starts_at)), "{room:?}");
                 let all: Vec<_> = plan.events_of(number).collect();
-                assert!(room.held || all.len() == 1);
+                assert!(room.verified || all.len() == 1);
                 for (n, event) in all.iter().enumerate() {
                     assert_eq!(event.number, events + n);
                     assert!(ids.insert(event.id) && room.made_at < event.made_at && event.made_at.0 < plan.day);

@@ -1,0 +1,77 @@
+//! `scripts/seed`: fills an empty database with a generated club.
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    time::Duration,
+};
+
+use bench::seed::{self, Size};
+use chrono::{NaiveDate, Utc};
+use clap::{Parser, ValueEnum};
+use service_kit::{
+    config::Secret,
+    database::{Database, Limits, Url},
+};
+
+/// Fill an empty database with a generated club, for measurements. The same day gives the same rows.
+#[derive(Debug, Parser)]
+#[command(name = "scripts/seed", max_term_width = 120)]
+struct Cli {
+    /// The service that the database belongs to
+    #[arg(value_enum)]
+    service: Service,
+
+    /// How many rows of everything
+    #[arg(long, value_enum)]
+    size: Size,
+
+    /// The day that the rows are arranged around; it begins at midnight UTC [default: today]
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    day: Option<NaiveDate>,
+
+    /// The database: `sqlite://FILE` or `postgres://…`
+    #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true)]
+    database_url: Option<Secret>,
+
+    /// File that holds the address of the database
+    #[arg(long, env = "DATABASE_URL_FILE", value_name = "FILE")]
+    database_url_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Service {
+    Booking,
+    Portfolio,
+}
+
+/// Nothing else uses the database, so a statement may take long.
+const LIMITS: Limits =
+    Limits { connections: Some(1), checkout: Duration::from_secs(10), work: Duration::from_secs(300) };
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    if let Err(error) = run(Cli::parse()).await {
+        let _ = writeln!(io::stderr(), "scripts/seed: {}", error.to_string().replace('\n', " "));
+        std::process::exit(1);
+    }
+}
+
+async fn run(cli: Cli) -> io::Result<()> {
+    let url = Secret::resolve("database-url", cli.database_url.as_ref(), cli.database_url_file.as_deref());
+    let url = url.map_err(io::Error::other)?.ok_or_else(|| io::Error::other("--database-url is missing"))?;
+    let url: Url = url.reveal().parse().map_err(|fault| io::Error::other(format!("--database-url {fault}")))?;
+    let day = cli.day.unwrap_or_else(|| Utc::now().date_naive());
+    let progress = |line: &str| drop(writeln!(io::stdout(), "{line}"));
+    let done = match cli.service {
+        Service::Booking => {
+            let db = Database::start(&url, &booking_service::server::MIGRATIONS, LIMITS).await?;
+            seed::booking::fill(&db, cli.size, day, progress).await
+        }
+        Service::Portfolio => {
+            let db = Database::start(&url, &portfolio_service::server::MIGRATIONS, LIMITS).await?;
+            seed::portfolio::fill(&db, cli.size, day, progress).await
+        }
+    };
+    done.map_err(|error| io::Error::other(error.describe()))
+}

@@ -1,0 +1,79 @@
+//! Fills an empty database of a service with a generated club of a chosen size. The rows are the same for the same day
+//! on either database, and users and groups are the same in both services.
+
+pub mod booking;
+mod booking_plan;
+mod directory;
+pub mod portfolio;
+
+use chrono::{NaiveDate, NaiveTime};
+use clap::ValueEnum;
+use common::{
+    problem::{Problem, code},
+    time::Timestamp,
+};
+use diesel::{RunQueryDsl, sql_query};
+use service_kit::{
+    database::{AnyConnection, Database},
+    error::Error,
+};
+
+/// Rows of one statement: databases limit the number of bound values.
+const CHUNK: usize = 1000;
+
+/// The size of a generated club.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Size {
+    /// For a first try: ten weeks as full as those of `large`
+    Small,
+    /// A club of 100 members
+    Club,
+    /// 1,000 users, 200 groups, 20,000 events in two years, 2,000 projects, 500 contests
+    Large,
+    /// The same with 50 times the events and contests
+    Huge,
+}
+
+impl Size {
+    /// Users, all of them active.
+    #[must_use]
+    pub const fn users(self) -> usize {
+        match self {
+            Self::Small | Self::Club => 100,
+            Self::Large | Self::Huge => 1000,
+        }
+    }
+
+    /// Groups, of 20 members each.
+    #[must_use]
+    pub const fn groups(self) -> usize {
+        match self {
+            Self::Small => 20,
+            Self::Club => 12,
+            Self::Large | Self::Huge => 200,
+        }
+    }
+}
+
+/// Prints one line of progress. A closed pipe does not stop the generator half way.
+pub type Progress = fn(&str);
+
+fn midnight(day: NaiveDate) -> Result<Timestamp, Error> {
+    let midnight = Timestamp::new(day.and_time(NaiveTime::MIN).and_utc());
+    Ok(midnight.ok_or_else(|| Problem::parameter("day", "out-of-range", "must be in the years 1 to 9999"))?)
+}
+
+fn in_use() -> Error {
+    Problem::new(code::CONFLICT).detail("The database is in use: only an empty one can be seeded.").into()
+}
+
+/// Collects the statistics of PostgreSQL, which it does by itself only some minutes later.
+async fn analyze(db: &Database) -> Result<(), Error> {
+    db.write(|conn| {
+        if let AnyConnection::Postgresql(pg) = conn {
+            sql_query("ANALYZE").execute(pg)?;
+        }
+        Ok(())
+    })
+    .await
+}

@@ -1,0 +1,104 @@
+//! A cached answer of another server.
+//!
+//! A general cache such as `moka` does not fit: while one caller refreshes an old value, the others must go on with it; a
+//! failed fetch must keep it; and a key that is not in the answer must cause a fetch, but not one for each request.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use common::problem::{Problem, code};
+use tokio::{
+    sync::{Mutex, OwnedMutexGuard, RwLock},
+    time::Instant,
+};
+
+/// When to fetch again.
+#[derive(Debug, Clone, Copy)]
+pub struct RefreshPolicy {
+    /// The least time between two fetches, however often a lookup finds nothing.
+    pub min_interval: Duration,
+    /// The age at which a value is fetched again, so that a revoked key goes out of use.
+    pub max_age: Duration,
+}
+
+impl Default for RefreshPolicy {
+    fn default() -> Self {
+        Self { min_interval: Duration::from_secs(30), max_age: Duration::from_secs(3600) }
+    }
+}
+
+/// The least time between two fetches as long as none has succeeded.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+
+/// The value of the last successful fetch and its time.
+type Entry<T> = Option<(Arc<T>, Instant)>;
+
+/// A value that is fetched from another server when it is needed, and then cached.
+pub struct CachedFetch<T> {
+    name: &'static str,
+    fetch: Arc<dyn Fn() -> Result<T, String> + Send + Sync>,
+    policy: RefreshPolicy,
+    entry: Arc<RwLock<Entry<T>>>,
+    /// The end of the last fetch. The lock is held during a fetch, so that there is one at a time.
+    last_attempt: Arc<Mutex<Option<Instant>>>,
+}
+
+impl<T> fmt::Debug for CachedFetch<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CachedFetch").field("name", &self.name).field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
+impl<T: Send + Sync + 'static> CachedFetch<T> {
+    /// A value that `fetch` returns; it runs on a blocking thread. The log calls the value `name`, a plural such as "the
+    /// keys of the issuer".
+    #[must_use]
+    pub fn new(
+        name: &'static str,
+        policy: RefreshPolicy,
+        fetch: impl Fn() -> Result<T, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name, fetch: Arc::new(fetch), policy, entry: Arc::default(), last_attempt: Arc::default() }
+    }
+
+    /// What `lookup` finds in the value. When it finds nothing, or the value is too old, the value is fetched first,
+    /// unless the last attempt was a moment ago. An old value serves while another caller fetches and after a failure.
+    ///
+    /// # Errors
+    /// 503 when no fetch has succeeded yet.
+    pub async fn find<R>(&self, lookup: impl Fn(&T) -> Option<R>) -> Result<Option<R>, Problem> {
+        let entry = self.entry.read().await.clone();
+        let found = entry.as_ref().and_then(|(value, _)| lookup(value));
+        let is_fresh = entry.as_ref().is_some_and(|(_, fetched_at)| fetched_at.elapsed() < self.policy.max_age);
+        if found.is_some() && is_fresh {
+            return Ok(found);
+        }
+        let last_attempt = match (self.last_attempt.clone().try_lock_owned(), &found) {
+            (Ok(last_attempt), _) => last_attempt,
+            (Err(_), Some(_)) => return Ok(found),
+            (Err(_), None) => self.last_attempt.clone().lock_owned().await,
+        };
+        let min_interval = self.policy.min_interval;
+        let pause = if entry.is_some() { min_interval } else { min_interval.min(FIRST_RETRY) };
+        if last_attempt.is_none_or(|at| at.elapsed() >= pause) {
+            self.refresh(last_attempt).await?;
+        }
+        match &*self.entry.read().await {
+            Some((value, _)) => Ok(lookup(value)),
+            None => Err(Problem::new(code::UNAVAILABLE).because(format!("{} have never been fetched", self.name))),
+        }
+    }
+
+    /// Fetches in a task of its own, so that a caller who disconnects does not cancel it for the others.
+    async fn refresh(&self, mut last_attempt: OwnedMutexGuard<Option<Instant>>) -> Result<(), Problem> {
+        let (fetch, entry, name) = (self.fetch.clone(), self.entry.clone(), self.name);
+        let task = tokio::spawn(async move {
+            let fetched = tokio::task::spawn_blocking(move || fetch()).await;
+            match fetched.map_err(|error| error.to_string()).flatten() {
+                Ok(value) => *entry.write().await = Some((Arc::new(value), Instant::now())),
+                Err(error) => log::warn!("{name} cannot be fetched: {error}"),
+            }
+            *last_attempt = Some(Instant::now());
+        });
+        task.await.map_err(Problem::internal)
+    }
+}

@@ -1,0 +1,211 @@
+//! The commands that every service has, and how a command ends.
+
+use std::io::{self, Write};
+
+use clap::Subcommand;
+
+use crate::{
+    config::{DatabaseOptions, ServerOptions},
+    database::{AnyConnection, Database, Url, migrate, types::words},
+    error::Error,
+    health,
+    maintenance::{
+        cli::{DatabaseCommand, Refused},
+        tables::Contents,
+    },
+    state::ServiceInfo,
+    with_connection,
+};
+
+/// Exit status for wrong options (`EX_CONFIG` of sysexits.h): another start does not help.
+const WRONG_OPTIONS: i32 = 78;
+
+/// The commands of every service that need nothing of its own.
+#[derive(Debug, Clone, Subcommand)]
+pub enum CommonCommand {
+    /// Bring the database schema up to date and end
+    Migrate,
+    /// Print the OpenAPI document
+    Openapi,
+    /// Ask the running service whether it is ready, and exit with 1 if it is not
+    Health,
+    /// Print what is wrong with the options, one line a fault, and exit with 78 if anything is
+    CheckConfig,
+    /// Back up, restore or move the database.
+    #[command(flatten)]
+    Database(DatabaseCommand),
+}
+
+/// Why a command failed.
+#[derive(Debug)]
+pub enum CommandError {
+    /// The options are wrong: one line for each fault.
+    Options(Vec<String>),
+    /// Anything else, in one sentence.
+    Failed(String),
+}
+
+impl From<io::Error> for CommandError {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<Refused> for CommandError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Options(fault) => Self::Options(vec![fault]),
+            Refused::Failed(cause) => Self::Failed(cause),
+        }
+    }
+}
+
+impl From<Error> for CommandError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error.describe())
+    }
+}
+
+/// Ends a command: prints its error to standard error. The exit status is 0, 78 for wrong options, else 1.
+#[must_use]
+pub fn exit_status(program: &str, outcome: Result<(), CommandError>) -> i32 {
+    let (lines, status) = match outcome {
+        Ok(()) => return 0,
+        Err(CommandError::Options(faults)) => (faults, WRONG_OPTIONS),
+        Err(CommandError::Failed(cause)) => (vec![cause.replace('\n', " ")], 1),
+    };
+    for line in lines {
+        // Not through the log, whose filter may hide it.
+        let _ = writeln!(io::stderr(), "{program}: {line}");
+    }
+    status
+}
+
+/// Prints lines to standard output.
+///
+/// # Errors
+/// When nothing reads them.
+pub fn print(lines: &[String]) -> Result<(), CommandError> {
+    let mut out = io::stdout().lock();
+    for line in lines {
+        writeln!(out, "{line}")?;
+    }
+    Ok(out.flush()?)
+}
+
+/// A service with its options.
+pub struct Installation<'a> {
+    /// The service.
+    pub info: &'static ServiceInfo,
+    /// Its tables.
+    pub contents: Contents,
+    /// How it listens.
+    pub server: &'a ServerOptions,
+    /// How the database is used.
+    pub database: &'a DatabaseOptions,
+    /// The address of the database, or what is wrong with it.
+    pub database_url: Result<Url, String>,
+    /// What is wrong with all options, one line a fault.
+    pub faults: Vec<String>,
+    /// What is allowed but not advisable, one line each.
+    pub warnings: Vec<String>,
+}
+
+impl Installation<'_> {
+    /// Runs a command and returns the exit status.
+    pub async fn run(self, command: CommonCommand) -> i32 {
+        let outcome = match command {
+            CommonCommand::Migrate => self.open().await.map(drop),
+            CommonCommand::Openapi => self.print_document(),
+            CommonCommand::Health => health::check(&self.server.bind).await.map_err(CommandError::Failed),
+            CommonCommand::CheckConfig => return self.check_config(),
+            CommonCommand::Database(command) => self.maintain(command).await,
+        };
+        exit_status(self.info.name, outcome)
+    }
+
+    /// Logs the warnings about the options.
+    ///
+    /// # Errors
+    /// When the options have faults.
+    pub fn check(&self) -> Result<(), CommandError> {
+        if !self.faults.is_empty() {
+            return Err(CommandError::Options(self.faults.clone()));
+        }
+        self.warn();
+        Ok(())
+    }
+
+    fn warn(&self) {
+        for line in &self.warnings {
+            log::warn!("{line}");
+        }
+    }
+
+    fn url(&self) -> Result<Url, CommandError> {
+        self.database_url.clone().map_err(|fault| CommandError::Options(vec![fault]))
+    }
+
+    /// Opens the database with its schema up to date, a new one if there is none.
+    async fn open(&self) -> Result<Database, CommandError> {
+        Ok(Database::start(&self.url()?, self.contents.migrations, self.database.limits()).await?)
+    }
+
+    /// Opens a database that a service has used before, and names it on standard error.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be opened.
+    pub async fn open_existing(&self) -> Result<Database, CommandError> {
+        let url = self.url()?;
+        let name = tokio::task::spawn_blocking(move || name_existing(&url)).await;
+        let name = name.map_err(|error| CommandError::Failed(error.to_string()))??;
+        let db = self.open().await?;
+        // A command is of use also where nothing reads this.
+        let _ = writeln!(io::stderr(), "{}: database {name}", self.info.name);
+        Ok(db)
+    }
+
+    fn print_document(&self) -> Result<(), CommandError> {
+        let text = self.info.openapi().to_pretty_json();
+        print(&[text.map_err(|error| CommandError::Failed(error.to_string()))?])
+    }
+
+    fn check_config(self) -> i32 {
+        self.warn();
+        let (lines, status) =
+            if self.faults.is_empty() { (vec!["ok".to_owned()], 0) } else { (self.faults, WRONG_OPTIONS) };
+        // The status says it all if nothing reads the output.
+        let _ = print(&lines);
+        status
+    }
+
+    async fn maintain(&self, command: DatabaseCommand) -> Result<(), CommandError> {
+        // A closed pipe does not stop the command half way.
+        let progress = |line: &str| drop(print(&[line.to_owned()]));
+        Ok(command.run(self.url()?, self.contents, progress).await?)
+    }
+}
+
+/// The name of a database that has the tables of a service.
+fn name_existing(url: &Url) -> Result<String, CommandError> {
+    let missing = || CommandError::Failed(format!("there is no database at {url}: `serve` and `migrate` make one"));
+    // Connecting would make the file.
+    if url.file().is_some_and(|file| !file.exists()) {
+        return Err(missing());
+    }
+    let failed = |error: &dyn std::fmt::Display| CommandError::Failed(format!("cannot open {url}: {error}"));
+    let mut conn = url.connect().map_err(|error| failed(&error))?;
+    let applied = with_connection!(&mut conn, conn => migrate::applied(conn)).map_err(|error| failed(&error))?;
+    if applied.is_empty() {
+        return Err(missing());
+    }
+    match &mut conn {
+        AnyConnection::Sqlite(_) => Ok(url.to_string()),
+        AnyConnection::Postgresql(conn) => {
+            let query = "SELECT format('%s, schema %s, on %s', current_database(), current_schema(), \
+                         coalesce(host(inet_server_addr()), 'this machine')) AS value";
+            let name = words(conn, query).map_err(|error| failed(&error))?;
+            Ok(name.concat())
+        }
+    }
+}
