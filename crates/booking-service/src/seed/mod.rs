@@ -31,11 +31,11 @@ use self::plan::{INVITED, Kind, Plan, PlannedEvent, PlannedRoom, TAGS};
 use crate::{
     events::queries::Schedule,
     groups,
+    overlapping::is_long,
     rooms::{
         booking,
         changes::{self, NewRoom},
         place::place_key,
-        queries::is_long,
     },
     schema::{attendees, event_admins, event_tags, events, rooms, tags, users},
     users::{queries::grant_privilege, sync},
@@ -130,14 +130,14 @@ fn make(conn: &mut AnyConnection, plan: &Plan, club: &Snapshot, from: usize, to:
     booking::lock_places(conn, planned.iter().map(|held| place_key(held.room.place)).collect())?;
     for held in planned.iter().filter(|held| !held.room.held) {
         let [maker, _] = held.events[0].admins(club);
-        changes::put(conn, &[held.new_room(club)], maker, held.events[0].made_at)?;
+        changes::insert_with_ids(conn, &[held.new_room(club)], maker, held.events[0].made_at)?;
     }
     let keeper = keeper(club);
     let imported: Vec<_> = planned.iter().filter(|held| held.room.held).collect();
     // Those made at the same time are made together, as an import does.
     for held in imported.chunk_by(|a, b| a.room.made_at == b.room.made_at) {
         let new: Vec<_> = held.iter().map(|held| held.new_room(club)).collect();
-        changes::put(conn, &new, keeper, held[0].room.made_at)?;
+        changes::insert_with_ids(conn, &new, keeper, held[0].room.made_at)?;
     }
     put_events(conn, club, &planned)?;
     let events: Vec<_> = planned.iter().flat_map(|held| &held.events).collect();
@@ -169,6 +169,7 @@ impl Held {
             starts_at: room.starts_at,
             ends_at: room.ends_at,
             verified: room.held,
+            made_for_event: !room.held,
             admins: if room.held { vec![keeper(club)] } else { self.events[0].admins(club).to_vec() },
         };
         (room.id, new)
