@@ -264,9 +264,10 @@ fn postgres_plans_a_filter_of_many_comparisons_without_joins() {
     assert_eq!(joins(9), 0);
 }
 
-#[rstest]
-fn the_text_of_a_filter_is_kept_out_of_the_statement_cache(#[values(Sqlite, Postgres)] backend: Backend) {
-    let club = Club::start(backend);
+/// On SQLite, diesel reports nothing about its cache here.
+#[test]
+fn postgres_keeps_the_text_of_a_filter_out_of_the_statement_cache() {
+    let club = Club::start_with(Backend::Postgres, &[]);
     let cached = |which: Which| {
         let (sink, seen) = mpsc::channel();
         let mut conn = club.connect();
