@@ -6,7 +6,7 @@
 //! 1. [`users`]: members, privileges, the copy from the directory
 //! 2. [`groups`]: made here, from the directory, and the everyone group
 //! 3. [`tags`]: names for events
-//! 4. [`rooms`]: windows on places; free times; the overlap arithmetic; import
+//! 4. [`rooms`]: windows on places; free times; the rule of double booking; import
 //! 5. [`events`]: declarations of use, attendance, the `q` filter, the activity list
 //! 6. [`ical`]: the personal calendar feed
 //! 7. [`sign_in`]: sign-in providers, who is who there, sessions, API tokens
@@ -14,7 +14,7 @@
 //! [`server`] puts them together, [`commands`] is the command line, [`demo`] fills the database of a made-up club.
 
 #[macro_use]
-mod overlapping;
+pub mod overlapping;
 
 pub mod auth;
 pub mod club;

@@ -1,8 +1,27 @@
 //! The search by time that rooms and events share.
 //!
-//! An index on the start alone would be read from its beginning, and one on the end to its end: the more there is, the
-//! longer either takes. What is not long, however, starts in the 24 hours before the span or in it, and of what is
-//! long there is little; so each condition is written as two pieces of an index on `(is_long, starts_at)`.
+//! With an index on the start alone, a search reads all rows that start before its span; with one on the end, all that
+//! end after it. So each row also says whether it is long (`is_long`). A row that is not long and overlaps a span starts
+//! inside the span or in the 24 hours before it, and long rows are few. Each condition here has a part for either kind,
+//! and each part is one range of an index on `(is_long, starts_at)`.
+
+use chrono::TimeDelta;
+use service_kit::database::types::DbTimestamp;
+
+/// A row that takes longer than this is long.
+const LONG: TimeDelta = TimeDelta::hours(24);
+
+/// Whether a row is long: the value of its column `is_long`.
+#[must_use]
+pub fn is_long(starts_at: DbTimestamp, ends_at: DbTimestamp) -> bool {
+    ends_at.utc() - starts_at.utc() > LONG
+}
+
+/// The earliest start of a row that is not long and ends after `at`: 24 hours before, or the first time there is.
+#[must_use]
+pub fn earliest_start(at: DbTimestamp) -> DbTimestamp {
+    DbTimestamp(at.plus(-LONG))
+}
 
 /// The condition that a row of `rooms` or `events` overlaps `[from, to)`.
 macro_rules! overlapping {
@@ -11,7 +30,7 @@ macro_rules! overlapping {
             ($from, $to);
         let short = $table::is_long
             .eq(false)
-            .and($table::starts_at.ge(crate::rooms::queries::reach(from)))
+            .and($table::starts_at.ge(crate::overlapping::earliest_start(from)))
             .and($table::starts_at.lt(to))
             .and($table::ends_at.gt(from));
         let long = $table::is_long.eq(true).and($table::starts_at.lt(to)).and($table::ends_at.gt(from));
@@ -26,7 +45,8 @@ macro_rules! during {
         match (from, to) {
             (Some(from), Some(to)) => query.filter(overlapping!($table, from, to)),
             (Some(from), None) => {
-                let recent = $table::starts_at.ge(crate::rooms::queries::reach(from)).and($table::ends_at.gt(from));
+                let earliest = crate::overlapping::earliest_start(from);
+                let recent = $table::starts_at.ge(earliest).and($table::ends_at.gt(from));
                 let short = $table::is_long.eq(false).and(recent);
                 query.filter(short.or($table::is_long.eq(true).and($table::ends_at.gt(from))))
             }
@@ -37,4 +57,13 @@ macro_rules! during {
             (None, None) => query,
         }
     }};
+}
+
+/// The condition of the partial indexes `rooms_list` and `events_list`, which the tables' CHECK makes always true. A query
+/// that states it may be read in the order of its list, one page at a time. A query for a span of time must not state it:
+/// in the order of the list it would read all rows before the span.
+macro_rules! readable_in_list_order {
+    ($table:ident) => {
+        $table::starts_at.lt($table::ends_at)
+    };
 }

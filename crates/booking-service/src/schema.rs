@@ -74,7 +74,7 @@ diesel::table! {
     rooms (id) {
         id -> DbUuid, place -> Text, place_key -> Text, starts_at -> DbTimestamp, ends_at -> DbTimestamp, is_long -> Bool,
         reach_from -> DbTimestamp, verified -> Bool, created_by -> DbUuid, created_at -> DbTimestamp, updated_at -> DbTimestamp,
-        deleted_at -> Nullable<DbTimestamp>,
+        deleted_at -> Nullable<DbTimestamp>, made_for_event -> Bool,
     }
 }
 diesel::table! {

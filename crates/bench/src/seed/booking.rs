@@ -6,11 +6,11 @@ use std::sync::Arc;
 use booking_service::{
     events::queries::Schedule,
     groups,
+    overlapping::is_long,
     rooms::{
         booking,
         changes::{self, NewRoom},
         place::place_key,
-        queries::is_long,
     },
     schema::{attendees, event_admins, event_tags, events, rooms, tags, users},
     tags::key,
@@ -106,14 +106,14 @@ fn make(conn: &mut AnyConnection, plan: &Plan, club: &Snapshot, from: usize, to:
     booking::lock_places(conn, planned.iter().map(|usage| place_key(usage.room.place)).collect())?;
     for usage in planned.iter().filter(|usage| !usage.room.verified) {
         let [creator, _] = usage.events[0].admins(club);
-        changes::put(conn, &[usage.new_room(club)], creator, usage.events[0].made_at)?;
+        changes::insert_with_ids(conn, &[usage.new_room(club)], creator, usage.events[0].made_at)?;
     }
     let owner = owner(club);
     let verified: Vec<_> = planned.iter().filter(|usage| usage.room.verified).collect();
     // Rooms with the same creation time are made together, as an import does.
     for usages in verified.chunk_by(|a, b| a.room.made_at == b.room.made_at) {
         let new: Vec<_> = usages.iter().map(|usage| usage.new_room(club)).collect();
-        changes::put(conn, &new, owner, usages[0].room.made_at)?;
+        changes::insert_with_ids(conn, &new, owner, usages[0].room.made_at)?;
     }
     insert_events(conn, club, &planned)?;
     let events: Vec<_> = planned.iter().flat_map(|usage| &usage.events).collect();
@@ -145,6 +145,7 @@ impl Usage {
             starts_at: room.starts_at,
             ends_at: room.ends_at,
             verified: room.verified,
+            made_for_event: !room.verified,
             admins: if room.verified { vec![owner(club)] } else { self.events[0].admins(club).to_vec() },
         };
         (room.id, new)

@@ -241,9 +241,15 @@ mod tests {
                     assert!(room.starts_at <= event.starts_at && event.ends_at <= room.ends_at, "{event:?}");
                     assert_ne!(event.admins[0], event.admins[1]);
                     assert_ne!(event.tags[0].0, event.tags[1].0);
-                    let usage =
-                        |event: &PlannedEvent| Use { span: span(event.starts_at, event.ends_at), shared: event.shared };
-                    assert!(all[n + 1..].iter().all(|other| !conflicts(&usage(event), &usage(other))), "{event:?}");
+                    let usage = |event: &PlannedEvent| Use {
+                        room: DbUuid::nil(),
+                        span: span(event.starts_at, event.ends_at),
+                        shared: event.shared,
+                    };
+                    assert!(
+                        all[n + 1..].iter().all(|other| !conflicts(&usage(event), &usage(other), &[])),
+                        "{event:?}"
+                    );
                     guests += usize::from(event.has_guest);
                 }
                 events += all.len();

@@ -180,6 +180,7 @@ impl Hand {
                 starts_at: DbTimestamp(room.window.start),
                 ends_at: DbTimestamp(room.window.end),
                 verified: room.verified,
+                made_for_event: false,
                 admins: vec![self.keeper],
             };
             let new: Vec<_> = batch.iter().map(room).collect();

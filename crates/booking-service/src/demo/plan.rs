@@ -255,6 +255,7 @@ fn uses(day: Day, place: &str, rng: &mut StdRng) -> Vec<(u32, u32, bool)> {
 #[cfg(test)]
 mod tests {
     use rand::SeedableRng;
+    use service_kit::database::types::DbUuid;
 
     use super::*;
     use crate::rooms::overlap::{Span, Use, conflicts};
@@ -298,8 +299,15 @@ mod tests {
                 let uses: Vec<_> = events.iter().filter(|event| event.room == Some(n)).collect();
                 for (m, event) in uses.iter().enumerate() {
                     assert!(span(room.window).contains(&span(event.window)) && event.made_at >= room.made_at);
-                    let usage = |event: &PlannedEvent| Use { span: span(event.window), shared: event.shared };
-                    assert!(uses[m + 1..].iter().all(|other| !conflicts(&usage(event), &usage(other))), "{event:?}");
+                    let usage = |event: &PlannedEvent| Use {
+                        room: DbUuid::nil(),
+                        span: span(event.window),
+                        shared: event.shared,
+                    };
+                    assert!(
+                        uses[m + 1..].iter().all(|other| !conflicts(&usage(event), &usage(other), &[])),
+                        "{event:?}"
+                    );
                 }
             }
         }

@@ -18,7 +18,7 @@ use crate::{
     schema::{attendees, event_tags, events, group_members, tags, users},
 };
 
-/// Adds the members of a group as pending, one statement whatever their number; who is there already keeps the answer.
+/// Adds the members of a group as pending, in one statement. Who has a row already keeps the answer.
 ///
 /// # Errors
 /// When the database fails.
@@ -27,7 +27,7 @@ pub fn invite(conn: &mut AnyConnection, event: DbUuid, group: DbUuid) -> Result<
     let columns = (attendees::user_id, attendees::event_id, attendees::schedule);
     let (event, pending) =
         (event.into_sql::<service_kit::database::types::DbUuid>(), Schedule::Pending.into_sql::<Text>());
-    // Somebody may be answering at this moment, who then is there already.
+    // A user who answers at this moment has a row already.
     if group == groups::EVERYONE {
         let active = users::table.filter(users::state.eq(ACTIVE)).select((users::id, event, pending));
         with_connection!(conn, c => diesel::insert_into(attendees::table)
@@ -50,11 +50,11 @@ pub fn invite(conn: &mut AnyConnection, event: DbUuid, group: DbUuid) -> Result<
     Ok(())
 }
 
-/// Drops those who have not answered.
+/// Removes those who have not answered.
 ///
 /// # Errors
 /// When the database fails.
-pub fn forget_pending(conn: &mut AnyConnection, event: DbUuid) -> Result<(), Error> {
+pub fn delete_pending(conn: &mut AnyConnection, event: DbUuid) -> Result<(), Error> {
     let pending = attendees::event_id.eq(event).and(attendees::schedule.eq(Schedule::Pending));
     diesel::delete(attendees::table.filter(pending)).execute(conn)?;
     Ok(())
@@ -79,22 +79,22 @@ pub fn answer(conn: &mut AnyConnection, event: DbUuid, me: &Caller, schedule: Sc
     Ok(())
 }
 
-/// Puts tags on an event, making those that are new; what is on it already stays as it is. Returns how many are new on
-/// the event.
+/// Adds tags to an event, and creates those that do not exist. A tag that the event has already stays as it is. Returns
+/// how many the event did not have.
 ///
 /// # Errors
 /// When the database fails.
-pub fn put_tags(
+pub fn add_tags(
     conn: &mut AnyConnection,
     event: DbUuid,
-    wanted: &[(String, bool)],
+    tags: &[(String, bool)],
     now: DbTimestamp,
 ) -> Result<usize, Error> {
-    let names: Vec<_> = wanted.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<_> = tags.iter().map(|(name, _)| name.as_str()).collect();
     let found = crate::tags::get_or_create(conn, &names, now)?;
     let rows: Vec<_> = found
         .iter()
-        .zip(wanted)
+        .zip(tags)
         .map(|((tag, _), (_, locked))| {
             (event_tags::event_id.eq(event), event_tags::tag_id.eq(*tag), event_tags::locked.eq(*locked))
         })
@@ -109,24 +109,24 @@ pub fn put_tags(
     Ok(new)
 }
 
-/// Makes these the tags of an event.
+/// Replaces the tags of an event.
 ///
 /// # Errors
 /// When the database fails.
 pub fn replace_tags(
     conn: &mut AnyConnection,
     event: DbUuid,
-    wanted: &[(String, bool)],
+    tags: &[(String, bool)],
     now: DbTimestamp,
 ) -> Result<(), Error> {
     diesel::delete(event_tags::table.filter(event_tags::event_id.eq(event))).execute(conn)?;
-    put_tags(conn, event, wanted, now).map(|_| ())
+    add_tags(conn, event, tags, now).map(|_| ())
 }
 
-/// Puts one tag on an event; one that is there already stays as it is.
+/// Adds one tag to an event. A tag that the event has already stays as it is.
 ///
 /// # Errors
-/// 404; 403 when anybody but an administrator wants it locked.
+/// 404; 403 when the tag is locked and the caller no administrator.
 pub fn add_tag(
     conn: &mut AnyConnection,
     event: DbUuid,
@@ -134,17 +134,17 @@ pub fn add_tag(
     me: &Caller,
     now: DbTimestamp,
 ) -> Result<(), Error> {
-    hold(conn, event)?;
+    lock(conn, event)?;
     if tag.1 {
         need_admin(conn, event, me)?;
     }
-    if put_tags(conn, event, std::slice::from_ref(tag), now)? > 0 {
-        touch(conn, event, now)?;
+    if add_tags(conn, event, std::slice::from_ref(tag), now)? > 0 {
+        mark_changed(conn, event, now)?;
     }
     Ok(())
 }
 
-/// Takes a tag off an event.
+/// Removes a tag from an event.
 ///
 /// # Errors
 /// 404 when there is no such event or it has no such tag; 403 when the tag is locked and the caller no administrator.
@@ -155,7 +155,7 @@ pub fn remove_tag(
     me: &Caller,
     now: DbTimestamp,
 ) -> Result<(), Error> {
-    hold(conn, event)?;
+    lock(conn, event)?;
     let found: Option<(DbUuid, bool)> = event_tags::table
         .inner_join(tags::table)
         .filter(event_tags::event_id.eq(event))
@@ -168,15 +168,15 @@ pub fn remove_tag(
         need_admin(conn, event, me)?;
     }
     diesel::delete(event_tags::table.find((event, tag))).execute(conn)?;
-    touch(conn, event, now)
+    mark_changed(conn, event, now)
 }
 
-/// Waits for whoever is changing the event, and holds it. What is on an event is changed only by who holds it: in
-/// another order two changes could wait for each other.
+/// Locks an event until the end of the transaction. Every change of an event's tags takes this lock first: in another
+/// order two changes could deadlock.
 ///
 /// # Errors
 /// 404.
-fn hold(conn: &mut AnyConnection, event: DbUuid) -> Result<(), Error> {
+fn lock(conn: &mut AnyConnection, event: DbUuid) -> Result<(), Error> {
     let query = events::table.find(event).filter(events::deleted_at.is_null()).select(events::id);
     let found: Option<DbUuid> = match conn {
         AnyConnection::Postgresql(pg) => query.for_no_key_update().first(pg).optional()?,
@@ -185,8 +185,8 @@ fn hold(conn: &mut AnyConnection, event: DbUuid) -> Result<(), Error> {
     found.map(|_| ()).ok_or_else(not_found)
 }
 
-/// Marks an event as changed.
-fn touch(conn: &mut AnyConnection, event: DbUuid, now: DbTimestamp) -> Result<(), Error> {
+/// Sets the time of an event's last change.
+fn mark_changed(conn: &mut AnyConnection, event: DbUuid, now: DbTimestamp) -> Result<(), Error> {
     diesel::update(events::table.find(event)).set(events::updated_at.eq(now)).execute(conn)?;
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Making, changing and deleting events: the paths on which a double booking could arise. Each locks the places it
-//! touches before it looks (see [`rooms::booking`]).
+//! Making, changing and deleting events. Each locks the places it touches before it checks for conflicts (see
+//! [`rooms::booking`](crate::rooms::booking)).
 
 use chrono_tz::Tz;
 use common::{
@@ -26,27 +26,27 @@ use super::{
 use crate::{
     auth::Caller,
     codes, groups,
+    overlapping::is_long,
     rooms::{
-        booking::{self, Booking},
+        booking::{self, Booking, RoomWindow},
         changes::{self as room_changes, NewRoom},
-        overlap::Span,
         place::place_key,
-        queries::{self as room_queries, is_long},
+        queries::{self as room_queries},
     },
     schema::{event_admins, events},
     users,
 };
 
-/// Where an event is to be.
+/// Where an event takes place.
 #[derive(Debug, Clone, Hash)]
 pub enum Where {
-    /// At a place, in a room made for it.
+    /// At a place, in a room that is made for the event.
     Place(String),
-    /// In a room that exists.
+    /// In an existing room.
     Room(DbUuid),
 }
 
-/// An event as a request asks for it.
+/// An event as in the body of a request.
 #[derive(Debug, Clone)]
 pub struct Draft {
     pub name: String,
@@ -58,16 +58,12 @@ pub struct Draft {
     pub group: DbUuid,
     pub open: bool,
     pub admins: IdSet<1>,
-    /// Name, and whether only administrators may take it off.
+    /// The name of each, and whether only administrators may remove it.
     pub tags: Vec<(String, bool)>,
 }
 
 impl Draft {
-    fn span(&self) -> Span {
-        Span { start: self.starts_at.utc(), end: self.ends_at.utc() }
-    }
-
-    fn keeps_time_of(&self, event: &Row) -> bool {
+    fn has_time_of(&self, event: &Row) -> bool {
         (self.starts_at, self.ends_at) == (event.starts_at, event.ends_at)
     }
 
@@ -75,25 +71,30 @@ impl Draft {
         self.admins.iter().map(|(_, id)| DbUuid(id)).collect()
     }
 
-    fn room_at(&self, place: &str) -> NewRoom {
+    fn instant_room(&self, place: &str) -> NewRoom {
         NewRoom {
             place: place.to_owned(),
             starts_at: self.starts_at,
             ends_at: self.ends_at,
             verified: false,
+            made_for_event: true,
             admins: self.admins(),
         }
     }
+
+    fn booking<'a>(&self, room: RoomWindow<'a>, except: Option<DbUuid>) -> Booking<'a> {
+        Booking { room, starts_at: self.starts_at, ends_at: self.ends_at, shared: self.shared, except }
+    }
 }
 
-/// The room an event ends up in.
-struct Held {
+/// The room that an event is in after a change.
+struct Location {
     room: DbUuid,
     place: String,
     owns_room: bool,
 }
 
-/// Makes an event and invites the members of its group.
+/// Makes an event, and invites the members of its group.
 ///
 /// # Errors
 /// 400 for an unknown group, room or administrator, or a time outside the room's window; 409 `room-conflict`.
@@ -105,18 +106,18 @@ pub fn create(
     now: DbTimestamp,
 ) -> Result<DbUuid, Error> {
     check_references(conn, draft, None)?;
-    let held = match &draft.at {
+    let location = match &draft.at {
         Where::Place(place) => {
-            let key = place_key(place);
+            let (room, key) = (DbUuid::new(), place_key(place));
             booking::lock_places(conn, vec![key.clone()])?;
-            refuse_instant_conflicts(conn, draft, &key, None, None, zone)?;
-            let room = room_changes::insert(conn, &[draft.room_at(place)], by, now)?[0];
-            Held { room, place: place.clone(), owns_room: true }
+            refuse_instant_conflicts(conn, draft, &key, room, None, zone)?;
+            room_changes::insert_with_ids(conn, &[(room, draft.instant_room(place))], by, now)?;
+            Location { room, place: place.clone(), owns_room: true }
         }
         Where::Room(id) => {
             let room = room_queries::find_locked(conn, *id)?.ok_or_else(unknown_room)?;
             refuse_stock_conflicts(conn, draft, &room, None, zone)?;
-            Held { room: room.id, place: room.place, owns_room: false }
+            Location { room: room.id, place: room.place, owns_room: false }
         }
     };
     let id = DbUuid::new();
@@ -125,19 +126,19 @@ pub fn create(
             (events::id.eq(id), events::name.eq(&draft.name), events::description.eq(&draft.description)),
             (events::shared.eq(draft.shared), events::starts_at.eq(draft.starts_at), events::ends_at.eq(draft.ends_at)),
             events::is_long.eq(is_long(draft.starts_at, draft.ends_at)),
-            (events::place_key.eq(place_key(&held.place)), events::place.eq(held.place)),
-            (events::room_id.eq(held.room), events::owns_room.eq(held.owns_room)),
+            (events::place_key.eq(place_key(&location.place)), events::place.eq(location.place)),
+            (events::room_id.eq(location.room), events::owns_room.eq(location.owns_room)),
             (events::group_id.eq(draft.group), events::open.eq(draft.open), events::sequence.eq(0)),
             (events::created_by.eq(by), events::created_at.eq(now), events::updated_at.eq(now)),
         ))
         .execute(conn)?;
     insert_admins(conn, id, &draft.admins())?;
-    attendance::put_tags(conn, id, &draft.tags, now)?;
+    attendance::add_tags(conn, id, &draft.tags, now)?;
     attendance::invite(conn, id, draft.group)?;
     Ok(id)
 }
 
-/// Changes the whole of an event but its maker and the answers to it.
+/// Replaces everything of an event except who made it, when, and the answers to it.
 ///
 /// # Errors
 /// 404; 403 for anybody but its administrators and privileged users; else as [`create`].
@@ -153,7 +154,7 @@ pub fn update(
     need_admin(conn, id, me)?;
     check_references(conn, draft, Some(&seen))?;
     let stock = match &draft.at {
-        // Its own room moves with it, however it is named.
+        // Its own room moves with it, also when the request names that room by its id.
         Where::Room(room) if seen.owns_room && *room == seen.room_id => None,
         Where::Room(room) if *room == seen.room_id => Some(room_queries::get_even_deleted(conn, *room)?.row),
         Where::Room(room) => Some(room_queries::find(conn, *room)?.ok_or_else(unknown_room)?),
@@ -167,18 +168,18 @@ pub fn update(
     let key = place_key(&place);
     booking::lock_places(conn, vec![seen.place_key.clone(), key.clone()])?;
     let event = find_locked(conn, &seen, me)?;
-    let held = match stock {
+    let location = match stock {
         Some(room) => move_to_stock(conn, &event, &room, draft, zone, now)?,
         None => move_to_instant(conn, &event, &place, draft, zone, now)?,
     };
-    let moved = !draft.keeps_time_of(&event) || held.place != event.place || held.room != event.room_id;
+    let moved = !draft.has_time_of(&event) || location.place != event.place || location.room != event.room_id;
     diesel::update(events::table.find(id))
         .set((
             (events::name.eq(&draft.name), events::description.eq(&draft.description)),
             (events::shared.eq(draft.shared), events::starts_at.eq(draft.starts_at), events::ends_at.eq(draft.ends_at)),
             events::is_long.eq(is_long(draft.starts_at, draft.ends_at)),
-            (events::place_key.eq(key), events::place.eq(held.place)),
-            (events::room_id.eq(held.room), events::owns_room.eq(held.owns_room)),
+            (events::place_key.eq(key), events::place.eq(location.place)),
+            (events::room_id.eq(location.room), events::owns_room.eq(location.owns_room)),
             (events::group_id.eq(draft.group), events::open.eq(draft.open), events::updated_at.eq(now)),
             events::sequence.eq(event.sequence + i32::from(moved)),
         ))
@@ -187,13 +188,13 @@ pub fn update(
     insert_admins(conn, id, &draft.admins())?;
     attendance::replace_tags(conn, id, &draft.tags, now)?;
     if draft.group != event.group_id {
-        attendance::forget_pending(conn, id)?;
+        attendance::delete_pending(conn, id)?;
         attendance::invite(conn, id, draft.group)?;
     }
     Ok(())
 }
 
-/// Marks an event as deleted; a room of its own goes with it.
+/// Marks an event as deleted, and its room if it was made for an event and no event uses it any more.
 ///
 /// # Errors
 /// 404; 403 for anybody but its administrators and privileged users.
@@ -205,11 +206,15 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestam
     diesel::update(events::table.find(id))
         .set((events::deleted_at.eq(now), events::updated_at.eq(now), events::sequence.eq(event.sequence + 1)))
         .execute(conn)?;
-    leave_room(conn, &event, now)
+    room_changes::soft_delete_unused(conn, event.room_id, event.id, now)
 }
 
-/// An event whose place is locked by now, as it is for somebody who may change it. Whoever moves an event or a room, or
-/// changes who may, holds the lock of its place: what is unchanged since it was `seen` stays so.
+/// Reads an event again, with the caller's right to change it, after its place has been locked. Every change of an
+/// event's time, room or administrators takes that lock, so what is read here does not change before the transaction
+/// ends.
+///
+/// # Errors
+/// [`Error::Stale`] when the event has left the room or the place that were locked.
 fn find_locked(conn: &mut AnyConnection, seen: &Row, me: &Caller) -> Result<Row, Error> {
     let event = find(conn, seen.id)?;
     need_admin(conn, seen.id, me)?;
@@ -226,20 +231,20 @@ fn move_to_stock(
     draft: &Draft,
     zone: Tz,
     now: DbTimestamp,
-) -> Result<Held, Error> {
-    // Read again under the lock: it may have been verified or deleted meanwhile.
+) -> Result<Location, Error> {
+    // Again, under the lock: somebody may have verified or deleted it.
     let room = match room_queries::find(conn, room.id)? {
         Some(fresh) if fresh.place_key != room.place_key => return Err(Error::Stale),
         Some(fresh) => fresh,
-        // A past event keeps a room that is gone, but nobody books it for another time.
-        None if room.id == event.room_id && draft.keeps_time_of(event) => room.clone(),
+        // A past event keeps a deleted room, but not for another time.
+        None if room.id == event.room_id && draft.has_time_of(event) => room.clone(),
         None => return Err(unknown_room()),
     };
     refuse_stock_conflicts(conn, draft, &room, Some(event.id), zone)?;
     if room.id != event.room_id {
-        leave_room(conn, event, now)?;
+        room_changes::soft_delete_unused(conn, event.room_id, event.id, now)?;
     }
-    Ok(Held { room: room.id, place: room.place, owns_room: false })
+    Ok(Location { room: room.id, place: room.place, owns_room: false })
 }
 
 fn move_to_instant(
@@ -249,32 +254,22 @@ fn move_to_instant(
     draft: &Draft,
     zone: Tz,
     now: DbTimestamp,
-) -> Result<Held, Error> {
-    let is_there = room_queries::find(conn, event.room_id)?.is_some();
-    let has_own = event.owns_room && is_there && !is_used_by_others(conn, event)?;
-    let stays = event.owns_room && place == event.place && draft.keeps_time_of(event);
-    let room = (has_own || stays).then_some(event.room_id);
+) -> Result<Location, Error> {
+    let exists = room_queries::find(conn, event.room_id)?.is_some();
+    let moves_room = event.owns_room && exists && !is_room_used_by_others(conn, event)?;
+    let stays = event.owns_room && place == event.place && draft.has_time_of(event);
+    let room = if moves_room || stays { event.room_id } else { DbUuid::new() };
     refuse_instant_conflicts(conn, draft, &place_key(place), room, Some(event.id), zone)?;
-    let room = match room {
-        Some(room) if has_own => {
-            room_changes::move_to(conn, room, &draft.room_at(place), now)?;
-            room
-        }
-        Some(room) => room,
-        None => room_changes::insert(conn, &[draft.room_at(place)], event.created_by, now)?[0],
-    };
-    Ok(Held { room, place: place.to_owned(), owns_room: true })
-}
-
-/// Deletes the room of an event that leaves it, if it was made for that event and no other uses it.
-fn leave_room(conn: &mut AnyConnection, event: &Row, now: DbTimestamp) -> Result<(), Error> {
-    if event.owns_room && !is_used_by_others(conn, event)? {
-        room_changes::soft_delete(conn, event.room_id, now)?;
+    if moves_room {
+        room_changes::move_to(conn, room, &draft.instant_room(place), now)?;
+    } else if !stays {
+        room_changes::soft_delete_unused(conn, event.room_id, event.id, now)?;
+        room_changes::insert_with_ids(conn, &[(room, draft.instant_room(place))], event.created_by, now)?;
     }
-    Ok(())
+    Ok(Location { room, place: place.to_owned(), owns_room: true })
 }
 
-fn is_used_by_others(conn: &mut AnyConnection, event: &Row) -> Result<bool, Error> {
+fn is_room_used_by_others(conn: &mut AnyConnection, event: &Row) -> Result<bool, Error> {
     let others = events::table
         .filter(events::room_id.eq(event.room_id))
         .filter(events::id.ne(event.id))
@@ -282,29 +277,17 @@ fn is_used_by_others(conn: &mut AnyConnection, event: &Row) -> Result<bool, Erro
     Ok(select(exists(others)).get_result(conn)?)
 }
 
+/// Checks an event in a room that has the event's own span.
 fn refuse_instant_conflicts(
     conn: &mut AnyConnection,
     draft: &Draft,
     place_key: &str,
-    room: Option<DbUuid>,
+    room: DbUuid,
     except: Option<DbUuid>,
     zone: Tz,
 ) -> Result<(), Error> {
-    let booking = Booking {
-        place_key,
-        room,
-        verified: false,
-        starts_at: draft.starts_at,
-        ends_at: draft.ends_at,
-        shared: draft.shared,
-        except,
-    };
-    let conflicts = booking::conflicts(conn, &booking)?;
-    if conflicts.is_empty() {
-        return Ok(());
-    }
-    let free = booking::free_between(draft.span(), &conflicts);
-    Err(booking::conflict(&conflicts, free, zone).into())
+    let room = RoomWindow { room, place_key, starts_at: draft.starts_at, ends_at: draft.ends_at };
+    booking::refuse_conflicts(conn, &draft.booking(room, except), zone)
 }
 
 fn refuse_stock_conflicts(
@@ -314,30 +297,16 @@ fn refuse_stock_conflicts(
     except: Option<DbUuid>,
     zone: Tz,
 ) -> Result<(), Error> {
-    if !room.window().contains(&draft.span()) {
+    if draft.starts_at < room.starts_at || room.ends_at < draft.ends_at {
         let (from, to) = (room.starts_at.in_zone(zone), room.ends_at.in_zone(zone));
         let detail = format!("The room is held from {from} to {to}.");
         return Err(Problem::new(codes::OUTSIDE_ROOM_WINDOW).detail(detail).into());
     }
-    let booking = Booking {
-        place_key: &room.place_key,
-        room: Some(room.id),
-        verified: room.verified,
-        starts_at: draft.starts_at,
-        ends_at: draft.ends_at,
-        shared: draft.shared,
-        except,
-    };
-    let conflicts = booking::conflicts(conn, &booking)?;
-    if conflicts.is_empty() {
-        return Ok(());
-    }
-    let room = room_queries::get(conn, room.id, except)?;
-    let free = crate::rooms::overlap::free_times(room.window(), &room.uses);
-    Err(booking::conflict(&conflicts, free, zone).into())
+    booking::refuse_conflicts(conn, &draft.booking(room.window(), except), zone)
 }
 
-/// Refuses a request that names what is not there, all of it at once; what an event has already may be gone.
+/// Refuses a request that refers to anything that does not exist, and lists all of it. What the event refers to already
+/// may have been deleted.
 fn check_references(conn: &mut AnyConnection, draft: &Draft, event: Option<&Row>) -> Result<(), Error> {
     let mut violations = Violations::default();
     users::queries::note_unknown(conn, "/admins", &draft.admins, &mut violations)?;

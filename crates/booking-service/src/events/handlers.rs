@@ -263,7 +263,7 @@ pub async fn of_room(
     let id = DbUuid::from(*id);
     let selection = query.0.time()?.of(Which::InRoom(id));
     who.list(page, move |conn, _, page| {
-        rooms::queries::need(conn, id)?;
+        rooms::queries::check_exists(conn, id)?;
         list_of(conn, &selection, Order::Start, page, zone)
     })
     .await

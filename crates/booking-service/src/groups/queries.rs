@@ -220,8 +220,8 @@ pub fn of_user(conn: &mut AnyConnection, user: &User, belongs: bool, admins: boo
     Ok(found.into_iter().collect())
 }
 
-/// Deletes events as `DELETE /events/{eventID}` does, and the rooms made for them that no other event uses: marked,
-/// for the activity list and the feeds.
+/// Marks events as deleted, as `DELETE /events/{eventID}` does, and with them the rooms made for events that no event
+/// uses any more.
 ///
 /// # Errors
 /// When the database fails.
@@ -232,13 +232,14 @@ pub fn delete_events(conn: &mut AnyConnection, ids: &[DbUuid], now: DbTimestamp)
             .execute(conn)?;
     }
     for ids in ids.chunks(1000) {
-        let owners = events::table.filter(events::id.eq_any(ids)).filter(events::owns_room).select(events::room_id);
-        let users = events::table.filter(events::room_id.eq(rooms::id)).filter(events::deleted_at.is_null());
+        let left = events::table.filter(events::id.eq_any(ids)).select(events::room_id);
+        let uses = events::table.filter(events::room_id.eq(rooms::id)).filter(events::deleted_at.is_null());
         diesel::update(
             rooms::table
-                .filter(rooms::id.eq_any(owners))
+                .filter(rooms::id.eq_any(left))
+                .filter(rooms::made_for_event)
                 .filter(rooms::deleted_at.is_null())
-                .filter(diesel::dsl::not(diesel::dsl::exists(users))),
+                .filter(diesel::dsl::not(diesel::dsl::exists(uses))),
         )
         .set((rooms::deleted_at.eq(now), rooms::updated_at.eq(now)))
         .execute(conn)?;

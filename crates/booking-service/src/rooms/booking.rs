@@ -1,7 +1,9 @@
-//! The lock on a place, and the events in the way of a booking (contract, "No double booking").
+//! The lock on a place, what uses it, and the refusal of what would book it twice (contract, "No double booking").
 //!
-//! Whatever may create a conflict takes the locks of the places it touches, in sorted order, before it looks. What it
-//! read before it had them may be stale and is read again.
+//! Whatever may create a conflict locks its places, in sorted order, before it reads their uses. What it read before that
+//! may be stale and is read again.
+
+use std::collections::HashMap;
 
 use chrono_tz::Tz;
 use common::problem::Problem;
@@ -17,28 +19,29 @@ use service_kit::{
 };
 
 use super::{
-    Interval,
-    overlap::{self, Span, Use},
+    interval::Interval,
+    overlap::{self, Occupancy, Span, Use},
 };
 use crate::{
     codes,
+    overlapping::is_long,
     schema::{events, places, rooms},
 };
 
-/// Locks places until the end of the transaction, making the rows of those that are new.
+/// Locks places until the end of the transaction, and inserts the rows of those that are new.
 ///
 /// On SQLite the transaction is the only writer already.
 ///
 /// # Errors
-/// When the database fails or a lock cannot be had in time.
+/// When the database fails or a lock is not free in time.
 pub fn lock_places(conn: &mut AnyConnection, mut keys: Vec<String>) -> Result<(), Error> {
-    // One order for everybody: two transactions that want the same places never wait for each other in a circle.
+    // In one order for all: two transactions that lock the same places cannot deadlock.
     keys.sort_unstable();
     keys.dedup();
     let rows: Vec<_> = keys.iter().map(|key| places::key.eq(key)).collect();
     with_connection!(conn, c => diesel::insert_into(places::table).values(&rows).on_conflict_do_nothing().execute(c)?);
     if let AnyConnection::Postgresql(pg) = conn {
-        // Not FOR UPDATE: that would also hold up everybody who only refers to the place by a foreign key.
+        // Not FOR UPDATE: that also blocks inserts that only refer to the place by a foreign key.
         places::table
             .filter(places::key.eq_any(&keys))
             .order(places::key)
@@ -49,51 +52,49 @@ pub fn lock_places(conn: &mut AnyConnection, mut keys: Vec<String>) -> Result<()
     Ok(())
 }
 
-/// A booking that is about to be made.
-#[derive(Debug)]
-pub struct Booking<'a> {
-    /// The place, as [`place_key`](super::place::place_key) gives it.
+/// A room's window, existing or planned.
+#[derive(Debug, Clone, Copy)]
+pub struct RoomWindow<'a> {
+    /// The room.
+    pub room: DbUuid,
+    /// Its place, as [`place_key`](super::place::place_key) gives it.
     pub place_key: &'a str,
-    /// The room, unless it is yet to be made.
-    pub room: Option<DbUuid>,
-    /// Whether the room is verified.
-    pub verified: bool,
-    /// When, and whether others may share.
+    /// The first instant of the window.
     pub starts_at: DbTimestamp,
-    /// The end of it.
+    /// The first instant after it.
     pub ends_at: DbTimestamp,
-    /// Whether others may share.
-    pub shared: bool,
-    /// The event that is being changed, which is not in its own way.
-    pub except: Option<DbUuid>,
 }
 
-/// An event in the way.
+impl RoomWindow<'_> {
+    /// The window as a span.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        Span { start: self.starts_at.utc(), end: self.ends_at.utc() }
+    }
+}
+
+/// An event, as far as it uses a place.
 #[derive(Debug, Clone, Copy, Queryable)]
-pub struct Conflict {
-    /// The event.
-    pub event: DbUuid,
+pub struct EventUse {
+    id: DbUuid,
+    room: DbUuid,
     starts_at: DbTimestamp,
     ends_at: DbTimestamp,
     shared: bool,
 }
 
-impl Conflict {
-    /// An event by its use of a place.
-    #[must_use]
-    pub fn new(event: DbUuid, starts_at: DbTimestamp, ends_at: DbTimestamp, shared: bool) -> Self {
-        Self { event, starts_at, ends_at, shared }
-    }
-
-    /// Its use of the place.
-    #[must_use]
-    pub fn usage(&self) -> Use {
-        Use { span: Span { start: self.starts_at.utc(), end: self.ends_at.utc() }, shared: self.shared }
+impl EventUse {
+    fn usage(&self) -> Use {
+        Use {
+            room: self.room,
+            span: Span { start: self.starts_at.utc(), end: self.ends_at.utc() },
+            shared: self.shared,
+        }
     }
 
     fn body(&self, zone: Tz) -> Value {
         json!({
-            "eventId": self.event,
+            "eventId": self.id,
             "timeStart": self.starts_at.in_zone(zone),
             "timeEnd": self.ends_at.in_zone(zone),
             "sharedRoom": self.shared,
@@ -101,45 +102,201 @@ impl Conflict {
     }
 }
 
-/// The events that conflict with a booking, in order of time. The place must be locked.
+/// What decides about bookings of one place: at least what overlaps the windows that it was loaded for.
+#[derive(Debug, Clone, Default)]
+pub struct PlaceUse {
+    /// Its events, by start and id.
+    events: Vec<EventUse>,
+    /// The windows of its verified rooms. Empty when there are no events.
+    verified: Vec<Span>,
+}
+
+impl PlaceUse {
+    /// The same, arranged to answer when rooms are free.
+    #[must_use]
+    pub fn occupancy(&self) -> Occupancy {
+        Occupancy::new(&self.usages(), &self.verified)
+    }
+
+    fn usages(&self) -> Vec<Use> {
+        self.events.iter().map(EventUse::usage).collect()
+    }
+}
+
+/// The uses of the places of these windows, by place; `except` is an event that does not count. A place without events may
+/// be missing.
+///
+/// Takes two statements, and two more when some windows are longer than a day and others are not.
 ///
 /// # Errors
 /// When the database fails.
-pub fn conflicts(conn: &mut AnyConnection, booking: &Booking<'_>) -> Result<Vec<Conflict>, Error> {
-    let mut query = events::table
-        .inner_join(rooms::table)
-        .filter(events::place_key.eq(booking.place_key))
+pub fn load_uses(
+    conn: &mut AnyConnection,
+    windows: &[RoomWindow<'_>],
+    except: Option<DbUuid>,
+) -> Result<HashMap<String, PlaceUse>, Error> {
+    let mut found: HashMap<String, PlaceUse> = HashMap::new();
+    // Separately: a single window of a year must not make the search for all other places cover that year.
+    let (long, short): (Vec<&RoomWindow<'_>>, Vec<_>) =
+        windows.iter().partition(|window| is_long(window.starts_at, window.ends_at));
+    for windows in [short, long] {
+        let first = windows.iter().map(|window| window.starts_at).min();
+        let last = windows.iter().map(|window| window.ends_at).max();
+        let (Some(first), Some(last)) = (first, last) else { continue };
+        let mut keys: Vec<&str> = windows.iter().map(|window| window.place_key).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let events = load_events(conn, &keys, first, last)?;
+        if events.is_empty() {
+            continue;
+        }
+        for (key, event) in events {
+            if Some(event.id) != except {
+                found.entry(key).or_default().events.push(event);
+            }
+        }
+        for room in load_verified(conn, first, last)? {
+            if let Some(place) = found.get_mut(&room.place_key) {
+                place.verified.push(room.span());
+            }
+        }
+    }
+    for place in found.values_mut() {
+        place.events.sort_unstable_by_key(|event| (event.starts_at, event.id));
+        place.events.dedup_by_key(|event| event.id);
+    }
+    Ok(found)
+}
+
+fn load_events(
+    conn: &mut AnyConnection,
+    place_keys: &[&str],
+    from: DbTimestamp,
+    to: DbTimestamp,
+) -> Result<Vec<(String, EventUse)>, Error> {
+    let overlapping = events::table
         .filter(events::deleted_at.is_null())
-        .filter(overlapping!(events, booking.starts_at, booking.ends_at))
-        .select((events::id, events::starts_at, events::ends_at, events::shared))
-        .order((events::starts_at, events::id))
-        .into_boxed();
-    if !booking.verified {
-        query = match booking.room {
-            Some(room) => query.filter(rooms::verified.eq(true).or(events::room_id.eq(room))),
-            None => query.filter(rooms::verified.eq(true)),
-        };
-    }
-    if booking.shared {
-        query = query.filter(events::shared.eq(false));
-    }
-    if let Some(event) = booking.except {
-        query = query.filter(events::id.ne(event));
-    }
-    Ok(query.load(conn)?)
+        .filter(overlapping!(events, from, to))
+        .select((events::place_key, (events::id, events::room_id, events::starts_at, events::ends_at, events::shared)));
+    Ok(with_connection!(conn, c => match place_keys {
+        // The usual case. Unlike a list, it has one text, so SQLite need not prepare it again.
+        [key] => overlapping.filter(events::place_key.eq(*key)).load(c)?,
+        keys => overlapping.filter(events::place_key.eq_any(keys)).load(c)?,
+    }))
 }
 
-/// 409 `room-conflict`, with when the room is free.
-#[must_use]
-pub fn conflict(conflicts: &[Conflict], free: Vec<Span>, zone: Tz) -> Problem {
+/// A verified room.
+#[derive(Debug, Clone, Queryable)]
+pub struct VerifiedRoom {
+    /// The room.
+    pub id: DbUuid,
+    /// The key of its place.
+    pub place_key: String,
+    /// The first instant of its window.
+    pub starts_at: DbTimestamp,
+    /// The first instant after it.
+    pub ends_at: DbTimestamp,
+}
+
+impl VerifiedRoom {
+    /// Its window.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        Span { start: self.starts_at.utc(), end: self.ends_at.utc() }
+    }
+}
+
+/// The verified rooms whose windows overlap `[from, to)`, of all places.
+///
+/// They are few, as verified rooms of one place never overlap. With a place in the condition, SQLite would read all later
+/// rooms of that place.
+///
+/// # Errors
+/// When the database fails.
+pub fn load_verified(conn: &mut AnyConnection, from: DbTimestamp, to: DbTimestamp) -> Result<Vec<VerifiedRoom>, Error> {
+    let verified = rooms::table
+        .filter(rooms::verified.eq(true))
+        .filter(rooms::deleted_at.is_null())
+        .filter(overlapping!(rooms, from, to))
+        .select((rooms::id, rooms::place_key, rooms::starts_at, rooms::ends_at));
+    Ok(with_connection!(conn, c => verified.load(c)?))
+}
+
+/// An event that is about to be made or changed.
+#[derive(Debug)]
+pub struct Booking<'a> {
+    /// The room that it will be in.
+    pub room: RoomWindow<'a>,
+    /// The first instant of the event.
+    pub starts_at: DbTimestamp,
+    /// The first instant after it.
+    pub ends_at: DbTimestamp,
+    /// Whether others may share the room.
+    pub shared: bool,
+    /// The event itself when it is changed: it does not conflict with what it was.
+    pub except: Option<DbUuid>,
+}
+
+/// Refuses a booking that conflicts with an event. The place must be locked.
+///
+/// # Errors
+/// 409 `room-conflict`.
+pub fn refuse_conflicts(conn: &mut AnyConnection, booking: &Booking<'_>, zone: Tz) -> Result<(), Error> {
+    let during_event = RoomWindow { starts_at: booking.starts_at, ends_at: booking.ends_at, ..booking.room };
+    let mut load = |window: RoomWindow<'_>| -> Result<PlaceUse, Error> {
+        Ok(load_uses(conn, &[window], booking.except)?.remove(window.place_key).unwrap_or_default())
+    };
+    let uses = load(during_event)?;
+    let wanted = Use { room: booking.room.room, span: during_event.span(), shared: booking.shared };
+    let is_conflict = |event: &&EventUse| overlap::conflicts(&wanted, &event.usage(), &uses.verified);
+    let conflicts: Vec<_> = uses.events.iter().filter(is_conflict).copied().collect();
+    if conflicts.is_empty() {
+        return Ok(());
+    }
+    let free = load(booking.room)?.occupancy().free_times(booking.room.room, booking.room.span());
+    Err(room_conflict(&conflicts, free, zone))
+}
+
+/// Refuses to verify rooms when events would conflict because of it. The places must be locked.
+///
+/// # Errors
+/// 409 `room-conflict` with the events outside these rooms that would conflict.
+pub fn refuse_conflicts_of_verified(conn: &mut AnyConnection, rooms: &[RoomWindow<'_>], zone: Tz) -> Result<(), Error> {
+    let places = load_uses(conn, rooms, None)?;
+    let (mut conflicts, mut free) = (Vec::new(), Vec::new());
+    for room in rooms {
+        let Some(place) = places.get(room.place_key) else { continue };
+        let window = room.span();
+        let events: Vec<_> = place.events.iter().filter(|event| event.usage().span.overlaps(&window)).collect();
+        let uses: Vec<_> = events.iter().map(|event| event.usage()).collect();
+        let made = overlap::conflicts_made_by_verifying(window, &uses);
+        let outside = made.iter().map(|n| *events[*n]).filter(|event| event.room != room.room);
+        let before = conflicts.len();
+        conflicts.extend(outside);
+        if conflicts.len() > before {
+            free.extend(Occupancy::new(&uses, &[window]).free_times(room.room, window));
+        }
+    }
+    if conflicts.is_empty() {
+        return Ok(());
+    }
+    // One event may be in the way of several rooms.
+    conflicts.sort_unstable_by_key(|event| (event.starts_at, event.id));
+    conflicts.dedup_by_key(|event| event.id);
+    Err(room_conflict(&conflicts, free, zone))
+}
+
+/// 409 `room-conflict`: the events in the way, and when the room is free.
+fn room_conflict(conflicts: &[EventUse], free: Vec<Span>, zone: Tz) -> Error {
     Problem::new(codes::ROOM_CONFLICT)
-        .member("conflicts", conflicts.iter().map(|conflict| conflict.body(zone)).collect())
+        .member("conflicts", conflicts.iter().map(|event| event.body(zone)).collect())
         .member("freeTimes", json!(Interval::all(free, zone)))
+        .into()
 }
 
-/// The free parts of a window when only these events use it.
-#[must_use]
-pub fn free_between(window: Span, conflicts: &[Conflict]) -> Vec<Span> {
-    let uses: Vec<_> = conflicts.iter().map(Conflict::usage).collect();
-    overlap::free_times(window, &uses)
+/// 409 `room-overlap`: the verified rooms in the way.
+pub(super) fn room_overlap(mut rooms: Vec<DbUuid>) -> Error {
+    rooms.sort_unstable();
+    rooms.dedup();
+    Problem::new(codes::ROOM_OVERLAP).member("rooms", json!(rooms)).into()
 }

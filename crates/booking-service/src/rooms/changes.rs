@@ -1,7 +1,10 @@
 //! Changes of rooms, under the lock of the place where they can create a conflict.
 
 use common::problem::Problem;
-use diesel::prelude::*;
+use diesel::{
+    dsl::{exists, not},
+    prelude::*,
+};
 use service_kit::{
     database::{
         AnyConnection,
@@ -12,21 +15,21 @@ use service_kit::{
 };
 
 use super::{
-    booking::{self, Conflict},
-    overlap,
+    booking,
     place::place_key,
-    queries::{Room, Row, find_locked, get, is_long, not_found, reach},
+    queries::{Room, find_locked, get, not_found},
 };
 use crate::{
     auth::Caller,
     codes,
+    overlapping::{earliest_start, is_long},
     schema::{events, room_admins, rooms},
 };
 
 /// Rows inserted by one statement: well below the bind limits of both databases.
 const CHUNK: usize = 1000;
 
-/// A room to be made.
+/// A room to be inserted.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct NewRoom {
@@ -34,24 +37,30 @@ pub struct NewRoom {
     pub starts_at: DbTimestamp,
     pub ends_at: DbTimestamp,
     pub verified: bool,
+    pub made_for_event: bool,
     pub admins: Vec<DbUuid>,
 }
 
-/// Makes rooms; their places must have rows, which [`booking::lock_places`] sees to.
+/// Inserts rooms with new ids. Their places must be locked, so that they have rows.
 ///
 /// # Errors
 /// When the database fails.
 pub fn insert(conn: &mut AnyConnection, new: &[NewRoom], by: DbUuid, now: DbTimestamp) -> Result<Vec<DbUuid>, Error> {
     let new: Vec<_> = new.iter().map(|room| (DbUuid::new(), room.clone())).collect();
-    put(conn, &new, by, now)?;
+    insert_with_ids(conn, &new, by, now)?;
     Ok(new.into_iter().map(|(id, _)| id).collect())
 }
 
-/// The same with ids of the caller's.
+/// Inserts rooms with these ids. Their places must be locked.
 ///
 /// # Errors
 /// When the database fails.
-pub fn put(conn: &mut AnyConnection, new: &[(DbUuid, NewRoom)], by: DbUuid, now: DbTimestamp) -> Result<(), Error> {
+pub fn insert_with_ids(
+    conn: &mut AnyConnection,
+    new: &[(DbUuid, NewRoom)],
+    by: DbUuid,
+    now: DbTimestamp,
+) -> Result<(), Error> {
     let rows: Vec<_> = new
         .iter()
         .map(|(id, room)| {
@@ -62,8 +71,9 @@ pub fn put(conn: &mut AnyConnection, new: &[(DbUuid, NewRoom)], by: DbUuid, now:
                 rooms::starts_at.eq(room.starts_at),
                 rooms::ends_at.eq(room.ends_at),
                 rooms::is_long.eq(is_long(room.starts_at, room.ends_at)),
-                rooms::reach_from.eq(reach(room.starts_at)),
+                rooms::reach_from.eq(earliest_start(room.starts_at)),
                 rooms::verified.eq(room.verified),
+                rooms::made_for_event.eq(room.made_for_event),
                 rooms::created_by.eq(by),
                 rooms::created_at.eq(now),
                 rooms::updated_at.eq(now),
@@ -86,7 +96,7 @@ fn insert_admins(conn: &mut AnyConnection, admins: &[(DbUuid, DbUuid)]) -> Resul
     Ok(())
 }
 
-/// Changes place, window and administrators of a room that belongs to one event. Its place must be locked.
+/// Changes place, window and administrators of an instant event's own room. Both places must be locked.
 ///
 /// # Errors
 /// When the database fails.
@@ -98,7 +108,7 @@ pub fn move_to(conn: &mut AnyConnection, id: DbUuid, to: &NewRoom, now: DbTimest
             rooms::starts_at.eq(to.starts_at),
             rooms::ends_at.eq(to.ends_at),
             rooms::is_long.eq(is_long(to.starts_at, to.ends_at)),
-            rooms::reach_from.eq(reach(to.starts_at)),
+            rooms::reach_from.eq(earliest_start(to.starts_at)),
             rooms::updated_at.eq(now),
         ))
         .execute(conn)?;
@@ -112,6 +122,26 @@ pub fn move_to(conn: &mut AnyConnection, id: DbUuid, to: &NewRoom, now: DbTimest
 /// When the database fails.
 pub fn soft_delete(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Result<(), Error> {
     diesel::update(rooms::table.find(id)).set((rooms::deleted_at.eq(now), rooms::updated_at.eq(now))).execute(conn)?;
+    Ok(())
+}
+
+/// Marks a room that was made for an event as deleted, unless an event uses it. Its place must be locked.
+///
+/// `except` is an event that is about to leave the room.
+///
+/// # Errors
+/// When the database fails.
+pub fn soft_delete_unused(conn: &mut AnyConnection, id: DbUuid, except: DbUuid, now: DbTimestamp) -> Result<(), Error> {
+    let uses = events::table
+        .filter(events::room_id.eq(rooms::id))
+        .filter(events::id.ne(except))
+        .filter(events::deleted_at.is_null());
+    let unused = rooms::table
+        .find(id)
+        .filter(rooms::made_for_event)
+        .filter(rooms::deleted_at.is_null())
+        .filter(not(exists(uses)));
+    diesel::update(unused).set((rooms::deleted_at.eq(now), rooms::updated_at.eq(now))).execute(conn)?;
     Ok(())
 }
 
@@ -136,18 +166,17 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, force: bool, no
     if !me.privileged && !room.admins.contains(&me.id) {
         return Err(Problem::forbidden("an administrator of the room, or a privileged user").into());
     }
-    let to_come = || {
+    let not_ended = || {
         events::table
             .filter(events::room_id.eq(id))
             .filter(events::deleted_at.is_null())
             .filter(events::ends_at.gt(now))
     };
-    let listed: Vec<DbUuid> = to_come().select(events::id).order((events::starts_at, events::id)).load(conn)?;
+    let listed: Vec<DbUuid> = not_ended().select(events::id).order((events::starts_at, events::id)).load(conn)?;
     if !listed.is_empty() && !force {
         return Err(Problem::new(codes::EVENTS_TO_COME).member("events", serde_json::json!(listed)).into());
     }
-    // An id in a subquery of the table that is being changed: fine on both databases.
-    diesel::update(to_come())
+    diesel::update(not_ended())
         .set((events::deleted_at.eq(now), events::updated_at.eq(now), events::sequence.eq(events::sequence + 1)))
         .execute(conn)?;
     soft_delete(conn, id, now)?;
@@ -156,11 +185,11 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, force: bool, no
 
 /// Confirms that the club may use a room, or takes that back.
 ///
-/// A confirmed room no longer belongs to the event it was made for: that event's administrators may not move what a
-/// privileged user has confirmed.
+/// A confirmed room no longer belongs to the event that it was made for: that event's administrators may not move what a
+/// privileged user has confirmed, and it does not disappear with the event.
 ///
 /// # Errors
-/// 404; 409 when another verified room on the place overlaps it, or its events would then conflict with others.
+/// 404; 409 when another verified room on the place overlaps it, or events would then conflict.
 pub fn verify(
     conn: &mut AnyConnection,
     id: DbUuid,
@@ -173,46 +202,16 @@ pub fn verify(
         return Ok(());
     }
     if verified {
-        let others: Vec<DbUuid> = rooms::table
-            .filter(rooms::place_key.eq(&room.place_key))
-            .filter(rooms::verified.eq(true))
-            .filter(rooms::deleted_at.is_null())
-            .filter(rooms::ends_at.gt(room.starts_at))
-            .filter(rooms::starts_at.lt(room.ends_at))
-            .select(rooms::id)
-            .order(rooms::id)
-            .load(conn)?;
+        let mut others = booking::load_verified(conn, room.starts_at, room.ends_at)?;
+        others.retain(|other| other.place_key == room.place_key);
         if !others.is_empty() {
-            return Err(Problem::new(codes::ROOM_OVERLAP).member("rooms", serde_json::json!(others)).into());
+            return Err(booking::room_overlap(others.into_iter().map(|other| other.id).collect()));
         }
-        refuse_conflicts(conn, &room, zone)?;
+        booking::refuse_conflicts_of_verified(conn, &[room.window()], zone)?;
         diesel::update(events::table.filter(events::room_id.eq(id))).set(events::owns_room.eq(false)).execute(conn)?;
     }
     diesel::update(rooms::table.find(id))
-        .set((rooms::verified.eq(verified), rooms::updated_at.eq(now)))
+        .set((rooms::verified.eq(verified), rooms::made_for_event.eq(false), rooms::updated_at.eq(now)))
         .execute(conn)?;
     Ok(())
-}
-
-/// Refuses to verify a room one of whose events overlaps an event elsewhere on its place.
-fn refuse_conflicts(conn: &mut AnyConnection, room: &Row, zone: chrono_tz::Tz) -> Result<(), Error> {
-    let found: Vec<(DbUuid, Conflict)> = events::table
-        .filter(events::place_key.eq(&room.place_key))
-        .filter(events::deleted_at.is_null())
-        .filter(overlapping!(events, room.starts_at, room.ends_at))
-        .select((events::room_id, (events::id, events::starts_at, events::ends_at, events::shared)))
-        .order((events::starts_at, events::id))
-        .load(conn)?;
-    let (inside, elsewhere): (Vec<_>, Vec<_>) = found.into_iter().partition(|(held_in, _)| *held_in == room.id);
-    let in_the_way: Vec<_> = elsewhere
-        .iter()
-        .map(|(_, conflict)| *conflict)
-        .filter(|theirs| inside.iter().any(|(_, ours)| overlap::conflicts(&ours.usage(), &theirs.usage())))
-        .collect();
-    if in_the_way.is_empty() {
-        return Ok(());
-    }
-    let uses: Vec<_> = inside.into_iter().chain(elsewhere).map(|(_, conflict)| conflict).collect();
-    let free = booking::free_between(room.window(), &uses);
-    Err(booking::conflict(&in_the_way, free, zone).into())
 }

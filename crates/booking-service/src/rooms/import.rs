@@ -7,8 +7,7 @@ use common::{
     problem::{Location, Problem, Violation},
     time::Timestamp,
 };
-use diesel::{Connection, prelude::*, result::Error as DieselError};
-use serde_json::json;
+use diesel::{Connection, result::Error as DieselError};
 use service_kit::{
     database::{
         AnyConnection,
@@ -18,20 +17,21 @@ use service_kit::{
 };
 
 use super::{
-    booking,
+    booking::{self, RoomWindow, VerifiedRoom},
     changes::{self, NewRoom},
     place::place_key,
-    queries::{self, Room, Row},
+    queries::{self, Room},
     table::{self, ImportedRoom},
 };
-use crate::{codes, schema::rooms};
+use crate::codes;
 
-/// Makes verified rooms of the rows, with `by` as their administrator; a row that is a verified room already stands
-/// for that one. Returns a room for each row, in their order. A dry run does the same and takes it back.
+/// Makes verified rooms of the rows, with `by` as their administrator. A row that equals an existing verified room stands
+/// for that room. Returns a room for each row, in their order. A dry run does the same and rolls it back.
 ///
 /// # Errors
 /// 400 `bad-import` with every bad row, among them those that overlap an earlier row on the same place; 409
-/// `room-overlap` when a row overlaps a verified room in the database.
+/// `room-overlap` when a row overlaps a verified room in the database; 409 `room-conflict` when events would then
+/// conflict.
 pub fn import_table(
     conn: &mut AnyConnection,
     table: &[u8],
@@ -48,16 +48,16 @@ pub fn import_table(
         };
         bad_import(cells.into_iter().map(violation).collect())
     })?;
-    let wanted = rows.into_iter().map(|row| Wanted::new(row, by)).collect::<Result<Vec<_>, _>>()?;
-    if wanted.is_empty() {
+    let rows = rows.into_iter().map(|row| Row::new(row, by)).collect::<Result<Vec<_>, _>>()?;
+    if rows.is_empty() {
         return Ok(Vec::new());
     }
     if !dry_run {
-        return import(conn, &wanted, by, now);
+        return import(conn, &rows, zone, by, now);
     }
     let mut result = Ok(Vec::new());
     let rolled_back = conn.transaction(|conn| -> Result<(), DieselError> {
-        result = import(conn, &wanted, by, now);
+        result = import(conn, &rows, zone, by, now);
         Err(DieselError::RollbackTransaction)
     });
     match rolled_back {
@@ -66,59 +66,64 @@ pub fn import_table(
     }
 }
 
-struct Wanted {
-    row: usize,
-    key: String,
+/// A row of the table, and the room that it describes.
+struct Row {
+    number: usize,
+    /// The room's id, unless there is such a room already.
+    id: DbUuid,
+    place_key: String,
     room: NewRoom,
 }
 
-impl Wanted {
+impl Row {
     fn new(row: ImportedRoom, by: DbUuid) -> Result<Self, Error> {
         let at =
             |at| Timestamp::new(at).map(DbTimestamp).ok_or_else(|| Problem::internal("a parsed time is out of range"));
         let (starts_at, ends_at) = (at(row.start)?, at(row.end)?);
-        let key = place_key(&row.place);
-        let room = NewRoom { place: row.place, starts_at, ends_at, verified: true, admins: vec![by] };
-        Ok(Self { row: row.row, key, room })
+        let place_key = place_key(&row.place);
+        let room =
+            NewRoom { place: row.place, starts_at, ends_at, verified: true, made_for_event: false, admins: vec![by] };
+        Ok(Self { number: row.row, id: DbUuid::new(), place_key, room })
     }
 
-    fn is(&self, key: &str, starts_at: DbTimestamp, ends_at: DbTimestamp) -> bool {
-        self.key == key && self.room.starts_at == starts_at && self.room.ends_at == ends_at
+    fn window(&self) -> RoomWindow<'_> {
+        RoomWindow {
+            room: self.id,
+            place_key: &self.place_key,
+            starts_at: self.room.starts_at,
+            ends_at: self.room.ends_at,
+        }
     }
 }
 
-fn import(conn: &mut AnyConnection, wanted: &[Wanted], by: DbUuid, now: DbTimestamp) -> Result<Vec<Room>, Error> {
-    booking::lock_places(conn, wanted.iter().map(|wanted| wanted.key.clone()).collect())?;
-    let existing = existing(conn, wanted)?;
+fn import(conn: &mut AnyConnection, rows: &[Row], zone: Tz, by: DbUuid, now: DbTimestamp) -> Result<Vec<Room>, Error> {
+    booking::lock_places(conn, rows.iter().map(|row| row.place_key.clone()).collect())?;
+    let existing = load_existing(conn, rows)?;
     let mut overlaps: Vec<DbUuid> = Vec::new();
     let mut violations = Vec::new();
-    // Where each row's room comes from: one that exists, or the n-th new one.
-    let mut sources: Vec<Result<DbUuid, usize>> = Vec::new();
-    let mut new: Vec<&Wanted> = Vec::new();
-    let mut by_place: HashMap<&str, Vec<usize>> = HashMap::new();
-    for row in wanted {
-        let on_place = existing.get(row.key.as_str()).map_or(&[][..], Vec::as_slice);
-        let earlier = by_place.entry(&row.key).or_default();
-        if let Some(same) = on_place.iter().find(|room| row.is(&room.place_key, room.starts_at, room.ends_at)) {
-            sources.push(Ok(same.id));
-        } else if let Some(same) =
-            earlier.iter().find(|n| row.is(&new[**n].key, new[**n].room.starts_at, new[**n].room.ends_at))
-        {
-            sources.push(Err(*same));
+    // The room of each row, and the rows that need a new one.
+    let mut ids: Vec<DbUuid> = Vec::new();
+    let mut new: Vec<&Row> = Vec::new();
+    let mut new_at_place: HashMap<&str, Vec<&Row>> = HashMap::new();
+    for row in rows {
+        let window = row.window().span();
+        let existing = existing.get(row.place_key.as_str()).map_or(&[][..], Vec::as_slice);
+        let earlier = new_at_place.entry(&row.place_key).or_default();
+        if let Some(same) = existing.iter().find(|room| room.span() == window) {
+            ids.push(same.id);
+        } else if let Some(same) = earlier.iter().find(|other| other.window().span() == window) {
+            ids.push(same.id);
         } else {
-            let overlaps_row =
-                |starts: DbTimestamp, ends: DbTimestamp| starts < row.room.ends_at && row.room.starts_at < ends;
-            overlaps
-                .extend(on_place.iter().filter(|room| overlaps_row(room.starts_at, room.ends_at)).map(|room| room.id));
-            if let Some(other) = earlier.iter().find(|n| overlaps_row(new[**n].room.starts_at, new[**n].room.ends_at)) {
+            overlaps.extend(existing.iter().filter(|room| room.span().overlaps(&window)).map(|room| room.id));
+            if let Some(other) = earlier.iter().find(|other| other.window().span().overlaps(&window)) {
                 violations.push(Violation {
-                    location: Location::Cell { row: row.row, column: None },
+                    location: Location::Cell { row: row.number, column: None },
                     code: "overlaps-row",
-                    message: format!("overlaps row {} on the same place", new[*other].row),
+                    message: format!("overlaps row {} on the same place", other.number),
                 });
             }
-            earlier.push(new.len());
-            sources.push(Err(new.len()));
+            earlier.push(row);
+            ids.push(row.id);
             new.push(row);
         }
     }
@@ -126,35 +131,25 @@ fn import(conn: &mut AnyConnection, wanted: &[Wanted], by: DbUuid, now: DbTimest
         return Err(bad_import(violations));
     }
     if !overlaps.is_empty() {
-        overlaps.sort_unstable();
-        overlaps.dedup();
-        return Err(Problem::new(codes::ROOM_OVERLAP).member("rooms", json!(overlaps)).into());
+        return Err(booking::room_overlap(overlaps));
     }
-    let new: Vec<_> = new.into_iter().map(|wanted| wanted.room.clone()).collect();
-    let made = changes::insert(conn, &new, by, now)?;
-    let ids: Vec<_> = sources.into_iter().map(|source| source.unwrap_or_else(|n| made[n])).collect();
+    let windows: Vec<_> = new.iter().map(|row| row.window()).collect();
+    booking::refuse_conflicts_of_verified(conn, &windows, zone)?;
+    let new: Vec<_> = new.into_iter().map(|row| (row.id, row.room.clone())).collect();
+    changes::insert_with_ids(conn, &new, by, now)?;
     let loaded = queries::load_listed(conn, &ids)?;
     let by_id: HashMap<_, _> = loaded.into_iter().map(|room| (room.row.id, room)).collect();
     Ok(ids.iter().filter_map(|id| by_id.get(id).cloned()).collect())
 }
 
-/// The verified rooms near the wanted ones, by place.
-fn existing(conn: &mut AnyConnection, wanted: &[Wanted]) -> Result<HashMap<String, Vec<Row>>, Error> {
-    let keys: Vec<_> = wanted.iter().map(|wanted| &wanted.key).collect();
-    let first = wanted.iter().map(|wanted| wanted.room.starts_at).min();
-    let last = wanted.iter().map(|wanted| wanted.room.ends_at).max();
+/// The verified rooms around the times of the rows, by place.
+fn load_existing(conn: &mut AnyConnection, rows: &[Row]) -> Result<HashMap<String, Vec<VerifiedRoom>>, Error> {
+    let first = rows.iter().map(|row| row.room.starts_at).min();
+    let last = rows.iter().map(|row| row.room.ends_at).max();
     let (Some(first), Some(last)) = (first, last) else { return Ok(HashMap::new()) };
-    let rows: Vec<Row> = rooms::table
-        .filter(rooms::place_key.eq_any(keys))
-        .filter(rooms::verified.eq(true))
-        .filter(rooms::deleted_at.is_null())
-        .filter(rooms::ends_at.gt(first))
-        .filter(rooms::starts_at.lt(last))
-        .select(Row::as_select())
-        .load(conn)?;
-    let mut by_place: HashMap<String, Vec<Row>> = HashMap::new();
-    for row in rows {
-        by_place.entry(row.place_key.clone()).or_default().push(row);
+    let mut by_place: HashMap<String, Vec<VerifiedRoom>> = HashMap::new();
+    for room in booking::load_verified(conn, first, last)? {
+        by_place.entry(room.place_key.clone()).or_default().push(room);
     }
     Ok(by_place)
 }

@@ -1,13 +1,14 @@
-//! Rooms: windows of time on a place, such as "S516, 18:00 to 21:00 on 4 April".
+//! Rooms: spans of time on a place, such as "S516, 18:00 to 21:00 on 4 April".
 //!
 //! Invariants, all kept under the lock of the place ([`booking`]):
 //! * two verified rooms on one place never overlap;
-//! * no two events conflict (contract, "No double booking"); [`overlap`] is the arithmetic.
+//! * no two events conflict (contract, "No double booking"); [`overlap`] decides which do.
 
 pub mod booking;
 pub mod changes;
 mod handlers;
 mod import;
+mod interval;
 pub mod overlap;
 pub mod place;
 pub mod queries;
@@ -16,7 +17,10 @@ mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-pub use self::wire::{Interval, ResponseRoom, out_of_order, span};
+pub use self::{
+    interval::Interval,
+    wire::{ResponseRoom, out_of_order, span},
+};
 
 /// Registers the operations below `/rooms`.
 pub fn routes(config: &mut ServiceConfig<'_>) {

@@ -1,8 +1,13 @@
-//! The overlap arithmetic behind "no double booking": which uses of a place conflict, and what is left of a room.
+//! The rule of double booking: which uses of a place exclude each other, and when a room is free (contract, "No double
+//! booking").
 //!
-//! `GET /rooms` and a booking both decide with this file, so what is offered and what is refused cannot drift apart.
+//! Nothing else decides this. Queries bring the events and the verified rooms of a place and a time; too many do no harm.
+//! `GET /rooms` and a booking both ask here, so what is offered can be booked and what is refused is not offered.
+
+use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
+use service_kit::database::types::DbUuid;
 
 /// A half-open span of time, `[start, end)`: touching spans do not overlap.
 ///
@@ -28,6 +33,12 @@ impl Span {
         self.start < other.end && other.start < self.end
     }
 
+    /// The time that both spans have in common.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Option<Self> {
+        Self::new(self.start.max(other.start), self.end.min(other.end))
+    }
+
     /// Whether every instant of `inner` lies in this span; a span contains itself.
     #[must_use]
     pub fn contains(&self, inner: &Self) -> bool {
@@ -36,206 +47,147 @@ impl Span {
 }
 
 /// An event's use of a place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Use {
-    /// When the place is used.
+    /// The room of the event.
+    pub room: DbUuid,
+    /// When the event takes place.
     pub span: Span,
     /// Whether others may share the place meanwhile (`sharedRoom` on the wire).
     pub shared: bool,
 }
 
-/// Whether two uses of one place exclude each other: their spans overlap and not both are shared.
+/// Whether two uses of one place exclude each other. `verified` holds the windows of the place's verified rooms.
+///
+/// Two uses conflict when they overlap, not both are shared, and they are in the same room or a verified room overlaps
+/// the time that they have in common. An event lies inside its room's window, so an event in a verified room conflicts
+/// with any other that overlaps it.
 #[must_use]
-pub fn conflicts(a: &Use, b: &Use) -> bool {
-    a.span.overlaps(&b.span) && !(a.shared && b.shared)
+pub fn conflicts(a: &Use, b: &Use, verified: &[Span]) -> bool {
+    a.span.intersection(&b.span).is_some_and(|common| {
+        !(a.shared && b.shared) && (a.room == b.room || verified.iter().any(|window| window.overlaps(&common)))
+    })
 }
 
-/// The parts of `window` that no use covers: `freeTimes` on the wire.
-///
-/// Ordered, non-empty, and maximal: no two touch. `uses` may come in any order, overlap, and reach beyond the window.
+/// The indexes of the uses that conflict with another one only because a verified room covers `window`.
 #[must_use]
-pub fn free_times(window: Span, uses: &[Use]) -> Vec<Span> {
-    gaps(window, uses.iter().map(|it| it.span).collect())
+pub fn conflicts_made_by_verifying(window: Span, uses: &[Use]) -> Vec<usize> {
+    let mut by_start: Vec<usize> = (0..uses.len()).collect();
+    by_start.sort_unstable_by_key(|n| uses[*n].span);
+    let mut found = vec![false; uses.len()];
+    for (n, &a) in by_start.iter().enumerate() {
+        for &b in by_start[n + 1..].iter().take_while(|&&b| uses[b].span.start < uses[a].span.end) {
+            let both = (&uses[a], &uses[b]);
+            if conflicts(both.0, both.1, &[window]) && !conflicts(both.0, both.1, &[]) {
+                (found[a], found[b]) = (true, true);
+            }
+        }
+    }
+    (0..uses.len()).filter(|n| found[*n]).collect()
 }
 
-/// The parts of `window` that no exclusive use covers, free ones included: `sharedTimes` on the wire.
-///
-/// The same promises as [`free_times`].
-#[must_use]
-pub fn shared_times(window: Span, uses: &[Use]) -> Vec<Span> {
-    gaps(window, uses.iter().filter(|it| !it.shared).map(|it| it.span).collect())
+/// The uses of a place, arranged to answer when each of its rooms is free.
+#[derive(Debug, Clone, Default)]
+pub struct Occupancy {
+    by_any: Taken,
+    by_exclusive: Taken,
+}
+
+impl Occupancy {
+    /// Arranges the uses of a place; `verified` holds the windows of its verified rooms. Both may come in any order.
+    #[must_use]
+    pub fn new(uses: &[Use], verified: &[Span]) -> Self {
+        let verified = union(verified.to_vec());
+        Self {
+            by_any: Taken::new(uses.iter(), &verified),
+            by_exclusive: Taken::new(uses.iter().filter(|it| !it.shared), &verified),
+        }
+    }
+
+    /// When an exclusive event can use `room` during `window`: `freeTimes` on the wire.
+    ///
+    /// The spans are ordered, non-empty, and maximal: no two touch.
+    #[must_use]
+    pub fn free_times(&self, room: DbUuid, window: Span) -> Vec<Span> {
+        self.by_any.gaps(room, window)
+    }
+
+    /// When a shared event can use `room` during `window`: `sharedTimes` on the wire.
+    ///
+    /// The same promises as [`free_times`](Self::free_times).
+    #[must_use]
+    pub fn shared_times(&self, room: DbUuid, window: Span) -> Vec<Span> {
+        self.by_exclusive.gaps(room, window)
+    }
+}
+
+/// The times that some uses take from the rooms of a place.
+#[derive(Debug, Clone, Default)]
+struct Taken {
+    /// From every room: the parts of the uses that a verified room covers. Ordered and disjoint.
+    everywhere: Vec<Span>,
+    /// From the room of the use: all of it.
+    in_room: HashMap<DbUuid, Vec<Span>>,
+}
+
+impl Taken {
+    fn new<'a>(uses: impl Iterator<Item = &'a Use>, verified: &[Span]) -> Self {
+        let mut in_room: HashMap<DbUuid, Vec<Span>> = HashMap::new();
+        for it in uses {
+            in_room.entry(it.room).or_default().push(it.span);
+        }
+        let everywhere = intersections(&union(in_room.values().flatten().copied().collect()), verified);
+        Self { everywhere, in_room }
+    }
+
+    fn gaps(&self, room: DbUuid, window: Span) -> Vec<Span> {
+        let first = self.everywhere.partition_point(|span| span.end <= window.start);
+        let everywhere = self.everywhere[first..].iter().take_while(|span| span.start < window.end);
+        let in_room = self.in_room.get(&room).into_iter().flatten();
+        gaps(window, everywhere.chain(in_room).copied().collect())
+    }
+}
+
+/// The times that lie in one of the spans at least, ordered and disjoint.
+fn union(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_unstable();
+    spans.dedup_by(|next, last| {
+        let touches = next.start <= last.end;
+        if touches {
+            last.end = last.end.max(next.end);
+        }
+        touches
+    });
+    spans
+}
+
+/// The times that lie in a span of each list, both of which are ordered and disjoint.
+fn intersections(a: &[Span], b: &[Span]) -> Vec<Span> {
+    let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
+    let mut found = Vec::new();
+    while let (Some(one), Some(other)) = (a.peek(), b.peek()) {
+        found.extend(one.intersection(other));
+        if one.end <= other.end {
+            a.next()
+        } else {
+            b.next()
+        };
+    }
+    found
 }
 
 /// What is left of `window` when all of `taken` is cut out.
 fn gaps(window: Span, mut taken: Vec<Span>) -> Vec<Span> {
     taken.retain(|span| span.overlaps(&window));
-    taken.sort_unstable();
-
     let mut gaps = Vec::new();
-    let mut reached = window.start;
-    for span in taken {
-        gaps.extend(Span::new(reached, span.start));
-        reached = reached.max(span.end);
+    let mut start = window.start;
+    for span in union(taken) {
+        gaps.extend(Span::new(start, span.start));
+        start = span.end;
     }
-    gaps.extend(Span::new(reached, window.end));
+    gaps.extend(Span::new(start, window.end));
     gaps
 }
 
 #[cfg(test)]
-mod tests {
-    use chrono::TimeDelta;
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// Minutes after the epoch; the properties below live on this grid.
-    fn at(minute: i64) -> DateTime<Utc> {
-        DateTime::UNIX_EPOCH + TimeDelta::minutes(minute)
-    }
-
-    fn span(start: i64, end: i64) -> Span {
-        Span::new(at(start), at(end)).expect("start < end")
-    }
-
-    fn exclusive(start: i64, end: i64) -> Use {
-        Use { span: span(start, end), shared: false }
-    }
-
-    fn shared(start: i64, end: i64) -> Use {
-        Use { span: span(start, end), shared: true }
-    }
-
-    #[test]
-    fn a_span_needs_a_start_before_its_end() {
-        assert!(Span::new(at(1), at(1)).is_none());
-        assert!(Span::new(at(2), at(1)).is_none());
-        assert_eq!(Span::new(at(1), at(2)), Some(Span { start: at(1), end: at(2) }));
-    }
-
-    #[test]
-    fn touching_spans_do_not_overlap() {
-        assert!(!span(0, 10).overlaps(&span(10, 20)));
-        assert!(!span(10, 20).overlaps(&span(0, 10)));
-        assert!(span(0, 11).overlaps(&span(10, 20)));
-        assert!(span(0, 30).overlaps(&span(10, 20)));
-    }
-
-    #[test]
-    fn a_span_contains_itself_and_nothing_that_sticks_out() {
-        assert!(span(0, 10).contains(&span(0, 10)));
-        assert!(span(0, 10).contains(&span(3, 4)));
-        assert!(!span(0, 10).contains(&span(0, 11)));
-        assert!(!span(1, 10).contains(&span(0, 5)));
-    }
-
-    #[test]
-    fn only_two_shared_uses_may_overlap() {
-        assert!(conflicts(&exclusive(0, 10), &exclusive(5, 15)));
-        assert!(conflicts(&exclusive(0, 10), &shared(5, 15)));
-        assert!(conflicts(&shared(0, 10), &exclusive(5, 15)));
-        assert!(!conflicts(&shared(0, 10), &shared(5, 15)));
-        assert!(!conflicts(&exclusive(0, 10), &exclusive(10, 15)));
-    }
-
-    #[test]
-    fn an_unused_window_is_free_whole() {
-        assert_eq!(free_times(span(0, 60), &[]), [span(0, 60)]);
-        assert_eq!(shared_times(span(0, 60), &[]), [span(0, 60)]);
-    }
-
-    #[test]
-    fn a_covered_window_has_nothing_left() {
-        assert_eq!(free_times(span(10, 20), &[exclusive(0, 15), shared(15, 90)]), []);
-        assert_eq!(shared_times(span(10, 20), &[exclusive(0, 90)]), []);
-    }
-
-    #[test]
-    fn shared_uses_are_cut_from_the_free_times_only() {
-        let uses = [shared(40, 50), exclusive(10, 20)];
-        assert_eq!(free_times(span(0, 60), &uses), [span(0, 10), span(20, 40), span(50, 60)]);
-        assert_eq!(shared_times(span(0, 60), &uses), [span(0, 10), span(20, 60)]);
-    }
-
-    #[test]
-    fn a_long_use_hides_a_short_one_within() {
-        let uses = [exclusive(10, 50), exclusive(20, 30)];
-        assert_eq!(free_times(span(0, 60), &uses), [span(0, 10), span(50, 60)]);
-    }
-
-    #[test]
-    fn instants_finer_than_the_grid_stay_exact() {
-        let micro = TimeDelta::microseconds(1);
-        let window = span(0, 60);
-        let used = Use { span: Span::new(at(0) + micro, at(60) - micro).expect("ordered"), shared: false };
-        let left = [Span { start: at(0), end: at(0) + micro }, Span { start: at(60) - micro, end: at(60) }];
-        assert_eq!(free_times(window, &[used]), left);
-    }
-
-    fn any_span() -> impl Strategy<Value = Span> {
-        (-20_i64..80, 1_i64..40).prop_map(|(start, length)| span(start, start + length))
-    }
-
-    fn any_use() -> impl Strategy<Value = Use> {
-        (any_span(), any::<bool>()).prop_map(|(span, shared)| Use { span, shared })
-    }
-
-    /// The maximal runs of the window's minutes that satisfy `open`, minute by minute.
-    fn runs(window: Span, open: impl Fn(Span) -> bool) -> Vec<Span> {
-        let mut runs: Vec<Span> = Vec::new();
-        let mut start = window.start;
-        while start < window.end {
-            let minute = Span { start, end: start + TimeDelta::minutes(1) };
-            if open(minute) {
-                match runs.last_mut() {
-                    Some(last) if last.end == start => last.end = minute.end,
-                    _ => runs.push(minute),
-                }
-            }
-            start = minute.end;
-        }
-        runs
-    }
-
-    proptest! {
-        #[test]
-        fn free_times_match_the_minute_grid(window in any_span(), uses in prop::collection::vec(any_use(), 0..8)) {
-            let covered = |minute: Span| uses.iter().any(|it| it.span.contains(&minute));
-            prop_assert_eq!(free_times(window, &uses), runs(window, |minute| !covered(minute)));
-        }
-
-        #[test]
-        fn shared_times_match_the_minute_grid(window in any_span(), uses in prop::collection::vec(any_use(), 0..8)) {
-            let covered = |minute: Span| uses.iter().any(|it| !it.shared && it.span.contains(&minute));
-            prop_assert_eq!(shared_times(window, &uses), runs(window, |minute| !covered(minute)));
-        }
-
-        /// What is offered can be booked, and what is refused was not offered: inside the window, a use conflicts
-        /// with nothing exactly when it lies in one of the times offered to its kind.
-        #[test]
-        fn offers_and_refusals_agree(
-            uses in prop::collection::vec(any_use(), 0..8),
-            (start, end) in (0_i64..60).prop_flat_map(|start| (Just(start), start + 1..=60)),
-        ) {
-            let window = span(0, 60);
-            let wanted = span(start, end);
-            let within = |offers: &[Span]| offers.iter().any(|offer| offer.contains(&wanted));
-            let refused = |shared| uses.iter().any(|it| conflicts(&Use { span: wanted, shared }, it));
-
-            prop_assert_eq!(within(&free_times(window, &uses)), !refused(false));
-            prop_assert_eq!(within(&shared_times(window, &uses)), !refused(true));
-        }
-
-        #[test]
-        fn every_offer_can_be_taken_whole(window in any_span(), uses in prop::collection::vec(any_use(), 0..8)) {
-            let possible = |wanted: Use| window.contains(&wanted.span) && uses.iter().all(|it| !conflicts(&wanted, it));
-            let free = free_times(window, &uses).into_iter().map(|span| Use { span, shared: false });
-            let shared = shared_times(window, &uses).into_iter().map(|span| Use { span, shared: true });
-            prop_assert!(free.chain(shared).all(possible));
-        }
-
-        #[test]
-        fn conflicts_are_mutual(a in any_use(), b in any_use()) {
-            prop_assert_eq!(conflicts(&a, &b), conflicts(&b, &a));
-        }
-    }
-}
+mod tests;

@@ -16,34 +16,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     changes::NewRoom,
-    overlap::{self, Span},
+    interval::Interval,
     queries::{Room, Selection},
 };
-
-/// A half-open span of time.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = duration)]
-pub struct Interval {
-    /// The first instant inside.
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
-    time_start: Zoned,
-    /// The first instant after.
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
-    time_end: Zoned,
-}
-
-impl Interval {
-    /// A span as shown in `zone`.
-    #[must_use]
-    pub fn all(spans: Vec<Span>, zone: Tz) -> Vec<Self> {
-        let show = |at| Timestamp::new(at).map(|at| at.in_zone(zone));
-        spans
-            .into_iter()
-            .filter_map(|span| Some(Self { time_start: show(span.start)?, time_end: show(span.end)? }))
-            .collect()
-    }
-}
 
 /// A window of time on a place.
 #[derive(Debug, Serialize, ToSchema)]
@@ -81,10 +56,9 @@ impl ResponseRoom {
     /// A room as shown in `zone`.
     #[must_use]
     pub fn new(room: Room, zone: Tz) -> Self {
-        let window = room.window();
         Self {
-            free_times: Interval::all(overlap::free_times(window, &room.uses), zone),
-            shared_times: Interval::all(overlap::shared_times(window, &room.uses), zone),
+            free_times: Interval::all(room.free_times, zone),
+            shared_times: Interval::all(room.shared_times, zone),
             room_id: room.row.id,
             place: room.row.place,
             time_start: room.row.starts_at.in_zone(zone),
@@ -137,6 +111,7 @@ impl RequestRoom {
             starts_at: DbTimestamp(self.time_start),
             ends_at: DbTimestamp(self.time_end),
             verified: false,
+            made_for_event: false,
             admins: self.admins.iter().map(|(_, id)| DbUuid(id)).collect(),
         }
     }

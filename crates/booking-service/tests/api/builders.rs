@@ -90,3 +90,12 @@ pub fn text(value: &Value) -> String {
 pub fn each(list: &Value, member: &str) -> Vec<String> {
     list.as_array().unwrap().iter().map(|item| text(&item[member])).collect()
 }
+
+/// Spans of an answer, in whole hours from now.
+pub fn hours(club: &Club, spans: &Value) -> Vec<(i64, i64)> {
+    let zero = hours_from_now(club, 0).micros();
+    let hour = |value: &Value| {
+        (value.as_str().unwrap().parse::<common::time::Timestamp>().unwrap().micros() - zero) / 3_600_000_000
+    };
+    spans.as_array().unwrap().iter().map(|span| (hour(&span["timeStart"]), hour(&span["timeEnd"]))).collect()
+}

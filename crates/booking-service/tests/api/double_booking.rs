@@ -4,10 +4,7 @@ use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
 use std::sync::Barrier;
 
-use booking_service::{
-    rooms::overlap::{Span, Use, conflicts},
-    schema::{events, rooms},
-};
+use booking_service::schema::{events, rooms};
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
 use proptest::{
@@ -18,38 +15,64 @@ use serde_json::{Value, json};
 use service_kit::database::types::{DbTimestamp, DbUuid};
 
 use crate::{
-    builders::{At, declare, declare_shared, each, event, event_body, merge, room, text, verified_room},
+    builders::{At, declare, declare_shared, each, event, event_body, hours, merge, room, text, verified_room},
     harness::{ALICE, BOB, CAROL, Club, hours_from_now},
 };
 
-/// Every pair of events in the database that conflicts.
+/// Every pair of events in the database that conflicts, found by comparing each with each in the words of the contract.
 pub fn double_bookings(club: &Club) -> Vec<(DbUuid, DbUuid)> {
-    type Row = (DbUuid, DbUuid, String, bool, DbTimestamp, DbTimestamp, bool);
-    let rows: Vec<Row> = events::table
-        .inner_join(rooms::table)
-        .filter(events::deleted_at.is_null())
-        .select((
-            events::id,
-            events::room_id,
-            events::place_key,
-            rooms::verified,
-            events::starts_at,
-            events::ends_at,
-            events::shared,
-        ))
-        .load(&mut club.connect())
+    struct Event {
+        id: DbUuid,
+        room: DbUuid,
+        place: String,
+        span: (DbTimestamp, DbTimestamp),
+        shared: bool,
+    }
+    let conn = &mut club.connect();
+    let columns =
+        (events::id, events::room_id, events::place_key, (events::starts_at, events::ends_at), events::shared);
+    let events = events::table.filter(events::deleted_at.is_null()).select(columns).load(conn).unwrap();
+    let events: Vec<_> =
+        events.into_iter().map(|(id, room, place, span, shared)| Event { id, room, place, span, shared }).collect();
+    let verified: Vec<(DbUuid, String, (DbTimestamp, DbTimestamp))> = rooms::table
+        .filter(rooms::deleted_at.is_null().and(rooms::verified))
+        .select((rooms::id, rooms::place_key, (rooms::starts_at, rooms::ends_at)))
+        .load(conn)
         .unwrap();
-    let usage = |row: &Row| Use { span: Span { start: row.4.utc(), end: row.5.utc() }, shared: row.6 };
     let mut found = Vec::new();
-    for (n, a) in rows.iter().enumerate() {
-        for b in &rows[n + 1..] {
-            let same_place = a.1 == b.1 || (a.2 == b.2 && (a.3 || b.3));
-            if same_place && conflicts(&usage(a), &usage(b)) {
-                found.push((a.0, b.0));
+    for (n, a) in events.iter().enumerate() {
+        for b in &events[n + 1..] {
+            let common = (a.span.0.max(b.span.0), a.span.1.min(b.span.1));
+            let by_verified = |(room, place, window): &(DbUuid, String, (DbTimestamp, DbTimestamp))| {
+                let covers = window.0 < common.1 && common.0 < window.1;
+                *room == a.room || *room == b.room || (*place == a.place && covers)
+            };
+            let exclude = a.room == b.room || (a.place == b.place && verified.iter().any(by_verified));
+            if common.0 < common.1 && !(a.shared && b.shared) && exclude {
+                found.push((a.id, b.id));
             }
         }
     }
     found
+}
+
+#[rstest]
+fn a_double_booking_in_the_database_would_be_found(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let room = verified_room(&club, ALICE, "S516", (0, 9));
+    let ids = [(2, 4), (4, 6)].map(|hours| event(&club, BOB, At::Place("S516"), hours));
+    assert_eq!(double_bookings(&club), []);
+    let shift = |id: &str, hours| {
+        let event = events::table.find(DbUuid(id.parse().unwrap()));
+        diesel::update(event)
+            .set(events::starts_at.eq(DbTimestamp(hours_from_now(&club, hours))))
+            .execute(&mut club.connect())
+            .unwrap();
+    };
+    shift(&ids[1], 3);
+    assert_eq!(double_bookings(&club).len(), 1);
+    club.by(ALICE).delete(&format!("/api/rooms/{room}/verified")).expect(204);
+    assert_eq!(double_bookings(&club), [], "nothing verified covers them");
 }
 
 #[rstest]
@@ -94,6 +117,52 @@ fn unverified_rooms_on_one_place_never_conflict(#[values(Sqlite, Postgres)] back
 }
 
 #[rstest]
+fn instant_events_exclude_each_other_while_a_verified_room_covers_their_place(
+    #[values(Sqlite, Postgres)] backend: Backend,
+) {
+    let club = Club::start(backend);
+    let verified = verified_room(&club, ALICE, "S516", (0, 9));
+    let first = event(&club, BOB, At::Place("S516"), (2, 4));
+    let problem = declare(&club, CAROL, At::Place(" s516"), (3, 6)).refused(409, "room-conflict");
+    assert_eq!(each(&problem["conflicts"], "eventId"), [first.clone()]);
+    assert_eq!(hours(&club, &problem["freeTimes"]), [(4, 6)]);
+    declare_shared(&club, CAROL, At::Place("s516"), (3, 6)).refused(409, "room-conflict");
+    declare_shared(&club, CAROL, At::Place("S516"), (5, 7)).expect(201);
+    declare_shared(&club, BOB, At::Place("S516"), (5, 7)).expect(201);
+    declare(&club, BOB, At::Place("S516"), (6, 8)).refused(409, "room-conflict");
+    // Only the common time counts: the room is verified until 9.
+    event(&club, BOB, At::Place("S516"), (8, 14));
+    declare(&club, CAROL, At::Place("S516"), (9, 12)).expect(201);
+    declare(&club, CAROL, At::Place("S516"), (7, 10)).refused(409, "room-conflict");
+    // What an unverified room offers can be booked in it, and nothing else.
+    let room = room(&club, CAROL, "s516", (0, 20));
+    let path = format!("/api/rooms/{room}");
+    let shown = club.by(CAROL).get(&path).json();
+    assert_eq!(hours(&club, &shown["freeTimes"]), [(0, 2), (4, 5), (7, 8), (9, 20)]);
+    assert_eq!(hours(&club, &shown["sharedTimes"]), [(0, 2), (4, 8), (9, 20)]);
+    assert_eq!(
+        club.by(CAROL).get("/api/rooms").json().as_array().unwrap().iter().find(|it| it["roomId"] == room),
+        Some(&shown)
+    );
+    declare(&club, CAROL, At::Room(&room), (8, 10)).refused(409, "room-conflict");
+    declare(&club, CAROL, At::Room(&room), (9, 20)).expect(201);
+    assert_eq!(double_bookings(&club), []);
+    // A move and a change to exclusive use are checked, too.
+    let put = |id: &str, hours| {
+        club.by(BOB).put(&format!("/api/events/{id}"), event_body(&club, BOB, At::Place("S516"), hours))
+    };
+    put(&first, (4, 6)).refused(409, "room-conflict");
+    put(&first, (1, 4)).expect(200);
+    // Without the verified room each event has a room of its own.
+    club.by(ALICE).delete(&format!("/api/rooms/{verified}/verified")).expect(204);
+    put(&first, (4, 6)).expect(200);
+    club.by(ALICE).post(&format!("/api/rooms/{verified}/verified"), json!({})).refused(409, "room-conflict");
+    club.by(ALICE).delete(&format!("/api/rooms/{verified}")).expect(200);
+    declare(&club, CAROL, At::Place("S516"), (4, 6)).expect(201);
+    assert_eq!(double_bookings(&club), []);
+}
+
+#[rstest]
 fn a_change_into_the_way_of_another_is_refused_and_changes_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let room = verified_room(&club, ALICE, "S516", (0, 9));
@@ -119,19 +188,16 @@ fn a_change_into_the_way_of_another_is_refused_and_changes_nothing(#[values(Sqli
 fn rooms_and_bookings_never_disagree(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     // Random attempts on a few rooms of two places: what freeTimes and sharedTimes offer is taken, all else refused.
-    let places = [("S516", true), ("s516 ", false), ("Discord", false)];
-    let held: Vec<_> =
-        places
-            .iter()
-            .map(|(place, verified)| {
-                if *verified { verified_room(&club, ALICE, place, (0, 12)) } else { room(&club, ALICE, place, (0, 12)) }
-            })
-            .collect();
-    let attempt = (0..3_usize, 0..12_i64, 1..5_i64, any::<bool>());
-    let mut runner = TestRunner::new(Config { cases: 60, failure_persistence: None, ..Config::default() });
+    // Two verified rooms cover a part of the one place.
+    let mut rooms = [(0, 4), (7, 9)].map(|hours| verified_room(&club, ALICE, "S516", hours)).to_vec();
+    rooms.extend(["s516 ", "Discord", "Ｓ516"].map(|place| room(&club, ALICE, place, (0, 12))));
+    // The last room has no events, so it is free exactly when a new room at its place is.
+    let instant = rooms.len() - 1;
+    let attempt = (0..rooms.len(), 0..12_i64, 1..5_i64, any::<bool>());
+    let mut runner = TestRunner::new(Config { cases: 120, failure_persistence: None, ..Config::default() });
     let outcome = runner.run(&attempt, |(n, from, length, shared)| {
         let (from, to) = (from, (from + length).min(12));
-        let shown = club.by(BOB).get(&format!("/api/rooms/{}", held[n])).expect(200).json();
+        let shown = club.by(BOB).get(&format!("/api/rooms/{}", rooms[n])).expect(200).json();
         let offered = if shared { &shown["sharedTimes"] } else { &shown["freeTimes"] };
         let (start, end) = (hours_from_now(&club, from).utc(), hours_from_now(&club, to).utc());
         let time = |value: &Value| value.as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
@@ -140,9 +206,20 @@ fn rooms_and_bookings_never_disagree(#[values(Sqlite, Postgres)] backend: Backen
             .unwrap()
             .iter()
             .any(|free| time(&free["timeStart"]) <= start && end <= time(&free["timeEnd"]));
-        let body = merge([event_body(&club, BOB, At::Room(&held[n]), (from, to)), json!({ "sharedRoom": shared })]);
+        let at = if n == instant { At::Place("S516") } else { At::Room(&rooms[n]) };
+        let body = merge([event_body(&club, BOB, at, (from, to)), json!({ "sharedRoom": shared })]);
         let status = club.by(BOB).post("/api/events", body).status;
-        prop_assert_eq!(status, if fits { 201 } else { 409 });
+        let is_outside = n < 2 && (start < time(&shown["timeStart"]) || time(&shown["timeEnd"]) < end);
+        prop_assert_eq!(
+            status,
+            if is_outside {
+                400
+            } else if fits {
+                201
+            } else {
+                409
+            }
+        );
         Ok(())
     });
     outcome.unwrap();
@@ -180,11 +257,12 @@ fn start_services(club: &mut Club) -> usize {
 }
 
 /// Twenty rounds of fifty simultaneous attempts, every fifth of which moves an event that is out of the way; `wish`
-/// says what the n-th attempt wants in the rooms of its round, all at one span. One of them wins.
+/// says where the n-th attempt wants to be, given the rooms of its round, and whether it would share. All want one span.
+/// One of them wins.
 fn one_winner_each_round(
     mut club: Club,
     rooms: impl Fn(&Club, (i64, i64)) -> Vec<String>,
-    wish: impl Fn(&[String], usize) -> (String, bool) + Sync,
+    wish: impl for<'a> Fn(&'a [String], usize) -> (At<'a>, bool) + Sync,
 ) {
     let services = start_services(&mut club);
     for round in 0..ROUNDS {
@@ -192,8 +270,8 @@ fn one_winner_each_round(
         let rooms = rooms(&club, hours);
         let movers: Vec<_> = (0..ATTEMPTS / 5).map(|_| event(&club, BOB, At::Place("elsewhere"), hours)).collect();
         let statuses = at_once(services, |n, service| {
-            let (room, shared) = wish(&rooms, n);
-            let body = merge([event_body(&club, BOB, At::Room(&room), hours), json!({ "sharedRoom": shared })]);
+            let (at, shared) = wish(&rooms, n);
+            let body = merge([event_body(&club, BOB, at, hours), json!({ "sharedRoom": shared })]);
             let client = club.by(BOB).at(service);
             answered(|| {
                 if n % 5 == 4 {
@@ -216,7 +294,7 @@ fn fifty_at_once_for_the_same_room(#[values(Sqlite, Postgres)] backend: Backend)
     one_winner_each_round(
         club,
         |club, hours| vec![verified_room(club, ALICE, "S516", hours)],
-        |rooms, _| (rooms[0].clone(), false),
+        |rooms, _| (At::Room(&rooms[0]), false),
     );
 }
 
@@ -226,7 +304,7 @@ fn fifty_at_once_for_one_place_under_two_rows_and_spellings(#[values(Sqlite, Pos
     one_winner_each_round(
         club,
         |club, hours| vec![verified_room(club, ALICE, "S516", hours), room(club, ALICE, " ｓ５１６", hours)],
-        |rooms, n| (rooms[n % 2].clone(), false),
+        |rooms, n| (At::Room(&rooms[n % 2]), false),
     );
 }
 
@@ -236,16 +314,54 @@ fn fifty_at_once_of_whom_one_would_share(#[values(Sqlite, Postgres)] backend: Ba
     one_winner_each_round(
         club,
         |club, hours| vec![verified_room(club, ALICE, "S516", hours), room(club, ALICE, "s516", hours)],
-        |rooms, n| (rooms[n % 2].clone(), n == 7),
+        |rooms, n| (At::Room(&rooms[n % 2]), n == 7),
     );
 }
 
 #[rstest]
-fn verifying_while_others_book(#[values(Sqlite, Postgres)] backend: Backend) {
+fn fifty_at_once_of_whom_most_only_name_a_verified_place(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
+    one_winner_each_round(
+        club,
+        |club, hours| vec![verified_room(club, ALICE, "S516", hours)],
+        |rooms, n| match n % 4 {
+            0 => (At::Room(&rooms[0]), false),
+            1 => (At::Place(" ｓ５１６"), false),
+            _ => (At::Place("S516"), n == 7),
+        },
+    );
+}
+
+#[rstest]
+fn verifying_while_others_name_the_place(#[values(Sqlite, Postgres)] backend: Backend) {
+    let mut club = Club::start(backend);
+    let services = start_services(&mut club);
+    for round in 0..ROUNDS {
+        let hours = (round * 10, round * 10 + 4);
+        let room = room(&club, ALICE, "S516", hours);
+        let statuses = at_once(services, |n, service| {
+            // In every other round the verification is more often early.
+            if n % 5 == 0 || (round % 2 == 0 && n % 5 < 3) {
+                let path = format!("/api/rooms/{room}/verified");
+                answered(|| club.by(ALICE).at(service).send("POST", &path, None).status)
+            } else {
+                let body = event_body(&club, BOB, At::Place("ｓ516"), hours);
+                answered(|| club.by(BOB).at(service).post("/api/events", body.clone()).status)
+            }
+        });
+        assert!(statuses.iter().all(|status| [201, 204, 409].contains(status)), "{statuses:?}");
+        assert_eq!(double_bookings(&club), [], "round {round}");
+        let booked = statuses.iter().filter(|status| **status == 201).count();
+        let verified = club.by(BOB).get(&format!("/api/rooms/{room}")).json()["verified"] == true;
+        assert!(!verified || booked == 1, "round {round}: {booked} booked");
+    }
+}
+
+#[rstest]
+fn verifying_while_others_book(#[values(Sqlite, Postgres)] backend: Backend) {
+    let mut club = Club::start(backend);
     // Two rows of one place, both unverified: events in the one do not conflict with those in the other, until
     // one of the rows is verified.
-    let mut club = club;
     let services = start_services(&mut club);
     for round in 0..ROUNDS {
         let hours = (round * 10, round * 10 + 4);
@@ -277,8 +393,7 @@ fn verifying_while_others_book(#[values(Sqlite, Postgres)] backend: Backend) {
 
 #[rstest]
 fn imports_at_once_make_each_room_once(#[values(Sqlite, Postgres)] backend: Backend) {
-    let club = Club::start(backend);
-    let mut club = club;
+    let mut club = Club::start(backend);
     let services = start_services(&mut club);
     let table = "Subject,Start date,End date,Start time,End time,Location\n\
             x,2030/04/04,2030/04/04,18:00,21:00,S516\nx,2030/04/04,2030/04/04,18:00,21:00,S517\n";

@@ -436,6 +436,7 @@ fn event_by(conn: &mut AnyConnection, club: &Club, group: DbUuid, hours: i64, ro
                 rooms::is_long.eq(false),
                 rooms::reach_from.eq(DbTimestamp(starts.plus(-TimeDelta::hours(24)))),
                 rooms::verified.eq(false),
+                rooms::made_for_event.eq(true),
                 rooms::created_by.eq(id(BOB)),
                 rooms::created_at.eq(now),
                 rooms::updated_at.eq(now),

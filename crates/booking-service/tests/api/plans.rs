@@ -1,6 +1,7 @@
 //! No list and no check for conflicts reads a table that grows with use from end to end: asked of the planners.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
+use chrono_tz::Tz::UTC;
 use rstest::rstest;
 use std::sync::mpsc;
 
@@ -12,7 +13,7 @@ use booking_service::{
     },
     groups::queries as groups,
     rooms::{
-        booking::{Booking, conflicts},
+        booking::{Booking, RoomWindow, refuse_conflicts, refuse_conflicts_of_verified},
         queries as rooms,
     },
     tags,
@@ -176,20 +177,17 @@ fn lists_and_conflicts_are_found_by_index(#[values(Sqlite, Postgres)] backend: B
             load_slice(conn, &selection, Order::Start, &PageBounds::all()).unwrap();
         });
     }
-    for verified in [false, true] {
-        check(&club, "conflicts", |conn| {
-            let booking = Booking {
-                place_key: "s516",
-                room: Some(room),
-                verified,
-                starts_at: at(1),
-                ends_at: at(2),
-                shared: false,
-                except: None,
-            };
-            conflicts(conn, &booking).unwrap();
-        });
-    }
+    let window = |place_key| RoomWindow { room, place_key, starts_at: at(0), ends_at: at(9) };
+    let booking = Booking { room: window("s516"), starts_at: at(1), ends_at: at(2), shared: false, except: None };
+    check(&club, "booking", |conn| {
+        refuse_conflicts(conn, &booking, UTC).unwrap_err();
+    });
+    check(&club, "verification", |conn| {
+        refuse_conflicts_of_verified(conn, &[window("s516")], UTC).unwrap();
+    });
+    check(&club, "import", |conn| {
+        refuse_conflicts_of_verified(conn, &[window("s516"), window("s517")], UTC).unwrap();
+    });
     for (from, to) in [week, (week.0, None), (None, week.1)] {
         let selection = rooms::Selection { from, to, ..rooms::Selection::default() };
         check(&club, "rooms", |conn| {
@@ -249,6 +247,43 @@ fn pages_are_not_sorted_out_of_whole_lists(#[values(Sqlite, Postgres)] backend: 
     }
 }
 
+/// SQLite makes no joins of conditions.
+#[test]
+fn postgres_plans_a_filter_of_many_comparisons_without_joins() {
+    let club = Club::start_with(Backend::Postgres, &[]);
+    let user = id(BOB);
+    let joins = |comparisons| {
+        let filter = parse(&vec![format!("user=={user}"); comparisons].join(" && ")).unwrap();
+        let sent = statements(&club, |conn| {
+            load_slice(conn, &Selection::of(Which::Matching(filter)), Order::Start, &PageBounds::all()).unwrap();
+        });
+        let plan = plan(&mut club.connect(), &sent[0]);
+        plan.iter().filter(|step| step.contains("Join") || step.starts_with("Nested Loop")).count()
+    };
+    assert_ne!(joins(8), 0);
+    assert_eq!(joins(9), 0);
+}
+
+/// On SQLite, diesel reports nothing about its cache here.
+#[test]
+fn postgres_keeps_the_text_of_a_filter_out_of_the_statement_cache() {
+    let club = Club::start_with(Backend::Postgres, &[]);
+    let cached = |which: Which| {
+        let (sink, seen) = mpsc::channel();
+        let mut conn = club.connect();
+        conn.set_instrumentation(move |event: InstrumentationEvent<'_>| {
+            if let InstrumentationEvent::CacheQuery { sql, .. } = event {
+                sink.send(sql.to_owned()).unwrap();
+            }
+        });
+        load_slice(&mut conn, &Selection::of(which), Order::Start, &PageBounds::all()).unwrap();
+        drop(conn);
+        seen.iter().filter(|sql| sql.contains("\"events\"")).count()
+    };
+    assert_eq!(cached(Which::Matching(parse(&format!("user=={}", id(BOB))).unwrap())), 0);
+    assert_eq!(cached(Which::InRoom(id(BOB))), 1);
+}
+
 #[rstest]
 fn a_scan_would_be_noticed(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
@@ -279,6 +314,13 @@ fn postgres_reads_no_table_whole_for_rooms_among_many() {
         #[diesel(sql_type = Text)]
         value: String,
     }
+    #[derive(QueryableByName)]
+    struct Times {
+        #[diesel(sql_type = Text)]
+        first: String,
+        #[diesel(sql_type = Text)]
+        last: String,
+    }
     let club = Club::start_with(Backend::Postgres, &[]);
     let room = verified_room(&club, ALICE, "S516", (0, 9));
     event(&club, BOB, At::Room(&room), (1, 2));
@@ -308,12 +350,20 @@ fn postgres_reads_no_table_whole_for_rooms_among_many() {
             rooms::load_listed(conn, &uids).unwrap();
         });
         let (list, one) = (format!("'{}'", ids.value), format!("'{}'", uids[0]));
+        let times: Times = sql_query(format!(
+            "SELECT min(starts_at)::text AS first, max(ends_at)::text AS last FROM rooms WHERE id = ANY('{}')",
+            ids.value
+        ))
+        .get_result(&mut conn)
+        .unwrap();
+        let (first, last) = (format!("'{}'::timestamptz", times.first), format!("'{}'", times.last));
+        let overlapping = format!("false, {first} - interval '24 hours', {last}, {first}, true, {last}, {first}");
         for sql in &sent {
             let ids = if sql.contains(" = ANY(") { &list } else { &one };
-            // A value looked up by a subquery is the first of at most one.
-            let values = match (sql.contains("LIMIT $1"), sql.contains("LIMIT $2")) {
-                (true, _) => format!("1, {ids}"),
-                (_, true) => format!("{ids}, 1000"),
+            let values = match sql {
+                sql if sql.contains("FROM \"events\"") => format!("{overlapping}, 's516'"),
+                sql if sql.contains("\"rooms\".\"is_long\" = $2") => format!("true, {overlapping}"),
+                sql if sql.contains("LIMIT $2") => format!("{ids}, 1000"),
                 _ => ids.clone(),
             };
             for mode in ["force_custom_plan", "force_generic_plan"] {

@@ -5,7 +5,7 @@ use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
 use std::time::{Duration, Instant};
 
-use booking_service::schema::{attendees, event_admins, events, places, tags, users};
+use booking_service::schema::{attendees, event_admins, events, places, rooms, tags, users};
 use diesel::{connection::SimpleConnection, prelude::*};
 use serde_json::json;
 use service_kit::database::{
@@ -14,7 +14,7 @@ use service_kit::database::{
 };
 
 use crate::{
-    builders::{At, event, event_body, group, merge, text},
+    builders::{At, each, event, event_body, group, merge, room, text},
     harness::{BOB, CAROL, Club, DAVE, id},
     sign_in::{Browser, set_state},
 };
@@ -130,6 +130,19 @@ fn who_stops_being_an_administrator_while_waiting_changes_nothing(#[values(Sqlit
     meanwhile(&club, |conn| lock_place(conn, "x"), put, dismiss).refused(403, "forbidden");
     club.by(BOB).put(&path, body.clone()).expect(200);
     meanwhile(&club, |conn| lock_place(conn, "x"), || club.by(CAROL).delete(&path), dismiss).refused(403, "forbidden");
+}
+
+#[rstest]
+fn a_place_that_is_verified_while_somebody_names_it_takes_one_event(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let first = event(&club, BOB, At::Place("S516"), (1, 2));
+    let room = room(&club, BOB, "S516", (0, 4));
+    let verify = |conn: &mut AnyConnection| {
+        diesel::update(rooms::table.find(uid(&room))).set(rooms::verified.eq(true)).execute(conn).unwrap();
+    };
+    let book = || club.by(CAROL).post("/api/events", event_body(&club, CAROL, At::Place("s516"), (1, 2)));
+    let problem = meanwhile(&club, |conn| lock_place(conn, "s516"), book, verify).refused(409, "room-conflict");
+    assert_eq!(each(&problem["conflicts"], "eventId"), [first]);
 }
 
 #[rstest]

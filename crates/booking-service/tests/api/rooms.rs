@@ -3,11 +3,12 @@
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use chrono::TimeDelta;
 use rstest::rstest;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     builders::{
-        At, declare, declare_shared, each, event, event_body, merge, room, room_body, span, text, verified_room,
+        At, EVERYONE, declare, declare_shared, each, event, event_body, group, hours, merge, room, room_body, span,
+        text, verified_room,
     },
     harness::{ALICE, Answer, BOB, CAROL, Club, hours_from_now, id},
 };
@@ -20,15 +21,6 @@ const ROW: &str = "club,2030/04/04,2030/04/04,18:00,21:00,S516";
 fn import(club: &Club, by: &str, query: &str, table: &str) -> Answer {
     let client = club.by(by).header("content-type", "text/csv");
     client.send_bytes("POST", &format!("/api/rooms/all{query}"), table.as_bytes().to_vec())
-}
-
-/// A span of the answer, as the hours from now that it was asked for.
-fn hours(club: &Club, spans: &Value) -> Vec<(i64, i64)> {
-    let zero = hours_from_now(club, 0).micros();
-    let hour = |value: &Value| {
-        (value.as_str().unwrap().parse::<common::time::Timestamp>().unwrap().micros() - zero) / 3_600_000_000
-    };
-    spans.as_array().unwrap().iter().map(|span| (hour(&span["timeStart"]), hour(&span["timeEnd"]))).collect()
 }
 
 #[rstest]
@@ -192,6 +184,102 @@ fn verifying_refuses_what_would_then_conflict(#[values(Sqlite, Postgres)] backen
     assert_eq!(hours(&club, &problem["freeTimes"]), [(1, 2)], "its own event counts, too");
     club.by(BOB).delete(&format!("/api/events/{mine}")).expect(204);
     club.by(ALICE).post(&format!("/api/rooms/{room}/verified"), json!({})).expect(204);
+}
+
+#[rstest]
+fn verifying_refuses_conflicts_between_events_elsewhere_on_the_place(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let room = room(&club, BOB, "S516", (1, 4));
+    let one = event(&club, BOB, At::Place("S516"), (0, 3));
+    let other = event(&club, CAROL, At::Place("s516"), (2, 6));
+    let shares = declare_shared(&club, BOB, At::Place("S516"), (3, 4)).expect(201).json();
+    // Another event overlaps this one, but not during the room.
+    event(&club, CAROL, At::Place("S516"), (4, 8));
+    let verify = || club.by(ALICE).post(&format!("/api/rooms/{room}/verified"), json!({}));
+    let problem = verify().refused(409, "room-conflict");
+    assert_eq!(each(&problem["conflicts"], "eventId"), [&*one, &*other, shares["eventId"].as_str().unwrap()]);
+    assert_eq!(hours(&club, &problem["freeTimes"]), []);
+    club.by(CAROL)
+        .put(&format!("/api/events/{other}"), event_body(&club, CAROL, At::Place("S516"), (4, 6)))
+        .expect(200);
+    verify().expect(204);
+    club.by(BOB).put(&format!("/api/events/{one}"), event_body(&club, BOB, At::Place("S516"), (0, 2))).expect(200);
+}
+
+#[rstest]
+fn an_import_refuses_what_would_then_conflict(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let at = |place: &str, from: &str, to: &str| {
+        let times =
+            json!({"timeStart": format!("2030-04-04T{from}+09:00"), "timeEnd": format!("2030-04-04T{to}+09:00")});
+        let body = merge([event_body(&club, BOB, At::Place(place), (1, 2)), times]);
+        text(&club.by(BOB).post("/api/events", body).expect(201).json()["eventId"])
+    };
+    let taken = [at("S516", "17:00:00", "19:00:00"), at("s516", "18:30:00", "20:00:00")];
+    at("S516", "12:00:00", "13:00:00");
+    at("S516", "12:00:00", "13:00:00");
+    at("S517", "18:00:00", "19:00:00");
+    let table = format!("{HEADER}\nx,2030/04/04,2030/04/04,18:00,21:00,S517\n{ROW}");
+    for query in ["?dryRun=true", ""] {
+        let problem = import(&club, ALICE, query, &table).refused(409, "room-conflict");
+        assert_eq!(each(&problem["conflicts"], "eventId"), taken);
+        assert_eq!(each(&problem["freeTimes"], "timeStart"), ["2030-04-04T20:00:00+09:00"]);
+    }
+    let verified = club.by(BOB).get("/api/rooms?onlyVerified=true").json();
+    assert_eq!(verified, json!([]), "all rows or none");
+    club.by(BOB).delete(&format!("/api/events/{}", taken[1])).expect(204);
+    import(&club, ALICE, "", &table).expect(201);
+}
+
+#[rstest]
+fn an_instant_room_disappears_with_the_last_event_that_uses_it(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let shared = json!({"sharedRoom": true});
+    let put = |event: &str, at: At<'_>| {
+        let body = merge([event_body(&club, BOB, at, (2, 3)), shared.clone()]);
+        club.by(BOB).put(&format!("/api/events/{event}"), body).expect(200);
+    };
+    let gone_group = group(&club, BOB, "gone", &[BOB]);
+    for (round, leave) in ["delete", "move", "group", "room"].into_iter().enumerate() {
+        let owner = declare_shared(&club, BOB, At::Place("Discord"), (1, 4)).expect(201).json();
+        let room = text(&owner["room"]["roomId"]);
+        let guests: Vec<_> = ["first", "last"]
+            .iter()
+            .map(|name| {
+                let last = json!({"name": name, "groupId": if leave == "group" { &gone_group } else { EVERYONE }});
+                let body = merge([event_body(&club, BOB, At::Room(&room), (2, 3)), shared.clone(), last]);
+                text(&club.by(BOB).post("/api/events", body).expect(201).json()["eventId"])
+            })
+            .collect();
+        let owner = text(&owner["eventId"]);
+        if round % 2 == 0 {
+            put(&owner, At::Place("Zoom"));
+        } else {
+            club.by(BOB).delete(&format!("/api/events/{owner}")).expect(204);
+        }
+        let status = || club.by(BOB).get(&format!("/api/rooms/{room}")).status;
+        let other = self::room(&club, BOB, "Discord", (0, 9));
+        if leave != "group" {
+            put(&guests[0], At::Place("Zoom"));
+            assert_eq!(status(), 200, "{leave}: one event still uses it");
+        }
+        match leave {
+            "delete" => drop(club.by(BOB).delete(&format!("/api/events/{}", guests[1])).expect(204)),
+            "move" => put(&guests[1], At::Place("Zoom")),
+            "room" => put(&guests[1], At::Room(&other)),
+            _ => drop(club.by(BOB).delete(&format!("/api/groups/{gone_group}?force=true")).expect(204)),
+        }
+        assert_eq!(status(), 404, "{leave}");
+        // A room that somebody made stays.
+        assert_eq!(club.by(BOB).get(&format!("/api/rooms/{other}")).status, 200);
+    }
+    // Once it is verified, it is no event's.
+    let owner = declare_shared(&club, BOB, At::Place("S516"), (1, 4)).expect(201).json();
+    let room = text(&owner["room"]["roomId"]);
+    club.by(ALICE).post(&format!("/api/rooms/{room}/verified"), json!({})).expect(204);
+    club.by(ALICE).delete(&format!("/api/rooms/{room}/verified")).expect(204);
+    club.by(BOB).delete(&format!("/api/events/{}", text(&owner["eventId"]))).expect(204);
+    club.by(BOB).get(&format!("/api/rooms/{room}")).expect(200);
 }
 
 #[rstest]

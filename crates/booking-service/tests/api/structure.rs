@@ -8,8 +8,7 @@ use rules::Layout;
 const LAYOUT: Layout = Layout {
     slices: &["users", "groups", "tags", "rooms", "events", "ical", "sign_in"],
     base: &["auth", "club", "codes", "config", "last_use", "limits", "overlapping", "schema"],
-    // The one helper that `overlapping` takes from rooms is named there.
-    known: &[("overlapping.rs", "rooms")],
+    known: &[],
     queries: &["queries.rs", "changes.rs", "booking.rs", "attendance.rs", "selection.rs", "identities.rs"],
 };
 

@@ -1,0 +1,224 @@
+use chrono::TimeDelta;
+use proptest::prelude::*;
+
+use super::*;
+
+/// Minutes after the epoch; the properties below live on this grid.
+fn at(minute: i64) -> DateTime<Utc> {
+    DateTime::UNIX_EPOCH + TimeDelta::minutes(minute)
+}
+
+fn span(start: i64, end: i64) -> Span {
+    Span::new(at(start), at(end)).expect("start < end")
+}
+
+/// One of a few rooms of the place.
+fn room(number: u128) -> DbUuid {
+    DbUuid(uuid::Uuid::from_u128(number))
+}
+
+fn exclusive(start: i64, end: i64) -> Use {
+    Use { room: room(0), span: span(start, end), shared: false }
+}
+
+fn shared(start: i64, end: i64) -> Use {
+    Use { shared: true, ..exclusive(start, end) }
+}
+
+fn elsewhere(it: Use) -> Use {
+    Use { room: room(1), ..it }
+}
+
+fn free_times(window: Span, uses: &[Use]) -> Vec<Span> {
+    Occupancy::new(uses, &[]).free_times(room(0), window)
+}
+
+fn shared_times(window: Span, uses: &[Use]) -> Vec<Span> {
+    Occupancy::new(uses, &[]).shared_times(room(0), window)
+}
+
+#[test]
+fn a_span_needs_a_start_before_its_end() {
+    assert!(Span::new(at(1), at(1)).is_none());
+    assert!(Span::new(at(2), at(1)).is_none());
+    assert_eq!(Span::new(at(1), at(2)), Some(Span { start: at(1), end: at(2) }));
+}
+
+#[test]
+fn touching_spans_do_not_overlap() {
+    assert!(!span(0, 10).overlaps(&span(10, 20)));
+    assert!(!span(10, 20).overlaps(&span(0, 10)));
+    assert!(span(0, 11).overlaps(&span(10, 20)));
+    assert!(span(0, 30).overlaps(&span(10, 20)));
+}
+
+#[test]
+fn a_span_contains_itself_and_nothing_that_sticks_out() {
+    assert!(span(0, 10).contains(&span(0, 10)));
+    assert!(span(0, 10).contains(&span(3, 4)));
+    assert!(!span(0, 10).contains(&span(0, 11)));
+    assert!(!span(1, 10).contains(&span(0, 5)));
+}
+
+#[test]
+fn only_two_shared_uses_of_a_room_may_overlap() {
+    assert!(conflicts(&exclusive(0, 10), &exclusive(5, 15), &[]));
+    assert!(conflicts(&exclusive(0, 10), &shared(5, 15), &[]));
+    assert!(conflicts(&shared(0, 10), &exclusive(5, 15), &[]));
+    assert!(!conflicts(&shared(0, 10), &shared(5, 15), &[]));
+    assert!(!conflicts(&exclusive(0, 10), &exclusive(10, 15), &[]));
+}
+
+#[test]
+fn uses_of_two_rooms_conflict_only_where_a_verified_room_covers_both() {
+    let (here, there) = (exclusive(0, 10), elsewhere(exclusive(5, 15)));
+    assert!(!conflicts(&here, &there, &[]));
+    assert!(!conflicts(&here, &there, &[span(0, 5), span(10, 15)]));
+    assert!(conflicts(&here, &there, &[span(0, 5), span(9, 15)]));
+    assert!(conflicts(&here, &elsewhere(shared(5, 15)), &[span(6, 7)]));
+    assert!(!conflicts(&shared(0, 10), &elsewhere(shared(5, 15)), &[span(0, 20)]));
+}
+
+#[test]
+fn a_use_of_another_room_takes_the_times_that_a_verified_room_covers() {
+    let uses = [elsewhere(exclusive(10, 30)), elsewhere(shared(40, 60))];
+    let occupancy = Occupancy::new(&uses, &[span(20, 50)]);
+    assert_eq!(occupancy.free_times(room(0), span(0, 90)), [span(0, 20), span(30, 40), span(50, 90)]);
+    assert_eq!(occupancy.shared_times(room(0), span(0, 90)), [span(0, 20), span(30, 90)]);
+    assert_eq!(occupancy.free_times(room(1), span(0, 90)), [span(0, 10), span(30, 40), span(60, 90)]);
+}
+
+#[test]
+fn an_unused_window_is_free() {
+    assert_eq!(free_times(span(0, 60), &[]), [span(0, 60)]);
+    assert_eq!(shared_times(span(0, 60), &[]), [span(0, 60)]);
+}
+
+#[test]
+fn a_covered_window_has_nothing_left() {
+    assert_eq!(free_times(span(10, 20), &[exclusive(0, 15), shared(15, 90)]), []);
+    assert_eq!(shared_times(span(10, 20), &[exclusive(0, 90)]), []);
+}
+
+#[test]
+fn shared_uses_are_cut_from_the_free_times_only() {
+    let uses = [shared(40, 50), exclusive(10, 20)];
+    assert_eq!(free_times(span(0, 60), &uses), [span(0, 10), span(20, 40), span(50, 60)]);
+    assert_eq!(shared_times(span(0, 60), &uses), [span(0, 10), span(20, 60)]);
+}
+
+#[test]
+fn a_long_use_hides_a_short_one_within() {
+    let uses = [exclusive(10, 50), exclusive(20, 30)];
+    assert_eq!(free_times(span(0, 60), &uses), [span(0, 10), span(50, 60)]);
+}
+
+#[test]
+fn instants_finer_than_the_grid_stay_exact() {
+    let micro = TimeDelta::microseconds(1);
+    let window = span(0, 60);
+    let inner = Span::new(at(0) + micro, at(60) - micro).expect("ordered");
+    let left = [Span { start: at(0), end: at(0) + micro }, Span { start: at(60) - micro, end: at(60) }];
+    assert_eq!(free_times(window, &[Use { span: inner, ..exclusive(0, 60) }]), left);
+}
+
+fn any_span() -> impl Strategy<Value = Span> {
+    (-20_i64..80, 1_i64..40).prop_map(|(start, length)| span(start, start + length))
+}
+
+fn any_use() -> impl Strategy<Value = Use> {
+    (0..3_u128, any_span(), any::<bool>()).prop_map(|(number, span, shared)| Use { room: room(number), span, shared })
+}
+
+fn uses() -> impl Strategy<Value = Vec<Use>> {
+    prop::collection::vec(any_use(), 0..8)
+}
+
+/// Windows of verified rooms; that they may overlap here must not matter.
+fn windows() -> impl Strategy<Value = Vec<Span>> {
+    prop::collection::vec(any_span(), 0..4)
+}
+
+/// The maximal runs of the window's minutes that satisfy `open`, minute by minute.
+fn runs(window: Span, open: impl Fn(Span) -> bool) -> Vec<Span> {
+    let mut runs: Vec<Span> = Vec::new();
+    for minute in minutes(window).filter(|minute| open(*minute)) {
+        match runs.last_mut() {
+            Some(last) if last.end == minute.start => last.end = minute.end,
+            _ => runs.push(minute),
+        }
+    }
+    runs
+}
+
+fn minutes(span: Span) -> impl Iterator<Item = Span> {
+    let minute = |start| Span { start, end: start + TimeDelta::minutes(1) };
+    (0..(span.end - span.start).num_minutes()).map(move |n| minute(span.start + TimeDelta::minutes(n)))
+}
+
+/// The rule, minute by minute: a use takes a minute from a room when it is in that room, or a verified room covers
+/// the minute.
+fn takes(it: &Use, room: DbUuid, minute: Span, verified: &[Span]) -> bool {
+    it.span.contains(&minute) && (it.room == room || verified.iter().any(|window| window.contains(&minute)))
+}
+
+proptest! {
+    #[test]
+    fn times_match_the_minute_grid(window in any_span(), uses in uses(), verified in windows()) {
+        let occupancy = Occupancy::new(&uses, &verified);
+        for room in (0..4).map(room) {
+            let taken = |minute: Span| uses.iter().any(|it| takes(it, room, minute, &verified));
+            prop_assert_eq!(occupancy.free_times(room, window), runs(window, |minute| !taken(minute)));
+            let taken = |minute: Span| uses.iter().any(|it| !it.shared && takes(it, room, minute, &verified));
+            prop_assert_eq!(occupancy.shared_times(room, window), runs(window, |minute| !taken(minute)));
+        }
+    }
+
+    #[test]
+    fn conflicts_match_the_minute_grid(a in any_use(), b in any_use(), verified in windows()) {
+        let meets = minutes(a.span).any(|minute| takes(&b, a.room, minute, &verified));
+        prop_assert_eq!(conflicts(&a, &b, &verified), meets && !(a.shared && b.shared));
+        prop_assert_eq!(conflicts(&a, &b, &verified), conflicts(&b, &a, &verified));
+    }
+
+    /// What is offered can be booked, and what is refused was not offered: inside the window, a use conflicts
+    /// with nothing exactly when it lies in one of the times offered to its kind.
+    #[test]
+    fn offers_and_refusals_agree(
+        uses in uses(),
+        verified in windows(),
+        room in (0..4_u128).prop_map(room),
+        (start, end) in (0_i64..60).prop_flat_map(|start| (Just(start), start + 1..=60)),
+    ) {
+        let window = span(0, 60);
+        let wanted = span(start, end);
+        let within = |offers: &[Span]| offers.iter().any(|offer| offer.contains(&wanted));
+        let refused =
+            |shared| uses.iter().any(|it| conflicts(&Use { room, span: wanted, shared }, it, &verified));
+
+        let occupancy = Occupancy::new(&uses, &verified);
+        prop_assert_eq!(within(&occupancy.free_times(room, window)), !refused(false));
+        prop_assert_eq!(within(&occupancy.shared_times(room, window)), !refused(true));
+    }
+
+    #[test]
+    fn every_offer_can_be_booked_as_it_is(window in any_span(), uses in uses(), verified in windows()) {
+        let occupancy = Occupancy::new(&uses, &verified);
+        let possible = |wanted: Use| {
+            window.contains(&wanted.span) && uses.iter().all(|it| !conflicts(&wanted, it, &verified))
+        };
+        for room in (0..4).map(room) {
+            let free = occupancy.free_times(room, window).into_iter().map(|span| Use { room, span, shared: false });
+            let shared = occupancy.shared_times(room, window).into_iter().map(|span| Use { room, span, shared: true });
+            prop_assert!(free.chain(shared).all(possible));
+        }
+    }
+
+    #[test]
+    fn verifying_makes_the_conflicts_that_were_none(window in any_span(), uses in uses()) {
+        let made = |a: &Use, b: &Use| conflicts(a, b, &[window]) && !conflicts(a, b, &[]);
+        let has_made = |n: usize| (0..uses.len()).any(|other| other != n && made(&uses[n], &uses[other]));
+        let expected: Vec<_> = (0..uses.len()).filter(|n| has_made(*n)).collect();
+        prop_assert_eq!(conflicts_made_by_verifying(window, &uses), expected);
+    }
+}
