@@ -1,4 +1,5 @@
-//! docs/configuration.md lists every option as it is, and no link of the documentation is broken.
+//! docs/configuration.md lists every option as it is, docs/adding-an-endpoint.md shows a real handler, and no link of the
+//! documentation is broken.
 
 use std::{
     collections::BTreeSet,
@@ -125,4 +126,25 @@ fn every_path_of_the_repository_that_a_page_names_exists() {
     }
     assert!(paths > 20, "only {paths} paths were found");
     assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+/// A function of a file with its attributes and documentation, indented by as much as the guide is.
+fn sample(file: &str, function: &str) -> String {
+    let text = fs::read_to_string(root().join(file)).unwrap();
+    let name = text.find(&format!("fn {function}(")).unwrap_or_else(|| panic!("{file} has no {function}"));
+    let begin = text[..name].rfind("\n\n").unwrap() + 2;
+    let end = name + text[name..].find("\n}\n").unwrap() + 3;
+    text[begin..end].lines().map(|line| format!("   {line}\n")).collect()
+}
+
+#[test]
+fn the_handler_of_the_guide_is_a_real_one() {
+    const GUIDE: &str = "docs/adding-an-endpoint.md";
+    let page = fs::read_to_string(root().join(GUIDE)).unwrap();
+    let (before, rest) = page.split_once("<!-- from ").unwrap();
+    let (source, rest) = rest.split_once(" -->\n   ```rust\n").unwrap();
+    let (_, after) = rest.split_once("   ```\n").unwrap();
+    let (file, function) = source.split_once(": ").unwrap();
+    let code = sample(file, function);
+    pinned(GUIDE, &format!("{before}<!-- from {source} -->\n   ```rust\n{code}   ```\n{after}"));
 }
