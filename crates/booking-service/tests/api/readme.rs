@@ -138,13 +138,18 @@ fn sample(file: &str, function: &str) -> String {
 }
 
 #[test]
-fn the_handler_of_the_guide_is_a_real_one() {
+fn the_handlers_of_the_guide_are_real_ones() {
     const GUIDE: &str = "docs/adding-an-endpoint.md";
+    const MARK: &str = "   <!-- from ";
     let page = fs::read_to_string(root().join(GUIDE)).unwrap();
-    let (before, rest) = page.split_once("<!-- from ").unwrap();
-    let (source, rest) = rest.split_once(" -->\n   ```rust\n").unwrap();
-    let (_, after) = rest.split_once("   ```\n").unwrap();
-    let (file, function) = source.split_once(": ").unwrap();
-    let code = sample(file, function);
-    pinned(GUIDE, &format!("{before}<!-- from {source} -->\n   ```rust\n{code}   ```\n{after}"));
+    let mut parts = page.split(MARK);
+    let mut expected = parts.next().unwrap().to_owned();
+    for part in parts {
+        let (source, rest) = part.split_once(" -->\n   ```rust\n").expect("a sample follows the mark");
+        let (_, rest) = rest.split_once("   ```\n").unwrap();
+        let (file, function) = source.split_once(": ").unwrap();
+        expected.extend([MARK, source, " -->\n   ```rust\n", &sample(file, function), "   ```\n", rest]);
+    }
+    assert_eq!(page.matches("```rust\n").count(), page.matches(MARK).count(), "every sample says where it is from");
+    pinned(GUIDE, &expected);
 }
