@@ -27,7 +27,7 @@ const request: BookingTypes['RequestEventStock'] = {
 };
 
 // #region once
-// One key for one thing that somebody wants, however often it is sent.
+// One key for each thing that the user asks for, however often it is sent.
 const header = { 'Idempotency-Key': crypto.randomUUID() };
 const event = ok(await api.POST('/api/events', { params: { header }, body: request }));
 const again = await api.POST('/api/events', { params: { header }, body: request });
@@ -40,7 +40,7 @@ console.log(`made ${event.name}, once`);
 async function book(body: BookingTypes['RequestEvent']) {
   const { data, error } = await api.POST('/api/events', { body });
   if (error?.code === 'room-conflict') {
-    // Somebody was faster; here is when the room is still free.
+    // Somebody booked it first; these are the times when the room is still free.
     return { taken: error.conflicts ?? [], free: error.freeTimes ?? [] };
   }
   if (error) throw new Refused(error);
@@ -60,7 +60,7 @@ async function rename(eventID: string, name: string): Promise<BookingTypes['Resp
   const body = { name, description, timeStart, timeEnd, sharedRoom, open, admins, groupId: group.groupId, roomId: room.roomId };
   const header = { 'If-Match': read.response.headers.get('ETag') ?? '*' };
   const answer = await api.PUT('/api/events/{eventID}', { params: { path, header }, body });
-  // Somebody was faster. A form would show what they made of it, and ask.
+  // Somebody changed it first. A form would show their version and ask.
   return answer.error?.code === 'precondition-failed' ? rename(eventID, name) : ok(answer);
 }
 // #endregion

@@ -1,5 +1,5 @@
-// What a front end needs besides the types: clients for both services, retries, tags, pages and refusals. It runs in a
-// browser as it does in Node, and is meant to be copied. docs/front-ends.md explains it.
+// What a front end needs besides the types: clients for both services, retries, entity tags, pages and problems. It runs
+// in browsers and in Node, and is meant to be copied. docs/front-ends.md explains it.
 
 import createClient from 'openapi-fetch';
 import type { components as Booking, paths as BookingPaths } from './generated/booking.d.ts';
@@ -31,7 +31,7 @@ export function portfolio({ origin, headers }: Options = {}) {
 // #region problems
 type Problem = BookingTypes['Problem'] | PortfolioTypes['Problem'];
 
-/** A refusal. Look at `problem.code`, which stays the same; the texts may change. */
+/** An error answer. Decide by `problem.code`, which is stable; the texts may change. */
 export class Refused<P extends Problem = Problem> extends Error {
   readonly problem: P;
 
@@ -41,10 +41,10 @@ export class Refused<P extends Problem = Problem> extends Error {
   }
 }
 
-/** What was asked for; or it throws, for a page to show at one place. */
+/** Returns the data of an answer, or throws, so that a page can show errors in one place. */
 export function ok<D, P extends Problem>(answer: { data?: D; error?: P; response: Response }): D {
   if (answer.response.ok) return answer.data as D;
-  // A proxy in front may have refused it, in words of its own.
+  // The answer may be that of a proxy in front.
   if (typeof answer.error?.code !== 'string') throw new Error(`${answer.response.status} from ${answer.response.url}`);
   throw new Refused(answer.error);
 }
@@ -53,7 +53,7 @@ export function ok<D, P extends Problem>(answer: { data?: D; error?: P; response
 // #region retrying
 const LATER = [429, 502, 503, 504];
 
-/** Sends again what got no answer, or is to come later: never doing anything twice, as a POST has a key. */
+/** Repeats requests that got no answer or may be retried. A POST has a key, so nothing is done twice. */
 export function retrying(send: Fetch, tries = 5): Fetch {
   return async (request) => {
     if (request.method === 'POST' && !request.headers.has('Idempotency-Key')) {
@@ -61,7 +61,7 @@ export function retrying(send: Fetch, tries = 5): Fetch {
     }
     for (let n = 1; ; n++) {
       try {
-        // A body can be sent only once.
+        // A body can be sent only once, so send a clone.
         const answer = await send(request.clone());
         if (!LATER.includes(answer.status) || n === tries) return answer;
         await wait(Math.max(delay(n), 1000 * (Number(answer.headers.get('Retry-After')) || 0)), request.signal);
@@ -73,7 +73,7 @@ export function retrying(send: Fetch, tries = 5): Fetch {
   };
 }
 
-/** Twice as long each time, and for each client another time, so that they do not all come back at once. */
+/** Doubles with each attempt, with random jitter, so that clients do not all return at once. */
 const delay = (n: number) => 100 * 2 ** n * (0.5 + Math.random());
 
 function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
@@ -87,7 +87,7 @@ function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
 // #endregion
 
 // #region remembering
-/** Asks by tag whether what it got before still holds. A browser does so by itself: this is for everything else. */
+/** Sends the entity tag of an earlier answer and reuses that answer on 304. Browsers do so by themselves. */
 export function remembering(send: Fetch): Fetch {
   const known = new Map<string, Response>();
   return async (request) => {
@@ -104,7 +104,7 @@ export function remembering(send: Fetch): Fetch {
 // #endregion
 
 // #region pages
-/** Every row of a list, page by page. `page` asks for one, from a cursor on. */
+/** Every row of a list, page by page. `page` requests one page, starting at a cursor. */
 export async function* all<T>(
   page: (cursor?: string) => Promise<{ data?: T[]; error?: Problem; response: Response }>,
 ): AsyncGenerator<T> {

@@ -5,7 +5,7 @@ import { booking, ok, Refused } from './client.ts';
 // #region sign-in
 /** Sends the browser to the sign-in. It comes back to `/callback`, signed in. */
 export async function signIn() {
-  // Where to go on afterwards is for the page to remember.
+  // The page remembers where to continue.
   sessionStorage.setItem('after sign-in', location.pathname + location.search);
   const { url } = ok(await booking().POST('/api/authParams'));
   location.assign(url);
