@@ -103,7 +103,16 @@ fn cors(allowed_origins: &[String]) -> Cors {
     let mut cors = Cors::default()
         .allow_any_header()
         .allowed_methods(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"])
-        .expose_headers(["ETag", "Link", "Location", "Retry-After", "X-Request-Id", "X-KNOQ-Need-Authorization"])
+        .expose_headers([
+            "Date",
+            "ETag",
+            "Idempotency-Replayed",
+            "Link",
+            "Location",
+            "Retry-After",
+            "X-Request-Id",
+            "X-KNOQ-Need-Authorization",
+        ])
         .supports_credentials()
         .block_on_origin_mismatch(false)
         .max_age(3600);
