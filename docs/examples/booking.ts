@@ -1,7 +1,7 @@
 // A tour of the booking-service: `npm run booking`. ORIGIN says where it is, TOKEN holds an API token that may write.
 
 import assert from 'node:assert/strict';
-import { all, booking, ok, Refused, type BookingTypes } from './client.ts';
+import { all, booking, ok, Refused, type BookingTypes, type RequestEvent } from './client.ts';
 
 const { ORIGIN = 'http://127.0.0.1:3000', TOKEN } = process.env;
 assert(TOKEN, 'TOKEN is missing; scripts/run leaves one in data/tour.token');
@@ -37,7 +37,7 @@ assert.equal(again.response.headers.get('Idempotency-Replayed'), 'true');
 console.log(`made ${event.name}, once`);
 
 // #region conflict
-async function book(body: BookingTypes['RequestEvent']) {
+async function book(body: RequestEvent) {
   const { data, error } = await api.POST('/api/events', { body });
   if (error?.code === 'room-conflict') {
     // Somebody booked it first; these are the times when the room is still free.

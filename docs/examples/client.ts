@@ -8,23 +8,32 @@ import type { components as Portfolio, paths as PortfolioPaths } from './generat
 export type BookingTypes = Booking['schemas'];
 export type PortfolioTypes = Portfolio['schemas'];
 
-/** Where a service is (nothing in a page of the same origin), and what to send each time. */
+/**
+ * What `POST /api/events` and `PUT /api/events/{eventID}` take, one of two:
+ * - `RequestEventStock` has `roomId`: a room that is there. The event lies within the time for which the club has it.
+ * - `RequestEventInstant` has `place`: any place, for which the service makes a room for the time of the event.
+ */
+export type RequestEvent = BookingTypes['RequestEvent'];
+
+/** Where a service is and what each request carries. A page of the same origin needs none of these. */
 export interface Options {
   origin?: string;
   headers?: Record<string, string>;
+  /** `include` sends the session cookie to a service of another origin, whose `--allowed-origins` names the page's. */
+  credentials?: RequestCredentials;
 }
 
 type Fetch = (request: Request) => Promise<Response>;
 
 // #region clients
-export function booking({ origin, headers }: Options = {}) {
+export function booking({ origin, ...init }: Options = {}) {
   const send = retrying(remembering((request) => fetch(request)));
-  return createClient<BookingPaths>({ baseUrl: origin ?? location.origin, headers, fetch: send });
+  return createClient<BookingPaths>({ ...init, baseUrl: origin ?? location.origin, fetch: send });
 }
 
-export function portfolio({ origin, headers }: Options = {}) {
+export function portfolio({ origin, ...init }: Options = {}) {
   const send = retrying(remembering((request) => fetch(request)));
-  return createClient<PortfolioPaths>({ baseUrl: origin ?? location.origin, headers, fetch: send });
+  return createClient<PortfolioPaths>({ ...init, baseUrl: origin ?? location.origin, fetch: send });
 }
 // #endregion
 

@@ -187,12 +187,16 @@ impl Config {
         faults
     }
 
-    /// What is no fault but should not be so, one line each.
+    /// What a start allows but an installation should not have, one line each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let key = Given("secret-key", self.secret_key.as_ref(), self.secret_key_file.as_deref());
         let secrets = [key, self.database.given_url(), self.directory.token(), self.sign_in.client_secret()];
-        secrets.into_iter().filter_map(Given::exposed).collect()
+        let exposed = secrets.into_iter().filter_map(Given::exposed);
+        // The existing front end compares the dates of answers with those of the browser's zone.
+        let hides_rooms = self.server.static_folder.is_some() && self.time_zone == Tz::UTC;
+        let zone = "--time-zone is UTC: a front end elsewhere shows some rooms on another day, or not at all";
+        exposed.chain(hides_rooms.then(|| zone.to_owned())).collect()
     }
 
     /// Whether anybody may choose who they are (contract, "Development mode"): there is no sign-in provider, and only this

@@ -1,6 +1,10 @@
 //! What a service counts, in the Prometheus text format at `/metrics`.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    collections::HashSet,
+    fmt::Write as _,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use chrono::DateTime;
 use common::time::Timestamp;
@@ -22,6 +26,32 @@ use crate::{
     logging::dropped_records,
     process::Process,
 };
+
+/// Content type of [`Metrics::text`].
+pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Content type of [`classic`].
+pub const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Converts `OpenMetrics` text to the classic text format of Prometheus, in which the descriptions of a counter name it
+/// with its suffix, and which has no end marker.
+#[must_use]
+pub fn classic(text: &str) -> String {
+    let counters: HashSet<_> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter")).collect();
+    let mut classic = String::with_capacity(text.len());
+    for line in text.lines().filter(|line| *line != "# EOF" && !line.starts_with("# UNIT ")) {
+        let words: Vec<_> = line.splitn(4, ' ').collect();
+        // Writing to a String cannot fail.
+        let _ = match words[..] {
+            ["#", keyword, name, rest] if counters.contains(name) => {
+                writeln!(classic, "# {keyword} {name}_total {rest}")
+            }
+            _ => writeln!(classic, "{line}"),
+        };
+    }
+    classic
+}
 
 /// Labels of a request: what was asked and how it ended. The route is the template, so the number of series is bounded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]

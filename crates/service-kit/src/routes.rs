@@ -10,14 +10,14 @@ use serde_json::json;
 use url::form_urlencoded;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-use crate::{error::Failure, http::etag::CachedTags, state::AppState};
+use crate::{error::Failure, http::etag::CachedTags, metrics, state::AppState};
 
 /// Adds them to an app.
 pub fn routes(config: &mut web::ServiceConfig) {
     config
         .route("/livez", web::get().to(livez))
         .route("/readyz", web::get().to(readyz))
-        .route("/metrics", web::get().to(metrics))
+        .route("/metrics", web::get().to(show_metrics))
         .route("/problems", web::get().to(problems))
         .route("/problems/{code}", web::get().to(problem))
         .route("/openapi.json", web::get().to(openapi))
@@ -72,14 +72,19 @@ async fn readyz(req: HttpRequest, state: Data<AppState>) -> HttpResponse {
     HttpResponse::Ok().json(report)
 }
 
-async fn metrics(state: Data<AppState>) -> Result<HttpResponse, Failure> {
+/// In the `OpenMetrics` format, or in the classic text format for a client that accepts only that.
+async fn show_metrics(req: HttpRequest, state: Data<AppState>) -> Result<HttpResponse, Failure> {
+    let accepted = req.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_classic = accepted.contains("text/plain") && !accepted.contains("openmetrics");
     // Takes a while: many series, and numbers from the kernel.
     let text = web::block(move || {
         let copies = state.copies().numbers(state.clock().now());
-        state.metrics().text(state.database(), &copies)
+        let text = state.metrics().text(state.database(), &copies);
+        if is_classic { metrics::classic(&text) } else { text }
     });
     let text = text.await.map_err(Problem::internal)?;
-    Ok(HttpResponse::Ok().content_type("application/openmetrics-text; version=1.0.0; charset=utf-8").body(text))
+    let format = if is_classic { metrics::CLASSIC } else { metrics::OPEN_METRICS };
+    Ok(HttpResponse::Ok().content_type(format).body(text))
 }
 
 async fn problems(state: Data<AppState>) -> HttpResponse {

@@ -212,7 +212,7 @@ impl RequestEventTag {
     }
 }
 
-/// What both kinds of request have in common, and what each has alone.
+/// The fields of both kinds of request: `place` and `room_id` exclude each other.
 #[derive(Debug, Clone, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase, validate = consistent -> Violations)]
 #[schema(rename_all = "camelCase")]
@@ -317,7 +317,7 @@ impl PartialSchema for RequestEvent {
         OneOfBuilder::new()
             .item(Ref::from_schema_name("RequestEventInstant"))
             .item(Ref::from_schema_name("RequestEventStock"))
-            .description(Some("At a `place` or in the room `roomId`, exactly one of them."))
+            .description(Some("Two kinds, told apart by their fields: at a `place`, or in the room `roomId`."))
             .examples([example])
             .into()
     }
@@ -325,9 +325,13 @@ impl PartialSchema for RequestEvent {
 
 impl ToSchema for RequestEvent {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        for (name, other) in [("RequestEventInstant", "roomId"), ("RequestEventStock", "place")] {
+        let instant = "An event at any `place`. The service makes a room for the time of the event.";
+        let stock = "An event in the room `roomId`, within the time for which the club has it.";
+        for (name, other, about) in [("RequestEventInstant", "roomId", instant), ("RequestEventStock", "place", stock)]
+        {
             let mut schema = Fields::schema();
             if let RefOr::T(Schema::Object(object)) = &mut schema {
+                object.description = Some(about.to_owned());
                 object.properties.remove(other);
                 object.required.retain(|field| field != other);
             }

@@ -63,7 +63,7 @@ pub async fn auth_params(
     limits.sign_in.charge(from.into())?;
     // Another site must not replace the session of a browser by a sign-in that nobody asked for.
     state.origins().check(req.method(), req.headers())?;
-    let login = Pending::begin(&req, &club.keys, now.0)?;
+    let login = Pending::begin(&req, state.origins(), &club.keys, now.0)?;
     let url = provider.address(&club, &req, &login).await?;
     let reply = Reply::created(&AuthParams { url })?.with(header::CACHE_CONTROL, "no-store");
     Ok(reply.with(header::SET_COOKIE, login.cookie(&club, now.0)))
@@ -130,6 +130,8 @@ async fn finish(
     let who = provider.exchange(club, returned, &login, now).await?;
     let secret = credentials::random_secret()?;
     let cookie = pending::session_cookie(club, &secret, now);
+    // The options may have changed since it began.
+    let origin = login.origin.clone().filter(|origin| state.origins().is_other(origin)).unwrap_or_default();
     let user = state.database().write(move |conn| queries::finish(conn, &login, &who, &secret, now)).await?;
     req.extensions_mut().insert(LoggedUser(user.0));
     // Not while the browser waits: if that took too long, its session would be there and its cookie lost.
@@ -139,7 +141,7 @@ async fn finish(
             log::warn!("expired sessions could not be deleted: {error:?}");
         }
     });
-    let reply = Reply::empty(StatusCode::FOUND).with(header::LOCATION, "/callback");
+    let reply = Reply::empty(StatusCode::FOUND).with(header::LOCATION, format!("{origin}/callback"));
     Ok(reply.with(header::SET_COOKIE, cookie).with(header::CACHE_CONTROL, "no-store"))
 }
 

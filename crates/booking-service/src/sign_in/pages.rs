@@ -35,7 +35,7 @@ pub async fn choose(req: HttpRequest, state: Data<AppState>, club: Club, now: No
     let (begun, cookie) = if let Ok(begun) = query::parse::<Begun>(req.query_string()) {
         (begun, None)
     } else {
-        let login = Pending::begin(&req, &club.keys, now.0)?;
+        let login = Pending::begin(&req, state.origins(), &club.keys, now.0)?;
         let cookie = login.cookie(&club, now.0);
         (Begun { state: login.state, nonce: login.nonce }, Some(cookie))
     };

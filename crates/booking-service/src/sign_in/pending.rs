@@ -6,6 +6,7 @@ use actix_web::{
         Cookie, SameSite,
         time::{Duration, OffsetDateTime},
     },
+    http::header,
 };
 use chrono::TimeDelta;
 use common::time::Timestamp;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use service_kit::{
     credentials::{self, Keys, Which},
     error::Error,
+    http::origin::Origins,
 };
 
 use crate::{
@@ -39,6 +41,9 @@ pub struct Pending {
     pub nonce: String,
     /// Hash of the session that the browser had when it began; it ends when this one begins.
     pub previous: Option<Vec<u8>>,
+    /// The other origin whose page began it, and to which the browser returns.
+    #[serde(default)]
+    pub origin: Option<String>,
     /// The key that sealed it, or will.
     #[serde(skip)]
     pub key: Which,
@@ -50,7 +55,8 @@ impl Pending {
     ///
     /// # Errors
     /// When the operating system has no randomness to give.
-    pub fn begin(req: &HttpRequest, keys: &Keys, now: Timestamp) -> Result<Self, Error> {
+    pub fn begin(req: &HttpRequest, origins: &Origins, keys: &Keys, now: Timestamp) -> Result<Self, Error> {
+        let origin = req.headers().get(header::ORIGIN).and_then(|value| value.to_str().ok());
         let previous = match Self::of(req, keys) {
             Some(unfinished) => unfinished.previous,
             None => req.cookie(SESSION_COOKIE).map(|cookie| credentials::hash(cookie.value())),
@@ -59,6 +65,7 @@ impl Pending {
             state: credentials::random_secret()?,
             nonce: credentials::random_secret()?,
             previous,
+            origin: origin.filter(|origin| origins.is_other(origin)).map(str::to_owned),
             key: Which::default(),
             expires_micros: now.plus(PATIENCE).micros(),
         })

@@ -129,7 +129,8 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// A PostgreSQL server of the test's own, with a database `club` and an empty one, `restored`.
+/// A PostgreSQL server of the test's own, with a database `club` and an empty one, `restored`, whose owner has no other
+/// rights.
 struct Server {
     process: Child,
     url: String,
@@ -143,15 +144,16 @@ impl Server {
         let url = line.split('\'').nth(1).unwrap().to_owned();
         let server = Self { process, url };
         let mut conn = server.url.parse::<Url>().unwrap().connect().unwrap();
-        for name in ["club", "restored"] {
-            conn.batch_execute(&format!("CREATE DATABASE {name}")).unwrap();
+        for statement in ["CREATE DATABASE club", "CREATE ROLE owner LOGIN", "CREATE DATABASE restored OWNER owner"] {
+            conn.batch_execute(statement).unwrap();
         }
         server
     }
 
-    /// The address of one of its databases.
+    /// The address of one of its databases, for its owner.
     fn url(&self, database: &str) -> String {
-        self.url.replace(":///postgres?", &format!(":///{database}?"))
+        let url = self.url.replace(":///postgres?", &format!(":///{database}?"));
+        if database == "restored" { url.replace("user=postgres", "user=owner") } else { url }
     }
 }
 

@@ -5,8 +5,9 @@ use std::{fs, path::Path};
 use serde_json::json;
 
 use crate::{
-    commands::check,
+    commands::{check, outcome},
     harness::{BOB, Backend, Club},
+    process::program,
 };
 
 const INDEX: &str = "<!doctype html><title>rooms</title>";
@@ -62,4 +63,14 @@ fn a_folder_without_a_front_end_is_a_fault_of_the_options() {
     // Such a page would be refused to everybody.
     std::os::unix::fs::symlink("../index.html", Path::new(&empty).join("index.html")).unwrap();
     assert_eq!(fault(&empty), format!("--static: {empty} has no index.html\n"));
+}
+
+#[test]
+fn a_front_end_in_utc_is_warned_of() {
+    let folder = front_end();
+    for (zone, is_warned) in [("UTC", true), ("Asia/Tokyo", false)] {
+        let front_end = ["--static", folder.path().to_str().unwrap(), "--time-zone", zone, "check-config"];
+        let (_, err, status) = outcome(program(&front_end).env("LOG", "warn"));
+        assert_eq!((err.contains("--time-zone is UTC"), status), (is_warned, Some(0)), "{zone}: {err}");
+    }
 }

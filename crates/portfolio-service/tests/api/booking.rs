@@ -49,6 +49,9 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 /// The group of everybody.
 const EVERYONE: &str = "11111111-1111-1111-1111-111111111111";
 
+/// An origin whose pages may call the booking-service.
+pub const CORS_ORIGIN: &str = "http://localhost:5173";
+
 /// A running booking-service that knows Alice, Bob and Carol by the ids they have here.
 pub struct Booking {
     /// Stays the same over restarts.
@@ -105,6 +108,8 @@ impl Booking {
             "sqlite://booking.sqlite3",
             "--directory-file",
             "club.json",
+            "--allowed-origins",
+            CORS_ORIGIN,
         ]);
         program
     }

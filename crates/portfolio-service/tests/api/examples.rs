@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    booking::Booking,
+    booking::{Booking, CORS_ORIGIN},
     harness::{BOB, Backend, Club},
     openapi::pinned,
     real_issuer::real::node_in,
@@ -63,6 +63,10 @@ fn the_examples_compile_and_do_what_they_say() {
     tour.env("ORIGIN", format!("http://{}", booking.address)).env("TOKEN", booking.bobs_token());
     let said = run(tour.arg("booking.ts"));
     assert!(said.contains(&format!("I am {BOB}\n")) && said.ends_with("and gave it all back\n"), "{said}");
+
+    let mut vite = node();
+    vite.env("BOOKING", format!("http://{}", booking.address)).env("CORS_ORIGIN", CORS_ORIGIN).env("USER_NAME", BOB);
+    run(vite.args(["--test", "vite.test.ts"]));
 
     let club = Club::start(Backend::Sqlite);
     let said = run(node().env("ORIGIN", club.origin(0)).env("USER_NAME", BOB).arg("portfolio.ts"));

@@ -4,8 +4,9 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    io::Write as _,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     sync::LazyLock,
 };
 
@@ -272,19 +273,49 @@ fn the_dashboard_is_one_that_grafana_can_load() {
     }
 }
 
-/// As `scripts/real-components` has put it there.
-fn promtool(arguments: &[&str]) {
+/// Runs the program that `scripts/real-components` installs.
+fn promtool(arguments: &[&str], input: &str) {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("real").join("promtool");
     assert!(program.exists(), "{} is not there: run scripts/real-components, or scripts/test", program.display());
-    let output = Command::new(program).args(arguments).output().unwrap();
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = command.spawn().unwrap();
+    running.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = running.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&[output.stdout, output.stderr].concat()));
+}
+
+#[test]
+fn prometheus_finds_no_fault_with_the_metrics() {
+    let (booking, club) = (Booking::start(), Club::start(Backend::Sqlite));
+    for address in [format!("http://{}", booking.address), club.origin(0).to_owned()] {
+        let metrics = |accept: &str| {
+            let request = ureq::get(format!("{address}/metrics")).header("accept", accept);
+            let mut answer = request.call().unwrap();
+            let format = answer.headers()["content-type"].to_str().unwrap().to_owned();
+            (format, answer.body_mut().read_to_string().unwrap())
+        };
+        metrics("*/*");
+        let (format, text) = metrics("text/plain;version=0.0.4;q=0.5,*/*;q=0.1");
+        assert_eq!(format, "text/plain; version=0.0.4; charset=utf-8");
+        assert!(
+            text.contains("\n# TYPE http_requests_total counter\n") && text.contains("\nhttp_requests_total{"),
+            "{text}"
+        );
+        assert!(!text.contains("# EOF"), "{text}");
+        promtool(&["check", "metrics"], &text);
+        // As Prometheus asks by default.
+        let (format, text) = metrics("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2");
+        assert_eq!(format, "application/openmetrics-text; version=1.0.0; charset=utf-8");
+        assert!(text.ends_with("\n# EOF\n"), "{text}");
+    }
 }
 
 #[test]
 fn prometheus_understands_the_alerts_and_they_go_off_when_they_should() {
     let [rules, tests] = ["rules", "rules_test"].map(|name| file(&format!("deploy/prometheus/{name}.yaml")));
-    promtool(&["check", "rules", rules.to_str().unwrap()]);
-    promtool(&["test", "rules", tests.to_str().unwrap()]);
+    promtool(&["check", "rules", rules.to_str().unwrap()], "");
+    promtool(&["test", "rules", tests.to_str().unwrap()], "");
     let tests = fs::read_to_string(tests).unwrap();
     for (name, _) in alerts() {
         // Once where nothing is wrong, once where it is.
@@ -304,5 +335,5 @@ fn prometheus_understands_the_dashboard() {
     let file = folder.path().join("panels.json");
     // JSON is YAML.
     fs::write(&file, json!({"groups": [{"name": "dashboard", "rules": rules}]}).to_string()).unwrap();
-    promtool(&["check", "rules", file.to_str().unwrap()]);
+    promtool(&["check", "rules", file.to_str().unwrap()], "");
 }

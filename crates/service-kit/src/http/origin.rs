@@ -23,7 +23,13 @@ impl Origins {
     /// Whether a page of this origin may call with credentials.
     #[must_use]
     pub fn allows(&self, origin: &str) -> bool {
-        origin == self.own || self.allowed.iter().any(|allowed| allowed == origin)
+        origin == self.own || self.is_other(origin)
+    }
+
+    /// Whether this is one of the other allowed origins.
+    #[must_use]
+    pub fn is_other(&self, origin: &str) -> bool {
+        self.allowed.iter().any(|allowed| allowed == origin)
     }
 
     /// Refuses a write that another site started, according to `Origin` and `Sec-Fetch-Site`. A client that is no browser

@@ -257,7 +257,16 @@ fn allowed_origins_may_read_and_send_credentials_and_others_may_not() {
             assert_eq!(answer.header("access-control-allow-origin"), Some(origin), "{path}");
             assert_eq!(answer.header("access-control-allow-credentials"), Some("true"), "{path}");
             let exposed = answer.header("access-control-expose-headers").unwrap();
-            for name in ["ETag", "Link", "Location", "Retry-After", "X-Request-Id", "X-KNOQ-Need-Authorization"] {
+            for name in [
+                "Date",
+                "ETag",
+                "Idempotency-Replayed",
+                "Link",
+                "Location",
+                "Retry-After",
+                "X-Request-Id",
+                "X-KNOQ-Need-Authorization",
+            ] {
                 assert!(exposed.split(',').any(|one| one.trim().eq_ignore_ascii_case(name)), "{path}: {exposed}");
             }
             assert!(answer.header("vary").unwrap().contains("Origin"), "{path}");
