@@ -35,6 +35,7 @@ pub trait Right: Send + Sync + Sized + 'static {
     fn check(&self, conn: &mut AnyConnection, caller: &Caller) -> Result<(), Error>;
 
     /// The answer to a sign-in name that no user has.
+    #[must_use]
     fn unknown_name() -> Problem {
         Problem::forbidden("a member of the club")
     }

@@ -76,7 +76,7 @@ impl Conditions {
     }
 
     /// The beginning of a streamed list with its entity tag. The tag of a list that depends on the time never matches.
-    pub(super) fn tag_stream(&self, rows: Vec<u8>, fingerprint: Option<String>) -> Reply {
+    pub(super) fn tag_stream(rows: Vec<u8>, fingerprint: Option<String>) -> Reply {
         let fingerprint = fingerprint.unwrap_or_else(|| etag::fingerprint(&[&Uuid::now_v7().to_string()]));
         let mut body = rows;
         body.insert(0, b'[');

@@ -140,8 +140,7 @@ impl IdempotencyKey {
         let live = idempotency_keys::table
             .filter(idempotency_keys::caller_hash.eq(caller_hash))
             .filter(idempotency_keys::expires_at.gt(DbTimestamp(self.now)));
-        let (keys, bytes): (i64, Option<i64>) =
-            live.select((count_star(), sum(idempotency_keys::size))).first(conn)?;
+        let (keys, bytes): (i64, Option<i64>) = live.select((count_star(), sum(idempotency_keys::size))).first(conn)?;
         if keys < MAX_KEYS && bytes.unwrap_or_default() < MAX_BYTES {
             return Ok(());
         }

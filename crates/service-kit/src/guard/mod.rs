@@ -171,7 +171,7 @@ impl<A: Authenticator> Guard<A> {
             let rows = first(conn, &caller, &page)?;
             Ok(match rows.next {
                 None => (conditions.tag(rows.into_reply(), fingerprint), None),
-                Some(next) => (conditions.tag_stream(rows.json, fingerprint), Some(next)),
+                Some(next) => (Conditions::tag_stream(rows.json, fingerprint), Some(next)),
             })
         });
         let (reply, next) = result.await.map_or_else(|error| (Err(error), None), |(reply, next)| (Ok(reply), next));

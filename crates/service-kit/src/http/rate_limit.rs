@@ -1,4 +1,5 @@
 //! Rate limits by user and by client address (contract, "Errors": 429). Each replica counts for itself.
+#![expect(clippy::disallowed_types, reason = "held for a look at a map, never while waiting")]
 
 use std::{
     collections::HashMap,
@@ -99,7 +100,6 @@ const BAD_CREDENTIALS: u32 = 60;
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// Counts bad credentials by client address.
-#[expect(clippy::disallowed_types, reason = "held for a look at a map, never while waiting")]
 pub struct BadCredentials {
     clock: Clock,
     windows: Mutex<HashMap<RateLimitKey, (Duration, u32)>>,
@@ -120,7 +120,7 @@ impl BadCredentials {
         let (now, windows) = (self.clock.elapsed(), self.windows.lock().unwrap_or_else(PoisonError::into_inner));
         match windows.get(&key) {
             Some((start, count)) if *count >= BAD_CREDENTIALS && now < *start + WINDOW => {
-                let rest = *start + WINDOW - now;
+                let rest = (*start + WINDOW).saturating_sub(now);
                 Err(Problem::new(code::RATE_LIMITED).retry_after(rest.as_secs() + 1))
             }
             _ => Ok(()),
