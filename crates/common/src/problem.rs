@@ -381,7 +381,9 @@ impl Problem {
         let broken: Vec<_> = self.0.violations.iter().take(EXPLAINED_VIOLATIONS).map(ToString::to_string).collect();
         match self.0.violations.len() {
             0 => self.0.code.about.to_owned(),
-            all if all > EXPLAINED_VIOLATIONS => format!("{}; and {} more", broken.join("; "), all - EXPLAINED_VIOLATIONS),
+            all if all > EXPLAINED_VIOLATIONS => {
+                format!("{}; and {} more", broken.join("; "), all - EXPLAINED_VIOLATIONS)
+            }
             _ => broken.join("; "),
         }
     }

@@ -165,7 +165,12 @@ impl Log for Discreet {
         }
         if record.level() == Level::Error && record.target().starts_with("actix_http") {
             // A malformed request is the client's fault.
-            self.0.log(&Record::builder().metadata(Metadata::builder().level(Level::Info).target(record.target()).build()).args(*record.args()).build());
+            self.0.log(
+                &Record::builder()
+                    .metadata(Metadata::builder().level(Level::Info).target(record.target()).build())
+                    .args(*record.args())
+                    .build(),
+            );
         } else {
             self.0.log(record);
         }

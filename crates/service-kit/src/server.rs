@@ -19,9 +19,9 @@ use crate::{
     guard::idempotency,
     http::{body::BodyTimeout, client_ip::TrustedProxies, query::path_config},
     middleware::{
-        access_log::access_log, allowed_methods::allowed_methods, authenticate_first::authenticate_first, encoded_etag::encoded_etag, head::head_as_get,
-        problem_responses::problem_responses, rate_limit::rate_limit, request_id::request_id,
-        response_headers::response_headers, time_limit::time_limit,
+        access_log::access_log, allowed_methods::allowed_methods, authenticate_first::authenticate_first,
+        encoded_etag::encoded_etag, head::head_as_get, problem_responses::problem_responses, rate_limit::rate_limit,
+        request_id::request_id, response_headers::response_headers, time_limit::time_limit,
     },
     routes,
     state::AppState,

@@ -134,7 +134,8 @@ fn normalize(value: &mut Value) {
         Value::Array(elements) => elements.iter_mut().for_each(normalize),
         Value::Number(number) if !number.is_i64() && !number.is_u64() => {
             // Every integer up to 2^53 is exact in a float.
-            let integer = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_992.0);
+            let integer =
+                number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_992.0);
             if let Some(integer) = integer.and_then(|float| format!("{float:.0}").parse::<i64>().ok()) {
                 *value = integer.into();
             }

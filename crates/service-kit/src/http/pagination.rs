@@ -151,9 +151,11 @@ impl Page {
         }
         Ok(match (next, self.limit) {
             (Some(cursor), Some(limit)) => ListPage { json, link: Some(self.link(limit, &cursor)), next: None },
-            (Some(cursor), None) => {
-                ListPage { json, link: None, next: Some(Self { cursor: Some(cursor), chunk: Some(STREAMED_ROWS), ..self.clone() }) }
-            }
+            (Some(cursor), None) => ListPage {
+                json,
+                link: None,
+                next: Some(Self { cursor: Some(cursor), chunk: Some(STREAMED_ROWS), ..self.clone() }),
+            },
             (None, _) => ListPage { json, link: None, next: None },
         })
     }
