@@ -425,13 +425,14 @@ fn sixteen_expensive_reads_of_one_owner_do_not_delay_another(#[values(Sqlite, Po
     block_on(async {
         let expensive = (0..16).map(|_| async {
             while !stop.load(Ordering::Relaxed) {
-                db.read(owner(1), |conn| {
-                    let sql = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) \
-                               SELECT CAST(count(*) AS TEXT) AS value FROM n";
-                    Ok(sql_query(sql).get_result::<Setting>(conn)?)
-                })
-                .await
-                .unwrap();
+                // Whether it is answered or waits too long does not matter.
+                let _ = db
+                    .read(owner(1), |conn| {
+                        let sql = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) \
+                                   SELECT CAST(count(*) AS TEXT) AS value FROM n";
+                        Ok(sql_query(sql).get_result::<Setting>(conn)?)
+                    })
+                    .await;
             }
         });
         let cheap = async {
