@@ -63,6 +63,11 @@ impl<const PRIVILEGED: bool> Authenticator for UserAuth<PRIVILEGED> {
         Ok(())
     }
 
+    fn credential(&self) -> Option<&str> {
+        let (Credential::Session(secret) | Credential::Bearer(secret)) = &self.credential;
+        Some(secret)
+    }
+
     fn record_use(&self, caller: &Caller) {
         self.last_use.record(caller.credential, caller.last_used_at, self.now);
     }

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use common::time::Clock;
 use service_kit::{
     cli::{CommandError, Installation, exit_status, print},
-    database::{PageBounds, types::DbTimestamp},
+    database::{JobOwner, PageBounds, types::DbTimestamp},
     maintenance::tables::Contents,
 };
 
@@ -64,14 +64,18 @@ async fn token(config: &Config, command: TokenCommand) -> Result<(), CommandErro
                 ScopeArg::Write => Scope::Write,
             };
             let expires_at = expires_in.map(|days| now.plus(TimeDelta::days(days.into())));
-            let token = db.write(move |conn| tokens::create(conn, &user, &name, scope, expires_at, now)).await?;
+            let token = db
+                .write(JobOwner::Internal, move |conn| tokens::create(conn, &user, &name, scope, expires_at, now))
+                .await?;
             print(&[token.reveal().to_owned()])
         }
         TokenCommand::List { user } => {
-            let rows = db.read(move |conn| tokens::list(conn, user.as_deref())).await?;
+            let rows = db.read(JobOwner::Internal, move |conn| tokens::list(conn, user.as_deref())).await?;
             print(&rows.iter().map(|row| token_line(row, config)).collect::<Vec<_>>())
         }
-        TokenCommand::Revoke { id } => Ok(db.write(move |conn| tokens::revoke(conn, id, now)).await?),
+        TokenCommand::Revoke { id } => {
+            Ok(db.write(JobOwner::Internal, move |conn| tokens::revoke(conn, id, now)).await?)
+        }
     }
 }
 
@@ -95,7 +99,7 @@ async fn user(config: &Config, command: UserCommand) -> Result<(), CommandError>
             let mut page = PageBounds { after: None, rows: USERS_AT_ONCE };
             loop {
                 let bounds = page.clone();
-                let users = db.read(move |conn| users::queries::list(conn, true, &bounds)).await?;
+                let users = db.read(JobOwner::Internal, move |conn| users::queries::list(conn, true, &bounds)).await?;
                 print(&users.iter().map(user_line).collect::<Vec<_>>())?;
                 let Some(last) = users.last().filter(|_| i64::try_from(users.len()) == Ok(USERS_AT_ONCE)) else {
                     return Ok(());
@@ -105,7 +109,8 @@ async fn user(config: &Config, command: UserCommand) -> Result<(), CommandError>
         }
         UserCommand::GrantPrivilege { name } => {
             let granted = name.clone();
-            let is_new = db.write(move |conn| users::queries::grant_privilege(conn, &granted)).await?;
+            let is_new =
+                db.write(JobOwner::Internal, move |conn| users::queries::grant_privilege(conn, &granted)).await?;
             print(&[format!("{name} {}", if is_new { "is privileged now" } else { "was privileged already" })])
         }
     }

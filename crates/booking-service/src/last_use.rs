@@ -9,7 +9,7 @@ use common::time::Timestamp;
 use diesel::prelude::*;
 use service_kit::{
     database::{
-        AnyConnection, Database,
+        AnyConnection, Database, JobOwner,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
@@ -102,7 +102,7 @@ async fn run(db: Database, mut receiver: mpsc::Receiver<Message>) {
         }
         if let Some(latest) = notes.values().max().copied() {
             let used: Vec<_> = notes.keys().copied().collect();
-            match db.write(move |conn| write(conn, &used, DbTimestamp(latest))).await {
+            match db.write(JobOwner::Internal, move |conn| write(conn, &used, DbTimestamp(latest))).await {
                 Ok(()) => {
                     written.retain(|_, at| !is_old(*at, latest));
                     written.extend(notes);

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use common::{problem::Legacy, time::Clock};
 use diesel_migrations::embed_migrations;
 use service_kit::{
-    database::{Database, migrate::Migrations, types::DbTimestamp},
+    database::{Database, JobOwner, migrate::Migrations, types::DbTimestamp},
     directory,
     server::{Running, listen},
     state::{AppState, ServiceInfo},
@@ -161,7 +161,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let provider = Data::new(Provider::new(config).map_err(io::Error::other)?);
     let db = open(config).await?;
     let (name, now) = (club.everyone_group.clone(), DbTimestamp(clock.now()));
-    db.write(move |conn| groups::queries::ensure_everyone_group(conn, &name, now))
+    db.write(JobOwner::Internal, move |conn| groups::queries::ensure_everyone_group(conn, &name, now))
         .await
         .map_err(|error| io::Error::other(error.describe()))?;
     let state = AppState::new(&ABOUT, &config.server, db.clone(), clock.clone(), club.installation());

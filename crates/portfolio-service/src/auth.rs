@@ -89,8 +89,8 @@ impl Authenticator for VisitorAuth {
         Ok(())
     }
 
-    fn is_anonymous(&self) -> bool {
-        self.name.is_none()
+    fn credential(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 }
 
@@ -116,6 +116,10 @@ impl<R: Right> Authenticator for MemberAuth<R> {
 
     fn authorize(&self, conn: &mut AnyConnection, caller: &Caller, _: Access) -> Result<(), Error> {
         self.right.check(conn, caller)
+    }
+
+    fn credential(&self) -> Option<&str> {
+        Some(&self.name)
     }
 }
 

@@ -12,7 +12,7 @@ use common::{
 use diesel::{OptionalExtension, prelude::*, sql_query};
 use service_kit::{
     database::{
-        AnyConnection, Database,
+        AnyConnection, Database, JobOwner,
         types::{DbTimestamp, DbUuid},
     },
     directory::demo::{member_id, members},
@@ -44,7 +44,7 @@ struct Scene {
 /// When the database fails.
 pub async fn fill(db: &Database, club: &Club, now: Timestamp) -> Result<(), Error> {
     let present = club.semester(now);
-    let made = db.write(move |conn| {
+    let made = db.write(JobOwner::Internal, move |conn| {
         if let AnyConnection::Postgresql(pg) = conn {
             sql_query("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE").execute(pg)?;
         }

@@ -6,31 +6,28 @@ use actix_web::{HttpResponse, ResponseError, http::StatusCode};
 use common::problem::{Problem, Violations, code};
 use diesel::result::{DatabaseErrorKind, Error as DieselError};
 
+use crate::database::error_class::{ErrorClass, classify};
+
 /// Anything that stops an operation. Queries and handlers return it; `?` takes database errors and problems alike.
 #[derive(Debug)]
 pub enum Error {
     /// A failure with a meaning for the caller.
     Problem(Problem),
-    /// The database said no. Whether that is worth another try, a 503 or a 500 is decided in one place, here.
+    /// The database failed. Its message decides between another attempt, 503 and 500.
     Database(DieselError),
-    /// The database or another needed part cannot be reached in time: 503. The text goes to the log only.
+    /// The database or another server cannot be reached in time: 503. The text goes to the log only.
     Unavailable(String),
     /// Something read before a lock was taken has changed meanwhile; the transaction runs again from its start.
     Stale,
 }
 
 impl Error {
-    /// Whether the same transaction may well succeed when it runs again.
+    /// Whether the same transaction may succeed when it runs again.
     #[must_use]
-    pub fn is_worth_another_try(&self) -> bool {
+    pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Stale | Self::Database(DieselError::DatabaseError(DatabaseErrorKind::SerializationFailure, _)) => {
-                true
-            }
-            // Neither backend gives these a kind of their own.
-            Self::Database(DieselError::DatabaseError(_, info)) => {
-                ["deadlock detected", "database is locked"].iter().any(|text| info.message().contains(text))
-            }
+            Self::Stale => true,
+            Self::Database(error) => classify(error) == ErrorClass::Retry,
             _ => false,
         }
     }
@@ -47,40 +44,11 @@ impl Error {
     pub fn into_problem(self) -> Problem {
         match self {
             Self::Problem(problem) => problem,
-            Self::Database(error) if is_unavailability(&error) => Problem::new(code::UNAVAILABLE).because(error),
-            Self::Database(error) => Problem::internal(error),
+            Self::Database(error) if classify(&error) == ErrorClass::Other => Problem::internal(error),
+            Self::Database(error) => Problem::new(code::UNAVAILABLE).because(error),
             Self::Unavailable(cause) => Problem::new(code::UNAVAILABLE).because(cause),
-            Self::Stale => Problem::new(code::UNAVAILABLE).because("the transaction lost every try to another writer"),
+            Self::Stale => Problem::new(code::UNAVAILABLE).because("another writer was first at every attempt"),
         }
-    }
-}
-
-fn is_unavailability(error: &DieselError) -> bool {
-    const SIGNS: &[&str] = &[
-        "database is locked",
-        "deadlock detected",
-        "lock timeout",
-        "statement timeout",
-        "terminating connection",
-        "server closed the connection",
-        "connection to server",
-        "no connection to the server",
-        "could not receive data",
-        "the database system is",
-        "database or disk is full",
-        "disk I/O error",
-    ];
-    match error {
-        DieselError::DatabaseError(
-            DatabaseErrorKind::ClosedConnection
-            | DatabaseErrorKind::SerializationFailure
-            | DatabaseErrorKind::ReadOnlyTransaction
-            | DatabaseErrorKind::UnableToSendCommand,
-            _,
-        )
-        | DieselError::BrokenTransactionManager => true,
-        DieselError::DatabaseError(_, info) => SIGNS.iter().any(|sign| info.message().contains(sign)),
-        _ => false,
     }
 }
 
@@ -185,12 +153,12 @@ mod tests {
     }
 
     #[test]
-    fn deadlocks_and_busy_are_tried_again_and_end_as_503() {
+    fn deadlocks_and_busy_databases_are_retried_and_end_as_503() {
         for message in ["deadlock detected", "database is locked"] {
-            assert!(unknown(message).is_worth_another_try());
+            assert!(unknown(message).is_retryable());
             assert_eq!(unknown(message).into_problem().status(), 503);
         }
-        assert!(!unknown("canceling statement due to lock timeout").is_worth_another_try());
+        assert!(!unknown("canceling statement due to lock timeout").is_retryable());
         assert_eq!(unknown("canceling statement due to lock timeout").into_problem().status(), 503);
         assert_eq!(unknown("syntax error").into_problem().status(), 500);
     }

@@ -125,7 +125,7 @@ impl Metrics {
         let statements = add(&mut all, "db_statements", "SQL statements sent", Counter::default());
         let in_use = add(&mut all, "db_connections_in_use", "Database connections in use", Gauge::default());
         let connections = add(&mut all, "db_connections", "Database connections at most", Gauge::default());
-        let QueueMetrics { waiting, seconds: waited, refused } = db.waits().clone();
+        let QueueMetrics { waiting, seconds: waited, refused } = db.queue_metrics().clone();
         add(&mut all, "db_connections_waiting", "Work that waits for a database connection", waiting);
         add(&mut all, "db_connection_wait_seconds", "Time that work waited for a database connection", waited);
         let help = "Times that work was given up because there was no database connection";

@@ -1,5 +1,4 @@
-//! This process and the kernel: how its threads share the processors, and what `/metrics` tells of it, by the names that
-//! Prometheus' own clients use. Where there is no `/proc` these numbers are left out.
+//! The metrics of this process, with the names that the Prometheus clients use. Without `/proc` they are left out.
 
 use std::fmt;
 
@@ -8,30 +7,10 @@ use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric},
     metrics::{counter::ConstCounter, gauge::ConstGauge},
 };
-use thread_priority::{
-    NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id,
-};
-
-/// Ticks of a second in which `/proc` counts the time of a processor: the same on every Linux that Rust runs on.
+/// Ticks in a second of processor time in `/proc`: the same on every Linux that Rust runs on.
 const TICKS: f64 = 100.0;
 
-/// The crate's name for nice 0, which this process has already.
-const USUAL_PRIORITY: u8 = 48;
-
-/// Lets whatever has a processor go on when this thread, or one that it starts, is woken: `SCHED_BATCH` (sched(7)).
-/// Where a processor is free nothing changes. An operator who has chosen a nice value is not interfered with.
-pub fn wait_for_processors() {
-    if read("stat").as_deref().and_then(niceness) != Some(0) {
-        return;
-    }
-    let Ok(priority) = USUAL_PRIORITY.try_into().map(ThreadPriority::Crossplatform) else { return };
-    let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Batch);
-    if let Err(error) = set_thread_priority_and_policy(thread_native_id(), priority, policy) {
-        log::debug!("threads are not scheduled in batches: {error}");
-    }
-}
-
-/// The numbers of this process, looked up when they are asked for.
+/// Reads the metrics of this process whenever they are collected.
 #[derive(Debug)]
 pub struct Process;
 
@@ -75,11 +54,6 @@ fn processor_seconds(stat: &str) -> Option<f64> {
     Some((f64::from(user) + f64::from(system)) / TICKS)
 }
 
-/// `nice`, the 17th after the name of the program.
-fn niceness(stat: &str) -> Option<i32> {
-    stat.rsplit_once(')')?.1.split_whitespace().nth(16)?.parse().ok()
-}
-
 fn resident_bytes(status: &str) -> Option<i64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.trim().strip_suffix(" kB")?.parse::<i64>().ok()?.checked_mul(1024)
@@ -93,35 +67,13 @@ fn most_files(limits: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use thread_priority::thread_schedule_policy;
-
     use super::*;
-
-    #[test]
-    fn a_thread_waits_for_processors_and_is_as_nice_as_before() {
-        let look = || {
-            let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
-            (thread_schedule_policy().unwrap(), niceness(&stat))
-        };
-        let before = look();
-        let after = std::thread::spawn(move || {
-            wait_for_processors();
-            let inherited = std::thread::spawn(look).join().unwrap();
-            assert_eq!(inherited, look());
-            inherited
-        });
-        let is_usual = before == (ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other), Some(0));
-        let batch = (ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Batch), Some(0));
-        assert_eq!(after.join().unwrap(), if is_usual { batch } else { before });
-        assert_eq!(look(), before);
-    }
 
     #[test]
     fn the_files_of_the_kernel_are_understood() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 120 0 0 0 1234 66 0 0 20 0 9 0 100 1 1 0\n";
         assert_eq!(processor_seconds(stat), Some(13.0));
         assert_eq!(processor_seconds("7 (a) S 1"), None);
-        assert_eq!((niceness(stat), niceness("7 (a) S 1")), (Some(0), None));
         assert_eq!(resident_bytes("Name:\ta\nVmRSS:\t   20480 kB\nThreads:\t9\n"), Some(20_971_520));
         let limits = "Max open files            1024                 524288               files     \n";
         assert_eq!(most_files(limits), Some(1024));

@@ -20,7 +20,7 @@ use chrono::NaiveDate;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     database::{
-        AnyConnection, Database,
+        AnyConnection, Database, JobOwner,
         types::{DbTimestamp, DbUuid},
     },
     directory::{DirectoryGroup, Snapshot},
@@ -53,11 +53,11 @@ const DESCRIPTION: &str = "Bring a laptop and something to write with; whoever c
 pub async fn fill(db: &Database, size: Size, day: NaiveDate, progress: Progress) -> Result<(), Error> {
     let (plan, club) = (Plan::new(size, midnight(day)?), Arc::new(directory::snapshot(size)));
     let snapshot = club.clone();
-    db.write(move |conn| introduce(conn, &snapshot, plan.begin())).await?;
+    db.write(JobOwner::Internal, move |conn| introduce(conn, &snapshot, plan.begin())).await?;
     progress(&format!("{} users and {} groups", club.users.len(), club.groups.len()));
     for from in (0..plan.rooms()).step_by(STEP) {
         let (club, to) = (club.clone(), plan.rooms().min(from + STEP));
-        db.write(move |conn| make(conn, &plan, &club, from, to)).await?;
+        db.write(JobOwner::Internal, move |conn| make(conn, &plan, &club, from, to)).await?;
         if to * LINES / plan.rooms() > from * LINES / plan.rooms() {
             progress(&format!("{to} of {} rooms with their events", plan.rooms()));
         }

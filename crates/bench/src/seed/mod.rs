@@ -14,7 +14,7 @@ use common::{
 };
 use diesel::{RunQueryDsl, sql_query};
 use service_kit::{
-    database::{AnyConnection, Database},
+    database::{AnyConnection, Database, JobOwner},
     error::Error,
 };
 
@@ -69,7 +69,7 @@ fn in_use() -> Error {
 
 /// Collects the statistics of PostgreSQL, which it does by itself only some minutes later.
 async fn analyze(db: &Database) -> Result<(), Error> {
-    db.write(|conn| {
+    db.write(JobOwner::Internal, |conn| {
         if let AnyConnection::Postgresql(pg) = conn {
             sql_query("ANALYZE").execute(pg)?;
         }

@@ -15,7 +15,7 @@ use portfolio_service::{
 };
 use service_kit::{
     database::{
-        AnyConnection, Database,
+        AnyConnection, Database, JobOwner,
         types::{DbTimestamp, DbUuid},
     },
     directory::Snapshot,
@@ -63,16 +63,16 @@ pub async fn fill(db: &Database, size: Size, day: NaiveDate, progress: Progress)
     let (now, present) = (DbTimestamp(midnight(day)?), YearWithSemester::of(day));
     let scene = Arc::new(Scene { directory: directory::snapshot(size), contests, now, present });
     let introduced = scene.clone();
-    db.write(move |conn| introduce(conn, &introduced)).await?;
+    db.write(JobOwner::Internal, move |conn| introduce(conn, &introduced)).await?;
     progress(&format!("{} users and {} groups", scene.directory.users.len(), scene.directory.groups.len()));
     for from in (0..projects).step_by(STEP) {
         let scene = scene.clone();
-        db.write(move |conn| make_projects(conn, &scene, from, projects.min(from + STEP))).await?;
+        db.write(JobOwner::Internal, move |conn| make_projects(conn, &scene, from, projects.min(from + STEP))).await?;
     }
     progress(&format!("{projects} projects"));
     for from in (0..contests).step_by(STEP) {
         let scene = scene.clone();
-        db.write(move |conn| make_contests(conn, &scene, from, contests.min(from + STEP))).await?;
+        db.write(JobOwner::Internal, move |conn| make_contests(conn, &scene, from, contests.min(from + STEP))).await?;
     }
     analyze(db).await?;
     progress(&format!("{contests} contests until {day}"));

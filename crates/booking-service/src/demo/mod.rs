@@ -19,7 +19,7 @@ use diesel::{
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use service_kit::{
     database::{
-        AnyConnection, Database, PageBounds,
+        AnyConnection, Database, JobOwner, PageBounds,
         types::{DbTimestamp, DbUuid},
     },
     directory::Source,
@@ -67,7 +67,7 @@ const GROUPS: [(&str, &str, bool, usize); 3] = [
 /// When the database fails.
 pub async fn fill(db: &Database, club: &Club, now: Timestamp) -> Result<(), Error> {
     let (zone, is_made_up) = (club.zone, club.directory == Some(Source::Demo));
-    let made = db.write(move |conn| {
+    let made = db.write(JobOwner::Internal, move |conn| {
         let mut rng = StdRng::seed_from_u64(SEED);
         let plan = Plan::new(now, zone, &mut rng);
         if !is_ours_to_fill(conn)? || !is_empty(conn)? {

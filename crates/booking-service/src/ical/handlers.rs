@@ -14,7 +14,7 @@ use actix_web::{
 use common::{input::Id, problem::Problem};
 use service_kit::{
     credentials::{self, Keys},
-    database::{AnyConnection, types::DbUuid},
+    database::{AnyConnection, JobOwner, types::DbUuid},
     error::{Error, Failure},
     guard::{Target, conditional::Conditions},
     http::{
@@ -121,7 +121,7 @@ pub async fn feed(
 ) -> Result<Reply, Failure> {
     let conditions = Conditions::of(&req)?;
     let of_owner = limits.clone();
-    let made = state.database().read(move |conn| {
+    let made = state.database().read(JobOwner::of_credential(&token), move |conn| {
         // The shape of the token says nothing about whether the user exists.
         let (user, secret) = split(&token).ok_or_else(no_feed)?;
         let nonce = queries::nonce_of_active(conn, user)?;

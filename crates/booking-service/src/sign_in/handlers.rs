@@ -15,7 +15,7 @@ use chrono_tz::Tz;
 use common::{input::Id, problem::Problem, time::Timestamp};
 use service_kit::{
     credentials,
-    database::{AnyConnection, types::DbUuid},
+    database::{AnyConnection, JobOwner, types::DbUuid},
     error::{Error, Failure},
     guard::Target,
     http::{Body, ListPage, Page, Reply, client_ip::ClientIp, query},
@@ -132,12 +132,15 @@ async fn finish(
     let cookie = pending::session_cookie(club, &secret, now);
     // The options may have changed since it began.
     let origin = login.origin.clone().filter(|origin| state.origins().is_other(origin)).unwrap_or_default();
-    let user = state.database().write(move |conn| queries::finish(conn, &login, &who, &secret, now)).await?;
+    let user = state
+        .database()
+        .write(JobOwner::Internal, move |conn| queries::finish(conn, &login, &who, &secret, now))
+        .await?;
     req.extensions_mut().insert(LoggedUser(user.0));
     // Not while the browser waits: if that took too long, its session would be there and its cookie lost.
     let db = state.database().clone();
     actix_web::rt::spawn(async move {
-        if let Err(error) = db.write(move |conn| queries::forget_expired(conn, now)).await {
+        if let Err(error) = db.write(JobOwner::Internal, move |conn| queries::forget_expired(conn, now)).await {
             log::warn!("expired sessions could not be deleted: {error:?}");
         }
     });

@@ -8,7 +8,7 @@ use actix_web::{
 use common::problem::{Problem, Violations};
 use deserr::Deserr;
 use service_kit::{
-    database::PageBounds,
+    database::{JobOwner, PageBounds},
     error::Failure,
     http::{Reply, query},
     state::{AppState, Now},
@@ -39,7 +39,8 @@ pub async fn choose(req: HttpRequest, state: Data<AppState>, club: Club, now: No
         let cookie = login.cookie(&club, now.0);
         (Begun { state: login.state, nonce: login.nonce }, Some(cookie))
     };
-    let mut users = state.database().read(|conn| users::queries::list(conn, false, &PageBounds::all())).await?;
+    let mut users =
+        state.database().read(JobOwner::Internal, |conn| users::queries::list(conn, false, &PageBounds::all())).await?;
     users.sort_by(|a, b| (&a.display_name, &a.name).cmp(&(&b.display_name, &b.name)));
     let choices: Vec<_> = users
         .iter()

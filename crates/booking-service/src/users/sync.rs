@@ -14,7 +14,7 @@ use common::time::Timestamp;
 use diesel::{prelude::*, sql_query, upsert::excluded};
 use service_kit::{
     database::{
-        AnyConnection, Database,
+        AnyConnection, Database, JobOwner,
         types::{DbTimestamp, DbUuid},
     },
     directory::{self, DirectoryGroup, DirectoryUser, Snapshot},
@@ -40,7 +40,7 @@ const DIRECTORY: i16 = 2;
 /// 503 with nothing changed when there is no directory, when it cannot be read, or when the database fails.
 pub async fn run(db: &Database, club: &Club, now: Timestamp) -> Result<(), Error> {
     let directory = directory::fetch(club.directory.as_ref()).await?;
-    db.write(move |conn| apply(conn, &directory, DbTimestamp(now))).await
+    db.write(JobOwner::Internal, move |conn| apply(conn, &directory, DbTimestamp(now))).await
 }
 
 /// Makes users and directory groups what the directory said.

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use booking_service::tags::get_or_create;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
-use service_kit::database::{Database, types::DbTimestamp};
+use service_kit::database::{Database, JobOwner, types::DbTimestamp};
 
 use crate::harness::{ALICE, BOB, Club, SUSAN};
 
@@ -86,7 +86,9 @@ fn tags_that_are_needed_are_made_once_however_many_need_them(#[values(Sqlite, Po
     let get = |names: Vec<String>| {
         let db = db.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(async move { db.write(move |conn| get_or_create(conn, &names, now)).await }).unwrap()
+        runtime
+            .block_on(async move { db.write(JobOwner::Internal, move |conn| get_or_create(conn, &names, now)).await })
+            .unwrap()
     };
     let found = get(vec![DECOMPOSED.into(), "music".into(), COMPOSED.into(), "music".into()]);
     assert_eq!((&found[0], &found[1]), (&found[2], &found[3]));

@@ -20,7 +20,7 @@ use common::time::Timestamp;
 use service_kit::{
     copies::CopyStatus,
     database::{
-        Database,
+        Database, JobOwner,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
@@ -47,7 +47,7 @@ const BETWEEN_WHOLES: TimeDelta = TimeDelta::days(1);
 /// # Errors
 /// When the database fails.
 pub async fn forget(db: &Database) -> Result<(), Error> {
-    db.write(store::forget).await
+    db.write(JobOwner::Internal, store::forget).await
 }
 
 /// Copies until the service ends. Never waited for by a request.
@@ -67,7 +67,9 @@ pub async fn run(service: Data<AppState>, source: Source) {
         let db = db.clone();
         async move {
             // So that another replica, or the next start of this one, need not wait for the lease to expire.
-            if let Err(error) = db.write(move |conn| lease::give_back(conn, store::SOURCE, me)).await {
+            if let Err(error) =
+                db.write(JobOwner::Internal, move |conn| lease::give_back(conn, store::SOURCE, me)).await
+            {
                 log::warn!("the lease of the copy of the events stays until it expires: {error:?}");
             }
         }
@@ -208,7 +210,7 @@ impl Copier {
     /// there is a copy.
     async fn take_lease(&self) -> Result<(bool, bool), String> {
         let (service, me, now, until) = (self.service.clone(), self.me, DbTimestamp(self.now()), self.term());
-        let done = self.service.database().write(move |conn| {
+        let done = self.service.database().write(JobOwner::Internal, move |conn| {
             // It is given back as soon as the service drains, and is not to be taken after that.
             let held = !service.is_draining() && lease::take(conn, store::SOURCE, me, now, until)?;
             Ok((held, store::noted(conn)?))
@@ -251,7 +253,10 @@ impl Copier {
                 () = tokio::time::sleep(self.source.interval) => {}
             }
             let (me, until) = (self.me, self.term());
-            let kept = self.service.database().write(move |conn| lease::keep(conn, store::SOURCE, me, until));
+            let kept = self
+                .service
+                .database()
+                .write(JobOwner::Internal, move |conn| lease::keep(conn, store::SOURCE, me, until));
             if !kept.await.map_err(in_words)? {
                 return Err(TAKEN_OVER.to_owned());
             }
@@ -262,7 +267,7 @@ impl Copier {
     async fn store(&mut self, told: Vec<Told>, ended: Option<Reading>, asked_at: Timestamp) -> Result<(), String> {
         let (me, until, now) = (self.me, self.term(), DbTimestamp(asked_at));
         let has_ended = ended.is_some();
-        let done = self.service.database().write(move |conn| {
+        let done = self.service.database().write(JobOwner::Internal, move |conn| {
             if !lease::keep(conn, store::SOURCE, me, until)? {
                 return Ok(Err(TAKEN_OVER));
             }

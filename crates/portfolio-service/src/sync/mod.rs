@@ -15,7 +15,7 @@ use actix_web::{post, web::Data};
 use common::{semester::YearWithSemester, time::Timestamp};
 use diesel::{RunQueryDsl, sql_query};
 use service_kit::{
-    database::{AnyConnection, Database, types::DbTimestamp},
+    database::{AnyConnection, Database, JobOwner, types::DbTimestamp},
     directory::{self, COPY, Snapshot},
     error::{Error, Failure},
     http::Reply,
@@ -62,7 +62,7 @@ pub async fn synchronize(who: Admin, state: Data<AppState>, club: Club, now: Now
 /// 503 with nothing changed when there is no directory, when it cannot be read, or when the database fails.
 pub async fn run(db: &Database, club: &Club, now: Timestamp) -> Result<(), Error> {
     let (directory, present) = (directory::fetch(club.directory.as_ref()).await?, club.semester(now));
-    db.write(move |conn| apply(conn, &directory, present, DbTimestamp(now))).await
+    db.write(JobOwner::Internal, move |conn| apply(conn, &directory, present, DbTimestamp(now))).await
 }
 
 /// Makes users and groups what a snapshot says, in the present semester.

@@ -1,9 +1,8 @@
-//! Connections: how each is set up, how many statements they send.
+//! Connections: how each is set up, and how many statements they send.
 
 use std::{
     fs::OpenOptions,
     io,
-    ops::{Deref, DerefMut},
     os::unix::fs::OpenOptionsExt as _,
     path::Path,
     sync::{
@@ -20,9 +19,9 @@ use diesel::{
 };
 
 use super::{
-    Limits,
-    patience::while_locked,
-    url::{Kind, Url, with_defaults},
+    retry::retry_while_locked,
+    types::words,
+    url::{Kind, Url, with_timeouts},
 };
 
 pub use self::any::{AnyConnection, MultiBackend};
@@ -43,7 +42,7 @@ mod any {
 }
 
 impl Url {
-    /// Opens one connection outside the pools, for migrations and tests.
+    /// Opens a connection outside the executor, for migrations, maintenance and tests.
     ///
     /// # Errors
     /// When the database cannot be reached or the file not opened.
@@ -54,12 +53,13 @@ impl Url {
     fn connect_with(&self, statement_timeout: Duration) -> ConnectionResult<AnyConnection> {
         match self.kind() {
             Kind::Postgres(url) => {
-                let mut conn = PgConnection::establish(&with_defaults(url))?;
+                let mut conn = PgConnection::establish(&with_timeouts(url))?;
                 let limit = statement_timeout.as_millis();
-                // For reads, migrations and tests; a write has its own limit for locks.
-                // Compiling a statement pays for reports over millions of rows; a long filter took five seconds of it.
-                // So do processes that help; and a page that is read out of order costs little on storage without heads,
-                // which the server's default takes for four times as dear: then it reads whole tables for a week.
+                use_english_messages(&mut conn)?;
+                // lock_timeout: for reads, migrations and tests; a write sets its own.
+                // jit, parallel workers: they pay for reports over millions of rows; compiling a long filter takes seconds.
+                // random_page_cost: the default of 4 is that of rotating disks. On SSDs it makes PostgreSQL read whole
+                // tables for one week of events.
                 let setup = format!(
                     "SET statement_timeout = {limit}; SET lock_timeout = 2000; \
                      SET idle_in_transaction_session_timeout = {limit}; SET timezone = 'UTC'; SET jit = off; \
@@ -70,20 +70,39 @@ impl Url {
             }
             Kind::Sqlite(file) => {
                 make_folder_of(file).map_err(|error| ConnectionError::BadConnection(error.to_string()))?;
-                // SQLite would make it readable for everybody. If it is there already, or cannot be made, SQLite sees.
+                // SQLite would make the file readable for everybody. A failure here shows again when SQLite opens it.
                 drop(OpenOptions::new().write(true).create_new(true).mode(0o600).open(file));
                 let mut conn = SqliteConnection::establish(&file.to_string_lossy())?;
-                // The wait for a lock comes first, because switching to WAL already needs one; where several switch a
-                // new file at once, SQLite gives up without it. FULL makes an acknowledged commit survive a power cut.
+                // busy_timeout comes first, because switching to WAL needs a lock already. Several connections that switch
+                // a new file at once make SQLite give up without waiting. FULL lets an acknowledged commit survive a power
+                // cut.
                 let setup = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
                              PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; \
                              PRAGMA journal_size_limit = 67108864;";
-                while_locked(Duration::from_secs(10), || conn.batch_execute(setup))
+                retry_while_locked(Duration::from_secs(10), || conn.batch_execute(setup))
                     .map_err(ConnectionError::CouldntSetupConfiguration)?;
                 Ok(AnyConnection::Sqlite(conn))
             }
         }
     }
+}
+
+/// Failures are recognised by their messages ([`super::error_class`]), so the server must write them in English.
+fn use_english_messages(conn: &mut PgConnection) -> ConnectionResult<()> {
+    let setting = |query, conn: &mut PgConnection| {
+        let values = words(conn, query).map_err(ConnectionError::CouldntSetupConfiguration)?;
+        ConnectionResult::Ok(values.into_iter().next().unwrap_or_default())
+    };
+    let language = setting("SELECT current_setting('lc_messages') AS value", conn)?;
+    let is_english = language.starts_with("en") || ["C", "POSIX"].contains(&language.split('.').next().unwrap_or(""));
+    if is_english || conn.batch_execute("SET lc_messages = 'C'").is_ok() {
+        return Ok(());
+    }
+    let role = setting("SELECT quote_ident(current_user) AS value", conn)?;
+    Err(ConnectionError::BadConnection(format!(
+        "the PostgreSQL server writes its messages in {language:?} and does not let {role} change that; an administrator \
+         must run: ALTER ROLE {role} SET lc_messages = 'C'"
+    )))
 }
 
 /// Makes the folder that a database file goes to.
@@ -93,7 +112,7 @@ pub(crate) fn make_folder_of(file: &Path) -> io::Result<()> {
         .map_err(|error| io::Error::other(format!("cannot make the folder {}: {error}", folder.display())))
 }
 
-/// Statements sent by all connections of a door.
+/// The SQL statements sent by all connections of a [`Database`](super::Database).
 #[derive(Clone, Default)]
 pub(crate) struct StatementCount(Arc<AtomicU64>);
 
@@ -103,8 +122,8 @@ impl StatementCount {
     }
 }
 
-/// Makes and checks the connections of a pool. The derived way to connect would try each database in turn and hide
-/// why the right one failed.
+/// Makes and checks the connections of the database threads. The `establish` that Diesel derives for [`AnyConnection`]
+/// would try each database in turn and hide why the right one failed.
 pub(crate) struct Manager {
     url: Url,
     statement_timeout: Duration,
@@ -112,59 +131,33 @@ pub(crate) struct Manager {
 }
 
 impl Manager {
-    pub(crate) fn new(url: Url, limits: &Limits, statements: StatementCount) -> Self {
-        Self { url, statement_timeout: limits.work, statements }
-    }
-}
-
-/// A connection of a pool.
-pub(crate) struct Pooled {
-    conn: AnyConnection,
-    is_broken: bool,
-}
-
-impl Pooled {
-    /// Says that the pool is not to take it back.
-    pub(crate) fn give_up(&mut self) {
-        self.is_broken = true;
-    }
-}
-
-impl Deref for Pooled {
-    type Target = AnyConnection;
-    fn deref(&self) -> &AnyConnection {
-        &self.conn
-    }
-}
-
-impl DerefMut for Pooled {
-    fn deref_mut(&mut self) -> &mut AnyConnection {
-        &mut self.conn
+    pub(crate) fn new(url: Url, statement_timeout: Duration, statements: StatementCount) -> Self {
+        Self { url, statement_timeout, statements }
     }
 }
 
 impl ManageConnection for Manager {
-    type Connection = Pooled;
-    type Error = diesel::r2d2::Error;
+    type Connection = AnyConnection;
+    type Error = ConnectionError;
 
-    fn connect(&self) -> Result<Pooled, Self::Error> {
-        let mut conn = self.url.connect_with(self.statement_timeout).map_err(diesel::r2d2::Error::ConnectionError)?;
+    fn connect(&self) -> ConnectionResult<AnyConnection> {
+        let mut conn = self.url.connect_with(self.statement_timeout)?;
         let statements = self.statements.clone();
         conn.set_instrumentation(move |event: InstrumentationEvent<'_>| {
             if matches!(event, InstrumentationEvent::StartQuery { .. }) {
                 statements.0.fetch_add(1, Ordering::Relaxed);
             }
         });
-        Ok(Pooled { conn, is_broken: false })
+        Ok(conn)
     }
 
-    /// Not asked: the beginning of a transaction shows it.
-    fn is_valid(&self, _: &mut Pooled) -> Result<(), Self::Error> {
+    /// Sends nothing: the beginning of a transaction shows it.
+    fn is_valid(&self, _: &mut AnyConnection) -> ConnectionResult<()> {
         Ok(())
     }
 
-    fn has_broken(&self, pooled: &mut Pooled) -> bool {
-        pooled.is_broken || std::thread::panicking() || R2D2Connection::is_broken(&mut pooled.conn)
+    fn has_broken(&self, conn: &mut AnyConnection) -> bool {
+        R2D2Connection::is_broken(conn)
     }
 }
 

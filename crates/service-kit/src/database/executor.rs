@@ -1,311 +1,252 @@
-//! The threads that talk to the database, and the queue before them.
+//! A bounded, fair queue, and the threads that run its jobs, each on a database connection of its own.
+//!
+//! * The queue takes owners in turn. One owner runs at most half of the threads, writers at most three quarters, and
+//!   of the writers with one [`QueueKey`] one at a time.
+//! * A call of libpq cannot be cancelled. So a thread whose job is overdue is *abandoned*: another thread with another
+//!   connection takes its place, and it ends, with its connection, when the call returns. At most as many threads are
+//!   abandoned at a time as the executor has; beyond that, jobs are refused at once.
+//!
+//! Each thread has its connection from the r2d2 manager for good. An r2d2 pool would count the connection of an abandoned
+//! thread until it comes back, and would have no other one to give.
 #![expect(
     clippy::disallowed_types,
-    reason = "a worker holds it for a few instructions, as it does that of any channel"
+    reason = "the lock is held for a few instructions, and never during a database call"
 )]
 
 use std::{
-    collections::VecDeque,
-    io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    thread::{self, Thread},
+    collections::{HashMap, VecDeque, hash_map::Entry},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
     time::{Duration, Instant},
 };
 
-use super::session::Session;
+use super::{
+    connection::AnyConnection,
+    job::{JobOwner, QueueKey, Ticket},
+};
+use crate::error::Error;
 
-/// While no job has begun for this long, those that work are at something long.
-pub(super) const LONG: Duration = Duration::from_millis(20);
+/// Jobs that may wait. Each is a request under way, of which a server has fewer.
+const QUEUE_LENGTH: usize = 4096;
 
-/// Is given what its thread has kept, and whether others wait.
-type Run = Box<dyn FnOnce(&mut Session, bool) + Send>;
+/// How long after its limit a job is overdue. The statement time-out of a server that works comes before that.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Runs on a database thread, with the thread's connection if it has one; returns what tells the caller.
+pub(super) type Run = Box<dyn FnOnce(&mut Option<AnyConnection>) -> Box<dyn FnOnce() + Send> + Send>;
 
 struct Job {
+    ticket: Arc<Ticket>,
     run: Run,
-    /// Whether it rather waits, for locks and for the disk of a server.
-    waits: bool,
 }
 
-/// Threads that take jobs from one queue, the longest waiting first. A thread that ends a job takes the next one, and
-/// one that has nothing to do sleeps until it is needed; none is started before that. Of those that sleep, the last to
-/// have worked is woken, as the processor still has most of what it needs.
-///
-/// Where the work is done on this machine, as by SQLite, more threads than processors make nothing faster: they only
-/// take turns, each with memory of its own. So no more are woken than are to work `at_once`, unless those are at
-/// something [`LONG`] when somebody who has waited asks for one more ([`Lane::hurry`]). It rests again as soon as the
-/// others get on. A thread at a job that waits does not count.
-pub(super) struct Lane(Arc<Shared>);
+struct Running {
+    ticket: Arc<Ticket>,
+    since: Instant,
+}
+
+/// The handle. The threads end with it, after the jobs that are queued.
+pub(super) struct Executor(Arc<Shared>);
 
 struct Shared {
     name: &'static str,
-    most: usize,
-    at_once: usize,
+    size: usize,
     state: Mutex<State>,
+    available: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    jobs: VecDeque<Job>,
+    /// The jobs that may run as far as their keys are concerned, by owner.
+    queues: HashMap<JobOwner, VecDeque<Job>>,
+    /// The owners of such jobs, the one whose turn is next first.
+    order: VecDeque<JobOwner>,
+    /// For each key with a job in `queues` or `running`, the jobs that wait for it to end.
+    keys: HashMap<QueueKey, VecDeque<Job>>,
+    /// Jobs in `queues` and `keys`.
+    queued: usize,
+    running: Vec<Running>,
     threads: usize,
-    /// Threads at a job that does not wait, or about to look for one.
-    working: usize,
-    /// Threads that sleep, the last to have worked last. Who wakes one takes it out.
-    idle: Vec<Thread>,
-    /// When the last job began; none has before the first.
-    last_begun: Option<Instant>,
-    has_ended: bool,
+    idle: usize,
+    abandoned: usize,
+    is_closed: bool,
 }
 
 impl State {
-    fn gets_on(&self) -> bool {
-        self.last_begun.is_some_and(|at| at.elapsed() < LONG)
+    fn add(&mut self, job: Job) {
+        self.queued += 1;
+        if let Some(key) = job.ticket.key {
+            match self.keys.entry(key) {
+                Entry::Occupied(mut waiting) => return waiting.get_mut().push_back(job),
+                Entry::Vacant(free) => _ = free.insert(VecDeque::new()),
+            }
+        }
+        self.enqueue(job);
+    }
+
+    fn enqueue(&mut self, job: Job) {
+        let owner = job.ticket.owner;
+        let queue = self.queues.entry(owner).or_default();
+        if queue.is_empty() {
+            self.order.push_back(owner);
+        }
+        queue.push_back(job);
+    }
+
+    /// The next job that may run on one of `size` threads: the positions of its owner and of itself in their queues.
+    fn find(&self, size: usize) -> Option<(usize, usize)> {
+        let writers = self.running.iter().filter(|job| job.ticket.is_write).count();
+        let may_write = writers < (size * 3 / 4).max(1);
+        self.order.iter().enumerate().find_map(|(turn, owner)| {
+            let running = self.running.iter().filter(|job| job.ticket.owner == *owner).count();
+            let queue = self.queues.get(owner).filter(|_| running < (size / 2).max(1))?;
+            queue.iter().position(|job| may_write || !job.ticket.is_write).map(|position| (turn, position))
+        })
+    }
+
+    fn next(&mut self, size: usize) -> Option<Job> {
+        let (turn, position) = self.find(size)?;
+        let owner = self.order.remove(turn)?;
+        let queue = self.queues.get_mut(&owner)?;
+        let job = queue.remove(position)?;
+        if queue.is_empty() {
+            self.queues.remove(&owner);
+        } else {
+            self.order.push_back(owner);
+        }
+        self.queued -= 1;
+        self.running.push(Running { ticket: job.ticket.clone(), since: Instant::now() });
+        Some(job)
+    }
+
+    /// Takes a job off the running ones; `false` when it has been taken off before.
+    fn end(&mut self, ticket: &Arc<Ticket>) -> bool {
+        let position = self.running.iter().position(|job| Arc::ptr_eq(&job.ticket, ticket));
+        let Some(position) = position else { return false };
+        self.running.swap_remove(position);
+        if let Some(key) = ticket.key
+            && let Entry::Occupied(mut waiting) = self.keys.entry(key)
+        {
+            match waiting.get_mut().pop_front() {
+                Some(job) => self.enqueue(job),
+                None => _ = waiting.remove(),
+            }
+        }
+        true
+    }
+
+    fn overdue(&self) -> impl Iterator<Item = &Arc<Ticket>> {
+        let now = Instant::now();
+        self.running.iter().filter(move |job| now > job.ticket.latest_end(job.since) + GRACE).map(|job| &job.ticket)
     }
 }
 
-impl Lane {
-    /// A lane with `most` threads, of which `at_once` work unless those are held up.
-    pub fn new(name: &'static str, most: usize, at_once: usize) -> Self {
-        let state = Mutex::new(State::default());
-        Self(Arc::new(Shared { name, most, at_once: at_once.clamp(1, most.max(1)), state }))
+impl Executor {
+    /// An executor with `size` threads, which start when they are needed.
+    pub fn new(name: &'static str, size: u32) -> Self {
+        let size = usize::try_from(size).unwrap_or(usize::MAX).max(1);
+        Self(Arc::new(Shared { name, size, state: Mutex::default(), available: Condvar::new() }))
     }
 
-    /// Puts a job at the end of the queue, and says whether it rather waits than works.
+    /// Queues a job.
     ///
     /// # Errors
-    /// When there is no thread, and none can be started.
-    pub fn submit(&self, waits: bool, run: impl FnOnce(&mut Session, bool) + Send + 'static) -> io::Result<()> {
+    /// [`Error::Unavailable`] when the queue is full, or no thread is left that could ever take the job.
+    pub fn submit(&self, ticket: Arc<Ticket>, run: Run) -> Result<(), Error> {
         let mut state = self.0.lock();
-        state.jobs.push_back(Job { run: Box::new(run), waits });
-        if state.working < self.0.at_once { self.0.one_more(state) } else { Ok(()) }
-    }
-
-    /// Sets one more thread to work if there is a job for it, and those that work do not get on.
-    pub fn hurry(&self) {
-        let state = self.0.lock();
-        if !state.jobs.is_empty()
-            && !state.gets_on()
-            && let Err(error) = self.0.one_more(state)
-        {
-            no_more(&error);
+        self.0.abandon_overdue(&mut state);
+        if state.overdue().count() >= self.0.size {
+            return Err(Error::Unavailable("no database connection answers".to_owned()));
         }
+        if state.queued >= QUEUE_LENGTH {
+            return Err(Error::Unavailable("the queue for the database is full".to_owned()));
+        }
+        state.add(Job { ticket, run });
+        self.0.wake(&mut state);
+        Ok(())
     }
 
-    /// Jobs that no thread has begun.
-    #[cfg(test)]
-    fn waiting(&self) -> usize {
-        self.0.lock().jobs.len()
-    }
-}
-
-impl Drop for Lane {
-    fn drop(&mut self) {
+    /// Abandons the threads whose jobs are overdue, and starts others in their place.
+    pub fn replace_overdue(&self) {
         let mut state = self.0.lock();
-        state.has_ended = true;
-        state.idle.iter().for_each(Thread::unpark);
+        self.0.abandon_overdue(&mut state);
+        self.0.wake(&mut state);
+    }
+
+    /// Threads at work, and at most.
+    pub fn threads(&self) -> (usize, usize) {
+        (self.0.lock().running.len(), self.0.size)
     }
 }
 
-fn no_more(error: &io::Error) {
-    log::warn!("no thread more for the database: {error}");
+impl Drop for Executor {
+    fn drop(&mut self) {
+        self.0.lock().is_closed = true;
+        self.0.available.notify_all();
+    }
 }
 
 impl Shared {
-    /// Nothing that can panic is done under this lock.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn one_more(self: &Arc<Self>, mut state: MutexGuard<'_, State>) -> io::Result<()> {
-        if let Some(thread) = state.idle.pop() {
-            state.working += 1;
-            drop(state);
-            thread.unpark();
-        } else if state.threads < self.most {
-            let shared = self.clone();
-            if let Err(error) = thread::Builder::new().name(self.name.to_owned()).spawn(move || shared.work()) {
-                // Those that are there will come to the job.
-                return if state.threads > 0 { Ok(()) } else { Err(error) };
-            }
-            state.threads += 1;
-            state.working += 1;
+    fn abandon_overdue(&self, state: &mut State) {
+        let overdue: Vec<_> = state.overdue().take(self.size - state.abandoned).cloned().collect();
+        for ticket in overdue {
+            log::warn!("a database connection that does not answer is given up");
+            state.end(&ticket);
+            state.threads -= 1;
+            state.abandoned += 1;
         }
-        Ok(())
+    }
+
+    /// Sets a thread to work if there is a job for it. That thread does the same for the next job.
+    fn wake(self: &Arc<Self>, state: &mut State) {
+        if state.find(self.size).is_none() {
+            return;
+        }
+        if state.idle > 0 {
+            self.available.notify_one();
+        } else if state.threads < self.size {
+            let shared = self.clone();
+            match thread::Builder::new().name(self.name.to_owned()).spawn(move || shared.work()) {
+                Ok(_) => state.threads += 1,
+                Err(error) => log::warn!("cannot start a database thread: {error}"),
+            }
+        }
     }
 
     /// The life of a thread.
     fn work(self: &Arc<Self>) {
-        let (me, mut session) = (thread::current(), Session::default());
+        let mut conn = None;
+        while let Some(Job { ticket, run }) = self.next() {
+            let answer = run(&mut conn);
+            // Before the caller knows, so that its next job finds the place free.
+            let mut state = self.lock();
+            let is_abandoned = !state.end(&ticket);
+            state.abandoned -= usize::from(is_abandoned);
+            drop(state);
+            answer();
+            if is_abandoned {
+                return;
+            }
+        }
+    }
+
+    fn next(self: &Arc<Self>) -> Option<Job> {
         let mut state = self.lock();
         loop {
-            let is_one_too_many = state.working > self.at_once && state.gets_on();
-            if !is_one_too_many && let Some(job) = state.jobs.pop_front() {
-                state.last_begun = Some(Instant::now());
-                let others_wait = !state.jobs.is_empty();
-                state.working -= usize::from(job.waits);
-                if job.waits && others_wait {
-                    // Somebody goes on in its place.
-                    self.one_more(state).unwrap_or_else(|error| no_more(&error));
-                } else {
-                    drop(state);
-                }
-                (job.run)(&mut session, others_wait);
-                state = self.lock();
-                state.working += usize::from(job.waits);
-                continue;
+            if let Some(job) = state.next(self.size) {
+                self.wake(&mut state);
+                return Some(job);
             }
-            if session.is_open() {
-                drop(state);
-                session.end();
-                state = self.lock();
-                continue;
+            if state.is_closed {
+                return None;
             }
-            state.working -= 1;
-            state.idle.push(me.clone());
-            while state.idle.iter().any(|thread| thread.id() == me.id()) {
-                if state.has_ended {
-                    return;
-                }
-                drop(state);
-                thread::park();
-                state = self.lock();
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::{
-        sync::mpsc::{Receiver, Sender, channel},
-        time::Duration,
-    };
-
-    use super::*;
-
-    const PATIENCE: Duration = Duration::from_secs(10);
-
-    /// A job that says that it has begun, and ends when it is told to.
-    fn held(lane: &Lane, begun: &Sender<u32>, number: u32) -> Sender<()> {
-        held_up(lane, false, begun, number)
-    }
-
-    fn held_up(lane: &Lane, waits: bool, begun: &Sender<u32>, number: u32) -> Sender<()> {
-        let (end, ended) = channel();
-        let begun = begun.clone();
-        lane.submit(waits, move |_, _| {
-            begun.send(number).unwrap();
-            ended.recv_timeout(PATIENCE).unwrap();
-        })
-        .unwrap();
-        end
-    }
-
-    fn next(begun: &Receiver<u32>) -> u32 {
-        begun.recv_timeout(PATIENCE).unwrap()
-    }
-
-    /// Asks for one more thread until one comes.
-    fn hurried(lane: &Lane, begun: &Receiver<u32>) -> u32 {
-        let since = Instant::now();
-        loop {
-            lane.hurry();
-            match begun.recv_timeout(Duration::from_millis(1)) {
-                Ok(number) => return number,
-                Err(_) => assert!(since.elapsed() < PATIENCE),
-            }
-        }
-    }
-
-    #[test]
-    fn only_so_many_work_at_once_unless_those_are_at_something_long() {
-        let lane = Lane::new("test", 3, 1);
-        let (begun, seen) = channel();
-        let since = Instant::now();
-        let first = held(&lane, &begun, 1);
-        assert_eq!(next(&seen), 1);
-        let mut ends: VecDeque<_> = (2..=5).map(|number| held(&lane, &begun, number)).collect();
-        assert_eq!(lane.waiting(), 4);
-        assert_eq!(hurried(&lane, &seen), 2);
-        assert_eq!(hurried(&lane, &seen), 3);
-        assert!(since.elapsed() > LONG * 2);
-        // There are no more threads than that.
-        lane.hurry();
-        assert_eq!(lane.waiting(), 2);
-        first.send(()).unwrap();
-        assert_eq!(hurried(&lane, &seen), 4);
-        // Who waits is not forgotten when a thread goes to rest.
-        for end in ends.drain(..3) {
-            end.send(()).unwrap();
-        }
-        assert_eq!(next(&seen), 5);
-        ends[0].send(()).unwrap();
-    }
-
-    #[test]
-    fn who_waits_leaves_the_place_to_others() {
-        let lane = Lane::new("test", 4, 1);
-        let (begun, seen) = channel();
-        let first = held(&lane, &begun, 1);
-        assert_eq!(next(&seen), 1);
-        let waits = [held_up(&lane, true, &begun, 2), held_up(&lane, true, &begun, 3)];
-        let works = [held(&lane, &begun, 4), held(&lane, &begun, 5)];
-        assert_eq!(lane.waiting(), 4);
-        first.send(()).unwrap();
-        let mut working = [next(&seen), next(&seen), next(&seen)];
-        working.sort_unstable();
-        assert_eq!((working, lane.waiting()), ([2, 3, 4], 1));
-        works[0].send(()).unwrap();
-        assert_eq!(next(&seen), 5);
-        // Nobody waits that one of those comes back.
-        let last = held(&lane, &begun, 6);
-        works[1].send(()).unwrap();
-        assert_eq!(next(&seen), 6);
-        for end in waits.into_iter().chain([last]) {
-            end.send(()).unwrap();
-        }
-    }
-
-    #[test]
-    fn every_job_is_done_however_many_threads_come_and_go() {
-        let lane = Lane::new("test", 4, 2);
-        let (done, seen) = channel();
-        for number in 0..2000 {
-            let done = done.clone();
-            lane.submit(false, move |_, _| done.send(number).unwrap()).unwrap();
-            lane.hurry();
-        }
-        drop(done);
-        assert_eq!(seen.iter().count(), 2000);
-        assert_eq!(lane.waiting(), 0);
-    }
-
-    #[test]
-    fn a_thread_that_slept_is_woken_again() {
-        let lane = Lane::new("test", 2, 2);
-        let (begun, seen) = channel();
-        for number in 0..1000 {
-            let begun = begun.clone();
-            lane.submit(false, move |_, _| begun.send(number).unwrap()).unwrap();
-            assert_eq!(next(&seen), number);
-        }
-        assert_eq!(lane.waiting(), 0);
-    }
-
-    #[test]
-    fn the_threads_end_with_the_lane() {
-        let lane = Lane::new("test", 2, 2);
-        let (begun, seen) = channel();
-        let ends = [held(&lane, &begun, 1), held(&lane, &begun, 2)];
-        assert_eq!(next(&seen) + next(&seen), 3);
-        let shared = Arc::downgrade(&lane.0);
-        drop(lane);
-        for end in ends {
-            end.send(()).unwrap();
-        }
-        let begun = std::time::Instant::now();
-        while shared.strong_count() > 0 {
-            assert!(begun.elapsed() < PATIENCE);
-            thread::yield_now();
+            state.idle += 1;
+            state = self.available.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
         }
     }
 }

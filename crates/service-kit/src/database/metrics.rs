@@ -1,59 +1,54 @@
-//! How long work waits for a connection, for the metrics.
+//! How long jobs wait for a connection, for `/metrics`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use prometheus_client::metrics::{counter::Counter, gauge::Gauge, histogram::Histogram};
-use tokio::time::Instant;
 
-/// The numbers of one door.
+/// The queue of one [`Database`](super::Database).
 #[derive(Debug, Clone)]
 pub struct QueueMetrics {
-    /// Work that waits now.
+    /// Jobs that wait now.
     pub waiting: Gauge,
-    /// How long it took until there was a connection.
+    /// Time until a job had a connection.
     pub seconds: Histogram,
-    /// How often there was none.
+    /// Jobs that got none, or whose caller went away first.
     pub refused: Counter,
 }
 
 impl Default for QueueMetrics {
     fn default() -> Self {
-        // The last one is near the most that anything waits.
+        // The last bucket ends at the usual checkout time-out.
         let seconds = Histogram::new([0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5]);
         Self { waiting: Gauge::default(), seconds, refused: Counter::default() }
     }
 }
 
 impl QueueMetrics {
-    pub(super) fn begin(self: &Arc<Self>) -> Waiting {
+    pub(super) fn begin(self: &Arc<Self>) -> QueueTimer {
         self.waiting.inc();
-        Waiting { waits: self.clone(), begun: Instant::now(), is_refused: true }
+        QueueTimer { metrics: self.clone(), started: Instant::now(), is_refused: true }
     }
 }
 
-/// Work that waits. Without success it was refused, or its caller has gone.
-pub(super) struct Waiting {
-    waits: Arc<QueueMetrics>,
-    begun: Instant,
+/// A job that waits. Dropped without [`succeed`](Self::succeed), it counts as refused.
+pub(super) struct QueueTimer {
+    metrics: Arc<QueueMetrics>,
+    started: Instant,
     is_refused: bool,
 }
 
-impl Waiting {
-    pub(super) fn begun(&self) -> Instant {
-        self.begun
-    }
-
+impl QueueTimer {
     pub(super) fn succeed(mut self) {
         self.is_refused = false;
-        self.waits.seconds.observe(self.begun.elapsed().as_secs_f64());
+        self.metrics.seconds.observe(self.started.elapsed().as_secs_f64());
     }
 }
 
-impl Drop for Waiting {
+impl Drop for QueueTimer {
     fn drop(&mut self) {
-        self.waits.waiting.dec();
+        self.metrics.waiting.dec();
         if self.is_refused {
-            self.waits.refused.inc();
+            self.metrics.refused.inc();
         }
     }
 }

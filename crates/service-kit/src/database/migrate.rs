@@ -15,8 +15,9 @@ use diesel::{
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness};
 
 use super::{
-    AnyConnection, Url,
+    connection::AnyConnection,
     types::{Word, words},
+    url::Url,
 };
 
 /// The migrations of a service, written once for each database with the same versions.

@@ -1,68 +1,59 @@
-//! The one door to the database.
+//! The database of a service: SQLite or PostgreSQL, by the scheme of its [`Url`].
 //!
-//! [`Database::read`] gives a closure one snapshot; [`Database::write`] gives it a transaction and runs it again when the database
-//! says that another one was in the way. Nothing else opens a connection, so nothing else can block a worker, skip a
-//! time-out or write outside a transaction.
+//! [`Database::read`] runs a closure on one snapshot, [`Database::write`] runs it in a transaction and again when another
+//! transaction was in the way. Both run on the threads of an [`executor`], each with a connection of its own, so that no
+//! worker blocks.
 //!
-//! * PostgreSQL: one pool; reads are `REPEATABLE READ READ ONLY`, writes `READ COMMITTED` with row locks.
-//! * SQLite: a pool of readers, and one writer behind a fair queue with `BEGIN IMMEDIATE`.
+//! * PostgreSQL: one executor; reads are `REPEATABLE READ READ ONLY`, writes `READ COMMITTED` with row locks.
+//! * SQLite: one executor for reads, and one with a single connection for writes, with `BEGIN IMMEDIATE`.
+//!
+//! Migrations and the maintenance commands open connections of their own by [`Url::connect`].
 
 pub(crate) mod connection;
+pub(crate) mod error_class;
 mod executor;
-mod id_in;
-mod in_subquery;
+mod expressions;
+mod job;
 pub(crate) mod lock_file;
 mod metrics;
 pub mod migrate;
 mod page_bounds;
-pub(crate) mod patience;
+pub(crate) mod retry;
 pub mod schema;
-mod session;
-mod sifted;
-mod state;
-mod turns;
+mod transaction;
 pub mod types;
 mod url;
 
 use std::{
-    hash::Hash,
     io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use common::problem::Problem;
-use diesel::r2d2::Pool;
-use tokio::{
-    sync::oneshot,
-    time::{Instant, timeout_at},
-};
+use tokio::{sync::oneshot, time::timeout_at};
 
-pub use self::connection::{AnyConnection, MultiBackend};
-use self::{
-    connection::{Manager, StatementCount, make_folder_of},
-    executor::Lane,
-    lock_file::InUse,
-    metrics::Waiting,
-    migrate::{MigrationError, Migrations},
-    session::Session,
-    turns::Turns,
-};
 pub use self::{
-    id_in::{IdIn, id_in},
-    in_subquery::{InSubquery, UnionAll, in_subquery},
+    connection::{AnyConnection, MultiBackend},
+    expressions::{DataVersion, IdIn, InSubquery, UnionAll, id_in, in_subquery},
+    job::{JobOwner, Limits, QueueKey},
     metrics::QueueMetrics,
     page_bounds::PageBounds,
-    sifted::{Sifted, sifted},
-    state::DataVersion,
-    turns::QueueKey,
     url::Url,
 };
-use crate::{error::Error, process::wait_for_processors};
+use self::{
+    connection::{Manager, StatementCount, make_folder_of},
+    executor::Executor,
+    job::Ticket,
+    lock_file::InUse,
+    migrate::{MigrationError, Migrations},
+    transaction::Work,
+};
+use crate::error::Error;
 
-/// Runs one expression on whichever connection is inside: for the few things the common type cannot do, and for what most
-/// requests ask, as the common type makes the text of a statement anew each time.
+/// Runs an expression on the connection inside an [`AnyConnection`]: for what the common type cannot do, and for the
+/// statements of most requests, as the common type renders their text anew each time.
 #[macro_export]
 macro_rules! with_connection {
     ($conn:expr, $inner:ident => $body:expr) => {
@@ -76,86 +67,40 @@ macro_rules! with_connection {
 /// The most rows of one statement, well below the bind limits of both databases.
 pub const ROWS_PER_STATEMENT: usize = 1000;
 
-/// How often a write runs at most before the caller is told 503.
-const TRIES: usize = 6;
+/// Once a streamed response has started, later pages may wait this many times the usual checkout time-out: they cannot
+/// be refused any more, only broken off.
+const STREAMED_CHECKOUT_FACTOR: u32 = 10;
 
-/// How many times as long as others an answer may wait that has begun: it cannot be refused any more, only broken off.
-const LONGER: u32 = 10;
+/// How often a caller that waits looks for overdue threads.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Sizes and limits of the door.
-#[derive(Debug, Clone)]
-pub struct Limits {
-    /// Connections at most: all of them on PostgreSQL, the readers on SQLite (which has one writer more). Each reader has
-    /// memory of its own, so that without a number SQLite has 4 and PostgreSQL 8.
-    pub connections: Option<u32>,
-    /// How long a request waits for a usable connection and then for a lock, both together, before it is answered 503. The
-    /// rest of an answer that has begun waits ten times as long.
-    pub checkout: Duration,
-    /// How long the statements of one request may take before it is answered 503.
-    pub work: Duration,
-}
-
-/// The door. Cheap to clone.
+/// A handle to the database. Cheap to clone.
 #[derive(Clone)]
 pub struct Database {
-    readers: Arc<Line>,
-    writer: Arc<Line>,
-    turns: Turns,
+    reader: Arc<Pool>,
+    writer: Arc<Pool>,
     limits: Limits,
     statements: StatementCount,
-    waits: Arc<QueueMetrics>,
-    // Given up last, as fields are in this order.
+    queue_metrics: Arc<QueueMetrics>,
+    // Dropped last, as fields are dropped in this order.
     _in_use: Option<Arc<InUse>>,
 }
 
-/// Connections of one kind, and as many threads to use them on: who is on a thread need not wait for a connection.
-struct Line {
-    pool: Pool<Manager>,
-    lane: Lane,
+/// An executor and what makes its connections.
+struct Pool {
+    executor: Executor,
+    manager: Arc<Manager>,
 }
-
-impl Line {
-    fn new(name: &'static str, url: &Url, connections: u32, limits: &Limits, statements: &StatementCount) -> Self {
-        let manager = Manager::new(url.clone(), limits, statements.clone());
-        let pool = Pool::builder()
-            .max_size(connections)
-            .min_idle(Some(connections))
-            .test_on_check_out(false)
-            .connection_timeout(limits.checkout)
-            .idle_timeout(None)
-            .max_lifetime(None)
-            .build_unchecked(manager);
-        let most = connections as usize;
-        // Who waits for another machine leaves the processors to others.
-        let at_once = if url.is_here() { std::thread::available_parallelism().map_or(most, usize::from) } else { most };
-        Self { pool, lane: Lane::new(name, most, at_once) }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
-    Read,
-    Write,
-}
-
-thread_local! {
-    /// Once on each thread that waits for database threads: an answer would interrupt the very thread that is at the next
-    /// one, for each request.
-    static GIVES_WAY: () = wait_for_processors();
-}
-
-/// What is done on a database thread. In a box, as it would be part of every future on the way to there.
-type Work<T> = Box<dyn FnMut(&mut AnyConnection) -> Result<T, Error> + Send>;
 
 impl Database {
-    /// Brings the schema up to date and opens the pools. Nothing replaces a SQLite database as long as this or a clone of
-    /// it lives.
+    /// Brings the schema up to date and prepares the executors. Nothing replaces the file of a SQLite database as long as
+    /// this or a clone of it lives.
     ///
     /// # Errors
-    /// When the database cannot be reached or is newer, or another command has it for itself.
+    /// When the database cannot be reached or is newer, or a maintenance command has exclusive use of it.
     pub async fn start(url: &Url, migrations: &'static Migrations, limits: Limits) -> io::Result<Self> {
         let target = url.clone();
-        let done = tokio::task::spawn_blocking(move || {
+        let started = tokio::task::spawn_blocking(move || {
             let in_use = match target.file() {
                 Some(file) => {
                     make_folder_of(file)?;
@@ -170,52 +115,53 @@ impl Database {
             };
             io::Result::Ok((in_use, migrate::run(&target, migrations).map_err(name)?))
         });
-        let (in_use, applied) = done.await.map_err(io::Error::other)??;
+        let (in_use, applied) = started.await.map_err(io::Error::other)??;
         for version in applied {
             log::info!("applied the schema version {version} to {url}");
         }
         Ok(Self { _in_use: in_use, ..Self::open(url, limits) })
     }
 
-    /// Opens the pools. Connections are made in the background; an unreachable database shows at the first use.
+    /// Prepares the executors. A connection is made for the first job of its thread, so an unreachable database shows at
+    /// the first use.
     #[must_use]
     pub fn open(url: &Url, limits: Limits) -> Self {
         let statements = StatementCount::default();
-        let connections = limits.connections.unwrap_or(if url.is_postgres() { 8 } else { 4 });
-        let readers = Arc::new(Line::new("database", url, connections, &limits, &statements));
-        let writer = if url.is_postgres() {
-            readers.clone()
-        } else {
-            Arc::new(Line::new("database-writer", url, 1, &limits, &statements))
+        let pool = |name, size| {
+            let manager = Manager::new(url.clone(), limits.work, statements.clone());
+            Arc::new(Pool { executor: Executor::new(name, size), manager: Arc::new(manager) })
         };
-        let (turns, waits) = (Turns::new(), Arc::default());
-        Self { readers, writer, turns, limits, statements, waits, _in_use: None }
+        let default_size = if url.is_postgres() { 8 } else { 4 };
+        let reader = pool("database", limits.connections.unwrap_or(default_size));
+        let writer = if url.is_postgres() { reader.clone() } else { pool("database-writer", 1) };
+        Self { reader, writer, limits, statements, queue_metrics: Arc::default(), _in_use: None }
     }
 
-    /// Runs `work` on one snapshot of the database, which is not older than the call. Others that waited with it may be
-    /// given the same.
+    /// Runs `work` on one snapshot of the database, which is not older than the call.
     ///
     /// # Errors
-    /// What `work` fails with, or [`Error::Unavailable`] when no connection can be had in time.
-    pub fn read<T, F>(&self, work: F) -> impl Future<Output = Result<T, Error>>
+    /// What `work` fails with, or [`Error::Unavailable`] when there is no connection in time.
+    pub fn read<T, F>(&self, owner: JobOwner, work: F) -> impl Future<Output = Result<T, Error>>
     where
         T: Send + 'static,
         F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
     {
-        self.run((None, self.limits.checkout), &self.readers, Access::Read, Box::new(work))
+        let ticket = Ticket::new(owner, None, false, self.limits.checkout, &self.limits);
+        self.run(&self.reader, ticket, Box::new(work))
     }
 
-    /// Like [`read`](Self::read), for the rest of an answer of which the client has the beginning. It has its place in the
-    /// queue like any other, but waits ten times as long.
+    /// Like [`read`](Self::read), for a later page of a streamed response. It waits up to ten times as long in the queue.
     ///
     /// # Errors
     /// As there.
-    pub fn read_on<T, F>(&self, work: F) -> impl Future<Output = Result<T, Error>>
+    pub fn read_next_page<T, F>(&self, owner: JobOwner, work: F) -> impl Future<Output = Result<T, Error>>
     where
         T: Send + 'static,
         F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
     {
-        self.run((None, self.limits.checkout * LONGER), &self.readers, Access::Read, Box::new(work))
+        let checkout = self.limits.checkout * STREAMED_CHECKOUT_FACTOR;
+        let ticket = Ticket::new(owner, None, false, checkout, &self.limits);
+        self.run(&self.reader, ticket, Box::new(work))
     }
 
     /// Runs `work` in a transaction, which is committed when it succeeds and rolled back when it fails. `work` runs
@@ -223,37 +169,37 @@ impl Database {
     /// it must have no effect but through the connection.
     ///
     /// # Errors
-    /// What `work` fails with, or [`Error::Unavailable`] when no connection can be had in time. When the limit for the
-    /// work itself is passed, the transaction may still commit.
-    pub fn write<T, F>(&self, work: F) -> impl Future<Output = Result<T, Error>>
+    /// What `work` fails with, or [`Error::Unavailable`] when there is no connection in time. When the time limit of the
+    /// transaction is over, it may still commit.
+    pub fn write<T, F>(&self, owner: JobOwner, work: F) -> impl Future<Output = Result<T, Error>>
     where
         T: Send + 'static,
         F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
     {
-        self.write_in_turn(None, work)
+        self.write_keyed(owner, None, work)
     }
 
-    /// The queue of those who want to change this thing.
-    #[must_use]
-    pub fn turn(&self, thing: &impl Hash) -> QueueKey {
-        self.turns.of(thing)
-    }
-
-    /// Like [`write`](Self::write), but first waits until nobody else with the same turn is at it.
+    /// Like [`write`](Self::write), but waits in the queue until no other writer with the same key runs.
     ///
     /// # Errors
     /// As there.
-    pub fn write_in_turn<T, F>(&self, turn: Option<QueueKey>, work: F) -> impl Future<Output = Result<T, Error>>
+    pub fn write_keyed<T, F>(
+        &self,
+        owner: JobOwner,
+        key: Option<QueueKey>,
+        work: F,
+    ) -> impl Future<Output = Result<T, Error>>
     where
         T: Send + 'static,
         F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
     {
-        self.run((turn, self.limits.checkout), &self.writer, Access::Write, Box::new(work))
+        let ticket = Ticket::new(owner, key, true, self.limits.checkout, &self.limits);
+        self.run(&self.writer, ticket, Box::new(work))
     }
 
     /// Whether the database answers.
     pub async fn ping(&self) -> bool {
-        self.read(|conn| Ok(diesel::RunQueryDsl::execute(diesel::sql_query("SELECT 1"), conn).map(|_| ())?))
+        self.read(JobOwner::Internal, |conn| Ok(diesel::RunQueryDsl::execute(diesel::sql_query("SELECT 1"), conn)?))
             .await
             .is_ok()
     }
@@ -264,137 +210,56 @@ impl Database {
         self.statements.get()
     }
 
-    /// Connections in use and in all, readers and writer together.
+    /// Connections in use and at most, readers and writer together, without those that were given up.
     #[must_use]
     pub fn connections(&self) -> (u32, u32) {
-        self.lines().fold((0, 0), |(in_use, all), line| {
-            let state = line.pool.state();
-            (in_use + state.connections - state.idle_connections, all + line.pool.max_size())
-        })
-    }
-
-    /// How long work has waited for a connection.
-    #[must_use]
-    pub fn waits(&self) -> &QueueMetrics {
-        &self.waits
-    }
-
-    fn lines(&self) -> impl Iterator<Item = &Line> {
-        let writer = (!Arc::ptr_eq(&self.readers, &self.writer)).then_some(&*self.writer);
-        std::iter::once(&*self.readers).chain(writer)
-    }
-
-    async fn run<T: Send + 'static>(
-        &self,
-        (turn, patience): (Option<QueueKey>, Duration),
-        line: &Line,
-        access: Access,
-        mut work: Work<T>,
-    ) -> Result<T, Error> {
-        GIVES_WAY.with(|()| ());
-        let waiting = self.waits.begin();
-        let begun = waiting.begun();
-        let deadline = begun + patience;
-        let mut until = deadline.min(begun + executor::LONG);
-        let turn = match turn {
-            Some(turn) => Some(turn.come(deadline).await?),
-            None => None,
-        };
-        let (started, mut start) = oneshot::channel();
-        let (answer, mut answered) = oneshot::channel();
-        let pool = line.pool.clone();
-        let job = move |session: &mut Session, others_wait: bool| {
-            let done = catch_unwind(AssertUnwindSafe(|| {
-                run((session, others_wait), &pool, access, deadline, (waiting, started), &mut work)
-            }));
-            // Until the connection is back, also when the caller has given up. Unless others wait, nothing here holds the
-            // database any more when the caller knows.
-            drop((turn, pool));
-            let done = done.unwrap_or_else(|_| Err(Problem::internal("the work panicked").into()));
-            // The work goes back to the thread that made it: where one thread gives memory back that another one took,
-            // they wait for each other. A caller who has given up needs no answer.
-            let _ = answer.send((done, work));
-        };
-        line.lane
-            .submit(access == Access::Write, job)
-            .map_err(|error| Error::Unavailable(format!("no thread for the database: {error}")))?;
-        // A server that accepts connections but never answers keeps the thread; the caller is not kept. It looks for
-        // the start only when it has waited, so that a request wakes its worker once and not twice.
-        let mut has_started = false;
-        loop {
-            if let Ok(answer) = timeout_at(until, &mut answered).await {
-                let ended = |_| Error::Unavailable("the database threads have ended".to_owned());
-                return answer.map_err(ended)?.0;
-            }
-            if has_started {
-                return Err(Error::Unavailable("the database took too long".to_owned()));
-            }
-            if until == deadline {
-                // From here on the work cannot start any more.
-                start.close();
-            }
-            until = match start.try_recv() {
-                Ok(at) => {
-                    has_started = true;
-                    at + self.limits.work
-                }
-                Err(_) if until == deadline => {
-                    return Err(Error::Unavailable("no database connection in time".to_owned()));
-                }
-                // In the queue, or about to say why not. Who waits long asks ever more seldom.
-                Err(_) => {
-                    line.lane.hurry();
-                    deadline.min(until + (until - begun))
-                }
-            };
+        let (mut in_use, mut size) = self.reader.executor.threads();
+        if !Arc::ptr_eq(&self.reader, &self.writer) {
+            let writer = self.writer.executor.threads();
+            (in_use, size) = (in_use + writer.0, size + writer.1);
         }
+        let number = |threads| u32::try_from(threads).unwrap_or(u32::MAX);
+        (number(in_use), number(size))
     }
-}
 
-/// Runs `work` on a database thread, in a transaction on a connection that works. Says when it starts, unless it is too
-/// late for that. When others wait, what was only read remains open for them.
-fn run<T>(
-    (session, others_wait): (&mut Session, bool),
-    pool: &Pool<Manager>,
-    access: Access,
-    deadline: Instant,
-    (waiting, started): (Waiting, oneshot::Sender<Instant>),
-    work: &mut Work<T>,
-) -> Result<T, Error> {
-    let gone = || Error::Unavailable("the caller has given up".to_owned());
-    if started.is_closed() {
-        return Err(gone());
+    /// How long jobs have waited for a connection.
+    #[must_use]
+    pub fn queue_metrics(&self) -> &QueueMetrics {
+        &self.queue_metrics
     }
-    let (mut conn, since) = session.begin(pool, access, waiting.begun(), deadline)?;
-    if started.send(Instant::now()).is_err() {
-        session::roll_back(&mut conn);
-        return Err(gone());
-    }
-    waiting.succeed();
-    let mut tries = 1;
-    loop {
-        let done = match work(&mut conn) {
-            Ok(done) if others_wait && access == Access::Read => {
-                session.keep(conn, since);
-                return Ok(done);
-            }
-            Ok(done) => session::commit(&mut conn).map(|()| done).map_err(Error::from),
-            Err(error) => {
-                session::roll_back(&mut conn);
-                Err(error)
-            }
+
+    async fn run<T: Send + 'static>(&self, pool: &Pool, ticket: Ticket, mut work: Work<T>) -> Result<T, Error> {
+        let (ticket, timer, manager) = (Arc::new(ticket), self.queue_metrics.begin(), pool.manager.clone());
+        let (sender, mut answer) = oneshot::channel();
+        let job_ticket = ticket.clone();
+        let job = move |thread_conn: &mut Option<AnyConnection>| {
+            let result = if sender.is_closed() || job_ticket.is_cancelled() {
+                Err(Error::Unavailable("the caller has given up".to_owned()))
+            } else {
+                let run = || transaction::run(thread_conn, &manager, &job_ticket, timer, &mut work);
+                catch_unwind(AssertUnwindSafe(run))
+                    .unwrap_or_else(|_| Err(Problem::internal("the work panicked").into()))
+            };
+            // A caller that has given up needs no answer.
+            Box::new(move || drop(sender.send(result))) as Box<dyn FnOnce() + Send>
         };
-        match done {
-            Err(error)
-                if access == Access::Write
-                    && error.is_worth_another_try()
-                    && tries < TRIES
-                    && Instant::now() < deadline =>
-            {
-                session::begin(&mut conn, access, deadline)?;
-                tries += 1;
+        pool.executor.submit(ticket.clone(), Box::new(job))?;
+        loop {
+            let check = Instant::now() + CHECK_INTERVAL;
+            if let Ok(answer) = timeout_at(ticket.deadline().min(check).into(), &mut answer).await {
+                return answer.map_err(|_| Error::Unavailable("the database threads have ended".to_owned()))?;
             }
-            done => return done,
+            pool.executor.replace_overdue();
+            if Instant::now() >= ticket.deadline() {
+                match ticket.cancel() {
+                    None => return Err(Error::Unavailable("no database connection in time".to_owned())),
+                    Some(begun) if begun.elapsed() >= self.limits.work => {
+                        return Err(Error::Unavailable("the database took too long".to_owned()));
+                    }
+                    // It has begun at the last moment.
+                    Some(_) => {}
+                }
+            }
         }
     }
 }

@@ -1,10 +1,9 @@
-//! Part of an ordered list, for queries.
+//! A part of an ordered list, for queries.
 
-/// Part of an ordered list: what comes after a row, by the columns that the list is ordered by, and how many rows of
-/// that.
+/// A part of an ordered list: the rows after a position in the columns of the order, up to a number.
 #[derive(Debug, Clone)]
 pub struct PageBounds<P> {
-    /// After which row.
+    /// The position of the last row before this part; `None` at the start of the list.
     pub after: Option<P>,
     /// The `LIMIT` of the query.
     pub rows: i64,
@@ -17,7 +16,7 @@ impl<P> PageBounds<P> {
         Self { after: None, rows: i64::MAX }
     }
 
-    /// Whether this is a page, of so few rows that a statement can name them all. The rest of a list is none.
+    /// Whether the number of rows is bounded, so that a statement can list their ids.
     #[must_use]
     pub fn is_page(&self) -> bool {
         self.rows < i64::MAX

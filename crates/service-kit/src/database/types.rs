@@ -27,7 +27,7 @@ use utoipa::{
 };
 use uuid::Uuid;
 
-use super::MultiBackend;
+use super::connection::MultiBackend;
 
 /// What [`words`] finds.
 #[derive(QueryableByName)]

@@ -1,10 +1,15 @@
-//! Addresses of databases: which kind, where, and whether they keep a secret.
+//! Addresses of databases: which kind, where, and whether they contain a secret.
+//!
+//! libpq itself takes a PostgreSQL URL apart when it connects. Here it is read only as far as the service needs: for the
+//! time-outs that it does not set, for a password that is none, and to refuse what libpq would quote in a message.
 
 use std::{
     fmt,
     path::{Path, PathBuf},
     str::FromStr,
 };
+
+use percent_encoding::percent_decode_str;
 
 /// Where the database is: `sqlite://FILE` or `postgres://…` as libpq reads it. `Debug` and `Display` never show more
 /// than the scheme and, for SQLite, the file.
@@ -18,45 +23,25 @@ pub(super) enum Kind {
 }
 
 impl Url {
-    /// Whether it holds a password that is no secret: an empty one, the user's name, or one that everybody tries first.
-    /// One that holds none is signed in otherwise: by a certificate, a password file, or the name of the system's user.
+    /// Whether the URL contains a password that is no secret: an empty one, the user's name, or one of the common ones. A
+    /// URL without a password signs in otherwise: by a certificate, a password file, or the name of the system's user.
     #[must_use]
     pub fn has_known_password(&self) -> bool {
         let Kind::Postgres(url) = &self.0 else { return false };
-        let (user_info, rest) = user_info(url.split_once("://").map_or("", |(_, rest)| rest));
-        let (user, first) = user_info.split_once(':').map_or((user_info, None), |(user, word)| (user, Some(word)));
-        let query = rest.split_once('?').map_or("", |(_, query)| query).split('&');
-        let given = |password: &str| {
-            let is = |known: &str| password.eq_ignore_ascii_case(known);
-            KNOWN_PASSWORDS.into_iter().any(is) || is(user)
-        };
-        first.into_iter().chain(query.filter_map(|pair| pair.strip_prefix("password="))).any(given)
+        let Parts { user_info, query, .. } = Parts::of(url);
+        let (user, password) = user_info.split_once(':').map_or((user_info, None), |(user, word)| (user, Some(word)));
+        let passwords = query.unwrap_or_default().split('&').filter_map(|pair| pair.strip_prefix("password="));
+        password.into_iter().chain(passwords).any(|password| {
+            let password = percent_decode_str(password).decode_utf8_lossy().to_lowercase();
+            KNOWN_PASSWORDS.contains(&&*password)
+                || password == percent_decode_str(user).decode_utf8_lossy().to_lowercase()
+        })
     }
 
     /// Whether this is PostgreSQL.
     #[must_use]
     pub fn is_postgres(&self) -> bool {
         matches!(self.0, Kind::Postgres(_))
-    }
-
-    /// Whether the database does its work on this machine: SQLite does, and a server behind a socket file or at an
-    /// address that leads back.
-    #[must_use]
-    pub fn is_here(&self) -> bool {
-        let Kind::Postgres(url) = &self.0 else { return true };
-        let (_, rest) = user_info(url.split_once("://").map_or("", |(_, rest)| rest));
-        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let given =
-            query.split('&').filter_map(|pair| pair.split_once('=')).filter(|(name, _)| name.starts_with("host"));
-        let mut named = given.flat_map(|(_, hosts)| hosts.split(',')).peekable();
-        // What the query says goes before what stands before it.
-        let place = if named.peek().is_some() { "" } else { place.split('/').next().unwrap_or_default() };
-        named.chain(place.split(',')).all(|host| {
-            let host = host.rsplit_once(':').filter(|(host, _)| !host.contains(':')).map_or(host, |(host, _)| host);
-            let is_file =
-                host.is_empty() || host.starts_with('/') || host.starts_with("%2F") || host.starts_with("%2f");
-            is_file || host == "localhost" || host.starts_with("127.") || host.starts_with("[::1]") || host == "::1"
-        })
     }
 
     /// The database file, for SQLite.
@@ -77,55 +62,39 @@ impl Url {
     }
 }
 
-/// Time-outs that libpq does not have by itself, unless the URL sets its own: a server that has vanished while it owed
-/// an answer is given up after 20 seconds, not after the eleven minutes of the system's defaults.
-const DEFAULTS: [(&str, &str); 5] = [
-    ("connect_timeout", "2"),
-    ("tcp_user_timeout", "10000"),
-    ("keepalives_idle", "10"),
-    ("keepalives_interval", "5"),
-    ("keepalives_count", "2"),
-];
+/// The parts of a PostgreSQL URL, as libpq separates them: user and password end at an `@` before the first slash, whatever
+/// else they contain.
+struct Parts<'a> {
+    user_info: &'a str,
+    servers: &'a str,
+    database: &'a str,
+    query: Option<&'a str>,
+}
 
-/// The address with what it does not say itself.
-pub(super) fn with_defaults(url: &str) -> String {
-    let (_, rest) = user_info(url.split_once("://").map_or("", |(_, rest)| rest));
-    let query = rest.split_once('?').map(|(_, query)| query);
-    let given: Vec<_> = query.unwrap_or_default().split('&').filter_map(|pair| pair.split('=').next()).collect();
-    let mut separator = match query {
-        None => "?",
-        Some("") => "",
-        Some(_) => "&",
-    };
-    let mut all = url.to_owned();
-    for (name, value) in DEFAULTS.into_iter().filter(|(name, _)| !given.contains(name)) {
-        all.extend([separator, name, "=", value]);
-        separator = "&";
+impl<'a> Parts<'a> {
+    fn of(url: &'a str) -> Self {
+        let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+        let authority = rest.split('/').next().unwrap_or_default();
+        let (user_info, rest) = authority.find('@').map_or(("", rest), |at| (&rest[..at], &rest[at + 1..]));
+        let (place, query) = rest.split_once('?').map_or((rest, None), |(place, query)| (place, Some(query)));
+        let (servers, database) = place.split_once('/').unwrap_or((place, ""));
+        Self { user_info, servers, database, query }
     }
-    all
-}
 
-/// Whether libpq can take an address apart (`postgres://` cut off). When it cannot, its message quotes the piece that it
-/// did not understand, which may be one of the password: an `@`, `/` or `%` in it is enough.
-fn is_understood(rest: &str) -> bool {
-    let (user_info, rest) = user_info(rest);
-    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let servers = place.split('/').next().unwrap_or_default();
-    let has_port = |server: &str| {
-        let after_host = server.rsplit_once(']').map_or(server, |(_, rest)| rest);
-        let port = after_host.split_once(':').map_or("", |(_, port)| port);
-        port.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    [user_info, place, query].into_iter().all(is_percent_encoded)
-        && !place.contains('@')
-        && servers.split(',').all(has_port)
-        && (query.is_empty() || query.split('&').all(|pair| pair.matches('=').count() == 1))
-}
-
-/// Where libpq sees user name and password: up to the first `@` that stands before any slash.
-fn user_info(rest: &str) -> (&str, &str) {
-    let until = rest.find('/').unwrap_or(rest.len());
-    rest[..until].find('@').map_or(("", rest), |at| (&rest[..at], &rest[at + 1..]))
+    /// Whether libpq reads this as it is meant. Where it does not, its message quotes a piece, which may be one of the
+    /// password: an `@`, `/` or `%` in it is enough.
+    fn are_unambiguous(&self) -> bool {
+        let query = self.query.unwrap_or_default();
+        let has_port = |server: &str| {
+            let after_host = server.rsplit_once(']').map_or(server, |(_, rest)| rest);
+            let port = after_host.split_once(':').map_or("", |(_, port)| port);
+            port.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        [self.user_info, self.servers, self.database, query].into_iter().all(is_percent_encoded)
+            && ![self.servers, self.database].concat().contains('@')
+            && self.servers.split(',').all(has_port)
+            && (query.is_empty() || query.split('&').all(|pair| pair.matches('=').count() == 1))
+    }
 }
 
 fn is_percent_encoded(text: &str) -> bool {
@@ -135,7 +104,34 @@ fn is_percent_encoded(text: &str) -> bool {
     text.split('%').skip(1).all(is_byte) && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
-/// Passwords that everybody tries first.
+/// Time-outs that libpq does not have by itself: a server that vanished while it owed an answer is given up after 20
+/// seconds, not after the eleven minutes of the system's defaults.
+const TIMEOUTS: [(&str, &str); 5] = [
+    ("connect_timeout", "2"),
+    ("tcp_user_timeout", "10000"),
+    ("keepalives_idle", "10"),
+    ("keepalives_interval", "5"),
+    ("keepalives_count", "2"),
+];
+
+/// The URL with the time-outs that it does not set itself.
+pub(super) fn with_timeouts(url: &str) -> String {
+    let query = Parts::of(url).query;
+    let names: Vec<_> = query.unwrap_or_default().split('&').filter_map(|pair| pair.split('=').next()).collect();
+    let mut separator = match query {
+        None => "?",
+        Some("") => "",
+        Some(_) => "&",
+    };
+    let mut complete = url.to_owned();
+    for (name, value) in TIMEOUTS.into_iter().filter(|(name, _)| !names.contains(name)) {
+        complete.extend([separator, name, "=", value]);
+        separator = "&";
+    }
+    complete
+}
+
+/// Passwords that everybody tries first, in lower case.
 const KNOWN_PASSWORDS: [&str; 12] = [
     "",
     "postgres",
@@ -155,8 +151,8 @@ impl FromStr for Url {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if let Some(rest) = text.strip_prefix("postgres://").or_else(|| text.strip_prefix("postgresql://")) {
-            return if is_understood(rest) {
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            return if Parts::of(text).are_unambiguous() {
                 Ok(Self(Kind::Postgres(text.to_owned())))
             } else {
                 Err("is not understood: in user name and password, characters that have a meaning in an address must \
@@ -214,6 +210,7 @@ mod tests {
             ("u:@db/c", true),
             ("u:u@db/c", true),
             ("u:ChangeMe@db/c", true),
+            ("u:post%67res@db/c", true),
             ("u@db/c?x=1&password=postgres", true),
             ("u@db/c", false),
             ("/c", false),
@@ -227,34 +224,15 @@ mod tests {
     }
 
     #[test]
-    fn it_knows_what_is_on_this_machine() {
-        for (url, is_here) in [
-            ("sqlite://club.sqlite3", true),
-            ("postgres:///club", true),
-            ("postgres://u:p@/club?host=/run/postgresql", true),
-            ("postgres://u:p@%2Frun%2Fpostgresql/club", true),
-            ("postgres://u:p@localhost:5432/club?connect_timeout=3", true),
-            ("postgres://u:p@127.0.0.1,[::1]:5433/club", true),
-            ("postgres://ignored/club?hostaddr=::1", true),
-            ("postgres://u:localhost@db/localhost", false),
-            ("postgres://localhost,db.example.org/club", false),
-            ("postgres://localhost/club?host=10.0.0.3", false),
-            ("postgres://localhost.example.org/club", false),
-        ] {
-            assert_eq!(url.parse::<Url>().unwrap().is_here(), is_here, "{url}");
-        }
-    }
-
-    #[test]
     fn the_url_may_override_the_time_outs() {
         assert!(
-            with_defaults("postgres://a,b/c?connect_timeout=9")
+            with_timeouts("postgres://a,b/c?connect_timeout=9")
                 .starts_with("postgres://a,b/c?connect_timeout=9&tcp_user_timeout=10000&keepalives_idle=10&")
         );
-        assert!(with_defaults("postgres:///c").starts_with("postgres:///c?connect_timeout=2&"));
-        assert!(with_defaults("postgres:///c?").starts_with("postgres:///c?connect_timeout=2&"));
+        assert!(with_timeouts("postgres:///c").starts_with("postgres:///c?connect_timeout=2&"));
+        assert!(with_timeouts("postgres:///c?").starts_with("postgres:///c?connect_timeout=2&"));
         // What stands in user name and password is no option.
         let user = "postgres://u:connect_timeout?x@db/c";
-        assert!(with_defaults(user).starts_with(&format!("{user}?connect_timeout=2&")));
+        assert!(with_timeouts(user).starts_with(&format!("{user}?connect_timeout=2&")));
     }
 }

@@ -38,10 +38,9 @@ pub trait Authenticator: Send + Sync + Sized + 'static {
     /// 403, or 404 for an object that the caller may not see.
     fn authorize(&self, conn: &mut AnyConnection, caller: &Self::Caller, access: Access) -> Result<(), Error>;
 
-    /// Whether the request has no credential, so that shared caches may store its answer.
-    fn is_anonymous(&self) -> bool {
-        false
-    }
+    /// The credential of the request; `None` for an anonymous one, whose answer shared caches may store. Requests with
+    /// one credential share a part of the database threads.
+    fn credential(&self) -> Option<&str>;
 
     /// Called once for each request whose caller was found.
     fn record_use(&self, _caller: &Self::Caller) {}

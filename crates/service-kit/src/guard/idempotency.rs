@@ -29,6 +29,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     credentials::Keys,
+    database::JobOwner,
     database::{AnyConnection, schema::idempotency_keys, types::DbTimestamp},
     error::Error,
     http::{
@@ -274,7 +275,8 @@ pub(crate) async fn delete_expired_keys(state: Data<AppState>) {
         let mut may_have_more = true;
         while may_have_more {
             let now = state.clock().now();
-            let deleted = state.database().write(move |conn| delete_expired(conn, now, BATCH)).await;
+            let deleted =
+                state.database().write(JobOwner::Internal, move |conn| delete_expired(conn, now, BATCH)).await;
             may_have_more = deleted.unwrap_or_else(|error| {
                 log::warn!("expired idempotency keys could not be deleted: {error:?}");
                 0

@@ -31,10 +31,11 @@ pub use self::{
 };
 use self::{conditional::Conditions, idempotency::IdempotencyKey};
 use crate::{
-    database::{AnyConnection, QueueKey},
+    database::{AnyConnection, JobOwner, QueueKey},
     error::{Error, Failure},
     http::{
         ListPage, Page, Reply,
+        client_ip::ClientIp,
         rate_limit::{RateLimitCharged, RateLimitKey},
     },
     middleware::access_log::LoggedUser,
@@ -52,6 +53,7 @@ pub struct Guard<A> {
 struct Shared<A> {
     authenticator: A,
     state: Data<AppState>,
+    owner: JobOwner,
     /// The user, once found. A transaction may run several times, but is charged once.
     user: OnceLock<Uuid>,
 }
@@ -83,7 +85,9 @@ trait Authenticate {
 impl<A: Authenticator> Authenticate for Shared<A> {
     fn authenticate(self: Arc<Self>) -> Pin<Box<dyn Future<Output = Result<(), Error>>>> {
         let database = self.state.database().clone();
-        Box::pin(async move { database.read(move |conn| self.authenticator.identify(conn).map(|_| ())).await })
+        Box::pin(
+            async move { database.read(self.owner, move |conn| self.authenticator.identify(conn).map(|_| ())).await },
+        )
     }
 }
 
@@ -106,7 +110,11 @@ impl<A: Authenticator> FromRequest for Guard<A> {
         Box::pin(async move {
             let state = AppState::of(&request)?;
             let authenticator = A::from_request(&request).await?;
-            let shared = Arc::new(Shared { authenticator, state, user: OnceLock::new() });
+            let owner = match authenticator.credential() {
+                Some(credential) => JobOwner::of_credential(credential),
+                None => JobOwner::Address(ClientIp::of(&request).0),
+            };
+            let shared = Arc::new(Shared { authenticator, state, owner, user: OnceLock::new() });
             request.extensions_mut().insert(Unauthenticated(shared.clone()));
             Ok(Self { shared, request, queue: None })
         })
@@ -133,7 +141,7 @@ impl<A: Authenticator> Guard<A> {
 
     async fn read_boxed(self, mut operation: Operation<A::Caller>) -> Result<Reply, Failure> {
         let (shared, conditions) = (self.shared.clone(), Conditions::of(&self.request)?);
-        let result = self.shared.state.database().read(move |conn| {
+        let result = self.shared.state.database().read(self.shared.owner, move |conn| {
             let Identified { caller, data_version } = shared.admit(conn, Access::Read)?;
             let fingerprint = conditions.fingerprint(&caller.view(), data_version.as_deref());
             if let Some(not_modified) = conditions.not_modified(fingerprint.as_deref()) {
@@ -162,7 +170,7 @@ impl<A: Authenticator> Guard<A> {
     async fn list_boxed(self, page: Page, operation: ListOperation<A::Caller>) -> Result<Reply, Failure> {
         let (shared, conditions, first) = (self.shared.clone(), Conditions::of(&self.request)?, operation.clone());
         let page = page.in_chunks();
-        let result = self.shared.state.database().read(move |conn| {
+        let result = self.shared.state.database().read(self.shared.owner, move |conn| {
             let Identified { caller, data_version } = shared.admit(conn, Access::Read)?;
             let fingerprint = conditions.fingerprint(&caller.view(), data_version.as_deref());
             if let Some(not_modified) = conditions.not_modified(fingerprint.as_deref()) {
@@ -183,7 +191,7 @@ impl<A: Authenticator> Guard<A> {
             async move {
                 let Some(page) = next else { return Ok::<_, Problem>(None) };
                 let database = shared.state.database().clone();
-                let rows = database.read_on(move |conn| {
+                let rows = database.read_next_page(shared.owner, move |conn| {
                     let caller = shared.admit(conn, Access::Read)?.caller;
                     operation(conn, &caller, &page)
                 });
@@ -233,7 +241,7 @@ impl<A: Authenticator> Guard<A> {
     ) -> Result<Reply, Failure> {
         let (shared, conditions) = (self.shared.clone(), Conditions::of(&self.request)?);
         let key = IdempotencyKey::of(&self.request)?;
-        let result = self.shared.state.database().write_in_turn(self.queue.clone(), move |conn| {
+        let result = self.shared.state.database().write_keyed(self.shared.owner, self.queue, move |conn| {
             let caller = shared.admit(conn, Access::Write)?.caller;
             let mut operation = |conn: &mut AnyConnection| {
                 if let Some(target) = &mut target {
@@ -262,14 +270,14 @@ impl<A: Authenticator> Guard<A> {
     {
         let (reader, creator, conditions) = (self.shared.clone(), self.shared.clone(), Conditions::of(&self.request)?);
         let database = self.shared.state.database();
-        let found = database.read(move |conn| {
+        let found = database.read(self.shared.owner, move |conn| {
             let caller = reader.admit(conn, Access::Read)?.caller;
             read(conn, &caller)
         });
         let result = match found.await {
             Ok(Some(reply)) => Ok(reply),
             Ok(None) => {
-                let created = database.write(move |conn| {
+                let created = database.write(self.shared.owner, move |conn| {
                     let caller = creator.admit(conn, Access::Read)?.caller;
                     create(conn, &caller)
                 });
@@ -286,7 +294,11 @@ impl<A: Authenticator> Guard<A> {
     /// Those of the authenticator; 429; 503.
     pub async fn authorize(&self) -> Result<(), Failure> {
         let shared = self.shared.clone();
-        let result = self.shared.state.database().read(move |conn| shared.admit(conn, Access::Write).map(|_| ()));
+        let result = self
+            .shared
+            .state
+            .database()
+            .read(self.shared.owner, move |conn| shared.admit(conn, Access::Write).map(|_| ()));
         let result = result.await;
         self.record_user();
         Ok(result?)
@@ -295,12 +307,12 @@ impl<A: Authenticator> Guard<A> {
     /// Makes the operation wait for others with the same key, without a database connection.
     #[must_use]
     pub fn queued_by(mut self, key: &impl Hash) -> Self {
-        self.queue = Some(self.shared.state.database().turn(key));
+        self.queue = Some(QueueKey::new(key));
         self
     }
 
     fn cacheable(&self, reply: Reply) -> Reply {
-        if self.shared.authenticator.is_anonymous() { reply.public() } else { reply }
+        if self.shared.authenticator.credential().is_none() { reply.public() } else { reply }
     }
 
     fn finish(&self, result: Result<Reply, Error>) -> Result<Reply, Failure> {

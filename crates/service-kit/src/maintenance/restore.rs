@@ -19,9 +19,10 @@ use super::{
 use crate::database::{
     Url,
     connection::make_folder_of,
+    error_class::is_locked,
     lock_file::{InUse, beside},
     migrate::{self, Migrations},
-    patience::{is_locked, until, while_locked},
+    retry::{retry_until, retry_while_locked},
     types::words,
 };
 
@@ -50,7 +51,7 @@ pub fn restore(database: &Url, backup: &Path, migrations: &Migrations, say: fn(&
     if BESIDE.iter().any(|end| beside(backup, end).exists()) {
         return Err(failed(format!("{} is a database in use and no backup", backup.display())));
     }
-    let alone = until(PATIENCE, || InUse::alone(file), |found| !matches!(found, Ok(None)))?;
+    let alone = retry_until(PATIENCE, || InUse::alone(file), |found| !matches!(found, Ok(None)))?;
     let _alone = alone.ok_or_else(|| failed(format!("a program uses {database}: stop it first")))?;
 
     let of_file = |error: io::Error| failed(format!("cannot write {}: {error}", file.display()));
@@ -122,7 +123,7 @@ impl Drop for New {
 /// what SQLite keeps beside it: left there, that would be taken for a part of the new one.
 fn hold(file: &Path) -> Result<SqliteConnection, Refused> {
     let mut conn = SqliteConnection::establish(text(file)?)?;
-    let held = while_locked(PATIENCE, || conn.batch_execute("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE"))
+    let held = retry_while_locked(PATIENCE, || conn.batch_execute("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE"))
         .and_then(|()| words(&mut conn, "SELECT journal_mode AS value FROM pragma_journal_mode"));
     match held {
         Ok(mode) if mode == ["delete"] => Ok(conn),

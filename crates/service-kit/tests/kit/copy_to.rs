@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::database::TestDatabase;
 
-static MIGRATIONS: Migrations = Migrations {
+pub static MIGRATIONS: Migrations = Migrations {
     sqlite: embed_migrations!("tests/kit/migrations/sqlite"),
     postgres: embed_migrations!("tests/kit/migrations/postgres"),
 };

@@ -16,6 +16,7 @@ pub enum Backend {
 /// An empty database of the test's own.
 pub struct TestDatabase {
     pub url: Url,
+    pub url_text: String,
     _folder: Option<TempDir>,
 }
 
@@ -29,8 +30,8 @@ impl TestDatabase {
 
     pub fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let url = format!("sqlite://{}/test.sqlite3", folder.path().display()).parse().unwrap();
-        Self { url, _folder: Some(folder) }
+        let url_text = format!("sqlite://{}/test.sqlite3", folder.path().display());
+        Self { url: url_text.parse().unwrap(), url_text, _folder: Some(folder) }
     }
 
     /// A schema of its own in the PostgreSQL that `scripts/test` started.
@@ -42,7 +43,8 @@ impl TestDatabase {
         let name = format!("k{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let mut conn = base.parse::<Url>().unwrap().connect().unwrap();
         sql_query(format!("CREATE SCHEMA {name}")).execute(&mut conn).unwrap();
-        Self { url: format!("{base}&options=-csearch_path%3D{name}").parse().unwrap(), _folder: None }
+        let url_text = format!("{base}&options=-csearch_path%3D{name}");
+        Self { url: url_text.parse().unwrap(), url_text, _folder: None }
     }
 
     /// A connection of the test's own.

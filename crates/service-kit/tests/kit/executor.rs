@@ -1,12 +1,10 @@
-//! The door to the database.
+//! Reads and writes through the executor.
 
-use crate::database::Backend::{self, Postgres, Sqlite};
-use rstest::rstest;
 use std::{
     future::Future,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc::{Receiver, Sender, channel},
     },
     time::{Duration, Instant},
@@ -15,12 +13,17 @@ use std::{
 use common::problem::{Problem, code};
 use diesel::{QueryableByName, prelude::*, sql_query, sql_types::Text};
 use futures_util::{FutureExt, future::join_all};
+use rstest::rstest;
 use service_kit::{
-    database::{AnyConnection, Database, Limits},
+    database::{AnyConnection, Database, JobOwner, Limits, QueueKey},
     error::Error,
 };
 
-use crate::database::TestDatabase;
+use crate::database::{
+    Backend::{self, Postgres, Sqlite},
+    TestDatabase,
+};
+use crate::freezing_proxy::FreezingProxy;
 
 diesel::table! {
     items (id) { id -> BigInt, }
@@ -29,7 +32,14 @@ diesel::table! {
 /// How long a caller may wait for an answer at most, whatever the database does.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-fn door(database: &TestDatabase) -> Database {
+/// Whom the jobs are for, where that does not matter.
+const OWNER: JobOwner = JobOwner::Internal;
+
+fn owner(number: u64) -> JobOwner {
+    JobOwner::Credential(number)
+}
+
+fn with_items(database: &TestDatabase) -> Database {
     sql_query("CREATE TABLE items (id BIGINT PRIMARY KEY)").execute(&mut database.connect()).unwrap();
     open(database)
 }
@@ -65,13 +75,20 @@ fn status<T>(result: Result<T, Error>) -> u16 {
 }
 
 fn one_connection(database: &TestDatabase) -> Database {
-    drop(door(database));
+    drop(with_items(database));
     let limits = Limits { connections: Some(1), checkout: Duration::from_millis(2500), work: Duration::from_secs(5) };
     Database::open(&database.url, limits)
 }
 
-/// Work that has its snapshot and then waits.
-fn held() -> (impl FnMut(&mut AnyConnection) -> Result<i64, Error> + Send + 'static, Hold) {
+/// Eight connections on PostgreSQL, four and a writer on SQLite.
+fn with_default_size(database: &TestDatabase) -> Database {
+    drop(with_items(database));
+    let limits = Limits { connections: None, checkout: Duration::from_millis(2500), work: Duration::from_secs(5) };
+    Database::open(&database.url, limits)
+}
+
+/// A read that takes its snapshot and then waits.
+fn paused_read() -> (impl FnMut(&mut AnyConnection) -> Result<i64, Error> + Send + 'static, Pause) {
     let ((begun, has_begun), (end, ended)) = (channel(), channel());
     let work = move |conn: &mut AnyConnection| {
         let seen = count(conn)?;
@@ -79,22 +96,22 @@ fn held() -> (impl FnMut(&mut AnyConnection) -> Result<i64, Error> + Send + 'sta
         ended.recv_timeout(Duration::from_secs(5)).unwrap();
         Ok(seen)
     };
-    (work, Hold { has_begun, end })
+    (work, Pause { has_begun, end })
 }
 
-/// The same future, which is in the queue now.
-fn asked<T>(read: impl Future<Output = T>) -> impl Future<Output = T> {
+/// The same future, after its job was queued.
+fn queued<T>(read: impl Future<Output = T>) -> impl Future<Output = T> {
     let mut read = Box::pin(read);
     assert!((&mut read).now_or_never().is_none());
     read
 }
 
-struct Hold {
+struct Pause {
     has_begun: Receiver<()>,
     end: Sender<()>,
 }
 
-impl Hold {
+impl Pause {
     fn has_begun(&self) {
         self.has_begun.recv_timeout(Duration::from_secs(5)).unwrap();
     }
@@ -107,78 +124,78 @@ impl Hold {
 #[rstest]
 fn a_stale_write_runs_again_from_its_start(#[values(Sqlite, Postgres)] backend: Backend) {
     let database = &TestDatabase::new(backend);
-    let db = door(database);
+    let db = with_items(database);
     let runs = Arc::new(AtomicUsize::new(0));
     let seen = runs.clone();
-    let written = db.write(move |conn| {
+    let written = db.write(OWNER, move |conn| {
         insert(conn, 1)?;
         if seen.fetch_add(1, Ordering::Relaxed) < 2 { Err(Error::Stale) } else { Ok(()) }
     });
     block_on(written).unwrap();
     assert_eq!(runs.load(Ordering::Relaxed), 3);
-    assert_eq!(block_on(db.read(count)).unwrap(), 1);
+    assert_eq!(block_on(db.read(OWNER, count)).unwrap(), 1);
 }
 
 #[rstest]
 fn a_write_that_stays_stale_ends_as_503(#[values(Sqlite, Postgres)] backend: Backend) {
     let database = &TestDatabase::new(backend);
-    let db = door(database);
+    let db = with_items(database);
     let runs = Arc::new(AtomicUsize::new(0));
     let seen = runs.clone();
-    let written = db.write(move |conn| {
+    let written = db.write(OWNER, move |conn| {
         insert(conn, 1)?;
         seen.fetch_add(1, Ordering::Relaxed);
         Err::<(), _>(Error::Stale)
     });
     assert_eq!(status(block_on(written)), 503);
     assert!((2..10).contains(&runs.load(Ordering::Relaxed)));
-    assert_eq!(block_on(db.read(count)).unwrap(), 0);
+    assert_eq!(block_on(db.read(OWNER, count)).unwrap(), 0);
 }
 
 #[rstest]
 fn a_failed_write_leaves_nothing_and_runs_once(#[values(Sqlite, Postgres)] backend: Backend) {
     let database = &TestDatabase::new(backend);
-    let db = door(database);
+    let db = with_items(database);
     let runs = Arc::new(AtomicUsize::new(0));
     let seen = runs.clone();
-    let written = db.write(move |conn| {
+    let written = db.write(OWNER, move |conn| {
         insert(conn, 1)?;
         seen.fetch_add(1, Ordering::Relaxed);
         Err::<(), _>(Problem::new(code::CONFLICT).into())
     });
     assert_eq!(status(block_on(written)), 409);
     assert_eq!(runs.load(Ordering::Relaxed), 1);
-    assert_eq!(block_on(db.read(count)).unwrap(), 0);
+    assert_eq!(block_on(db.read(OWNER, count)).unwrap(), 0);
     assert_eq!(
-        status(block_on(db.write(|conn| {
+        status(block_on(db.write(OWNER, |conn| {
             insert(conn, 1)?;
             insert(conn, 1)
         }))),
         500
     );
-    assert_eq!(block_on(db.read(count)).unwrap(), 0);
+    assert_eq!(block_on(db.read(OWNER, count)).unwrap(), 0);
 }
 
 #[rstest]
 fn a_panic_costs_one_request_only(#[values(Sqlite, Postgres)] backend: Backend) {
     let database = &TestDatabase::new(backend);
-    let db = door(database);
+    let db = with_items(database);
     block_on(async {
-        // More often than there are connections, in both lanes.
+        // More often than there are connections, reading and writing.
         for _ in 0..4 {
             let panicked: Result<(), _> = db
-                .write(|conn| {
+                .write(OWNER, |conn| {
                     insert(conn, 1)?;
                     panic!("on purpose")
                 })
                 .await;
             assert_eq!(status(panicked), 500);
-            let panicked: Result<(), _> = db.read(|_| panic!("on purpose")).await;
+            let panicked: Result<(), _> = db.read(OWNER, |_| panic!("on purpose")).await;
             assert_eq!(status(panicked), 500);
         }
-        assert_eq!(soon(db.read(count)).await.unwrap(), 0);
-        soon(db.write(|conn| insert(conn, 1))).await.unwrap();
-        assert_eq!(db.read(count).await.unwrap(), 1);
+        assert_eq!(soon(db.read(OWNER, count)).await.unwrap(), 0);
+        soon(db.write(OWNER, |conn| insert(conn, 1))).await.unwrap();
+        assert_eq!(db.read(OWNER, count).await.unwrap(), 1);
         assert_eq!(db.connections().0, 0);
     });
 }
@@ -186,37 +203,37 @@ fn a_panic_costs_one_request_only(#[values(Sqlite, Postgres)] backend: Backend) 
 #[rstest]
 fn a_read_is_one_snapshot(#[values(Sqlite, Postgres)] backend: Backend) {
     let database = &TestDatabase::new(backend);
-    let db = door(database);
+    let db = with_items(database);
     let url = database.url.clone();
-    let counts = block_on(db.read(move |conn| {
+    let counts = block_on(db.read(OWNER, move |conn| {
         let before = count(conn)?;
         insert(&mut url.connect().unwrap(), 1)?;
         Ok((before, count(conn)?))
     }));
     assert_eq!(counts.unwrap(), (0, 0));
-    assert_eq!(block_on(db.read(count)).unwrap(), 1);
+    assert_eq!(block_on(db.read(OWNER, count)).unwrap(), 1);
 }
 
 #[rstest]
 fn a_read_cannot_write_on_postgres_and_never_blocks_a_write(#[values(Sqlite, Postgres)] backend: Backend) {
     let database = &TestDatabase::new(backend);
-    let db = door(database);
+    let db = with_items(database);
     if database.url.is_postgres() {
-        assert_eq!(status(block_on(db.read(|conn| insert(conn, 1)))), 503);
+        assert_eq!(status(block_on(db.read(OWNER, |conn| insert(conn, 1)))), 503);
     }
     let other = db.clone();
-    let read = db.read(move |conn| {
+    let read = db.read(OWNER, move |conn| {
         count(conn)?;
         let other = other.clone();
-        std::thread::spawn(move || block_on(soon(other.write(|conn| insert(conn, 2))))).join().unwrap()
+        std::thread::spawn(move || block_on(soon(other.write(owner(1), |conn| insert(conn, 2))))).join().unwrap()
     });
     block_on(read).unwrap();
 }
 
 #[rstest]
-fn whoever_waits_for_a_lock_is_told_503_in_time(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_writer_that_waits_for_a_lock_is_503_in_time_and_reads_go_on(#[values(Sqlite, Postgres)] backend: Backend) {
     let database = &TestDatabase::new(backend);
-    let db = door(database);
+    let db = with_items(database);
     let mut holder = database.connect();
     let lock = match &holder {
         AnyConnection::Postgresql(_) => "BEGIN; LOCK TABLE items IN SHARE ROW EXCLUSIVE MODE",
@@ -226,128 +243,110 @@ fn whoever_waits_for_a_lock_is_told_503_in_time(#[values(Sqlite, Postgres)] back
     batch(&mut holder, lock).unwrap();
     block_on(async {
         // More than there are connections: some wait for the lock, others for those.
-        let writes = (0..5).map(|id| soon(db.write(move |conn| insert(conn, id))));
-        let (writes, read) = tokio::join!(join_all(writes), soon(db.read(count)));
+        let writes = (0..5).map(|id| soon(db.write(OWNER, move |conn| insert(conn, id))));
+        let read = async {
+            let started = Instant::now();
+            assert_eq!(db.read(owner(1), count).await.unwrap(), 0);
+            started.elapsed()
+        };
+        let (writes, read) = tokio::join!(join_all(writes), read);
         assert!(writes.into_iter().all(|written| status(written) == 503));
-        if !database.url.is_postgres() {
-            assert_eq!(read.unwrap(), 0);
-        }
+        assert!(read < Duration::from_secs(1), "{read:?}");
         batch(&mut holder, "COMMIT").unwrap();
-        soon(db.write(|conn| insert(conn, 1))).await.unwrap();
-        assert_eq!(db.read(count).await.unwrap(), 1);
+        soon(db.write(OWNER, |conn| insert(conn, 1))).await.unwrap();
+        assert_eq!(db.read(OWNER, count).await.unwrap(), 1);
     });
 }
 
 #[rstest]
 fn all_writers_at_once_get_through(#[values(Sqlite, Postgres)] backend: Backend) {
     let database = &TestDatabase::new(backend);
-    let db = door(database);
+    let db = with_items(database);
     block_on(async {
-        let writes = (0..200).map(|id| db.write(move |conn| insert(conn, id)));
-        let (written, waiting) = tokio::join!(join_all(writes), async { db.waits().waiting.get() });
+        let writes = (0..200).map(|id| db.write(OWNER, move |conn| insert(conn, id)));
+        let (written, waiting) = tokio::join!(join_all(writes), async { db.queue_metrics().waiting.get() });
         assert!(written.into_iter().all(|written| written.is_ok()));
         assert!(waiting > 2, "{waiting}");
-        assert_eq!((db.waits().waiting.get(), db.waits().refused.get()), (0, 0));
-        assert_eq!(db.read(count).await.unwrap(), 200);
+        assert_eq!((db.queue_metrics().waiting.get(), db.queue_metrics().refused.get()), (0, 0));
+        assert_eq!(db.read(OWNER, count).await.unwrap(), 200);
     });
 }
 
 #[rstest]
-fn those_who_waited_share_a_snapshot(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_read_sees_what_was_written_before_it_was_queued(#[values(Sqlite, Postgres)] backend: Backend) {
     let database = &TestDatabase::new(backend);
     let db = one_connection(database);
-    let (first, hold) = held();
+    let ((first, before), (second, meanwhile)) = (paused_read(), paused_read());
     block_on(async {
-        db.read(count).await.unwrap();
-        let before = db.statements();
-        let first = asked(db.read(first));
-        hold.has_begun();
-        let others: Vec<_> = (0..5).map(|_| asked(db.read(count))).collect();
-        hold.end();
-        first.await.unwrap();
-        assert!(join_all(others).await.into_iter().all(|count| count.unwrap() == 0));
-        // One transaction for the first, who was alone, and one for the others, beside what each has asked.
-        assert_eq!(db.statements() - before, 2 + 2 + 6);
-        assert_eq!(db.connections().0, 0);
-    });
-}
-
-#[rstest]
-fn whoever_comes_later_sees_what_was_written_before(#[values(Sqlite, Postgres)] backend: Backend) {
-    let database = &TestDatabase::new(backend);
-    let db = one_connection(database);
-    let ((first, before), (second, meanwhile)) = (held(), held());
-    block_on(async {
-        let first = asked(db.read(first));
+        let first = queued(db.read(OWNER, first));
         before.has_begun();
-        let (second, third) = (asked(db.read(second)), asked(db.read(count)));
+        let second = queued(db.read(OWNER, second));
         before.end();
-        // It has its snapshot, and leaves it to the third.
         meanwhile.has_begun();
         insert(&mut database.connect(), 1).unwrap();
-        let late = asked(db.read(count));
+        let late = queued(db.read(OWNER, count));
         meanwhile.end();
-        let (first, second, third, late) = tokio::join!(first, second, third, late);
-        assert_eq!([first, second, third, late].map(Result::unwrap), [0, 0, 0, 1]);
+        let (first, second, late) = tokio::join!(first, second, late);
+        assert_eq!([first, second, late].map(Result::unwrap), [0, 0, 1]);
     });
 }
 
 #[rstest]
-fn who_fails_leaves_those_alone_who_waited_as_well(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_failure_does_not_touch_other_jobs_on_the_same_connection(#[values(Sqlite, Postgres)] backend: Backend) {
     let database = &TestDatabase::new(backend);
     let db = one_connection(database);
-    let (first, hold) = held();
+    let (first, pause) = paused_read();
     block_on(async {
-        let first = asked(db.read(first));
-        hold.has_begun();
-        let before = asked(db.read(count));
-        let wrong = asked(db.read(|conn| Ok(sql_query("SELECT 1 FROM nowhere").execute(conn)?)));
-        let between = asked(db.read(count));
-        let panics = asked(db.read(|conn| if count(conn)? == 0 { panic!("on purpose") } else { Ok(()) }));
-        let after = asked(db.read(count));
-        hold.end();
+        let first = queued(db.read(OWNER, first));
+        pause.has_begun();
+        let before = queued(db.read(OWNER, count));
+        let wrong = queued(db.read(OWNER, |conn| Ok(sql_query("SELECT 1 FROM nowhere").execute(conn)?)));
+        let between = queued(db.read(OWNER, count));
+        let panics = queued(db.read(OWNER, |conn| if count(conn)? == 0 { panic!("on purpose") } else { Ok(()) }));
+        let after = queued(db.read(OWNER, count));
+        pause.end();
         let (first, before, wrong, between, panics, after) = tokio::join!(first, before, wrong, between, panics, after);
         assert_eq!([first, before, between, after].map(Result::unwrap), [0; 4]);
         assert_eq!([status(wrong), status(panics)], [500; 2]);
-        db.write(|conn| insert(conn, 1)).await.unwrap();
-        assert_eq!(db.read(count).await.unwrap(), 1);
+        db.write(OWNER, |conn| insert(conn, 1)).await.unwrap();
+        assert_eq!(db.read(OWNER, count).await.unwrap(), 1);
     });
 }
 
 #[rstest]
-fn an_answer_that_has_begun_waits_when_a_new_one_is_refused(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_later_page_waits_when_a_new_request_is_refused(#[values(Sqlite, Postgres)] backend: Backend) {
     let database = &TestDatabase::new(backend);
-    drop(door(database));
+    drop(with_items(database));
     let limits = Limits { connections: Some(1), checkout: Duration::from_millis(200), work: Duration::from_secs(10) };
     let db = Database::open(&database.url, limits);
     let (end, ended) = std::sync::mpsc::channel();
     block_on(async {
-        let long = db.read(move |_| {
+        let long = db.read(OWNER, move |_| {
             ended.recv_timeout(Duration::from_secs(5)).unwrap();
             Ok(())
         });
         let others = async {
             // The second of them when the first has waited in vain, so that the rest has waited longer than that.
-            let refused = [status(soon(db.read(count)).await), status(soon(db.read(count)).await)];
+            let refused = [status(soon(db.read(OWNER, count)).await), status(soon(db.read(OWNER, count)).await)];
             end.send(()).unwrap();
             refused
         };
-        let (long, rest, refused) = tokio::join!(long, db.read_on(count), others);
+        let (long, rest, refused) = tokio::join!(long, db.read_next_page(OWNER, count), others);
         long.unwrap();
         assert_eq!((rest.unwrap(), refused), (0, [503; 2]));
     });
 }
 
 #[rstest]
-fn a_read_costs_its_statements_and_two_for_the_snapshot(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_transaction_costs_two_statements(#[values(Sqlite, Postgres)] backend: Backend) {
     let database = &TestDatabase::new(backend);
-    let db = door(database);
-    block_on(db.read(count)).unwrap();
+    let db = with_items(database);
+    block_on(db.read(OWNER, count)).unwrap();
     let before = db.statements();
-    block_on(db.read(count)).unwrap();
+    block_on(db.read(OWNER, count)).unwrap();
     assert_eq!(db.statements() - before, 3);
     let before = db.statements();
-    block_on(db.write(|conn| insert(conn, 1))).unwrap();
+    block_on(db.write(OWNER, |conn| insert(conn, 1))).unwrap();
     assert_eq!(db.statements() - before, 3);
 }
 
@@ -362,11 +361,11 @@ fn an_unreachable_database_is_503_in_time(#[values(Sqlite, Postgres)] backend: B
     let limits = Limits { connections: Some(2), checkout: Duration::from_millis(500), work: Duration::from_secs(5) };
     let db = Database::open(&missing.parse().unwrap(), limits);
     block_on(async {
-        assert_eq!(status(soon(db.read(count)).await), 503);
+        assert_eq!(status(soon(db.read(OWNER, count)).await), 503);
         assert!(!soon(db.ping()).await);
         // The callers are told in time, whatever the threads still do.
         let begun = std::time::Instant::now();
-        while (db.waits().waiting.get(), db.waits().refused.get()) != (0, 2) {
+        while (db.queue_metrics().waiting.get(), db.queue_metrics().refused.get()) != (0, 2) {
             assert!(begun.elapsed() < Duration::from_secs(10));
             tokio::task::yield_now().await;
         }
@@ -379,9 +378,9 @@ struct Setting {
     value: String,
 }
 
-/// Asks through the door, so that it is the connections of the pool that are looked at.
+/// Asks a connection of the executor.
 fn settings(db: &Database, queries: &'static [&'static str]) -> Vec<String> {
-    let asked = db.write(move |conn| {
+    let asked = db.write(OWNER, move |conn| {
         queries.iter().map(|query| Ok(sql_query(*query).get_result::<Setting>(conn)?.value)).collect()
     });
     block_on(asked).unwrap()
@@ -402,7 +401,7 @@ fn sqlite_is_set_up_to_survive_a_power_cut_and_to_keep_its_references() {
 }
 
 #[test]
-fn postgres_ends_by_itself_what_nobody_waits_for_any_more() {
+fn postgres_ends_statements_and_transactions_that_take_too_long() {
     let db = open(&TestDatabase::postgres());
     let found = settings(
         &db,
@@ -416,4 +415,153 @@ fn postgres_ends_by_itself_what_nobody_waits_for_any_more() {
     assert_eq!(found, ["5s", "5s", "UTC", "read committed"]);
     let wait = settings(&db, &["SELECT setting AS value FROM pg_settings WHERE name = 'lock_timeout'"]);
     assert!((100..=2500).contains(&wait[0].parse::<u64>().unwrap()), "{wait:?}");
+}
+
+#[rstest]
+fn sixteen_expensive_reads_of_one_owner_do_not_delay_another(#[values(Sqlite, Postgres)] backend: Backend) {
+    let database = &TestDatabase::new(backend);
+    let db = with_default_size(database);
+    let stop = Arc::new(AtomicBool::new(false));
+    block_on(async {
+        let expensive = (0..16).map(|_| async {
+            while !stop.load(Ordering::Relaxed) {
+                // Whether it is answered or waits too long does not matter.
+                let _ = db
+                    .read(owner(1), |conn| {
+                        let sql = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) \
+                                   SELECT CAST(count(*) AS TEXT) AS value FROM n";
+                        Ok(sql_query(sql).get_result::<Setting>(conn)?)
+                    })
+                    .await;
+            }
+        });
+        let cheap = async {
+            // Until all expensive ones are queued or run.
+            while db.queue_metrics().waiting.get() < 8 {
+                tokio::task::yield_now().await;
+            }
+            let mut times = Vec::new();
+            for _ in 0..100 {
+                let started = Instant::now();
+                db.read(owner(2), count).await.unwrap();
+                times.push(started.elapsed());
+            }
+            stop.store(true, Ordering::Relaxed);
+            times.sort_unstable();
+            times[98]
+        };
+        let (_, p99) = tokio::join!(join_all(expensive), cheap);
+        assert!(p99 < Duration::from_millis(100), "{p99:?}");
+    });
+}
+
+#[rstest]
+fn the_queue_takes_owners_in_turn(#[values(Sqlite, Postgres)] backend: Backend) {
+    let database = &TestDatabase::new(backend);
+    let db = one_connection(database);
+    let (first, pause) = paused_read();
+    let (runs, order) = channel();
+    let job = |number| {
+        let runs = runs.clone();
+        queued(db.read(owner(number), move |_| Ok(runs.send(number).unwrap())))
+    };
+    block_on(async {
+        let first = queued(db.read(OWNER, first));
+        pause.has_begun();
+        let jobs = [1, 1, 1, 2, 2, 3].map(job);
+        pause.end();
+        first.await.unwrap();
+        join_all(jobs).await;
+    });
+    drop((db, runs));
+    assert_eq!(order.iter().collect::<Vec<_>>(), [1, 2, 3, 1, 2, 1]);
+}
+
+#[rstest]
+fn writers_that_wait_leave_connections_for_reads_and_for_other_keys(#[values(Sqlite, Postgres)] backend: Backend) {
+    let database = &TestDatabase::new(backend);
+    let db = with_default_size(database);
+    let mut holder = database.connect();
+    insert(&mut holder, 1).unwrap();
+    let lock = match &holder {
+        AnyConnection::Postgresql(_) => "BEGIN; UPDATE items SET id = 1",
+        AnyConnection::Sqlite(_) => "BEGIN IMMEDIATE",
+    };
+    let batch = |conn: &mut AnyConnection, sql| diesel::connection::SimpleConnection::batch_execute(conn, sql);
+    batch(&mut holder, lock).unwrap();
+    let update = |conn: &mut AnyConnection| Ok(sql_query("UPDATE items SET id = 1 WHERE id = 1").execute(conn)?);
+    let quick = Duration::from_secs(1);
+    block_on(async {
+        // Each has an owner of its own, so that only the share of writers bounds them.
+        let writers: Vec<_> = (0..12).map(|number| queued(db.write(owner(number), update))).collect();
+        for number in 100..120 {
+            let started = Instant::now();
+            assert_eq!(db.read(owner(number), count).await.unwrap(), 1);
+            assert!(started.elapsed() < quick, "{:?}", started.elapsed());
+        }
+        batch(&mut holder, "COMMIT").unwrap();
+        assert!(join_all(writers).await.into_iter().all(|written| written.is_ok()));
+
+        // Writers with one key hold one connection.
+        batch(&mut holder, lock).unwrap();
+        let key = Some(QueueKey::new(&"place"));
+        let writers: Vec<_> = (0..12).map(|number| queued(db.write_keyed(owner(number), key, update))).collect();
+        if database.url.is_postgres() {
+            let started = Instant::now();
+            db.write_keyed(owner(100), Some(QueueKey::new(&"elsewhere")), |conn| insert(conn, 2)).await.unwrap();
+            assert!(started.elapsed() < quick, "{:?}", started.elapsed());
+        }
+        batch(&mut holder, "COMMIT").unwrap();
+        assert!(join_all(writers).await.into_iter().all(|written| written.is_ok()));
+    });
+}
+
+#[test]
+fn frozen_connections_are_replaced_up_to_a_bound() {
+    let database = TestDatabase::postgres();
+    drop(with_items(&database));
+    let (proxy, url) = FreezingProxy::before(&database.url_text);
+    let limits = Limits { connections: Some(8), checkout: Duration::from_millis(500), work: Duration::from_secs(1) };
+    let db = Database::open(&url.parse().unwrap(), limits);
+    let all_at_once = || join_all((0..8).map(|number| soon(db.read(owner(number), count))));
+    // Eight at the same time, so that there are eight connections.
+    let connect = || {
+        let together = Arc::new(std::sync::Barrier::new(8));
+        join_all((0..8).map(|number| {
+            let together = together.clone();
+            db.read(owner(number), move |_| Ok(drop(together.wait())))
+        }))
+    };
+    let recovers = async || {
+        let started = Instant::now();
+        while db.read(OWNER, count).await.is_err() {
+            assert!(started.elapsed() < PATIENCE, "no other connection was made");
+        }
+    };
+    block_on(async {
+        assert!(connect().await.into_iter().all(|read| read.is_ok()));
+        proxy.freeze();
+        assert!(all_at_once().await.into_iter().all(|read| status(read) == 503));
+        // While the former connections stay frozen.
+        recovers().await;
+        assert!(connect().await.into_iter().all(|read| read.is_ok()));
+        assert_eq!(proxy.connections(), 16);
+
+        // No more threads than that are given up.
+        proxy.freeze();
+        assert!(all_at_once().await.into_iter().all(|read| status(read) == 503));
+        let begun = Instant::now();
+        loop {
+            let started = Instant::now();
+            assert_eq!(status(db.read(OWNER, count).await), 503);
+            if started.elapsed() < Duration::from_millis(100) {
+                break;
+            }
+            assert!(begun.elapsed() < PATIENCE, "not refused at once");
+        }
+        assert_eq!(proxy.connections(), 16);
+
+        proxy.thaw();
+        recovers().await;
+    });
 }

@@ -1,7 +1,5 @@
-//! Conditions on many identifiers, in statements that are kept.
+//! The fragments of SQL that exist for a planner's sake.
 
-use crate::database::Backend::{self, Postgres, Sqlite};
-use rstest::rstest;
 use std::{
     cell::RefCell,
     sync::{
@@ -10,15 +8,26 @@ use std::{
     },
 };
 
-use diesel::{connection::InstrumentationEvent, prelude::*, sql_query, sql_types::BigInt};
+use diesel::{
+    connection::InstrumentationEvent,
+    pg::Pg,
+    prelude::*,
+    query_builder::{AstPass, Query, QueryFragment, QueryId},
+    sql_query,
+    sql_types::{BigInt, Text},
+};
 use proptest::prelude::*;
+use rstest::rstest;
 use service_kit::{
     database::{AnyConnection, id_in, types::DbUuid},
     with_connection,
 };
 use uuid::Uuid;
 
-use crate::database::TestDatabase;
+use crate::database::{
+    Backend::{self, Postgres, Sqlite},
+    TestDatabase,
+};
 
 diesel::table! {
     use diesel::sql_types::BigInt;
@@ -26,7 +35,7 @@ diesel::table! {
     things (id) { id -> DbUuid, number -> BigInt, }
 }
 
-/// So many that PostgreSQL takes the index, and a longer list for dearer.
+/// Enough rows for PostgreSQL to use the index, and to estimate a longer list to cost more.
 const THINGS: i64 = 5000;
 
 fn id(number: i64) -> DbUuid {
@@ -53,7 +62,7 @@ fn found(conn: &mut AnyConnection, ids: &[DbUuid]) -> Vec<i64> {
 }
 
 #[rstest]
-fn it_finds_what_a_list_of_any_length_names(#[values(Sqlite, Postgres)] backend: Backend) {
+fn id_in_finds_the_rows_of_a_list_of_any_length(#[values(Sqlite, Postgres)] backend: Backend) {
     let database = &TestDatabase::new(backend);
     let conn = RefCell::new(filled(database));
     let lists = prop::collection::vec(0..THINGS * 2, 0..200);
@@ -71,7 +80,7 @@ fn it_finds_what_a_list_of_any_length_names(#[values(Sqlite, Postgres)] backend:
 }
 
 #[test]
-fn sqlite_prepares_three_statements_for_up_to_64_and_keeps_no_other() {
+fn sqlite_prepares_three_statements_for_up_to_64_ids_and_keeps_no_other() {
     let database = TestDatabase::sqlite();
     let mut conn = filled(&database);
     let kept = Arc::new(AtomicUsize::new(0));
@@ -89,7 +98,7 @@ fn sqlite_prepares_three_statements_for_up_to_64_and_keeps_no_other() {
 }
 
 #[test]
-fn postgres_keeps_its_plan_for_few() {
+fn postgres_has_one_plan_for_few_ids() {
     #[derive(QueryableByName)]
     struct Plans {
         #[diesel(sql_type = BigInt)]
@@ -106,6 +115,70 @@ fn postgres_keeps_its_plan_for_few() {
     let plans = sql_query(
         "SELECT max(custom_plans) AS custom FROM pg_prepared_statements WHERE statement LIKE '%things%number%id%'",
     );
-    // It makes five to see what they cost. (PostgreSQL 14 and newer say so.)
+    // It makes five to compare their costs with the generic plan. (The column exists since PostgreSQL 14.)
     assert_eq!(plans.get_result::<Plans>(&mut conn).unwrap().custom, 5);
+}
+
+/// `EXPLAIN` of a query, with the values bound as in the query itself.
+struct Explain<Q>(Q);
+
+impl<Q> Query for Explain<Q> {
+    type SqlType = (Text,);
+}
+
+impl<Q, C> RunQueryDsl<C> for Explain<Q> {}
+
+impl<Q> QueryId for Explain<Q> {
+    type QueryId = ();
+    const HAS_STATIC_QUERY_ID: bool = false;
+}
+
+impl<Q: QueryFragment<Pg>> QueryFragment<Pg> for Explain<Q> {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        out.push_sql("EXPLAIN (COSTS OFF) ");
+        self.0.walk_ast(out)
+    }
+}
+
+/// SQLite has four columns, of which the last one is the text.
+struct SqlitePlan<Q>(Q);
+
+impl<Q> Query for SqlitePlan<Q> {
+    type SqlType = (BigInt, BigInt, BigInt, Text);
+}
+
+impl<Q, C> RunQueryDsl<C> for SqlitePlan<Q> {}
+
+impl<Q> QueryId for SqlitePlan<Q> {
+    type QueryId = ();
+    const HAS_STATIC_QUERY_ID: bool = false;
+}
+
+impl<Q: QueryFragment<diesel::sqlite::Sqlite>> QueryFragment<diesel::sqlite::Sqlite> for SqlitePlan<Q> {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, diesel::sqlite::Sqlite>) -> QueryResult<()> {
+        out.push_sql("EXPLAIN QUERY PLAN ");
+        self.0.walk_ast(out)
+    }
+}
+
+fn plan<Q: QueryFragment<Pg> + QueryFragment<diesel::sqlite::Sqlite>>(conn: &mut AnyConnection, query: Q) -> String {
+    match conn {
+        AnyConnection::Postgresql(pg) => {
+            Explain(query).load::<(String,)>(pg).unwrap().into_iter().map(|row| row.0).collect()
+        }
+        AnyConnection::Sqlite(sqlite) => {
+            SqlitePlan(query).load::<(i64, i64, i64, String)>(sqlite).unwrap().into_iter().map(|row| row.3).collect()
+        }
+    }
+}
+
+#[rstest]
+fn id_in_uses_the_index_for_every_length_that_is_kept(#[values(Sqlite, Postgres)] backend: Backend) {
+    let mut conn = filled(&TestDatabase::new(backend));
+    for length in [1, 2, 16, 50] {
+        let ids: Vec<_> = (0..length).map(id).collect();
+        let plan = plan(&mut conn, things::table.filter(id_in(things::id, &ids)).select(things::number));
+        let index = if backend == Postgres { "things_pkey" } else { "sqlite_autoindex_things_1 (id=?)" };
+        assert!(plan.contains(index) && !plan.contains("Seq Scan") && !plan.contains("SCAN"), "{length}: {plan}");
+    }
 }

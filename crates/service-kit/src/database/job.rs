@@ -1,0 +1,111 @@
+//! What the executor knows of a job: whom it is for, what it must not run beside, and how long it may take.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    net::IpAddr,
+    sync::OnceLock,
+    time::{Duration, Instant},
+};
+
+use uuid::Uuid;
+
+/// The party that a job is done for. No owner holds more than half of the database threads, and the queue takes owners in
+/// turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum JobOwner {
+    /// The service itself: probes, background work and commands.
+    Internal,
+    /// A client without a credential.
+    Address(IpAddr),
+    /// A credential of which the owner is not known, by [its hash](Self::of_credential).
+    Credential(u64),
+    /// A signed-in user, or the owner of a calendar feed.
+    User(Uuid),
+}
+
+impl JobOwner {
+    /// The owner of jobs for whoever holds this credential.
+    #[must_use]
+    pub fn of_credential(credential: &str) -> Self {
+        Self::Credential(hash(credential))
+    }
+}
+
+fn hash(thing: &(impl Hash + ?Sized)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    thing.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// A thing that several owners may want to change at once. Writers with the same key run one after another, so that
+/// they do not hold several connections while they wait for the same database lock. The key only orders: the locks of
+/// the database are what keeps the data correct.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct QueueKey(u64);
+
+impl QueueKey {
+    /// The key of `thing`. Two things with the same hash share a key, which costs time only.
+    #[must_use]
+    pub fn new(thing: &impl Hash) -> Self {
+        Self(hash(thing))
+    }
+}
+
+/// Sizes and time limits.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Connections and threads: all of them on PostgreSQL (8 without a number), the readers on SQLite, which has one
+    /// writer more (4, because each reader has a page cache of its own).
+    pub connections: Option<u32>,
+    /// How long a request waits for a connection and then for a lock, both together, before it is answered 503.
+    pub checkout: Duration,
+    /// How long the transaction of one request may take before it is answered 503.
+    pub work: Duration,
+}
+
+/// What the queue knows of a job.
+pub(super) struct Ticket {
+    pub owner: JobOwner,
+    pub key: Option<QueueKey>,
+    pub is_write: bool,
+    /// When the caller gives up unless the transaction has begun.
+    pub checkout_deadline: Instant,
+    limits: Limits,
+    /// When the transaction began; `None` inside when the caller has given up before.
+    begun: OnceLock<Option<Instant>>,
+}
+
+impl Ticket {
+    /// A job that waits at most for `checkout` until its transaction begins.
+    pub fn new(owner: JobOwner, key: Option<QueueKey>, is_write: bool, checkout: Duration, limits: &Limits) -> Self {
+        let checkout_deadline = Instant::now() + checkout;
+        Self { owner, key, is_write, checkout_deadline, limits: limits.clone(), begun: OnceLock::new() }
+    }
+
+    /// Records that the transaction has begun. `false` when the caller has given up before.
+    pub fn begin(&self) -> bool {
+        self.begun.set(Some(Instant::now())).is_ok()
+    }
+
+    /// Keeps the transaction from beginning, unless it has: then this is when.
+    pub fn cancel(&self) -> Option<Instant> {
+        *self.begun.get_or_init(|| None)
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.begun.get() == Some(&None)
+    }
+
+    /// When the caller gives up, as far as is known now.
+    pub fn deadline(&self) -> Instant {
+        self.begun.get().copied().flatten().map_or(self.checkout_deadline, |begun| begun + self.limits.work)
+    }
+
+    /// When a job that a thread took at `taken` must have ended. A job that may wait long in the queue still has its
+    /// connection soon, or never.
+    pub fn latest_end(&self, taken: Instant) -> Instant {
+        let deadline = self.deadline();
+        let has_begun = self.begun.get().is_some_and(Option::is_some);
+        if has_begun { deadline } else { deadline.min(taken + self.limits.checkout) }
+    }
+}

@@ -1,0 +1,136 @@
+//! One job of the executor: a connection, a transaction, and another try where the database asks for it.
+
+use std::time::{Duration, Instant};
+
+use diesel::{
+    Connection, QueryResult,
+    connection::{AnsiTransactionManager, TransactionManager},
+    r2d2::ManageConnection,
+};
+
+use super::{
+    connection::{AnyConnection, Manager},
+    job::Ticket,
+    metrics::QueueTimer,
+    retry::retry_until,
+};
+use crate::error::Error;
+
+/// How often a write runs at most before the caller is told 503.
+const ATTEMPTS: usize = 6;
+
+/// A write that got its connection at the last moment still may wait this long for a lock, so that a busy service
+/// does not refuse what it could do at once.
+const MIN_LOCK_WAIT: Duration = Duration::from_millis(100);
+
+type Transactions = <AnyConnection as Connection>::TransactionManager;
+
+/// What is done in a transaction. In a box, as it would be part of every future that waits for it.
+pub(super) type Work<T> = Box<dyn FnMut(&mut AnyConnection) -> Result<T, Error> + Send>;
+
+/// Runs `work` in a transaction on the connection of a thread, which is made when there is none or it does not work. A
+/// write runs again when that may help.
+///
+/// # Errors
+/// [`Error::Unavailable`] when there is no connection in time or the caller has given up; what `work` and the database
+/// say.
+pub(super) fn run<T>(
+    thread_conn: &mut Option<AnyConnection>,
+    manager: &Manager,
+    ticket: &Ticket,
+    timer: QueueTimer,
+    work: &mut Work<T>,
+) -> Result<T, Error> {
+    // Taken from the thread, so that a panic drops it.
+    let mut conn = begin_on_working_connection(thread_conn.take(), manager, ticket)?;
+    let result = if ticket.begin() {
+        timer.succeed();
+        attempt(&mut conn, ticket, work)
+    } else {
+        roll_back(&mut conn);
+        Err(Error::Unavailable("the caller has given up".to_owned()))
+    };
+    if !manager.has_broken(&mut conn) {
+        *thread_conn = Some(conn);
+    }
+    result
+}
+
+fn attempt<T>(conn: &mut AnyConnection, ticket: &Ticket, work: &mut Work<T>) -> Result<T, Error> {
+    let mut attempts = 1;
+    loop {
+        let result = match work(conn) {
+            Ok(value) => Transactions::commit_transaction(conn).map(|()| value).map_err(Error::from),
+            Err(error) => {
+                roll_back(conn);
+                Err(error)
+            }
+        };
+        match result {
+            Err(error)
+                if ticket.is_write
+                    && error.is_retryable()
+                    && attempts < ATTEMPTS
+                    && Instant::now() < ticket.checkout_deadline =>
+            {
+                begin(conn, ticket)?;
+                attempts += 1;
+            }
+            result => return result,
+        }
+    }
+}
+
+/// A connection on which a transaction has begun. To begin it shows whether the connection works, without a statement
+/// for that.
+fn begin_on_working_connection(
+    conn: Option<AnyConnection>,
+    manager: &Manager,
+    ticket: &Ticket,
+) -> Result<AnyConnection, Error> {
+    let mut present = conn;
+    loop {
+        let mut conn = match present.take() {
+            Some(conn) => conn,
+            None => {
+                let time = ticket.checkout_deadline.saturating_duration_since(Instant::now());
+                let is_over = |conn: &Result<_, _>| conn.is_ok() || ticket.is_cancelled();
+                let conn = retry_until(time, || manager.connect(), is_over);
+                conn.map_err(|error| Error::Unavailable(error.to_string()))?
+            }
+        };
+        match begin(&mut conn, ticket) {
+            Ok(()) => return Ok(conn),
+            Err(error) if matches!(conn, AnyConnection::Postgresql(_)) && Instant::now() < ticket.checkout_deadline => {
+                log::debug!("a database connection does not work any more: {error}");
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn begin(conn: &mut AnyConnection, ticket: &Ticket) -> QueryResult<()> {
+    let wait = ticket.checkout_deadline.saturating_duration_since(Instant::now()).max(MIN_LOCK_WAIT).as_millis();
+    match (conn, ticket.is_write) {
+        (AnyConnection::Postgresql(pg), false) => {
+            AnsiTransactionManager::begin_transaction_sql(pg, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        }
+        (AnyConnection::Postgresql(pg), true) => {
+            AnsiTransactionManager::begin_transaction_sql(pg, &format!("BEGIN; SET LOCAL lock_timeout = {wait}"))
+        }
+        (AnyConnection::Sqlite(sqlite), false) => {
+            AnsiTransactionManager::begin_transaction_sql(sqlite, "BEGIN DEFERRED")
+        }
+        (AnyConnection::Sqlite(sqlite), true) => {
+            let begin = format!("PRAGMA busy_timeout = {wait}; BEGIN IMMEDIATE");
+            AnsiTransactionManager::begin_transaction_sql(sqlite, &begin)
+        }
+    }
+}
+
+fn roll_back(conn: &mut AnyConnection) {
+    // The failure of the work says more than that of the rollback, after which the connection is dropped.
+    if let Err(error) = Transactions::rollback_transaction(conn) {
+        log::debug!("rollback failed: {error}");
+    }
+}
