@@ -1,10 +1,9 @@
 //! A contended place: many clients book one room at the same time, and others book elsewhere meanwhile.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc};
 
 use bench::seed::Size;
 use chrono::TimeDelta;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
@@ -14,6 +13,7 @@ use crate::{
     measure::seeded,
     program::Running,
     report::Report,
+    results::Contended,
     scenes::Facts,
 };
 
@@ -22,22 +22,6 @@ const CLIENTS: usize = 64;
 
 /// The hours for which the club holds the room: so few that they are taken soon, and all others are refused.
 const HOURS: i64 = 200;
-
-/// What happened.
-#[derive(Debug, Serialize)]
-pub struct Contended {
-    pub database: String,
-    pub booked: u64,
-    pub refused: u64,
-    pub per_second: f64,
-    pub slowest_ms: f64,
-    /// Answers to the client that got the fewest, and to the one that got the most.
-    pub fewest: u64,
-    pub most: u64,
-    /// p50 of bookings elsewhere, alone and meanwhile.
-    pub elsewhere_alone_ms: f64,
-    pub elsewhere_meanwhile_ms: f64,
-}
 
 /// Measures it on one database.
 pub async fn measure(cli: &Cli, kind: Kind, folder: &Path, report: &mut Report) -> Result<()> {
@@ -93,6 +77,3 @@ async fn verified_room(facts: &Facts, running: &Running) -> Result<String> {
     let answer = connection.exchange(&verified, false).await?;
     if answer.status == 204 { Ok(id) } else { Err(format!("verifying was answered {}", answer.status).into()) }
 }
-
-/// What the report says of patience: nobody waits longer.
-pub const SLOWEST: Duration = Duration::from_secs(3);

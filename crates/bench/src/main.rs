@@ -11,6 +11,7 @@ mod http;
 mod measure;
 mod program;
 mod report;
+mod results;
 mod scenes;
 mod whole;
 

@@ -3,61 +3,15 @@
 
 use std::{path::Path, time::Duration};
 
-use serde::Serialize;
-
 use crate::{
     Cli, Result,
     database::{DOOR_STATEMENTS, Database, Kind, Service, word},
     http::{Connection, Seen, load},
     program::Running,
-    report::{Report, Seeded},
+    report::Report,
+    results::{COMPARED, Grown, Load, Measured, Seeded},
     scenes::{ALL, Facts, Scene},
 };
-
-/// The number of connections with which the growth is measured.
-const COMPARED: usize = 8;
-
-/// One scene with some number of connections.
-#[derive(Debug, Clone, Serialize)]
-pub struct Load {
-    pub connections: usize,
-    pub per_second: f64,
-    pub p50_ms: f64,
-    pub p99_ms: f64,
-    /// Requests answered 503, in all rounds.
-    pub overloaded: u64,
-    /// The most memory that was resident, in bytes.
-    pub peak: u64,
-}
-
-/// One scene on one database.
-#[derive(Debug, Clone, Serialize)]
-pub struct Measured {
-    pub scene: &'static str,
-    pub database: String,
-    pub loads: Vec<Load>,
-    /// Bytes of a body.
-    pub length: usize,
-    /// SQL statements for each request, without those of the door to the database.
-    pub statements: f64,
-    /// Rows that PostgreSQL read for each request, of tables and indexes.
-    pub rows: Option<f64>,
-    pub grown: Option<Grown>,
-}
-
-/// The same scene with more data.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct Grown {
-    pub p50_ms: f64,
-    pub length: usize,
-}
-
-impl Measured {
-    /// What is compared with the larger data.
-    pub fn compared(&self) -> Option<&Load> {
-        self.loads.iter().find(|load| load.connections == COMPARED)
-    }
-}
 
 /// A service that runs on some data.
 struct Side {

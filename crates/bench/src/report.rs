@@ -6,21 +6,10 @@ use serde::Serialize;
 
 use crate::{
     Cli, Result,
-    contended::{Contended, SLOWEST},
     database::word,
-    measure::Measured,
+    results::{Contended, Measured, Memory, SLOWEST, Seeded, Took},
     scenes::Bound,
-    whole::{Memory, Took},
 };
-
-/// How long a seed took.
-#[derive(Debug, Serialize)]
-pub struct Seeded {
-    pub service: &'static str,
-    pub database: String,
-    pub size: String,
-    pub seconds: f64,
-}
 
 /// Everything that was measured.
 #[derive(Debug, Serialize)]

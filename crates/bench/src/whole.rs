@@ -8,7 +8,6 @@ use std::{
 };
 
 use bench::seed::Size;
-use serde::Serialize;
 
 use crate::{
     Cli, Result,
@@ -16,26 +15,9 @@ use crate::{
     http::{Connection, load},
     measure::{median, seeded},
     report::Report,
+    results::{Memory, Took},
     scenes::{ALL, Facts},
 };
-
-/// The most memory that was resident while something was done.
-#[derive(Debug, Serialize)]
-pub struct Memory {
-    pub what: String,
-    pub database: String,
-    pub peak: u64,
-    /// The most that it may be, in bytes.
-    pub bound: u64,
-}
-
-/// How long something took, and may take.
-#[derive(Debug, Serialize)]
-pub struct Took {
-    pub what: String,
-    pub seconds: f64,
-    pub bound: f64,
-}
 
 const MB: u64 = 1 << 20;
 

@@ -3,16 +3,14 @@
 //! Members and groups come from the made-up directory by the ordinary sync, with the same ids as in the
 //! booking-service's demo. Here is one function for each slice, for what the directory does not know.
 
+mod scene;
 mod works;
 
-use common::{
-    semester::{Semester, YearWithSemester},
-    time::Timestamp,
-};
+use common::time::Timestamp;
 use diesel::{OptionalExtension, prelude::*, sql_query};
 use service_kit::{
     database::{
-        AnyConnection, Database, JobOwner,
+        AnyConnection, Database, JobOwner, ROWS_PER_STATEMENT,
         types::{DbTimestamp, DbUuid},
     },
     directory::demo::{member_id, members},
@@ -20,22 +18,13 @@ use service_kit::{
     with_connection,
 };
 
+use self::scene::Scene;
+pub use self::scene::before;
 use crate::{
     club::Club,
     schema::{accounts, group_memberships, groups, projects, users},
     span::Half,
 };
-
-/// Rows of one statement: databases limit the number of values.
-const CHUNK: usize = 1000;
-
-/// What everything is made of.
-struct Scene {
-    /// In the order in which they joined.
-    members: Vec<(&'static str, DbUuid)>,
-    present: YearWithSemester,
-    now: DbTimestamp,
-}
 
 /// Fills a database that has the made-up club's members, but no account and no project. Replicas that start together
 /// fill it once.
@@ -132,24 +121,10 @@ fn make_accounts(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
             )
         })
         .collect();
-    for rows in rows.chunks(CHUNK) {
+    for rows in rows.chunks(ROWS_PER_STATEMENT) {
         with_connection!(conn, c => diesel::insert_into(accounts::table).values(rows).execute(c))?;
     }
     Ok(())
-}
-
-/// The semester `count` semesters before this one.
-#[must_use]
-pub fn before(semester: YearWithSemester, count: usize) -> YearWithSemester {
-    let mut found = semester;
-    for _ in 0..count {
-        let (year, half) = match found.semester() {
-            Semester::First => (found.year() - 1, Semester::Second),
-            Semester::Second => (found.year(), Semester::First),
-        };
-        found = YearWithSemester::new(year, half).unwrap_or(found);
-    }
-    found
 }
 
 /// When the members of groups came, and that some had been away or have left.
@@ -195,7 +170,7 @@ fn make_history(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
             )
         })
         .collect();
-    for rows in rows.chunks(CHUNK) {
+    for rows in rows.chunks(ROWS_PER_STATEMENT) {
         with_connection!(conn, c => diesel::insert_into(group_memberships::table).values(rows).execute(c))?;
     }
     Ok(())

@@ -7,8 +7,9 @@ use std::{
 };
 
 use bench::seed::{self, Size};
-use chrono::{NaiveDate, Utc};
+use chrono::NaiveDate;
 use clap::{Parser, ValueEnum};
+use common::time::Clock;
 use service_kit::{
     config::Secret,
     database::{Database, Limits, Url},
@@ -61,7 +62,7 @@ async fn run(cli: Cli) -> io::Result<()> {
     let url = Secret::resolve("database-url", cli.database_url.as_ref(), cli.database_url_file.as_deref());
     let url = url.map_err(io::Error::other)?.ok_or_else(|| io::Error::other("--database-url is missing"))?;
     let url: Url = url.reveal().parse().map_err(|fault| io::Error::other(format!("--database-url {fault}")))?;
-    let day = cli.day.unwrap_or_else(|| Utc::now().date_naive());
+    let day = cli.day.unwrap_or_else(|| Clock::default().now().utc().date_naive());
     let progress = |line: &str| drop(writeln!(io::stdout(), "{line}"));
     let done = match cli.service {
         Service::Booking => {

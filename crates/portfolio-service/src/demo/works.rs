@@ -5,7 +5,7 @@ use common::{semester::YearWithSemester, time::Timestamp};
 use diesel::prelude::*;
 use service_kit::{
     database::{
-        AnyConnection,
+        AnyConnection, ROWS_PER_STATEMENT,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
@@ -13,7 +13,7 @@ use service_kit::{
 };
 use uuid::Uuid;
 
-use super::{CHUNK, Scene, before};
+use super::scene::{Scene, before};
 use crate::{
     schema::{contest_team_members, contest_teams, contests, project_members, projects},
     span::Half,
@@ -111,7 +111,7 @@ pub(super) fn make_projects(conn: &mut AnyConnection, scene: &Scene) -> Result<(
         }
     }
     with_connection!(conn, c => diesel::insert_into(projects::table).values(rows).execute(c))?;
-    for members in members.chunks(CHUNK) {
+    for members in members.chunks(ROWS_PER_STATEMENT) {
         with_connection!(conn, c => diesel::insert_into(project_members::table).values(members).execute(c))?;
     }
     Ok(())

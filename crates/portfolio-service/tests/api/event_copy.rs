@@ -203,7 +203,7 @@ fn only_changes_are_asked_for_and_a_day_later_everything(#[values(Sqlite, Postgr
             let mut found = names(&club);
             found.sort();
             found == expected
-        })
+        });
     };
     is_there(&["one", "two"]);
 

@@ -13,9 +13,9 @@ use rstest::rstest;
 
 #[rstest]
 fn every_table_can_be_read_as_the_code_declares_it(#[values(Sqlite, Postgres)] backend: Backend) {
-    let club = Club::start(backend);
     use schema::*;
     use service_kit::database::schema::*;
+    let club = Club::start(backend);
     let conn = &mut club.connect();
     let mut read = Vec::new();
     macro_rules! read {

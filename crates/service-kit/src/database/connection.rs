@@ -19,27 +19,11 @@ use diesel::{
 };
 
 use super::{
+    any_connection::AnyConnection,
     retry::retry_while_locked,
     types::words,
     url::{Kind, Url, with_timeouts},
 };
-
-pub use self::any::{AnyConnection, MultiBackend};
-
-mod any {
-    #![expect(missing_docs, reason = "the derive macro makes undocumented public items")]
-
-    use diesel::{PgConnection, SqliteConnection};
-
-    /// A connection to either database. Queries are written once, against this type.
-    #[derive(diesel::MultiConnection)]
-    pub enum AnyConnection {
-        /// PostgreSQL 13 or newer.
-        Postgresql(PgConnection),
-        /// The bundled SQLite.
-        Sqlite(SqliteConnection),
-    }
-}
 
 impl Url {
     /// Opens a connection outside the executor, for migrations, maintenance and tests.

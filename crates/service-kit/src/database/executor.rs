@@ -21,7 +21,7 @@ use std::{
 };
 
 use super::{
-    connection::AnyConnection,
+    any_connection::AnyConnection,
     job::{JobOwner, QueueKey, Ticket},
 };
 use crate::error::Error;

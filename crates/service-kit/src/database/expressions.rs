@@ -11,7 +11,7 @@ use diesel::{
     sqlite::Sqlite,
 };
 
-use super::{connection::MultiBackend, types::DbUuid};
+use super::{any_connection::MultiBackend, types::DbUuid};
 
 /// The lengths of lists for which a prepared statement is kept. To prepare one for a longer list takes less time than to
 /// run it.

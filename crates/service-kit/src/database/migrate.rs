@@ -15,7 +15,7 @@ use diesel::{
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness};
 
 use super::{
-    connection::AnyConnection,
+    any_connection::AnyConnection,
     types::{Word, words},
     url::Url,
 };

@@ -9,6 +9,7 @@
 //!
 //! Migrations and the maintenance commands open connections of their own by [`Url::connect`].
 
+mod any_connection;
 pub(crate) mod connection;
 pub(crate) mod error_class;
 mod executor;
@@ -35,7 +36,7 @@ use common::problem::Problem;
 use tokio::{sync::oneshot, time::timeout_at};
 
 pub use self::{
-    connection::{AnyConnection, MultiBackend},
+    any_connection::{AnyConnection, MultiBackend},
     expressions::{DataVersion, IdIn, InSubquery, UnionAll, id_in, in_subquery},
     job::{JobOwner, Limits, QueueKey},
     metrics::QueueMetrics,

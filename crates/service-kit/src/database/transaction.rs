@@ -8,12 +8,7 @@ use diesel::{
     r2d2::ManageConnection,
 };
 
-use super::{
-    connection::{AnyConnection, Manager},
-    job::Ticket,
-    metrics::QueueTimer,
-    retry::retry_until,
-};
+use super::{any_connection::AnyConnection, connection::Manager, job::Ticket, metrics::QueueTimer, retry::retry_until};
 use crate::error::Error;
 
 /// How often a write runs at most before the caller is told 503.
@@ -90,14 +85,13 @@ fn begin_on_working_connection(
 ) -> Result<AnyConnection, Error> {
     let mut present = conn;
     loop {
-        let mut conn = match present.take() {
-            Some(conn) => conn,
-            None => {
-                let time = ticket.checkout_deadline.saturating_duration_since(Instant::now());
-                let is_over = |conn: &Result<_, _>| conn.is_ok() || ticket.is_cancelled();
-                let conn = retry_until(time, || manager.connect(), is_over);
-                conn.map_err(|error| Error::Unavailable(error.to_string()))?
-            }
+        let mut conn = if let Some(conn) = present.take() {
+            conn
+        } else {
+            let time = ticket.checkout_deadline.saturating_duration_since(Instant::now());
+            let is_over = |conn: &Result<_, _>| conn.is_ok() || ticket.is_cancelled();
+            let conn = retry_until(time, || manager.connect(), is_over);
+            conn.map_err(|error| Error::Unavailable(error.to_string()))?
         };
         match begin(&mut conn, ticket) {
             Ok(()) => return Ok(conn),

@@ -1,6 +1,6 @@
 //! Column types that mean the same on both databases: identifiers and points in time.
 
-use std::{io::Write, ops::Deref};
+use std::{borrow::Cow, io::Write, ops::Deref};
 
 use chrono_tz::Tz;
 use common::{
@@ -27,7 +27,7 @@ use utoipa::{
 };
 use uuid::Uuid;
 
-use super::connection::MultiBackend;
+use super::any_connection::MultiBackend;
 
 /// What [`words`] finds.
 #[derive(QueryableByName)]
@@ -104,7 +104,11 @@ impl PartialSchema for DbUuid {
     }
 }
 
-impl ToSchema for DbUuid {}
+impl ToSchema for DbUuid {
+    fn name() -> Cow<'static, str> {
+        "UUID".into()
+    }
+}
 
 /// A point in time: the SQL type of a column (`timestamptz` on PostgreSQL, microseconds since 1970 on SQLite) and its
 /// value in Rust.
