@@ -4,7 +4,10 @@ use chrono::TimeDelta;
 use common::time::Clock;
 use service_kit::{
     cli::{CommandError, Installation, exit_status, print},
+    config::DatabaseOptions,
     database::{JobOwner, PageBounds, types::DbTimestamp},
+    directory,
+    import::{Import, ImportOptions},
     maintenance::tables::Contents,
 };
 
@@ -12,7 +15,7 @@ use crate::{
     auth::Scope,
     club::Club,
     config::{Cli, Command, Config, ScopeArg, TokenCommand, UserCommand},
-    schema, server,
+    import, schema, server,
     sign_in::tokens::{self, TokenRow},
     users::{self, queries::User},
 };
@@ -23,6 +26,7 @@ pub async fn run(cli: Cli) -> i32 {
     let outcome = match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => serve(config).await,
         Command::Sync => sync(config).await,
+        Command::Import(options) => import(config, options).await,
         Command::Token(command) => token(config, command).await,
         Command::User(command) => user(config, command).await,
         Command::Common(command) => return installation(config).run(command).await,
@@ -53,6 +57,21 @@ async fn sync(config: &Config) -> Result<(), CommandError> {
         return Err(CommandError::Options(vec!["sync needs --directory-file or --traq-url".to_owned()]));
     }
     Ok(users::sync::run(&installation(config).open_existing().await?, &club, Clock::default().now()).await?)
+}
+
+async fn import(config: &Config, options: ImportOptions) -> Result<(), CommandError> {
+    let club = Club::new(config).map_err(|fault| CommandError::Options(vec![fault]))?;
+    if club.directory.is_none() {
+        let fault = "import needs --directory-file or --traq-url: users get their names from the club directory";
+        return Err(CommandError::Options(vec![fault.to_owned()]));
+    }
+    let directory = directory::fetch(club.directory.as_ref()).await?;
+    let import = Import::connect(options, import::TABLES, config.time_zone).await?;
+    // All of it is one transaction.
+    let database = DatabaseOptions { database_timeout: 3600, ..config.database.clone() };
+    let db = Installation { database: &database, ..installation(config) }.open_existing().await?;
+    let now = Clock::default().now();
+    print(&import::run(import, &db, directory, club.everyone_group, now).await?.lines())
 }
 
 async fn token(config: &Config, command: TokenCommand) -> Result<(), CommandError> {

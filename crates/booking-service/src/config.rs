@@ -13,6 +13,7 @@ use service_kit::{
     database,
     directory::Source,
     error::Error,
+    import::ImportOptions,
 };
 
 pub use self::sign_in::{Addresses, ProviderKind, ProviderSettings, SignInOptions};
@@ -41,6 +42,8 @@ pub enum Command {
     Common(CommonCommand),
     /// Bring users and groups in from the club's directory
     Sync,
+    /// Bring in the database of the system that this service replaces, whose local times are those of --time-zone
+    Import(ImportOptions),
     /// Make, list and revoke API tokens
     #[command(subcommand)]
     Token(TokenCommand),

@@ -11,7 +11,8 @@
 //! 6. [`ical`]: the personal calendar feed
 //! 7. [`sign_in`]: sign-in providers, who is who there, sessions, API tokens
 //!
-//! [`server`] puts them together, [`commands`] is the command line, [`demo`] fills the database of a made-up club.
+//! [`server`] puts them together, [`commands`] is the command line, [`demo`] fills the database of a made-up club,
+//! [`import`] brings in the data of the system that the service replaces.
 
 #[macro_use]
 pub mod overlapping;
@@ -34,5 +35,6 @@ pub mod tags;
 pub mod users;
 
 pub mod demo;
+pub mod import;
 pub mod server;
 mod version;

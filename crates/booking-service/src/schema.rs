@@ -2,11 +2,14 @@
 #![expect(missing_docs, reason = "the columns are explained in the migrations; the macro makes one item for each")]
 #![allow(clippy::wildcard_imports, reason = "as diesel itself writes its schema files")]
 
-use service_kit::{database::schema::idempotency_keys, maintenance::tables::TableInfo};
+use service_kit::{
+    database::schema::{idempotency_keys, imported_rows},
+    maintenance::tables::TableInfo,
+};
 
 /// All tables, each after those that it refers to.
 pub const TABLES: &[TableInfo] = service_kit::tables! {
-    idempotency_keys users sessions api_tokens spent_logins identities groups group_members group_admins tags
+    idempotency_keys imported_rows users sessions api_tokens spent_logins identities groups group_members group_admins tags
     places rooms room_admins events event_admins event_tags attendees
 };
 
@@ -16,6 +19,7 @@ diesel::table! {
     users (id) {
         id -> DbUuid, name -> Text, display_name -> Text, icon -> Text, state -> SmallInt, privileged -> Bool,
         feed_nonce -> Nullable<Text>, created_at -> DbTimestamp, updated_at -> DbTimestamp,
+        imported_feed_hash -> Nullable<Binary>,
     }
 }
 diesel::table! {

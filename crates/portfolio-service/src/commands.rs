@@ -1,15 +1,19 @@
 //! The command line: one function for each command of this service.
 
+use chrono_tz::Tz;
 use common::time::Clock;
 use service_kit::{
-    cli::{CommandError, Installation, exit_status},
+    cli::{CommandError, Installation, exit_status, print},
+    config::DatabaseOptions,
+    directory,
+    import::{Import, ImportOptions},
     maintenance::tables::Contents,
 };
 
 use crate::{
     club::Club,
     config::{Cli, Command, Config},
-    schema, server, sync,
+    import, schema, server, sync,
 };
 
 /// Runs the command of a command line, `serve` when it has none, and returns the exit status.
@@ -18,6 +22,7 @@ pub async fn run(cli: Cli) -> i32 {
     let outcome = match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => serve(config).await,
         Command::Sync => synchronize(config).await,
+        Command::Import(options) => import(config, options).await,
         Command::Common(command) => return installation(config).run(command).await,
     };
     exit_status(server::ABOUT.name, outcome)
@@ -47,4 +52,20 @@ async fn synchronize(config: &Config) -> Result<(), CommandError> {
         return Err(CommandError::Options(vec![fault]));
     }
     Ok(sync::run(&installation(config).open_existing().await?, &club, Clock::default().now()).await?)
+}
+
+async fn import(config: &Config, options: ImportOptions) -> Result<(), CommandError> {
+    let club = Club::new(config).map_err(|fault| CommandError::Options(vec![fault]))?;
+    if club.directory.is_none() {
+        let fault = "import needs --directory-file or --traq-url: users get their names from the club directory";
+        return Err(CommandError::Options(vec![fault.to_owned()]));
+    }
+    let directory = directory::fetch(club.directory.as_ref()).await?;
+    // That system keeps its times in UTC.
+    let import = Import::connect(options, import::TABLES, Tz::UTC).await?;
+    // All of it is one transaction.
+    let database = DatabaseOptions { database_timeout: 3600, ..config.database.clone() };
+    let db = Installation { database: &database, ..installation(config) }.open_existing().await?;
+    let now = Clock::default().now();
+    print(&import::run(import, &db, directory, club.semester(now), now).await?.lines())
 }

@@ -15,6 +15,7 @@ use service_kit::{
         },
         proxy::{Cidr, Proxies},
     },
+    import::ImportOptions,
 };
 use url::Url;
 
@@ -46,6 +47,8 @@ pub enum Command {
     Common(CommonCommand),
     /// Bring users and groups in from the club's directory
     Sync,
+    /// Bring in the database of the system that this service replaces
+    Import(ImportOptions),
 }
 
 /// The options.

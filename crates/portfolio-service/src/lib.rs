@@ -12,7 +12,8 @@
 //! 7. [`contests`]: with their teams
 //!
 //! [`sync`] copies users and groups from the directory, [`server`] puts everything together, [`commands`] is the command
-//! line, [`demo`] fills the database of a made-up club.
+//! line, [`demo`] fills the database of a made-up club, [`import`] brings in the data of the system that the
+//! service replaces.
 
 pub mod account_type;
 pub mod auth;
@@ -37,5 +38,6 @@ pub mod users;
 
 pub mod commands;
 pub mod demo;
+pub mod import;
 pub mod server;
 pub mod sync;

@@ -2,11 +2,14 @@
 #![expect(missing_docs, reason = "the columns are explained in the migrations; the macro makes one item for each")]
 #![allow(clippy::wildcard_imports, reason = "as diesel itself writes its schema files")]
 
-use service_kit::{database::schema::idempotency_keys, maintenance::tables::TableInfo};
+use service_kit::{
+    database::schema::{idempotency_keys, imported_rows},
+    maintenance::tables::TableInfo,
+};
 
 /// All tables, each after those that it refers to.
 pub const TABLES: &[TableInfo] = service_kit::tables! {
-    idempotency_keys users accounts groups group_admins group_memberships events event_hosts event_levels projects
+    idempotency_keys imported_rows users accounts groups group_admins group_memberships events event_hosts event_levels projects
     project_members contests contest_teams contest_team_members leases copies
 };
 

@@ -45,6 +45,12 @@ pub fn same(a: &str, b: &str) -> bool {
     a.as_bytes().ct_eq(b.as_bytes()).into()
 }
 
+/// Whether this is the [hash] of a secret, in a time that does not tell where they differ.
+#[must_use]
+pub fn is_hash_of(hash_at_rest: &[u8], secret: &str) -> bool {
+    hash(secret).ct_eq(hash_at_rest).into()
+}
+
 /// An API token: `PREFIX_` + 43 random characters + `_` + 8 characters of checksum, so that secret scanners can find
 /// it by its prefix and rule out false alarms without asking us.
 pub struct ApiToken(String);

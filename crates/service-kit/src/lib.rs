@@ -9,6 +9,7 @@
 //! * [`guard`]: authentication, rights, conditional requests and safe retries of every operation.
 //! * [`routes`], [`server`]: health, metrics and documentation; start and shutdown. [`health`]: asks a running service.
 //! * [`cli`]: the commands that every service has.
+//! * [`import`]: reads the databases of the systems that the services replace.
 
 pub mod cached_fetch;
 pub mod cli;
@@ -21,6 +22,7 @@ pub mod error;
 pub mod guard;
 pub mod health;
 pub mod http;
+pub mod import;
 pub mod logging;
 pub mod maintenance;
 pub mod metrics;

@@ -44,6 +44,7 @@ fn rows(seeded: &Seeded) -> Vec<Vec<String>> {
             Option<String>,
             DbTimestamp,
             DbTimestamp,
+            Option<Vec<u8>>,
         )>(conn)),
         lines(
             groups::table

@@ -41,13 +41,23 @@ pub fn nonce(conn: &mut AnyConnection, user: DbUuid) -> Result<Option<String>, E
     Ok(users::table.find(user).select(users::feed_nonce).first(conn)?)
 }
 
-/// The nonce of an active user's feed, or `None` when there is no such user or feed.
+/// What the feed addresses of a user are checked against.
+#[derive(Debug, Default, Queryable)]
+pub struct FeedSecrets {
+    /// The nonce that the present address is derived from.
+    pub nonce: Option<String>,
+    /// Hash of an imported address.
+    pub imported_hash: Option<Vec<u8>>,
+}
+
+/// The feed secrets of an active user; none when there is no such user.
 ///
 /// # Errors
 /// When the database fails.
-pub fn nonce_of_active(conn: &mut AnyConnection, user: DbUuid) -> Result<Option<String>, Error> {
+pub fn secrets_of_active(conn: &mut AnyConnection, user: DbUuid) -> Result<FeedSecrets, Error> {
     let user = users::table.find(user).filter(users::state.eq(ACTIVE));
-    Ok(user.select(users::feed_nonce).first(conn).optional()?.flatten())
+    let secrets = user.select((users::feed_nonce, users::imported_feed_hash)).first(conn).optional()?;
+    Ok(secrets.unwrap_or_default())
 }
 
 /// Sets the nonce of a user's feed unless there is one already.
@@ -60,12 +70,14 @@ pub fn set_first_nonce(conn: &mut AnyConnection, user: DbUuid, nonce: &str) -> R
     Ok(())
 }
 
-/// Sets the nonce of a user's feed.
+/// Sets the nonce of a user's feed. An imported address ends as well.
 ///
 /// # Errors
 /// When the database fails.
 pub fn replace_nonce(conn: &mut AnyConnection, user: DbUuid, nonce: &str) -> Result<(), Error> {
-    diesel::update(users::table.find(user)).set(users::feed_nonce.eq(nonce)).execute(conn)?;
+    diesel::update(users::table.find(user))
+        .set((users::feed_nonce.eq(nonce), users::imported_feed_hash.eq(None::<Vec<u8>>)))
+        .execute(conn)?;
     Ok(())
 }
 

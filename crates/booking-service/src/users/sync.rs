@@ -32,7 +32,7 @@ use crate::{
 const CHUNK: usize = 1000;
 
 /// `groups.kind` of a group of the directory.
-const DIRECTORY: i16 = 2;
+pub const DIRECTORY: i16 = 2;
 
 /// Makes users and directory groups what the directory says now, in one transaction.
 ///
@@ -154,8 +154,9 @@ fn end_access(conn: &mut AnyConnection, directory: &[DirectoryUser], now: DbTime
         )
         .set(api_tokens::revoked_at.eq(now))
         .execute(conn)?;
-        diesel::update(users::table.filter(users::id.eq_any(ids)).filter(users::feed_nonce.is_not_null()))
-            .set(users::feed_nonce.eq(None::<String>))
+        let has_feed = users::feed_nonce.is_not_null().or(users::imported_feed_hash.is_not_null());
+        diesel::update(users::table.filter(users::id.eq_any(ids)).filter(has_feed))
+            .set((users::feed_nonce.eq(None::<String>), users::imported_feed_hash.eq(None::<Vec<u8>>)))
             .execute(conn)?;
     }
     Ok(())

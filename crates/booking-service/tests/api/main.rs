@@ -20,6 +20,7 @@ mod groups;
 mod guards;
 mod health;
 mod ical;
+mod import;
 mod key_rotation;
 mod lifecycle;
 mod limits;

@@ -17,6 +17,7 @@ mod event_pages;
 mod events;
 mod examples;
 mod identity;
+mod import;
 mod leaks;
 mod matrix;
 mod openapi;

@@ -4,6 +4,11 @@
 
 diesel::table! {
     use diesel::sql_types::*;
+    use crate::database::types::DbUuid;
+    imported_rows (kind, id) { kind -> Text, id -> DbUuid, hash -> Binary, }
+}
+diesel::table! {
+    use diesel::sql_types::*;
     use crate::database::types::DbTimestamp;
     idempotency_keys (id) {
         id -> Binary, request_hash -> Binary, status -> Nullable<SmallInt>, headers -> Nullable<Text>,

@@ -242,7 +242,10 @@ on_both_backends!(DbTimestamp);
 macro_rules! text_enum {
     ($(#[$doc:meta])* pub enum $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, diesel::expression::AsExpression, diesel::deserialize::FromSqlRow)]
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, diesel::expression::AsExpression,
+            diesel::deserialize::FromSqlRow,
+        )]
         #[diesel(sql_type = diesel::sql_types::Text)]
         pub enum $name { $($(#[$vdoc])* $variant,)+ }
 

@@ -1,0 +1,2 @@
+ALTER TABLE users DROP COLUMN imported_feed_hash;
+DROP TABLE imported_rows;

@@ -1,0 +1,10 @@
+-- What an import wrote, so that the next one tells what has changed since, there or here.
+CREATE TABLE imported_rows (
+    kind text NOT NULL,
+    id uuid NOT NULL,
+    -- Hash of the row, with the rows that belong to it.
+    hash bytea NOT NULL,
+    PRIMARY KEY (kind, id)
+);
+-- Hash of a feed address that was imported. It is good until its owner asks for a new one.
+ALTER TABLE users ADD COLUMN imported_feed_hash bytea;

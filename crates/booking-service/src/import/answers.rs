@@ -1,0 +1,84 @@
+//! Answers to events. They are apart from the events: people answer all the time, which must not keep a change of the event
+//! away.
+
+use std::collections::{HashMap, HashSet};
+
+use diesel::prelude::*;
+use serde::Serialize;
+use service_kit::{
+    database::{AnyConnection, types::DbUuid},
+    error::Error,
+    import::{
+        CHUNK, Import,
+        merge::Imported,
+        pages::known_user,
+        row::{SourceRow, SourceTable},
+    },
+    with_connection,
+};
+
+use super::targets::Targets;
+use crate::{events::queries::Schedule, schema::attendees};
+
+pub const ATTENDEES: SourceTable =
+    SourceTable { name: "event_attendees", columns: &["user_id", "event_id", "schedule"] };
+
+#[derive(Serialize)]
+struct Answers(Vec<(DbUuid, Schedule)>);
+
+impl Imported for Answers {
+    const KIND: &'static str = "events with answers";
+
+    fn is_blank(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Brings in the answers to those of these events that are here.
+pub fn bring_in(
+    conn: &mut AnyConnection,
+    import: &mut Import,
+    targets: &Targets,
+    ids: &[DbUuid],
+    here: &HashSet<DbUuid>,
+) -> Result<(), Error> {
+    let answer = |row: &SourceRow| {
+        let schedule = match row.number("schedule")? {
+            1 => Schedule::Pending,
+            2 => Schedule::Attendance,
+            3 => Schedule::Absent,
+            other => return Err(format!("schedule {other} is none of 1, 2 and 3")),
+        };
+        Ok((known_user(row, "user_id", &targets.users)?, schedule))
+    };
+    let mut answers = import.converted_children(&ATTENDEES, "event_id", ids, answer)?;
+    let mut wanted = Vec::new();
+    for id in ids.iter().filter(|id| here.contains(id)) {
+        let mut answers = answers.remove(id).unwrap_or_default();
+        answers.dedup_by_key(|(user, _)| *user);
+        import.saw(Answers::KIND, *id);
+        wanted.push((*id, Answers(answers)));
+    }
+    let links = attendees::table
+        .filter(attendees::event_id.eq_any(ids))
+        .order((attendees::event_id, attendees::user_id))
+        .select((attendees::event_id, attendees::user_id, attendees::schedule));
+    let mut present: HashMap<_, _> = here.iter().map(|id| (*id, Answers(Vec::new()))).collect();
+    for (event, user, schedule) in links.load::<(DbUuid, DbUuid, Schedule)>(conn)? {
+        present.entry(event).or_insert(Answers(Vec::new())).0.push((user, schedule));
+    }
+    let changes = import.merge(conn, wanted, &present)?;
+    let updated: Vec<_> = changes.updated.iter().map(|(id, _)| *id).collect();
+    diesel::delete(attendees::table.filter(attendees::event_id.eq_any(&updated))).execute(conn)?;
+    let written = changes.added.iter().chain(&changes.updated);
+    let rows: Vec<_> = written
+        .flat_map(|(id, Answers(answers))| answers.iter().map(|(user, schedule)| (*id, *user, *schedule)))
+        .map(|(id, user, schedule)| {
+            (attendees::event_id.eq(id), attendees::user_id.eq(user), attendees::schedule.eq(schedule))
+        })
+        .collect();
+    for rows in rows.chunks(CHUNK) {
+        with_connection!(conn, c => diesel::insert_into(attendees::table).values(rows).execute(c))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! Rooms, with their administrators.
+
+use std::collections::HashMap;
+
+use diesel::prelude::*;
+use serde::Serialize;
+use service_kit::{
+    database::{
+        AnyConnection,
+        types::{DbTimestamp, DbUuid},
+    },
+    error::Error,
+    import::{
+        CHUNK, Import,
+        merge::Imported,
+        pages::known_user,
+        row::{Fault, SourceRow, SourceTable},
+    },
+    with_connection,
+};
+
+use super::targets::Targets;
+use crate::{
+    rooms::{
+        booking::lock_places,
+        place::place_key,
+        queries::{Row, is_long, reach},
+    },
+    schema::{events, room_admins, rooms},
+};
+
+pub const ROOMS: SourceTable = SourceTable {
+    name: "rooms",
+    columns: &[
+        "id",
+        "place",
+        "verified",
+        "time_start",
+        "time_end",
+        "created_by_refer",
+        "created_at",
+        "updated_at",
+        "deleted_at",
+    ],
+};
+pub const ADMINS: SourceTable = SourceTable { name: "room_admins", columns: &["user_id", "room_id", "deleted_at"] };
+
+#[derive(Serialize)]
+struct Room {
+    place: String,
+    starts_at: DbTimestamp,
+    ends_at: DbTimestamp,
+    verified: bool,
+    created_by: DbUuid,
+    created_at: DbTimestamp,
+    updated_at: DbTimestamp,
+    deleted_at: Option<DbTimestamp>,
+    admins: Vec<DbUuid>,
+}
+
+impl Imported for Room {
+    const KIND: &'static str = ROOMS.name;
+}
+
+/// Brings the rooms in.
+pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets) -> Result<(), Error> {
+    import.each_page(conn, &ROOMS, "id", |conn, import, page| {
+        let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
+        let mut admins = import.people(&ADMINS, "room_id", &ids, &targets.users)?;
+        let mut wanted = Vec::new();
+        for (id, row) in page {
+            match read(import, id, &row, targets, admins.remove(&id).unwrap_or_default()) {
+                Ok(room) => wanted.push((id, room)),
+                Err(fault) => import.report.left_out(ROOMS.name, &id.to_string(), &fault),
+            }
+        }
+        let present = load(conn, &ids)?;
+        let changes = import.merge(conn, wanted, &present)?;
+        let written = || changes.added.iter().chain(&changes.updated);
+        if written().next().is_some() {
+            lock_places(conn, written().map(|(_, room)| place_key(&room.place)).collect())?;
+        }
+        insert(conn, &changes.added)?;
+        for (id, room) in changes.updated {
+            update(conn, id, &room)?;
+            diesel::delete(room_admins::table.filter(room_admins::room_id.eq(id))).execute(conn)?;
+            put_admins(conn, &[(id, room)])?;
+        }
+        Ok(())
+    })?;
+    for ids in import.gone::<Room>(conn, load)?.chunks(CHUNK) {
+        diesel::update(rooms::table.filter(rooms::id.eq_any(ids)))
+            .set((rooms::deleted_at.eq(targets.now), rooms::updated_at.eq(targets.now)))
+            .execute(conn)?;
+    }
+    Ok(())
+}
+
+fn read(
+    import: &mut Import,
+    id: DbUuid,
+    row: &SourceRow,
+    targets: &Targets,
+    mut admins: Vec<DbUuid>,
+) -> Result<Room, Fault> {
+    let created_by = known_user(row, "created_by_refer", &targets.users)?;
+    let deleted_at = import.optional_time(row, ROOMS.name, id, "deleted_at")?;
+    if admins.is_empty() {
+        admins.push(created_by);
+        if deleted_at.is_none() {
+            import.report.note("rooms without administrators, which get their creator", || id.to_string());
+        }
+    }
+    let room = Room {
+        place: row.text("place")?,
+        starts_at: import.time(row, ROOMS.name, id, "time_start")?,
+        ends_at: import.time(row, ROOMS.name, id, "time_end")?,
+        verified: row.flag("verified")?,
+        created_by,
+        created_at: import.time(row, ROOMS.name, id, "created_at")?,
+        updated_at: import.time(row, ROOMS.name, id, "updated_at")?,
+        deleted_at,
+        admins,
+    };
+    if room.starts_at >= room.ends_at {
+        return Err("does not end after it starts".to_owned());
+    }
+    import.report.check_limits(ROOMS.name, id, &[("place", &room.place, 1..=32)]);
+    Ok(room)
+}
+
+fn load(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbUuid, Room>, Error> {
+    let links = room_admins::table
+        .filter(room_admins::room_id.eq_any(ids))
+        .order((room_admins::room_id, room_admins::user_id))
+        .select((room_admins::room_id, room_admins::user_id));
+    let mut admins = HashMap::<DbUuid, Vec<DbUuid>>::new();
+    for (room, user) in links.load::<(DbUuid, DbUuid)>(conn)? {
+        admins.entry(room).or_default().push(user);
+    }
+    let rows = rooms::table.filter(rooms::id.eq_any(ids)).select(Row::as_select());
+    let room = |row: Row| {
+        let room = Room {
+            place: row.place,
+            starts_at: row.starts_at,
+            ends_at: row.ends_at,
+            verified: row.verified,
+            created_by: row.created_by,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+            deleted_at: row.deleted_at,
+            admins: admins.remove(&row.id).unwrap_or_default(),
+        };
+        (row.id, room)
+    };
+    Ok(rows.load(conn)?.into_iter().map(room).collect())
+}
+
+/// The columns but the id, as values.
+macro_rules! columns {
+    ($room:expr) => {
+        (
+            (rooms::place.eq(&$room.place), rooms::place_key.eq(place_key(&$room.place))),
+            (rooms::starts_at.eq($room.starts_at), rooms::ends_at.eq($room.ends_at)),
+            (rooms::is_long.eq(is_long($room.starts_at, $room.ends_at)), rooms::reach_from.eq(reach($room.starts_at))),
+            (rooms::verified.eq($room.verified), rooms::created_by.eq($room.created_by)),
+            (rooms::created_at.eq($room.created_at), rooms::updated_at.eq($room.updated_at)),
+            rooms::deleted_at.eq($room.deleted_at),
+        )
+    };
+}
+
+fn insert(conn: &mut AnyConnection, new: &[(DbUuid, Room)]) -> Result<(), Error> {
+    let rows: Vec<_> = new.iter().map(|(id, room)| (rooms::id.eq(*id), columns!(room))).collect();
+    with_connection!(conn, c => diesel::insert_into(rooms::table).values(&rows).execute(c))?;
+    put_admins(conn, new)
+}
+
+fn update(conn: &mut AnyConnection, id: DbUuid, room: &Room) -> Result<(), Error> {
+    diesel::update(rooms::table.find(id)).set(columns!(room)).execute(conn)?;
+    // The place of an event is that of its room.
+    diesel::update(events::table.filter(events::room_id.eq(id)))
+        .set((events::place.eq(&room.place), events::place_key.eq(place_key(&room.place))))
+        .execute(conn)?;
+    Ok(())
+}
+
+fn put_admins(conn: &mut AnyConnection, new: &[(DbUuid, Room)]) -> Result<(), Error> {
+    let links = new.iter().flat_map(|(id, room)| room.admins.iter().map(|user| (*id, *user)));
+    let rows: Vec<_> = links.map(|(id, user)| (room_admins::room_id.eq(id), room_admins::user_id.eq(user))).collect();
+    for rows in rows.chunks(CHUNK) {
+        with_connection!(conn, c => diesel::insert_into(room_admins::table).values(rows).execute(c))?;
+    }
+    Ok(())
+}

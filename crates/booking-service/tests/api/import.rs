@@ -1,0 +1,363 @@
+//! `import`, from a real MariaDB into both databases.
+
+#[path = "../../../service-kit/tests/shared/mariadb.rs"]
+mod mariadb;
+
+use booking_service::{
+    groups::EVERYONE,
+    schema::{events, users},
+};
+use diesel::prelude::*;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use self::mariadb::{Printed, SourceDatabase, directory_file};
+use crate::{
+    builders::each,
+    double_booking::double_bookings,
+    harness::{
+        ALICE, BOB,
+        Backend::{self, Postgres, Sqlite},
+        Club, id,
+    },
+    process::program,
+};
+
+const SCHEMA: &str = include_str!("import/schema.sql");
+const SMALL: &str = include_str!("import/small.sql");
+const CLUB: &str = include_str!("import/club.sql");
+
+/// What the other system calls it.
+fn id_of(kind: u8, number: u32) -> String {
+    format!("{number:08x}-0000-4000-8000-{kind:012x}")
+}
+
+/// The first so many users, as the directory calls them.
+fn known_users(number: u32) -> Vec<(String, String)> {
+    (1..=number).map(|number| (id_of(1, number), format!("user{number}"))).collect()
+}
+
+/// Runs `import` on the database of a club, in a zone with summer time.
+fn import(club: &Club, source: &SourceDatabase, users: u32, options: &[&str]) -> Printed {
+    let directory = directory_file(club.folder(), &known_users(users));
+    let (url, password) = (source.url(), source.password_file());
+    let fixed = ["import", &url, "--password-file", &password, "--database-url", club.url()];
+    let more = ["--directory-file", &directory, "--log", "warn"];
+    Printed::by(program(&[&fixed[..], &more, options].concat()).env("TIME_ZONE", "Europe/Berlin"))
+}
+
+/// Everything that a member sees.
+fn everything(club: &Club) -> Vec<Value> {
+    let paths = ["/api/users?include-suspended=true", "/api/groups", "/api/tags", "/api/rooms", "/api/events"];
+    paths.map(|path| club.by(ALICE).get(path).expect(200).json()).to_vec()
+}
+
+#[rstest]
+fn a_dry_run_reports_everything_and_writes_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, source) = (Club::start(backend), SourceDatabase::new(&[SCHEMA, SMALL]));
+    let before = everything(&club);
+    let dry = import(&club, &source, 5, &["--dry-run"]).done();
+    assert_eq!(everything(&club), before);
+
+    assert_eq!(dry.counts("users"), [6, 6, 0, 0, 0, 0, 0]);
+    assert_eq!(dry.counts("feed addresses"), [3, 3, 0, 0, 0, 0, 0]);
+    assert_eq!(dry.counts("tags"), [3, 2, 0, 1, 0, 0, 0]);
+    assert_eq!(dry.counts("groups"), [3, 3, 0, 0, 0, 0, 1]);
+    assert_eq!(dry.counts("group_members")[5], 1);
+    assert_eq!(dry.counts("rooms"), [7, 6, 0, 0, 0, 1, 0]);
+    assert_eq!(dry.counts("events"), [7, 6, 0, 0, 0, 1, 0]);
+    assert_eq!(dry.counts("event_attendees"), [5, 0, 0, 0, 0, 1, 0]);
+    assert_eq!(dry.notes("users whom the directory"), ["ffffffff-0000-4000-8000-000000000001"]);
+    assert_eq!(dry.notes("groups of events"), ["eeeeeeee-0000-4000-8000-000000000002"]);
+    assert_eq!(dry.notes("rooms without administrators"), [id_of(4, 5)]);
+    let pair = |a, b| format!("{} and {}, s516", id_of(6, a), id_of(6, b));
+    assert_eq!(dry.notes("double bookings"), [pair(1, 3), pair(1, 2)]);
+    assert_eq!(dry.notes("verified rooms"), [format!("{} and {}", id_of(4, 1), id_of(4, 2))]);
+    assert_eq!(dry.notes("events outside"), [format!("{}, room {}", id_of(6, 4), id_of(4, 4))]);
+    let times = dry.notes("times");
+    assert_eq!(times.len(), 2, "{times:?}");
+    assert!(
+        times[0].contains("time_start 2026-03-29 02:30:00 does not exist")
+            && times[0].ends_with("2026-03-29T03:00:00+02:00")
+    );
+    assert!(
+        times[1].contains("time_end 2026-10-25 02:30:00 is ambiguous")
+            && times[1].ends_with("2026-10-25T02:30:00+02:00")
+    );
+    let left_out = dry.notes("left out");
+    assert!(left_out.iter().any(|line| line.contains(&id_of(4, 6)) && line.contains("does not end")), "{left_out:?}");
+    assert!(left_out.iter().any(|line| line.contains(&id_of(6, 5)) && line.contains("room")), "{left_out:?}");
+
+    // The same again, in earnest.
+    let done = import(&club, &source, 5, &[]).done();
+    assert_eq!(dry.out.replace("dry run: nothing is written\n", ""), done.out);
+    assert_ne!(everything(&club), before);
+}
+
+#[rstest]
+fn ids_creators_times_and_people_are_those_of_the_source(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, source) = (Club::start(backend), SourceDatabase::new(&[SCHEMA, SMALL]));
+    import(&club, &source, 5, &[]).done();
+    let get = |path: &str| club.by(ALICE).get(path).expect(200).json();
+
+    let users = get("/api/users?include-suspended=true");
+    let user = |id: &str| users.as_array().unwrap().iter().find(|user| user["userId"] == id).unwrap();
+    assert_eq!(user(&id_of(1, 1))["name"], "user1");
+    assert_eq!((&user(&id_of(1, 1))["privileged"], &user(&id_of(1, 2))["privileged"]), (&json!(true), &json!(false)));
+    let unknown = user("ffffffff-0000-4000-8000-000000000001");
+    assert_eq!((&unknown["name"], &unknown["state"]), (&json!("ffffffff"), &json!(0)));
+
+    let group = get(&format!("/api/groups/{}", id_of(2, 1)));
+    assert_eq!(group["members"], json!([id_of(1, 2), id_of(1, 3)]));
+    assert_eq!((&group["admins"], &group["createdBy"]), (&json!([id_of(1, 2)]), &json!(id_of(1, 2))));
+    assert_eq!(group["open"], true);
+    club.by(ALICE).get(&format!("/api/groups/{}", id_of(2, 3))).expect(404);
+
+    let event = get(&format!("/api/events/{}", id_of(6, 1)));
+    // 18:00 in Berlin in winter, as Tokyo shows it.
+    assert_eq!(event["timeStart"], "2026-01-06T02:00:00+09:00");
+    assert_eq!((&event["createdBy"], &event["admins"]), (&json!(id_of(1, 1)), &json!([id_of(1, 1)])));
+    let tags = event["tags"].as_array().unwrap();
+    assert_eq!((tags.len(), &tags[0]["name"], &tags[0]["locked"]), (1, &json!("café"), &json!(true)));
+    let answer = |number, schedule| json!({"userId": id_of(1, number), "schedule": schedule});
+    assert_eq!(event["attendees"], json!([answer(1, "pending"), answer(2, "attendance"), answer(3, "absent")]));
+    assert_eq!(get(&format!("/api/rooms/{}", id_of(4, 5)))["admins"], json!([id_of(1, 3)]));
+    let seventh = get(&format!("/api/events/{}", id_of(6, 7)));
+    assert_eq!(seventh["groupName"], "eeeeeeee");
+
+    let owners = events::table.filter(events::owns_room.eq(true)).select(events::id);
+    let owners: Vec<service_kit::database::types::DbUuid> = owners.load(&mut club.connect()).unwrap();
+    assert_eq!(owners.iter().map(ToString::to_string).collect::<Vec<_>>(), [id_of(6, 3)]);
+    let pairs = double_bookings(&club).len();
+    assert_eq!(pairs, 2, "as the report says");
+    assert!(get("/api/groups").as_array().unwrap().iter().any(|group| group["groupId"] == EVERYONE.to_string()));
+}
+
+#[rstest]
+fn a_second_import_brings_changes_and_keeps_what_was_changed_here(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, mut source) = (Club::start(backend), SourceDatabase::new(&[SCHEMA, SMALL]));
+    import(&club, &source, 5, &[]).done();
+    let before = everything(&club);
+    let again = import(&club, &source, 5, &["--update"]).done();
+    assert_eq!(everything(&club), before);
+    for table in ["users", "feed addresses", "tags", "groups", "rooms", "events", "events with answers"] {
+        let [_, added, updated, same, kept, ..] = again.counts(table)[..] else { panic!("{table}") };
+        assert!(added == 0 && updated == 0 && kept == 0 && same > 0, "{table}: {}", again.out);
+    }
+
+    // Changed here: a group, and the room of the third event by verifying it.
+    let group = json!({"name": "ours", "description": "", "open": true, "members": [id(BOB)], "admins": [id(BOB)]});
+    club.by(ALICE).put(&format!("/api/groups/{}", id_of(2, 1)), group).expect(200);
+    club.by(ALICE).delete(&format!("/api/events/{}", id_of(6, 2))).expect(204);
+    // Changed there: these, and others. A user joins whom nobody knew, and an event is deleted.
+    source.run(&format!(
+        "UPDATE `groups` SET name = 'theirs' WHERE id = '{}'; UPDATE events SET name = 'new name' WHERE id IN ('{}', '{}'); \
+         UPDATE rooms SET place = 'Hall 2' WHERE id = '{}'; INSERT INTO event_attendees VALUES ('{}', '{}', 2); \
+         UPDATE events SET deleted_at = '2026-01-01' WHERE id = '{}'; INSERT INTO tags VALUES ('{}', 'new', NOW(), NOW(), NULL)",
+        id_of(2, 1), id_of(6, 1), id_of(6, 2), id_of(4, 4), id_of(1, 5), id_of(6, 1), id_of(6, 7), id_of(3, 9),
+    ));
+    let without = import(&club, &source, 5, &[]).done();
+    assert_eq!(without.notes("changed there").len(), 4, "{}", without.out);
+    let name = |event| club.by(ALICE).get(&format!("/api/events/{}", id_of(6, event))).json()["name"].clone();
+    assert_eq!(name(1), "one");
+
+    let with = import(&club, &source, 5, &["--update"]).done();
+    assert_eq!(name(1), "new name");
+    let (groups, rooms, events) = (with.counts("groups"), with.counts("rooms"), with.counts("events"));
+    assert_eq!((groups[2], groups[4]), (0, 1));
+    assert_eq!((rooms[2], rooms[4]), (1, 0));
+    assert_eq!((events[2], events[4]), (2, 1));
+    let kept = with.notes("kept");
+    let expected = [
+        format!("groups {}: has been changed here and there", id_of(2, 1)),
+        format!("events {}: has been changed here and there", id_of(6, 2)),
+    ];
+    assert_eq!(kept, expected);
+    assert_eq!(club.by(ALICE).get(&format!("/api/groups/{}", id_of(2, 1))).json()["name"], "ours");
+    club.by(ALICE).get(&format!("/api/events/{}", id_of(6, 2))).expect(404);
+    club.by(ALICE).get(&format!("/api/events/{}", id_of(6, 7))).expect(404);
+    let fourth = club.by(ALICE).get(&format!("/api/events/{}", id_of(6, 4))).expect(200).json();
+    assert_eq!(fourth["place"], "Hall 2");
+    let answers =
+        club.by(ALICE).get(&format!("/api/events/{}", id_of(6, 1))).json()["attendees"].as_array().unwrap().len();
+    assert_eq!(answers, 4);
+    // Nothing is left to be done, and what is gone there goes here.
+    source.run(&format!("DELETE FROM events WHERE id = '{}'", id_of(6, 4)));
+    assert_eq!(import(&club, &source, 5, &[]).done().notes("no longer there"), [format!("events {}", id_of(6, 4))]);
+    let last = import(&club, &source, 5, &["--update"]).done();
+    assert_eq!((last.counts("events")[2], last.counts("rooms")[2]), (1, 0), "{}", last.out);
+    club.by(ALICE).get(&format!("/api/events/{}", id_of(6, 4))).expect(404);
+}
+
+#[rstest]
+fn old_feed_addresses_go_on_until_a_new_one_is_asked_for(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, mut source) = (Club::start(backend), SourceDatabase::new(&[SCHEMA, SMALL]));
+    // Bob is one of their users, so that he can sign in here.
+    source.run(&format!(
+        "INSERT INTO users VALUES ('{0}', 0, 1, 'secret-of-bob'); INSERT INTO event_attendees VALUES ('{0}', '{1}', 2); \
+         UPDATE events SET time_start = NOW(), time_end = NOW() + INTERVAL 1 HOUR WHERE id = '{1}'",
+        id(BOB), id_of(6, 7),
+    ));
+    import(&club, &source, 5, &[]).done();
+    let feed = |user: &str, secret: &str| club.anonymous().get(&format!("/api/ical/v1/{user}{secret}"));
+    let bob = id(BOB).to_string();
+
+    let text = feed(&bob, "secret-of-bob").expect(200).text().to_owned();
+    let calendar: icalendar::Calendar = text.parse().unwrap();
+    let names: Vec<_> = calendar
+        .components
+        .iter()
+        .filter_map(|component| {
+            let event = component.as_event()?;
+            icalendar::Component::get_summary(event).map(str::to_owned)
+        })
+        .collect();
+    assert_eq!(names, ["seven"]);
+    feed(&id_of(1, 1), "first-secret").expect(200);
+    for (user, secret) in [
+        (bob.as_str(), "first-secret"),
+        (&bob, "secret-of-bo"),
+        (&bob, ""),
+        (&id_of(1, 3), ""),
+        ("ffffffff-0000-4000-8000-000000000001", "secret-of-nobody"),
+    ] {
+        feed(user, secret).expect(404);
+    }
+    // The first address of this service is good beside it, and a new one ends both.
+    let secret = |answer: crate::harness::Answer| answer.expect(200).json()["secret"].as_str().unwrap().to_owned();
+    let ours = secret(club.by(BOB).get("/api/users/me/ical"));
+    feed(&bob, &ours).expect(200);
+    feed(&bob, "secret-of-bob").expect(200);
+    let new = secret(club.by(BOB).put("/api/users/me/ical", json!({})));
+    feed(&bob, &new).expect(200);
+    for dead in [ours.as_str(), "secret-of-bob"] {
+        feed(&bob, dead).expect(404);
+    }
+    // No later import brings it back.
+    let again = import(&club, &source, 5, &["--update"]).done();
+    feed(&bob, "secret-of-bob").expect(404);
+    assert_eq!(again.notes("kept"), [format!("feed addresses {bob}: has been changed here")]);
+    let secrets = users::table.select(users::imported_feed_hash).load::<Option<Vec<u8>>>(&mut club.connect()).unwrap();
+    assert_eq!(secrets.iter().flatten().filter(|hash| hash.len() == 32).count(), 3);
+}
+
+#[rstest]
+fn a_failure_is_one_sentence_and_writes_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, mut source) = (Club::start(backend), SourceDatabase::new(&[SCHEMA, SMALL]));
+    let before = everything(&club);
+    let run = |url: &str, options: &[&str]| {
+        let directory = directory_file(club.folder(), &known_users(5));
+        let fixed = ["import", url, "--database-url", club.url(), "--log", "warn"];
+        let directory = if options.contains(&"no directory") { vec![] } else { vec!["--directory-file", &directory] };
+        let options: Vec<_> = options.iter().copied().filter(|option| *option != "no directory").collect();
+        Printed::by(&mut program(&[&fixed[..], &directory, &options].concat()))
+    };
+    let password = source.password_file();
+    let with_password = ["--password-file", password.as_str()];
+    run(&source.url(), &["no directory"]).failed(78, "club directory");
+    run(&source.url().replace('@', ":hunter2@"), &[]).failed(78, "--password-file");
+    run("postgres://x@y/z", &[]).failed(78, "mysql://USER@HOST");
+    run(&source.url(), &[]).failed(1, "Access denied");
+    run(&source.url_at(1), &with_password).failed(1, "cannot connect");
+    // Enough for signing in and looking at the tables, but not for all rows.
+    for bytes in [8_000, 12_000] {
+        let port = source.behind_a_proxy_that_breaks_off_after(bytes);
+        run(&source.url_at(port), &with_password).failed(1, "nothing is written");
+    }
+    source.run("ALTER TABLE events DROP COLUMN allow_together; DROP TABLE room_admins");
+    let wrong = run(&source.url(), &with_password);
+    wrong.failed(1, "the table room_admins, the column events.allow_together");
+    assert_eq!(everything(&club), before);
+}
+
+/// The same lines of the source and of the answers of the service, sorted.
+fn assert_same(mut source: Vec<String>, mut here: Vec<String>) {
+    source.sort();
+    here.sort();
+    assert_eq!(source.len(), here.len());
+    let different = source.iter().zip(&here).find(|(a, b)| a != b);
+    assert_eq!(different, None);
+}
+
+#[rstest]
+fn twenty_thousand_events_with_their_answers(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, mut source) = (Club::start(backend), SourceDatabase::new(&[SCHEMA, CLUB]));
+    let done = import(&club, &source, 295, &["--time-zone", "Asia/Tokyo"]).done();
+    assert_eq!(done.counts("event_attendees")[0], 300_000);
+    assert_eq!(done.notes("users whom").len(), 5);
+    assert!(done.notes("double bookings").is_empty() && done.notes("left out").is_empty(), "{}", done.out);
+
+    // Each page is held to the OpenAPI document, which takes long.
+    let all = |path: &str| {
+        let mut all = Vec::new();
+        let mut next = Some(format!("{path}?limit=1000"));
+        while let Some(page) = next {
+            let answer = club.by(ALICE).get(&page).expect(200);
+            all.extend(answer.json().as_array().unwrap().clone());
+            next = answer.header("link").map(|link| link[1..].split('>').next().unwrap().to_owned());
+        }
+        all
+    };
+    let (events, rooms) = (all("/api/events"), all("/api/rooms"));
+    let text = |item: &Value, member: &str| item[member].as_str().unwrap().to_owned();
+    let at = "DATE_FORMAT({}, '%Y-%m-%dT%H:%i:%s+09:00')";
+    let at = |column: &str| at.replace("{}", column);
+    let lines = events.iter().map(|it| {
+        let people = each_id(&it["attendees"]).join(" ");
+        let tags = each(&it["tags"], "name").join(" ");
+        ["eventId", "name", "description", "timeStart", "timeEnd", "place", "roomId", "groupId", "createdBy"]
+            .map(|member| text(it, member))
+            .join("|")
+            + &format!("|{}|{}|{people}|{tags}", it["sharedRoom"], it["open"])
+    });
+    let query = format!(
+        "SELECT CONCAT_WS('|', e.id, e.name, e.description, {}, {}, r.place, r.id, e.group_id, e.created_by_refer, \
+         IF(e.allow_together, 'true', 'false'), IF(e.open, 'true', 'false'), \
+         (SELECT GROUP_CONCAT(user_id ORDER BY user_id SEPARATOR ' ') FROM event_attendees WHERE event_id = e.id), \
+         (SELECT GROUP_CONCAT(t.name SEPARATOR ' ') FROM event_tags x JOIN tags t ON t.id = x.tag_id WHERE x.event_id = e.id)) \
+         FROM events e JOIN rooms r ON r.id = e.room_id",
+        at("e.time_start"),
+        at("e.time_end"),
+    );
+    assert_same(source.rows(&query), lines.collect());
+    let lines = rooms.iter().map(|it| {
+        ["roomId", "place", "timeStart", "timeEnd", "createdBy"].map(|member| text(it, member)).join("|")
+            + &format!("|{}|{}", it["verified"], each_id(&it["admins"]).join(" "))
+    });
+    let query = format!(
+        "SELECT CONCAT_WS('|', id, place, {}, {}, created_by_refer, IF(verified, 'true', 'false'), \
+         (SELECT user_id FROM room_admins WHERE room_id = r.id)) FROM rooms r",
+        at("time_start"),
+        at("time_end"),
+    );
+    assert_same(source.rows(&query), lines.collect());
+    let groups = all("/api/groups");
+    let lines = groups.iter().filter(|group| group["isTraQGroup"] == false).map(|it| {
+        ["groupId", "name", "createdAt", "updatedAt"].map(|member| text(it, member)).join("|")
+            + "|"
+            + &each_id(&it["members"]).join(" ")
+    });
+    let query = "SELECT CONCAT_WS('|', id, name, DATE_FORMAT(created_at, '%Y-%m-%dT%H:%i:%s.%f+09:00'), \
+         DATE_FORMAT(updated_at, '%Y-%m-%dT%H:%i:%s.%f+09:00'), \
+         (SELECT GROUP_CONCAT(user_id ORDER BY user_id SEPARATOR ' ') FROM group_members WHERE group_id = g.id)) FROM `groups` g";
+    assert_same(source.rows(query), lines.collect());
+    // What was answered stands in the single event only.
+    for number in [4_u32, 5_000, 16_003] {
+        let path = format!("/api/events/{}", id_of(6, number));
+        let event = club.by(ALICE).get(&path).expect(200).json();
+        let lines =
+            event["attendees"].as_array().unwrap().iter().map(|it| text(it, "userId") + " " + &text(it, "schedule"));
+        let query = format!(
+            "SELECT CONCAT(user_id, ' ', ELT(schedule, 'pending', 'attendance', 'absent')) FROM event_attendees \
+             WHERE event_id = '{}'",
+            id_of(6, number),
+        );
+        assert_same(source.rows(&query), lines.collect());
+    }
+    let feed = club.anonymous().get(&format!("/api/ical/v1/{}secret-of-1", id_of(1, 1))).expect(200);
+    assert!(feed.text().parse::<icalendar::Calendar>().is_ok());
+}
+
+fn each_id(list: &Value) -> Vec<String> {
+    list.as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned()).collect()
+}

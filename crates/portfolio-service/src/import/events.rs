@@ -1,0 +1,59 @@
+//! How much of an event is published. The events come from the booking-service.
+
+use std::collections::HashMap;
+
+use diesel::prelude::*;
+use serde::Serialize;
+use service_kit::{
+    database::{AnyConnection, types::DbUuid},
+    error::Error,
+    import::{CHUNK, Import, merge::Imported, row::SourceTable},
+    with_connection,
+};
+
+use crate::schema::event_levels;
+
+pub const LEVELS: SourceTable = SourceTable { name: "event_level_relations", columns: &["id", "level"] };
+
+#[derive(Serialize)]
+struct Level(i16);
+
+impl Imported for Level {
+    const KIND: &'static str = LEVELS.name;
+}
+
+/// Brings the levels in.
+pub fn bring_in(conn: &mut AnyConnection, import: &mut Import) -> Result<(), Error> {
+    import.each_page(conn, &LEVELS, "id", |conn, import, page| {
+        let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
+        let mut wanted = Vec::new();
+        for (id, row) in page {
+            match row.number("level") {
+                Ok(level @ 0..=2) => wanted.push((id, Level(i16::try_from(level).unwrap_or_default()))),
+                Ok(level) => {
+                    import.report.left_out(LEVELS.name, &id.to_string(), &format!("there is no level {level}"))
+                }
+                Err(fault) => import.report.left_out(LEVELS.name, &id.to_string(), &fault),
+            }
+        }
+        let present = load(conn, &ids)?;
+        let changes = import.merge(conn, wanted, &present)?;
+        for (id, Level(level)) in changes.updated {
+            diesel::update(event_levels::table.find(id)).set(event_levels::level.eq(level)).execute(conn)?;
+        }
+        let row = |(id, Level(level)): (DbUuid, Level)| (event_levels::event_id.eq(id), event_levels::level.eq(level));
+        let rows: Vec<_> = changes.added.into_iter().map(row).collect();
+        with_connection!(conn, c => diesel::insert_into(event_levels::table).values(&rows).execute(c))?;
+        Ok(())
+    })?;
+    for ids in import.gone::<Level>(conn, load)?.chunks(CHUNK) {
+        diesel::delete(event_levels::table.filter(event_levels::event_id.eq_any(ids))).execute(conn)?;
+    }
+    Ok(())
+}
+
+fn load(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbUuid, Level>, Error> {
+    let levels = event_levels::table.filter(event_levels::event_id.eq_any(ids));
+    let levels: Vec<(DbUuid, i16)> = levels.select((event_levels::event_id, event_levels::level)).load(conn)?;
+    Ok(levels.into_iter().map(|(id, level)| (id, Level(level))).collect())
+}

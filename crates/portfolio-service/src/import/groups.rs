@@ -1,0 +1,134 @@
+//! Groups: their links, and the spans of their members.
+
+use std::collections::{HashMap, HashSet};
+
+use diesel::prelude::*;
+use serde::Serialize;
+use service_kit::{
+    database::{AnyConnection, types::DbUuid},
+    error::Error,
+    import::{
+        CHUNK, Import,
+        merge::Imported,
+        pages::known_user,
+        row::{SourceRow, SourceTable},
+    },
+    with_connection,
+};
+
+use super::{
+    columns::{link, span},
+    targets::Targets,
+};
+use crate::{
+    schema::{group_memberships, groups},
+    span::Half,
+};
+
+pub const GROUPS: SourceTable = SourceTable { name: "groups", columns: &["group_id", "name", "link", "description"] };
+pub const MEMBERS: SourceTable = SourceTable {
+    name: "group_user_belongings",
+    columns: &["user_id", "group_id", "since_year", "since_semester", "until_year", "until_semester"],
+};
+
+#[derive(Serialize)]
+struct Link(String);
+
+impl Imported for Link {
+    const KIND: &'static str = GROUPS.name;
+
+    fn is_blank(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Makes the groups that are not here, and brings in the links of all and the spans of their members.
+pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets) -> Result<(), Error> {
+    import.each_page(conn, &GROUPS, "group_id", |conn, import, page| {
+        let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
+        let here: Vec<DbUuid> = groups::table.filter(groups::id.eq_any(&ids)).select(groups::id).load(conn)?;
+        let here: HashSet<_> = here.into_iter().collect();
+        let (mut new, mut wanted) = (Vec::new(), Vec::new());
+        for (id, row) in page {
+            if !here.contains(&id) {
+                new.push((
+                    (groups::id.eq(id), groups::name.eq(row.text("name").unwrap_or_default())),
+                    (groups::link.eq(""), groups::description.eq(row.text("description").unwrap_or_default())),
+                    (groups::created_at.eq(targets.now), groups::updated_at.eq(targets.now)),
+                ));
+            }
+            match link(&row, "link") {
+                Ok(link) => wanted.push((id, Link(link))),
+                Err(fault) => import.report.left_out(GROUPS.name, &id.to_string(), &format!("its link: {fault}")),
+            }
+        }
+        with_connection!(conn, c => diesel::insert_into(groups::table).values(&new).execute(c))?;
+        let links = groups::table.filter(groups::id.eq_any(&ids)).select((groups::id, groups::link));
+        let present = links.load::<(DbUuid, String)>(conn)?.into_iter().map(|(id, link)| (id, Link(link)));
+        let changes = import.merge(conn, wanted, &present.collect())?;
+        for (id, Link(link)) in changes.added.into_iter().filter(|(_, link)| !link.is_blank()).chain(changes.updated) {
+            diesel::update(groups::table.find(id))
+                .set((groups::link.eq(link), groups::updated_at.eq(targets.now)))
+                .execute(conn)?;
+        }
+        bring_spans_in(conn, import, targets, &ids)
+    })
+}
+
+/// Adds the spans that are not here. The directory says who is in a group now, so that an open span is made longer, and
+/// none is ended.
+fn bring_spans_in(
+    conn: &mut AnyConnection,
+    import: &mut Import,
+    targets: &Targets,
+    ids: &[DbUuid],
+) -> Result<(), Error> {
+    let member = |row: &SourceRow| Ok((known_user(row, "user_id", &targets.users)?, span(row)?));
+    let spans = import.converted_children(&MEMBERS, "group_id", ids, member)?;
+    let here = group_memberships::table.filter(group_memberships::group_id.eq_any(ids)).select((
+        group_memberships::group_id,
+        group_memberships::user_id,
+        group_memberships::since,
+        group_memberships::until,
+    ));
+    let mut here: HashMap<(DbUuid, DbUuid), Vec<(Half, Option<Half>)>> =
+        here.load::<(DbUuid, DbUuid, Half, Option<Half>)>(conn)?.into_iter().fold(HashMap::new(), |mut all, row| {
+            let (group, user, since, until) = row;
+            all.entry((group, user)).or_default().push((since, until));
+            all
+        });
+    let mut rows = Vec::new();
+    for (group, user, (since, until)) in
+        spans.into_iter().flat_map(|(group, spans)| spans.into_iter().map(move |(user, span)| (group, user, span)))
+    {
+        let present = here.entry((group, user)).or_default();
+        let open = present.iter_mut().find(|(_, until)| until.is_none()).filter(|_| until.is_none());
+        if let Some((from, _)) = open {
+            if since < *from {
+                import.report.count(MEMBERS.name).updated += 1;
+                *from = since;
+                let open = group_memberships::table
+                    .filter(group_memberships::group_id.eq(group))
+                    .filter(group_memberships::user_id.eq(user))
+                    .filter(group_memberships::until.is_null());
+                diesel::update(open).set(group_memberships::since.eq(since)).execute(conn)?;
+                continue;
+            }
+            import.report.count(MEMBERS.name).same += 1;
+        } else if present.iter().any(|(from, _)| *from == since) {
+            import.report.count(MEMBERS.name).same += 1;
+        } else {
+            import.report.count(MEMBERS.name).added += 1;
+            present.push((since, until));
+            rows.push((
+                (group_memberships::id.eq(DbUuid::new()), group_memberships::group_id.eq(group)),
+                (group_memberships::user_id.eq(user), group_memberships::since.eq(since)),
+                group_memberships::until.eq(until),
+            ));
+        }
+    }
+    for rows in rows.chunks(CHUNK) {
+        with_connection!(conn, c => diesel::insert_into(group_memberships::table).values(rows).execute(c))?;
+    }
+    Ok(())
+}

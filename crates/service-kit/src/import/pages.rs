@@ -1,0 +1,132 @@
+//! Reading a table page by page, and the rows of other tables that belong to a page.
+
+use std::{
+    collections::{HashMap, HashSet},
+    hash::BuildHasher,
+};
+
+use super::{
+    row::{Fault, SourceRow, SourceTable},
+    run::Import,
+    source::CHUNK,
+};
+use crate::{
+    database::{AnyConnection, types::DbUuid},
+    error::Error,
+};
+
+impl Import {
+    /// Hands the rows of a table to `work` by their id, at most [`CHUNK`] at a time. All are counted as read.
+    ///
+    /// # Errors
+    /// When the connection is lost; what `work` fails with.
+    pub fn each_page<F>(
+        &mut self,
+        conn: &mut AnyConnection,
+        table: &SourceTable,
+        key: &str,
+        mut work: F,
+    ) -> Result<(), Error>
+    where
+        F: FnMut(&mut AnyConnection, &mut Self, Vec<(DbUuid, SourceRow)>) -> Result<(), Error>,
+    {
+        let mut after = None;
+        loop {
+            let rows = self.source.page(table, key, after.as_deref())?;
+            let is_last = rows.len() < CHUNK;
+            after = rows.last().and_then(|row| row.text(key).ok());
+            let mut page = Vec::with_capacity(rows.len());
+            for row in rows {
+                match row.id(key) {
+                    Ok(id) => {
+                        self.saw(table.name, id);
+                        page.push((id, row));
+                    }
+                    Err(fault) => {
+                        self.report.count(table.name).read += 1;
+                        self.report.left_out(table.name, &row.text(key).unwrap_or_default(), &fault);
+                    }
+                }
+            }
+            if !page.is_empty() {
+                work(conn, self, page)?;
+            }
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The rows of a table that belong to these of another one, by the column `key`. Deleted ones are left away.
+    ///
+    /// # Errors
+    /// When the connection is lost.
+    pub fn children(
+        &mut self,
+        table: &SourceTable,
+        key: &str,
+        ids: &[DbUuid],
+    ) -> Result<HashMap<DbUuid, Vec<SourceRow>>, Error> {
+        let names: Vec<_> = ids.iter().map(ToString::to_string).collect();
+        let mut children = HashMap::<_, Vec<_>>::new();
+        for row in self.source.rows_of(table, key, &names)? {
+            if let (Ok(id), Ok(None)) = (row.id(key), row.time("deleted_at")) {
+                children.entry(id).or_default().push(row);
+            }
+        }
+        Ok(children)
+    }
+
+    /// What `convert` makes of the [children](Self::children) of these rows, sorted. They are counted as read, and those
+    /// that it refuses as left out.
+    ///
+    /// # Errors
+    /// When the connection is lost.
+    pub fn converted_children<T: Ord>(
+        &mut self,
+        table: &SourceTable,
+        key: &str,
+        ids: &[DbUuid],
+        convert: impl Fn(&SourceRow) -> Result<T, Fault>,
+    ) -> Result<HashMap<DbUuid, Vec<T>>, Error> {
+        let mut found = HashMap::new();
+        for (id, rows) in self.children(table, key, ids)? {
+            let mut all = Vec::with_capacity(rows.len());
+            for row in rows {
+                self.report.count(table.name).read += 1;
+                match convert(&row) {
+                    Ok(child) => all.push(child),
+                    Err(fault) => self.report.left_out(table.name, &format!("of {id}"), &fault),
+                }
+            }
+            all.sort_unstable();
+            found.insert(id, all);
+        }
+        Ok(found)
+    }
+
+    /// The users of a link table, each once.
+    ///
+    /// # Errors
+    /// When the connection is lost.
+    pub fn people(
+        &mut self,
+        table: &SourceTable,
+        key: &str,
+        ids: &[DbUuid],
+        users: &HashSet<DbUuid>,
+    ) -> Result<HashMap<DbUuid, Vec<DbUuid>>, Error> {
+        let mut people = self.converted_children(table, key, ids, |row| known_user(row, "user_id", users))?;
+        people.values_mut().for_each(Vec::dedup);
+        Ok(people)
+    }
+}
+
+/// The user in a column.
+///
+/// # Errors
+/// When it is none of these.
+pub fn known_user<S: BuildHasher>(row: &SourceRow, column: &str, users: &HashSet<DbUuid, S>) -> Result<DbUuid, Fault> {
+    let user = row.id(column)?;
+    if users.contains(&user) { Ok(user) } else { Err(format!("{column} {user} is no user")) }
+}

@@ -1,0 +1,80 @@
+//! An import from its beginning to its end.
+
+use std::{
+    collections::{HashMap, HashSet},
+    mem,
+};
+
+use chrono_tz::Tz;
+use diesel::{Connection, result::Error as DieselError};
+
+use super::{options::ImportOptions, report::Report, row::SourceTable, source::Source};
+use crate::{
+    database::{AnyConnection, Database, types::DbUuid},
+    error::Error,
+    maintenance::cli::Refused,
+};
+
+/// An import under way.
+pub struct Import {
+    /// What is read.
+    pub source: Source,
+    /// What will be printed.
+    pub report: Report,
+    /// Zone of the times in the source.
+    pub zone: Tz,
+    /// Whether to bring over what has changed there since an earlier import.
+    pub(super) update: bool,
+    dry_run: bool,
+    /// The ids that the source has, by kind.
+    pub(super) seen: HashMap<&'static str, HashSet<DbUuid>>,
+}
+
+impl Import {
+    /// Connects to the source and checks its version and its tables. Nothing is written.
+    ///
+    /// # Errors
+    /// When an option is at fault, or the source is not what it must be.
+    pub async fn connect(options: ImportOptions, tables: &'static [SourceTable], zone: Tz) -> Result<Self, Refused> {
+        let (update, dry_run) = (options.update, options.dry_run);
+        let opened = tokio::task::spawn_blocking(move || Source::open(&options, tables));
+        let source = opened.await.map_err(|panicked| Refused::Failed(panicked.to_string()))??;
+        Ok(Self { source, report: Report::default(), zone, update, dry_run, seen: HashMap::new() })
+    }
+
+    /// What the report begins with.
+    fn head(&self) -> Vec<String> {
+        let (place, version) = (self.source.place(), self.source.version());
+        let mut head = vec![format!("source: {place}, {version}; its times are read in {}", self.zone)];
+        if self.dry_run {
+            head.push("dry run: nothing is written".to_owned());
+        }
+        head
+    }
+
+    /// Runs `work` in one transaction. A dry run does the same and rolls it back, so that both report the same.
+    ///
+    /// # Errors
+    /// What `work` fails with; nothing is written then.
+    pub async fn run<F>(mut self, db: &Database, mut work: F) -> Result<Report, Error>
+    where
+        F: FnMut(&mut AnyConnection, &mut Self) -> Result<(), Error> + Send + 'static,
+    {
+        db.write(move |conn| {
+            // Once more from the beginning, when the database had to break off the transaction.
+            self.report = Report::new(self.head());
+            self.seen.clear();
+            self.source.begin()?;
+            let done = conn.transaction(|conn| {
+                work(conn, &mut self)?;
+                if self.dry_run { Err(DieselError::RollbackTransaction.into()) } else { Ok(()) }
+            });
+            match done {
+                Err(Error::Database(DieselError::RollbackTransaction)) if self.dry_run => {}
+                done => done?,
+            }
+            Ok(mem::take(&mut self.report))
+        })
+        .await
+    }
+}

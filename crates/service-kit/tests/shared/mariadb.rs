@@ -1,0 +1,161 @@
+//! A database of the system that a service replaces, on the MariaDB that `scripts/test` started. Both services include
+//! this file in their tests, by its path.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    path::Path,
+    process::Command,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use mysql::{
+    Conn, Opts,
+    prelude::{FromRow, Queryable},
+};
+
+/// The password of the user who may read, which must not show anywhere.
+pub const PASSWORD: &str = "canary-of-the-reader-4f0b77";
+
+/// A database, and a user who may only read it.
+pub struct SourceDatabase {
+    conn: Conn,
+    name: String,
+    port: u16,
+    folder: tempfile::TempDir,
+}
+
+impl SourceDatabase {
+    /// A database with the tables and rows that these statements make.
+    pub fn new(statements: &[&str]) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let url = std::env::var("TEST_MARIADB_URL").expect(
+            "TEST_MARIADB_URL is not set: run the tests by scripts/test, or by `scripts/mariadb run scripts/postgres run cargo test`",
+        );
+        let opts = Opts::from_url(&url).unwrap();
+        let (port, mut conn) = (opts.get_tcp_port(), Conn::new(opts).unwrap());
+        let name = format!("t{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        conn.query_drop(format!(
+            "CREATE DATABASE {name} CHARACTER SET utf8mb4; USE {name}; \
+             CREATE USER {name}@'127.0.0.1' IDENTIFIED BY '{PASSWORD}'; GRANT SELECT ON {name}.* TO {name}@'127.0.0.1'"
+        ))
+        .unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("password"), format!("{PASSWORD}\n")).unwrap();
+        let mut database = Self { conn, name, port, folder };
+        statements.iter().for_each(|statement| database.run(statement));
+        database
+    }
+
+    /// Runs statements, one after the other.
+    pub fn run(&mut self, statements: &str) {
+        self.conn.query_drop(statements).unwrap_or_else(|error| panic!("{error}: {statements}"));
+    }
+
+    /// All rows of a query.
+    pub fn rows<T: FromRow>(&mut self, query: &str) -> Vec<T> {
+        self.conn.query(query).unwrap()
+    }
+
+    /// Where an import finds it.
+    pub fn url(&self) -> String {
+        self.url_at(self.port)
+    }
+
+    /// The same behind another port.
+    pub fn url_at(&self, port: u16) -> String {
+        format!("mysql://{0}@127.0.0.1:{port}/{0}", self.name)
+    }
+
+    /// The file with the password of its reader.
+    pub fn password_file(&self) -> String {
+        self.folder.path().join("password").to_str().unwrap().to_owned()
+    }
+
+    /// The port of a proxy that passes so many bytes of answers on and then breaks off.
+    pub fn behind_a_proxy_that_breaks_off_after(&self, bytes: usize) -> u16 {
+        let (listener, port) = (TcpListener::bind("127.0.0.1:0").unwrap(), self.port);
+        let at = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            let mut server = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+            let (mut left, mut buffer) = (bytes, [0; 4096]);
+            while left > 0 {
+                let room = left.min(buffer.len());
+                let Ok(read @ 1..) = server.read(&mut buffer[..room]) else { break };
+                client.write_all(&buffer[..read]).unwrap();
+                left -= read;
+            }
+            let _ = client.shutdown(std::net::Shutdown::Both);
+            let _ = server.shutdown(std::net::Shutdown::Both);
+        });
+        at
+    }
+}
+
+impl Drop for SourceDatabase {
+    fn drop(&mut self) {
+        let name = &self.name;
+        let _ = self.conn.query_drop(format!("DROP DATABASE {name}; DROP USER {name}@'127.0.0.1'"));
+    }
+}
+
+/// What a command printed.
+pub struct Printed {
+    pub out: String,
+    pub err: String,
+    pub status: Option<i32>,
+}
+
+impl Printed {
+    /// Runs a command to its end. The password is not in what it prints.
+    pub fn by(command: &mut Command) -> Self {
+        let done = command.output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        let printed = Self { out: text(done.stdout), err: text(done.stderr), status: done.status.code() };
+        assert!(!printed.out.contains(PASSWORD) && !printed.err.contains(PASSWORD));
+        printed
+    }
+
+    /// Asserts that it succeeded.
+    #[track_caller]
+    pub fn done(self) -> Self {
+        assert_eq!(self.status, Some(0), "{}{}", self.out, self.err);
+        self
+    }
+
+    /// Asserts that it failed in one sentence that has these words.
+    #[track_caller]
+    pub fn failed(&self, status: i32, words: &str) {
+        assert_eq!(self.status, Some(status), "{}{}", self.out, self.err);
+        // Besides the log, and the line that names the database.
+        let lines = self.err.lines().filter(|line| !line.starts_with('[') && !line.contains(": database "));
+        let lines: Vec<_> = lines.collect();
+        assert!(self.out.is_empty() && lines.len() == 1 && lines[0].contains(words), "{}{}", self.out, self.err);
+    }
+
+    /// The counts of a table: read, added, updated, same, kept, left out, over a limit.
+    #[track_caller]
+    pub fn counts(&self, table: &str) -> Vec<u64> {
+        let line = self.out.lines().find_map(|line| line.strip_prefix(&format!("{table}\t")));
+        let line = line.unwrap_or_else(|| panic!("{table} is not in {}", self.out));
+        line.split('\t').map(|number| number.parse().unwrap()).collect()
+    }
+
+    /// The lines below the heading that starts so.
+    pub fn notes(&self, heading: &str) -> Vec<&str> {
+        let lines = self.out.lines().skip_while(|line| !line.starts_with(heading)).skip(1);
+        lines.take_while(|line| line.starts_with("  ")).map(str::trim).collect()
+    }
+}
+
+/// Writes a directory with users of these ids and names.
+pub fn directory_file(folder: &Path, users: &[(String, String)]) -> String {
+    let entry = |(id, name): &(String, String)| format!("[[users]]\nid = \"{id}\"\nname = \"{name}\"\n");
+    let path = folder.join("directory.toml");
+    fs::write(&path, users.iter().map(entry).collect::<String>()).unwrap();
+    path.to_str().unwrap().to_owned()
+}
