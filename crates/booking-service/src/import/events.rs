@@ -22,7 +22,7 @@ use service_kit::{
 use super::{answers, rooms::ROOMS, targets::Targets};
 use crate::{
     events::queries::Row,
-    rooms::queries::is_long,
+    overlapping::is_long,
     schema::{event_admins, event_tags, events, groups, rooms},
     users::sync::DIRECTORY,
 };
@@ -111,6 +111,11 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &mut Tar
             update(conn, &page.rooms, *id, event)?;
         }
         put_links(conn, &changes.updated)?;
+        let owned = changes.added.iter().chain(&changes.updated).filter(|(_, event)| event.owns_room);
+        let owned: Vec<_> = owned.map(|(_, event)| event.room).collect();
+        diesel::update(rooms::table.filter(rooms::id.eq_any(&owned)))
+            .set(rooms::made_for_event.eq(true))
+            .execute(conn)?;
         let here: HashSet<_> =
             present.drain().map(|(id, _)| id).chain(changes.added.iter().map(|(id, _)| *id)).collect();
         answers::bring_in(conn, import, targets, &ids, &here)

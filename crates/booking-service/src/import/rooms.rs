@@ -21,11 +21,8 @@ use service_kit::{
 
 use super::targets::Targets;
 use crate::{
-    rooms::{
-        booking::lock_places,
-        place::place_key,
-        queries::{Row, is_long, reach},
-    },
+    overlapping::{earliest_start, is_long},
+    rooms::{booking::lock_places, place::place_key, queries::Row},
     schema::{events, room_admins, rooms},
 };
 
@@ -162,7 +159,10 @@ macro_rules! columns {
         (
             (rooms::place.eq(&$room.place), rooms::place_key.eq(place_key(&$room.place))),
             (rooms::starts_at.eq($room.starts_at), rooms::ends_at.eq($room.ends_at)),
-            (rooms::is_long.eq(is_long($room.starts_at, $room.ends_at)), rooms::reach_from.eq(reach($room.starts_at))),
+            (
+                rooms::is_long.eq(is_long($room.starts_at, $room.ends_at)),
+                rooms::reach_from.eq(earliest_start($room.starts_at)),
+            ),
             (rooms::verified.eq($room.verified), rooms::created_by.eq($room.created_by)),
             (rooms::created_at.eq($room.created_at), rooms::updated_at.eq($room.updated_at)),
             rooms::deleted_at.eq($room.deleted_at),
@@ -171,7 +171,8 @@ macro_rules! columns {
 }
 
 fn insert(conn: &mut AnyConnection, new: &[(DbUuid, Room)]) -> Result<(), Error> {
-    let rows: Vec<_> = new.iter().map(|(id, room)| (rooms::id.eq(*id), columns!(room))).collect();
+    let rows: Vec<_> =
+        new.iter().map(|(id, room)| (rooms::id.eq(*id), rooms::made_for_event.eq(false), columns!(room))).collect();
     with_connection!(conn, c => diesel::insert_into(rooms::table).values(&rows).execute(c))?;
     put_admins(conn, new)
 }

@@ -23,7 +23,6 @@ const OUTSIDE: &str = "events outside the time of their room, here as they are";
 /// The use of a place by an event.
 struct Booking {
     event: DbUuid,
-    room: DbUuid,
     usage: Use,
 }
 
@@ -69,14 +68,14 @@ fn list_place(conn: &mut AnyConnection, import: &mut Import, place: &str) -> Res
     let bookings: Vec<(DbUuid, DbUuid, DbTimestamp, DbTimestamp, bool)> = bookings.load(conn)?;
     let bookings: Vec<_> = bookings
         .into_iter()
-        .map(|(event, room, from, to, shared)| Booking { event, room, usage: Use { span: span(from, to), shared } })
+        .map(|(event, room, from, to, shared)| Booking { event, usage: Use { room, span: span(from, to), shared } })
         .collect();
     let windows: Vec<_> = verified.into_iter().map(|(_, window)| window).collect();
     overlapping(
         &bookings,
         |booking| booking.usage.span,
         |a, b| {
-            if exclude_each_other(a, b, &windows) {
+            if overlap::conflicts(&a.usage, &b.usage, &windows) {
                 import.report.note(DOUBLE, || format!("{} and {}, {place}", a.event, b.event));
             }
         },
@@ -96,13 +95,4 @@ fn overlapping<T>(items: &[T], span: impl Fn(&T) -> Span, mut found: impl FnMut(
         under_way.iter().for_each(|other| found(other, item));
         under_way.push(item);
     }
-}
-
-/// The rule of double booking (contract, "No double booking"), where `verified` are the windows of the place's verified
-/// rooms.
-fn exclude_each_other(a: &Booking, b: &Booking, verified: &[Span]) -> bool {
-    let (a_span, b_span) = (a.usage.span, b.usage.span);
-    let common = Span { start: a_span.start.max(b_span.start), end: a_span.end.min(b_span.end) };
-    overlap::conflicts(&a.usage, &b.usage)
-        && (a.room == b.room || verified.iter().any(|window| window.overlaps(&common)))
 }

@@ -23,7 +23,7 @@ use service_kit::{
 use super::targets::Targets;
 use crate::{
     account_type::AccountType,
-    auth::is_sign_in_name,
+    identity::is_sign_in_name,
     schema::{accounts, users},
 };
 
