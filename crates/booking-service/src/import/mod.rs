@@ -82,7 +82,9 @@ fn lock(conn: &mut AnyConnection) -> Result<(), Error> {
 /// What the server would find out by itself within minutes; plans are bad until then.
 fn analyze(conn: &mut AnyConnection) -> Result<(), Error> {
     if let AnyConnection::Postgresql(pg) = conn {
-        sql_query("ANALYZE").execute(pg)?;
+        // Not of other tables, which somebody else may have locked.
+        sql_query("ANALYZE users, groups, rooms, events, event_admins, event_tags, attendees, imported_rows")
+            .execute(pg)?;
     }
     Ok(())
 }

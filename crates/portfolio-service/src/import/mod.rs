@@ -69,7 +69,11 @@ pub async fn run(
         sync::apply(conn, &directory, present, now)?;
         // What the server would find out by itself within minutes; plans are bad until then.
         if let AnyConnection::Postgresql(pg) = conn {
-            sql_query("ANALYZE").execute(pg)?;
+            // Not of other tables, which somebody else may have locked.
+            sql_query(
+                "ANALYZE users, accounts, groups, projects, project_members, contests, contest_teams, imported_rows",
+            )
+            .execute(pg)?;
         }
         Ok(())
     };
