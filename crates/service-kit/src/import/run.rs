@@ -10,7 +10,7 @@ use diesel::{Connection, result::Error as DieselError};
 
 use super::{options::ImportOptions, report::Report, row::SourceTable, source::Source};
 use crate::{
-    database::{AnyConnection, Database, types::DbUuid},
+    database::{AnyConnection, Database, JobOwner, types::DbUuid},
     error::Error,
     maintenance::cli::Refused,
 };
@@ -60,7 +60,7 @@ impl Import {
     where
         F: FnMut(&mut AnyConnection, &mut Self) -> Result<(), Error> + Send + 'static,
     {
-        db.write(move |conn| {
+        db.write(JobOwner::Internal, move |conn| {
             // Once more from the beginning, when the database had to break off the transaction.
             self.report = Report::new(self.head());
             self.seen.clear();
