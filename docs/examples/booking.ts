@@ -83,6 +83,41 @@ for await (const event of all((cursor) =>
 // #endregion
 assert(names.includes('One') || names.includes('Other'), names.join());
 
+// #region poll
+const poll = ok(
+  await api.POST('/api/draft-events', {
+    body: {
+      name: 'Example', deadline: at(1), admins: [me.userId],
+      candidateSlots: [{ timeStart: at(14), timeEnd: at(16) }, { timeStart: at(22), timeEnd: at(26) }],
+    },
+  }),
+);
+const pollPath = { draftEventID: poll.draftEventId };
+const { candidateSlots } = ok(await api.GET('/api/draft-events/{draftEventID}', { params: { path: pollPath } }));
+const slotIds = candidateSlots.slice(0, 1).map(({ slotId }) => slotId);
+ok(await api.POST('/api/draft-events/{draftEventID}/availability', { params: { path: pollPath }, body: { slotIds } }));
+const { results } = ok(await api.GET('/api/draft-events/{draftEventID}/results', { params: { path: pollPath } }));
+const best = results.find(({ isTopChoice }) => isTopChoice);
+// #endregion
+assert.deepEqual(best?.availableUsers, [me.userId]);
+const confirm = (query: { dryRun?: boolean }, roomId: string) =>
+  api.POST('/api/draft-events/{draftEventID}/confirm', {
+    params: { path: pollPath, query }, body: { slotId: slotIds[0]!, roomId, groupId: request.groupId },
+  });
+const free = ok(
+  await api.GET('/api/availability', {
+    params: { query: { dateBegin: at(12), dateEnd: at(18), minutes: 120, onlyVerified: false } },
+  }),
+);
+assert(free.some(({ roomId }) => roomId === room.roomId));
+assert.equal(ok(await confirm({ dryRun: true }, room.roomId)).name, 'Example');
+const confirmed = ok(await confirm({}, room.roomId));
+const twice = await confirm({}, room.roomId);
+assert.deepEqual([twice.error?.code, twice.error?.eventId], ['poll-confirmed', confirmed.eventId]);
+ok(await api.DELETE('/api/events/{eventID}', { params: { path: { eventID: confirmed.eventId } } }));
+ok(await api.DELETE('/api/draft-events/{draftEventID}', { params: { path: pollPath } }));
+console.log('a poll became an event');
+
 const since = new Date(Date.now() - 60_000).toISOString();
 ok(await api.DELETE('/api/events/{eventID}', { params: { path } }));
 const changed = ok(await api.GET('/api/events', { params: { query: { updatedSince: since } } }));

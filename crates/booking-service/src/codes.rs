@@ -25,6 +25,15 @@ common::codes! {
     NAME_TAKEN = 403 "name-taken", "The sign-in name belongs to somebody else",
         "Another account of the sign-in provider has signed in under this name before. Whoever runs the service can \
         tell them apart.";
+    /// 403: a poll that takes no answers and changes any more.
+    POLL_CLOSED = 403 "poll-closed", "The draft event takes no more answers and changes",
+        "Its deadline has passed, or it has been confirmed.";
+    /// 409: a second answer to a poll.
+    ALREADY_ANSWERED = 409 "already-answered", "The caller has answered already",
+        "Change the answer with `PUT`.";
+    /// 409: a poll that has been confirmed.
+    POLL_CONFIRMED = 409 "poll-confirmed", "The draft event has been confirmed already",
+        "`eventId` is the event that it has become.";
     /// 409: a double booking.
     ROOM_CONFLICT = 409 "room-conflict", "The room is taken",
         "`conflicts` lists the events in the way, `freeTimes` when the room is free.";

@@ -1,15 +1,18 @@
 //! The booking-service: lecture rooms that the club holds, declarations of their use, groups, attendance, tags, a
 //! calendar feed, sign-in.
 //!
-//! A slice for each resource; each may use those above it and `auth`, `club`, `codes`, `limits`, `schema`, nothing below:
+//! A slice for each resource; each may use those above it and `auth`, `club`, `codes`, `limits`, `schema`, `wall_clock`, nothing
+//! below:
 //!
 //! 1. [`users`]: members, privileges, the copy from the directory
 //! 2. [`groups`]: made here, from the directory, and the everyone group
 //! 3. [`tags`]: names for events
 //! 4. [`rooms`]: windows on places; free times; the rule of double booking; import
 //! 5. [`events`]: declarations of use, attendance, the `q` filter, the activity list
-//! 6. [`ical`]: the personal calendar feed
-//! 7. [`sign_in`]: sign-in providers, who is who there, sessions, API tokens
+//! 6. [`availability`]: when rooms and people are free
+//! 7. [`polls`]: when can everybody come? Candidate slots, answers, confirmation as an event
+//! 8. [`ical`]: the personal calendar feed
+//! 9. [`sign_in`]: sign-in providers, who is who there, sessions, API tokens
 //!
 //! [`server`] puts them together, [`commands`] is the command line, [`demo`] fills the database of a made-up club,
 //! [`import`] brings in the data of the system that the service replaces.
@@ -25,10 +28,13 @@ pub mod config;
 pub mod last_use;
 pub mod limits;
 pub mod schema;
+pub mod wall_clock;
 
+pub mod availability;
 pub mod events;
 pub mod groups;
 pub mod ical;
+pub mod polls;
 pub mod rooms;
 pub mod sign_in;
 pub mod tags;

@@ -11,6 +11,8 @@ use service_kit::{
 pub const TABLES: &[TableInfo] = service_kit::tables! {
     idempotency_keys imported_rows users sessions api_tokens spent_logins identities groups group_members group_admins tags
     places rooms room_admins events event_admins event_tags attendees
+    draft_events draft_event_slots draft_event_admins draft_event_invitees draft_event_tags draft_event_answers
+    draft_event_choices
 };
 
 diesel::table! {
@@ -109,12 +111,55 @@ diesel::table! {
     use service_kit::database::types::DbUuid;
     attendees (event_id, user_id) { event_id -> DbUuid, user_id -> DbUuid, schedule -> Text, }
 }
+diesel::table! {
+    use diesel::sql_types::*;
+    use service_kit::database::types::{DbTimestamp, DbUuid};
+    draft_events (id) {
+        id -> DbUuid, name -> Text, description -> Text, open -> Bool, deadline -> DbTimestamp,
+        event_id -> Nullable<DbUuid>, created_by -> DbUuid, created_at -> DbTimestamp, updated_at -> DbTimestamp,
+    }
+}
+diesel::table! {
+    use service_kit::database::types::{DbTimestamp, DbUuid};
+    draft_event_slots (id) {
+        id -> DbUuid, draft_event_id -> DbUuid, starts_at -> DbTimestamp, ends_at -> DbTimestamp,
+    }
+}
+diesel::table! {
+    use service_kit::database::types::DbUuid;
+    draft_event_admins (draft_event_id, user_id) { draft_event_id -> DbUuid, user_id -> DbUuid, }
+}
+diesel::table! {
+    use service_kit::database::types::DbUuid;
+    draft_event_invitees (draft_event_id, user_id) { draft_event_id -> DbUuid, user_id -> DbUuid, }
+}
+diesel::table! {
+    use diesel::sql_types::*;
+    use service_kit::database::types::DbUuid;
+    draft_event_tags (draft_event_id, tag_id) { draft_event_id -> DbUuid, tag_id -> DbUuid, locked -> Bool, }
+}
+diesel::table! {
+    use diesel::sql_types::*;
+    use service_kit::database::types::{DbTimestamp, DbUuid};
+    draft_event_answers (draft_event_id, user_id) {
+        draft_event_id -> DbUuid, user_id -> DbUuid, comment -> Nullable<Text>, updated_at -> DbTimestamp,
+    }
+}
+diesel::table! {
+    use diesel::sql_types::*;
+    use service_kit::database::types::DbUuid;
+    draft_event_choices (draft_event_id, user_id, slot_id) {
+        draft_event_id -> DbUuid, user_id -> DbUuid, slot_id -> DbUuid, maybe -> Bool,
+    }
+}
 
 diesel::joinable!(sessions -> users (user_id));
 diesel::joinable!(api_tokens -> users (user_id));
 diesel::joinable!(event_tags -> tags (tag_id));
 diesel::joinable!(events -> rooms (room_id));
 diesel::joinable!(events -> groups (group_id));
+diesel::joinable!(attendees -> events (event_id));
+diesel::joinable!(draft_event_tags -> tags (tag_id));
 diesel::allow_tables_to_appear_in_same_query!(
     users,
     sessions,
@@ -132,4 +177,11 @@ diesel::allow_tables_to_appear_in_same_query!(
     event_admins,
     event_tags,
     attendees,
+    draft_events,
+    draft_event_slots,
+    draft_event_admins,
+    draft_event_invitees,
+    draft_event_tags,
+    draft_event_answers,
+    draft_event_choices,
 );

@@ -24,13 +24,14 @@ use uuid::Uuid;
 
 use crate::{
     auth::{self, SESSION_COOKIE},
+    availability,
     club::Club,
     codes,
     config::Config,
     demo, events, groups, ical,
     last_use::LastUse,
     limits::Limits,
-    rooms,
+    polls, rooms,
     sign_in::{self, provider::Provider},
     tags, users, version,
 };
@@ -57,6 +58,8 @@ fn routes(config: &mut ServiceConfig<'_>) {
     config.service(
         scope("/api")
             .service(scope("/events").configure(events::routes))
+            .service(scope("/draft-events").configure(polls::routes))
+            .service(scope("/availability").configure(availability::routes))
             .service(scope("/rooms").configure(rooms::routes).configure(events::routes_of_rooms))
             .service(scope("/groups").configure(groups::routes).configure(events::routes_of_groups))
             .service(
@@ -64,6 +67,7 @@ fn routes(config: &mut ServiceConfig<'_>) {
                     .configure(users::routes)
                     .configure(groups::routes_of_users)
                     .configure(events::routes_of_users)
+                    .configure(polls::routes_of_users)
                     .configure(ical::routes_of_users)
                     .configure(sign_in::routes_of_users),
             )
@@ -114,6 +118,9 @@ struct OwnMembers {
     /// Of `events-to-come`: these events.
     #[schema(nullable = false)]
     events: Option<Vec<Uuid>>,
+    /// Of `poll-confirmed`: the event that the draft event has become.
+    #[schema(nullable = false)]
+    event_id: Option<Uuid>,
     /// Of `bad-filter`: the first character that does not fit, counted from 0.
     #[schema(nullable = false)]
     position: Option<u32>,
@@ -163,7 +170,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let (name, now) = (club.everyone_group.clone(), DbTimestamp(clock.now()));
     db.write(JobOwner::Internal, move |conn| groups::queries::ensure_everyone_group(conn, &name, now))
         .await
-        .map_err(|error| io::Error::other(error.describe()))?;
+        .map_err(|error| io::Error::other(format!("{}: {}", config.database_url(), error.describe())))?;
     let state = AppState::new(&ABOUT, &config.server, db.clone(), clock.clone(), club.installation());
     sync_at_start(&state, &club).await;
     if config.demo

@@ -150,6 +150,18 @@ impl PartialSchema for Id {
 
 impl ToSchema for Id {}
 
+/// A value in the form of a text.
+///
+/// # Errors
+/// The message of its `FromStr`, or that it must be a string.
+pub fn parse_text<T: FromStr<Err: fmt::Display>, V: IntoValue>(
+    value: Value<V>,
+    at: ValuePointerRef<'_>,
+) -> Result<T, Violations> {
+    let text = string(value, at)?;
+    text.parse().or_else(|message: T::Err| broken(at, "invalid", message.to_string()))
+}
+
 /// A list of `most` elements at most. A longer one is one violation, not one for each of its elements.
 ///
 /// # Errors

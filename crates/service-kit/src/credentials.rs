@@ -10,7 +10,7 @@ use rand::{TryRngCore, rngs::OsRng};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::config::Secret;
+use crate::secret::Secret;
 
 /// Bytes of a hash at rest (SHA-256).
 pub const HASH_LENGTH: usize = 32;

@@ -130,7 +130,7 @@ impl AppState {
             metrics: Metrics::new(info.name, &document.info.version, clock.now(), &database, keys),
             database,
             rate_limit: RateLimit::per_minute(options.rate_limit, &clock),
-            bad_credentials: BadCredentials::new(&clock),
+            bad_credentials: BadCredentials::new(options.rate_limit > 0, &clock),
             clock,
             origins: Origins::new(options.public_origin(), options.allowed_origins.clone()),
             copies: CopyStatuses::default(),

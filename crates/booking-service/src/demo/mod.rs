@@ -4,6 +4,7 @@
 //! made by the same functions as the operations use, so that rules hold and invitations go out as everywhere else.
 
 mod plan;
+mod polls;
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +15,6 @@ use diesel::{
     OptionalExtension,
     dsl::{exists, select},
     prelude::*,
-    upsert::excluded,
 };
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use service_kit::{
@@ -24,7 +24,6 @@ use service_kit::{
     },
     directory::Source,
     error::Error,
-    with_connection,
 };
 
 use self::plan::{Plan, PlannedEvent, PlannedRoom, Window};
@@ -32,6 +31,7 @@ use crate::{
     auth::ACTIVE,
     club::Club,
     events::{
+        attendance,
         changes::{self, Draft, Where},
         queries::Schedule,
     },
@@ -41,14 +41,11 @@ use crate::{
         changes::{self as room_changes, NewRoom},
         place::place_key,
     },
-    schema::{attendees, events, groups as groups_table, rooms, users},
+    schema::{events, groups as groups_table, rooms, users},
 };
 
 /// Another seed, another club.
 const SEED: u64 = 516;
-
-/// Rows of one statement: databases limit the number of values.
-const CHUNK: usize = 1000;
 
 /// Sign-in name of the member to try things as, whom the demo makes privileged.
 const PROTAGONIST: &str = "alice";
@@ -77,15 +74,16 @@ pub async fn fill(db: &Database, club: &Club, now: Timestamp) -> Result<(), Erro
         let Some(mut hand) = Hand::new(conn, before_all(&plan, now), rng, zone)? else { return Ok(None) };
         let rooms = hand.make_rooms(conn, &plan.rooms)?;
         hand.make_events(conn, &plan.events, &rooms)?;
+        let polls = hand.make_polls(conn, now)?;
         if is_made_up {
             // Last, because a replica that copies the directory meanwhile waits for it.
             let protagonist = users::table.filter(users::name.eq(PROTAGONIST));
             diesel::update(protagonist).set(users::privileged.eq(true)).execute(conn)?;
         }
-        Ok(Some((plan.rooms.len(), plan.events.len())))
+        Ok(Some((plan.rooms.len(), plan.events.len(), polls)))
     });
     match made.await? {
-        Some((rooms, events)) => log::info!("demo: made {rooms} rooms and {events} events"),
+        Some((rooms, events, polls)) => log::info!("demo: made {rooms} rooms, {events} events and {polls} polls"),
         None => log::info!("demo: the database is in use, being filled, or without active users, and stays as it is"),
     }
     Ok(())
@@ -217,7 +215,7 @@ impl Hand {
             let id = changes::create(conn, &draft, by, self.zone, DbTimestamp(event.made_at))?;
             answers.extend(self.answers(event, &band, by).into_iter().map(|(user, schedule)| (id, user, schedule)));
         }
-        put_answers(conn, &answers)
+        attendance::record_answers(conn, &answers)
     }
 
     /// The group of this name, or everyone.
@@ -249,22 +247,4 @@ impl Hand {
         }
         answers
     }
-}
-
-fn put_answers(conn: &mut AnyConnection, answers: &[(DbUuid, DbUuid, Schedule)]) -> Result<(), Error> {
-    for answers in answers.chunks(CHUNK) {
-        let rows: Vec<_> = answers
-            .iter()
-            .map(|(event, user, schedule)| {
-                (attendees::event_id.eq(*event), attendees::user_id.eq(*user), attendees::schedule.eq(*schedule))
-            })
-            .collect();
-        with_connection!(conn, c => diesel::insert_into(attendees::table)
-            .values(&rows)
-            .on_conflict((attendees::event_id, attendees::user_id))
-            .do_update()
-            .set(attendees::schedule.eq(excluded(attendees::schedule)))
-            .execute(c)?);
-    }
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Answers to events, and the tags on them.
 
 use common::problem::Problem;
-use diesel::{OptionalExtension, prelude::*};
+use diesel::{OptionalExtension, prelude::*, upsert::excluded};
 use service_kit::{
     database::{
         AnyConnection,
@@ -76,6 +76,28 @@ pub fn answer(conn: &mut AnyConnection, event: DbUuid, me: &Caller, schedule: Sc
         .do_update()
         .set(attendees::schedule.eq(schedule))
         .execute(c)?);
+    Ok(())
+}
+
+/// Records answers, each of an event and a user, in place of any that they gave before.
+///
+/// # Errors
+/// When the database fails.
+pub fn record_answers(conn: &mut AnyConnection, answers: &[(DbUuid, DbUuid, Schedule)]) -> Result<(), Error> {
+    for answers in answers.chunks(1000) {
+        let rows: Vec<_> = answers
+            .iter()
+            .map(|(event, user, schedule)| {
+                (attendees::event_id.eq(*event), attendees::user_id.eq(*user), attendees::schedule.eq(*schedule))
+            })
+            .collect();
+        with_connection!(conn, c => diesel::insert_into(attendees::table)
+            .values(&rows)
+            .on_conflict((attendees::event_id, attendees::user_id))
+            .do_update()
+            .set(attendees::schedule.eq(excluded(attendees::schedule)))
+            .execute(c)?);
+    }
     Ok(())
 }
 

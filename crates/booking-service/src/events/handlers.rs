@@ -18,7 +18,7 @@ use service_kit::{
 use super::{
     attendance, changes,
     filter::Filter,
-    params::{ActivityQuery, ListQuery, SpanQuery, UserQuery},
+    params::{ActivityQuery, ChangeQuery, ListQuery, SpanQuery, UserQuery},
     queries::{self, Order},
     selection::{Deleted, Selection, Which},
     wire::{RequestEvent, RequestEventTag, RequestSchedule, ResponseEvent, ResponseEventDetail},
@@ -49,7 +49,11 @@ fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Reply, Error> 
     Reply::json(&detail(conn, id, zone)?)
 }
 
-fn detail(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<ResponseEventDetail, Error> {
+/// An event with its room and group.
+///
+/// # Errors
+/// 404.
+pub fn detail(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<ResponseEventDetail, Error> {
     let event = queries::get(conn, id)?;
     let room = ResponseRoom::new(rooms::queries::get_even_deleted(conn, event.row.room_id)?, zone);
     let group = groups::queries::get_even_deleted(conn, event.row.group_id)?;
@@ -85,8 +89,10 @@ pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<List
 #[utoipa::path(
     tag = "events",
     operation_id = "addEvents",
+    params(ChangeQuery),
     request_body = RequestEvent,
     responses(
+        (status = 200, description = "What would be made (`dryRun`)", body = ResponseEventDetail),
         (status = 201, description = "The new event", body = ResponseEventDetail,
             headers(("Location" = String, description = "Its address"))),
         (status = 409, description = "The room is taken; `conflicts` and `freeTimes` say by what and when it is not"),
@@ -97,10 +103,12 @@ pub async fn create(
     who: SignedIn,
     Zone(zone): Zone,
     Now(now): Now,
+    query: Query<ChangeQuery>,
     body: Body<RequestEvent>,
 ) -> Result<Reply, Failure> {
     let draft = body.0.into_draft();
-    who.queued_by(&draft.at)
+    who.dry_run(query.0.dry_run.0)
+        .queued_by(&draft.at)
         .create(move |conn, me| {
             let id = changes::create(conn, &draft, me.id, zone, DbTimestamp(now))?;
             Ok(Reply::created(&detail(conn, id, zone)?)?.with(header::LOCATION, format!("/api/events/{id}")))
@@ -126,7 +134,7 @@ pub async fn get(who: SignedIn, Zone(zone): Zone, id: Path<Id>) -> Result<Reply,
 #[utoipa::path(
     tag = "events",
     operation_id = "updateEvent",
-    params(("eventID" = uuid::Uuid, Path)),
+    params(("eventID" = uuid::Uuid, Path), ChangeQuery),
     request_body = RequestEvent,
     responses(
         (status = 200, description = "The event", body = ResponseEventDetail),
@@ -139,10 +147,12 @@ pub async fn update(
     Zone(zone): Zone,
     Now(now): Now,
     id: Path<Id>,
+    query: Query<ChangeQuery>,
     body: Body<RequestEvent>,
 ) -> Result<Reply, Failure> {
     let (id, draft) = (DbUuid::from(*id), body.0.into_draft());
-    who.queued_by(&draft.at)
+    who.dry_run(query.0.dry_run.0)
+        .queued_by(&draft.at)
         .update(target(id, zone), move |conn, me| {
             changes::update(conn, id, &draft, me, zone, DbTimestamp(now))?;
             show(conn, id, zone)

@@ -3,7 +3,7 @@
 //! An event that names a place owns the unverified room made for it: that room moves, changes and goes with it, as
 //! long as no other event uses it ([`changes`]). Deleted events stay, marked, for the activity list and the feeds.
 
-mod attendance;
+pub(crate) mod attendance;
 pub(crate) mod changes;
 pub mod filter;
 mod handlers;
@@ -15,7 +15,11 @@ mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-pub use self::{params::parse_filter, wire::ResponseEvent};
+pub use self::{
+    handlers::detail,
+    params::{ChangeQuery, parse_filter},
+    wire::{RequestEventTag, RequestEventTags, ResponseEvent, ResponseEventDetail, ResponseEventTag},
+};
 
 /// Registers the operations below `/events`.
 pub fn routes(config: &mut ServiceConfig<'_>) {

@@ -1,6 +1,7 @@
 //! The query parameters of the operations on events.
 
 use common::{
+    input::{Flag, parse_text},
     problem::{Problem, Violation, Violations},
     time::Timestamp,
 };
@@ -12,14 +13,24 @@ use utoipa::IntoParams;
 use super::{
     filter::{self, Filter},
     selection::{Relation, Selection, Which},
-    wire::word,
 };
 use crate::codes;
 
 impl Deserr<Violations> for Relation {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
-        word(value, at)
+        parse_text(value, at)
     }
+}
+
+/// How to make a change.
+#[derive(Debug, Deserr, IntoParams)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub struct ChangeQuery {
+    /// Check only, change nothing: the answer is that of the change, with status 200.
+    #[deserr(default)]
+    #[param(value_type = Option<bool>, nullable = false)]
+    pub dry_run: Flag,
 }
 
 /// A span of time.

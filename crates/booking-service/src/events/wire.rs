@@ -2,11 +2,11 @@
 
 use chrono_tz::Tz;
 use common::{
-    input::{Id, IdSet, Text, short},
+    input::{Id, IdSet, Text, parse_text, short},
     problem::{Violations, pointer},
     time::{Timestamp, Zoned},
 };
-use deserr::{DeserializeError, Deserr, ErrorKind, IntoValue, Value, ValueKind, ValuePointerRef, take_cf_content};
+use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use serde::Serialize;
 use serde_json::json;
 use service_kit::database::types::{DbTimestamp, DbUuid};
@@ -244,16 +244,24 @@ struct Fields {
     admins: IdSet<1>,
     #[deserr(default)]
     #[schema(value_type = Option<Vec<RequestEventTag>>, nullable = false, max_items = 1000)]
-    tags: Tags,
+    tags: RequestEventTags,
 }
 
 /// The most tags of one event.
 const MOST_TAGS: usize = 1000;
 
+/// The tags for an event; none if left out.
 #[derive(Debug, Clone, Default)]
-struct Tags(Vec<RequestEventTag>);
+pub struct RequestEventTags(Vec<RequestEventTag>);
 
-impl Deserr<Violations> for Tags {
+impl RequestEventTags {
+    /// The name of each, and whether it is locked.
+    pub fn into_pairs(self) -> Vec<(String, bool)> {
+        self.0.into_iter().map(RequestEventTag::into_pair).collect()
+    }
+}
+
+impl Deserr<Violations> for RequestEventTags {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
         match value {
             Value::Null => Ok(Self::default()),
@@ -295,7 +303,7 @@ impl RequestEvent {
             group: fields.group_id.into(),
             open: fields.open.unwrap_or_default(),
             admins: fields.admins,
-            tags: fields.tags.0.into_iter().map(RequestEventTag::into_pair).collect(),
+            tags: fields.tags.into_pairs(),
         }
     }
 }
@@ -352,20 +360,6 @@ pub struct RequestSchedule {
 
 impl Deserr<Violations> for Schedule {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
-        word(value, at)
+        parse_text(value, at)
     }
-}
-
-pub(super) fn word<T: std::str::FromStr<Err = String>, V: IntoValue>(
-    value: Value<V>,
-    at: ValuePointerRef<'_>,
-) -> Result<T, Violations> {
-    let error = match value {
-        Value::String(text) => match text.parse() {
-            Ok(word) => return Ok(word),
-            Err(msg) => ErrorKind::Unexpected { msg },
-        },
-        actual => ErrorKind::IncorrectValueKind { actual, accepted: &[ValueKind::String] },
-    };
-    Err(take_cf_content(Violations::error::<V>(None, error, at)))
 }

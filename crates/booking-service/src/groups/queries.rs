@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use common::problem::Problem;
+use common::{
+    input::IdSet,
+    problem::{Problem, Violations},
+};
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     after,
@@ -170,6 +173,55 @@ pub fn member_ids(conn: &mut AnyConnection, group: DbUuid) -> Result<Vec<DbUuid>
         .select(group_members::user_id)
         .order(group_members::user_id)
         .load(c)?))
+}
+
+/// The members of these groups together, each once, in the order of ids.
+///
+/// # Errors
+/// When the database fails.
+pub fn members_of_all(conn: &mut AnyConnection, groups: &[DbUuid]) -> Result<Vec<DbUuid>, Error> {
+    let mut members = BTreeSet::new();
+    if groups.contains(&EVERYONE) {
+        members.extend(active_ids(conn)?);
+    }
+    for groups in groups.chunks(1000) {
+        members.extend(with_connection!(conn, c => group_members::table
+            .filter(id_in(group_members::group_id, groups))
+            .select(group_members::user_id)
+            .load::<DbUuid>(c)?));
+    }
+    Ok(members.into_iter().collect())
+}
+
+/// Adds a violation for each id of a request's list that is no group's: at `/inviteGroups/3` for a list at
+/// `/inviteGroups`.
+///
+/// # Errors
+/// When the database fails.
+pub fn note_unknown(
+    conn: &mut AnyConnection,
+    pointer: &str,
+    sent: &IdSet<0>,
+    violations: &mut Violations,
+) -> Result<(), Error> {
+    let (indices, ids): (Vec<_>, Vec<_>) = sent.iter().map(|(index, id)| (index, DbUuid(id))).unzip();
+    for unknown in unknown(conn, &ids)? {
+        violations.push(format!("{pointer}/{}", indices[unknown]), "unknown-group", "names no group");
+    }
+    Ok(())
+}
+
+/// The indexes of those ids that are no group's.
+///
+/// # Errors
+/// When the database fails.
+pub fn unknown(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<usize>, Error> {
+    let mut found = BTreeSet::new();
+    for ids in ids.chunks(1000) {
+        let live = groups::table.filter(groups::id.eq_any(ids)).filter(groups::deleted_at.is_null());
+        found.extend(live.select(groups::id).load::<DbUuid>(conn)?);
+    }
+    Ok(ids.iter().enumerate().filter(|(_, id)| !found.contains(id)).map(|(index, _)| index).collect())
 }
 
 /// Whether a user belongs to a group; to the everyone group if active.

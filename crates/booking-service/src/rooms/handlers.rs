@@ -106,13 +106,13 @@ pub async fn import(
     payload: Payload,
 ) -> Result<Reply, Failure> {
     let table = body::read(&req, &mut payload.into_inner(), "text/csv", IMPORT_LIMIT).await?;
-    let dry_run = query.0.dry_run.0;
-    who.create(move |conn, me| {
-        let rooms = import_table(conn, &table, zone, me.id, dry_run, DbTimestamp(now))?;
-        let rooms: Vec<_> = rooms.into_iter().map(|room| ResponseRoom::new(room, zone)).collect();
-        if dry_run { Reply::json(&rooms) } else { Reply::created(&rooms) }
-    })
-    .await
+    who.dry_run(query.0.dry_run.0)
+        .create(move |conn, me| {
+            let rooms = import_table(conn, &table, zone, me.id, DbTimestamp(now))?;
+            let rooms: Vec<_> = rooms.into_iter().map(|room| ResponseRoom::new(room, zone)).collect();
+            Reply::created(&rooms)
+        })
+        .await
 }
 
 /// One room

@@ -7,7 +7,6 @@ use common::{
     problem::{Location, Problem, Violation},
     time::Timestamp,
 };
-use diesel::{Connection, result::Error as DieselError};
 use service_kit::{
     database::{
         AnyConnection,
@@ -26,7 +25,7 @@ use super::{
 use crate::codes;
 
 /// Makes verified rooms of the rows, with `by` as their administrator. A row that equals an existing verified room stands
-/// for that room. Returns a room for each row, in their order. A dry run does the same and rolls it back.
+/// for that room. Returns a room for each row, in their order.
 ///
 /// # Errors
 /// 400 `bad-import` with every bad row, among them those that overlap an earlier row on the same place; 409
@@ -37,7 +36,6 @@ pub fn import_table(
     table: &[u8],
     zone: Tz,
     by: DbUuid,
-    dry_run: bool,
     now: DbTimestamp,
 ) -> Result<Vec<Room>, Error> {
     let rows = table::parse(table, zone).map_err(|cells| {
@@ -52,18 +50,7 @@ pub fn import_table(
     if rows.is_empty() {
         return Ok(Vec::new());
     }
-    if !dry_run {
-        return import(conn, &rows, zone, by, now);
-    }
-    let mut result = Ok(Vec::new());
-    let rolled_back = conn.transaction(|conn| -> Result<(), DieselError> {
-        result = import(conn, &rows, zone, by, now);
-        Err(DieselError::RollbackTransaction)
-    });
-    match rolled_back {
-        Err(DieselError::RollbackTransaction) | Ok(()) => result,
-        Err(error) => Err(error.into()),
-    }
+    import(conn, &rows, zone, by, now)
 }
 
 /// A row of the table, and the room that it describes.

@@ -84,8 +84,11 @@ pub fn note_unknown<const MIN: usize>(
     Ok(())
 }
 
-/// Where in `ids` those stand that are no user's.
-fn unknown(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<usize>, Error> {
+/// The indexes of those ids that are no user's.
+///
+/// # Errors
+/// When the database fails.
+pub fn unknown(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<usize>, Error> {
     let mut known = HashSet::new();
     for ids in ids.chunks(1000) {
         known.extend(users::table.filter(users::id.eq_any(ids)).select(users::id).load::<DbUuid>(conn)?);

@@ -99,3 +99,24 @@ pub fn hours(club: &Club, spans: &Value) -> Vec<(i64, i64)> {
     };
     spans.as_array().unwrap().iter().map(|span| (hour(&span["timeStart"]), hour(&span["timeEnd"]))).collect()
 }
+
+/// The body of a poll with two slots, after 48 and 72 hours, that ends in 24 hours and invites nobody.
+pub fn poll_body(club: &Club, by: &str) -> Value {
+    let slots = [span(club, 48, 50), span(club, 72, 74)];
+    let deadline = hours_from_now(club, 24).to_string();
+    json!({"name": "Kick-off", "deadline": deadline, "candidateSlots": slots, "admins": [id(by)]})
+}
+
+/// Makes a poll of such a body with other members, and returns its path and the ids of its slots.
+pub fn poll(club: &Club, by: &str, members: Value) -> (String, Vec<String>) {
+    let body = merge([poll_body(club, by), members]);
+    let made = club.by(by).post("/api/draft-events", body).expect(201);
+    let path = made.header("location").unwrap().to_owned();
+    let slots = each(&club.by(by).get(&path).expect(200).json()["candidateSlots"], "slotId");
+    (path, slots)
+}
+
+/// Answers a poll with these slots.
+pub fn answer_poll(club: &Club, by: &str, poll: &str, slots: &[&String]) -> Answer {
+    club.by(by).post(&format!("{poll}/availability"), json!({ "slotIds": slots }))
+}

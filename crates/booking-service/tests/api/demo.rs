@@ -7,13 +7,16 @@ use std::collections::BTreeSet;
 use actix_web::rt::System;
 use booking_service::{
     demo::fill,
-    schema::{events, groups, rooms},
+    schema::{draft_events as polls, events, groups, rooms},
     server,
 };
 use chrono::{DateTime, FixedOffset, TimeDelta};
 use diesel::prelude::*;
 use serde_json::{Value, json};
-use service_kit::database::{AnyConnection, Url, types::DbTimestamp};
+use service_kit::database::{
+    AnyConnection, Url,
+    types::{DbTimestamp, DbUuid},
+};
 
 use crate::{
     builders::each,
@@ -94,6 +97,24 @@ fn an_empty_database_gets_a_believable_club(#[values(Sqlite, Postgres)] backend:
     assert_eq!(answers.into_iter().collect::<Vec<_>>(), ["absent", "attendance", "pending"]);
     assert!(!list(&club, "/api/activity/events").is_empty());
     assert!(!list(&club, "/api/users/me/events?relation=attendees").is_empty());
+}
+
+#[rstest]
+fn the_club_has_six_polls_in_every_state(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = demo(backend);
+    let polls = polls::table.order(polls::deadline).select(polls::id).load::<DbUuid>(&mut club.connect()).unwrap();
+    let polls: Vec<_> =
+        polls.iter().map(|id| club.by(BOB).get(&format!("/api/draft-events/{id}")).expect(200).json()).collect();
+    let states: Vec<_> =
+        polls.iter().map(|poll| (poll["status"].as_str().unwrap(), poll["respondedCount"] == 0)).collect();
+    let expected =
+        [("closed", true), ("confirmed", false), ("closed", false), ("open", false), ("open", true), ("open", false)];
+    assert_eq!(states, expected);
+    assert_eq!(polls.iter().filter(|poll| poll["open"] == true).count(), 1);
+    let event = club.by(BOB).get(&format!("/api/events/{}", polls[1]["eventId"].as_str().unwrap())).expect(200).json();
+    let answers: BTreeSet<_> = each(&event["attendees"], "schedule").into_iter().collect();
+    assert!(answers.contains("attendance"), "{answers:?}");
+    assert!(!list(&club, "/api/users/me/draft-events").is_empty());
 }
 
 #[test]

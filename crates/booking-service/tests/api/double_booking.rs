@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 use service_kit::database::types::{DbTimestamp, DbUuid};
 
 use crate::{
-    builders::{At, declare, declare_shared, each, event, event_body, hours, merge, room, text, verified_room},
+    builders::{
+        At, declare, declare_shared, each, event, event_body, hours, merge, poll, room, span, text, verified_room,
+    },
     harness::{ALICE, BOB, CAROL, Club, hours_from_now},
 };
 
@@ -256,8 +258,8 @@ fn start_services(club: &mut Club) -> usize {
     if club.is_postgres() { club.start_another() + 1 } else { 1 }
 }
 
-/// Twenty rounds of fifty simultaneous attempts, every fifth of which moves an event that is out of the way; `wish`
-/// says where the n-th attempt wants to be, given the rooms of its round, and whether it would share. All want one span.
+/// Twenty rounds of fifty simultaneous attempts: of every five one moves an event that is out of the way, and one confirms
+/// a poll; `wish` says where the n-th attempt wants to be, given the rooms of its round, and whether it would share. All want one span.
 /// One of them wins.
 fn one_winner_each_round(
     mut club: Club,
@@ -269,22 +271,29 @@ fn one_winner_each_round(
         let hours = (round * 10, round * 10 + 4);
         let rooms = rooms(&club, hours);
         let movers: Vec<_> = (0..ATTEMPTS / 5).map(|_| event(&club, BOB, At::Place("elsewhere"), hours)).collect();
+        let slot = json!({"candidateSlots": [span(&club, hours.0, hours.1)]});
+        let polls: Vec<_> = (0..ATTEMPTS / 5).map(|_| poll(&club, BOB, slot.clone())).collect();
         let statuses = at_once(services, |n, service| {
             let (at, shared) = wish(&rooms, n);
             let body = merge([event_body(&club, BOB, at, hours), json!({ "sharedRoom": shared })]);
+            let (poll, slots) = &polls[n / 5];
+            let confirmation = merge([body.clone(), json!({ "slotId": slots[0] })]);
             let client = club.by(BOB).at(service);
-            answered(|| {
-                if n % 5 == 4 {
-                    client.put(&format!("/api/events/{}", movers[n / 5]), body.clone()).status
-                } else {
-                    client.post("/api/events", body.clone()).status
-                }
+            answered(|| match n % 5 {
+                4 => client.put(&format!("/api/events/{}", movers[n / 5]), body.clone()).status,
+                2 => client.post(&format!("{poll}/confirm"), confirmation.clone()).status,
+                _ => client.post("/api/events", body.clone()).status,
             })
         });
         let winners = statuses.iter().filter(|status| [200, 201].contains(*status)).count();
         let losers = statuses.iter().filter(|status| **status == 409).count();
         assert_eq!((winners, losers), (1, ATTEMPTS - 1), "round {round}: {statuses:?}");
         assert_eq!(double_bookings(&club), [], "round {round}");
+        // A poll is confirmed if and only if it has the event.
+        for (n, (poll, _)) in polls.iter().enumerate() {
+            let status = &club.by(BOB).get(poll).expect(200).json()["status"];
+            assert_eq!(status == "confirmed", statuses[n * 5 + 2] == 201, "round {round}");
+        }
     }
 }
 

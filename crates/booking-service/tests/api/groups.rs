@@ -265,8 +265,10 @@ fn a_users_groups_are_found_by_relation(#[values(Sqlite, Postgres)] backend: Bac
         assert_eq!(mine, json!(expected), "{query}");
     }
     assert_eq!(of(&club, DAVE, ""), [EVERYONE]);
+    // An empty parameter counts as absent.
+    assert_eq!(of(&club, DAVE, "?relation="), [EVERYONE]);
     assert_eq!(of(&club, SUSAN, ""), [c], "the everyone group is for active users");
-    for bad in ["/api/users/me/groups?relation=attendees", &format!("/api/users/{}/groups?relation=", id(BOB))] {
+    for bad in ["/api/users/me/groups?relation=attendees", &format!("/api/users/{}/groups?relation=x", id(BOB))] {
         assert_eq!(club.by(BOB).get(bad).expect(400).pointers(), ["relation"]);
     }
     club.by(BOB).get(&format!("/api/users/{}/groups", DbUuid::new())).refused(404, "not-found");

@@ -105,7 +105,10 @@ impl Club {
         if !options.iter().any(|option| option.starts_with("--secret-key")) {
             arguments.extend(["--secret-key", KEY]);
         }
-        arguments.extend(["--workers", "1", "--database-connections", "4", "--time-zone", "Asia/Tokyo"]);
+        if !options.contains(&"--time-zone") {
+            arguments.extend(["--time-zone", "Asia/Tokyo"]);
+        }
+        arguments.extend(["--workers", "1", "--database-connections", "4"]);
         arguments.extend(options);
         let config = Cli::try_parse_from(arguments).unwrap().config;
         let url: Url = url.parse().unwrap();

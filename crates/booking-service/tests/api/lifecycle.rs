@@ -62,7 +62,7 @@ fn a_newer_database_is_refused_and_left_alone(#[values(Sqlite, Postgres)] backen
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert_eq!(said.lines().count(), 1, "{said}");
         assert!(said.contains("29990101000000") && said.contains("newer program"), "{said}");
-        assert!(!said.contains("club.sqlite3") && !said.contains("search_path"), "{said}");
+        assert!(!said.contains("search_path"), "{said}");
     }
     assert_eq!(count(&mut conn, "users"), 5);
 }

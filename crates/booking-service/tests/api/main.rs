@@ -7,6 +7,7 @@ mod harness;
 mod issuer;
 mod process;
 
+mod availability;
 mod backup;
 mod commands;
 mod conditions;
@@ -30,6 +31,9 @@ mod openapi;
 mod outage;
 mod pages;
 mod plans;
+mod poll_answers;
+mod poll_confirmation;
+mod polls;
 mod provider;
 mod provider_attacks;
 mod provider_outages;

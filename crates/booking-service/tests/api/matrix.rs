@@ -27,7 +27,7 @@ pub use self::table::Operation;
 use self::table::{Builder, Caller, Made, hold};
 use crate::{
     builders::{self, At, event_body, merge, room_body, text},
-    harness::{ALICE, BOB, CAROL, Club, DAVE, SUSAN, id},
+    harness::{ALICE, BOB, CAROL, Club, DAVE, SUSAN, hours_from_now, id},
     sync::{start_with_file, with_members},
     tokens::make_token,
 };
@@ -101,6 +101,22 @@ impl World {
 
     fn tagged(&self, locked: bool) -> Made {
         self.event(json!({"tags": [{"name": "rust", "locked": locked}]})).and("tagName", &"rust")
+    }
+
+    /// A poll of the owner's that invites the member.
+    fn poll(&self, open: bool) -> (Made, Vec<String>, String) {
+        let invited = json!({"open": open, "invitees": [id(BOB), id(SUSAN)]});
+        let (path, slots) = builders::poll(&self.club, CAROL, merge([invited, both_admins()]));
+        (Made::object("draftEventID", &path.rsplit('/').next().unwrap()), slots, path)
+    }
+
+    /// A poll, and the answers of those who may answer it.
+    fn answered_poll(&self, open: bool) -> Made {
+        let (made, slots, path) = self.poll(open);
+        for by in if open { &[ALICE, BOB, CAROL, DAVE][..] } else { &[BOB, CAROL] } {
+            builders::answer_poll(&self.club, by, &path, &[&slots[0]]).expect(201);
+        }
+        made.with(json!({"slotIds": [slots[1]]}))
     }
 
     /// A session of the caller's own, if they are somebody.
@@ -247,6 +263,33 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     ("GET /api/users/{userID}/groups", |_, _| Made::object("userID", &id(CAROL))),
     ("GET /api/users/{userID}", |_, _| Made::object("userID", &id(CAROL))),
     ("PATCH /api/users/{userID}/privileged", |_, _| Made::object("userID", &id(CAROL))),
+    ("POST /api/draft-events", |_, _| Made::body(merge([both_admins(), json!({"invitees": [id(BOB)]})]))),
+    ("GET /api/draft-events/{draftEventID}", |world, _| world.poll(false).0),
+    ("PUT /api/draft-events/{draftEventID}", |world, _| world.poll(false).0),
+    ("DELETE /api/draft-events/{draftEventID}", |world, _| world.poll(false).0),
+    ("GET /api/draft-events/{draftEventID}/results", |world, _| world.poll(false).0),
+    ("GET /api/draft-events/{draftEventID}/availability", |world, _| world.answered_poll(true)),
+    ("POST /api/draft-events/{draftEventID}/availability, open", |world, _| {
+        let (made, slots, _) = world.poll(true);
+        made.with(json!({ "slotIds": slots }))
+    }),
+    ("POST /api/draft-events/{draftEventID}/availability, not open", |world, _| {
+        let (made, slots, _) = world.poll(false);
+        made.with(json!({ "slotIds": slots }))
+    }),
+    ("PUT /api/draft-events/{draftEventID}/availability, open", |world, _| world.answered_poll(true)),
+    ("PUT /api/draft-events/{draftEventID}/availability, not open", |world, _| world.answered_poll(false)),
+    ("GET /api/draft-events/{draftEventID}/availability/all", |world, _| world.answered_poll(true)),
+    ("GET /api/users/{userID}/draft-events", |_, _| Made::object("userID", &id(CAROL))),
+    ("POST /api/draft-events/{draftEventID}/confirm", |world, _| {
+        let (made, slots, _) = world.poll(false);
+        made.with(json!({"slotId": slots[0], "place": world.place()}))
+    }),
+    ("GET /api/availability", |world, _| {
+        builders::verified_room(&world.club, CAROL, &world.place(), world.span());
+        let (from, to) = (hours_from_now(&world.club, 0), hours_from_now(&world.club, 48));
+        Made::default().at(&format!("dateBegin={from}&dateEnd={to}&minutes=60"))
+    }),
     ("POST /api/tags", |world, _| Made::body(json!({"name": format!("tag {}", world.next())}))),
     ("POST /api/users/me/tokens", |_, _| Made::body(json!({"expiresAt": "2999-01-01T00:00:00Z"}))),
     ("DELETE /api/users/me/tokens/{tokenID}", |world, _| {

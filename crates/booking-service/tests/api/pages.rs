@@ -285,7 +285,7 @@ fn every_list_has_pages(#[values(Sqlite, Postgres)] backend: Backend) {
     for (n, (path, cursor)) in cursors.iter().enumerate() {
         let client = club.by(BOB);
         client.get(&with(path, &format!("cursor={cursor}"))).expect(200);
-        for limit in ["0", "1001", "-1", "x", "", "1.5", "99999999999999999999"] {
+        for limit in ["0", "1001", "-1", "x", "1.5", "99999999999999999999"] {
             let refused = client.get(&with(path, &format!("limit={limit}"))).expect(400);
             assert_eq!(refused.pointers(), ["limit"], "{path} {limit}");
         }

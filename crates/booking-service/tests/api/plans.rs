@@ -6,12 +6,14 @@ use rstest::rstest;
 use std::sync::mpsc;
 
 use booking_service::{
+    availability::queries::{self as availability, People},
     events::{
         filter::parse,
         queries::{self as events, Order, load_slice},
         selection::{Deleted, Relation, Selection, Which},
     },
     groups::queries as groups,
+    polls::queries::{self as polls, DraftEventStatus},
     rooms::{
         booking::{Booking, RoomWindow, refuse_conflicts, refuse_conflicts_of_verified},
         queries as rooms,
@@ -25,17 +27,30 @@ use diesel::{
     sql_query,
     sql_types::Text,
 };
+use serde_json::json;
 use service_kit::database::{
     AnyConnection, PageBounds,
     types::{DbTimestamp, DbUuid},
 };
 
 use crate::{
-    builders::{At, EVERYONE, event, verified_room},
+    builders::{At, EVERYONE, answer_poll, event, group, poll, verified_room},
     harness::{ALICE, BOB, Club, hours_from_now, id},
 };
 
-const GROWING: [&str; 5] = ["events", "rooms", "attendees", "event_tags", "event_admins"];
+const GROWING: [&str; 11] = [
+    "events",
+    "rooms",
+    "attendees",
+    "event_tags",
+    "event_admins",
+    "draft_events",
+    "draft_event_slots",
+    "draft_event_admins",
+    "draft_event_invitees",
+    "draft_event_answers",
+    "draft_event_choices",
+];
 
 /// The plan of a statement whose parameters are not known yet, a line a step.
 fn plan(conn: &mut AnyConnection, sql: &str) -> Vec<String> {
@@ -200,6 +215,49 @@ fn lists_and_conflicts_are_found_by_index(#[values(Sqlite, Postgres)] backend: B
     check(&club, "room", |conn| {
         rooms::get(conn, room, None).unwrap();
     });
+}
+
+#[rstest]
+fn polls_and_free_times_are_found_by_index(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (path, slots) = poll(&club, BOB, json!({"invitees": [id(BOB), id(ALICE)]}));
+    answer_poll(&club, BOB, &path, &[&slots[0]]).expect(201);
+    let one = DbUuid(path.rsplit('/').next().unwrap().parse().unwrap());
+    let (user, now) = (id(BOB), DbTimestamp(club.clock.now()));
+    let relations = [Relation::Belongs, Relation::Admins, Relation::BelongsOrAdmins, Relation::Attendees];
+    let states = [None, Some(DraftEventStatus::Open)];
+    for (relation, status) in relations.into_iter().flat_map(|relation| states.map(|status| (relation, status))) {
+        let selection = polls::Selection { user, relation, status };
+        check(&club, "polls of a user", |conn| {
+            assert_eq!(polls::load(conn, &selection, now, &PageBounds::all()).unwrap().len(), 1);
+        });
+    }
+    check(&club, "poll", |conn| {
+        polls::get_detail(conn, one).unwrap();
+        polls::is_admin(conn, one, user).unwrap();
+        polls::is_invited(conn, one, user).unwrap();
+    });
+    check(&club, "answers", |conn| {
+        polls::answers(conn, one, &PageBounds::all()).unwrap();
+        polls::answers(conn, one, &PageBounds { after: Some(user), rows: 2 }).unwrap();
+        polls::answer_of(conn, one, user).unwrap();
+        polls::choices(conn, one, None).unwrap();
+        polls::choices(conn, one, Some(&[user])).unwrap();
+    });
+    event(&club, BOB, At::Room(&verified_room(&club, ALICE, "S516", (0, 9))), (1, 2));
+    let at = |hours| DbTimestamp(hours_from_now(&club, hours));
+    let group = DbUuid(group(&club, BOB, "few", &[BOB]).parse().unwrap());
+    for people in [People::Users(vec![user]), People::Group(group), People::Group(DbUuid(EVERYONE.parse().unwrap()))] {
+        check(&club, "busy people", |conn| {
+            availability::busy_times(conn, &people, at(-10), at(100)).unwrap();
+        });
+    }
+    for only_verified in [true, false] {
+        let selection = rooms::Selection { from: Some(at(-10)), to: Some(at(100)), only_verified, ids: None };
+        check(&club, "free rooms", |conn| {
+            assert_eq!(availability::free_rooms(conn, &selection, false).unwrap().len(), 1);
+        });
+    }
 }
 
 #[rstest]

@@ -49,7 +49,7 @@ fn the_front_end_has_every_path_but_those_of_the_service() {
 fn a_folder_without_a_front_end_is_a_fault_of_the_options() {
     let folder = front_end();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    assert_eq!(check(&["--static", &path("")], &[]), ("ok\n".to_owned(), Some(0)));
+    assert_eq!(check(&["--time-zone", "Asia/Tokyo", "--static", &path("")], &[]), ("ok\n".to_owned(), Some(0)));
     let fault = |folder: &str| {
         let (out, status) = check(&[], &[("STATIC", folder)]);
         assert_eq!(status, Some(78), "{out}");

@@ -6,10 +6,19 @@ mod rules;
 use rules::Layout;
 
 const LAYOUT: Layout = Layout {
-    slices: &["users", "groups", "tags", "rooms", "events", "ical", "sign_in"],
-    base: &["auth", "club", "codes", "config", "last_use", "limits", "overlapping", "schema"],
+    slices: &["users", "groups", "tags", "rooms", "events", "availability", "polls", "ical", "sign_in"],
+    base: &["auth", "club", "codes", "config", "last_use", "limits", "overlapping", "schema", "wall_clock"],
     known: &[],
-    queries: &["queries.rs", "changes.rs", "booking.rs", "attendance.rs", "selection.rs", "identities.rs"],
+    queries: &[
+        "queries.rs",
+        "changes.rs",
+        "booking.rs",
+        "attendance.rs",
+        "selection.rs",
+        "answers.rs",
+        "confirmation.rs",
+        "identities.rs",
+    ],
 };
 
 #[test]

@@ -106,7 +106,7 @@ fn the_point_in_time_itself_is_known_already(#[values(Sqlite, Postgres)] backend
         let path = list.replace("{user}", &id(BOB).to_string()).replace("{group}", EVERYONE);
         let room = verified_room(&club, ALICE, "S516", (0, 1));
         let path = path.replace("{room}", &room);
-        for bad in ["", "x", "2026-01-01", "2026-01-01T00:00:00"] {
+        for bad in ["x", "2026-01-01", "2026-01-01T00:00:00"] {
             let refused = club.by(BOB).get(&format!("{path}?updatedSince={bad}")).expect(400);
             assert_eq!(refused.pointers(), ["updatedSince"], "{path}");
         }

@@ -24,7 +24,10 @@ fn the_list_is_ordered_by_name_and_leaves_suspended_users_out_by_default(#[value
     };
     assert_eq!(names("/api/users"), ["alice", "bob", "carol", "dave"]);
     assert_eq!(names("/api/users?include-suspended=true"), ["alice", "bob", "carol", "dave", "susan"]);
-    assert_eq!(club.by(BOB).get("/api/users?include-suspended=1").expect(400).pointers(), ["include-suspended"]);
+    for (value, expected) in [("True", 5), ("1", 5), ("FALSE", 4), ("0", 4), ("", 4)] {
+        assert_eq!(names(&format!("/api/users?include-suspended={value}")).len(), expected, "{value}");
+    }
+    assert_eq!(club.by(BOB).get("/api/users?include-suspended=yes").expect(400).pointers(), ["include-suspended"]);
 }
 
 #[rstest]

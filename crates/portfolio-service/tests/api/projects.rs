@@ -96,7 +96,7 @@ fn the_newest_come_first_and_ties_end_in_the_id(#[values(Sqlite, Postgres)] back
     let limited = |limit: &str| club.anonymous().get(&format!("{PROJECTS}?limit={limit}"));
     assert_eq!(each(&limited("3").expect(200).json(), "id"), expected[..3]);
     assert_eq!(each(&limited("1000").expect(200).json(), "id"), expected);
-    for bad in ["0", "1001", "-1", "x", ""] {
+    for bad in ["0", "1001", "-1", "x"] {
         assert_eq!(limited(bad).expect(400).pointers(), ["limit"], "{bad}");
         let path = format!("{of_carol}?limit={bad}");
         assert_eq!(club.anonymous().get(&path).expect(400).pointers(), ["limit"], "{bad}");

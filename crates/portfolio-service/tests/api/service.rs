@@ -92,7 +92,7 @@ fn every_list_takes_a_limit_from_1_to_1000(#[values(Sqlite, Postgres)] backend: 
             club.by(BOB).get(&format!("{path}?limit={limit}")).expect(200).json().as_array().unwrap().len()
         };
         assert_eq!((length("1"), length("1000") > 1), (1, true), "{template}");
-        for bad in ["0", "1001", "-1", "+1", "01x", "1.0", "", "99999999999999999999", "1&limit=1"] {
+        for bad in ["0", "1001", "-1", "+1", "01x", "1.0", "99999999999999999999", "1&limit=1"] {
             let answer = club.by(BOB).get(&format!("{path}?limit={bad}")).expect(400);
             assert_eq!(answer.pointers(), ["limit"], "{template} {bad}");
         }
@@ -117,8 +117,13 @@ fn every_body_is_json_of_a_mebibyte_at_most(#[values(Sqlite, Postgres)] backend:
             for kind in ["text/plain", "application/x-www-form-urlencoded", "application/jsonx"] {
                 send(kind, b"{}".to_vec()).refused(415, "unsupported-media-type");
             }
-            for broken in [&b"{"[..], b"nul", b"\xff", b"{\"name\":\"\xed\xa0\x80\"}", b""] {
+            for broken in [&b"{"[..], b"nul", b"\xff", b"{\"name\":\"\xed\xa0\x80\"}"] {
                 send("application/json", broken.to_vec()).refused(400, "malformed-json");
+            }
+            if method == "patch" {
+                send("application/json", Vec::new()).expect(204);
+            } else {
+                send("application/json", Vec::new()).refused(400, "malformed-json");
             }
             for other in ["null", "[]", "5", "\"x\""] {
                 send("application/json; charset=utf-8", other.into()).refused(400, "invalid-body");

@@ -7,6 +7,7 @@
 
 mod authenticator;
 pub mod conditional;
+mod dry_run;
 pub mod idempotency;
 mod target;
 
@@ -47,6 +48,7 @@ pub struct Guard<A> {
     shared: Arc<Shared<A>>,
     request: HttpRequest,
     queue: Option<QueueKey>,
+    is_dry_run: bool,
 }
 
 /// The part of a guard that works on database threads.
@@ -116,7 +118,7 @@ impl<A: Authenticator> FromRequest for Guard<A> {
             };
             let shared = Arc::new(Shared { authenticator, state, owner, user: OnceLock::new() });
             request.extensions_mut().insert(Unauthenticated(shared.clone()));
-            Ok(Self { shared, request, queue: None })
+            Ok(Self { shared, request, queue: None, is_dry_run: false })
         })
     }
 }
@@ -240,12 +242,15 @@ impl<A: Authenticator> Guard<A> {
         mut operation: Operation<A::Caller>,
     ) -> Result<Reply, Failure> {
         let (shared, conditions) = (self.shared.clone(), Conditions::of(&self.request)?);
-        let key = IdempotencyKey::of(&self.request)?;
+        let (key, is_dry_run) = (IdempotencyKey::of(&self.request)?, self.is_dry_run);
         let result = self.shared.state.database().write_keyed(self.shared.owner, self.queue, move |conn| {
             let caller = shared.admit(conn, Access::Write)?.caller;
             let mut operation = |conn: &mut AnyConnection| {
                 if let Some(target) = &mut target {
                     conditions.check(conn, target, &caller)?;
+                }
+                if is_dry_run {
+                    return dry_run::run(conn, |conn| operation(conn, &caller));
                 }
                 operation(conn, &caller).map(|reply| conditions.tag_changed(reply))
             };
@@ -308,6 +313,14 @@ impl<A: Authenticator> Guard<A> {
     #[must_use]
     pub fn queued_by(mut self, key: &impl Hash) -> Self {
         self.queue = Some(QueueKey::new(key));
+        self
+    }
+
+    /// Makes a change a dry run: the same checks and refusals, but nothing is stored, and success is 200 with the answer
+    /// that the change would have had.
+    #[must_use]
+    pub fn dry_run(mut self, is_dry_run: bool) -> Self {
+        self.is_dry_run = is_dry_run;
         self
     }
 

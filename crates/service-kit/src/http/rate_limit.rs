@@ -101,15 +101,16 @@ const WINDOW: Duration = Duration::from_secs(60);
 
 /// Counts bad credentials by client address.
 pub struct BadCredentials {
+    is_limited: bool,
     clock: Clock,
     windows: Mutex<HashMap<RateLimitKey, (Duration, u32)>>,
 }
 
 impl BadCredentials {
-    /// No bad credential yet.
+    /// No bad credential yet. Without a limit none is ever counted.
     #[must_use]
-    pub fn new(clock: &Clock) -> Self {
-        Self { clock: clock.clone(), windows: Mutex::default() }
+    pub fn new(is_limited: bool, clock: &Clock) -> Self {
+        Self { is_limited, clock: clock.clone(), windows: Mutex::default() }
     }
 
     /// Whether credentials from this address may be looked up.
@@ -129,6 +130,9 @@ impl BadCredentials {
 
     /// Counts a bad credential.
     pub fn record(&self, key: RateLimitKey) {
+        if !self.is_limited {
+            return;
+        }
         let (now, mut windows) = (self.clock.elapsed(), self.windows.lock().unwrap_or_else(PoisonError::into_inner));
         if windows.len() >= SWEEP as usize {
             windows.retain(|_, (start, _)| now < *start + WINDOW);

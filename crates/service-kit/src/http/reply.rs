@@ -89,6 +89,19 @@ impl Reply {
         self
     }
 
+    /// Removes a header.
+    #[must_use]
+    pub fn without(mut self, name: &HeaderName) -> Self {
+        self.headers.retain(|(one, _)| one != name);
+        self
+    }
+
+    /// The same answer with another status.
+    #[must_use]
+    pub fn with_status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
     /// Marks the body as secret: no cache stores it, and the database stores it encrypted.
     #[must_use]
     pub fn secret(mut self) -> Self {

@@ -6,7 +6,7 @@ use clap::Subcommand;
 
 pub use super::refused::Refused;
 use super::{backup, copy_to_postgres::copy_to, restore, tables::Contents};
-use crate::{config::Secret, database::Url};
+use crate::{database::Url, secret::Secret};
 
 /// The same for every service.
 #[derive(Debug, Clone, Subcommand)]

@@ -67,8 +67,9 @@ fn paths(code: &str) -> Vec<Vec<String>> {
         }
     }
     let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
-    let words = code.split(|c: char| !is_word(c)).filter(|word| word.contains("::"));
-    found.extend(words.map(|word| word.trim_end_matches(':').split("::").map(str::to_owned).collect()));
+    // What ends in colons is the beginning of a `use` tree.
+    let words = code.split(|c: char| !is_word(c)).filter(|word| word.contains("::") && !word.ends_with(':'));
+    found.extend(words.map(|word| word.split("::").map(str::to_owned).collect()));
     found
 }
 

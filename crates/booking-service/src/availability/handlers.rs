@@ -1,0 +1,80 @@
+//! Finding a time.
+
+use actix_web::get;
+use chrono::{DateTime, Utc};
+use common::{problem::Problem, time::Timestamp};
+use service_kit::{
+    database::types::{DbTimestamp, DbUuid},
+    error::{Error, Failure},
+    http::{Page, Query, Reply},
+};
+
+use super::{
+    queries::{busy_times, count_people, free_rooms},
+    stretches::{busy_people, long_enough},
+    wire::{FindQuery, ResponseFreeTime},
+};
+use crate::{
+    auth::SignedIn,
+    club::Zone,
+    rooms::{overlap::Span, queries::Selection},
+};
+
+/// What free times are ordered by.
+type Position = (DbTimestamp, String, DbUuid);
+
+/// Find a time
+///
+/// Every free time of the rooms in a span that is long enough, as long as it is, clipped to the span and the hours. What is
+/// found can be booked, all of it or a part. Ordered by timeStart, place and roomId.
+#[utoipa::path(
+    tags = ["availability", "additions"],
+    operation_id = "findFreeTimes",
+    params(FindQuery),
+    responses((status = 200, description = "Free times", body = [ResponseFreeTime]))
+)]
+#[get("")]
+pub async fn find(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<FindQuery>) -> Result<Reply, Failure> {
+    let query = query.0;
+    let ((from, to), people) = (query.span()?, query.people()?);
+    let span = Span { start: from.utc(), end: to.utc() };
+    let hours = query.between.map_or_else(|| vec![span], |between| between.within(span, zone));
+    who.list(page, move |conn, _, page| {
+        // A room that ends before the last free time of the page before has no later one.
+        let bounds = page.bounds::<Position>()?;
+        let reached = bounds.after.map_or(from, |(start, ..)| start.max(from));
+        let selection = Selection {
+            from: Some(reached),
+            to: Some(to),
+            only_verified: query.only_verified(),
+            ..Selection::default()
+        };
+        let count = people.as_ref().map(|people| count_people(conn, people)).transpose()?;
+        let busy = people.as_ref().map(|people| busy_times(conn, people, from, to)).transpose()?.unwrap_or_default();
+        let mut found: Vec<(Position, Span)> = Vec::new();
+        for room in free_rooms(conn, &selection, query.shared.0)? {
+            for free in long_enough(&room.free, &hours, query.length()) {
+                found.push(((timestamp(free.start)?, room.place.clone(), room.id), free));
+            }
+        }
+        found.sort_unstable();
+        let show = |((start, place, room_id), free): (Position, Span)| {
+            let busy_users = count.map(|_| busy_people(free, &busy));
+            Ok(ResponseFreeTime {
+                place,
+                room_id,
+                time_start: start.in_zone(zone),
+                time_end: timestamp(free.end)?.in_zone(zone),
+                free_users: count.zip(busy_users).map(|(all, busy)| all - busy),
+                busy_users,
+            })
+        };
+        page.rows_of_all(found, |(position, _)| position.clone(), show)
+    })
+    .await
+}
+
+fn timestamp(at: DateTime<Utc>) -> Result<DbTimestamp, Error> {
+    let at = Timestamp::new(at).ok_or_else(|| Problem::internal("a free time is out of range"))?;
+    Ok(DbTimestamp(at))
+}

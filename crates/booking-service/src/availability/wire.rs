@@ -1,0 +1,170 @@
+//! What finding a time looks like on the wire.
+
+use std::str::FromStr;
+
+use chrono::TimeDelta;
+use common::{
+    input::{Flag, Id, IdSet, parse_text},
+    problem::{Problem, Violations},
+    time::{Timestamp, Zoned},
+};
+use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
+use serde::Serialize;
+use service_kit::{
+    database::types::{DbTimestamp, DbUuid},
+    error::Error,
+};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{queries::People, stretches::DailyHours};
+
+/// The longest span: 31 days, on one of which summer time may end.
+const MAX_SPAN: TimeDelta = TimeDelta::hours(31 * 24 + 1);
+
+/// The most people by id.
+const MAX_USERS: usize = 200;
+
+/// A time when a room is free: the longest around each instant of it, inside the span and hours that were asked for.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "place": "S516", "roomId": "0198c0de-0000-7000-8000-000000000010", "timeStart": "2026-04-04T18:00:00+09:00",
+    "timeEnd": "2026-04-04T21:00:00+09:00", "freeUsers": 11, "busyUsers": 1
+}))]
+pub struct ResponseFreeTime {
+    pub place: String,
+    pub room_id: DbUuid,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    pub time_start: Zoned,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    pub time_end: Zoned,
+    /// With people: how many of them attend no event that overlaps this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub free_users: Option<usize>,
+    /// With people: how many of them attend one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub busy_users: Option<usize>,
+}
+
+/// A length in minutes.
+#[derive(Debug, Clone, Copy)]
+pub struct Minutes(i64);
+
+impl FromStr for Minutes {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits = Some(text).filter(|text| text.bytes().all(|c| c.is_ascii_digit()));
+        let minutes = digits.and_then(|digits| digits.parse().ok()).filter(|minutes| (15..=1440).contains(minutes));
+        minutes.map(Self).ok_or("must be a number from 15 to 1440")
+    }
+}
+
+/// Ids separated by commas.
+#[derive(Debug, Clone)]
+pub struct UserIds(Vec<DbUuid>);
+
+impl FromStr for UserIds {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let ids = text.split(',').map(str::parse::<Id>).collect::<Result<Vec<_>, _>>();
+        let ids = ids.map_err(|_| "must be UUIDs separated by commas")?;
+        let ids = IdSet::<1>::new(ids.into_iter().map(|id| id.0)).into_inner();
+        if ids.len() > MAX_USERS {
+            Err("must name 200 users at most")
+        } else {
+            Ok(Self(ids.into_iter().map(DbUuid).collect()))
+        }
+    }
+}
+
+macro_rules! read_from_text {
+    ($($type:ident)+) => { $(
+        impl Deserr<Violations> for $type {
+            fn deserialize_from_value<V: IntoValue>(
+                value: Value<V>,
+                at: ValuePointerRef<'_>,
+            ) -> Result<Self, Violations> {
+                parse_text(value, at)
+            }
+        }
+    )+ };
+}
+read_from_text! { Minutes UserIds DailyHours }
+
+/// Which free times to find.
+#[derive(Debug, Deserr, IntoParams)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub struct FindQuery {
+    /// Free times after this.
+    #[param(value_type = chrono::DateTime<chrono::Utc>)]
+    date_begin: Timestamp,
+    /// Free times before this, 31 days after `dateBegin` at most.
+    #[param(value_type = chrono::DateTime<chrono::Utc>)]
+    date_end: Timestamp,
+    /// How long they must be at least.
+    #[param(value_type = i32, minimum = 15, maximum = 1440)]
+    minutes: Minutes,
+    /// Also times at which others share the room.
+    #[deserr(default)]
+    #[param(value_type = Option<bool>, nullable = false)]
+    pub shared: Flag,
+    /// Only rooms that a privileged user confirmed. Default true.
+    #[deserr(default)]
+    #[param(value_type = Option<bool>, nullable = false)]
+    only_verified: Option<Flag>,
+    /// Count which members of this group attend another event.
+    #[deserr(default)]
+    #[param(value_type = Option<uuid::Uuid>, nullable = false)]
+    group_id: Option<Id>,
+    /// Count which of these users, 200 at most, separated by commas, attend another event.
+    #[deserr(default)]
+    #[param(value_type = Option<String>, nullable = false)]
+    user_ids: Option<UserIds>,
+    /// Only in these hours, `HH:mm-HH:mm` in the club's time zone. An end before the start is on the next day.
+    #[deserr(default)]
+    #[param(value_type = Option<String>, nullable = false)]
+    pub between: Option<DailyHours>,
+}
+
+impl FindQuery {
+    /// The span.
+    ///
+    /// # Errors
+    /// 400 for a span that does not begin before it ends, or is longer than 31 days.
+    pub fn span(&self) -> Result<(DbTimestamp, DbTimestamp), Error> {
+        crate::rooms::span(Some(self.date_begin), Some(self.date_end))?;
+        if self.date_end.utc() - self.date_begin.utc() > MAX_SPAN {
+            return Err(Problem::parameter("dateEnd", "too-late", "must be 31 days after dateBegin at most").into());
+        }
+        Ok((DbTimestamp(self.date_begin), DbTimestamp(self.date_end)))
+    }
+
+    /// The people, if any.
+    ///
+    /// # Errors
+    /// 400 for both a group and users.
+    pub fn people(&self) -> Result<Option<People>, Error> {
+        match (self.group_id, &self.user_ids) {
+            (Some(_), Some(_)) => {
+                Err(Problem::parameter("userIds", "group-or-users", "must not be given with groupId").into())
+            }
+            (Some(group), None) => Ok(Some(People::Group(group.into()))),
+            (None, users) => Ok(users.clone().map(|users| People::Users(users.0))),
+        }
+    }
+
+    /// How long free times must be.
+    pub fn length(&self) -> TimeDelta {
+        TimeDelta::minutes(self.minutes.0)
+    }
+
+    /// Whether unverified rooms are left out.
+    pub fn only_verified(&self) -> bool {
+        self.only_verified.is_none_or(|flag| flag.0)
+    }
+}

@@ -1,0 +1,285 @@
+//! Creating, changing and deleting polls.
+
+use std::collections::BTreeSet;
+
+use common::{
+    input::IdSet,
+    problem::{Problem, Violations},
+};
+use diesel::{OptionalExtension, prelude::*};
+use service_kit::{
+    database::{
+        AnyConnection,
+        types::{DbTimestamp, DbUuid},
+    },
+    error::Error,
+    with_connection,
+};
+
+use super::queries::{DraftEventStatus, Row, check_admin, check_admin_or_privileged, not_found, slots};
+use crate::{
+    auth::Caller,
+    codes, groups,
+    schema::{draft_event_admins, draft_event_invitees, draft_event_slots, draft_event_tags, draft_events},
+    tags, users,
+};
+
+/// The most slots of a poll.
+pub const MAX_SLOTS: usize = 100;
+
+/// Rows inserted by one statement: well below the bind limits of both databases.
+const CHUNK: usize = 1000;
+
+/// A span of time that a poll proposes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NewSlot {
+    pub starts_at: DbTimestamp,
+    pub ends_at: DbTimestamp,
+}
+
+/// A poll as in the body of a request.
+#[derive(Debug, Clone)]
+pub struct NewPoll {
+    pub name: String,
+    pub description: String,
+    pub open: bool,
+    pub deadline: DbTimestamp,
+    /// Each once.
+    pub slots: Vec<NewSlot>,
+    pub admins: IdSet<1>,
+    pub invitees: IdSet<0>,
+    /// Groups whose present members are invited.
+    pub invite_groups: IdSet<0>,
+    /// The name of each, and whether it is locked on the event.
+    pub tags: Vec<(String, bool)>,
+}
+
+/// A change of a poll: what is `None` stays.
+#[derive(Debug, Clone)]
+pub struct PollChange {
+    pub name: Option<String>,
+    pub description: Option<String>,
+    pub open: Option<bool>,
+    pub deadline: Option<DbTimestamp>,
+    /// Each once.
+    pub additional_slots: Vec<NewSlot>,
+    pub admins: Option<IdSet<1>>,
+    /// The complete new list.
+    pub invitees: Option<IdSet<0>>,
+}
+
+/// How a transaction locks a poll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lock {
+    /// Against changes of the poll and its confirmation, not against answers.
+    Shared,
+    /// Against answers as well.
+    Exclusive,
+}
+
+/// Reads the columns of a poll and locks it until the end of the transaction. On SQLite the transaction is the only writer.
+///
+/// # Errors
+/// 404.
+pub(super) fn find_locked(conn: &mut AnyConnection, id: DbUuid, lock: Lock) -> Result<Row, Error> {
+    let poll = draft_events::table.find(id);
+    let row = match (conn, lock) {
+        (AnyConnection::Sqlite(conn), _) => poll.select(Row::as_select()).first(conn),
+        (AnyConnection::Postgresql(conn), Lock::Shared) => poll.select(Row::as_select()).for_share().first(conn),
+        (AnyConnection::Postgresql(conn), Lock::Exclusive) => {
+            poll.select(Row::as_select()).for_no_key_update().first(conn)
+        }
+    };
+    row.optional()?.ok_or_else(not_found)
+}
+
+/// Checks that a poll takes answers and changes.
+///
+/// # Errors
+/// 403 `poll-closed` after the deadline or a confirmation.
+pub(super) fn check_open(poll: &Row, now: DbTimestamp) -> Result<(), Error> {
+    match poll.status(now) {
+        DraftEventStatus::Open => Ok(()),
+        DraftEventStatus::Closed | DraftEventStatus::Confirmed => Err(Problem::new(codes::POLL_CLOSED).into()),
+    }
+}
+
+/// Creates a poll.
+///
+/// # Errors
+/// 400 for a deadline that has passed, and for users and groups that do not exist.
+pub fn create(conn: &mut AnyConnection, poll: &NewPoll, by: DbUuid, now: DbTimestamp) -> Result<DbUuid, Error> {
+    let mut violations = Violations::default();
+    note_passed(poll.deadline, now, &mut violations);
+    users::queries::note_unknown(conn, "/admins", &poll.admins, &mut violations)?;
+    users::queries::note_unknown(conn, "/invitees", &poll.invitees, &mut violations)?;
+    groups::queries::note_unknown(conn, "/inviteGroups", &poll.invite_groups, &mut violations)?;
+    violations.into_result()?;
+    let id = DbUuid::new();
+    diesel::insert_into(draft_events::table)
+        .values((
+            (draft_events::id.eq(id), draft_events::name.eq(&poll.name)),
+            (draft_events::description.eq(&poll.description), draft_events::open.eq(poll.open)),
+            (draft_events::deadline.eq(poll.deadline), draft_events::created_by.eq(by)),
+            (draft_events::created_at.eq(now), draft_events::updated_at.eq(now)),
+        ))
+        .execute(conn)?;
+    insert_slots(conn, id, &poll.slots)?;
+    insert_admins(conn, id, &poll.admins)?;
+    let of_groups = groups::queries::members_of_all(conn, &ids(&poll.invite_groups))?;
+    let invitees: BTreeSet<_> = ids(&poll.invitees).into_iter().chain(of_groups).collect();
+    insert_invitees(conn, id, &Vec::from_iter(invitees))?;
+    insert_tags(conn, id, &poll.tags, now)?;
+    Ok(id)
+}
+
+/// Changes a poll.
+///
+/// # Errors
+/// 404; 403 for anybody but its administrators, and `poll-closed`; 400 for a deadline that has passed, for slots that the
+/// poll has already or that are too many, and for users that do not exist.
+pub fn update(
+    conn: &mut AnyConnection,
+    id: DbUuid,
+    change: &PollChange,
+    me: &Caller,
+    now: DbTimestamp,
+) -> Result<(), Error> {
+    let poll = find_locked(conn, id, Lock::Exclusive)?;
+    check_admin(conn, id, me.id)?;
+    check_open(&poll, now)?;
+    let mut violations = Violations::default();
+    if let Some(deadline) = change.deadline {
+        note_passed(deadline, now, &mut violations);
+    }
+    if let Some(admins) = &change.admins {
+        users::queries::note_unknown(conn, "/admins", admins, &mut violations)?;
+    }
+    if let Some(invitees) = &change.invitees {
+        users::queries::note_unknown(conn, "/invitees", invitees, &mut violations)?;
+    }
+    note_unsuitable_slots(conn, id, &change.additional_slots, &mut violations)?;
+    violations.into_result()?;
+    diesel::update(draft_events::table.find(id))
+        .set((
+            draft_events::name.eq(change.name.as_ref().unwrap_or(&poll.name)),
+            draft_events::description.eq(change.description.as_ref().unwrap_or(&poll.description)),
+            draft_events::open.eq(change.open.unwrap_or(poll.open)),
+            draft_events::deadline.eq(change.deadline.unwrap_or(poll.deadline)),
+            draft_events::updated_at.eq(now),
+        ))
+        .execute(conn)?;
+    insert_slots(conn, id, &change.additional_slots)?;
+    if let Some(admins) = &change.admins {
+        diesel::delete(draft_event_admins::table.filter(draft_event_admins::draft_event_id.eq(id))).execute(conn)?;
+        insert_admins(conn, id, admins)?;
+    }
+    if let Some(invitees) = &change.invitees {
+        let present = draft_event_invitees::table.filter(draft_event_invitees::draft_event_id.eq(id));
+        diesel::delete(present).execute(conn)?;
+        insert_invitees(conn, id, &ids(invitees))?;
+    }
+    Ok(())
+}
+
+/// Deletes a poll with its answers. The event that it was confirmed as stays.
+///
+/// # Errors
+/// 404; 403 for anybody but its administrators and privileged users.
+pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller) -> Result<(), Error> {
+    find_locked(conn, id, Lock::Exclusive)?;
+    check_admin_or_privileged(conn, id, me)?;
+    diesel::delete(draft_events::table.find(id)).execute(conn)?;
+    Ok(())
+}
+
+fn note_passed(deadline: DbTimestamp, now: DbTimestamp, violations: &mut Violations) {
+    if deadline <= now {
+        violations.push("/deadline", "in-the-past", "must be in the future");
+    }
+}
+
+fn note_unsuitable_slots(
+    conn: &mut AnyConnection,
+    poll: DbUuid,
+    additional: &[NewSlot],
+    violations: &mut Violations,
+) -> Result<(), Error> {
+    if additional.is_empty() {
+        return Ok(());
+    }
+    let present: BTreeSet<_> = slots(conn, poll)?.iter().map(|slot| (slot.starts_at, slot.ends_at)).collect();
+    if present.len() + additional.len() > MAX_SLOTS {
+        let message = format!("must leave the draft event with {MAX_SLOTS} slots at most; it has {}", present.len());
+        violations.push("/additionalCandidateSlots", "length", message);
+    }
+    for (n, slot) in additional.iter().enumerate() {
+        if present.contains(&(slot.starts_at, slot.ends_at)) {
+            violations.push(format!("/additionalCandidateSlots/{n}"), "duplicate", "is a slot already");
+        }
+    }
+    Ok(())
+}
+
+fn ids<const MIN: usize>(set: &IdSet<MIN>) -> Vec<DbUuid> {
+    set.iter().map(|(_, id)| DbUuid(id)).collect()
+}
+
+fn insert_slots(conn: &mut AnyConnection, poll: DbUuid, slots: &[NewSlot]) -> Result<(), Error> {
+    if slots.is_empty() {
+        return Ok(());
+    }
+    let row = |slot: &NewSlot| {
+        (
+            draft_event_slots::id.eq(DbUuid::new()),
+            draft_event_slots::draft_event_id.eq(poll),
+            draft_event_slots::starts_at.eq(slot.starts_at),
+            draft_event_slots::ends_at.eq(slot.ends_at),
+        )
+    };
+    let rows: Vec<_> = slots.iter().map(row).collect();
+    with_connection!(conn, c => diesel::insert_into(draft_event_slots::table).values(rows).execute(c)?);
+    Ok(())
+}
+
+fn insert_admins(conn: &mut AnyConnection, poll: DbUuid, admins: &IdSet<1>) -> Result<(), Error> {
+    let row = |(_, user)| (draft_event_admins::draft_event_id.eq(poll), draft_event_admins::user_id.eq(DbUuid(user)));
+    let rows: Vec<_> = admins.iter().map(row).collect();
+    for rows in rows.chunks(CHUNK) {
+        with_connection!(conn, c => diesel::insert_into(draft_event_admins::table).values(rows).execute(c)?);
+    }
+    Ok(())
+}
+
+fn insert_invitees(conn: &mut AnyConnection, poll: DbUuid, invitees: &[DbUuid]) -> Result<(), Error> {
+    let row = |user: &DbUuid| (draft_event_invitees::draft_event_id.eq(poll), draft_event_invitees::user_id.eq(*user));
+    let rows: Vec<_> = invitees.iter().map(row).collect();
+    for rows in rows.chunks(CHUNK) {
+        with_connection!(conn, c => diesel::insert_into(draft_event_invitees::table).values(rows).execute(c)?);
+    }
+    Ok(())
+}
+
+fn insert_tags(conn: &mut AnyConnection, poll: DbUuid, sent: &[(String, bool)], now: DbTimestamp) -> Result<(), Error> {
+    if sent.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<_> = sent.iter().map(|(name, _)| name.as_str()).collect();
+    let found = tags::get_or_create(conn, &names, now)?;
+    let row = |((tag, _), (_, locked)): (&(DbUuid, String), &(String, bool))| {
+        (
+            draft_event_tags::draft_event_id.eq(poll),
+            draft_event_tags::tag_id.eq(*tag),
+            draft_event_tags::locked.eq(*locked),
+        )
+    };
+    let rows: Vec<_> = found.iter().zip(sent).map(row).collect();
+    for rows in rows.chunks(CHUNK) {
+        // Two spellings of a name are the same tag.
+        with_connection!(conn, c => diesel::insert_into(draft_event_tags::table)
+            .values(rows)
+            .on_conflict_do_nothing()
+            .execute(c)?);
+    }
+    Ok(())
+}

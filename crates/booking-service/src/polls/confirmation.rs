@@ -1,0 +1,120 @@
+//! The confirmation of a poll: one of its slots becomes an event, as `POST /events` makes it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use chrono_tz::Tz;
+use common::{input::IdSet, problem::Problem};
+use diesel::prelude::*;
+use serde_json::json;
+use service_kit::{
+    database::{
+        AnyConnection, PageBounds,
+        types::{DbTimestamp, DbUuid},
+    },
+    error::Error,
+};
+
+use super::{
+    changes::{Lock, find_locked},
+    queries::{answers, check_admin, choices, get_detail},
+    results::{Choice, missing},
+};
+use crate::{
+    codes,
+    events::{
+        attendance,
+        changes::{self, Draft, Where},
+        queries::Schedule,
+    },
+    schema::draft_events,
+};
+
+/// The event that a poll becomes, as far as the poll does not say.
+#[derive(Debug, Clone)]
+pub struct Confirmation {
+    pub slot: DbUuid,
+    pub at: Where,
+    pub group: DbUuid,
+    pub shared: bool,
+    pub open: bool,
+}
+
+/// Makes the event of a poll, and returns its id.
+///
+/// # Errors
+/// 404; 403 for anybody but its administrators; 409 `poll-confirmed` with the event's id; 400 for a slot of another poll;
+/// else as for a new event, and then the poll stays as it was.
+pub fn confirm(
+    conn: &mut AnyConnection,
+    id: DbUuid,
+    confirmation: &Confirmation,
+    by: DbUuid,
+    zone: Tz,
+    now: DbTimestamp,
+) -> Result<DbUuid, Error> {
+    let row = find_locked(conn, id, Lock::Exclusive)?;
+    check_admin(conn, id, by)?;
+    if let Some(event) = row.event_id {
+        return Err(Problem::new(codes::POLL_CONFIRMED).member("eventId", json!(event)).into());
+    }
+    let detail = get_detail(conn, id)?;
+    let slot = detail.slots.iter().find(|slot| slot.id == confirmation.slot);
+    let slot = *slot.ok_or_else(|| Problem::invalid("/slotId", "unknown-slot", "names no slot of the draft event"))?;
+    let draft = Draft {
+        name: row.name,
+        description: row.description,
+        shared: confirmation.shared,
+        starts_at: slot.starts_at,
+        ends_at: slot.ends_at,
+        at: confirmation.at.clone(),
+        group: confirmation.group,
+        open: confirmation.open,
+        admins: IdSet::new(detail.poll.admins.iter().map(|id| id.0)),
+        tags: detail.tags.into_iter().map(|tag| (tag.name, tag.locked)).collect(),
+    };
+    let event = changes::create(conn, &draft, by, zone, now)?;
+    let answered = answers(conn, id, &PageBounds::all())?.into_iter().map(|answer| answer.user).collect::<Vec<_>>();
+    let schedules = schedules(slot.id, &detail.invitees, &answered, &choices(conn, id, None)?);
+    let rows: Vec<_> = schedules.into_iter().map(|(user, schedule)| (event, user, schedule)).collect();
+    attendance::record_answers(conn, &rows)?;
+    diesel::update(draft_events::table.find(id))
+        .set((draft_events::event_id.eq(event), draft_events::updated_at.eq(now)))
+        .execute(conn)?;
+    Ok(event)
+}
+
+/// What the answers to a poll mean for the event at one of its slots: yes is attendance, maybe and no answer are pending,
+/// an answer without the slot is absent.
+fn schedules(slot: DbUuid, invitees: &[DbUuid], answered: &[DbUuid], choices: &[Choice]) -> BTreeMap<DbUuid, Schedule> {
+    let chosen: HashMap<_, _> =
+        choices.iter().filter(|choice| choice.slot == slot).map(|choice| (choice.user, choice.maybe)).collect();
+    let schedule = |user: &DbUuid| match chosen.get(user) {
+        Some(false) => Schedule::Attendance,
+        Some(true) => Schedule::Pending,
+        None => Schedule::Absent,
+    };
+    let silent = missing(invitees, answered.iter().copied()).into_iter().map(|user| (user, Schedule::Pending));
+    answered.iter().map(|user| (*user, schedule(user))).chain(silent).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_becomes_a_schedule() {
+        let id = |n: u128| DbUuid(uuid::Uuid::from_u128(n));
+        let (slot, other) = (id(90), id(91));
+        let choice = |user, slot, maybe| Choice { user: id(user), slot, maybe };
+        let choices = [choice(1, slot, false), choice(1, other, true), choice(2, slot, true), choice(3, other, false)];
+        let found = schedules(slot, &[id(1), id(3), id(5)], &[id(1), id(2), id(3), id(4)], &choices);
+        let expected = [
+            (id(1), Schedule::Attendance),
+            (id(2), Schedule::Pending),
+            (id(3), Schedule::Absent),
+            (id(4), Schedule::Absent),
+            (id(5), Schedule::Pending),
+        ];
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), expected);
+    }
+}

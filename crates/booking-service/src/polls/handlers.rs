@@ -1,0 +1,361 @@
+//! The operations on polls.
+
+use actix_web::{
+    delete, get,
+    http::{StatusCode, header},
+    post, put,
+    web::Path,
+};
+use chrono_tz::Tz;
+use common::input::Id;
+use service_kit::{
+    database::{
+        AnyConnection, PageBounds,
+        types::{DbTimestamp, DbUuid},
+    },
+    error::{Error, Failure},
+    guard::Target,
+    http::{Body, ListPage, Page, Query, Reply},
+    state::Now,
+};
+
+use super::{
+    answers::{self, Answer},
+    changes,
+    confirmation::{self, Confirmation},
+    queries::{self, GivenAnswer, Poll, Selection},
+    requests::{OfUserQuery, RequestAvailability, RequestConfirmation, RequestDraftEvent, RequestDraftEventUpdate},
+    results::by_user,
+    wire::{ResponseAvailability, ResponseDraftEvent, ResponseDraftEventDetail, ResponseSchedulingResults},
+};
+use crate::{
+    auth::{Caller, SignedIn},
+    club::Zone,
+    events::{self, ChangeQuery, ResponseEventDetail, selection::Relation},
+    users,
+};
+
+fn show(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp, zone: Tz) -> Result<Reply, Error> {
+    Reply::json(&ResponseDraftEventDetail::new(queries::get_detail(conn, id)?, now, zone))
+}
+
+fn lock_name(id: DbUuid) -> String {
+    format!("draft event {id}")
+}
+
+/// The poll that an operation changes.
+fn target(id: DbUuid, now: DbTimestamp, zone: Tz) -> Target<Caller> {
+    Target::new(lock_name(id), move |conn, _| show(conn, id, now, zone))
+}
+
+/// The answer of a user.
+fn show_answer(conn: &mut AnyConnection, id: DbUuid, user: DbUuid, zone: Tz) -> Result<Reply, Error> {
+    queries::find(conn, id)?;
+    let answer = queries::answer_of(conn, id, user)?;
+    let (slots, choices) = (queries::slots(conn, id)?, queries::choices(conn, id, Some(&[user]))?);
+    Reply::json(&ResponseAvailability::new(answer, id, &slots, &choices, zone))
+}
+
+/// The caller's answer, which an operation changes.
+fn answer_target(id: DbUuid, zone: Tz) -> Target<Caller> {
+    Target::own(format!("answer to draft event {id}"), move |conn, me: &Caller| show_answer(conn, id, me.id, zone))
+}
+
+/// Ask when everybody can come
+///
+/// A poll has candidate slots, of which those invited say which suit them. Each slot is on one date in the club's time
+/// zone, or between two instants.
+#[utoipa::path(
+    tag = "draft-events",
+    operation_id = "createDraftEvent",
+    request_body = RequestDraftEvent,
+    responses((status = 201, description = "The new draft event", body = ResponseDraftEvent,
+        headers(("Location" = String, description = "Its address"))))
+)]
+#[post("")]
+pub async fn create(
+    who: SignedIn,
+    Zone(zone): Zone,
+    Now(now): Now,
+    body: Body<RequestDraftEvent>,
+) -> Result<Reply, Failure> {
+    let now = DbTimestamp(now);
+    who.create(move |conn, me| {
+        let id = changes::create(conn, &body.0.to_poll(zone)?, me.id, now)?;
+        let reply = Reply::created(&ResponseDraftEvent::new(queries::get(conn, id)?, now, zone))?;
+        Ok(reply.with(header::LOCATION, format!("/api/draft-events/{id}")))
+    })
+    .await
+}
+
+/// One poll
+#[utoipa::path(
+    tag = "draft-events",
+    operation_id = "getDraftEvent",
+    params(("draftEventID" = uuid::Uuid, Path)),
+    responses((status = 200, description = "The draft event", body = ResponseDraftEventDetail))
+)]
+#[get("/{draftEventID}")]
+pub async fn get(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
+    who.read(move |conn, _| show(conn, (*id).into(), DbTimestamp(now), zone)).await
+}
+
+/// Change a poll
+///
+/// For its administrators, until the deadline. What is left out stays; slots can only be added.
+#[utoipa::path(
+    tag = "draft-events",
+    operation_id = "updateDraftEvent",
+    params(("draftEventID" = uuid::Uuid, Path)),
+    request_body = RequestDraftEventUpdate,
+    responses((status = 200, description = "The draft event", body = ResponseDraftEventDetail))
+)]
+#[put("/{draftEventID}")]
+pub async fn update(
+    who: SignedIn,
+    Zone(zone): Zone,
+    Now(now): Now,
+    id: Path<Id>,
+    body: Body<RequestDraftEventUpdate>,
+) -> Result<Reply, Failure> {
+    let (id, now) = (DbUuid::from(*id), DbTimestamp(now));
+    who.update(target(id, now, zone), move |conn, me| {
+        changes::update(conn, id, &body.0.to_change(zone)?, me, now)?;
+        show(conn, id, now, zone)
+    })
+    .await
+}
+
+/// Delete a poll
+///
+/// For its administrators and privileged users. An event that it was confirmed as stays.
+#[utoipa::path(
+    tag = "draft-events",
+    operation_id = "deleteDraftEvent",
+    params(("draftEventID" = uuid::Uuid, Path)),
+    responses((status = 204, description = "Deleted"))
+)]
+#[delete("/{draftEventID}")]
+pub async fn delete(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.update(target(id, DbTimestamp(now), zone), move |conn, me| {
+        changes::delete(conn, id, me).map(|()| Reply::no_content())
+    })
+    .await
+}
+
+/// The answers, slot by slot
+#[utoipa::path(
+    tag = "draft-events",
+    operation_id = "getDraftEventResults",
+    params(("draftEventID" = uuid::Uuid, Path)),
+    responses((status = 200, description = "The results", body = ResponseSchedulingResults))
+)]
+#[get("/{draftEventID}/results")]
+pub async fn results(who: SignedIn, Zone(zone): Zone, id: Path<Id>) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.read(move |conn, _| {
+        queries::find(conn, id)?;
+        let (slots, invitees) = (queries::slots(conn, id)?, queries::invitees(conn, id)?);
+        let (answers, choices) = (queries::answers(conn, id, &PageBounds::all())?, queries::choices(conn, id, None)?);
+        Reply::json(&ResponseSchedulingResults::new(id, &slots, &invitees, answers, &choices, zone))
+    })
+    .await
+}
+
+/// The caller's answer
+#[utoipa::path(
+    tag = "availability",
+    operation_id = "getMyAvailability",
+    params(("draftEventID" = uuid::Uuid, Path)),
+    responses((status = 200, description = "The answer", body = ResponseAvailability))
+)]
+#[get("/{draftEventID}/availability")]
+pub async fn own_answer(who: SignedIn, Zone(zone): Zone, id: Path<Id>) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.read(move |conn, me| show_answer(conn, id, me.id, zone)).await
+}
+
+/// Answer a poll
+///
+/// For those invited, its administrators, and everybody when it is open, until the deadline.
+#[utoipa::path(
+    tag = "availability",
+    operation_id = "createAvailability",
+    params(("draftEventID" = uuid::Uuid, Path)),
+    request_body = RequestAvailability,
+    responses(
+        (status = 201, description = "The answer", body = ResponseAvailability),
+        (status = 409, description = "The caller has answered before"),
+    )
+)]
+#[post("/{draftEventID}/availability")]
+pub async fn create_answer(
+    who: SignedIn,
+    Zone(zone): Zone,
+    Now(now): Now,
+    id: Path<Id>,
+    body: Body<RequestAvailability>,
+) -> Result<Reply, Failure> {
+    let (id, answer) = (DbUuid::from(*id), Answer::from(body.0));
+    who.update(Target::parent(lock_name(id)), move |conn, me| {
+        answers::create(conn, id, me.id, &answer, DbTimestamp(now))?;
+        Ok(show_answer(conn, id, me.id, zone)?.with_status(StatusCode::CREATED))
+    })
+    .await
+}
+
+/// Change the caller's answer
+///
+/// The whole answer, as long as answers are taken.
+#[utoipa::path(
+    tag = "availability",
+    operation_id = "updateAvailability",
+    params(("draftEventID" = uuid::Uuid, Path)),
+    request_body = RequestAvailability,
+    responses((status = 200, description = "The answer", body = ResponseAvailability))
+)]
+#[put("/{draftEventID}/availability")]
+pub async fn update_answer(
+    who: SignedIn,
+    Zone(zone): Zone,
+    Now(now): Now,
+    id: Path<Id>,
+    body: Body<RequestAvailability>,
+) -> Result<Reply, Failure> {
+    let (id, answer) = (DbUuid::from(*id), Answer::from(body.0));
+    who.update(answer_target(id, zone), move |conn, me| {
+        answers::update(conn, id, me.id, &answer, DbTimestamp(now))?;
+        show_answer(conn, id, me.id, zone)
+    })
+    .await
+}
+
+/// All answers
+///
+/// For the poll's administrators and privileged users. Ordered by userId.
+#[utoipa::path(
+    tag = "availability",
+    operation_id = "getAllAvailability",
+    params(("draftEventID" = uuid::Uuid, Path)),
+    responses((status = 200, description = "The answers", body = [ResponseAvailability]))
+)]
+#[get("/{draftEventID}/availability/all")]
+pub async fn all_answers(who: SignedIn, Zone(zone): Zone, id: Path<Id>, page: Page) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.list(page, move |conn, me, page| {
+        queries::find(conn, id)?;
+        queries::check_admin_or_privileged(conn, id, me)?;
+        let answers = queries::answers(conn, id, &page.bounds()?)?;
+        let users: Vec<_> = answers.iter().map(|answer| answer.user).collect();
+        let (slots, choices) = (queries::slots(conn, id)?, queries::choices(conn, id, Some(&users))?);
+        let choices = by_user(choices);
+        let chosen = |user| choices.get(&user).map_or(&[][..], Vec::as_slice);
+        let show = |answer: GivenAnswer| {
+            let chosen = chosen(answer.user);
+            Ok(ResponseAvailability::new(answer, id, &slots, chosen, zone))
+        };
+        page.rows(answers, |answer| answer.user, show)
+    })
+    .await
+}
+
+/// Confirm a slot of a poll
+///
+/// For its administrators, also before the deadline. The slot becomes an event with the poll's name, description, tags
+/// and administrators, made as `POST /events` makes one. Whoever said yes to the slot attends; whoever said maybe or did
+/// not answer is pending; whoever answered without the slot is absent.
+#[utoipa::path(
+    tags = ["draft-events", "additions"],
+    operation_id = "confirmDraftEvent",
+    params(("draftEventID" = uuid::Uuid, Path), ChangeQuery),
+    request_body = RequestConfirmation,
+    responses(
+        (status = 200, description = "What would be made (`dryRun`)", body = ResponseEventDetail),
+        (status = 201, description = "The new event", body = ResponseEventDetail,
+            headers(("Location" = String, description = "Its address"))),
+        (status = 409, description = "The room is taken (`room-conflict`), or the draft event is confirmed already \
+            (`poll-confirmed`, with `eventId`)"),
+    )
+)]
+#[post("/{draftEventID}/confirm")]
+pub async fn confirm(
+    who: SignedIn,
+    Zone(zone): Zone,
+    Now(now): Now,
+    id: Path<Id>,
+    query: Query<ChangeQuery>,
+    body: Body<RequestConfirmation>,
+) -> Result<Reply, Failure> {
+    let (id, confirmation) = (DbUuid::from(*id), Confirmation::from(body.0));
+    who.dry_run(query.0.dry_run.0)
+        .queued_by(&confirmation.at)
+        .update(Target::parent(lock_name(id)), move |conn, me| {
+            let event = confirmation::confirm(conn, id, &confirmation, me.id, zone, DbTimestamp(now))?;
+            let reply = Reply::created(&events::detail(conn, event, zone)?)?;
+            Ok(reply.with(header::LOCATION, format!("/api/events/{event}")))
+        })
+        .await
+}
+
+/// Polls of the signed-in user
+///
+/// Ordered by deadline and id.
+#[utoipa::path(
+    tag = "draft-events",
+    operation_id = "getMyDraftEvents",
+    params(OfUserQuery),
+    responses((status = 200, description = "Draft events", body = [ResponseDraftEvent]))
+)]
+#[get("/me/draft-events")]
+pub async fn mine(
+    who: SignedIn,
+    Zone(zone): Zone,
+    Now(now): Now,
+    page: Page,
+    query: Query<OfUserQuery>,
+) -> Result<Reply, Failure> {
+    let now = DbTimestamp(now);
+    who.list(page, move |conn, me, page| list_of_user(conn, me.id, &query.0, now, page, zone)).await
+}
+
+/// Polls of a user
+///
+/// Ordered by deadline and id.
+#[utoipa::path(
+    tag = "draft-events",
+    operation_id = "getDraftEventsOfUser",
+    params(("userID" = uuid::Uuid, Path), OfUserQuery),
+    responses((status = 200, description = "Draft events", body = [ResponseDraftEvent]))
+)]
+#[get("/{userID}/draft-events")]
+pub async fn of_user(
+    who: SignedIn,
+    Zone(zone): Zone,
+    Now(now): Now,
+    id: Path<Id>,
+    page: Page,
+    query: Query<OfUserQuery>,
+) -> Result<Reply, Failure> {
+    let now = DbTimestamp(now);
+    who.list(page, move |conn, _, page| {
+        let user = users::queries::get(conn, (*id).into())?;
+        list_of_user(conn, user.id, &query.0, now, page, zone)
+    })
+    .await
+}
+
+fn list_of_user(
+    conn: &mut AnyConnection,
+    user: DbUuid,
+    query: &OfUserQuery,
+    now: DbTimestamp,
+    page: &Page,
+    zone: Tz,
+) -> Result<ListPage, Error> {
+    let relation = query.relation.unwrap_or(Relation::Belongs);
+    let selection = Selection { user, relation, status: query.status };
+    let polls = queries::load(conn, &selection, now, &page.bounds()?)?;
+    let position = |poll: &Poll| (poll.row.deadline, poll.row.id);
+    page.rows(polls, position, |poll| Ok(ResponseDraftEvent::new(poll, now, zone)))
+}

@@ -1,0 +1,39 @@
+//! Availability polls: "When can everybody come?" On the wire they are called `draft-events`.
+//!
+//! * A poll has candidate slots. Whom it invites, its administrators, and anybody if it is open say which slots suit them.
+//! * Its status is computed when it is read: confirmed once it has an event, closed after the deadline, else open.
+//! * Answers and changes end with the deadline; the administrators can confirm a slot at any time ([`confirmation`]).
+//! * Whatever changes a poll locks its row; an answer takes a shared lock. So an answer is counted by a confirmation at
+//!   the same time, or refused.
+
+pub(crate) mod answers;
+pub(crate) mod changes;
+pub(crate) mod confirmation;
+mod handlers;
+pub mod queries;
+mod requests;
+pub mod results;
+mod slots;
+mod wire;
+
+use utoipa_actix_web::service_config::ServiceConfig;
+
+/// Registers the operations below `/draft-events`.
+pub fn routes(config: &mut ServiceConfig<'_>) {
+    config
+        .service(handlers::create)
+        .service(handlers::get)
+        .service(handlers::update)
+        .service(handlers::delete)
+        .service(handlers::results)
+        .service(handlers::all_answers)
+        .service(handlers::own_answer)
+        .service(handlers::create_answer)
+        .service(handlers::update_answer)
+        .service(handlers::confirm);
+}
+
+/// Registers the operations below `/users`.
+pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
+    config.service(handlers::mine).service(handlers::of_user);
+}

@@ -1,0 +1,345 @@
+//! Polls in the database. A list, and the answers to one poll, take a number of statements that does not depend on how
+//! many there are.
+
+use std::collections::HashMap;
+
+use common::problem::Problem;
+use diesel::{OptionalExtension, dsl::count_star, prelude::*};
+use service_kit::{
+    after,
+    database::{
+        AnyConnection, PageBounds, UnionAll, id_in, in_subquery,
+        types::{DbTimestamp, DbUuid},
+    },
+    error::Error,
+    text_enum, with_connection,
+};
+
+use super::results::{Choice, Slot};
+use crate::{
+    auth::Caller,
+    events::{queries::EventTag, selection::Relation},
+    schema::{
+        draft_event_admins, draft_event_answers, draft_event_choices, draft_event_invitees, draft_event_slots,
+        draft_event_tags, draft_events, tags,
+    },
+};
+
+text_enum! {
+    /// The state of a poll.
+    pub enum DraftEventStatus {
+        /// It takes answers.
+        Open = "open",
+        /// The deadline has passed.
+        Closed = "closed",
+        /// It has become an event.
+        Confirmed = "confirmed",
+    }
+}
+
+/// The columns of a poll.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = draft_events)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Row {
+    pub id: DbUuid,
+    pub name: String,
+    pub description: String,
+    pub open: bool,
+    pub deadline: DbTimestamp,
+    pub event_id: Option<DbUuid>,
+    pub created_by: DbUuid,
+    pub created_at: DbTimestamp,
+    pub updated_at: DbTimestamp,
+}
+
+impl Row {
+    /// The state at a time.
+    #[must_use]
+    pub fn status(&self, now: DbTimestamp) -> DraftEventStatus {
+        match self.event_id {
+            Some(_) => DraftEventStatus::Confirmed,
+            None if self.deadline <= now => DraftEventStatus::Closed,
+            None => DraftEventStatus::Open,
+        }
+    }
+}
+
+/// A poll as in a list.
+#[derive(Debug, Clone)]
+pub struct Poll {
+    /// Its columns.
+    pub row: Row,
+    /// How many have answered.
+    pub answers: i64,
+    /// How many are invited.
+    pub invitees: i64,
+    /// By id.
+    pub admins: Vec<DbUuid>,
+}
+
+/// A poll with its slots, invitees and tags.
+#[derive(Debug, Clone)]
+pub struct PollDetail {
+    /// As in a list.
+    pub poll: Poll,
+    /// By time.
+    pub slots: Vec<Slot>,
+    /// By id.
+    pub invitees: Vec<DbUuid>,
+    /// By name.
+    pub tags: Vec<EventTag>,
+}
+
+/// The answer of a user to a poll.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenAnswer {
+    /// Who answered.
+    pub user: DbUuid,
+    /// What they added in words.
+    pub comment: Option<String>,
+    /// When they last changed it.
+    pub updated_at: DbTimestamp,
+}
+
+/// What lists of polls are ordered by.
+pub type Position = (DbTimestamp, DbUuid);
+
+/// Which polls of a user.
+#[derive(Debug, Clone, Copy)]
+pub struct Selection {
+    /// The user.
+    pub user: DbUuid,
+    /// How the user is related to them.
+    pub relation: Relation,
+    /// Only those in this state.
+    pub status: Option<DraftEventStatus>,
+}
+
+/// Polls of a user, by deadline and id.
+///
+/// # Errors
+/// When the database fails.
+pub fn load(
+    conn: &mut AnyConnection,
+    selection: &Selection,
+    now: DbTimestamp,
+    page: &PageBounds<Position>,
+) -> Result<Vec<Poll>, Error> {
+    let Selection { user, relation, status } = *selection;
+    let mut ids = UnionAll::default();
+    if matches!(relation, Relation::Belongs | Relation::BelongsOrAdmins) {
+        let invited = draft_event_invitees::table.filter(draft_event_invitees::user_id.eq(user));
+        ids = ids.and(invited.select(draft_event_invitees::draft_event_id));
+    }
+    if matches!(relation, Relation::Admins | Relation::BelongsOrAdmins) {
+        let administered = draft_event_admins::table.filter(draft_event_admins::user_id.eq(user));
+        ids = ids.and(administered.select(draft_event_admins::draft_event_id));
+    }
+    if relation == Relation::Attendees {
+        let answered = draft_event_answers::table.filter(draft_event_answers::user_id.eq(user));
+        ids = ids.and(answered.select(draft_event_answers::draft_event_id));
+    }
+    let mut query = draft_events::table.filter(in_subquery(draft_events::id, ids)).into_boxed();
+    query = match status {
+        None => query,
+        Some(DraftEventStatus::Confirmed) => query.filter(draft_events::event_id.is_not_null()),
+        Some(DraftEventStatus::Open) => {
+            query.filter(draft_events::event_id.is_null()).filter(draft_events::deadline.gt(now))
+        }
+        Some(DraftEventStatus::Closed) => {
+            query.filter(draft_events::event_id.is_null()).filter(draft_events::deadline.le(now))
+        }
+    };
+    if let Some((deadline, id)) = page.after {
+        query = after!(query, draft_events::deadline; > deadline, draft_events::id; > id);
+    }
+    let query = query.select(Row::as_select()).order((draft_events::deadline, draft_events::id));
+    let rows: Vec<Row> = query.limit(page.rows).load(conn)?;
+    if rows.is_empty() { Ok(Vec::new()) } else { load_children(conn, rows) }
+}
+
+/// Polls with their administrators and the numbers of answers and invitees.
+fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Poll>, Error> {
+    let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
+    let mut admins: HashMap<DbUuid, Vec<DbUuid>> = HashMap::new();
+    let found: Vec<(DbUuid, DbUuid)> = with_connection!(conn, c => draft_event_admins::table
+        .filter(id_in(draft_event_admins::draft_event_id, &ids))
+        .order((draft_event_admins::draft_event_id, draft_event_admins::user_id))
+        .load(c)?);
+    for (poll, user) in found {
+        admins.entry(poll).or_default().push(user);
+    }
+    macro_rules! count {
+        ($table:ident) => {
+            with_connection!(conn, c => $table::table
+                .filter(id_in($table::draft_event_id, &ids))
+                .group_by($table::draft_event_id)
+                .select(($table::draft_event_id, count_star()))
+                .load::<(DbUuid, i64)>(c)?)
+            .into_iter()
+            .collect::<HashMap<_, _>>()
+        };
+    }
+    let answers = count!(draft_event_answers);
+    let invitees = count!(draft_event_invitees);
+    let poll = |row: Row| Poll {
+        answers: answers.get(&row.id).copied().unwrap_or(0),
+        invitees: invitees.get(&row.id).copied().unwrap_or(0),
+        admins: admins.remove(&row.id).unwrap_or_default(),
+        row,
+    };
+    Ok(rows.into_iter().map(poll).collect())
+}
+
+/// One poll as in a list.
+///
+/// # Errors
+/// 404.
+pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Poll, Error> {
+    let row = find(conn, id)?;
+    load_children(conn, vec![row])?.pop().ok_or_else(not_found)
+}
+
+/// One poll with its slots, invitees and tags.
+///
+/// # Errors
+/// 404.
+pub fn get_detail(conn: &mut AnyConnection, id: DbUuid) -> Result<PollDetail, Error> {
+    let poll = get(conn, id)?;
+    Ok(PollDetail { poll, slots: slots(conn, id)?, invitees: invitees(conn, id)?, tags: tags_of(conn, id)? })
+}
+
+/// The columns of one poll.
+///
+/// # Errors
+/// 404.
+pub fn find(conn: &mut AnyConnection, id: DbUuid) -> Result<Row, Error> {
+    let poll = draft_events::table.find(id);
+    with_connection!(conn, c => poll.select(Row::as_select()).first(c)).optional()?.ok_or_else(not_found)
+}
+
+pub(super) fn not_found() -> Error {
+    Problem::not_found("draft event").into()
+}
+
+/// The slots of a poll, by time.
+///
+/// # Errors
+/// When the database fails.
+pub fn slots(conn: &mut AnyConnection, poll: DbUuid) -> Result<Vec<Slot>, Error> {
+    let rows: Vec<(DbUuid, DbTimestamp, DbTimestamp)> = with_connection!(conn, c => draft_event_slots::table
+        .filter(draft_event_slots::draft_event_id.eq(poll))
+        .order((draft_event_slots::starts_at, draft_event_slots::ends_at))
+        .select((draft_event_slots::id, draft_event_slots::starts_at, draft_event_slots::ends_at))
+        .load(c)?);
+    Ok(rows.into_iter().map(|(id, starts_at, ends_at)| Slot { id, starts_at, ends_at }).collect())
+}
+
+/// Whom a poll invites, by id.
+///
+/// # Errors
+/// When the database fails.
+pub fn invitees(conn: &mut AnyConnection, poll: DbUuid) -> Result<Vec<DbUuid>, Error> {
+    Ok(with_connection!(conn, c => draft_event_invitees::table
+        .filter(draft_event_invitees::draft_event_id.eq(poll))
+        .order(draft_event_invitees::user_id)
+        .select(draft_event_invitees::user_id)
+        .load(c)?))
+}
+
+/// The tags of a poll, by name.
+///
+/// # Errors
+/// When the database fails.
+pub fn tags_of(conn: &mut AnyConnection, poll: DbUuid) -> Result<Vec<EventTag>, Error> {
+    let rows: Vec<(DbUuid, String, bool)> = with_connection!(conn, c => draft_event_tags::table
+        .inner_join(tags::table)
+        .filter(draft_event_tags::draft_event_id.eq(poll))
+        .select((tags::id, tags::name, draft_event_tags::locked))
+        .order((tags::name, tags::id))
+        .load(c)?);
+    Ok(rows.into_iter().map(|(id, name, locked)| EventTag { id, name, locked }).collect())
+}
+
+/// The answers to a poll, by user; a part of them for a page.
+///
+/// # Errors
+/// When the database fails.
+pub fn answers(conn: &mut AnyConnection, poll: DbUuid, page: &PageBounds<DbUuid>) -> Result<Vec<GivenAnswer>, Error> {
+    let mut query = draft_event_answers::table.filter(draft_event_answers::draft_event_id.eq(poll)).into_boxed();
+    if let Some(user) = page.after {
+        query = query.filter(draft_event_answers::user_id.gt(user));
+    }
+    let columns = (draft_event_answers::user_id, draft_event_answers::comment, draft_event_answers::updated_at);
+    let query = query.select(columns).order(draft_event_answers::user_id).limit(page.rows);
+    let rows: Vec<(DbUuid, Option<String>, DbTimestamp)> = query.load(conn)?;
+    Ok(rows.into_iter().map(|(user, comment, updated_at)| GivenAnswer { user, comment, updated_at }).collect())
+}
+
+/// The answer of one user.
+///
+/// # Errors
+/// 404 when they have not answered.
+pub fn answer_of(conn: &mut AnyConnection, poll: DbUuid, user: DbUuid) -> Result<GivenAnswer, Error> {
+    let columns = (draft_event_answers::comment, draft_event_answers::updated_at);
+    let query = draft_event_answers::table.find((poll, user)).select(columns);
+    let found: Option<(Option<String>, DbTimestamp)> = with_connection!(conn, c => query.first(c)).optional()?;
+    let (comment, updated_at) = found.ok_or_else(|| Problem::not_found("answer"))?;
+    Ok(GivenAnswer { user, comment, updated_at })
+}
+
+/// What these users chose, in no order; without `users`, what everybody chose.
+///
+/// # Errors
+/// When the database fails.
+pub fn choices(conn: &mut AnyConnection, poll: DbUuid, users: Option<&[DbUuid]>) -> Result<Vec<Choice>, Error> {
+    use draft_event_choices as choices;
+    let query = choices::table.filter(choices::draft_event_id.eq(poll));
+    let columns = (choices::user_id, choices::slot_id, choices::maybe);
+    let rows: Vec<(DbUuid, DbUuid, bool)> = with_connection!(conn, c => match users {
+        None => query.select(columns).load(c)?,
+        Some(users) => query.filter(id_in(choices::user_id, users)).select(columns).load(c)?,
+    });
+    Ok(rows.into_iter().map(|(user, slot, maybe)| Choice { user, slot, maybe }).collect())
+}
+
+/// Whether a user is an administrator of a poll.
+///
+/// # Errors
+/// When the database fails.
+pub fn is_admin(conn: &mut AnyConnection, poll: DbUuid, user: DbUuid) -> Result<bool, Error> {
+    let query = draft_event_admins::table.find((poll, user)).count();
+    Ok(with_connection!(conn, c => query.get_result::<i64>(c))? > 0)
+}
+
+/// Whether a poll invites a user.
+///
+/// # Errors
+/// When the database fails.
+pub fn is_invited(conn: &mut AnyConnection, poll: DbUuid, user: DbUuid) -> Result<bool, Error> {
+    let query = draft_event_invitees::table.find((poll, user)).count();
+    Ok(with_connection!(conn, c => query.get_result::<i64>(c))? > 0)
+}
+
+/// Checks that a user is an administrator of a poll.
+///
+/// # Errors
+/// 403.
+pub fn check_admin(conn: &mut AnyConnection, poll: DbUuid, user: DbUuid) -> Result<(), Error> {
+    if is_admin(conn, poll, user)? {
+        return Ok(());
+    }
+    Err(Problem::forbidden("an administrator of the draft event").into())
+}
+
+/// Checks that the caller is an administrator of a poll or privileged.
+///
+/// # Errors
+/// 403.
+pub fn check_admin_or_privileged(conn: &mut AnyConnection, poll: DbUuid, me: &Caller) -> Result<(), Error> {
+    if me.privileged || is_admin(conn, poll, me.id)? {
+        return Ok(());
+    }
+    Err(Problem::forbidden("an administrator of the draft event, or a privileged user").into())
+}

@@ -1,0 +1,257 @@
+//! What requests about polls look like on the wire.
+
+use std::collections::HashSet;
+
+use chrono_tz::Tz;
+use common::{
+    input::{Id, IdSet, Text, parse_text},
+    problem::{Violations, pointer},
+    time::Timestamp,
+};
+use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
+use service_kit::database::types::{DbTimestamp, DbUuid};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    answers::Answer,
+    changes::{NewPoll, PollChange},
+    confirmation::Confirmation,
+    queries::DraftEventStatus,
+    slots::{RequestCandidateSlot, RequestSlots},
+};
+use crate::{
+    codes,
+    events::{RequestEventTag, RequestEventTags, changes::Where, selection::Relation},
+};
+
+/// A new poll.
+#[derive(Debug, Clone, Deserr, ToSchema)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[schema(rename_all = "camelCase", example = json!({
+    "name": "Kick-off", "description": "Pizza afterwards.", "open": false, "deadline": "2999-04-01T18:00:00+09:00",
+    "candidateSlots": [
+        {"date": "2999-04-04", "startTime": "18:00", "endTime": "20:00"},
+        {"timeStart": "2999-04-05T22:00:00+09:00", "timeEnd": "2999-04-06T02:00:00+09:00"}
+    ],
+    "admins": ["0198c0de-0000-7000-8000-000000000001"], "inviteGroups": ["11111111-1111-1111-1111-111111111111"]
+}))]
+pub struct RequestDraftEvent {
+    #[schema(inline)]
+    name: Text<1, 32>,
+    #[deserr(default)]
+    #[schema(inline, nullable = false)]
+    description: Option<Text<0, 10_000>>,
+    /// Anybody may answer, not only those invited. Default false.
+    #[deserr(default)]
+    #[schema(nullable = false)]
+    open: Option<bool>,
+    /// The end of answers and changes, in the future.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    deadline: Timestamp,
+    /// No two alike.
+    #[schema(value_type = Vec<RequestCandidateSlot>, min_items = 1, max_items = 100)]
+    candidate_slots: RequestSlots<1>,
+    #[schema(inline)]
+    admins: IdSet<1>,
+    #[deserr(default)]
+    #[schema(inline, nullable = false)]
+    invitees: Option<IdSet<0>>,
+    /// Groups whose members at this moment are invited.
+    #[deserr(default)]
+    #[schema(inline, nullable = false)]
+    invite_groups: Option<IdSet<0>>,
+    /// Tags of the event.
+    #[deserr(default)]
+    #[schema(value_type = Option<Vec<RequestEventTag>>, nullable = false, max_items = 1000)]
+    tags: RequestEventTags,
+}
+
+impl RequestDraftEvent {
+    /// The poll, with its slots in the club's time zone.
+    ///
+    /// # Errors
+    /// 400 for slots that occur twice or that the clocks skip.
+    pub fn to_poll(&self, zone: Tz) -> Result<NewPoll, Violations> {
+        let none = || IdSet::new([]);
+        Ok(NewPoll {
+            name: self.name.to_string(),
+            description: self.description.as_deref().unwrap_or_default().to_owned(),
+            open: self.open.unwrap_or_default(),
+            deadline: DbTimestamp(self.deadline),
+            slots: self.candidate_slots.to_slots("/candidateSlots", zone)?,
+            admins: self.admins.clone(),
+            invitees: self.invitees.clone().unwrap_or_else(none),
+            invite_groups: self.invite_groups.clone().unwrap_or_else(none),
+            tags: self.tags.clone().into_pairs(),
+        })
+    }
+}
+
+/// A change of a poll. What is left out stays as it is.
+#[derive(Debug, Clone, Deserr, ToSchema)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[schema(rename_all = "camelCase", example = json!({
+    "name": "Kick-off", "additionalCandidateSlots": [{"date": "2999-04-06", "startTime": "9:00", "endTime": "11:00"}]
+}))]
+pub struct RequestDraftEventUpdate {
+    #[deserr(default)]
+    #[schema(inline, nullable = false)]
+    name: Option<Text<1, 32>>,
+    #[deserr(default)]
+    #[schema(inline, nullable = false)]
+    description: Option<Text<0, 10_000>>,
+    /// Anybody may answer, not only those invited.
+    #[deserr(default)]
+    #[schema(nullable = false)]
+    open: Option<bool>,
+    /// In the future.
+    #[deserr(default)]
+    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    deadline: Option<Timestamp>,
+    /// Slots that the poll does not have yet. A poll has 100 at most.
+    #[deserr(default)]
+    #[schema(value_type = Option<Vec<RequestCandidateSlot>>, nullable = false, max_items = 100)]
+    additional_candidate_slots: RequestSlots<0>,
+    /// The complete new list. Who is no longer invited and has answered keeps the answer.
+    #[deserr(default)]
+    #[schema(inline, nullable = false)]
+    invitees: Option<IdSet<0>>,
+    /// The complete new list.
+    #[deserr(default)]
+    #[schema(inline, nullable = false)]
+    admins: Option<IdSet<1>>,
+}
+
+impl RequestDraftEventUpdate {
+    /// The change, with its slots in the club's time zone.
+    ///
+    /// # Errors
+    /// 400 for slots that occur twice or that the clocks skip.
+    pub fn to_change(&self, zone: Tz) -> Result<PollChange, Violations> {
+        Ok(PollChange {
+            name: self.name.as_deref().map(str::to_owned),
+            description: self.description.as_deref().map(str::to_owned),
+            open: self.open,
+            deadline: self.deadline.map(DbTimestamp),
+            additional_slots: self.additional_candidate_slots.to_slots("/additionalCandidateSlots", zone)?,
+            admins: self.admins.clone(),
+            invitees: self.invitees.clone(),
+        })
+    }
+}
+
+/// Which slots of a poll suit. An empty `slotIds` means none of them.
+#[derive(Debug, Clone, Deserr, ToSchema)]
+#[deserr(error = Violations, rename_all = camelCase, validate = disjoint -> Violations)]
+#[schema(rename_all = "camelCase", example = json!({
+    "slotIds": ["0198c0de-0000-7000-8000-000000000041"], "maybeSlotIds": [], "comment": "I may be late."
+}))]
+pub struct RequestAvailability {
+    #[schema(inline)]
+    slot_ids: IdSet<0>,
+    /// None of `slotIds`.
+    #[deserr(default)]
+    #[schema(inline, nullable = false)]
+    maybe_slot_ids: Option<IdSet<0>>,
+    #[deserr(default)]
+    #[schema(inline, nullable = false)]
+    comment: Option<Text<0, 500>>,
+}
+
+fn disjoint(sent: RequestAvailability, at: ValuePointerRef<'_>) -> Result<RequestAvailability, Violations> {
+    let yes: HashSet<_> = sent.slot_ids.iter().map(|(_, id)| id).collect();
+    let mut violations = Violations::default();
+    for (n, _) in sent.maybe_slot_ids.iter().flat_map(IdSet::iter).filter(|(_, id)| yes.contains(id)) {
+        let list = at.push_key("maybeSlotIds");
+        violations.push(pointer(list.push_index(n)), "duplicate", "is in slotIds as well");
+    }
+    if violations.0.is_empty() { Ok(sent) } else { Err(violations) }
+}
+
+impl From<RequestAvailability> for Answer {
+    fn from(sent: RequestAvailability) -> Self {
+        Self {
+            yes: sent.slot_ids,
+            maybe: sent.maybe_slot_ids.unwrap_or_else(|| IdSet::new([])),
+            comment: sent.comment.map(Text::into_inner),
+        }
+    }
+}
+
+/// The event that a poll becomes: at a `place` or in the room `roomId`, exactly one of them.
+#[derive(Debug, Clone, Deserr, ToSchema)]
+#[deserr(error = Violations, rename_all = camelCase, validate = place_or_room -> Violations)]
+#[schema(rename_all = "camelCase", example = json!({
+    "slotId": "0198c0de-0000-7000-8000-000000000041", "place": "Discord",
+    "groupId": "11111111-1111-1111-1111-111111111111", "open": true
+}))]
+pub struct RequestConfirmation {
+    #[schema(value_type = uuid::Uuid)]
+    slot_id: Id,
+    /// For this place an unverified room is made.
+    #[deserr(default)]
+    #[schema(inline, nullable = false)]
+    place: Option<Text<1, 32>>,
+    /// The room, which must be held for the time of the slot.
+    #[deserr(default)]
+    #[schema(value_type = Option<uuid::Uuid>, nullable = false)]
+    room_id: Option<Id>,
+    #[schema(value_type = uuid::Uuid)]
+    group_id: Id,
+    /// Others may use the room meanwhile. Default false.
+    #[deserr(default)]
+    #[schema(nullable = false)]
+    shared_room: Option<bool>,
+    /// Anybody may attend the event, not only members of the group. Default false.
+    #[deserr(default)]
+    #[schema(nullable = false)]
+    open: Option<bool>,
+}
+
+fn place_or_room(sent: RequestConfirmation, at: ValuePointerRef<'_>) -> Result<RequestConfirmation, Violations> {
+    if sent.place.is_some() != sent.room_id.is_some() {
+        return Ok(sent);
+    }
+    let mut violations = Violations::default();
+    let message = "must be given if and only if roomId is not";
+    violations.push(pointer(at.push_key("place")), codes::PLACE_OR_ROOM.name, message);
+    Err(violations)
+}
+
+impl From<RequestConfirmation> for Confirmation {
+    fn from(sent: RequestConfirmation) -> Self {
+        let at = match (sent.room_id, sent.place) {
+            (Some(room), _) => Where::Room(room.into()),
+            (None, place) => Where::Place(place.map(Text::into_inner).unwrap_or_default()),
+        };
+        Self {
+            slot: DbUuid::from(sent.slot_id),
+            at,
+            group: sent.group_id.into(),
+            shared: sent.shared_room.unwrap_or_default(),
+            open: sent.open.unwrap_or_default(),
+        }
+    }
+}
+
+/// Which polls of a user to list.
+#[derive(Debug, Deserr, IntoParams)]
+#[deserr(error = Violations)]
+#[into_params(parameter_in = Query)]
+pub struct OfUserQuery {
+    /// How the user is related to them: invited (`belongs`, the default), an administrator, one of the two, or has
+    /// answered (`attendees`).
+    #[deserr(default)]
+    #[param(inline, nullable = false)]
+    pub relation: Option<Relation>,
+    /// Only those in this state.
+    #[deserr(default)]
+    #[param(inline, nullable = false)]
+    pub status: Option<DraftEventStatus>,
+}
+
+impl Deserr<Violations> for DraftEventStatus {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
+        parse_text(value, at)
+    }
+}

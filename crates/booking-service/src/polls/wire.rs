@@ -1,0 +1,258 @@
+//! What polls look like on the wire.
+
+use std::collections::HashMap;
+
+use chrono_tz::Tz;
+use common::time::Zoned;
+use serde::Serialize;
+use service_kit::database::types::{DbTimestamp, DbUuid};
+use utoipa::ToSchema;
+
+use super::{
+    queries::{DraftEventStatus, GivenAnswer, Poll, PollDetail},
+    results::{self, Choice, Slot},
+};
+use crate::events::ResponseEventTag;
+
+/// A poll in a list.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "draftEventId": "0198c0de-0000-7000-8000-000000000040", "name": "Kick-off",
+    "deadline": "2026-04-01T18:00:00+09:00", "status": "open", "respondedCount": 1, "totalInvitees": 12,
+    "admins": ["0198c0de-0000-7000-8000-000000000001"], "createdBy": "0198c0de-0000-7000-8000-000000000001",
+    "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
+}))]
+pub struct ResponseDraftEvent {
+    draft_event_id: DbUuid,
+    name: String,
+    /// The end of answers and changes.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    deadline: Zoned,
+    /// `open`, `closed` (the deadline has passed) or `confirmed`.
+    #[schema(inline)]
+    status: DraftEventStatus,
+    /// How many have answered, invited or not.
+    responded_count: i64,
+    total_invitees: i64,
+    admins: Vec<DbUuid>,
+    created_by: DbUuid,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    created_at: Zoned,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    updated_at: Zoned,
+}
+
+impl ResponseDraftEvent {
+    /// A poll as it is at `now`, with its times in `zone`.
+    pub fn new(poll: Poll, now: DbTimestamp, zone: Tz) -> Self {
+        Self {
+            draft_event_id: poll.row.id,
+            status: poll.row.status(now),
+            name: poll.row.name,
+            deadline: poll.row.deadline.in_zone(zone),
+            responded_count: poll.answers,
+            total_invitees: poll.invitees,
+            admins: poll.admins,
+            created_by: poll.row.created_by,
+            created_at: poll.row.created_at.in_zone(zone),
+            updated_at: poll.row.updated_at.in_zone(zone),
+        }
+    }
+}
+
+/// A proposed span of time.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CandidateSlot {
+    slot_id: DbUuid,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    time_start: Zoned,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    time_end: Zoned,
+}
+
+impl CandidateSlot {
+    fn new(slot: &Slot, zone: Tz) -> Self {
+        Self { slot_id: slot.id, time_start: slot.starts_at.in_zone(zone), time_end: slot.ends_at.in_zone(zone) }
+    }
+}
+
+/// A poll with its slots.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "draftEventId": "0198c0de-0000-7000-8000-000000000040", "name": "Kick-off", "description": "Pizza afterwards.",
+    "open": false, "deadline": "2026-04-01T18:00:00+09:00", "status": "open", "respondedCount": 1, "totalInvitees": 1,
+    "candidateSlots": [{
+        "slotId": "0198c0de-0000-7000-8000-000000000041", "timeStart": "2026-04-04T18:00:00+09:00",
+        "timeEnd": "2026-04-04T20:00:00+09:00"
+    }],
+    "invitees": ["0198c0de-0000-7000-8000-000000000001"],
+    "tags": [{"tagId": "0198c0de-0000-7000-8000-000000000030", "name": "rust", "locked": false}],
+    "admins": ["0198c0de-0000-7000-8000-000000000001"], "createdBy": "0198c0de-0000-7000-8000-000000000001",
+    "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
+}))]
+pub struct ResponseDraftEventDetail {
+    #[serde(flatten)]
+    summary: ResponseDraftEvent,
+    description: String,
+    /// Anybody may answer, not only those invited.
+    open: bool,
+    /// By time.
+    candidate_slots: Vec<CandidateSlot>,
+    invitees: Vec<DbUuid>,
+    /// Tags of the event.
+    tags: Vec<ResponseEventTag>,
+    /// The event, once the poll is confirmed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    event_id: Option<DbUuid>,
+}
+
+impl ResponseDraftEventDetail {
+    /// A poll as it is at `now`, with its times in `zone`.
+    pub fn new(detail: PollDetail, now: DbTimestamp, zone: Tz) -> Self {
+        Self {
+            description: detail.poll.row.description.clone(),
+            open: detail.poll.row.open,
+            candidate_slots: detail.slots.iter().map(|slot| CandidateSlot::new(slot, zone)).collect(),
+            invitees: detail.invitees,
+            tags: detail.tags.into_iter().map(Into::into).collect(),
+            event_id: detail.poll.row.event_id,
+            summary: ResponseDraftEvent::new(detail.poll, now, zone),
+        }
+    }
+}
+
+/// The answer of a user.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "userId": "0198c0de-0000-7000-8000-000000000001", "draftEventId": "0198c0de-0000-7000-8000-000000000040",
+    "slotIds": ["0198c0de-0000-7000-8000-000000000041"], "maybeSlotIds": [], "comment": "I may be late.",
+    "updatedAt": "2026-03-01T12:00:00+09:00"
+}))]
+pub struct ResponseAvailability {
+    user_id: DbUuid,
+    draft_event_id: DbUuid,
+    /// The slots that suit, by time.
+    slot_ids: Vec<DbUuid>,
+    /// The slots that may suit, by time.
+    maybe_slot_ids: Vec<DbUuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    comment: Option<String>,
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    updated_at: Zoned,
+}
+
+impl ResponseAvailability {
+    /// An answer to a poll with these slots, of which the user chose these.
+    pub fn new(answer: GivenAnswer, poll: DbUuid, slots: &[Slot], choices: &[Choice], zone: Tz) -> Self {
+        let chosen: HashMap<_, _> = choices.iter().map(|choice| (choice.slot, choice.maybe)).collect();
+        let those =
+            |maybe| slots.iter().filter(|slot| chosen.get(&slot.id) == Some(&maybe)).map(|slot| slot.id).collect();
+        Self {
+            user_id: answer.user,
+            draft_event_id: poll,
+            slot_ids: those(false),
+            maybe_slot_ids: those(true),
+            comment: answer.comment,
+            updated_at: answer.updated_at.in_zone(zone),
+        }
+    }
+}
+
+/// How many can come at the time of a slot.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SlotResult {
+    slot_id: DbUuid,
+    available_count: usize,
+    available_users: Vec<DbUuid>,
+    /// The share of those who answered.
+    #[schema(minimum = 0, maximum = 1)]
+    availability_rate: f64,
+    maybe_count: usize,
+    maybe_users: Vec<DbUuid>,
+    /// No slot suits more, and of those that suit as many none more may suit. Several can be top choices, and none is
+    /// if no slot suits anybody.
+    is_top_choice: bool,
+}
+
+impl From<results::SlotResult> for SlotResult {
+    fn from(result: results::SlotResult) -> Self {
+        Self {
+            slot_id: result.slot,
+            available_count: result.yes.len(),
+            available_users: result.yes,
+            availability_rate: result.rate,
+            maybe_count: result.maybe.len(),
+            maybe_users: result.maybe,
+            is_top_choice: result.is_top,
+        }
+    }
+}
+
+/// Somebody who answered.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Respondent {
+    user_id: DbUuid,
+    /// The time of the last change of the answer.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    responded_at: Zoned,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    comment: Option<String>,
+}
+
+/// The answers to a poll, slot by slot.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "draftEventId": "0198c0de-0000-7000-8000-000000000040",
+    "results": [{
+        "slotId": "0198c0de-0000-7000-8000-000000000041", "availableCount": 1,
+        "availableUsers": ["0198c0de-0000-7000-8000-000000000001"], "availabilityRate": 1.0, "maybeCount": 0,
+        "maybeUsers": [], "isTopChoice": true
+    }],
+    "respondents": [{
+        "userId": "0198c0de-0000-7000-8000-000000000001", "respondedAt": "2026-03-01T12:00:00+09:00"
+    }],
+    "nonRespondents": ["0198c0de-0000-7000-8000-000000000002"]
+}))]
+pub struct ResponseSchedulingResults {
+    draft_event_id: DbUuid,
+    /// By time.
+    results: Vec<SlotResult>,
+    /// By id.
+    respondents: Vec<Respondent>,
+    /// Who is invited and has not answered, by id.
+    non_respondents: Vec<DbUuid>,
+}
+
+impl ResponseSchedulingResults {
+    /// The results of a poll.
+    pub fn new(
+        poll: DbUuid,
+        slots: &[Slot],
+        invitees: &[DbUuid],
+        answers: Vec<GivenAnswer>,
+        choices: &[Choice],
+        zone: Tz,
+    ) -> Self {
+        let respondent = |answer: GivenAnswer| Respondent {
+            user_id: answer.user,
+            responded_at: answer.updated_at.in_zone(zone),
+            comment: answer.comment,
+        };
+        Self {
+            draft_event_id: poll,
+            results: results::tally(slots, choices, answers.len()).into_iter().map(Into::into).collect(),
+            non_respondents: results::missing(invitees, answers.iter().map(|answer| answer.user)),
+            respondents: answers.into_iter().map(respondent).collect(),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Values that are never shown.
+
+use std::{fmt, os::unix::fs::PermissionsExt as _, path::Path, str::FromStr};
+
+/// A value that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The value, to be used and not kept.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// The fewest characters of a secret that another server made for this one, on any address but loopback. Those in
+    /// use have 20 or more; what is shorter is a placeholder, or can be guessed.
+    pub const SHORTEST: usize = 16;
+
+    /// The secret given by value or by file; a file's last line break is cut off.
+    ///
+    /// # Errors
+    /// One line naming `option` when both are given, the file cannot be read, or there is nothing but white space.
+    pub fn resolve(option: &str, value: Option<&Self>, file: Option<&Path>) -> Result<Option<Self>, String> {
+        match (value, file) {
+            (Some(_), Some(_)) => Err(format!("--{option} and --{option}-file are both given")),
+            (Some(value), None) if value.0.trim().is_empty() => Err(format!("--{option} is empty")),
+            (value, None) => Ok(value.cloned()),
+            (None, Some(file)) => {
+                let text = std::fs::read_to_string(file)
+                    .map_err(|error| format!("--{option}-file: cannot read {}: {error}", file.display()))?;
+                let text = text.trim_end_matches(['\r', '\n']);
+                if text.trim().is_empty() {
+                    return Err(format!("--{option}-file: {} is empty", file.display()));
+                }
+                Ok(Some(Self(text.to_owned())))
+            }
+        }
+    }
+}
+
+/// A secret as it was given: the name of its option, its value, or the file that holds it.
+#[derive(Debug, Clone, Copy)]
+pub struct Given<'a>(pub &'static str, pub Option<&'a Secret>, pub Option<&'a Path>);
+
+impl Given<'_> {
+    /// The fault of a secret that is too short to be one, as a line; whether it can be read is another one.
+    #[must_use]
+    pub fn too_short(self) -> Option<String> {
+        let secret = Secret::resolve(self.0, self.1, self.2).ok()??;
+        let is_short = secret.0.chars().count() < Secret::SHORTEST;
+        is_short.then(|| {
+            format!("--{} must have {} characters or more on any address but loopback", self.0, Secret::SHORTEST)
+        })
+    }
+
+    /// A warning when every user of this machine may read the file. No fault: the files that containers are given are
+    /// like that, and nobody else is there.
+    #[must_use]
+    pub fn exposed(self) -> Option<String> {
+        let file = self.2?;
+        let about = std::fs::metadata(file).ok()?;
+        (about.is_file() && about.permissions().mode() & 0o004 != 0)
+            .then(|| format!("--{}-file: every user of this machine may read {}", self.0, file.display()))
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl FromStr for Secret {
+    type Err = std::convert::Infallible;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[hidden]")
+    }
+}
