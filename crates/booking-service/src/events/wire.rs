@@ -207,6 +207,7 @@ pub struct RequestEventTag {
 
 impl RequestEventTag {
     /// Name, and whether it is locked.
+    #[must_use]
     pub fn into_pair(self) -> (String, bool) {
         (self.name.into_inner(), self.locked.unwrap_or_default())
     }

@@ -92,7 +92,9 @@ fn overlapping<T>(items: &[T], span: impl Fn(&T) -> Span, mut found: impl FnMut(
     let mut under_way: Vec<&T> = Vec::new();
     for item in items {
         under_way.retain(|other| span(other).end > span(item).start);
-        under_way.iter().for_each(|other| found(other, item));
+        for other in &under_way {
+            found(other, item);
+        }
         under_way.push(item);
     }
 }

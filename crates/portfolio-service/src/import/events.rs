@@ -31,7 +31,7 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import) -> Result<(), Err
             match row.number("level") {
                 Ok(level @ 0..=2) => wanted.push((id, Level(i16::try_from(level).unwrap_or_default()))),
                 Ok(level) => {
-                    import.report.left_out(LEVELS.name, &id.to_string(), &format!("there is no level {level}"))
+                    import.report.left_out(LEVELS.name, &id.to_string(), &format!("there is no level {level}"));
                 }
                 Err(fault) => import.report.left_out(LEVELS.name, &id.to_string(), &fault),
             }

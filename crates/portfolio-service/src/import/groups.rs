@@ -25,6 +25,9 @@ use crate::{
     span::Half,
 };
 
+/// A first and a last semester.
+type Span = (Half, Option<Half>);
+
 pub const GROUPS: SourceTable = SourceTable { name: "groups", columns: &["group_id", "name", "link", "description"] };
 pub const MEMBERS: SourceTable = SourceTable {
     name: "group_user_belongings",
@@ -91,17 +94,15 @@ fn bring_spans_in(
         group_memberships::since,
         group_memberships::until,
     ));
-    let mut here: HashMap<(DbUuid, DbUuid), Vec<(Half, Option<Half>)>> =
-        here.load::<(DbUuid, DbUuid, Half, Option<Half>)>(conn)?.into_iter().fold(HashMap::new(), |mut all, row| {
-            let (group, user, since, until) = row;
-            all.entry((group, user)).or_default().push((since, until));
-            all
-        });
+    let mut by_member: HashMap<(DbUuid, DbUuid), Vec<Span>> = HashMap::new();
+    for (group, user, since, until) in here.load::<(DbUuid, DbUuid, Half, Option<Half>)>(conn)? {
+        by_member.entry((group, user)).or_default().push((since, until));
+    }
     let mut rows = Vec::new();
     for (group, user, (since, until)) in
         spans.into_iter().flat_map(|(group, spans)| spans.into_iter().map(move |(user, span)| (group, user, span)))
     {
-        let present = here.entry((group, user)).or_default();
+        let present = by_member.entry((group, user)).or_default();
         let open = present.iter_mut().find(|(_, until)| until.is_none()).filter(|_| until.is_none());
         if let Some((from, _)) = open {
             if since < *from {

@@ -73,7 +73,9 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
         let member = |row: &SourceRow| Ok((known_user(row, "user_id", &targets.users)?, span(row)?));
         let mut members = import.converted_children(&MEMBERS, "project_id", &ids, member)?;
-        members.values_mut().for_each(|members| members.dedup_by_key(|(user, _)| *user));
+        for members in members.values_mut() {
+            members.dedup_by_key(|(user, _)| *user);
+        }
         let names: Vec<_> = page.iter().filter_map(|(_, row)| row.text("name").ok()).collect();
         let taken = projects::table.filter(projects::name.eq_any(&names)).select((projects::name, projects::id));
         let mut taken: HashMap<_, _> = taken.load::<(String, DbUuid)>(conn)?.into_iter().collect();

@@ -44,7 +44,9 @@ impl SourceDatabase {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("password"), format!("{PASSWORD}\n")).unwrap();
         let mut database = Self { conn, name, port, folder };
-        statements.iter().for_each(|statement| database.run(statement));
+        for statement in statements {
+            database.run(statement);
+        }
         database
     }
 
