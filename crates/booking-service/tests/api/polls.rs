@@ -84,7 +84,7 @@ fn a_poll_that_breaks_a_rule_is_not_made(#[values(Sqlite, Postgres)] backend: Ba
         ),
         (
             json!({"candidateSlots": [{"date": "2030-04-04"}]}),
-            vec!["/candidateSlots/0/startTime", "/candidateSlots/0/endTime"],
+            vec!["/candidateSlots/0/endTime", "/candidateSlots/0/startTime"],
         ),
         (json!({"candidateSlots": [{"timeStart": "2030-04-04T00:00:00Z"}]}), vec!["/candidateSlots/0/timeEnd"]),
         (
@@ -100,7 +100,7 @@ fn a_poll_that_breaks_a_rule_is_not_made(#[values(Sqlite, Postgres)] backend: Ba
         ),
         (
             json!({"admins": [id(BOB), nobody], "invitees": [nobody], "inviteGroups": [EVERYONE, nobody]}),
-            vec!["/admins/1", "/invitees/0", "/inviteGroups/1"],
+            vec!["/admins/1", "/inviteGroups/1", "/invitees/0"],
         ),
         (json!({"tags": [{"name": ""}]}), vec!["/tags/0/name"]),
     ] {
