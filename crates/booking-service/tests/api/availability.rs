@@ -154,7 +154,7 @@ fn a_question_that_breaks_a_rule_is_refused(#[values(Sqlite, Postgres)] backend:
     let nobody = "0198c0de-0000-7000-8000-000000000099";
     let many: Vec<_> = (0..201).map(|n| format!("0198c0de-0000-7000-8000-{n:012}")).collect();
     for (hours, rest, parameter) in [
-        ((0, 24), "".to_owned(), "minutes"),
+        ((0, 24), String::new(), "minutes"),
         ((0, 24), "&minutes=14".to_owned(), "minutes"),
         ((0, 24), "&minutes=1441".to_owned(), "minutes"),
         ((0, 24), "&minutes=1e2".to_owned(), "minutes"),

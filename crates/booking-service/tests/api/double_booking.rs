@@ -126,7 +126,7 @@ fn instant_events_exclude_each_other_while_a_verified_room_covers_their_place(
     let verified = verified_room(&club, ALICE, "S516", (0, 9));
     let first = event(&club, BOB, At::Place("S516"), (2, 4));
     let problem = declare(&club, CAROL, At::Place(" s516"), (3, 6)).refused(409, "room-conflict");
-    assert_eq!(each(&problem["conflicts"], "eventId"), [first.clone()]);
+    assert_eq!(each(&problem["conflicts"], "eventId"), std::slice::from_ref(&first));
     assert_eq!(hours(&club, &problem["freeTimes"]), [(4, 6)]);
     declare_shared(&club, CAROL, At::Place("s516"), (3, 6)).refused(409, "room-conflict");
     declare_shared(&club, CAROL, At::Place("S516"), (5, 7)).expect(201);

@@ -402,8 +402,8 @@ fn a_feed_that_has_not_changed_is_not_sent_again(#[values(Sqlite, Postgres)] bac
 fn a_change_of_time_place_or_status_counts_in_the_sequence_and_others_do_not(
     #[values(Sqlite, Postgres)] backend: Backend,
 ) {
-    let club = Club::start(backend);
     use crate::builders::{At, event_body, merge, room, text};
+    let club = Club::start(backend);
     let body = |at, hours| event_body(&club, BOB, at, hours);
     let made = club.by(BOB).post("/api/events", body(At::Place("x"), (1, 2))).expect(201).json();
     let (path, feed_path) = (format!("/api/events/{}", text(&made["eventId"])), feed_path(&club, BOB));

@@ -202,7 +202,7 @@ fn old_feed_addresses_go_on_until_a_new_one_is_asked_for(#[values(Sqlite, Postgr
     let feed = |user: &str, secret: &str| club.anonymous().get(&format!("/api/ical/v1/{user}{secret}"));
     let bob = id(BOB).to_string();
 
-    let text = feed(&bob, "secret-of-bob").expect(200).text().to_owned();
+    let text = feed(&bob, "secret-of-bob").expect(200).text();
     let calendar: icalendar::Calendar = text.parse().unwrap();
     let names: Vec<_> = calendar
         .components

@@ -352,12 +352,12 @@ fn a_scan_would_be_noticed(#[values(Sqlite, Postgres)] backend: Backend) {
 
 #[rstest]
 fn nothing_is_compiled(#[values(Sqlite, Postgres)] backend: Backend) {
-    let club = Club::start(backend);
     #[derive(QueryableByName)]
     struct Setting {
         #[diesel(sql_type = Text)]
         jit: String,
     }
+    let club = Club::start(backend);
     if let AnyConnection::Postgresql(conn) = &mut club.connect() {
         let setting: Setting = sql_query("SELECT current_setting('jit') AS jit").get_result(conn).unwrap();
         assert_eq!(setting.jit, "off", "a long filter would take seconds to compile");
@@ -414,8 +414,8 @@ fn postgres_reads_no_table_whole_for_rooms_among_many() {
         ))
         .get_result(&mut conn)
         .unwrap();
-        let (first, last) = (format!("'{}'::timestamptz", times.first), format!("'{}'", times.last));
-        let overlapping = format!("false, {first} - interval '24 hours', {last}, {first}, true, {last}, {first}");
+        let (start, end) = (format!("'{}'::timestamptz", times.first), format!("'{}'", times.last));
+        let overlapping = format!("false, {start} - interval '24 hours', {end}, {start}, true, {end}, {start}");
         for sql in &sent {
             let ids = if sql.contains(" = ANY(") { &list } else { &one };
             let values = match sql {

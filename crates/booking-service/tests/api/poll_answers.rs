@@ -163,7 +163,7 @@ fn of_two_answers_of_one_member_one_is_taken(#[values(Sqlite, Postgres)] backend
         let (path, slots) = poll(&club, BOB, json!({"invitees": [id(CAROL)]}));
         let answer = |slot: usize| answer_poll(&club, CAROL, &path, &[&slots[slot]]).status;
         let (one, other) = together(|| answer(0), || answer(1));
-        let winner = if one == 201 { 0 } else { 1 };
+        let winner = usize::from(one != 201);
         assert_eq!((one.min(other), one.max(other)), (201, 409));
         let shown = club.by(CAROL).get(&format!("{path}/availability")).expect(200).json();
         assert_eq!(shown["slotIds"], json!([slots[winner]]));
@@ -182,12 +182,11 @@ fn an_answer_during_a_confirmation_is_counted_or_refused(#[values(Sqlite, Postgr
         );
         let attendees = event["attendees"].as_array().unwrap();
         let carol = attendees.iter().find(|it| it["userId"] == json!(id(CAROL))).unwrap();
-        match answered.status {
-            201 => assert_eq!(carol["schedule"], "attendance", "round {round}"),
-            _ => {
-                answered.refused(403, "poll-closed");
-                assert_eq!(carol["schedule"], "pending", "round {round}");
-            }
+        if answered.status == 201 {
+            assert_eq!(carol["schedule"], "attendance", "round {round}");
+        } else {
+            answered.refused(403, "poll-closed");
+            assert_eq!(carol["schedule"], "pending", "round {round}");
         }
     }
 }

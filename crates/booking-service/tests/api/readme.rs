@@ -134,7 +134,7 @@ fn sample(file: &str, function: &str) -> String {
     let name = text.find(&format!("fn {function}(")).unwrap_or_else(|| panic!("{file} has no {function}"));
     let begin = text[..name].rfind("\n\n").unwrap() + 2;
     let end = name + text[name..].find("\n}\n").unwrap() + 3;
-    text[begin..end].lines().map(|line| format!("   {line}\n")).collect()
+    text[begin..end].lines().flat_map(|line| ["   ", line, "\n"]).collect()
 }
 
 #[test]

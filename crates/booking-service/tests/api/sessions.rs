@@ -212,9 +212,9 @@ fn two_hundred_requests_are_one_write(#[values(Sqlite, Postgres)] backend: Backe
     let token = make_token(&club, BOB, "read");
     count_writes(&club);
     let ask = |times: u32| {
-        (0..times).for_each(|_| {
+        for _ in 0..times {
             by_token(&club, &token).get("/api/users/me").expect(200);
-        })
+        }
     };
     // While nobody can write, none of them sees that another has noted it.
     let mut in_the_way = keep_from_writing(&club);
@@ -223,9 +223,9 @@ fn two_hundred_requests_are_one_write(#[values(Sqlite, Postgres)] backend: Backe
     in_the_way.batch_execute("COMMIT").unwrap();
     until("the use is noted", || token_noted(&club).is_some());
     std::thread::scope(|scope| {
-        (0..4).for_each(|_| {
+        for _ in 0..4 {
             scope.spawn(|| ask(45));
-        })
+        }
     });
     assert_eq!(written(&club), 1);
 }
