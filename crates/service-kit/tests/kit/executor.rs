@@ -463,7 +463,10 @@ fn the_queue_takes_owners_in_turn(#[values(Sqlite, Postgres)] backend: Backend) 
     let (runs, order) = channel();
     let job = |number| {
         let runs = runs.clone();
-        queued(db.read(owner(number), move |_| Ok(runs.send(number).unwrap())))
+        queued(db.read(owner(number), move |_| {
+            runs.send(number).unwrap();
+            Ok(())
+        }))
     };
     block_on(async {
         let first = queued(db.read(OWNER, first));
@@ -529,7 +532,10 @@ fn frozen_connections_are_replaced_up_to_a_bound() {
         let together = Arc::new(std::sync::Barrier::new(8));
         join_all((0..8).map(|number| {
             let together = together.clone();
-            db.read(owner(number), move |_| Ok(drop(together.wait())))
+            db.read(owner(number), move |_| {
+                together.wait();
+                Ok(())
+            })
         }))
     };
     let recovers = async || {
