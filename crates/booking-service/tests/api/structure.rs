@@ -15,7 +15,6 @@ const LAYOUT: Layout = Layout {
         "booking.rs",
         "attendance.rs",
         "selection.rs",
-        "answers.rs",
         "confirmation.rs",
         "identities.rs",
     ],
