@@ -257,6 +257,7 @@ pub struct RequestEventTags(Vec<RequestEventTag>);
 
 impl RequestEventTags {
     /// The name of each, and whether it is locked.
+    #[must_use]
     pub fn into_pairs(self) -> Vec<(String, bool)> {
         self.0.into_iter().map(RequestEventTag::into_pair).collect()
     }
