@@ -61,6 +61,7 @@ impl Club {
             options: format!("{} {}", self.zone, self.origin),
             vary: "Cookie, Authorization".to_owned(),
             keys: Some(self.keys.clone()),
+            is_development: self.is_development,
         }
     }
 }

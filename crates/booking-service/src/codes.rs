@@ -18,9 +18,9 @@ common::codes! {
         "It was begun in another browser or more than ten minutes ago, has been finished already, or was refused by \
         the sign-in provider. Sign in again.";
     /// 403: an account at the sign-in provider whose name cannot be used.
-    NO_SIGN_IN_NAME = 403 "no-sign-in-name", "The account has no name that can be used",
-        "The sign-in provider gives the account no sign-in name of 1 to 32 characters. Choose one there, then sign in \
-        again.";
+    UNUSABLE_NAME = 403 "unusable-name", "The account has no name that can be used",
+        "The sign-in provider gives the account no sign-in name of 1 to 32 of the characters A-Z a-z 0-9 _ . @ + -. \
+        Choose one there, then sign in again.";
     /// 403: somebody whose sign-in name is another person's here.
     NAME_TAKEN = 403 "name-taken", "The sign-in name belongs to somebody else",
         "Another account of the sign-in provider has signed in under this name before. Whoever runs the service can \

@@ -76,7 +76,7 @@ struct RequestTag {
 /// Ordered by name.
 #[utoipa::path(
     tag = "tags",
-    operation_id = "getTags",
+    operation_id = "getTag",
     responses((status = 200, description = "Tags", body = [ResponseTag]))
 )]
 #[get("")]
@@ -91,7 +91,7 @@ async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
 /// Make a tag
 #[utoipa::path(
     tag = "tags",
-    operation_id = "createTag",
+    operation_id = "postTag",
     request_body = RequestTag,
     responses(
         (status = 201, description = "The new tag", body = ResponseTag),

@@ -44,11 +44,11 @@ impl Club {
     /// The configuration that answers depend on. No option changes answers: what each caller sees is part of their
     /// [`view`](service_kit::guard::Caller::view).
     #[must_use]
-    pub fn installation(proxies: &Proxies) -> Installation {
+    pub fn installation(proxies: &Proxies, is_development: bool) -> Installation {
         // An authenticating proxy recognizes users by cookies or credentials of its own; so must a cache in front of it.
         let headers = proxies.headers.iter().map(HeaderName::as_str);
         let vary = ["Authorization", "Cookie"].into_iter().chain(headers).collect::<Vec<_>>().join(", ");
-        Installation { vary, ..Installation::default() }
+        Installation { vary, is_development, ..Installation::default() }
     }
 
     /// The semester of an instant, where the club is.

@@ -130,7 +130,8 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let db = open(config).await?;
     let Identity { proxies, tokens, is_development } =
         config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;
-    let state = AppState::new(&ABOUT, &config.server, db.clone(), clock.clone(), Club::installation(&proxies));
+    let state =
+        AppState::new(&ABOUT, &config.server, db.clone(), clock.clone(), Club::installation(&proxies, is_development));
     sync::start(&state, &club, config.sync_interval).await;
     if config.demo
         && let Err(error) = demo::fill(&db, &club, clock.now()).await

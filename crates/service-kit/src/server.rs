@@ -20,8 +20,9 @@ use crate::{
     http::{body::BodyTimeout, client_ip::TrustedProxies, query::path_config},
     middleware::{
         access_log::access_log, allowed_methods::allowed_methods, authenticate_first::authenticate_first,
-        encoded_etag::encoded_etag, head::head_as_get, problem_responses::problem_responses, rate_limit::rate_limit,
-        request_id::request_id, response_headers::response_headers, time_limit::time_limit,
+        encoded_etag::encoded_etag, head::head_as_get, loopback_host::loopback_host,
+        problem_responses::problem_responses, rate_limit::rate_limit, request_id::request_id,
+        response_headers::response_headers, time_limit::time_limit,
     },
     routes,
     state::AppState,
@@ -83,6 +84,7 @@ pub fn listen(
             .wrap(from_fn(authenticate_first))
             .wrap(from_fn(rate_limit))
             .wrap(from_fn(allowed_methods))
+            .wrap(from_fn(loopback_host))
             .wrap(from_fn(problem_responses))
             .wrap(Condition::new(!allowed_origins.is_empty(), cors(&allowed_origins)))
             .wrap(Compress::default())

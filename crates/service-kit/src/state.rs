@@ -85,6 +85,8 @@ pub struct Installation {
     pub vary: String,
     /// The keys, if answers hold secrets.
     pub keys: Option<Keys>,
+    /// Whether it is in development mode (contract, "Development mode").
+    pub is_development: bool,
 }
 
 type ShutdownHook = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync>;
@@ -278,6 +280,12 @@ impl AppState {
     /// All its problem codes.
     pub fn codes(&self) -> impl Iterator<Item = &'static Code> + use<> {
         code::ALL.iter().chain(self.info.codes).copied()
+    }
+
+    /// Whether the service is in development mode: it answers only requests to a loopback name.
+    #[must_use]
+    pub fn is_development(&self) -> bool {
+        self.installation.is_development
     }
 
     /// The longest time that a request may take.

@@ -233,7 +233,7 @@ pub async fn add_tag(
 #[utoipa::path(
     tag = "events",
     operation_id = "deleteEventTag",
-    params(("eventID" = uuid::Uuid, Path), ("tagName" = String, Path, description = "Percent-encoded")),
+    params(("eventID" = uuid::Uuid, Path), ("tagName" = String, Path, description = "Percent-encoded", pattern = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]+$")),
     responses((status = 204, description = "The event no longer has the tag"))
 )]
 #[delete("/{eventID}/tags/{tagName}")]
@@ -323,7 +323,7 @@ pub async fn mine(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<User
 /// Events of a user
 #[utoipa::path(
     tag = "events",
-    operation_id = "getEventsOfUser",
+    operation_id = "getUserEvents",
     params(("userID" = uuid::Uuid, Path), UserQuery),
     responses((status = 200, description = "Events", body = [ResponseEvent]))
 )]

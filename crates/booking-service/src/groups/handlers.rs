@@ -17,7 +17,7 @@ use service_kit::{
 use super::{
     changes,
     queries::{self, Group},
-    wire::{DeleteQuery, OfUserQuery, RequestGroup, ResponseGroup},
+    wire::{DeleteQuery, OfUserQuery, RequestGroup, ResponseGroup, Uuids},
 };
 use crate::{
     auth::{Caller, SignedIn},
@@ -139,7 +139,7 @@ pub async fn delete(
 /// The group must be open.
 #[utoipa::path(
     tag = "groups",
-    operation_id = "addMeGroup",
+    operation_id = "addMeToGroup",
     params(("groupID" = uuid::Uuid, Path, description = "The group")),
     responses((status = 204, description = "The caller is a member"))
 )]
@@ -158,7 +158,7 @@ pub async fn join(who: SignedIn, zone: Zone, now: Now, id: Path<Id>) -> Result<R
 /// The group must be open.
 #[utoipa::path(
     tag = "groups",
-    operation_id = "deleteMeGroup",
+    operation_id = "deleteMeFromGroup",
     params(("groupID" = uuid::Uuid, Path, description = "The group")),
     responses((status = 204, description = "The caller is no member"))
 )]
@@ -179,7 +179,7 @@ pub async fn leave(who: SignedIn, zone: Zone, now: Now, id: Path<Id>) -> Result<
     tag = "groups",
     operation_id = "getMyGroups",
     params(OfUserQuery),
-    responses((status = 200, description = "Ids of groups", body = [DbUuid]))
+    responses((status = 200, description = "Ids of groups", body = Uuids))
 )]
 #[get("/me/groups")]
 pub async fn mine(who: SignedIn, page: Page, query: Query<OfUserQuery>) -> Result<Reply, Failure> {
@@ -191,9 +191,9 @@ pub async fn mine(who: SignedIn, page: Page, query: Query<OfUserQuery>) -> Resul
 /// In the order of the list of groups.
 #[utoipa::path(
     tag = "groups",
-    operation_id = "getGroupsOfUser",
+    operation_id = "getUserGroups",
     params(("userID" = uuid::Uuid, Path, description = "The user"), OfUserQuery),
-    responses((status = 200, description = "Ids of groups", body = [DbUuid]))
+    responses((status = 200, description = "Ids of groups", body = Uuids))
 )]
 #[get("/{userID}/groups")]
 pub async fn of_user(who: SignedIn, id: Path<Id>, page: Page, query: Query<OfUserQuery>) -> Result<Reply, Failure> {

@@ -150,3 +150,9 @@ pub struct DeleteQuery {
     #[param(value_type = Option<bool>)]
     pub force: Flag,
 }
+
+/// A list of ids, as the OpenAPI document calls it.
+#[derive(ToSchema)]
+#[schema(as = UUIDs)]
+#[expect(dead_code, reason = "for the document alone")]
+pub struct Uuids(Vec<uuid::Uuid>);

@@ -28,7 +28,7 @@ use service_kit::{
 use super::{
     feed::Feed,
     queries,
-    wire::{FeedQuery, IcalSecret},
+    wire::{FeedQuery, IcalSecret, IcalToken},
 };
 use crate::{
     auth::{Caller, SignedIn, stay_active},
@@ -42,7 +42,7 @@ use crate::{
 /// Made on first use. The address is `/api/ical/v1/` and the user's id directly followed by the secret.
 #[utoipa::path(
     tag = "ical",
-    operation_id = "getIcal",
+    operation_id = "getIcalSecret",
     responses((status = 200, description = "The present secret", body = IcalSecret))
 )]
 #[get("/me/ical")]
@@ -68,7 +68,7 @@ pub async fn get_secret(who: SignedIn, club: Club) -> Result<Reply, Failure> {
 /// The old address is dead at once.
 #[utoipa::path(
     tag = "ical",
-    operation_id = "resetIcal",
+    operation_id = "resetIcalSecret",
     responses((status = 200, description = "The new secret", body = IcalSecret))
 )]
 #[put("/me/ical")]
@@ -99,9 +99,9 @@ fn show(conn: &mut AnyConnection, user: DbUuid, keys: &Keys) -> Result<Reply, Er
 /// Events from 90 days back on; deleted ones are cancelled for 30 days.
 #[utoipa::path(
     tag = "ical",
-    operation_id = "getIcalByToken",
+    operation_id = "getIcal",
     security(()),
-    params(("icalToken" = String, Path, description = "The user's id directly followed by the secret"), FeedQuery),
+    params(("icalToken" = IcalToken, Path, description = "The user's id directly followed by the secret"), FeedQuery),
     responses(
         (status = 200, description = "RFC 5545", body = String, content_type = "text/calendar", example = json!(
             "BEGIN:VCALENDAR\r\nVERSION:2.0\r\n…\r\nEND:VCALENDAR\r\n"

@@ -155,14 +155,20 @@ pub fn create(conn: &mut AnyConnection, new: NewRoom, by: DbUuid, now: DbTimesta
     get(conn, ids[0], None)
 }
 
-/// Deletes a room and returns it as it was.
+/// Deletes a room and returns it as it was; the event `exclude` does not count as a use of it.
 ///
 /// # Errors
 /// 404; 403 for anybody but its administrators and privileged users; 409 listing the events in it that have not ended,
 /// unless they are to be deleted with it.
-pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, force: bool, now: DbTimestamp) -> Result<Room, Error> {
+pub fn delete(
+    conn: &mut AnyConnection,
+    id: DbUuid,
+    me: &Caller,
+    (force, exclude): (bool, Option<DbUuid>),
+    now: DbTimestamp,
+) -> Result<Room, Error> {
     let room = find_locked(conn, id)?.ok_or_else(not_found)?;
-    let room = get(conn, room.id, None)?;
+    let room = get(conn, room.id, exclude)?;
     if !me.privileged && !room.admins.contains(&me.id) {
         return Err(Problem::forbidden("an administrator of the room, or a privileged user").into());
     }

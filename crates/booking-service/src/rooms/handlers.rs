@@ -148,9 +148,10 @@ pub async fn delete(
     id: Path<Id>,
     query: Query<DeleteQuery>,
 ) -> Result<Reply, Failure> {
-    let (id, force) = (DbUuid::from(*id), query.0.force.0);
+    let id = DbUuid::from(*id);
     who.update(target(id, zone), move |conn, me| {
-        let room = changes::delete(conn, id, me, force, DbTimestamp(now))?;
+        let exclude = query.0.exclude_event_id.map(DbUuid::from);
+        let room = changes::delete(conn, id, me, (query.0.force.0, exclude), DbTimestamp(now))?;
         Reply::json(&ResponseRoom::new(room, zone))
     })
     .await

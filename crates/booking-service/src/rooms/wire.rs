@@ -188,6 +188,10 @@ pub struct DeleteQuery {
     #[deserr(default)]
     #[param(value_type = Option<bool>, nullable = false)]
     pub force: Flag,
+    /// An event that does not count as a use.
+    #[deserr(rename = "excludeEventID", default)]
+    #[param(rename = "excludeEventID", value_type = Option<uuid::Uuid>, nullable = false)]
+    pub exclude_event_id: Option<Id>,
 }
 
 /// How to import rooms.

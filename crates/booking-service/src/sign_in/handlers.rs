@@ -76,7 +76,10 @@ pub async fn auth_params(
     tag = "sign-in",
     operation_id = "getCallback",
     security(()),
-    params(CallbackQuery),
+    params(
+        CallbackQuery,
+        ("session" = Option<String>, Cookie, description = "The sign-in that `/authParams` has begun")
+    ),
     responses(
         (status = 302, description = "Signed in; on to the front end"),
         (status = 400, description = "Bad, expired or replayed", body = String, content_type = "text/html"),

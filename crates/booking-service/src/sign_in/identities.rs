@@ -8,9 +8,10 @@
 
 use common::{problem::Problem, time::Timestamp};
 use diesel::{
-    OptionalExtension,
+    OptionalExtension, define_sql_function,
     prelude::*,
     result::{DatabaseErrorKind, Error as DieselError},
+    sql_types::Text,
 };
 use service_kit::{
     database::{
@@ -25,6 +26,11 @@ use crate::{
     codes,
     schema::{identities, users},
 };
+
+define_sql_function! {
+    /// Lower case, as the index `users_name_lower` has it.
+    fn lower(text: Text) -> Text;
+}
 
 /// Somebody whom a provider vouches for.
 #[derive(Debug, Clone)]
@@ -85,7 +91,16 @@ fn present(conn: &mut AnyConnection, person: &Person) -> Result<Option<DbUuid>, 
             return Ok(found);
         }
     }
-    Ok(users::table.filter(users::name.eq(&person.name)).select(users::id).first(conn).optional()?)
+    let of_name: Vec<(DbUuid, String)> = users::table
+        .filter(lower(users::name).eq(person.name.to_ascii_lowercase()))
+        .select((users::id, users::name))
+        .load(conn)?;
+    match of_name.iter().find(|(_, name)| *name == person.name) {
+        Some((id, _)) => Ok(Some(*id)),
+        // Names are unique regardless of case.
+        None if !of_name.is_empty() => Err(Problem::new(codes::NAME_TAKEN).into()),
+        None => Ok(None),
+    }
 }
 
 fn make(conn: &mut AnyConnection, person: &Person, now: Timestamp) -> Result<DbUuid, Error> {

@@ -14,7 +14,7 @@ mod browser;
 fn whoever_opens_the_page_signs_in_and_tries_the_operations() {
     let club = Club::start(Backend::Sqlite);
     let node = node(include_str!("../../../service-kit/tests/real/docs.mjs"));
-    let operations = ["getMe", "createTag"];
+    let operations = ["getMe", "postTag"];
     let [me, made] = browser::try_out(node, club.origin(0), 41, BOB, "/dev/sign-in", operations);
     assert_eq!((&me["status"], &me["body"]["name"]), (&json!("200"), &json!(BOB)), "{me}");
     assert_eq!((&made["status"], &made["body"]["name"]), (&json!("201"), &json!("lecture")), "{made}");

@@ -139,3 +139,16 @@ fn another_origin_may_call_when_it_is_allowed() {
     let other = club.by(BOB).header("origin", "https://evil.example").get("/api/users/me").expect(200);
     assert_eq!(other.header("access-control-allow-origin"), None);
 }
+
+#[rstest]
+fn development_mode_answers_only_to_names_of_this_machine(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for host in ["evil.example", "evil.example:3000", "127.0.0.1.evil.example", "10.0.0.1"] {
+        for path in ["/api/version", "/livez", "/docs/", "/nowhere"] {
+            club.anonymous().header("host", host).get(path).refused(421, "misdirected-request");
+        }
+    }
+    for host in ["localhost", "localhost:3000", "127.0.0.1", "[::1]:80"] {
+        club.anonymous().header("host", host).get("/api/version").expect(200);
+    }
+}

@@ -181,7 +181,7 @@ fn a_name_that_cannot_be_used_is_refused_clearly() {
                 issuer.set(|now| now.user = json!({"sub": "subject-1"}));
             }
             let mut browser = Browser::new(club);
-            sign_in(&mut browser, issuer).refused(403, "no-sign-in-name");
+            sign_in(&mut browser, issuer).refused(403, "unusable-name");
             assert_eq!(browser.cookie, None);
         }
         // A name to show that cannot be is no reason to refuse.

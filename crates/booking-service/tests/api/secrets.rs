@@ -259,7 +259,7 @@ fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
                 ("Authorization", wrong.clone()),
             ],
             STRAY,
-            &["getIcal", "resetIcal", "createToken"],
+            &["getIcalSecret", "resetIcalSecret", "createToken"],
         );
         let (_, metrics) = door.send("GET", "/metrics", &[], b"");
         let log = running.end();

@@ -61,6 +61,9 @@ crate::codes! {
     /// 422: an idempotency key used for something else.
     KEY_REUSED = 422 "idempotency-key-reused", "The idempotency key belongs to another request",
         "The same `Idempotency-Key` came with another query or body within 24 hours. Use a new key for a new request.";
+    /// 421: a development installation that was reached by another name than this machine's.
+    MISDIRECTED = 421 "misdirected-request", "Wrong host",
+        "In development mode the service answers only requests whose `Host` is a loopback name such as localhost.";
     /// 429: over the rate limit.
     RATE_LIMITED = 429 "rate-limited", "Too many requests",
         "The caller has made more requests than allowed in a minute. Try again after `Retry-After` seconds.";

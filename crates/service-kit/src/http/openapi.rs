@@ -30,7 +30,7 @@ pub fn complete(document: &mut OpenApi, codes: &[&Code], legacy: Legacy) {
         ];
         for (operation, kind) in operations {
             let Some(operation) = operation else { continue };
-            add_conditions(operation, kind);
+            add_conditions(operation, kind, &components);
             add_refusals(operation, legacy);
             add_examples(operation, &components);
         }
@@ -56,20 +56,26 @@ fn credential(operation: &Operation) -> (bool, bool) {
 }
 
 /// Conditional requests, safe retries and pages (contract, "Conditional requests and retries" and "Lists").
-fn add_conditions(operation: &mut Operation, kind: Kind) {
+fn add_conditions(operation: &mut Operation, kind: Kind, components: &Components) {
     let (takes_credential, _) = credential(operation);
     match kind {
         Kind::Read => {
             let Some(found) = success(operation, "200") else { return };
             let is_list = found.content.values().any(|content| {
-                matches!(content, RefOr::T(content) if matches!(content.schema, Some(RefOr::T(Schema::Array(_)))))
+                matches!(content, RefOr::T(content) if content.schema.as_ref().is_some_and(|it| is_array(it, components)))
             });
             add_header(found, "ETag", TAG);
             if is_list {
                 add_header(found, "Link", "`<…>; rel=\"next\"` when `limit` cut the list (RFC 8288)");
                 let limit = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(1000));
                 add_parameter(operation, ParameterIn::Query, "limit", limit, "At most so many; else the whole list");
-                add_parameter(operation, ParameterIn::Query, "cursor", text(), "As in the `Link` of the page before");
+                add_parameter(
+                    operation,
+                    ParameterIn::Query,
+                    "cursor",
+                    text().pattern(Some(CURSOR)),
+                    "As in the `Link` of the page before",
+                );
             }
             add_parameter(
                 operation,
@@ -99,8 +105,25 @@ fn add_conditions(operation: &mut Operation, kind: Kind) {
             }
             let about =
                 "Tag of the version to change: that of the same path, or of the nearest path above that can be read";
-            add_parameter(operation, ParameterIn::Header, "If-Match", text(), about);
+            add_parameter(operation, ParameterIn::Header, "If-Match", text().pattern(Some(IF_MATCH)), about);
             add_response(operation, "412", "It has changed since; `ETag` is the present tag");
+        }
+    }
+}
+
+/// Base64 for URLs; empty counts as absent.
+const CURSOR: &str = "^[A-Za-z0-9_-]*$";
+
+/// `*` or entity tags, separated by commas (RFC 9110, section 13.1.1); empty counts as absent.
+const IF_MATCH: &str = r#"^(\*|(W/)?"[^"]*"( *, *(W/)?"[^"]*")*)?$"#;
+
+/// Whether a schema, or the one that it refers to, is an array.
+fn is_array(schema: &RefOr<Schema>, components: &Components) -> bool {
+    match schema {
+        RefOr::T(schema) => matches!(schema, Schema::Array(_)),
+        RefOr::Ref(reference) => {
+            let name = reference.ref_location.rsplit('/').next().unwrap_or_default();
+            matches!(components.schemas.get(name), Some(RefOr::T(Schema::Array(_))))
         }
     }
 }

@@ -5,6 +5,7 @@ pub mod allowed_methods;
 pub mod authenticate_first;
 pub mod encoded_etag;
 pub mod head;
+pub mod loopback_host;
 pub mod problem_responses;
 pub mod proxy_user;
 pub mod rate_limit;

@@ -5,8 +5,11 @@ use serde_json::{Map, Value};
 use service_kit::database::types::DbUuid;
 use uuid::Uuid;
 
-use crate::sign_in::failure::unavailable;
-use crate::{codes, config::ProviderSettings, sign_in::identities::Person};
+use crate::{
+    codes,
+    config::ProviderSettings,
+    sign_in::{failure::unavailable, identities::Person},
+};
 
 /// Claims of an ID token or members of a user.
 pub type Claims = Map<String, Value>;
@@ -14,7 +17,7 @@ pub type Claims = Map<String, Value>;
 /// The person that the claims are about.
 ///
 /// # Errors
-/// 503 when they do not tell people apart; 403 `no-sign-in-name` when they hold no name that can be used.
+/// 503 when they do not tell people apart; 403 `unusable-name` when they hold no name that can be used.
 pub fn person(provider: &str, claims: &Claims, settings: &ProviderSettings) -> Result<Person, Problem> {
     let subject = match claims.get(&settings.id_claim) {
         Some(Value::String(text)) => text.clone(),
@@ -25,7 +28,10 @@ pub fn person(provider: &str, claims: &Claims, settings: &ProviderSettings) -> R
     let subject = Text::<1, 255>::new(subject)
         .map_err(|(_, why)| unavailable(format!("the user's {:?} at the provider {why}", settings.id_claim)))?;
     let name = claims.get(&settings.name_claim).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let name = Text::<1, 32>::new(name).map_err(|_| Problem::new(codes::NO_SIGN_IN_NAME))?.into_inner();
+    if !is_sign_in_name(&name) {
+        log::warn!("a sign-in was refused: the account {:?} of the provider has no usable name", &*subject);
+        return Err(Problem::new(codes::UNUSABLE_NAME));
+    }
     let shown = ["displayName", "name"].into_iter().find_map(|claim| {
         let text = claims.get(claim)?.as_str()?.to_owned();
         Text::<1, 64>::new(text).ok().map(Text::into_inner)
@@ -33,4 +39,10 @@ pub fn person(provider: &str, claims: &Claims, settings: &ProviderSettings) -> R
     let id = Uuid::try_parse(&subject).ok().filter(|id| !id.is_nil()).map(DbUuid);
     let display_name = shown.unwrap_or_else(|| name.clone());
     Ok(Person { provider: provider.to_owned(), subject: subject.into_inner(), id, name, display_name })
+}
+
+/// Whether this is a sign-in name (contract, "Sign-in names"). Other characters could look like those of somebody else.
+fn is_sign_in_name(name: &str) -> bool {
+    let is_allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'.' | b'@' | b'+' | b'-');
+    (1..=32).contains(&name.len()) && name.bytes().all(is_allowed)
 }

@@ -1,0 +1,60 @@
+//! Protection of a development installation against DNS rebinding (contract, "Development mode").
+
+use std::net::IpAddr;
+
+use actix_web::{
+    Error, HttpResponse,
+    body::{BoxBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::header,
+    middleware::Next,
+    web::Data,
+};
+use common::problem::{Problem, code};
+
+use crate::{error::Failure, state::AppState};
+
+/// Answers 421 in development mode unless `Host` is a loopback name. A page of another site whose name leads to this
+/// machine could otherwise use the service as its own.
+///
+/// # Errors
+/// Those of the inner service.
+pub async fn loopback_host<B: MessageBody + 'static>(
+    req: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let is_development = req.app_data::<Data<AppState>>().is_some_and(|state| state.is_development());
+    let host = req.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    if is_development && !is_loopback(host) {
+        let refused = HttpResponse::from_error(Failure(Problem::new(code::MISDIRECTED)));
+        return Ok(req.into_response(refused));
+    }
+    Ok(next.call(req).await?.map_into_boxed_body())
+}
+
+/// Whether this `Host`, with or without a port, is a name of this machine itself.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|c| c.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    name.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_loopback() {
+        for host in ["localhost", "LOCALHOST:3000", "127.0.0.1", "127.8.8.8:80", "[::1]", "[::1]:3000"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in
+            ["", "evil.example", "localhost.evil.example:3000", "127.0.0.1.evil.example", "10.0.0.1", "[::2]:80"]
+        {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+}
