@@ -153,6 +153,6 @@ pub struct DeleteQuery {
 
 /// A list of ids, as the OpenAPI document calls it.
 #[derive(ToSchema)]
-#[schema(as = UUIDs)]
+#[schema(as = UUIDs, example = json!(["0198c0de-0000-7000-8000-000000000001"]))]
 #[expect(dead_code, reason = "for the document alone")]
 pub struct Uuids(Vec<uuid::Uuid>);

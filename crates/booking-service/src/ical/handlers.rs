@@ -28,7 +28,7 @@ use service_kit::{
 use super::{
     feed::Feed,
     queries,
-    wire::{FeedQuery, IcalSecret, IcalToken},
+    wire::{FeedQuery, IcalSecret},
 };
 use crate::{
     auth::{Caller, SignedIn, stay_active},
@@ -101,7 +101,7 @@ fn show(conn: &mut AnyConnection, user: DbUuid, keys: &Keys) -> Result<Reply, Er
     tag = "ical",
     operation_id = "getIcal",
     security(()),
-    params(("icalToken" = IcalToken, Path, description = "The user's id directly followed by the secret"), FeedQuery),
+    params(("icalToken" = String, Path, description = "The user's id directly followed by the secret"), FeedQuery),
     responses(
         (status = 200, description = "RFC 5545", body = String, content_type = "text/calendar", example = json!(
             "BEGIN:VCALENDAR\r\nVERSION:2.0\r\n…\r\nEND:VCALENDAR\r\n"

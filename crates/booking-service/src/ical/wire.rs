@@ -22,9 +22,3 @@ pub struct FeedQuery {
     #[deserr(default)]
     pub q: Option<String>,
 }
-
-/// The user's id directly followed by the secret, as the OpenAPI document calls it.
-#[derive(ToSchema)]
-#[schema(as = icalToken)]
-#[expect(dead_code, reason = "for the document alone")]
-pub struct IcalToken(String);

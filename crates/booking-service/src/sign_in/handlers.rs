@@ -78,7 +78,7 @@ pub async fn auth_params(
     security(()),
     params(
         CallbackQuery,
-        ("session" = Option<String>, Cookie, description = "The sign-in that `/authParams` has begun")
+        ("session" = String, Cookie, description = "The sign-in that `/authParams` has begun")
     ),
     responses(
         (status = 302, description = "Signed in; on to the front end"),

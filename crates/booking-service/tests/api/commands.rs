@@ -231,9 +231,10 @@ fn a_database_that_cannot_be_written_is_named_in_one_sentence() {
             std::fs::set_permissions(name, Permissions::from_mode(0o444)).unwrap();
         }
     }
-    for mode in [0o555, 0o777] {
+    // A schema that is current leaves `migrate` nothing to write where the folder can hold SQLite's working files.
+    for (mode, commands) in [(0o555, &["serve", "migrate"][..]), (0o777, &["serve"])] {
         std::fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
-        for command in ["serve", "migrate"] {
+        for &command in commands {
             let arguments = [command, "--bind", "127.0.0.1:0", "--log", "off", "--database-url", &url];
             let (out, err, status) = outcome(&mut as_nobody(&arguments));
             assert_eq!((out.as_str(), err.lines().count(), status), ("", 1, Some(1)), "{mode:o} {command}: {err}");

@@ -95,7 +95,7 @@ fn feed(club: &Club, member: &str) -> String {
 /// Status and headers of an answer whose body is not looked at: the client of the other tests unpacks nothing.
 fn packed(club: &Club, path: &str, headers: &[(&str, &str)]) -> (u16, BTreeMap<String, String>) {
     let mut stream = TcpStream::connect(club.origin(0).strip_prefix("http://").unwrap()).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n").unwrap();
     write!(stream, "cookie: session=session-of-{BOB}\r\n").unwrap();
     for (name, value) in headers {
         write!(stream, "{name}: {value}\r\n").unwrap();
@@ -358,7 +358,7 @@ fn another_build_makes_its_answers_anew(#[values(Sqlite, Postgres)] backend: Bac
             let mut process = Process::spawn_at(&file, &["--database-url", url]);
             process.until_it_listens();
             let mut wire = process.connect();
-            let head = format!("Host: test\r\nConnection: close\r\nCookie: session=session-of-{BOB}");
+            let head = format!("Host: localhost\r\nConnection: close\r\nCookie: session=session-of-{BOB}");
             wire.write(&format!("GET /api/events HTTP/1.1\r\n{head}\r\n\r\n"));
             let (status, answer) = wire.read_to_end();
             assert_eq!(status, 200, "{answer}");

@@ -82,7 +82,7 @@ fn idle_connections_do_not_keep_it_from_ending(#[values(Sqlite, Postgres)] backe
         let mut process = Process::beside(&club, &[]);
         let idle = [process.connect(), process.connect()];
         let mut kept = process.connect();
-        kept.write("GET /livez HTTP/1.1\r\nHost: test\r\n\r\n");
+        kept.write("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
         process.until_it_logs("route=/livez");
         process.signal(signal);
         assert_eq!(process.wait().code(), Some(0), "{signal}: {:#?}", process.log());
@@ -108,7 +108,7 @@ impl UnderWay {
         let (half, rest) = body.split_at(body.len() / 2);
         let mut wire = process.connect();
         wire.write(&format!(
-            "POST /api/rooms HTTP/1.1\r\nHost: test\r\nCookie: session=session-of-{BOB}\r\nExpect: 100-continue\r\n\
+            "POST /api/rooms HTTP/1.1\r\nHost: localhost\r\nCookie: session=session-of-{BOB}\r\nExpect: 100-continue\r\n\
              Content-Length: {}\r\n\r\n",
             body.len()
         ));

@@ -53,7 +53,7 @@ fn log(club: &Club, format: &str) -> Vec<String> {
     for request in requests {
         let (head, body) = request.split_once("\r\n\r\n").unwrap_or((&request, ""));
         let mut wire = process.connect();
-        wire.write(&format!("{head}\r\nHost: test\r\nConnection: close\r\n\r\n{body}"));
+        wire.write(&format!("{head}\r\nHost: localhost\r\nConnection: close\r\n\r\n{body}"));
         wire.read_to_end();
     }
     process.signal("TERM");

@@ -18,9 +18,9 @@ use service_kit::{
 };
 
 use crate::{
-    builders::{At, each, event, event_body, group, merge, room},
+    builders::{At, answer_poll, each, event, event_body, group, merge, poll, room},
     conditions::statements,
-    harness::{ALICE, Answer, BOB, CAROL, Client, Club, DOCUMENT, id},
+    harness::{ALICE, Answer, BOB, CAROL, Client, Club, DOCUMENT, hours_from_now, id},
 };
 
 /// The path that an answer links to as the next page.
@@ -162,9 +162,11 @@ fn holds_while_rows_come_and_go(club: &Club, list: &List, first: usize, limit: u
 fn lists() -> BTreeMap<&'static str, &'static Value> {
     let paths = DOCUMENT["paths"].as_object().unwrap().iter();
     let lists = paths.map(|(path, item)| (path.as_str(), &item["get"]));
-    lists
-        .filter(|(_, get)| get["responses"]["200"]["content"]["application/json"]["schema"]["type"] == "array")
-        .collect()
+    let is_list = |get: &Value| {
+        let schema = &get["responses"]["200"]["content"]["application/json"]["schema"];
+        schema["type"] == "array" || schema["$ref"] == "#/components/schemas/UUIDs"
+    };
+    lists.filter(|(_, get)| is_list(get)).collect()
 }
 
 #[rstest]
@@ -258,15 +260,31 @@ fn every_list_has_pages(#[values(Sqlite, Postgres)] backend: Backend) {
         club.by(BOB).post("/api/users/me/tokens", json!({"name": name, "scope": "read"})).expect(201);
     }
     crate::sign_in::Browser::new(&club).sign_in(BOB);
+    let invited = || json!({"invitees": [id(BOB), id(CAROL)]});
+    poll(&club, BOB, invited());
+    let (answered, slots) = poll(&club, BOB, invited());
+    for by in [BOB, CAROL] {
+        answer_poll(&club, by, &answered, &[&slots[0]]).expect(201);
+    }
+    let answered = answered.rsplit('/').next().unwrap();
+    let (begin, end) = (hours_from_now(&club, 0), hours_from_now(&club, 9));
     let lists = lists();
-    assert_eq!(lists.len(), 14, "{:?}", lists.keys());
+    assert_eq!(lists.len(), 18, "{:?}", lists.keys());
     let mut cursors = Vec::new();
     for (template, get) in &lists {
         let named = |name: &str| get["parameters"].as_array().unwrap().iter().any(|it| it["name"] == name);
         assert!(named("limit") && named("cursor"), "{template}");
         assert!(!get["responses"]["200"]["headers"]["Link"].is_null(), "{template}");
-        let values = [("{roomID}", &room), ("{groupID}", &group), ("{userID}", &id(BOB).to_string())];
-        let path = values.iter().fold((*template).to_owned(), |path, (name, value)| path.replace(name, value));
+        let values = [
+            ("{roomID}", room.as_str()),
+            ("{groupID}", &group),
+            ("{userID}", &id(BOB).to_string()),
+            ("{draftEventID}", answered),
+        ];
+        let mut path = values.iter().fold((*template).to_owned(), |path, (name, value)| path.replace(name, value));
+        if *template == "/api/availability" {
+            path = format!("{path}?dateBegin={begin}&dateEnd={end}&minutes=30&onlyVerified=false");
+        }
         let client = club.by(BOB);
         let whole = client.get(&path).expect(200);
         assert_eq!(next(&whole), None, "{path}");
@@ -297,7 +315,6 @@ fn every_list_has_pages(#[values(Sqlite, Postgres)] backend: Backend) {
             cursor[1..].to_owned(),
             cursor[..cursor.len() - 1].to_owned(),
             cursor[..4].to_owned(),
-            String::new(),
             "%00".to_owned(),
             "%F0%9F%A6%80".to_owned(),
             "A".repeat(5000),

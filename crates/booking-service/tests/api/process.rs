@@ -130,7 +130,7 @@ impl Process {
     /// One GET on a connection of its own: status and the rest.
     pub fn get(&self, path: &str) -> (u16, String) {
         let mut wire = self.connect();
-        wire.write(&format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"));
+        wire.write(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
         wire.read_to_end()
     }
 }

@@ -232,7 +232,7 @@ fn the_log_of_a_sign_in_has_no_secret_in_it() {
     let mut secrets = vec!["access-token-1".to_owned(), "the secret of the client".to_owned()];
     let ask = |process: &Process, head: &str| {
         let mut wire = process.connect();
-        wire.write(&format!("{head}\r\nHost: test\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"));
+        wire.write(&format!("{head}\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"));
         wire.read_to_end()
     };
     for signer in [Signer::Issuer, Signer::Other] {

@@ -102,7 +102,7 @@ fn until_answered(proxy: &Proxy, path: &str, key: Option<&str>, body: &Value) ->
     let body = body.to_string();
     let key = key.map_or_else(String::new, |key| format!("idempotency-key: {key}\r\n"));
     let request = format!(
-        "POST {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncookie: session=session-of-{BOB}\r\n{key}\
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncookie: session=session-of-{BOB}\r\n{key}\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );

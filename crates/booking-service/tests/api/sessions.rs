@@ -238,7 +238,7 @@ fn a_use_is_noted_even_when_the_service_ends(#[values(Sqlite, Postgres)] backend
     let mut in_the_way = keep_from_writing(&club);
     let mut wire = process.connect();
     wire.write(&format!(
-        "GET /api/users/me HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
+        "GET /api/users/me HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
     ));
     assert_eq!(wire.read_to_end().0, 200);
     process.signal("TERM");

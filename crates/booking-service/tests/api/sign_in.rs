@@ -460,8 +460,8 @@ fn the_pages_answer_to_this_machines_names_only(#[values(Sqlite, Postgres)] back
         club.anonymous().header("host", "localhost:3000").get(path).expect(200);
         club.anonymous().header("host", "[::1]:3000").get(path).expect(200);
         // DNS rebinding: a name of the attacker's that leads to 127.0.0.1.
-        club.anonymous().header("host", "evil.example:3000").get(path).refused(404, "not-found");
-        club.anonymous().header("host", "localhost.evil.example").get(path).refused(404, "not-found");
+        club.anonymous().header("host", "evil.example:3000").get(path).refused(421, "misdirected-request");
+        club.anonymous().header("host", "localhost.evil.example").get(path).refused(421, "misdirected-request");
     }
     let begin = |host: &str| {
         let answer = club.anonymous().header("host", host).post("/api/authParams", json!({})).expect(201);
@@ -470,7 +470,8 @@ fn the_pages_answer_to_this_machines_names_only(#[values(Sqlite, Postgres)] back
     // The cookies of localhost and 127.0.0.1 are not the same.
     assert!(begin("localhost:3000").starts_with("http://localhost:3000/dev/sign-in?"));
     assert!(begin("127.0.0.1:3000").starts_with("http://127.0.0.1:3000/dev/sign-in?"));
-    assert!(!begin("evil.example").contains("evil"));
+    let evil = club.anonymous().header("host", "evil.example");
+    assert_eq!(evil.post("/api/authParams", json!({})).status, 421);
 }
 
 pub fn both(test: impl Fn(Backend)) {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use actix_web::{
-    Error, HttpResponse,
+    Error,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     http::header,
@@ -26,8 +26,7 @@ pub async fn loopback_host<B: MessageBody + 'static>(
     let is_development = req.app_data::<Data<AppState>>().is_some_and(|state| state.is_development());
     let host = req.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if is_development && !is_loopback(host) {
-        let refused = HttpResponse::from_error(Failure(Problem::new(code::MISDIRECTED)));
-        return Ok(req.into_response(refused));
+        return Ok(req.error_response(Failure(Problem::new(code::MISDIRECTED))));
     }
     Ok(next.call(req).await?.map_into_boxed_body())
 }

@@ -87,6 +87,7 @@ fn of_status(status: StatusCode) -> Problem {
         408 => code::REQUEST_TIMEOUT,
         413 => code::TOO_LARGE,
         415 => code::UNSUPPORTED_MEDIA_TYPE,
+        421 => code::MISDIRECTED,
         503 => code::UNAVAILABLE,
         500.. => code::INTERNAL,
         _ => code::BAD_REQUEST,
