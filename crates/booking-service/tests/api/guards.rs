@@ -143,7 +143,7 @@ fn a_bad_credential_is_401_before_a_body_that_is_too_large(#[values(Sqlite, Post
     let club = Club::start(backend);
     let status = |session: &str| {
         let mut stream = TcpStream::connect(club.origin(0).strip_prefix("http://").unwrap()).unwrap();
-        let head = "POST /api/rooms HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Type: application/json";
+        let head = "POST /api/rooms HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json";
         write!(stream, "{head}\r\nContent-Length: 2000000\r\nCookie: session={session}\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();

@@ -58,7 +58,7 @@ fn log(club: &Club, format: &str) -> Vec<String> {
     for request in requests {
         let (head, body) = request.split_once("\r\n\r\n").unwrap_or((&request, ""));
         let mut wire = process.connect();
-        wire.write(&format!("{head}\r\nHost: test\r\nConnection: close\r\n\r\n{body}"));
+        wire.write(&format!("{head}\r\nHost: localhost\r\nConnection: close\r\n\r\n{body}"));
         wire.read_to_end();
     }
     process.signal("TERM");
@@ -131,14 +131,14 @@ fn a_log_that_nobody_reads_stops_nothing(#[values(Sqlite, Postgres)] backend: Ba
     let get = |path: &str| {
         let mut stream = connect();
         let cookie = format!("Cookie: session=session-of-{BOB}");
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{cookie}\r\n\r\n").unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{cookie}\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
         answer
     };
     let (begun, id) = (Instant::now(), "i".repeat(128));
-    let request = format!("GET /api/version HTTP/1.1\r\nHost: test\r\nX-Request-Id: {id}\r\n\r\n");
+    let request = format!("GET /api/version HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: {id}\r\n\r\n");
     while metric(&get("/metrics"), "log_records_dropped_total") == 0 {
         assert!(begun.elapsed() < LONG, "no record is dropped");
         // Sent at once on one connection.
