@@ -10,6 +10,9 @@ common::codes! {
     /// 400: a filter that cannot be read.
     BAD_FILTER = 400 "bad-filter", "The filter cannot be read",
         "The parameter `q` does not follow the grammar; `position` counts characters from 0.";
+    /// 400: a filter that is too costly.
+    FILTER_TOO_LONG = 400 "filter-too-long", "The filter has too many comparisons",
+        "The parameter `q` may have at most 32 comparisons.";
     /// 400: an imported table with bad rows.
     BAD_IMPORT = 400 "bad-import", "The table cannot be imported",
         "Nothing was imported. Each entry of `violations` names a row, counted from 1 without the header, and a column.";
@@ -43,6 +46,9 @@ common::codes! {
     /// 409: something that events to come still need.
     EVENTS_TO_COME = 409 "events-to-come", "There are events that have not ended",
         "`events` lists them. Repeat the request with `force=true` to delete them as well.";
+    /// 409: one API token more than a user may have.
+    TOO_MANY_TOKENS = 409 "too-many-tokens", "The user has too many API tokens",
+        "A user has at most 50 tokens that have neither expired nor been revoked. Revoke one that is not needed.";
     /// 409: the last privileged user.
     LAST_PRIVILEGED = 409 "last-privileged-user", "Somebody must stay privileged",
         "Grant the privilege to somebody else first.";

@@ -121,7 +121,7 @@ struct OwnMembers {
     /// Of `poll-confirmed`: the event that the draft event has become.
     #[schema(nullable = false)]
     event_id: Option<Uuid>,
-    /// Of `bad-filter`: the first character that does not fit, counted from 0.
+    /// Of `bad-filter` and `filter-too-long`: the first character that does not fit, counted from 0.
     #[schema(nullable = false)]
     position: Option<u32>,
 }

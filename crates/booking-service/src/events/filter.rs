@@ -20,10 +20,13 @@ pub const MAX_CHARACTERS: usize = 4096;
 /// The deepest nesting of parentheses.
 pub const MAX_DEPTH: usize = 32;
 
+/// The most comparisons.
+pub const MAX_COMPARISONS: usize = 32;
+
 /// A parsed filter.
 ///
-/// At most as deep as it has comparisons, so fewer than 100 levels (a comparison takes over 40 of
-/// [`MAX_CHARACTERS`]): plain recursion over it is safe, and so is dropping it.
+/// It is at most as deep as it has comparisons ([`MAX_COMPARISONS`]), so plain recursion over it is safe, and so is
+/// dropping it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Filter {
     /// Matches each event; only ever the whole filter, never a part of one.
@@ -63,6 +66,8 @@ pub struct FilterError {
     pub position: usize,
     /// What is wrong there, in one English sentence part without the position.
     pub message: String,
+    /// Whether the text has more comparisons than [`MAX_COMPARISONS`].
+    pub is_too_long: bool,
 }
 
 impl fmt::Display for FilterError {
@@ -76,17 +81,17 @@ impl std::error::Error for FilterError {}
 /// Parses the text of a filter. Empty or nothing but white space is [`Filter::Everything`].
 ///
 /// # Errors
-/// [`FilterError`] with the first position at which `text` leaves the grammar, is longer than [`MAX_CHARACTERS`] or
-/// nests deeper than [`MAX_DEPTH`].
+/// [`FilterError`] with the first position at which `text` leaves the grammar, is longer than [`MAX_CHARACTERS`], nests
+/// deeper than [`MAX_DEPTH`] or has more comparisons than [`MAX_COMPARISONS`].
 pub fn parse(text: &str) -> Result<Filter, FilterError> {
     // One character more than allowed is enough to know, whatever the length of the text.
     let characters: Vec<char> = text.chars().take(MAX_CHARACTERS + 1).collect();
     if characters.len() > MAX_CHARACTERS {
         let message = format!("a filter has at most {MAX_CHARACTERS} characters");
-        return Err(FilterError { position: MAX_CHARACTERS, message });
+        return Err(FilterError { position: MAX_CHARACTERS, message, is_too_long: false });
     }
 
-    let mut parser = Parser { rest: &characters, length: characters.len() };
+    let mut parser = Parser { rest: &characters, length: characters.len(), comparisons: 0 };
     parser.skip_white_space();
     if parser.rest.is_empty() {
         return Ok(Filter::Everything);
@@ -99,6 +104,7 @@ pub fn parse(text: &str) -> Result<Filter, FilterError> {
 struct Parser<'a> {
     rest: &'a [char],
     length: usize,
+    comparisons: usize,
 }
 
 impl Parser<'_> {
@@ -128,6 +134,7 @@ impl Parser<'_> {
     }
 
     fn comparison(&mut self) -> Result<Filter, FilterError> {
+        let position = self.position();
         let attribute = self.word(
             |name| match name {
                 "event" => Some(Attribute::Event),
@@ -138,6 +145,11 @@ impl Parser<'_> {
             },
             "expected \"event\", \"user\", \"group\", \"tag\" or \"(\"",
         )?;
+        self.comparisons += 1;
+        if self.comparisons > MAX_COMPARISONS {
+            let message = format!("a filter has at most {MAX_COMPARISONS} comparisons");
+            return Err(FilterError { position, message, is_too_long: true });
+        }
         let equal = self.take("==");
         if !equal && !self.take("!=") {
             return Err(self.error("expected \"==\" or \"!=\""));
@@ -174,8 +186,12 @@ impl Parser<'_> {
         }
     }
 
+    fn position(&self) -> usize {
+        self.length - self.rest.len()
+    }
+
     fn error(&self, message: &str) -> FilterError {
-        FilterError { position: self.length - self.rest.len(), message: message.to_owned() }
+        FilterError { position: self.position(), message: message.to_owned(), is_too_long: false }
     }
 }
 
@@ -279,21 +295,23 @@ mod tests {
         assert_eq!(position(&nested(MAX_DEPTH + 1)), MAX_DEPTH);
         assert_eq!(position(&"(".repeat(MAX_CHARACTERS)), MAX_DEPTH);
 
-        let side_by_side = iter::repeat_n(format!("(tag=={ID})"), 80).collect::<Vec<_>>().join("||");
+        let side_by_side = iter::repeat_n(format!("(tag=={ID})"), MAX_COMPARISONS).collect::<Vec<_>>().join("||");
         assert!(parse(&side_by_side).is_ok());
     }
 
     #[test]
-    fn the_longest_flat_chain_parses() {
-        let chain = iter::repeat_n(format!("tag=={ID}"), 95).collect::<Vec<_>>().join("&&");
-        assert_eq!(chain.len(), 4083);
-        let mut filter = parse(&chain).expect("95 comparisons fit");
+    fn comparisons_are_bounded() {
+        let chain = |comparisons| iter::repeat_n(format!("tag=={ID}"), comparisons).collect::<Vec<_>>().join("&&");
+        let mut filter = parse(&chain(MAX_COMPARISONS)).expect("32 comparisons fit");
         let mut operators = 0;
         while let Filter::And(left, _) = filter {
             operators += 1;
             filter = *left;
         }
-        assert_eq!(operators, 94);
+        assert_eq!(operators, 31);
+        let error = parse(&chain(MAX_COMPARISONS + 1)).expect_err("one too many");
+        assert_eq!((error.is_too_long, error.position), (true, chain(MAX_COMPARISONS).len() + 2));
+        assert!(parse(&chain(MAX_COMPARISONS).replace("&&", "&&(")).is_err_and(|error| !error.is_too_long));
     }
 
     /// What one event satisfies: the comparisons with `==` that hold for it.
@@ -341,7 +359,7 @@ mod tests {
     }
 
     fn filter() -> impl Strategy<Value = Filter> {
-        let compound = comparison().prop_recursive(6, 32, 2, |side| {
+        let compound = comparison().prop_recursive(5, 32, 2, |side| {
             (any::<bool>(), side.clone(), side)
                 .prop_map(|(both, left, right)| if both { and(left, right) } else { or(left, right) })
         });
@@ -359,7 +377,7 @@ mod tests {
         #[test]
         fn a_chain_is_evaluated_from_the_left(
             first in any::<bool>(),
-            steps in prop::collection::vec((any::<bool>(), any::<bool>()), 0..90),
+            steps in prop::collection::vec((any::<bool>(), any::<bool>()), 0..MAX_COMPARISONS),
         ) {
             let id: Uuid = ID.parse().expect("a UUID");
             let compare = |holds| if holds { format!("tag=={ID}") } else { format!("tag!={ID}") };

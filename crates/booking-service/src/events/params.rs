@@ -68,7 +68,7 @@ pub struct ListQuery {
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     date_end: Option<Timestamp>,
     /// Comparisons such as `user==UUID`, joined by `&&` and `||` from the left, in parentheses where needed; the
-    /// attributes are `event`, `user`, `group` and `tag`. 4096 characters and 32 levels at most.
+    /// attributes are `event`, `user`, `group` and `tag`. At most 4096 characters, 32 levels and 32 comparisons.
     #[deserr(default)]
     #[param(nullable = false, max_length = 4096)]
     q: Option<String>,
@@ -178,11 +178,13 @@ impl UserQuery {
 /// A `q` filter.
 ///
 /// # Errors
-/// 400 `bad-filter` with the position of the first character that does not fit.
+/// 400 `filter-too-long` for too many comparisons, otherwise `bad-filter`, with the position of the first character that
+/// does not fit.
 pub fn parse_filter(text: &str) -> Result<Filter, Error> {
     filter::parse(text).map_err(|error| {
-        let violation = Violation::parameter("q", codes::BAD_FILTER.name, error.to_string());
-        let problem = Problem::new(codes::BAD_FILTER).violations(vec![violation]);
+        let code = if error.is_too_long { codes::FILTER_TOO_LONG } else { codes::BAD_FILTER };
+        let violation = Violation::parameter("q", code.name, error.to_string());
+        let problem = Problem::new(code).violations(vec![violation]);
         problem.member("position", json!(error.position)).into()
     })
 }

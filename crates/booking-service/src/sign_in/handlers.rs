@@ -234,7 +234,10 @@ pub async fn end_session(who: SignedIn, club: Club, now: Now, session: Path<Id>)
     tags = ["sign-in", "additions"],
     operation_id = "createToken",
     request_body = RequestToken,
-    responses((status = 201, description = "The token", body = CreatedToken))
+    responses(
+        (status = 201, description = "The token", body = CreatedToken),
+        (status = 409, description = "The caller has 50 tokens already")
+    )
 )]
 #[post("/me/tokens")]
 pub async fn create_token(who: SignedIn, zone: Zone, now: Now, body: Body<RequestToken>) -> Result<Reply, Failure> {

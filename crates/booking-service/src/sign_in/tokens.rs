@@ -18,11 +18,15 @@ use uuid::Uuid;
 
 use crate::{
     auth::{Scope, TOKEN_PREFIX},
+    codes,
     schema::{api_tokens, users},
 };
 
 /// What a token is for, in the owner's words.
 pub type TokenName = Text<1, 64>;
+
+/// The most tokens of a user that have neither expired nor been revoked.
+const MAX_TOKENS: i64 = 50;
 
 /// A token as listed. The token itself is not kept.
 #[derive(Debug, Clone, Queryable, Selectable)]
@@ -53,7 +57,7 @@ pub struct NewToken {
 /// Makes a token for the user with this sign-in name.
 ///
 /// # Errors
-/// 404 when there is none, 400 for a name of the token that cannot be used.
+/// 404 when there is none, 400 for a name of the token that cannot be used; those of [`make`].
 pub fn create(
     conn: &mut AnyConnection,
     user_name: &str,
@@ -71,10 +75,11 @@ pub fn create(
     Ok(make(conn, user, &NewToken { name, scope, expires_at }, now)?.1)
 }
 
-/// Makes a token for a user, and answers its id and the token.
+/// Makes a token for a user, and answers its id and the token. The caller locks the user
+/// ([`stay_active`](crate::auth::stay_active)), so that two transactions do not exceed the limit together.
 ///
 /// # Errors
-/// 400 when it would have expired already.
+/// 400 when it would have expired already; 409 when the user has too many.
 pub fn make(
     conn: &mut AnyConnection,
     user: DbUuid,
@@ -83,6 +88,16 @@ pub fn make(
 ) -> Result<(DbUuid, ApiToken), Error> {
     if new.expires_at.is_some_and(|expires_at| expires_at <= now) {
         return Err(Problem::invalid("/expiresAt", "past", "must be in the future").into());
+    }
+    let is_live = api_tokens::expires_at.is_null().or(api_tokens::expires_at.gt(DbTimestamp(now)).assume_not_null());
+    let live = api_tokens::table
+        .filter(api_tokens::user_id.eq(user))
+        .filter(api_tokens::revoked_at.is_null())
+        .filter(is_live)
+        .count()
+        .get_result::<i64>(conn)?;
+    if live >= MAX_TOKENS {
+        return Err(Problem::new(codes::TOO_MANY_TOKENS).into());
     }
     let (id, token) = (DbUuid::new(), ApiToken::generate(TOKEN_PREFIX)?);
     diesel::insert_into(api_tokens::table)

@@ -7,6 +7,10 @@ use crate::harness::{
 };
 use rstest::rstest;
 use serde_json::{Value, json};
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+};
 
 use crate::{
     harness::{ALICE, Answer, BOB, Client, DOCUMENT, SUSAN, id},
@@ -86,6 +90,83 @@ fn whoever_is_not_let_in_does_not_learn_what_there_is(#[values(Sqlite, Postgres)
         if operation.method != "GET" {
             send(&operation, by_token(&club, &reader), &nothing).refused(403, "insufficient-scope");
         }
+    }
+}
+
+#[rstest]
+fn a_bad_credential_is_401_whatever_else_is_wrong(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let revoked = make_token(&club, BOB, "write");
+    let token_id = club.by(BOB).get("/api/users/me/tokens").json()[0]["tokenId"].as_str().unwrap().to_owned();
+    club.by(BOB).delete(&format!("/api/users/me/tokens/{token_id}")).expect(204);
+    let bad = [club.anonymous().header("cookie", "session=ended"), by_token(&club, &revoked)];
+    let (nothing, mut refused) = (id("nothing").to_string(), 0);
+    for operation in guarded() {
+        let path = operation.path_with(|_| nothing.clone());
+        let requests = [
+            (path.clone(), "application/json", "{"),
+            (path.clone(), "application/json", "[1]"),
+            (path.clone(), "text/plain", "x"),
+            (format!("{path}?limit=0&dateBegin=x&relation=x&force=x&dryRun=x&date=x"), "", ""),
+            (operation.path_with(|_| "x".to_owned()), "", ""),
+        ];
+        // The client sends no body with a `GET`.
+        let sendable = requests.into_iter().filter(|(_, _, body)| body.is_empty() || operation.method != "GET");
+        for (path, media_type, body) in sendable {
+            let send = |client: Client<'_>| {
+                let client = if media_type.is_empty() { client } else { client.header("content-type", media_type) };
+                client.send_bytes(&operation.method, &path, body.into())
+            };
+            for client in &bad {
+                send(client.clone()).refused(401, "bad-credentials");
+            }
+            send(club.by(SUSAN)).refused(403, "account-inactive");
+            // A good credential is told what is wrong. These operations end it.
+            if !operation.path.ends_with("/logout") && !operation.path.contains("session") {
+                let answer = send(club.by(ALICE));
+                assert_ne!(answer.status, 401, "{answer:?}");
+                refused += usize::from(matches!(answer.status, 400 | 415));
+            }
+        }
+        // Headers that cannot be read.
+        for (name, value) in [("if-match", "x"), ("if-none-match", "x"), ("idempotency-key", "")] {
+            for client in &bad {
+                send(&operation, client.clone().header(name, value), &nothing).refused(401, "bad-credentials");
+            }
+        }
+    }
+    assert!(refused > 100, "{refused}");
+}
+
+#[rstest]
+fn a_bad_credential_is_401_before_a_body_that_is_too_large(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let status = |session: &str| {
+        let mut stream = TcpStream::connect(club.origin(0).strip_prefix("http://").unwrap()).unwrap();
+        let head = "POST /api/rooms HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json";
+        write!(stream, "{head}\r\nContent-Length: 2000000\r\nCookie: session={session}\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let needs_sign_in = answer.to_lowercase().contains("x-knoq-need-authorization: 1");
+        (answer.split(' ').nth(1).unwrap().to_owned(), needs_sign_in)
+    };
+    assert_eq!(status("ended"), ("401".to_owned(), true));
+    assert_eq!(status("session-of-bob"), ("413".to_owned(), false));
+}
+
+#[rstest]
+fn a_page_of_plain_http_may_not_write_where_the_public_address_is_https(#[values(Sqlite, Postgres)] backend: Backend) {
+    let urls = ["a", "t", "u"].map(|path| format!("https://sso.example/{path}"));
+    let provider = ["--oauth-authorize-url", &urls[0], "--oauth-token-url", &urls[1], "--oauth-user-url", &urls[2]];
+    let public = ["--public-url", "https://rooms.club.example", "--oauth-client-id", "club"];
+    let club = Club::start_with(backend, &[&public[..], &provider].concat());
+    let host = club.origin(0).strip_prefix("http://").unwrap().to_owned();
+    let write = |origin: &str| club.by(BOB).header("origin", origin).put("/api/users/me/ical", json!({}));
+    for origin in [format!("http://{host}"), "http://rooms.club.example".to_owned(), "https://127.0.0.1".to_owned()] {
+        write(&origin).refused(403, "cross-site-request");
+    }
+    for origin in [format!("https://{host}"), "https://rooms.club.example".to_owned()] {
+        write(&origin).expect(200);
     }
 }
 

@@ -9,10 +9,15 @@ use service_kit::{
     credentials::ApiToken,
     database::types::{DbTimestamp, DbUuid},
 };
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    time::Instant,
+};
 
 use crate::{
     harness::{BOB, Club, id},
-    process::Process,
+    process::{LONG, Process, program},
 };
 
 const SECRET: &str = "unmistakable";
@@ -97,4 +102,66 @@ fn as_text_it_has_the_same(#[values(Sqlite, Postgres)] backend: Backend) {
         assert!(access[1].split(' ').any(|part| part == word), "{word} in {}", access[1]);
     }
     assert!(access[1].contains(" duration_us=") && access[1].contains(" bytes="), "{}", access[1]);
+}
+
+/// A metric's value.
+fn metric(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name} in {text}")).trim().parse().unwrap()
+}
+
+/// Nobody reads standard error: the pipe fills, then the queue of records.
+#[rstest]
+fn a_log_that_nobody_reads_stops_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let options = ["--bind", "127.0.0.1:0", "--workers", "1", "--database-connections", "2", "--log", "trace"];
+    let mut child = program(&[&options[..], &["--database-url", club.url()]].concat()).spawn().unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("listens on http://") {
+        line.clear();
+        assert_ne!(log.read_line(&mut line).unwrap(), 0, "it ended");
+    }
+    let address = line.split("http://").nth(1).unwrap().split(',').next().unwrap().to_owned();
+    let connect = || {
+        let stream = TcpStream::connect(&address).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        stream
+    };
+    let get = |path: &str| {
+        let mut stream = connect();
+        let cookie = format!("Cookie: session=session-of-{BOB}");
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{cookie}\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        answer
+    };
+    let (begun, id) = (Instant::now(), "i".repeat(128));
+    let request = format!("GET /api/version HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: {id}\r\n\r\n");
+    while metric(&get("/metrics"), "log_records_dropped_total") == 0 {
+        assert!(begun.elapsed() < LONG, "no record is dropped");
+        // Sent at once on one connection.
+        let mut stream = connect();
+        let last = request.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+        let mut reader = stream.try_clone().unwrap();
+        let answers = std::thread::spawn(move || {
+            let mut answers = String::new();
+            reader.read_to_string(&mut answers).unwrap();
+            answers.matches("HTTP/1.1 200 ").count()
+        });
+        stream.write_all((request.repeat(199) + &last).as_bytes()).unwrap();
+        assert_eq!(answers.join().unwrap(), 200);
+    }
+    get("/livez");
+    get("/readyz");
+    get("/api/users/me");
+    let dropped = metric(&get("/metrics"), "log_records_dropped_total");
+    get("/api/users/me");
+    assert!(metric(&get("/metrics"), "log_records_dropped_total") > dropped);
+    // The program ends although its log cannot be written.
+    let stop = std::process::Command::new("sh").args(["-c", &format!("kill -TERM {}", child.id())]).status();
+    assert!(stop.unwrap().success());
+    crate::process::until("it ends", || child.try_wait().unwrap().is_some());
+    assert!(child.wait().unwrap().success());
 }

@@ -121,13 +121,33 @@ fn what_is_no_filter_is_refused_with_its_position(#[values(Sqlite, Postgres)] ba
 fn the_longest_filters_work(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     event(&club, BOB, At::Place("x"), (1, 2));
-    let flat = vec![format!("user=={}", id(BOB)); 93].join("&&");
+    let flat = vec![format!("user=={}", id(BOB)); 32].join("&&");
     assert_eq!(get(&club, &flat).expect(200).json().as_array().unwrap().len(), 1);
-    let mixed: Vec<_> = (0..93).map(|n| format!("user=={}{}", id(BOB), ["&&", "||"][n % 2])).collect();
+    let mixed: Vec<_> = (0..32).map(|n| format!("user=={}{}", id(BOB), ["&&", "||"][n % 2])).collect();
     let mixed = mixed.concat();
     assert_eq!(get(&club, mixed.trim_end_matches(['&', '|'])).expect(200).json().as_array().unwrap().len(), 1);
     let deep = format!("{}user!={}{}", "(".repeat(32), id(BOB), ")".repeat(32));
     assert_eq!(get(&club, &deep).expect(200).json(), json!([]));
+}
+
+#[rstest]
+fn a_filter_has_at_most_32_comparisons(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let comparison = format!("user=={}", id(BOB));
+    let filter = |comparisons| vec![&*comparison; comparisons].join("||");
+    get(&club, &filter(32)).expect(200);
+    let problem = get(&club, &filter(33)).refused(400, "filter-too-long");
+    assert_eq!(problem["position"], 32 * (comparison.len() + 2));
+    assert_eq!(problem["violations"][0]["parameter"], "q");
+    // Parentheses make no difference, and neither do other errors behind the limit.
+    let nested = format!("({})&&({})", filter(16), filter(17));
+    get(&club, &nested).refused(400, "filter-too-long");
+    get(&club, &format!("{}||user", filter(32))).refused(400, "filter-too-long");
+    get(&club, &format!("{}||", filter(32))).refused(400, "bad-filter");
+    let secret = text(&club.by(BOB).get("/api/users/me/ical").expect(200).json()["secret"]);
+    let feed = |comparisons| format!("/api/ical/v1/{}{secret}?q={}", id(BOB), encode(&filter(comparisons)));
+    club.anonymous().get(&feed(32)).expect(200);
+    club.anonymous().get(&feed(33)).refused(400, "filter-too-long");
 }
 
 fn uuid(value: &Value) -> Uuid {

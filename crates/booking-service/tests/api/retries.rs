@@ -282,6 +282,116 @@ fn a_key_is_free_after_a_day(#[values(Sqlite, Postgres)] backend: Backend) {
     assert_eq!(kept_in(&club), 1);
 }
 
+/// Adds keys, of whoever has the first one, whose answers have so many bytes.
+fn add_keys(club: &Club, keys: usize, size: i32) {
+    let conn = &mut club.connect();
+    let (caller, expires): (Vec<u8>, DbTimestamp) = idempotency_keys::table
+        .select((idempotency_keys::caller_hash, idempotency_keys::expires_at))
+        .first(conn)
+        .unwrap();
+    let row = |n: usize| {
+        (
+            idempotency_keys::id.eq(n.to_be_bytes().to_vec()),
+            idempotency_keys::request_hash.eq(Vec::new()),
+            idempotency_keys::expires_at.eq(expires),
+            idempotency_keys::caller_hash.eq(caller.clone()),
+            idempotency_keys::size.eq(size),
+        )
+    };
+    conn.transaction(|conn| {
+        (0..keys)
+            .try_for_each(|n| diesel::insert_into(idempotency_keys::table).values(row(n)).execute(conn).map(|_| ()))
+    })
+    .unwrap();
+}
+
+/// Asserts that a request is refused because its caller has too many keys, and when that ends.
+#[track_caller]
+fn too_many_keys(answer: &Answer) {
+    let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
+    assert!((86_000..=86_400).contains(&wait), "{wait}");
+    answer.clone().refused(429, "too-many-keys");
+}
+
+#[rstest]
+fn a_caller_has_at_most_1000_keys(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let send = |member: &str, n: usize| {
+        keyed(club.by(member), &format!("k{n}")).post("/api/tags", json!({"name": format!("{member}{n}")}))
+    };
+    let first = send(BOB, 0).expect(201);
+    add_keys(&club, 998, 0);
+    send(BOB, 1).expect(201);
+    too_many_keys(&send(BOB, 2));
+    assert_eq!(kept_in(&club), 1000);
+    // What has been answered is answered again, and the refused request had no effect.
+    same(&first, &send(BOB, 0));
+    assert_eq!(each(&club.by(BOB).get("/api/tags").json(), "name").len(), 2);
+    // Others have keys of their own, and without a key nobody is limited.
+    send(CAROL, 0).expect(201);
+    club.by(BOB).post("/api/tags", json!({"name": "bob2"})).expect(201);
+    // Keys that have expired do not count, whether they have been deleted or not.
+    club.clock.advance(TimeDelta::hours(24));
+    send(BOB, 3).expect(201);
+}
+
+#[rstest]
+fn a_key_that_is_free_again_counts_like_a_new_one(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let send = |key: &str, name: &str| keyed(club.by(BOB), key).post("/api/tags", json!({ "name": name }));
+    send("old", "one").expect(201);
+    club.clock.advance(TimeDelta::hours(25));
+    send("new", "two").expect(201);
+    let old = idempotency_keys::table.filter(idempotency_keys::expires_at.le(DbTimestamp(club.clock.now())));
+    let row: (Vec<u8>, DbTimestamp) =
+        old.select((idempotency_keys::id, idempotency_keys::expires_at)).first(&mut club.connect()).unwrap();
+    // The rows are made after the first one that is found, so the expired one has to be out of the way.
+    let (conn, again) = (&mut club.connect(), DbTimestamp(club.clock.now().plus(TimeDelta::hours(24))));
+    diesel::update(idempotency_keys::table.find(&row.0))
+        .set(idempotency_keys::expires_at.eq(again))
+        .execute(conn)
+        .unwrap();
+    add_keys(&club, 999, 0);
+    diesel::update(idempotency_keys::table.find(&row.0))
+        .set(idempotency_keys::expires_at.eq(row.1))
+        .execute(conn)
+        .unwrap();
+    too_many_keys(&send("old", "three"));
+}
+
+#[rstest]
+fn a_callers_answers_take_at_most_4_mib(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let send = |member: &str, n: usize| {
+        keyed(club.by(member), &format!("k{n}")).post("/api/tags", json!({"name": format!("{member}{n}")}))
+    };
+    let first = send(BOB, 0).expect(201);
+    add_keys(&club, 3, 1 << 20);
+    send(BOB, 1).expect(201);
+    let last = idempotency_keys::table.find(0_usize.to_be_bytes().to_vec());
+    diesel::update(last).set(idempotency_keys::size.eq(2 << 20)).execute(&mut club.connect()).unwrap();
+    too_many_keys(&send(BOB, 2));
+    same(&first, &send(BOB, 0));
+    send(CAROL, 0).expect(201);
+    club.clock.advance(TimeDelta::hours(24));
+    send(BOB, 2).expect(201);
+}
+
+#[rstest]
+fn a_long_refusal_is_stored_compressed_with_its_first_100_violations(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let unknown: Vec<_> = (0..3000).map(|n| id(&format!("nobody {n}"))).collect();
+    let group = json!({"name": "g", "description": "", "open": false, "members": unknown, "admins": [id(BOB)]});
+    let send = || keyed(club.by(BOB), KEY).post("/api/groups", group.clone());
+    let first = send().expect(400);
+    let problem = first.json();
+    assert_eq!((problem["violations"].as_array().unwrap().len(), &problem["moreViolations"]), (100, &json!(2900)));
+    same(&first, &send());
+    let size: i32 = idempotency_keys::table.select(idempotency_keys::size).first(&mut club.connect()).unwrap();
+    let size = usize::try_from(size).unwrap();
+    assert!(size > 0 && size < first.body.len() / 2, "{size} of {}", first.body.len());
+}
+
 #[rstest]
 fn what_has_expired_is_forgotten_step_by_step(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);

@@ -169,3 +169,38 @@ fn the_command_line_makes_lists_and_revokes(#[values(Sqlite, Postgres)] backend:
     assert_eq!(status(tokens::revoke(conn, DbUuid::new().0, now).unwrap_err()), 404);
     by_token(&club, token.reveal()).get("/api/users/me").refused(401, "bad-credentials");
 }
+
+#[rstest]
+fn a_user_has_at_most_50_tokens(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let path = "/api/users/me/tokens";
+    let token = json!({"name": "x", "scope": "read"});
+    let soon = club.clock.now().plus(TimeDelta::hours(1));
+    let short = json!({"name": "x", "scope": "read", "expiresAt": soon});
+    club.by(BOB).post(path, short).expect(201);
+    (1..48).for_each(|_| {
+        club.by(BOB).post(path, token.clone()).expect(201);
+    });
+    // Two are left. Of several requests at once, two succeed.
+    let statuses = std::thread::scope(|scope| {
+        let send = || club.by(BOB).post(path, token.clone()).status;
+        let running: Vec<_> = (0..6).map(|_| scope.spawn(send)).collect();
+        let mut statuses: Vec<_> = running.into_iter().map(|thread| thread.join().unwrap()).collect();
+        statuses.sort_unstable();
+        statuses
+    });
+    assert_eq!(statuses, [201, 201, 409, 409, 409, 409]);
+    club.by(BOB).post(path, token.clone()).refused(409, "too-many-tokens");
+    let error = tokens::create(&mut club.connect(), BOB, "x", Scope::Read, None, club.clock.now()).unwrap_err();
+    assert_eq!(error.into_problem().status(), 409);
+    // Each user counts alone.
+    club.by(CAROL).post(path, token.clone()).expect(201);
+    // A token that has been revoked or has expired does not count.
+    let id = club.by(BOB).get(path).json()[5]["tokenId"].as_str().unwrap().to_owned();
+    club.by(BOB).delete(&format!("{path}/{id}")).expect(204);
+    club.by(BOB).post(path, token.clone()).expect(201);
+    club.by(BOB).post(path, token.clone()).refused(409, "too-many-tokens");
+    club.clock.advance(TimeDelta::hours(1));
+    club.by(BOB).post(path, token.clone()).expect(201);
+    club.by(BOB).post(path, token).refused(409, "too-many-tokens");
+}

@@ -136,13 +136,13 @@ impl IdempotencyKey {
         id.finalize().to_vec()
     }
 
-    /// Refuses a caller who has too many keys.
+    /// Refuses a caller who has too many keys. The key of this request is among them already.
     fn check_limits(&self, conn: &mut AnyConnection, caller_hash: &[u8]) -> Result<(), Error> {
         let live = idempotency_keys::table
             .filter(idempotency_keys::caller_hash.eq(caller_hash))
             .filter(idempotency_keys::expires_at.gt(DbTimestamp(self.now)));
         let (keys, bytes): (i64, Option<i64>) = live.select((count_star(), sum(idempotency_keys::size))).first(conn)?;
-        if keys < MAX_KEYS && bytes.unwrap_or_default() < MAX_BYTES {
+        if keys <= MAX_KEYS && bytes.unwrap_or_default() < MAX_BYTES {
             return Ok(());
         }
         let oldest = live.select(idempotency_keys::expires_at).order(idempotency_keys::expires_at);
@@ -174,11 +174,15 @@ impl IdempotencyKey {
         let stored = stored.ok_or(Error::Stale)?;
         if stored.expires_at <= now {
             let old = idempotency_keys::table.find(&id).filter(idempotency_keys::expires_at.le(now));
-            let again =
-                (idempotency_keys::request_hash.eq(&self.request_hash), idempotency_keys::expires_at.eq(expires));
+            let again = (
+                idempotency_keys::request_hash.eq(&self.request_hash),
+                idempotency_keys::expires_at.eq(expires),
+                idempotency_keys::caller_hash.eq(&caller_hash),
+                idempotency_keys::size.eq(0),
+            );
             return match diesel::update(old).set(again).execute(conn)? {
                 0 => Err(Error::Stale),
-                _ => Ok(None),
+                _ => self.check_limits(conn, &caller_hash).map(|()| None),
             };
         }
         if stored.request_hash != self.request_hash {
