@@ -114,7 +114,18 @@ fn metric(text: &str, name: &str) -> u64 {
 #[rstest]
 fn a_log_that_nobody_reads_stops_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let options = ["--bind", "127.0.0.1:0", "--workers", "1", "--database-connections", "2", "--log", "trace"];
+    let options = [
+        "--bind",
+        "127.0.0.1:0",
+        "--workers",
+        "1",
+        "--database-connections",
+        "2",
+        "--log",
+        "trace",
+        "--rate-limit",
+        "0",
+    ];
     let mut child = program(&[&options[..], &["--database-url", club.url()]].concat()).spawn().unwrap();
     let mut log = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();

@@ -386,7 +386,8 @@ fn a_long_refusal_is_stored_compressed_with_its_first_100_violations(#[values(Sq
     let first = send().expect(400);
     let problem = first.json();
     assert_eq!((problem["violations"].as_array().unwrap().len(), &problem["moreViolations"]), (100, &json!(2900)));
-    same(&first, &send());
+    let again = send();
+    assert_eq!((again.status, &again.body), (first.status, &first.body));
     let size: i32 = idempotency_keys::table.select(idempotency_keys::size).first(&mut club.connect()).unwrap();
     let size = usize::try_from(size).unwrap();
     assert!(size > 0 && size < first.body.len() / 2, "{size} of {}", first.body.len());

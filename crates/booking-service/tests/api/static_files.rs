@@ -51,7 +51,7 @@ fn a_folder_without_a_front_end_is_a_fault_of_the_options() {
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     assert_eq!(check(&["--time-zone", "Asia/Tokyo", "--static", &path("")], &[]), ("ok\n".to_owned(), Some(0)));
     let fault = |folder: &str| {
-        let (out, status) = check(&[], &[("STATIC", folder)]);
+        let (out, status) = check(&["--time-zone", "Asia/Tokyo"], &[("STATIC", folder)]);
         assert_eq!(status, Some(78), "{out}");
         out
     };

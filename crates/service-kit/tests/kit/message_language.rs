@@ -50,7 +50,9 @@ fn a_lock_timeout_is_503_whatever_the_language_of_the_server() {
 #[test]
 fn a_deadlock_is_retried_whatever_the_language_of_the_server() {
     let (_database, url) = japanese();
-    let db = Database::open(&url, LIMITS);
+    // PostgreSQL looks for a deadlock after a second; the wait for a lock must not end before.
+    let db =
+        Database::open(&url, Limits { checkout: Duration::from_secs(10), work: Duration::from_secs(20), ..LIMITS });
     let together = Arc::new(Barrier::new(2));
     let write = |owner, first, second| {
         let (together, mut is_first_attempt) = (together.clone(), true);

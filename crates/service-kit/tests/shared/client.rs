@@ -181,6 +181,10 @@ static VALIDATORS: LazyLock<RwLock<HashMap<String, Validator>>> = LazyLock::new(
 /// Holds an answer to what the document says of this operation and status.
 fn check_body(method: &str, path: &str, answer: &Answer) {
     assert!(!contains_null(&answer.body), "{} has a null: {}", answer.request, answer.text());
+    // A host that is refused is refused before it matters which operation is meant.
+    if answer.status == 421 {
+        return;
+    }
     let Some((template, operation)) = operation(method, path) else { return };
     let response = &operation["responses"][answer.status.to_string()];
     assert!(!response.is_null(), "{template} does not document status {}: {}", answer.status, answer.text());
