@@ -23,7 +23,7 @@ pub enum Kind {
 }
 
 /// Statements that every transaction begins and ends with.
-pub const DOOR_STATEMENTS: f64 = 2.0;
+pub const TRANSACTION_STATEMENTS: f64 = 2.0;
 
 /// Which service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 
 use crate::{
     Cli, Result,
-    database::{DOOR_STATEMENTS, Database, Kind, Service, word},
+    database::{Database, Kind, Service, TRANSACTION_STATEMENTS, word},
     http::{Connection, Seen, load},
     program::Running,
     report::Report,
@@ -111,7 +111,7 @@ async fn run_scene(cli: &Cli, kind: Kind, scene: &Scene, side: &Side, grown: Opt
         database: word(kind),
         loads: loads.iter().filter_map(|rounds| middle(rounds)).collect(),
         length,
-        statements: sent as f64 / answers as f64 - DOOR_STATEMENTS,
+        statements: sent as f64 / answers as f64 - TRANSACTION_STATEMENTS,
         rows: if kind == Kind::Postgres && !cli.quick { Some(rows(scene, side).await?) } else { None },
         grown: growths.last().map(|(_, length)| *length).and_then(|length| {
             let p50_ms = median(growths.iter().map(|(p50, _)| *p50).collect())?;

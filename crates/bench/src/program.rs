@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A start that takes longer has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The program of a name beside this one.
 pub fn path_of(name: &str) -> Result<PathBuf> {
@@ -54,7 +54,7 @@ impl Running {
             .spawn()?;
         let mut running = Self { child, address, ready_after: Duration::ZERO };
         while !running.is_ready().await {
-            if begun.elapsed() > PATIENCE || running.child.try_wait()?.is_some() {
+            if begun.elapsed() > START_TIMEOUT || running.child.try_wait()?.is_some() {
                 return Err(format!("{} does not start", program.display()).into());
             }
             tokio::time::sleep(Duration::from_millis(1)).await;

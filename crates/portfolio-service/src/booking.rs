@@ -140,7 +140,7 @@ pub struct Original {
 
 /// An event that the booking-service told of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct EventChange {
     /// Which.
     pub id: DbUuid,
     /// When it was last changed, by the clock of the booking-service. An older one does not say.
@@ -154,7 +154,7 @@ pub struct Told {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Page {
     /// In the order of the list.
-    pub told: Vec<Told>,
+    pub told: Vec<EventChange>,
     /// What follows.
     pub next: Option<Next>,
 }
@@ -286,11 +286,11 @@ fn wait(headers: &HeaderMap) -> Option<Duration> {
 }
 
 /// The event, unless it is one that no booking-service makes.
-fn told(event: ResponseEvent) -> Option<Told> {
+fn told(event: ResponseEvent) -> Option<EventChange> {
     let id = event.event_id.into();
     let changed_at = event.updated_at.as_deref().and_then(|at| at.parse().ok());
     let event = if event.deleted_at.is_some() { None } else { Some(original(event)?) };
-    Some(Told { id, changed_at, event })
+    Some(EventChange { id, changed_at, event })
 }
 
 /// The event, unless it is one that no booking-service makes, and some database could not keep.

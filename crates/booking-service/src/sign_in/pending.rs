@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// How long a sign-in may take.
-pub const PATIENCE: TimeDelta = TimeDelta::minutes(10);
+pub const MAX_AGE: TimeDelta = TimeDelta::minutes(10);
 
 /// How long a session lasts.
 pub const SESSION: TimeDelta = TimeDelta::days(30);
@@ -67,7 +67,7 @@ impl Pending {
             previous,
             origin: origin.filter(|origin| origins.is_other(origin)).map(str::to_owned),
             key: Which::default(),
-            expires_micros: now.plus(PATIENCE).micros(),
+            expires_micros: now.plus(MAX_AGE).micros(),
         })
     }
 
@@ -89,7 +89,7 @@ impl Pending {
     #[must_use]
     pub fn cookie(&self, club: &Club, now: Timestamp) -> String {
         let json = serde_json::json!(self).to_string();
-        set_cookie(club, format!("{PENDING_MARK}{}", club.keys.seal(SEAL, json)), Some((now, PATIENCE)))
+        set_cookie(club, format!("{PENDING_MARK}{}", club.keys.seal(SEAL, json)), Some((now, MAX_AGE)))
     }
 }
 

@@ -20,7 +20,7 @@ use service_kit::{
 use super::{
     failure::bad_login,
     identities,
-    pending::{PATIENCE, Pending, SESSION},
+    pending::{MAX_AGE, Pending, SESSION},
     provider::exchange::Who,
 };
 use crate::{
@@ -47,7 +47,7 @@ pub fn finish(
         .values((
             spent_logins::state_hash.eq(credentials::hash(&login.state)),
             // Never before it expires itself.
-            spent_logins::expires_at.eq(DbTimestamp(now.plus(PATIENCE))),
+            spent_logins::expires_at.eq(DbTimestamp(now.plus(MAX_AGE))),
         ))
         .execute(conn);
     match spent {

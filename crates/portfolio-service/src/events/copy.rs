@@ -29,7 +29,7 @@ use service_kit::{
 use tokio::sync::oneshot;
 
 use super::{lease, reading::Reading, store};
-use crate::booking::{Failed, Next, Page, Source, Told};
+use crate::booking::{EventChange, Failed, Next, Page, Source};
 
 /// For how many rounds a lease is: a holder that misses so many is taken for dead.
 const LEASE_ROUNDS: i32 = 3;
@@ -39,7 +39,7 @@ const LEASE_ROUNDS: i32 = 3;
 const OVERLAP: TimeDelta = TimeDelta::minutes(5);
 
 /// How often to ask for all events. The booking-service tells of a deleted one for 30 days.
-const BETWEEN_WHOLES: TimeDelta = TimeDelta::days(1);
+const FULL_COPY_INTERVAL: TimeDelta = TimeDelta::days(1);
 
 /// Drops a copy that was made while a booking-service was configured: without one there are no events (contract, "Where
 /// the data comes from").
@@ -131,7 +131,7 @@ impl Progress {
         let latest = told.latest()?;
         // Neither clock need be right: the earlier time is asked for.
         let known_to = latest.0.min(asked_at);
-        if told.is_whole() {
+        if told.is_complete() {
             return Some(Self { whole_at: asked_at, known_to, latest });
         }
         // Of another event there may be a later change, made since this one was lost.
@@ -140,7 +140,7 @@ impl Progress {
 
     /// Since when to ask for changes now. `None` when all is to be asked for again.
     fn since(self, now: Timestamp) -> Option<Timestamp> {
-        (now < self.whole_at.plus(BETWEEN_WHOLES)).then(|| self.known_to.plus(-OVERLAP))
+        (now < self.whole_at.plus(FULL_COPY_INTERVAL)).then(|| self.known_to.plus(-OVERLAP))
     }
 }
 
@@ -172,7 +172,7 @@ impl Copier {
         self.changed = store::Changed::default();
         let (mut reading, mut rest) = self.read(since, asked_at).await?;
         let progress = Progress::after(progress, &reading, asked_at);
-        if reading.is_whole()
+        if reading.is_complete()
             && reading.is_long()
             && self.tells_changes
             && let Some(since) = progress.and_then(|progress| progress.since(asked_at))
@@ -188,7 +188,11 @@ impl Copier {
     }
 
     /// Reads page by page, and stores all but the last, which is left to be stored.
-    async fn read(&mut self, since: Option<Timestamp>, asked_at: Timestamp) -> Result<(Reading, Vec<Told>), String> {
+    async fn read(
+        &mut self,
+        since: Option<Timestamp>,
+        asked_at: Timestamp,
+    ) -> Result<(Reading, Vec<EventChange>), String> {
         let (mut reading, mut next) = (Reading::new(since), None);
         let rest = loop {
             let page = self.fetch(since, next).await?;
@@ -264,7 +268,12 @@ impl Copier {
     }
 
     /// Stores what was told; the last of it with what only then is known of the other events.
-    async fn store(&mut self, told: Vec<Told>, ended: Option<Reading>, asked_at: Timestamp) -> Result<(), String> {
+    async fn store(
+        &mut self,
+        told: Vec<EventChange>,
+        ended: Option<Reading>,
+        asked_at: Timestamp,
+    ) -> Result<(), String> {
         let (me, until, now) = (self.me, self.term(), DbTimestamp(asked_at));
         let has_ended = ended.is_some();
         let done = self.service.database().write(JobOwner::Internal, move |conn| {
@@ -274,7 +283,7 @@ impl Copier {
             let mut changed = store::bring_up_to_date(conn, &told, now)?;
             let Some(reading) = &ended else { return Ok(Ok(changed)) };
             // A replica without a booking-service drops the copy, and so what was stored before.
-            let others = if reading.is_whole() {
+            let others = if reading.is_complete() {
                 store::keep_only(conn, &reading.there())?
             } else {
                 store::noted(conn)?.map(|_| 0)

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use common::time::Timestamp;
 use service_kit::database::types::DbUuid;
 
-use crate::booking::{PAGE, Told};
+use crate::booking::{EventChange, PAGE};
 
 /// What was told so far.
 #[derive(Debug)]
@@ -35,8 +35,8 @@ impl Reading {
     ///
     /// # Errors
     /// When an event is told twice and did not change in between; so a list that leads in a circle ends here.
-    pub fn take(&mut self, mut page: Vec<Told>) -> Result<Vec<Told>, String> {
-        for Told { id, changed_at, event } in &page {
+    pub fn take(&mut self, mut page: Vec<EventChange>) -> Result<Vec<EventChange>, String> {
+        for EventChange { id, changed_at, event } in &page {
             self.is_more |= self.since.is_some_and(|since| changed_at.is_none_or(|at| at <= since));
             let seen = Seen { changed_at: *changed_at, is_there: event.is_some() };
             match self.seen.get(id) {
@@ -53,7 +53,7 @@ impl Reading {
 
     /// Whether these are all events there are, so that one that is not among them is deleted as well.
     #[must_use]
-    pub fn is_whole(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.since.is_none()
     }
 
@@ -91,8 +91,8 @@ impl Reading {
 mod tests {
     use super::*;
 
-    fn told(id: DbUuid, at: Option<&str>) -> Told {
-        Told { id, changed_at: at.map(|at| at.parse().unwrap()), event: None }
+    fn told(id: DbUuid, at: Option<&str>) -> EventChange {
+        EventChange { id, changed_at: at.map(|at| at.parse().unwrap()), event: None }
     }
 
     const OLD: Option<&str> = Some("2026-03-01T00:00:00Z");

@@ -13,7 +13,7 @@ use service_kit::{
 };
 
 use crate::{
-    booking::{Original, Told},
+    booking::{EventChange, Original},
     schema::{copies, event_hosts, events},
 };
 
@@ -33,7 +33,7 @@ pub struct Changed {
 ///
 /// # Errors
 /// When the database fails.
-pub fn bring_up_to_date(conn: &mut AnyConnection, told: &[Told], now: DbTimestamp) -> Result<Changed, Error> {
+pub fn bring_up_to_date(conn: &mut AnyConnection, told: &[EventChange], now: DbTimestamp) -> Result<Changed, Error> {
     let mut copies = load(conn, told)?;
     let mut outdated = Vec::new();
     let fresh: Vec<&Original> = told
@@ -90,7 +90,7 @@ struct Row {
     until: DbTimestamp,
 }
 
-fn load(conn: &mut AnyConnection, told: &[Told]) -> Result<HashMap<DbUuid, Original>, Error> {
+fn load(conn: &mut AnyConnection, told: &[EventChange]) -> Result<HashMap<DbUuid, Original>, Error> {
     let ids: Vec<DbUuid> = told.iter().map(|told| told.id).collect();
     let mut copies = HashMap::new();
     for ids in ids.chunks(1000) {

@@ -26,7 +26,7 @@ use utoipa_actix_web::service_config::ServiceConfig;
 use crate::{auth::Admin, club::Club};
 
 /// How long the start waits for the first copy.
-const PATIENCE: Duration = Duration::from_secs(5);
+const FIRST_SYNC_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Registers the operation below `/users`.
 pub fn routes(config: &mut ServiceConfig<'_>) {
@@ -102,7 +102,7 @@ pub async fn start(state: &Data<AppState>, club: &Club, minutes: u64) {
             attempt(&state, &club).await;
         }
     });
-    if tokio::time::timeout(PATIENCE, first).await.is_err() {
+    if tokio::time::timeout(FIRST_SYNC_TIMEOUT, first).await.is_err() {
         log::warn!("the club directory is slow; its users and groups come later");
     }
 }

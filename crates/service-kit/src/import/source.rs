@@ -107,7 +107,7 @@ impl Source {
         Err(format!("the source {} lacks {}, or its user may not read that", self.place, missing.join(", ")))
     }
 
-    /// Begins to read: everything from here on is of one moment.
+    /// Begins to read: everything that is read from here on is one snapshot.
     ///
     /// # Errors
     /// When the connection is lost.
@@ -150,7 +150,10 @@ impl Source {
         let parameters = if parameters.is_empty() { Params::Empty } else { Params::Positional(parameters) };
         let rows: Result<Vec<mysql::Row>, _> = self.conn.exec(query, parameters);
         let rows = rows.map_err(|error| self.error(&error))?;
-        Ok(rows.into_iter().map(|row| SourceRow::new(table, row.unwrap())).collect())
+        Ok(rows
+            .into_iter()
+            .map(|row| SourceRow::new(table, row.unwrap_raw().into_iter().flatten().collect()))
+            .collect())
     }
 
     fn error(&self, error: &mysql::Error) -> Error {

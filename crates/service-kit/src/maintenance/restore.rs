@@ -27,7 +27,7 @@ use crate::database::{
 };
 
 /// How long a program that is just ending may take to let the database go.
-const PATIENCE: Duration = Duration::from_secs(3);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What SQLite keeps beside a database while it is open, or after a crash.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
@@ -51,7 +51,7 @@ pub fn restore(database: &Url, backup: &Path, migrations: &Migrations, say: fn(&
     if BESIDE.iter().any(|end| beside(backup, end).exists()) {
         return Err(failed(format!("{} is a database in use and no backup", backup.display())));
     }
-    let alone = retry_until(PATIENCE, || InUse::alone(file), |found| !matches!(found, Ok(None)))?;
+    let alone = retry_until(LOCK_TIMEOUT, || InUse::alone(file), |found| !matches!(found, Ok(None)))?;
     let _alone = alone.ok_or_else(|| failed(format!("a program uses {database}: stop it first")))?;
 
     let of_file = |error: io::Error| failed(format!("cannot write {}: {error}", file.display()));
@@ -123,7 +123,7 @@ impl Drop for New {
 /// what SQLite keeps beside it: left there, that would be taken for a part of the new one.
 fn hold(file: &Path) -> Result<SqliteConnection, Refused> {
     let mut conn = SqliteConnection::establish(text(file)?)?;
-    let held = retry_while_locked(PATIENCE, || conn.batch_execute("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE"))
+    let held = retry_while_locked(LOCK_TIMEOUT, || conn.batch_execute("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE"))
         .and_then(|()| words(&mut conn, "SELECT journal_mode AS value FROM pragma_journal_mode"));
     match held {
         Ok(mode) if mode == ["delete"] => Ok(conn),

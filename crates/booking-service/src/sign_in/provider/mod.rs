@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// How long a provider may take for all that one request needs of it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Who says who somebody is.
 #[derive(Debug)]
@@ -101,5 +101,5 @@ impl Provider {
 
 async fn in_time<T>(work: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
     let late = |_| unavailable("the sign-in provider takes too long");
-    tokio::time::timeout(PATIENCE, work).await.map_err(late)?
+    tokio::time::timeout(TIMEOUT, work).await.map_err(late)?
 }
