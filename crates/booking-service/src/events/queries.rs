@@ -97,6 +97,20 @@ pub fn load_slice(
     order: Order,
     slice: &PageBounds<(DbTimestamp, DbUuid)>,
 ) -> Result<Vec<Event>, Error> {
+    let rows = load_rows(conn, selection, order, slice)?;
+    if rows.is_empty() { Ok(Vec::new()) } else { load_children(conn, rows) }
+}
+
+/// The columns of a part of the selected events.
+///
+/// # Errors
+/// When the database fails.
+pub fn load_rows(
+    conn: &mut AnyConnection,
+    selection: &Selection,
+    order: Order,
+    slice: &PageBounds<(DbTimestamp, DbUuid)>,
+) -> Result<Vec<Row>, Error> {
     let mut rows = selection.query();
     if let Some((at, id)) = slice.after {
         rows = match order {
@@ -105,33 +119,22 @@ pub fn load_slice(
         };
     }
     let rows = rows.select(Row::as_select()).limit(slice.rows);
-    let rows: Vec<Row> = match order {
+    Ok(match order {
         Order::Start => rows.order((events::starts_at, events::id)).load(conn)?,
         Order::Change => rows.order((events::updated_at.desc(), events::id)).load(conn)?,
-    };
-    if rows.is_empty() { Ok(Vec::new()) } else { whole(conn, rows) }
+    })
 }
 
 /// These events with what hangs on them.
-fn whole(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Event>, Error> {
+fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Event>, Error> {
     let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
     let admins: Vec<(DbUuid, DbUuid)> = with_connection!(conn, c => event_admins::table
         .filter(id_in(event_admins::event_id, &ids))
         .order((event_admins::event_id, event_admins::user_id))
         .load(c)?);
-    let tags: Vec<(DbUuid, DbUuid, String, bool)> = with_connection!(conn, c => event_tags::table
-        .inner_join(tags::table)
-        .filter(id_in(event_tags::event_id, &ids))
-        .select((event_tags::event_id, tags::id, tags::name, event_tags::locked))
-        .order((tags::name, tags::id))
-        .load(c)?);
-    let answers: Vec<(DbUuid, DbUuid, Schedule)> = with_connection!(conn, c => attendees::table
-        .filter(id_in(attendees::event_id, &ids))
-        .order((attendees::event_id, attendees::user_id))
-        .load(c)?);
     let mut admins = by_event(admins.into_iter());
-    let mut tags = by_event(tags.into_iter().map(|(event, id, name, locked)| (event, EventTag { id, name, locked })));
-    let mut answers = by_event(answers.into_iter().map(|(event, user, schedule)| (event, (user, schedule))));
+    let mut tags = load_tags(conn, &ids)?;
+    let mut answers = load_answers(conn, &ids)?;
     let event = |row: Row| Event {
         admins: admins.remove(&row.id).unwrap_or_default(),
         tags: tags.remove(&row.id).unwrap_or_default(),
@@ -139,6 +142,35 @@ fn whole(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Event>, Error> 
         row,
     };
     Ok(rows.into_iter().map(event).collect())
+}
+
+/// The tags of these events, by name.
+///
+/// # Errors
+/// When the database fails.
+pub fn load_tags(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbUuid, Vec<EventTag>>, Error> {
+    let tags: Vec<(DbUuid, DbUuid, String, bool)> = with_connection!(conn, c => event_tags::table
+        .inner_join(tags::table)
+        .filter(id_in(event_tags::event_id, ids))
+        .select((event_tags::event_id, tags::id, tags::name, event_tags::locked))
+        .order((tags::name, tags::id))
+        .load(c)?);
+    Ok(by_event(tags.into_iter().map(|(event, id, name, locked)| (event, EventTag { id, name, locked }))))
+}
+
+/// The answers to these events, by user.
+///
+/// # Errors
+/// When the database fails.
+pub fn load_answers(
+    conn: &mut AnyConnection,
+    ids: &[DbUuid],
+) -> Result<HashMap<DbUuid, Vec<(DbUuid, Schedule)>>, Error> {
+    let answers: Vec<(DbUuid, DbUuid, Schedule)> = with_connection!(conn, c => attendees::table
+        .filter(id_in(attendees::event_id, ids))
+        .order((attendees::event_id, attendees::user_id))
+        .load(c)?);
+    Ok(by_event(answers.into_iter().map(|(event, user, schedule)| (event, (user, schedule)))))
 }
 
 fn by_event<T>(rows: impl Iterator<Item = (DbUuid, T)>) -> HashMap<DbUuid, Vec<T>> {
@@ -155,7 +187,7 @@ fn by_event<T>(rows: impl Iterator<Item = (DbUuid, T)>) -> HashMap<DbUuid, Vec<T
 /// 404 when there is none, or it is deleted.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Event, Error> {
     let row = find(conn, id)?;
-    whole(conn, vec![row])?.pop().ok_or_else(not_found)
+    load_children(conn, vec![row])?.pop().ok_or_else(not_found)
 }
 
 /// The columns of one event.

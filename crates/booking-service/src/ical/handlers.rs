@@ -27,7 +27,7 @@ use service_kit::{
 
 use super::{
     feed::Feed,
-    queries,
+    queries::{self, Answers},
     wire::{FeedQuery, IcalSecret},
 };
 use crate::{
@@ -96,7 +96,8 @@ fn show(conn: &mut AnyConnection, user: DbUuid, keys: &Keys) -> Result<Reply, Er
 
 /// A calendar feed
 ///
-/// Events from 90 days back on; deleted ones are cancelled for 30 days.
+/// Events from 90 days back on; deleted ones are cancelled for 30 days. Each names its organizer and, of its attendees,
+/// the owner of the feed alone or, with `attendees=true`, all.
 #[utoipa::path(
     tag = "ical",
     operation_id = "getIcal",
@@ -137,9 +138,10 @@ pub async fn feed(
             Some(q) => Which::Matching(events::parse_filter(q)?),
             None => Which::ForFeed(user),
         };
+        let answers = if query.0.attendees.0 { Answers::All } else { Answers::Of(user) };
         let mut feed = Feed::new(&format!("{} events", club.everyone_group), &club.origin);
         let mut changed = None;
-        queries::each(conn, which, now.0, |event| {
+        queries::each(conn, which, answers, now.0, |event| {
             changed = changed.max(Some(event.updated_at));
             feed.add(event);
         })?;

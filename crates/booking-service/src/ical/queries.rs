@@ -10,21 +10,22 @@ use common::time::Timestamp;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     database::{
-        AnyConnection, PageBounds,
+        AnyConnection, PageBounds, id_in,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
     http::pagination::CHUNK,
+    with_connection,
 };
 
 use super::feed::{FeedEvent, Participation, Person};
 use crate::{
     auth::ACTIVE,
     events::{
-        queries::{Event, Order, Schedule, load_slice},
+        queries::{self, EventTag, Order, Row, Schedule, load_rows, load_tags},
         selection::{Deleted, Selection, Which},
     },
-    schema::users,
+    schema::{attendees, users},
 };
 
 /// How long an event stays after its end.
@@ -81,14 +82,24 @@ pub fn replace_nonce(conn: &mut AnyConnection, user: DbUuid, nonce: &str) -> Res
     Ok(())
 }
 
+/// Whose answers a feed shows.
+#[derive(Debug, Clone, Copy)]
+pub enum Answers {
+    /// Those of the feed's owner.
+    Of(DbUuid),
+    /// Everybody's.
+    All,
+}
+
 /// Hands what a feed shows at `now` of these events to `show`, by start and id, a [chunk](CHUNK) in memory at a time.
-/// Takes four statements for a chunk, and one for each thousand users that are new in it.
+/// Takes three statements for a chunk, and one for each thousand users that are new in it.
 ///
 /// # Errors
 /// When the database fails.
 pub fn each(
     conn: &mut AnyConnection,
     which: Which,
+    answers: Answers,
     now: Timestamp,
     mut show: impl FnMut(&FeedEvent),
 ) -> Result<(), Error> {
@@ -99,15 +110,20 @@ pub fn each(
         changed_after: None,
         deleted: Deleted::After(DbTimestamp(now.plus(-CANCELLED))),
     };
-    let rows = i64::try_from(CHUNK).unwrap_or(i64::MAX);
+    let limit = i64::try_from(CHUNK).unwrap_or(i64::MAX);
     let (mut names, mut after) = (HashMap::new(), None);
     loop {
-        let found = load_slice(conn, &selection, Order::Start, &PageBounds { after, rows })?;
-        add_names(conn, &found, &mut names)?;
-        let is_last = found.len() < CHUNK;
-        after = found.last().map(|event| Order::Start.position(&event.row));
-        for event in found {
-            show(&feed_event(event, &names));
+        let rows = load_rows(conn, &selection, Order::Start, &PageBounds { after, rows: limit })?;
+        let ids: Vec<_> = rows.iter().map(|row| row.id).collect();
+        let mut tags = load_tags(conn, &ids)?;
+        let mut attendees = load_answers(conn, &ids, answers)?;
+        add_names(conn, &rows, &attendees, &mut names)?;
+        let is_last = rows.len() < CHUNK;
+        after = rows.last().map(|row| Order::Start.position(row));
+        for row in rows {
+            let tags = tags.remove(&row.id).unwrap_or_default();
+            let attendees = attendees.remove(&row.id).unwrap_or_default();
+            show(&feed_event(row, tags, attendees, &names));
         }
         if is_last {
             return Ok(());
@@ -115,10 +131,27 @@ pub fn each(
     }
 }
 
+/// Users and their answers, by event.
+type AnswersByEvent = HashMap<DbUuid, Vec<(DbUuid, Schedule)>>;
+
+fn load_answers(conn: &mut AnyConnection, events: &[DbUuid], answers: Answers) -> Result<AnswersByEvent, Error> {
+    let Answers::Of(user) = answers else { return queries::load_answers(conn, events) };
+    let of_user: Vec<(DbUuid, DbUuid, Schedule)> = with_connection!(conn, c => attendees::table
+        .filter(id_in(attendees::event_id, events))
+        .filter(attendees::user_id.eq(user))
+        .load(c)?);
+    Ok(of_user.into_iter().map(|(event, user, schedule)| (event, vec![(user, schedule)])).collect())
+}
+
 /// Adds the names of those who made these events or answered to them.
-fn add_names(conn: &mut AnyConnection, found: &[Event], names: &mut HashMap<DbUuid, Arc<str>>) -> Result<(), Error> {
-    let answered = found.iter().flat_map(|event| &event.attendees).map(|(user, _)| *user);
-    let people = answered.chain(found.iter().map(|event| event.row.created_by));
+fn add_names(
+    conn: &mut AnyConnection,
+    rows: &[Row],
+    answers: &AnswersByEvent,
+    names: &mut HashMap<DbUuid, Arc<str>>,
+) -> Result<(), Error> {
+    let answered = answers.values().flatten().map(|(user, _)| *user);
+    let people = answered.chain(rows.iter().map(|row| row.created_by));
     let new: BTreeSet<DbUuid> = people.filter(|user| !names.contains_key(user)).collect();
     for ids in Vec::from_iter(new).chunks(CHUNK) {
         let users = users::table.filter(users::id.eq_any(ids)).select((users::id, users::display_name));
@@ -127,7 +160,12 @@ fn add_names(conn: &mut AnyConnection, found: &[Event], names: &mut HashMap<DbUu
     Ok(())
 }
 
-fn feed_event(event: Event, names: &HashMap<DbUuid, Arc<str>>) -> FeedEvent {
+fn feed_event(
+    row: Row,
+    tags: Vec<EventTag>,
+    attendees: Vec<(DbUuid, Schedule)>,
+    names: &HashMap<DbUuid, Arc<str>>,
+) -> FeedEvent {
     let person = |id: DbUuid| Person { id: id.0, name: names.get(&id).cloned().unwrap_or_default() };
     let attendee = |(user, schedule)| {
         let participation = match schedule {
@@ -137,7 +175,6 @@ fn feed_event(event: Event, names: &HashMap<DbUuid, Arc<str>>) -> FeedEvent {
         };
         (person(user), participation)
     };
-    let row = event.row;
     FeedEvent {
         id: row.id.0,
         start: row.starts_at.utc(),
@@ -146,9 +183,9 @@ fn feed_event(event: Event, names: &HashMap<DbUuid, Arc<str>>) -> FeedEvent {
         updated_at: row.updated_at.utc(),
         sequence: u32::try_from(row.sequence).unwrap_or_default(),
         cancelled: row.deleted_at.is_some(),
-        tags: event.tags.into_iter().map(|tag| tag.name).collect(),
+        tags: tags.into_iter().map(|tag| tag.name).collect(),
         organizer: person(row.created_by),
-        attendees: event.attendees.into_iter().map(attendee).collect(),
+        attendees: attendees.into_iter().map(attendee).collect(),
         name: row.name,
         description: row.description,
         place: row.place,

@@ -1,6 +1,6 @@
 //! What the feed's secret looks like on the wire, and what the feed takes.
 
-use common::problem::Violations;
+use common::{input::Flag, problem::Violations};
 use deserr::Deserr;
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
@@ -13,7 +13,7 @@ pub struct IcalSecret {
     pub secret: String,
 }
 
-/// Which events the feed shows.
+/// What the feed shows.
 #[derive(Debug, Deserr, IntoParams)]
 #[deserr(error = Violations)]
 #[into_params(parameter_in = Query)]
@@ -21,4 +21,8 @@ pub struct FeedQuery {
     /// A filter, as for `GET /events`. Without it: the user's own events.
     #[deserr(default)]
     pub q: Option<String>,
+    /// Whether the events name all their attendees, instead of the feed's owner alone.
+    #[deserr(default)]
+    #[param(value_type = Option<bool>)]
+    pub attendees: Flag,
 }

@@ -312,7 +312,10 @@ fn an_event_has_its_tags_people_and_dates(#[values(Sqlite, Postgres)] backend: B
     answered(&club, one, BOB, "pending");
     answered(&club, one, CAROL, "attendance");
     answered(&club, one, DAVE, "absent");
-    let found = feed(&club, &feed_path(&club, BOB));
+    let path = feed_path(&club, BOB);
+    let of_owner = lines(&feed(&club, &path)).into_iter().filter(|line| line.starts_with("ATTENDEE"));
+    assert_eq!(of_owner.collect::<Vec<_>>(), [format!("ATTENDEE;CN=BOB;PARTSTAT=NEEDS-ACTION:urn:uuid:{}", id(BOB))]);
+    let found = feed(&club, &format!("{path}?attendees=true"));
     let lines = lines(&found);
     let has = |line: &str| assert!(lines.iter().any(|found| found == line), "{line} is not in {lines:#?}");
     has("CATEGORIES:a,進捗");

@@ -17,7 +17,7 @@ use diesel::{
     query_dsl::LoadQuery,
     serialize::{self, IsNull, Output, ToSql},
     sql_query,
-    sql_types::{BigInt, Binary, HasSqlType, SqlType, Text},
+    sql_types::{BigInt, HasSqlType, SqlType, Text},
     sqlite::Sqlite,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -168,9 +168,8 @@ impl ToSql<DbUuid, Pg> for DbUuid {
 }
 
 impl FromSql<DbUuid, Sqlite> for DbUuid {
-    fn from_sql(value: <Sqlite as Backend>::RawValue<'_>) -> deserialize::Result<Self> {
-        let bytes = <Vec<u8> as FromSql<Binary, Sqlite>>::from_sql(value)?;
-        Ok(Self(Uuid::from_slice(&bytes)?))
+    fn from_sql(mut value: <Sqlite as Backend>::RawValue<'_>) -> deserialize::Result<Self> {
+        Ok(Self(Uuid::from_slice(value.read_blob())?))
     }
 }
 
