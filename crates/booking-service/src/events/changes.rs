@@ -156,7 +156,7 @@ pub fn update(
     let stock = match &draft.at {
         // Its own room moves with it, also when the request names that room by its id.
         Where::Room(room) if seen.owns_room && *room == seen.room_id => None,
-        Where::Room(room) if *room == seen.room_id => Some(room_queries::get_even_deleted(conn, *room)?.row),
+        Where::Room(room) if *room == seen.room_id => Some(room_queries::find_even_deleted(conn, *room)?),
         Where::Room(room) => Some(room_queries::find(conn, *room)?.ok_or_else(unknown_room)?),
         Where::Place(_) => None,
     };

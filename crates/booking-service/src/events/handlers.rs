@@ -26,9 +26,7 @@ use super::{
 use crate::{
     auth::{ACTIVE, Caller, SignedIn},
     club::Zone,
-    groups::{self, ResponseGroup},
-    rooms::{self, ResponseRoom},
-    users,
+    groups, rooms, users,
 };
 
 /// How far back the activity list goes.
@@ -54,11 +52,7 @@ fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Reply, Error> 
 /// # Errors
 /// 404.
 pub fn detail(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<ResponseEventDetail, Error> {
-    let event = queries::get(conn, id)?;
-    let room = ResponseRoom::new(rooms::queries::get_even_deleted(conn, event.row.room_id)?, zone);
-    let group = groups::queries::get_even_deleted(conn, event.row.group_id)?;
-    let name = group.row.name.clone();
-    Ok(ResponseEventDetail::new(event, room, (ResponseGroup::new(group, zone), name), zone))
+    Ok(ResponseEventDetail::new(queries::get(conn, id)?, zone))
 }
 
 /// The event that an operation changes.

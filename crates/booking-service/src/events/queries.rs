@@ -7,8 +7,8 @@ use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     after,
     database::{
-        AnyConnection, PageBounds, id_in,
-        types::{DbTimestamp, DbUuid},
+        AnyConnection, PageBounds, folded_ids, id_in,
+        types::{DbTimestamp, DbUuid, IdList},
     },
     error::Error,
     with_connection,
@@ -18,7 +18,16 @@ pub use super::schedule::Schedule;
 use super::selection::Selection;
 use crate::{
     auth::Caller,
-    schema::{attendees, event_admins, event_tags, events, tags},
+    groups::{
+        EVERYONE,
+        queries::{self as groups, Group},
+    },
+    rooms::queries::{self as rooms, Room},
+    schema::{
+        attendees, event_admins, event_tags, events, group_admins, group_members, groups as group_rows, room_admins,
+        rooms as room_rows, tags,
+    },
+    users::queries::active_ids,
 };
 
 /// The columns of an event.
@@ -54,7 +63,7 @@ pub struct EventTag {
     pub locked: bool,
 }
 
-/// An event with all that hangs on it.
+/// An event of a list.
 #[derive(Debug, Clone)]
 pub struct Event {
     /// Its columns.
@@ -63,8 +72,25 @@ pub struct Event {
     pub admins: Vec<DbUuid>,
     /// By name.
     pub tags: Vec<EventTag>,
+    /// By id.
+    pub attendees: Vec<DbUuid>,
+}
+
+/// An event with its room, its group and all answers.
+#[derive(Debug, Clone)]
+pub struct EventDetail {
+    /// Its columns.
+    pub row: Row,
+    /// Its room, which may be deleted.
+    pub room: Room,
+    /// Its group, which may be deleted.
+    pub group: Group,
+    /// By id.
+    pub admins: Vec<DbUuid>,
+    /// By name.
+    pub tags: Vec<EventTag>,
     /// Each user once, by id.
-    pub attendees: Vec<(DbUuid, Schedule)>,
+    pub answers: Vec<(DbUuid, Schedule)>,
 }
 
 /// How a list is ordered; ties end in the id.
@@ -128,17 +154,23 @@ pub fn load_rows(
 /// These events with what hangs on them.
 fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Event>, Error> {
     let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
-    let admins: Vec<(DbUuid, DbUuid)> = with_connection!(conn, c => event_admins::table
+    let admins: Vec<(DbUuid, IdList)> = with_connection!(conn, c => event_admins::table
         .filter(id_in(event_admins::event_id, &ids))
-        .order((event_admins::event_id, event_admins::user_id))
+        .group_by(event_admins::event_id)
+        .select((event_admins::event_id, folded_ids(event_admins::user_id)))
         .load(c)?);
-    let mut admins = by_event(admins.into_iter());
+    let invited: Vec<(DbUuid, IdList)> = with_connection!(conn, c => attendees::table
+        .filter(id_in(attendees::event_id, &ids))
+        .group_by(attendees::event_id)
+        .select((attendees::event_id, folded_ids(attendees::user_id)))
+        .load(c)?);
+    let mut admins: HashMap<_, _> = admins.into_iter().collect();
     let mut tags = load_tags(conn, &ids)?;
-    let mut answers = load_answers(conn, &ids)?;
+    let mut invited: HashMap<_, _> = invited.into_iter().collect();
     let event = |row: Row| Event {
-        admins: admins.remove(&row.id).unwrap_or_default(),
+        admins: admins.remove(&row.id).unwrap_or_default().0,
         tags: tags.remove(&row.id).unwrap_or_default(),
-        attendees: answers.remove(&row.id).unwrap_or_default(),
+        attendees: invited.remove(&row.id).unwrap_or_default().0,
         row,
     };
     Ok(rows.into_iter().map(event).collect())
@@ -181,13 +213,40 @@ fn by_event<T>(rows: impl Iterator<Item = (DbUuid, T)>) -> HashMap<DbUuid, Vec<T
     found
 }
 
-/// One event.
+/// One event. Takes five statements, and one more for the everyone group.
 ///
 /// # Errors
 /// 404 when there is none, or it is deleted.
-pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Event, Error> {
-    let row = find(conn, id)?;
-    load_children(conn, vec![row])?.pop().ok_or_else(not_found)
+pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<EventDetail, Error> {
+    type Ids = Option<IdList>;
+    type Found = (Row, rooms::Row, groups::Row, (Ids, Ids, Ids, Ids));
+    let admins = event_admins::table.filter(event_admins::event_id.eq(events::id));
+    let room_admins = room_admins::table.filter(room_admins::room_id.eq(events::room_id));
+    let group_admins = group_admins::table.filter(group_admins::group_id.eq(events::group_id));
+    let members = group_members::table.filter(group_members::group_id.eq(events::group_id));
+    let people = (
+        admins.select(folded_ids(event_admins::user_id)).single_value(),
+        room_admins.select(folded_ids(room_admins::user_id)).single_value(),
+        group_admins.select(folded_ids(group_admins::user_id)).single_value(),
+        members.select(folded_ids(group_members::user_id)).single_value(),
+    );
+    let event = events::table.inner_join(room_rows::table).inner_join(group_rows::table);
+    let event = event.filter(events::id.eq(id)).filter(events::deleted_at.is_null());
+    let found: Option<Found> = with_connection!(conn, c => event
+        .select((Row::as_select(), rooms::Row::as_select(), groups::Row::as_select(), people))
+        .first(c))
+    .optional()?;
+    let (row, room, group, (admins, room_admins, group_admins, members)) = found.ok_or_else(not_found)?;
+    let ids = |list: Ids| list.unwrap_or_default().0;
+    let members = if group.id == EVERYONE { active_ids(conn)? } else { ids(members) };
+    Ok(EventDetail {
+        room: rooms::load_times(conn, vec![(room, ids(room_admins))], None)?.pop().ok_or_else(not_found)?,
+        group: Group { row: group, members, admins: ids(group_admins) },
+        admins: ids(admins),
+        tags: load_tags(conn, &[id])?.remove(&id).unwrap_or_default(),
+        answers: load_answers(conn, &[id])?.remove(&id).unwrap_or_default(),
+        row,
+    })
 }
 
 /// The columns of one event.

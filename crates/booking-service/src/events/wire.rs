@@ -17,7 +17,7 @@ use utoipa::{
 
 use super::{
     changes::{Draft, Where},
-    queries::{Event, EventTag, Schedule},
+    queries::{Event, EventDetail, EventTag, Schedule},
 };
 use crate::{codes, groups::ResponseGroup, rooms::ResponseRoom};
 
@@ -96,7 +96,7 @@ impl ResponseEvent {
             open: event.row.open,
             admins: event.admins,
             tags: event.tags.into_iter().map(Into::into).collect(),
-            attendees: event.attendees.into_iter().map(|(user, _)| user).collect(),
+            attendees: event.attendees,
             created_by: event.row.created_by,
             created_at: event.row.created_at.in_zone(zone),
             updated_at: event.row.updated_at.in_zone(zone),
@@ -168,7 +168,7 @@ pub struct ResponseEventDetail {
 
 impl ResponseEventDetail {
     /// An event as shown in `zone`.
-    pub fn new(event: Event, room: ResponseRoom, (group, group_name): (ResponseGroup, String), zone: Tz) -> Self {
+    pub fn new(event: EventDetail, zone: Tz) -> Self {
         let attendee = |(user_id, schedule)| ResponseAttendee { user_id, schedule };
         Self {
             event_id: event.row.id,
@@ -178,13 +178,13 @@ impl ResponseEventDetail {
             time_start: event.row.starts_at.in_zone(zone),
             time_end: event.row.ends_at.in_zone(zone),
             place: event.row.place,
-            group_name,
+            group_name: event.group.row.name.clone(),
             open: event.row.open,
-            room,
-            group,
+            room: ResponseRoom::new(event.room, zone),
+            group: ResponseGroup::new(event.group, zone),
             admins: event.admins,
             tags: event.tags.into_iter().map(Into::into).collect(),
-            attendees: event.attendees.into_iter().map(attendee).collect(),
+            attendees: event.answers.into_iter().map(attendee).collect(),
             created_by: event.row.created_by,
             created_at: event.row.created_at.in_zone(zone),
             updated_at: event.row.updated_at.in_zone(zone),

@@ -10,8 +10,8 @@ use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     after,
     database::{
-        AnyConnection, PageBounds, id_in,
-        types::{DbTimestamp, DbUuid},
+        AnyConnection, PageBounds, folded_ids, id_in,
+        types::{DbTimestamp, DbUuid, IdList},
     },
     error::Error,
     with_connection,
@@ -90,32 +90,27 @@ pub fn list(conn: &mut AnyConnection, slice: &PageBounds<Position>) -> Result<Ve
     let query = query.order((groups::kind, groups::name, groups::id)).select(Row::as_select());
     let rows: Vec<Row> = query.limit(slice.rows).load(conn)?;
     let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
-    let members = with_connection!(conn, c => group_members::table
+    let members: Vec<(DbUuid, IdList)> = with_connection!(conn, c => group_members::table
         .filter(id_in(group_members::group_id, &ids))
-        .order((group_members::group_id, group_members::user_id))
+        .group_by(group_members::group_id)
+        .select((group_members::group_id, folded_ids(group_members::user_id)))
         .load(c)?);
-    let admins = with_connection!(conn, c => group_admins::table
+    let admins: Vec<(DbUuid, IdList)> = with_connection!(conn, c => group_admins::table
         .filter(id_in(group_admins::group_id, &ids))
-        .order((group_admins::group_id, group_admins::user_id))
+        .group_by(group_admins::group_id)
+        .select((group_admins::group_id, folded_ids(group_admins::user_id)))
         .load(c)?);
-    let (mut members, mut admins) = (by_group(members), by_group(admins));
+    let mut members: HashMap<_, _> = members.into_iter().collect();
+    let mut admins: HashMap<_, _> = admins.into_iter().collect();
     if rows.iter().any(|row| row.id == EVERYONE) {
-        members.insert(EVERYONE, active_ids(conn)?);
+        members.insert(EVERYONE, IdList(active_ids(conn)?));
     }
     let with_people = |row: Row| Group {
-        members: members.remove(&row.id).unwrap_or_default(),
-        admins: admins.remove(&row.id).unwrap_or_default(),
+        members: members.remove(&row.id).unwrap_or_default().0,
+        admins: admins.remove(&row.id).unwrap_or_default().0,
         row,
     };
     Ok(rows.into_iter().map(with_people).collect())
-}
-
-fn by_group(pairs: Vec<(DbUuid, DbUuid)>) -> HashMap<DbUuid, Vec<DbUuid>> {
-    let mut people = HashMap::<_, Vec<_>>::new();
-    for (group, user) in pairs {
-        people.entry(group).or_default().push(user);
-    }
-    people
 }
 
 /// One group.
@@ -124,7 +119,14 @@ fn by_group(pairs: Vec<(DbUuid, DbUuid)>) -> HashMap<DbUuid, Vec<DbUuid>> {
 /// 404 when there is none, or it is deleted.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Group, Error> {
     let row = groups::table.find(id).filter(groups::deleted_at.is_null()).select(Row::as_select()).first(conn);
-    with_people(conn, row.optional()?)
+    let row: Row = row.optional()?.ok_or_else(not_found)?;
+    let members = member_ids(conn, row.id)?;
+    let admins = with_connection!(conn, c => group_admins::table
+        .filter(group_admins::group_id.eq(row.id))
+        .select(group_admins::user_id)
+        .order(group_admins::user_id)
+        .load(c)?);
+    Ok(Group { row, members, admins })
 }
 
 /// Whether there is a group, as what is asked of it needs.
@@ -134,26 +136,6 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Group, Error> {
 pub fn need(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     let found: i64 = groups::table.find(id).filter(groups::deleted_at.is_null()).count().get_result(conn)?;
     if found > 0 { Ok(()) } else { Err(not_found().into()) }
-}
-
-/// One group, which may be deleted: what its events show.
-///
-/// # Errors
-/// 404 when there never was one.
-pub fn get_even_deleted(conn: &mut AnyConnection, id: DbUuid) -> Result<Group, Error> {
-    let row = with_connection!(conn, c => groups::table.find(id).select(Row::as_select()).first(c)).optional()?;
-    with_people(conn, row)
-}
-
-fn with_people(conn: &mut AnyConnection, row: Option<Row>) -> Result<Group, Error> {
-    let row = row.ok_or_else(not_found)?;
-    let members = member_ids(conn, row.id)?;
-    let admins = with_connection!(conn, c => group_admins::table
-        .filter(group_admins::group_id.eq(row.id))
-        .select(group_admins::user_id)
-        .order(group_admins::user_id)
-        .load(c)?);
-    Ok(Group { row, members, admins })
 }
 
 pub(super) fn not_found() -> Problem {

@@ -7,8 +7,8 @@ use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     after,
     database::{
-        AnyConnection, MultiBackend, PageBounds, id_in,
-        types::{DbTimestamp, DbUuid},
+        AnyConnection, MultiBackend, PageBounds, folded_ids, id_in,
+        types::{DbTimestamp, DbUuid, IdList},
     },
     error::Error,
     with_connection,
@@ -118,30 +118,44 @@ pub fn load_slice(
 /// These rooms with their administrators and free times.
 fn load_children(conn: &mut AnyConnection, rows: Vec<Row>, exclude: Option<DbUuid>) -> Result<Vec<Room>, Error> {
     let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
-    let mut admins: HashMap<DbUuid, Vec<DbUuid>> = HashMap::new();
-    let found: Vec<(DbUuid, DbUuid)> = with_connection!(conn, c => room_admins::table
+    let admins: Vec<(DbUuid, IdList)> = with_connection!(conn, c => room_admins::table
         .filter(id_in(room_admins::room_id, &ids))
-        .order((room_admins::room_id, room_admins::user_id))
+        .group_by(room_admins::room_id)
+        .select((room_admins::room_id, folded_ids(room_admins::user_id)))
         .load(c)?);
-    for (room, user) in found {
-        admins.entry(room).or_default().push(user);
-    }
-    let windows: Vec<_> = rows.iter().map(Row::window).collect();
+    let mut admins: HashMap<_, _> = admins.into_iter().collect();
+    let with_admins = |row: Row| {
+        let admins = admins.remove(&row.id).unwrap_or_default().0;
+        (row, admins)
+    };
+    load_times(conn, rows.into_iter().map(with_admins).collect(), exclude)
+}
+
+/// Rooms with these administrators and their free times. Takes as many statements as [`booking::load_uses`].
+///
+/// # Errors
+/// When the database fails.
+pub fn load_times(
+    conn: &mut AnyConnection,
+    rooms: Vec<(Row, Vec<DbUuid>)>,
+    exclude: Option<DbUuid>,
+) -> Result<Vec<Room>, Error> {
+    let windows: Vec<_> = rooms.iter().map(|(row, _)| row.window()).collect();
     let uses = booking::load_uses(conn, &windows, exclude)?;
     let occupancies: HashMap<String, Occupancy> =
         uses.into_iter().map(|(place_key, uses)| (place_key, uses.occupancy())).collect();
     let unused = Occupancy::default();
-    let room = |row: Row| {
+    let room = |(row, admins): (Row, Vec<DbUuid>)| {
         let occupancy = occupancies.get(&row.place_key).unwrap_or(&unused);
         let window = row.window().span();
         Room {
-            admins: admins.remove(&row.id).unwrap_or_default(),
             free_times: occupancy.free_times(row.id, window),
             shared_times: occupancy.shared_times(row.id, window),
             row,
+            admins,
         }
     };
-    Ok(rows.into_iter().map(room).collect())
+    Ok(rooms.into_iter().map(room).collect())
 }
 
 /// One room.
@@ -161,14 +175,13 @@ pub fn load_listed(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<Room>
     load(conn, &Selection { ids: Some(ids.to_vec()), ..Selection::default() }, None)
 }
 
-/// One room even if it is deleted, as its past events show it.
+/// The columns of a room even if it is deleted, as its past events show it.
 ///
 /// # Errors
 /// 404 when there never was one.
-pub fn get_even_deleted(conn: &mut AnyConnection, id: DbUuid) -> Result<Room, Error> {
+pub fn find_even_deleted(conn: &mut AnyConnection, id: DbUuid) -> Result<Row, Error> {
     let row = with_connection!(conn, c => rooms::table.find(id).select(Row::as_select()).first(c)).optional()?;
-    let row = row.ok_or_else(not_found)?;
-    load_children(conn, vec![row], None)?.pop().ok_or_else(not_found)
+    row.ok_or_else(not_found)
 }
 
 pub(super) fn not_found() -> Error {

@@ -392,7 +392,7 @@ fn a_list_takes_a_fixed_number_of_statements(#[values(Sqlite, Postgres)] backend
         club.by(BOB).get(path).expect(200);
         statements() - before
     };
-    event(&club, BOB, At::Place("x"), (1, 2));
+    let one = event(&club, BOB, At::Place("x"), (1, 2));
     let small: Vec<_> = paths.iter().map(|path| count(path)).collect();
     for n in 0..30 {
         event(&club, BOB, At::Place(&format!("x{n}")), (1, 2));
@@ -401,6 +401,9 @@ fn a_list_takes_a_fixed_number_of_statements(#[values(Sqlite, Postgres)] backend
     assert_eq!(small, large, "{paths:?}");
     // BEGIN and COMMIT; the caller, the events, their administrators, tags and attendees.
     assert_eq!(small[0], 7);
+    // The caller; the event with its room and group; the members of the everyone group; what uses the place; the verified
+    // rooms; the tags; the answers.
+    assert_eq!(count(&format!("/api/events/{one}")), 9);
 }
 
 #[rstest]

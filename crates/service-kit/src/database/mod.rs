@@ -37,7 +37,7 @@ use tokio::{sync::oneshot, time::timeout_at};
 
 pub use self::{
     any_connection::{AnyConnection, MultiBackend},
-    expressions::{DataVersion, IdIn, InSubquery, UnionAll, id_in, in_subquery},
+    expressions::{DataVersion, FoldedIds, IdIn, InSubquery, UnionAll, folded_ids, id_in, in_subquery},
     job::{JobOwner, Limits, QueueKey},
     metrics::QueueMetrics,
     page_bounds::PageBounds,

@@ -17,7 +17,7 @@ use diesel::{
     query_dsl::LoadQuery,
     serialize::{self, IsNull, Output, ToSql},
     sql_query,
-    sql_types::{BigInt, HasSqlType, SqlType, Text},
+    sql_types::{BigInt, Binary, HasSqlType, SqlType, Text},
     sqlite::Sqlite,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -107,6 +107,26 @@ impl PartialSchema for DbUuid {
 impl ToSchema for DbUuid {
     fn name() -> Cow<'static, str> {
         "UUID".into()
+    }
+}
+
+/// Identifiers in order, as [`folded_ids`](super::folded_ids) selects them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, FromSqlRow)]
+pub struct IdList(pub Vec<DbUuid>);
+
+impl<B: Backend> FromSql<Binary, B> for IdList
+where
+    Vec<u8>: FromSql<Binary, B>,
+{
+    fn from_sql(value: B::RawValue<'_>) -> deserialize::Result<Self> {
+        let bytes = Vec::from_sql(value)?;
+        let (ids, rest) = bytes.as_chunks();
+        if !rest.is_empty() {
+            return Err("an id has not 16 bytes".into());
+        }
+        let mut ids: Vec<_> = ids.iter().map(|id| DbUuid(Uuid::from_bytes(*id))).collect();
+        ids.sort_unstable();
+        Ok(Self(ids))
     }
 }
 

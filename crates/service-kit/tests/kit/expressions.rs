@@ -19,7 +19,10 @@ use diesel::{
 use proptest::prelude::*;
 use rstest::rstest;
 use service_kit::{
-    database::{AnyConnection, id_in, types::DbUuid},
+    database::{
+        AnyConnection, folded_ids, id_in,
+        types::{DbUuid, IdList},
+    },
     with_connection,
 };
 use uuid::Uuid;
@@ -77,6 +80,24 @@ fn id_in_finds_the_rows_of_a_list_of_any_length(#[values(Sqlite, Postgres)] back
             Ok(())
         })
         .unwrap();
+}
+
+#[rstest]
+fn folded_ids_are_the_ids_of_each_group_in_order(#[values(Sqlite, Postgres)] backend: Backend) {
+    let mut conn = filled(&TestDatabase::new(backend));
+    // Any bytes: zeros, and what is no UTF-8.
+    let ids = [u128::MAX, 1 << 8, 0xff, 0x80].map(|number| DbUuid(Uuid::from_u128(number)));
+    let rows = ids.map(|id| (things::id.eq(id), things::number.eq(-1)));
+    with_connection!(&mut conn, c => diesel::insert_into(things::table).values(rows.as_slice()).execute(c)).unwrap();
+    let query = things::table.filter(things::number.lt(2)).group_by(things::number).order(things::number);
+    let query = query.select((things::number, folded_ids(things::id)));
+    let found: Vec<(i64, IdList)> = with_connection!(&mut conn, c => query.load(c)).unwrap();
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
+    assert_eq!(found, [(-1, IdList(ids)), (0, IdList(vec![id(0)])), (1, IdList(vec![id(1)]))]);
+    let none = things::table.filter(things::number.lt(-1)).select(folded_ids(things::id)).single_value();
+    let none: Option<IdList> = with_connection!(&mut conn, c => diesel::select(none).get_result(c)).unwrap();
+    assert_eq!(none, None);
 }
 
 #[test]
