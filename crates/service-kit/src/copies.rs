@@ -63,8 +63,8 @@ impl CopyStatuses {
     /// The copy of this, shown from the first time on that it is asked for.
     pub fn of(&self, what: &'static str) -> Arc<CopyStatus> {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = all.iter().find(|copied| copied.what == what) {
-            return known.clone();
+        if let Some(existing) = all.iter().find(|copied| copied.what == what) {
+            return existing.clone();
         }
         let copied = Arc::new(CopyStatus { what, micros: AtomicI64::new(NEVER), failures: AtomicU64::default() });
         all.push(copied.clone());

@@ -47,8 +47,8 @@ fn ask(address: SocketAddr) -> Result<(), String> {
         .max_redirects(0)
         // A proxy of the environment could only reach its own loopback.
         .proxy(None);
-    let asked = config.build().new_agent().get(format!("http://{address}/readyz")).call();
-    let mut answer = asked.map_err(|error| match error {
+    let response = config.build().new_agent().get(format!("http://{address}/readyz")).call();
+    let mut answer = response.map_err(|error| match error {
         Error::Timeout(_) => format!("no answer within {} s", TIMEOUT.as_secs()),
         error => error.to_string(),
     })?;
@@ -66,13 +66,13 @@ mod tests {
 
     #[test]
     fn who_listens_everywhere_is_asked_on_loopback() {
-        for (bind, asked) in [
+        for (bind, response) in [
             ("0.0.0.0:3000", "127.0.0.1:3000"),
             ("[::]:3000", "127.0.0.1:3000"),
             ("[::1]:3000", "[::1]:3000"),
             ("10.1.2.3:80", "10.1.2.3:80"),
         ] {
-            assert_eq!(reachable(bind.parse().unwrap()), asked.parse().unwrap());
+            assert_eq!(reachable(bind.parse().unwrap()), response.parse().unwrap());
         }
     }
 }

@@ -13,6 +13,7 @@
 
 pub mod cached_fetch;
 pub mod cli;
+pub mod command;
 pub mod config;
 pub mod copies;
 pub mod credentials;

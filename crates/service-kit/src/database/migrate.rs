@@ -95,7 +95,7 @@ where
 }
 
 /// Their versions.
-pub(crate) fn known<DB: Backend>(migrations: &EmbeddedMigrations) -> Result<Vec<String>, MigrationError>
+pub(crate) fn versions<DB: Backend>(migrations: &EmbeddedMigrations) -> Result<Vec<String>, MigrationError>
 where
     EmbeddedMigrations: MigrationSource<DB>,
 {
@@ -105,7 +105,7 @@ where
 /// The versions that a database has, the oldest first; none when no service ever opened it. Changes nothing.
 pub(crate) fn applied<C>(conn: &mut C) -> Result<Vec<String>, MigrationError>
 where
-    C: Connection<Backend: Named>,
+    C: Connection<Backend: MigrationsTable>,
     for<'query> SqlQuery: LoadQuery<'query, C, Word>,
 {
     let is_there = words(conn, C::Backend::MIGRATIONS_TABLE).map_err(failed)?;
@@ -115,33 +115,33 @@ where
     words(conn, "SELECT version AS value FROM __diesel_schema_migrations ORDER BY version").map_err(failed)
 }
 
-/// A database that can be asked what it has.
-pub(crate) trait Named: Backend {
+/// A database with its query for the table of applied migrations.
+pub(crate) trait MigrationsTable: Backend {
     /// Finds the table of the applied migrations.
     const MIGRATIONS_TABLE: &str;
 }
 
-impl Named for Pg {
+impl MigrationsTable for Pg {
     const MIGRATIONS_TABLE: &str =
         "SELECT relname::text AS value FROM pg_class WHERE oid = to_regclass('__diesel_schema_migrations')";
 }
 
-impl Named for Sqlite {
+impl MigrationsTable for Sqlite {
     const MIGRATIONS_TABLE: &str = "SELECT name AS value FROM sqlite_schema WHERE name = '__diesel_schema_migrations'";
 }
 
-fn in_open_transaction<C>(conn: &mut C, known: &EmbeddedMigrations) -> Result<Vec<String>, MigrationError>
+fn in_open_transaction<C>(conn: &mut C, migrations: &EmbeddedMigrations) -> Result<Vec<String>, MigrationError>
 where
     C: Connection + MigrationHarness<C::Backend> + 'static,
     EmbeddedMigrations: MigrationSource<C::Backend>,
 {
-    let mut known = all::<C::Backend>(known)?;
+    let mut pending = all::<C::Backend>(migrations)?;
     let applied = conn.applied_migrations().map_err(failed)?;
-    if let Some(newer) = applied.iter().find(|version| known.iter().all(|ours| ours.name().version() != **version)) {
+    if let Some(newer) = applied.iter().find(|version| pending.iter().all(|ours| ours.name().version() != **version)) {
         return Err(MigrationError::Newer { version: newer.to_string() });
     }
-    known.retain(|migration| !applied.contains(&migration.name().version()));
-    let done = conn.run_migrations(&known).map_err(failed)?.iter().map(ToString::to_string).collect();
+    pending.retain(|migration| !applied.contains(&migration.name().version()));
+    let done = conn.run_migrations(&pending).map_err(failed)?.iter().map(ToString::to_string).collect();
     C::TransactionManager::commit_transaction(conn).map_err(failed)?;
     Ok(done)
 }

@@ -45,8 +45,8 @@ const WELL_KNOWN: &str = ".well-known";
 /// The most that is read and kept in memory at once.
 const PART: u64 = 128 * 1024;
 
-/// So many files are known by their tags; more than any front end has.
-const MOST_KNOWN: usize = 10_000;
+/// The most files whose entity tags are cached; more than any front end has.
+const MAX_CACHED_TAGS: usize = 10_000;
 
 /// What a front end loads it knows itself, and may say in a `meta` element. That nobody may frame it cannot be said there,
 /// and whoever looks at it is signed in.
@@ -67,7 +67,7 @@ pub struct StaticFiles {
 type Version = (u64, u64, u64, i64, i64);
 
 /// A file of the folder.
-struct Opened {
+struct OpenFile {
     file: File,
     length: u64,
     tag: ETag,
@@ -83,7 +83,7 @@ impl StaticFiles {
     /// What is wrong with a folder, as a line.
     #[must_use]
     pub fn fault(folder: &Path) -> Option<String> {
-        match within(folder, INDEX).and_then(|path| path.map(File::open).transpose()) {
+        match resolve(folder, INDEX).and_then(|path| path.map(File::open).transpose()) {
             Ok(Some(_)) => None,
             Ok(None) if !folder.is_dir() => Some(format!("--static: {} is no folder", folder.display())),
             Ok(None) => Some(format!("--static: {} has no {INDEX}", folder.display())),
@@ -93,7 +93,7 @@ impl StaticFiles {
 
     /// Whether a path for which there is no route is up to the front end.
     #[must_use]
-    pub fn own(path: &str) -> bool {
+    pub fn serves(path: &str) -> bool {
         let path = percent_decode_str(path).decode_utf8_lossy();
         let first = path.split('/').nth(1);
         first != Some("api") && ROOT_PATHS.iter().all(|path| path.split('/').nth(1) != first)
@@ -111,24 +111,24 @@ impl StaticFiles {
         let path = relative(req.path());
         let find = move || {
             if let Some(path) = path
-                && let Some(opened) = self.open(&path)?
+                && let Some(open_file) = self.open(&path)?
             {
-                return Ok(Some((opened, path, true)));
+                return Ok(Some((open_file, path, true)));
             }
-            Ok(self.open(INDEX)?.map(|opened| (opened, INDEX.to_owned(), false)))
+            Ok(self.open(INDEX)?.map(|open_file| (open_file, INDEX.to_owned(), false)))
         };
         let found: io::Result<_> = block(find).await.map_err(Problem::internal)?;
-        let (opened, name, exists) = found.map_err(Problem::internal)?.ok_or_else(nothing)?;
+        let (open_file, name, exists) = found.map_err(Problem::internal)?.ok_or_else(nothing)?;
 
         let mut response = HttpResponse::Ok();
         response
             .insert_header((header::CACHE_CONTROL, caching(&name)))
             .insert_header((header::CONTENT_SECURITY_POLICY, POLICY));
-        if let Some(known) = CachedTags::of(req).matching(&opened.tag) {
-            return Ok(response.status(StatusCode::NOT_MODIFIED).insert_header((header::ETAG, known.text())).finish());
+        if let Some(cached) = CachedTags::of(req).matching(&open_file.tag) {
+            return Ok(response.status(StatusCode::NOT_MODIFIED).insert_header((header::ETAG, cached.text())).finish());
         }
-        response.insert_header((header::ETAG, opened.tag.text())).content_type(media_type(&name));
-        let mut response = send(response, req, opened)?;
+        response.insert_header((header::ETAG, open_file.tag.text())).content_type(media_type(&name));
+        let mut response = send(response, req, open_file)?;
         if !exists {
             response.extensions_mut().insert(MayBeSniffed);
         }
@@ -136,29 +136,29 @@ impl StaticFiles {
     }
 
     /// A file by its path in the folder; `None` when there is none.
-    fn open(&self, path: &str) -> io::Result<Option<Opened>> {
-        let Some(path) = within(&self.folder, path)? else { return Ok(None) };
+    fn open(&self, path: &str) -> io::Result<Option<OpenFile>> {
+        let Some(path) = resolve(&self.folder, path)? else { return Ok(None) };
         let file = File::open(&path)?;
-        let about = file.metadata()?;
-        let version = (about.dev(), about.ino(), about.len(), about.ctime(), about.ctime_nsec());
+        let metadata = file.metadata()?;
+        let version = (metadata.dev(), metadata.ino(), metadata.len(), metadata.ctime(), metadata.ctime_nsec());
         let tags = self.tags.read().unwrap_or_else(PoisonError::into_inner);
-        let known = tags.get(&path).filter(|(known, _)| *known == version).map(|(_, tag)| tag.clone());
+        let cached = tags.get(&path).filter(|(cached, _)| *cached == version).map(|(_, tag)| tag.clone());
         drop(tags);
-        if let Some(tag) = known {
-            return Ok(Some(Opened { file, length: about.len(), tag }));
+        if let Some(tag) = cached {
+            return Ok(Some(OpenFile { file, length: metadata.len(), tag }));
         }
         let tag = ETag::of_file(&file)?;
         let mut tags = self.tags.write().unwrap_or_else(PoisonError::into_inner);
-        if tags.len() >= MOST_KNOWN {
+        if tags.len() >= MAX_CACHED_TAGS {
             tags.clear();
         }
         tags.insert(path, (version, tag.clone()));
-        Ok(Some(Opened { file, length: about.len(), tag }))
+        Ok(Some(OpenFile { file, length: metadata.len(), tag }))
     }
 }
 
 /// The real path of a file that lies in the folder, also after all symbolic links; the folder itself may be one.
-fn within(folder: &Path, path: &str) -> io::Result<Option<PathBuf>> {
+fn resolve(folder: &Path, path: &str) -> io::Result<Option<PathBuf>> {
     let found = folder.canonicalize().and_then(|folder| {
         let real = folder.join(path).canonicalize()?;
         // Before it is opened: a pipe would wait for its other end.
@@ -213,20 +213,20 @@ fn media_type(path: &str) -> String {
 }
 
 /// The file, or the part of it that the request asks for (RFC 9110, section 14). Who asks for several gets all of it.
-fn send(mut response: HttpResponseBuilder, req: &HttpRequest, opened: Opened) -> Result<HttpResponse, Failure> {
-    let Opened { file, length, tag } = opened;
+fn send(mut response: HttpResponseBuilder, req: &HttpRequest, open_file: OpenFile) -> Result<HttpResponse, Failure> {
+    let OpenFile { file, length, tag } = open_file;
     response.insert_header((header::ACCEPT_RANGES, "bytes"));
     let is_same = match IfRange::parse(req) {
-        Ok(IfRange::EntityTag(known)) => known.to_string() == tag.text(),
+        Ok(IfRange::EntityTag(cached)) => cached.to_string() == tag.text(),
         // There is no date to compare, and what cannot be read is not the same.
         _ => !req.headers().contains_key(header::IF_RANGE),
     };
-    let wanted = match Range::parse(req) {
+    let range = match Range::parse(req) {
         Ok(Range::Bytes(ranges)) if is_same && ranges.len() == 1 => ranges.into_iter().next(),
         _ => None,
     };
-    let Some(wanted) = wanted else { return Ok(response.body(SizedStream::new(length, parts(file, 0, length)))) };
-    let Some((first, last)) = wanted.to_satisfiable_range(length) else {
+    let Some(range) = range else { return Ok(response.body(SizedStream::new(length, parts(file, 0, length)))) };
+    let Some((first, last)) = range.to_satisfiable_range(length) else {
         let refused = Problem::new(code::RANGE_NOT_SATISFIABLE);
         return Err(refused.header("content-range", format!("bytes */{length}")).into());
     };

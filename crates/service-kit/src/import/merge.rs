@@ -15,7 +15,7 @@ use crate::{
     with_connection,
 };
 
-const KEPT: &str = "kept as they are here";
+const CHANGED_HERE: &str = "kept as they are here";
 const OUTDATED: &str = "changed there since the import; --update brings them over";
 const GONE: &str = "no longer there; --update deletes them here";
 
@@ -62,17 +62,17 @@ impl Import {
     pub fn merge<T: Imported>(
         &mut self,
         conn: &mut AnyConnection,
-        wanted: Vec<(DbUuid, T)>,
+        incoming: Vec<(DbUuid, T)>,
         present: &HashMap<DbUuid, T>,
     ) -> Result<Changes<T>, Error> {
-        let ids: Vec<_> = wanted.iter().map(|(id, _)| *id).collect();
+        let ids: Vec<_> = incoming.iter().map(|(id, _)| *id).collect();
         let imported = load(conn, T::KIND, &ids)?;
         let mut changes = Changes { added: Vec::new(), updated: Vec::new() };
         let mut hashes = Vec::new();
-        for (id, row) in wanted {
+        for (id, row) in incoming {
             let new = row.hash()?;
             let here = present.get(&id).map(Imported::hash).transpose()?;
-            let kept = match (imported.get(&id), here) {
+            let reason = match (imported.get(&id), here) {
                 (None, here) if here.is_none() || present.get(&id).is_some_and(Imported::is_blank) => {
                     self.report.count(T::KIND).added += 1;
                     changes.added.push((id, row));
@@ -101,7 +101,7 @@ impl Import {
                 (Some(_), Some(_)) => "has been changed here and there",
             };
             self.report.count(T::KIND).kept += 1;
-            self.report.note(KEPT, || format!("{} {id}: {kept}", T::KIND));
+            self.report.note(CHANGED_HERE, || format!("{} {id}: {reason}", T::KIND));
         }
         store(conn, T::KIND, hashes.into_iter().filter(|(id, hash)| imported.get(id) != Some(hash)).collect())?;
         Ok(changes)
@@ -129,8 +129,9 @@ impl Import {
                     None => {}
                     Some(hash) if imported.get(id) != Some(&hash) => {
                         self.report.count(T::KIND).kept += 1;
-                        self.report
-                            .note(KEPT, || format!("{} {id}: has been changed here, and is no longer there", T::KIND));
+                        self.report.note(CHANGED_HERE, || {
+                            format!("{} {id}: has been changed here, and is no longer there", T::KIND)
+                        });
                     }
                     Some(_) if self.update => deleted.push(*id),
                     Some(_) => {

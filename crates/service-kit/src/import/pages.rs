@@ -116,7 +116,7 @@ impl Import {
         ids: &[DbUuid],
         users: &HashSet<DbUuid>,
     ) -> Result<HashMap<DbUuid, Vec<DbUuid>>, Error> {
-        let mut people = self.converted_children(table, key, ids, |row| known_user(row, "user_id", users))?;
+        let mut people = self.converted_children(table, key, ids, |row| existing_user(row, "user_id", users))?;
         people.values_mut().for_each(Vec::dedup);
         Ok(people)
     }
@@ -126,7 +126,11 @@ impl Import {
 ///
 /// # Errors
 /// When it is none of these.
-pub fn known_user<S: BuildHasher>(row: &SourceRow, column: &str, users: &HashSet<DbUuid, S>) -> Result<DbUuid, Fault> {
+pub fn existing_user<S: BuildHasher>(
+    row: &SourceRow,
+    column: &str,
+    users: &HashSet<DbUuid, S>,
+) -> Result<DbUuid, Fault> {
     let user = row.id(column)?;
     if users.contains(&user) { Ok(user) } else { Err(format!("{column} {user} is no user")) }
 }

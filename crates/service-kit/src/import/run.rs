@@ -10,9 +10,9 @@ use diesel::{Connection, result::Error as DieselError};
 
 use super::{options::ImportOptions, report::Report, row::SourceTable, source::Source};
 use crate::{
+    command::CommandError,
     database::{AnyConnection, Database, JobOwner, types::DbUuid},
     error::Error,
-    maintenance::cli::Refused,
 };
 
 /// An import under way.
@@ -35,10 +35,14 @@ impl Import {
     ///
     /// # Errors
     /// When an option is at fault, or the source is not what it must be.
-    pub async fn connect(options: ImportOptions, tables: &'static [SourceTable], zone: Tz) -> Result<Self, Refused> {
+    pub async fn connect(
+        options: ImportOptions,
+        tables: &'static [SourceTable],
+        zone: Tz,
+    ) -> Result<Self, CommandError> {
         let (update, dry_run) = (options.update, options.dry_run);
         let opened = tokio::task::spawn_blocking(move || Source::open(&options, tables));
-        let source = opened.await.map_err(|panicked| Refused::Failed(panicked.to_string()))??;
+        let source = opened.await.map_err(|panicked| CommandError::Failed(panicked.to_string()))??;
         Ok(Self { source, report: Report::default(), zone, update, dry_run, seen: HashMap::new() })
     }
 

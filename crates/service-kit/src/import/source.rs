@@ -10,7 +10,7 @@ use super::{
     options::ImportOptions,
     row::{SourceRow, SourceTable},
 };
-use crate::{config::Secret, error::Error, maintenance::cli::Refused};
+use crate::{command::CommandError, config::Secret, error::Error};
 
 /// How long to wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -35,9 +35,10 @@ impl Source {
     ///
     /// # Errors
     /// One sentence on what is wrong with the options, the server or its tables.
-    pub fn open(options: &ImportOptions, tables: &[SourceTable]) -> Result<Self, Refused> {
-        let url = parse(options.url.reveal()).map_err(|fault| Refused::Options(format!("the URL {fault}")))?;
-        let password = Secret::resolve("password", None, options.password_file.as_deref()).map_err(Refused::Options)?;
+    pub fn open(options: &ImportOptions, tables: &[SourceTable]) -> Result<Self, CommandError> {
+        let url = parse(options.url.reveal()).map_err(|fault| CommandError::option(format!("the URL {fault}")))?;
+        let password =
+            Secret::resolve("password", None, options.password_file.as_deref()).map_err(CommandError::option)?;
         let text = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let database = text(url.path().trim_start_matches('/'));
@@ -55,11 +56,12 @@ impl Source {
             .write_timeout(Some(READ_TIMEOUT))
             // A column of the type TIMESTAMP is shown in the zone of the session.
             .init(vec!["SET time_zone = '+00:00'"]);
-        let conn = Conn::new(Opts::from(settings))
-            .map_err(|error| Refused::Failed(format!("cannot connect to the source {place}: {}", cause(&error))))?;
+        let conn = Conn::new(Opts::from(settings)).map_err(|error| {
+            CommandError::Failed(format!("cannot connect to the source {place}: {}", cause(&error)))
+        })?;
         let mut source = Self { conn, place, version: String::new() };
-        source.check_version().map_err(Refused::Failed)?;
-        source.check_tables(tables).map_err(Refused::Failed)?;
+        source.check_version().map_err(CommandError::Failed)?;
+        source.check_tables(tables).map_err(CommandError::Failed)?;
         Ok(source)
     }
 

@@ -9,10 +9,8 @@ use std::{
 
 use diesel::{Connection, RunQueryDsl, SqliteConnection, sql_query, sql_types::Text};
 
-use super::{
-    check::check,
-    refused::{Refused, existing_file},
-};
+use super::{check::check, database_file::existing_file};
+use crate::command::CommandError;
 use crate::database::{
     Url,
     lock_file::{InUse, beside},
@@ -24,14 +22,14 @@ use crate::database::{
 ///
 /// # Errors
 /// When the database or the file is not what it should be; there is no file then.
-pub fn backup(database: &Url, file: &Path, migrations: &Migrations, say: fn(&str)) -> Result<(), Refused> {
+pub fn backup(database: &Url, file: &Path, migrations: &Migrations, say: fn(&str)) -> Result<(), CommandError> {
     let source = existing_file(database, "backup is for SQLite; for PostgreSQL there is pg_dump")?;
     if file.exists() {
-        return Err(Refused::Failed(format!("{} is there already, and is not overwritten", file.display())));
+        return Err(CommandError::Failed(format!("{} is there already, and is not overwritten", file.display())));
     }
-    let of_file = |error: io::Error| Refused::Failed(format!("cannot write {}: {error}", file.display()));
+    let of_file = |error: io::Error| CommandError::Failed(format!("cannot write {}: {error}", file.display()));
     let folder = folder_of(file).canonicalize().map_err(of_file)?;
-    let name = file.file_name().ok_or_else(|| Refused::Failed("the file has no name".to_owned()))?;
+    let name = file.file_name().ok_or_else(|| CommandError::Failed("the file has no name".to_owned()))?;
     // Absolute, as SQLite takes a name that begins with `file:` for an address.
     let part = Part::new(beside(&folder.join(name), ".part")).map_err(of_file)?;
     let _in_use = InUse::shared(source)?;
@@ -40,9 +38,9 @@ pub fn backup(database: &Url, file: &Path, migrations: &Migrations, say: fn(&str
     sql_query("VACUUM INTO ?")
         .bind::<Text, _>(text(&part.0)?)
         .execute(&mut conn)
-        .map_err(|error| Refused::Failed(format!("cannot write {}: {error}", file.display())))?;
+        .map_err(|error| CommandError::Failed(format!("cannot write {}: {error}", file.display())))?;
     let checked = check(&mut SqliteConnection::establish(text(&part.0)?)?, migrations)
-        .map_err(|cause| Refused::Failed(format!("{database}: {cause}")))?;
+        .map_err(|cause| CommandError::Failed(format!("{database}: {cause}")))?;
     File::open(&part.0).and_then(|it| it.sync_all()).map_err(of_file)?;
     fs::rename(&part.0, file).map_err(of_file)?;
     File::open(&folder).and_then(|it| it.sync_all()).map_err(of_file)?;
@@ -79,6 +77,6 @@ pub(super) fn folder_of(file: &Path) -> &Path {
 }
 
 /// A path as SQLite takes it.
-pub(super) fn text(path: &Path) -> Result<&str, Refused> {
-    path.to_str().ok_or_else(|| Refused::Failed(format!("{} is not UTF-8", path.display())))
+pub(super) fn text(path: &Path) -> Result<&str, CommandError> {
+    path.to_str().ok_or_else(|| CommandError::Failed(format!("{} is not UTF-8", path.display())))
 }

@@ -16,9 +16,10 @@ use diesel::{
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    refused::{Refused, existing_file},
+    database_file::existing_file,
     tables::{Contents, Kind, TableInfo},
 };
+use crate::command::CommandError;
 use crate::database::{
     AnyConnection, Url,
     lock_file::InUse,
@@ -30,10 +31,10 @@ use crate::database::{
 ///
 /// # Errors
 /// When either is not what it should be, or anything differs in the end; then nothing was copied.
-pub fn copy_to(source: &Url, target: &Url, contents: &Contents, say: fn(&str)) -> Result<(), Refused> {
+pub fn copy_to(source: &Url, target: &Url, contents: &Contents, say: fn(&str)) -> Result<(), CommandError> {
     let file = existing_file(source, "copy-to copies from SQLite; for PostgreSQL there are pg_dump and pg_restore")?;
     if !target.is_postgres() {
-        return Err(Refused::Options("copy-to copies to postgres://…; for SQLite there are backup and restore".into()));
+        return Err(CommandError::option("copy-to copies to postgres://…; for SQLite there are backup and restore"));
     }
     let _in_use = if let Some(alone) = InUse::alone(file)? {
         alone
@@ -41,15 +42,15 @@ pub fn copy_to(source: &Url, target: &Url, contents: &Contents, say: fn(&str)) -
         say("A program uses the database: what it writes from now on is not copied.");
         InUse::shared(file)?
     };
-    let known = migrate::known::<Sqlite>(&contents.migrations.sqlite)?;
+    let versions = migrate::versions::<Sqlite>(&contents.migrations.sqlite)?;
     let AnyConnection::Sqlite(mut sqlite) = source.connect()? else { return Err(failed("no SQLite")) };
-    if migrate::applied(&mut sqlite)? != known {
+    if migrate::applied(&mut sqlite)? != versions {
         return Err(failed(format!("{source} has a schema of another version: run `migrate` of this program first")));
     }
     let AnyConnection::Postgresql(mut pg) = target.connect()? else { return Err(failed("no PostgreSQL")) };
     pg.batch_execute("SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0")?;
     let found = migrate::applied(&mut pg)?;
-    let is_ours = found == migrate::known::<Pg>(&contents.migrations.postgres)?;
+    let is_ours = found == migrate::versions::<Pg>(&contents.migrations.postgres)?;
     if !found.is_empty() && !is_ours {
         return Err(failed("the schema of the target is of another version"));
     }
@@ -72,7 +73,7 @@ fn copy(
     target: &mut PgConnection,
     tables: &[TableInfo],
     say: fn(&str),
-) -> Result<(), Refused> {
+) -> Result<(), CommandError> {
     let names: Vec<_> = tables.iter().map(|table| quoted(table.name)).collect();
     // Who starts a server on the target already has to wait.
     target.batch_execute(&format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", names.join(", ")))?;
@@ -84,7 +85,7 @@ fn copy(
     }
     AnsiTransactionManager::begin_transaction_sql(source, "BEGIN DEFERRED")?;
     for table in tables {
-        let of_table = |error: Refused| Refused::Failed(format!("{}: {error}", table.name));
+        let of_table = |error: CommandError| CommandError::Failed(format!("{}: {error}", table.name));
         let (sent, received) = copy_table(source, target, table).map_err(of_table)?;
         if sent != received {
             let difference = format!("{sent} were read and {received} are in the target");
@@ -101,7 +102,7 @@ fn copy_table(
     source: &mut SqliteConnection,
     target: &mut PgConnection,
     table: &TableInfo,
-) -> Result<(Digest, Digest), Refused> {
+) -> Result<(Digest, Digest), CommandError> {
     let columns = (table.columns)();
     let names: Vec<_> = columns.iter().map(|(name, _)| quoted(name)).collect();
     let all = format!("SELECT {} FROM {}", names.join(", "), quoted(table.name));
@@ -112,11 +113,11 @@ fn copy_table(
         sent.add(&row);
         chunk.put(&columns, &row)?;
         if chunk.is_full() {
-            (table.receive)(target, chunk.whole())?;
+            (table.receive)(target, chunk.finish())?;
             chunk = Chunk::default();
         }
     }
-    (table.receive)(target, chunk.whole())?;
+    (table.receive)(target, chunk.finish())?;
     for row in sql_query(&all).load_iter::<Record, PgRowByRowLoadingMode>(target)? {
         received.add(&row?);
     }
@@ -127,8 +128,8 @@ fn quoted(name: &str) -> String {
     format!("\"{name}\"")
 }
 
-fn failed(cause: impl Into<String>) -> Refused {
-    Refused::Failed(cause.into())
+fn failed(cause: impl Into<String>) -> CommandError {
+    CommandError::Failed(cause.into())
 }
 
 /// A row, as SQLite keeps it. What PostgreSQL sends is read as the service reads it, and then taken down the same.
@@ -149,7 +150,7 @@ impl QueryableByName<Sqlite> for Record {
                 None => Value::Null,
                 Some(SqliteType::Text) => Value::Text(<String as FromSql<Text, Sqlite>>::from_sql(value)?),
                 Some(SqliteType::Binary) => Value::Bytes(<Vec<u8> as FromSql<Binary, Sqlite>>::from_sql(value)?),
-                Some(SqliteType::Float | SqliteType::Double) => return Err("a number is not whole".into()),
+                Some(SqliteType::Float | SqliteType::Double) => return Err("a number is not finish".into()),
                 Some(_) => Value::Number(<i64 as FromSql<BigInt, Sqlite>>::from_sql(value)?),
             })
         })
@@ -245,7 +246,7 @@ impl Chunk {
         self.0.len() >= FULL
     }
 
-    fn put(&mut self, columns: &[(&str, Kind)], row: &Record) -> Result<(), Refused> {
+    fn put(&mut self, columns: &[(&str, Kind)], row: &Record) -> Result<(), CommandError> {
         self.0.extend(i16::try_from(columns.len()).map_err(|error| failed(error.to_string()))?.to_be_bytes());
         for ((name, kind), value) in columns.iter().zip(&row.0) {
             let bytes = in_binary(*kind, value).map_err(|cause| {
@@ -263,7 +264,7 @@ impl Chunk {
     }
 
     /// The rows, with the mark of their end.
-    fn whole(&mut self) -> &[u8] {
+    fn finish(&mut self) -> &[u8] {
         self.0.extend((-1_i16).to_be_bytes());
         &self.0
     }

@@ -4,6 +4,7 @@ mod backup;
 mod check;
 pub mod cli;
 mod copy_to_postgres;
-mod refused;
+mod database_file;
+
 mod restore;
 pub mod tables;

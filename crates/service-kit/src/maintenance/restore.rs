@@ -14,8 +14,9 @@ use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use super::{
     backup::{folder_of, text},
     check::check,
-    refused::{Refused, database_file},
+    database_file::database_file,
 };
+use crate::command::CommandError;
 use crate::database::{
     Url,
     connection::make_folder_of,
@@ -37,8 +38,8 @@ const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 ///
 /// # Errors
 /// When the backup or the database is not what it should be; the database is as it was then.
-pub fn restore(database: &Url, backup: &Path, migrations: &Migrations, say: fn(&str)) -> Result<(), Refused> {
-    let failed = |cause: String| Refused::Failed(cause);
+pub fn restore(database: &Url, backup: &Path, migrations: &Migrations, say: fn(&str)) -> Result<(), CommandError> {
+    let failed = |cause: String| CommandError::Failed(cause);
     let given = database_file(database, "restore is for SQLite; for PostgreSQL there is pg_restore")?;
     let of_backup = |error: io::Error| failed(format!("cannot read {}: {error}", backup.display()));
     let backup = &backup.canonicalize().map_err(of_backup)?;
@@ -64,25 +65,25 @@ pub fn restore(database: &Url, backup: &Path, migrations: &Migrations, say: fn(&
     }
 
     let old = fs::metadata(file).ok();
-    let held = if old.is_some() { Some(hold(file)?) } else { None };
+    let lock = if old.is_some() { Some(hold(file)?) } else { None };
     if let Some(left) = BESIDE.iter().map(|end| beside(file, end)).find(|left| left.exists()) {
         return Err(failed(format!("{} belongs to another database: move it away first", left.display())));
     }
-    let kept = old.map(|old| new.takes_the_place_of(file, &old)).transpose().map_err(of_file)?;
+    let former = old.map(|old| new.takes_the_place_of(file, &old)).transpose().map_err(of_file)?;
     let in_place = File::open(&new.0)
         .and_then(|it| it.sync_all())
         .and_then(|()| fs::rename(&new.0, file))
         .and_then(|()| File::open(folder_of(file))?.sync_all());
     in_place.map_err(of_file)?;
-    drop(held);
+    drop(lock);
 
     say(&format!("restored to {database}"));
     checked.tell(say);
     for version in applied {
         say(&format!("brought up to schema version {version}"));
     }
-    if let Some(kept) = kept {
-        say(&format!("the former database is {}", kept.display()));
+    if let Some(former) = former {
+        say(&format!("the former database is {}", former.display()));
     }
     Ok(())
 }
@@ -121,28 +122,28 @@ impl Drop for New {
 
 /// Takes a database from everybody, of whatever program, for as long as the connection lives, and brings into its file
 /// what SQLite keeps beside it: left there, that would be taken for a part of the new one.
-fn hold(file: &Path) -> Result<SqliteConnection, Refused> {
+fn hold(file: &Path) -> Result<SqliteConnection, CommandError> {
     let mut conn = SqliteConnection::establish(text(file)?)?;
-    let held = retry_while_locked(LOCK_TIMEOUT, || conn.batch_execute("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE"))
+    let lock = retry_while_locked(LOCK_TIMEOUT, || conn.batch_execute("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE"))
         .and_then(|()| words(&mut conn, "SELECT journal_mode AS value FROM pragma_journal_mode"));
-    match held {
+    match lock {
         Ok(mode) if mode == ["delete"] => Ok(conn),
-        Err(error) if !is_locked(&error) => Err(Refused::Failed(format!(
+        Err(error) if !is_locked(&error) => Err(CommandError::Failed(format!(
             "the database is damaged ({error}): move {0} and what begins with {0}- away, then restore again",
             file.display()
         ))),
-        _ => Err(Refused::Failed(format!("a program uses {}: stop it first", file.display()))),
+        _ => Err(CommandError::Failed(format!("a program uses {}: stop it first", file.display()))),
     }
 }
 
 /// Gives a database a second name, under which it stays.
 fn keep(file: &Path) -> io::Result<PathBuf> {
     let now = Clock::default().now().utc().format("%Y%m%dT%H%M%S%6fZ");
-    let kept = beside(file, &format!(".before-{now}"));
+    let former = beside(file, &format!(".before-{now}"));
     // Not every file system can do that.
-    if fs::hard_link(file, &kept).is_err() {
-        fs::copy(file, &kept)?;
-        File::open(&kept)?.sync_all()?;
+    if fs::hard_link(file, &former).is_err() {
+        fs::copy(file, &former)?;
+        File::open(&former)?.sync_all()?;
     }
-    Ok(kept)
+    Ok(former)
 }

@@ -65,8 +65,8 @@ impl Keys {
             config = config.proxy(None);
         }
         let agent = config.build().new_agent();
-        let asked = origin.clone();
-        Self { origin, cache: CachedFetch::new("the keys of the token issuer", policy, move || asked.fetch(&agent)) }
+        let issuer = origin.clone();
+        Self { origin, cache: CachedFetch::new("the keys of the token issuer", policy, move || issuer.fetch(&agent)) }
     }
 
     /// The key of a token with this key id and algorithm, if the issuer has it.

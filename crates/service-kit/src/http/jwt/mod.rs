@@ -53,8 +53,8 @@ impl std::str::FromStr for SignedBy {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let known = Self::ALL.contains(&name).then(|| name.parse().ok()).flatten();
-        known.map(Self).ok_or_else(|| format!("{name:?} is none of {}", Self::ALL.join(", ")))
+        let algorithm = Self::ALL.contains(&name).then(|| name.parse().ok()).flatten();
+        algorithm.map(Self).ok_or_else(|| format!("{name:?} is none of {}", Self::ALL.join(", ")))
     }
 }
 
