@@ -117,7 +117,7 @@ impl Order {
 ///
 /// # Errors
 /// When the database fails.
-pub fn load_slice(
+pub fn load_page(
     conn: &mut AnyConnection,
     selection: &Selection,
     order: Order,
