@@ -52,7 +52,7 @@ async fn serve(config: &Config) -> Result<(), CommandError> {
     Ok(server::start(config, Clock::default()).await?.serve().await?)
 }
 
-/// What the service shares, for a command that reads the club directory.
+/// The [`Club`] for a command that reads the club directory.
 fn club_with_directory(config: &Config, command: &str) -> Result<Club, CommandError> {
     let club = Club::new(config).map_err(CommandError::option)?;
     if club.directory.is_none() {
@@ -70,7 +70,7 @@ async fn import(config: &Config, options: ImportOptions) -> Result<(), CommandEr
     let club = club_with_directory(config, "import")?;
     let directory = directory::fetch(club.directory.as_ref()).await?;
     let import = Import::connect(options, import::TABLES, config.time_zone).await?;
-    // All of it is one transaction.
+    // The import is one transaction.
     let database = DatabaseOptions { database_timeout: 3600, ..config.database.clone() };
     let db = Installation { database: &database, ..installation(config) }.open_existing().await?;
     let now = Clock::default().now();
@@ -101,7 +101,7 @@ async fn token(config: &Config, command: TokenCommand) -> Result<(), CommandErro
     }
 }
 
-/// A token as a line of fields between tabs. The name, which its owner chose, comes last.
+/// A token as a line of tab-separated fields. The name comes last because its owner chose it.
 fn token_line(token: &TokenRow, config: &Config) -> String {
     let time = |at: DbTimestamp| at.in_zone(config.time_zone).to_string();
     let never = || "never".to_owned();
@@ -111,34 +111,34 @@ fn token_line(token: &TokenRow, config: &Config) -> String {
     format!("{}\t{}\t{scope}\t{created}\t{expires}\t{last_used}\t{name}", token.id, token.user_name)
 }
 
-/// Rows of one query of `user list`.
-const USERS_AT_ONCE: i64 = 1000;
+/// Rows that `user list` reads with one query.
+const USERS_PER_QUERY: i64 = 1000;
 
 async fn user(config: &Config, command: UserCommand) -> Result<(), CommandError> {
     let db = installation(config).open_existing().await?;
     match command {
         UserCommand::List => {
-            let mut page = PageBounds { after: None, rows: USERS_AT_ONCE };
+            let mut page = PageBounds { after: None, rows: USERS_PER_QUERY };
             loop {
                 let bounds = page.clone();
                 let users = db.read(JobOwner::Internal, move |conn| users::queries::list(conn, true, &bounds)).await?;
                 print(&users.iter().map(user_line).collect::<Vec<_>>())?;
-                let Some(last) = users.last().filter(|_| i64::try_from(users.len()) == Ok(USERS_AT_ONCE)) else {
+                let Some(last) = users.last().filter(|_| i64::try_from(users.len()) == Ok(USERS_PER_QUERY)) else {
                     return Ok(());
                 };
                 page.after = Some((last.name.clone(), last.id));
             }
         }
         UserCommand::GrantPrivilege { name } => {
-            let granted = name.clone();
-            let is_new =
-                db.write(JobOwner::Internal, move |conn| users::queries::grant_privilege(conn, &granted)).await?;
-            print(&[format!("{name} {}", if is_new { "is privileged now" } else { "was privileged already" })])
+            let user_name = name.clone();
+            let is_changed =
+                db.write(JobOwner::Internal, move |conn| users::queries::grant_privilege(conn, &user_name)).await?;
+            print(&[format!("{name} {}", if is_changed { "is privileged now" } else { "was privileged already" })])
         }
     }
 }
 
-/// A user as a line of fields between tabs.
+/// A user as a line of tab-separated fields.
 fn user_line(user: &User) -> String {
     let state = match user.state {
         1 => "active",

@@ -12,17 +12,17 @@ use uuid::Uuid;
 
 use crate::last_use::CredentialId;
 
-/// Name of the session cookie. Clients know it.
+/// Name of the session cookie. Clients depend on it (contract, "Sign-in").
 pub const SESSION_COOKIE: &str = "session";
 
-/// The beginning of the cookie's value while it holds a pending sign-in. A session has no dot.
+/// Prefix of the cookie's value while it contains a pending sign-in. A session's value has no dot.
 pub const PENDING_MARK: &str = "login.";
 
-/// The beginning of every API token, for secret scanners.
+/// Prefix of every API token, for secret scanners.
 pub const TOKEN_PREFIX: &str = "clubbooking";
 
-/// A session ends when it has not been used for this long. As uses are recorded once an hour
-/// ([`GRAIN`](crate::last_use::GRAIN)), it may end an hour early.
+/// A session expires after this long without use. Uses are recorded at most once an hour
+/// ([`MIN_INTERVAL`](crate::last_use::MIN_INTERVAL)), so a session may expire up to an hour early.
 pub const IDLE: TimeDelta = TimeDelta::days(14);
 
 /// `users.state` of an active user.
@@ -43,7 +43,7 @@ text_enum! {
 pub struct Caller {
     /// Their id.
     pub id: DbUuid,
-    /// Whether they may do everything.
+    /// Whether the user is privileged.
     pub privileged: bool,
     /// The session or token of the request.
     pub credential: CredentialId,
@@ -60,7 +60,7 @@ impl guard::Caller for Caller {
         format!("{} {} {:?}", self.id, self.privileged, self.credential)
     }
 
-    /// An answer to a session is not sent again to a token of the same user: it may hold a new token.
+    /// Sessions and tokens of a user do not share stored answers: an answer to a session may contain a new token.
     fn idempotency_scope(&self) -> String {
         format!("{} {}", self.id, matches!(self.credential, CredentialId::Session(_)))
     }
@@ -79,14 +79,14 @@ impl Caller {
     }
 }
 
-/// Whether the request has a session cookie, good or bad, and not only a pending sign-in.
+/// Whether the request has a session cookie, valid or not. A pending sign-in is not a session.
 #[must_use]
 pub fn holds_session(req: &HttpRequest) -> bool {
     req.cookie(SESSION_COOKIE)
         .is_some_and(|cookie| !cookie.value().is_empty() && !cookie.value().starts_with(PENDING_MARK))
 }
 
-/// Whether the request has a credential, good or bad. A pending sign-in is none.
+/// Whether the request has a credential, valid or not. A pending sign-in is not a credential.
 #[must_use]
 pub fn has_credential(req: &HttpRequest) -> bool {
     req.headers().contains_key(header::AUTHORIZATION) || holds_session(req)

@@ -1,4 +1,4 @@
-//! Events in the database: loading them. A list takes four statements whatever its length.
+//! Loads events from the database. A list takes four statements, whatever its length.
 
 use std::collections::HashMap;
 
@@ -54,7 +54,7 @@ pub struct EventTag {
     pub locked: bool,
 }
 
-/// An event with all that hangs on it.
+/// An event with its administrators, tags and attendees.
 #[derive(Debug, Clone)]
 pub struct Event {
     /// Its columns.
@@ -67,7 +67,7 @@ pub struct Event {
     pub attendees: Vec<(DbUuid, Schedule)>,
 }
 
-/// How a list is ordered; ties end in the id.
+/// The order of a list; events with equal times are ordered by id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// By start.
@@ -77,7 +77,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// What a row of such a list is ordered by.
+    /// The sort key of a row in a list with this order.
     #[must_use]
     pub fn position(self, row: &Row) -> (DbTimestamp, DbUuid) {
         match self {
@@ -87,7 +87,7 @@ impl Order {
     }
 }
 
-/// Part of the selected events: so few that a statement can name them all.
+/// One page of the selected events.
 ///
 /// # Errors
 /// When the database fails.
@@ -112,7 +112,7 @@ pub fn load_page(
     if rows.is_empty() { Ok(Vec::new()) } else { load_children(conn, rows) }
 }
 
-/// These events with what hangs on them.
+/// Loads the administrators, tags and attendees of events.
 fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Event>, Error> {
     let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
     let admins: Vec<(DbUuid, DbUuid)> = with_connection!(conn, c => event_admins::table
@@ -172,11 +172,11 @@ pub(super) fn not_found() -> Error {
     Problem::not_found("event").into()
 }
 
-/// Whether the caller may change an event: its administrators and privileged users may.
+/// Checks that the caller is an administrator of an event or privileged.
 ///
 /// # Errors
-/// 403 for everybody else.
-pub fn need_admin(conn: &mut AnyConnection, event: DbUuid, me: &Caller) -> Result<(), Error> {
+/// 403.
+pub fn check_admin_or_privileged(conn: &mut AnyConnection, event: DbUuid, me: &Caller) -> Result<(), Error> {
     let is_admin = || event_admins::table.find((event, me.id)).select(event_admins::user_id);
     if me.privileged || is_admin().first::<DbUuid>(conn).optional()?.is_some() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What polls look like on the wire.
+//! Answers to requests about polls.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use service_kit::database::types::{DbTimestamp, DbUuid};
 use utoipa::ToSchema;
 
 use super::{
-    queries::{DraftEventStatus, GivenAnswer, Poll, PollDetail},
+    queries::{DraftEventStatus, Poll, PollDetail, UserAnswer},
     results::{self, Choice, Slot},
 };
 use crate::events::ResponseEventTag;
@@ -26,13 +26,13 @@ use crate::events::ResponseEventTag;
 pub struct ResponseDraftEvent {
     draft_event_id: DbUuid,
     name: String,
-    /// The end of answers and changes.
+    /// The time until which the poll takes answers and changes.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     deadline: Zoned,
     /// `open`, `closed` (the deadline has passed) or `confirmed`.
     #[schema(inline)]
     status: DraftEventStatus,
-    /// How many have answered, invited or not.
+    /// The number of users who have answered, invited or not.
     responded_count: i64,
     total_invitees: i64,
     admins: Vec<DbUuid>,
@@ -44,7 +44,7 @@ pub struct ResponseDraftEvent {
 }
 
 impl ResponseDraftEvent {
-    /// A poll as it is at `now`, with its times in `zone`.
+    /// A poll with its status at `now` and its times in `zone`.
     pub fn new(poll: Poll, now: DbTimestamp, zone: Tz) -> Self {
         Self {
             draft_event_id: poll.row.id,
@@ -97,21 +97,21 @@ pub struct ResponseDraftEventDetail {
     #[serde(flatten)]
     summary: ResponseDraftEvent,
     description: String,
-    /// Anybody may answer, not only those invited.
+    /// Whether anybody may answer, not only the invitees.
     open: bool,
     /// By time.
     candidate_slots: Vec<CandidateSlot>,
     invitees: Vec<DbUuid>,
     /// Tags of the event.
     tags: Vec<ResponseEventTag>,
-    /// The event, once the poll is confirmed.
+    /// The event of a confirmed poll.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     event_id: Option<DbUuid>,
 }
 
 impl ResponseDraftEventDetail {
-    /// A poll as it is at `now`, with its times in `zone`.
+    /// A poll with its status at `now` and its times in `zone`.
     pub fn new(detail: PollDetail, now: DbTimestamp, zone: Tz) -> Self {
         Self {
             description: detail.poll.row.description.clone(),
@@ -148,36 +148,36 @@ pub struct ResponseAvailability {
 }
 
 impl ResponseAvailability {
-    /// An answer to a poll with these slots, of which the user chose these.
-    pub fn new(answer: GivenAnswer, poll: DbUuid, slots: &[Slot], choices: &[Choice], zone: Tz) -> Self {
-        let chosen: HashMap<_, _> = choices.iter().map(|choice| (choice.slot, choice.maybe)).collect();
-        let those =
-            |maybe| slots.iter().filter(|slot| chosen.get(&slot.id) == Some(&maybe)).map(|slot| slot.id).collect();
+    /// An answer to a poll with these slots, and the user's choices of them.
+    pub fn new(answer: UserAnswer, poll: DbUuid, slots: &[Slot], choices: &[Choice], zone: Tz) -> Self {
+        let choices: HashMap<_, _> = choices.iter().map(|choice| (choice.slot, choice.maybe)).collect();
+        let slot_ids =
+            |maybe| slots.iter().filter(|slot| choices.get(&slot.id) == Some(&maybe)).map(|slot| slot.id).collect();
         Self {
             user_id: answer.user,
             draft_event_id: poll,
-            slot_ids: those(false),
-            maybe_slot_ids: those(true),
+            slot_ids: slot_ids(false),
+            maybe_slot_ids: slot_ids(true),
             comment: answer.comment,
             updated_at: answer.updated_at.in_zone(zone),
         }
     }
 }
 
-/// How many can come at the time of a slot.
+/// The users whom a slot suits.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SlotResult {
     slot_id: DbUuid,
     available_count: usize,
     available_users: Vec<DbUuid>,
-    /// The share of those who answered.
+    /// `availableCount` divided by the number of respondents; 0 without respondents.
     #[schema(minimum = 0, maximum = 1)]
     availability_rate: f64,
     maybe_count: usize,
     maybe_users: Vec<DbUuid>,
-    /// No slot suits more, and of those that suit as many none more may suit. Several can be top choices, and none is
-    /// if no slot suits anybody.
+    /// Whether no slot has more `availableUsers`, or as many and more `maybeUsers`. Several slots can be top choices. A slot
+    /// that nobody chose is not one.
     is_top_choice: bool,
 }
 
@@ -195,7 +195,7 @@ impl From<results::SlotResult> for SlotResult {
     }
 }
 
-/// Somebody who answered.
+/// A user who has answered.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Respondent {
@@ -229,7 +229,7 @@ pub struct ResponseSchedulingResults {
     results: Vec<SlotResult>,
     /// By id.
     respondents: Vec<Respondent>,
-    /// Who is invited and has not answered, by id.
+    /// The invitees who have not answered, by id.
     non_respondents: Vec<DbUuid>,
 }
 
@@ -239,11 +239,11 @@ impl ResponseSchedulingResults {
         poll: DbUuid,
         slots: &[Slot],
         invitees: &[DbUuid],
-        answers: Vec<GivenAnswer>,
+        answers: Vec<UserAnswer>,
         choices: &[Choice],
         zone: Tz,
     ) -> Self {
-        let respondent = |answer: GivenAnswer| Respondent {
+        let respondent = |answer: UserAnswer| Respondent {
             user_id: answer.user,
             responded_at: answer.updated_at.in_zone(zone),
             comment: answer.comment,
@@ -251,7 +251,7 @@ impl ResponseSchedulingResults {
         Self {
             draft_event_id: poll,
             results: results::tally(slots, choices, answers.len()).into_iter().map(Into::into).collect(),
-            non_respondents: results::missing(invitees, answers.iter().map(|answer| answer.user)),
+            non_respondents: results::non_respondents(invitees, answers.iter().map(|answer| answer.user)),
             respondents: answers.into_iter().map(respondent).collect(),
         }
     }

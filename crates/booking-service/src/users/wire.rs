@@ -20,7 +20,7 @@ pub struct ResponseUser {
     /// The sign-in name.
     name: String,
     display_name: String,
-    /// Absolute address of a picture.
+    /// Absolute address of an image.
     icon: String,
     privileged: bool,
     /// 0 deactivated, 1 active, 2 suspended.
@@ -49,7 +49,7 @@ impl ResponseUser {
 #[deserr(error = Violations)]
 #[into_params(parameter_in = Query)]
 pub struct ListQuery {
-    /// Also those who are suspended or deactivated.
+    /// Include suspended and deactivated users.
     #[deserr(rename = "include-suspended", default)]
     #[param(rename = "include-suspended", value_type = Option<bool>)]
     pub include_suspended: Flag,
