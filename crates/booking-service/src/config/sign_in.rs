@@ -74,7 +74,7 @@ pub struct ProviderSettings {
     pub client_secret: Option<Secret>,
     /// The scopes to request.
     pub scopes: Vec<String>,
-    /// The claim that holds the sign-in name.
+    /// The claim that contains the sign-in name.
     pub name_claim: String,
     /// The claim that identifies a user.
     pub id_claim: String,

@@ -1,4 +1,4 @@
-//! `--demo`: fills an empty database with an example club. The data depends only on the day and the time zone.
+//! `--demo`: fills an empty database with an example club, which is the same for the same day and time zone.
 //!
 //! Members and eight groups come from the example directory by the ordinary sync. [`plan`] plans the rooms and events. They
 //! are created by the functions that the operations use, so that all rules hold and members are invited.

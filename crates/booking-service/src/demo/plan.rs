@@ -85,7 +85,7 @@ pub struct Period {
     pub end: Timestamp,
 }
 
-/// A room that the club holds.
+/// A room to create.
 #[derive(Debug)]
 pub struct PlannedRoom {
     pub place: &'static str,

@@ -88,7 +88,7 @@ impl EventUse {
         Use { room: self.room, span: Span::between(self.starts_at, self.ends_at), shared: self.shared }
     }
 
-    fn to_json(&self, zone: Tz) -> Value {
+    fn to_json(self, zone: Tz) -> Value {
         json!({
             "eventId": self.id,
             "timeStart": self.starts_at.in_zone(zone),

@@ -64,7 +64,7 @@ pub struct Use {
     pub shared: bool,
 }
 
-/// Whether two uses of one place exclude each other. `verified` holds the periods of the place's verified rooms.
+/// Whether two uses of one place exclude each other. `verified` are the periods of the place's verified rooms.
 ///
 /// Two uses conflict when they overlap, not both are shared, and they are in the same room or a verified room overlaps
 /// the time that they have in common. An event lies inside its room's period, so an event in a verified room conflicts
@@ -100,7 +100,7 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    /// Arranges the uses of a place; `verified` holds the periods of its verified rooms. Both may come in any order.
+    /// Arranges the uses of a place; `verified` are the periods of its verified rooms. Both may be in any order.
     #[must_use]
     pub fn new(uses: &[Use], verified: &[Span]) -> Self {
         let verified = union(verified.to_vec());

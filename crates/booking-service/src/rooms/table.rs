@@ -46,7 +46,7 @@ pub struct CellError {
     ///
     /// Header: `empty-file`, `missing-column`, `duplicate-column`. Row: `too-many-rows`, `too-many-cells`,
     /// `end-not-after-start`. Cell: `missing-cell`, `not-utf-8`, `bad-date`, `bad-time`, `no-such-local-time`,
-    /// `blank`, `too-long`, `control-character`. Anything else in the way of reading: `not-csv`.
+    /// `blank`, `too-long`, `control-character`. A record that is not CSV: `not-csv`.
     pub code: &'static str,
     /// What is wrong, for people.
     pub message: String,

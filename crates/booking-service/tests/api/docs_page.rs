@@ -11,7 +11,7 @@ use crate::{
 mod browser;
 
 #[test]
-fn whoever_opens_the_page_signs_in_and_tries_the_operations() {
+fn a_visitor_signs_in_and_tries_operations_on_the_page() {
     let club = Club::start(Backend::Sqlite);
     let node = node(include_str!("../../../service-kit/tests/real/docs.mjs"));
     let operations = ["getMe", "postTag"];

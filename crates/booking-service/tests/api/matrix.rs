@@ -1,4 +1,4 @@
-//! Who may do what: the access table of `docs/security.md`.
+//! The access table of `docs/security.md`.
 
 #[path = "../../../service-kit/tests/shared/matrix.rs"]
 mod table;
@@ -32,16 +32,16 @@ use crate::{
     tokens::make_token,
 };
 
-// As docs/security.md says who is who: BOB is the member, DAVE the stranger, CAROL the owner, ALICE the privileged one
-// and SUSAN the suspended one.
+// The roles of docs/security.md: BOB is the member, DAVE the stranger, CAROL the owner, ALICE the privileged user and SUSAN
+// the suspended user.
 
-/// The group that comes from the directory.
+/// The directory group.
 const STAFF: &str = "staff";
 
-/// The service under test, and what the builders need.
+/// The service under test, and the state of the builders.
 struct World {
     club: Club,
-    /// Which of the club's services has a directory.
+    /// The index of the service with a directory.
     service: usize,
     next: AtomicI64,
 }
@@ -53,7 +53,7 @@ impl World {
         Self { club, service, next: AtomicI64::new(0) }
     }
 
-    /// Another number each time, for names and places.
+    /// A new number for each name and place.
     fn next(&self) -> i64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
@@ -66,7 +66,7 @@ impl World {
         (24, 25 + self.next() % 2)
     }
 
-    /// An unverified room of the owner's.
+    /// An unverified room of the owner.
     fn room(&self) -> Made {
         let body = room_body(&self.club, CAROL, &self.place(), self.span());
         let made = self.club.by(CAROL).post("/api/rooms", merge([body, both_admins()])).expect(201).json();
@@ -77,7 +77,7 @@ impl World {
         Made::object("roomID", &builders::verified_room(&self.club, CAROL, &self.place(), self.span()))
     }
 
-    /// The id of a group of the owner's, with the member in it.
+    /// The id of a group of the owner that contains the member.
     fn group_id(&self, open: bool) -> String {
         let group = json!({"name": "graphics", "description": "", "open": open, "members": [id(BOB), id(SUSAN)]});
         let made = self.club.by(CAROL).post("/api/groups", merge([group, both_admins()])).expect(201).json();
@@ -103,14 +103,14 @@ impl World {
         self.event(json!({"tags": [{"name": "rust", "locked": locked}]})).and("tagName", &"rust")
     }
 
-    /// A poll of the owner's that invites the member.
+    /// A poll of the owner that invites the member.
     fn poll(&self, open: bool) -> (Made, Vec<String>, String) {
         let invited = json!({"open": open, "invitees": [id(BOB), id(SUSAN)]});
         let (path, slots) = builders::poll(&self.club, CAROL, merge([invited, both_admins()]));
         (Made::object("draftEventID", &path.rsplit('/').next().unwrap()), slots, path)
     }
 
-    /// A poll, and the answers of those who may answer it.
+    /// A poll with the answers of all who may answer it.
     fn answered_poll(&self, open: bool) -> Made {
         let (made, slots, path) = self.poll(open);
         for by in if open { &[ALICE, BOB, CAROL, DAVE][..] } else { &[BOB, CAROL] } {
@@ -119,16 +119,17 @@ impl World {
         made.with(json!({"slotIds": [slots[1]]}))
     }
 
-    /// A session of the caller's own, if they are somebody.
+    /// A new session of the caller, if the caller is a user.
     fn session_of(&self, caller: &Caller<'_>) -> Made {
         let session = caller.name.map(|name| new_session(&self.club, name, TimeDelta::days(1)).1);
         Made::for_one(String::new(), session.map(|secret| format!("session={secret}")))
     }
 
-    /// A sign-in that the caller has begun, and chosen themself in; who is nobody chooses the member.
+    /// A sign-in that the caller has begun and in which a user has been chosen: the caller, or the member for anonymous
+    /// callers.
     fn sign_in(&self, caller: &Caller<'_>) -> Made {
         let name = caller.name.unwrap_or(BOB);
-        // Only active users can be chosen, but somebody may be suspended after that.
+        // Only active users can be chosen. A user may be suspended after that.
         set_state(&self.club, name, 1);
         let begun = caller.client.send("POST", "/api/authParams", None).expect(201);
         let cookie = begun.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
@@ -143,7 +144,7 @@ impl World {
     }
 }
 
-/// The owner, and the suspended one, who is to have no use of it.
+/// The owner and the suspended user as admins. The latter still has no access.
 fn both_admins() -> Value {
     json!({"admins": [id(CAROL), id(SUSAN)]})
 }
@@ -152,7 +153,7 @@ fn set_state(club: &Club, name: &str, state: i16) {
     diesel::update(users::table.find(id(name))).set(users::state.eq(state)).execute(&mut club.connect()).unwrap();
 }
 
-/// Makes a session that ends so long from now, and returns its id and its secret.
+/// Creates a session with this remaining time, and returns its id and its secret.
 fn new_session(club: &Club, name: &str, lasts: TimeDelta) -> (DbUuid, String) {
     let (session, now, secret) = (DbUuid::new(), club.clock.now(), credentials::random_secret().unwrap());
     let row = (
@@ -167,7 +168,7 @@ fn new_session(club: &Club, name: &str, lasts: TimeDelta) -> (DbUuid, String) {
     (session, secret)
 }
 
-/// Session cookies that are none: of the privileged user, who could do everything with a good one.
+/// Invalid session cookies of the privileged user.
 fn bad_cookies(club: &Club) -> [(&'static str, String); 5] {
     let (_, revoked) = new_session(club, ALICE, TimeDelta::days(1));
     club.anonymous().header("cookie", &format!("session={revoked}")).send("POST", "/api/logout", None).expect(204);
@@ -182,7 +183,7 @@ fn bad_cookies(club: &Club) -> [(&'static str, String); 5] {
     ]
 }
 
-/// `Authorization` headers that are worth nothing, of the same user.
+/// Invalid `Authorization` headers of the privileged user.
 fn bad_tokens(club: &Club) -> [(&'static str, String); 6] {
     let (conn, now) = (&mut club.connect(), club.clock.now());
     let before = now.plus(-TimeDelta::hours(2));
@@ -313,14 +314,14 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
 ];
 
 #[rstest]
-fn everybody_may_do_what_the_table_says_and_nothing_else(#[values(Sqlite, Postgres)] backend: Backend) {
+fn access_matches_the_table(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let world = World::new(club);
     hold("booking-service", &world, BUILDERS, &callers(&world.club, world.service));
 }
 
 #[rstest]
-fn every_operation_knows_versions_retries_and_pages(#[values(Sqlite, Postgres)] backend: Backend) {
+fn every_operation_supports_versions_retries_and_pages(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let world = World::new(club);
     let callers = callers(&world.club, world.service);

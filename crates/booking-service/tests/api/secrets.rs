@@ -1,5 +1,5 @@
-//! No secret leaves the service: not by its log at the most talkative level, not by an answer, not by its metrics, and
-//! what stands in the database is worth nothing.
+//! No secret leaves the service: not in the log at the most verbose level, not in answers, not in metrics. The database
+//! contains no usable secret.
 
 #[path = "../../../service-kit/tests/shared/canary.rs"]
 mod canary;
@@ -36,12 +36,12 @@ const SESSION: &str = "canary-session-of-alice-0c55e2";
 const BAD_SESSION: &str = "canary-session-of-nobody-93b1d4";
 const DIRECTORY: &str = "canary-directory-token-b8/+&=2e61";
 const PASSWORD: &str = "canary-database-password-5d20af";
-/// Everything, and by name what the log passes over.
-const TALKATIVE: &str = "trace,ureq=trace,ureq_proto::client=trace,ureq::run=trace,actix_web::types::path=trace";
+/// The most verbose level, also for the targets that the log omits by default.
+const VERBOSE: &str = "trace,ureq=trace,ureq_proto::client=trace,ureq::run=trace,actix_web::types::path=trace";
 const STRAY: &str = "canary-stray-secret-4e8c17";
 const BASIC: &str = "canary-user:canary-password-a96f03";
 
-/// A token of the right form with a text that is known beforehand.
+/// A well-formed token with this text.
 fn token(text: &str) -> String {
     let start = format!("{TOKEN_PREFIX}_{text}");
     let token = format!("{start}_{}", hex(&credentials::hash(&start)[..4]));
@@ -49,8 +49,8 @@ fn token(text: &str) -> String {
     token
 }
 
-/// Gives Alice a session and a token whose secrets are known.
-fn let_in(club: &Club, token: &str) {
+/// Gives Alice a session and a token with known secrets.
+fn add_credentials(club: &Club, token: &str) {
     let (conn, now) = (&mut club.connect(), DbTimestamp(club.clock.now()));
     let until = DbTimestamp(now.plus(TimeDelta::days(1)));
     diesel::insert_into(sessions::table)
@@ -77,13 +77,13 @@ fn let_in(club: &Club, token: &str) {
         .unwrap();
 }
 
-/// The address of the club's database, with a password where it may have one.
+/// The address of the club's database, with a password if its kind supports one.
 fn with_password(club: &Club) -> String {
     let url = club.config.database.url.as_ref().unwrap().reveal();
     if club.is_postgres() { format!("{url}&password={PASSWORD}") } else { url.to_owned() }
 }
 
-/// What one sign-in has of secrets, so far as they are known outside the service.
+/// The secrets of one sign-in that are known outside the service.
 struct SignIn {
     cookie: String,
     callback: String,
@@ -111,7 +111,7 @@ impl SignIn {
         Self { cookie, callback, state }
     }
 
-    /// Comes back with this path, as a program and as a browser.
+    /// Sends the callback with this path, as a program and as a browser.
     fn end(&self, door: &Door, path: &str) -> Vec<(u16, String)> {
         let accepts = ["application/json", "text/html"];
         let send = |accept| door.send("GET", path, &[("Cookie", self.cookie.as_str()), ("Accept", accept)], b"");
@@ -127,7 +127,7 @@ fn sign_in(door: &Door, issuer: &Issuer, canaries: &mut Vec<Canary>) {
         assert_eq!(status, 503);
     }
     issuer.set(|now| now.faults.clear());
-    // It is asked again only after a second.
+    // The provider is asked again only after a second.
     let mut first = None;
     crate::process::until("the provider is asked again", || {
         let (status, answer) = door.ask("POST", "/api/authParams", &[], b"");
@@ -170,7 +170,7 @@ fn sign_in(door: &Door, issuer: &Issuer, canaries: &mut Vec<Canary>) {
     let cookie = header(&answer, "set-cookie").unwrap().split(';').next().unwrap();
     canaries.push(Canary::new("session of the sign-in", cookie.split_once('=').unwrap().1));
     assert_eq!(door.send("GET", "/api/users/me", &[("Cookie", cookie)], b"").0, 200);
-    // What only service and provider know of each other.
+    // The secrets between the service and the provider.
     let now = issuer.now.read().unwrap();
     for said in now.told.iter().filter_map(|told| told["id_token"].as_str()) {
         canaries.extend(said.split('.').filter(|part| part.len() > 40).map(|part| Canary::new("ID token", part)));
@@ -186,7 +186,7 @@ fn sign_in(door: &Door, issuer: &Issuer, canaries: &mut Vec<Canary>) {
     assert!(heard.contains("code_verifier=") && heard.contains("authorization: Basic ") && now.told.len() > 5);
 }
 
-/// The secrets that are answered to whom they belong.
+/// The secrets that the service returns to their owner.
 fn own_secrets(door: &Door, canaries: &mut Vec<Canary>) -> String {
     let cookie = format!("session={SESSION}");
     let mine = |method: &str, path: &str, body: Value| {
@@ -223,7 +223,7 @@ fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
         diesel::delete(sessions::table.filter(sessions::token_hash.eq(credentials::hash(SESSION))))
             .execute(&mut club.connect())
             .unwrap();
-        let_in(&club, &right);
+        add_credentials(&club, &right);
         let mut canaries: Vec<_> = [
             ("key of the installation", KEY),
             ("session", SESSION),
@@ -240,7 +240,7 @@ fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
         let folder = tempfile::tempdir().unwrap();
         let mut command = program(&["--bind", "127.0.0.1:0", "--workers", "1", "--database-connections", "2"]);
         command.args(["--rate-limit", "0", "--sign-in-rate-limit", "0", "--feed-rate-limit", "0"]);
-        command.args(["--log", TALKATIVE, "--log-format", format, "--traq-url", &directory]).args(issuer.options());
+        command.args(["--log", VERBOSE, "--log-format", format, "--traq-url", &directory]).args(issuer.options());
         command.env("SECRET_KEY", KEY).env("TRAQ_TOKEN", DIRECTORY).env("DATABASE_URL", with_password(&club));
         let running = Program::start(command, folder.path());
         let door = Door::new(running.address());
@@ -266,7 +266,7 @@ fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
         let url: Url = club.config.database.url.as_ref().unwrap().reveal().parse().unwrap();
         let kept = dump(&url, &mut club.connect());
 
-        // The search finds what is there.
+        // The search finds secrets where they are expected.
         let sent = door.sent.borrow();
         let of_callers = [
             "session",
@@ -307,7 +307,7 @@ fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
         assert!(spent_logins::table.count().get_result::<i64>(&mut club.connect()).unwrap() > 0);
         assert!(log.contains("TRACE") && log.contains("actix_http::h1"), "the log is not whole");
 
-        // And nothing is where it must not be.
+        // The search finds no secret elsewhere.
         let answered = door.answered.borrow();
         let places = [("log", log.as_str()), ("metrics", &metrics), ("answers", &answered), ("database", &kept)];
         let mut leaks: Vec<_> = places.iter().flat_map(|(name, text)| found(name, text, &canaries)).collect();
@@ -329,7 +329,7 @@ fn decoded(text: &str) -> String {
 #[test]
 fn the_password_of_a_database_that_does_not_answer_or_does_not_take_it_is_not_shown() {
     let (refusing, told) = database_that_refuses();
-    // Nobody listens there any more.
+    // A port without a listener.
     let down = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     for (address, asks) in [(&refusing, true), (&down, false)] {
         for format in ["plain", "json"] {

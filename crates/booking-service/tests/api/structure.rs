@@ -1,4 +1,4 @@
-//! What the source of this service is held to.
+//! The rules for the source of this service.
 
 #[path = "../../../service-kit/tests/shared/structure.rs"]
 mod rules;
