@@ -66,7 +66,7 @@ pub enum TokenCommand {
         /// What the token allows.
         #[arg(long, value_enum, default_value_t = ScopeArg::Read)]
         scope: ScopeArg,
-        /// Days until the token expires [default: it does not expire].
+        /// Days until the token expires. Without this option it does not expire.
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..=3650))]
         expires_in: Option<u16>,
     },

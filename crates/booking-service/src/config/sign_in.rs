@@ -44,17 +44,17 @@ pub struct SignInOptions {
     #[arg(long, env = "OAUTH_CLIENT_SECRET_FILE", value_name = "FILE", global = true)]
     pub oauth_client_secret_file: Option<PathBuf>,
 
-    /// Scopes to request, separated by spaces [default: `openid profile` with an issuer, none without].
+    /// Scopes to request, separated by spaces [default: with an issuer `openid profile`, else none].
     #[arg(long, env = "OAUTH_SCOPES", value_name = "TEXT", global = true)]
     pub oauth_scopes: Option<String>,
 
-    /// Claim, or member of the user's JSON, that contains the sign-in name [default: `preferred_username` with an
-    /// issuer, `name` without].
+    /// Claim, or member of the user's JSON, that contains the sign-in name [default: with an issuer
+    /// `preferred_username`, else `name`].
     #[arg(long, env = "OAUTH_NAME_CLAIM", value_name = "CLAIM", global = true)]
     pub oauth_name_claim: Option<String>,
 
-    /// Claim, or member of the user's JSON, that identifies the user and never changes [default: `sub` with an issuer,
-    /// `id` without].
+    /// Claim, or member of the user's JSON, that identifies the user and never changes [default: with an issuer `sub`,
+    /// else `id`].
     #[arg(long, env = "OAUTH_ID_CLAIM", value_name = "CLAIM", global = true)]
     pub oauth_id_claim: Option<String>,
 

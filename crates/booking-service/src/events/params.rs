@@ -48,7 +48,7 @@ pub struct SpanQuery {
     date_end: Option<Timestamp>,
     /// Only events created, changed or deleted after this time, including deleted ones with `deletedAt`, for clients that
     /// keep a copy. A deleted event is listed for at least 30 days. A change becomes visible when its transaction ends,
-    /// some seconds after its time, so ask from a minute before the previous request.
+    /// which may be some seconds after its time. So ask from a minute before the previous request.
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     updated_since: Option<Timestamp>,
@@ -74,7 +74,7 @@ pub struct ListQuery {
     q: Option<String>,
     /// Only events created, changed or deleted after this time, including deleted ones with `deletedAt`, for clients that
     /// keep a copy. A deleted event is listed for at least 30 days. A change becomes visible when its transaction ends,
-    /// some seconds after its time, so ask from a minute before the previous request.
+    /// which may be some seconds after its time. So ask from a minute before the previous request.
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     updated_since: Option<Timestamp>,
@@ -99,7 +99,7 @@ pub struct UserQuery {
     relation: Option<Relation>,
     /// Only events created, changed or deleted after this time, including deleted ones with `deletedAt`, for clients that
     /// keep a copy. A deleted event is listed for at least 30 days. A change becomes visible when its transaction ends,
-    /// some seconds after its time, so ask from a minute before the previous request.
+    /// which may be some seconds after its time. So ask from a minute before the previous request.
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     updated_since: Option<Timestamp>,

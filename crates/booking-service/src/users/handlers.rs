@@ -98,7 +98,7 @@ pub async fn synchronize(who: Privileged, state: Data<AppState>, club: Club, now
     Ok(reply)
 }
 
-/// Grant or revoke the privilege
+/// Grant or revoke the privilege of a user
 ///
 /// Needs a privileged user. Without a body the privilege is granted.
 #[utoipa::path(
