@@ -15,7 +15,7 @@ use portfolio_service::schema::accounts;
 use serde_json::{Value, json};
 use service_kit::database::types::DbUuid;
 
-use self::table::{Builder, Caller, Made, hold};
+use self::table::{Builder, Caller, Fixture, check_access};
 use crate::{
     builders::{contest, contest_body, member, project, project_body, team, with},
     events,
@@ -57,40 +57,40 @@ impl World {
     }
 
     /// A project of the owner's, with the member in it.
-    fn project(&self) -> Made {
+    fn project(&self) -> Fixture {
         let path = project(&self.club, CAROL, &self.name());
         let in_it = json!({"members": [member(BOB, (2024, 0), None), member(SUSAN, (2024, 0), None)]});
         self.club.by(CAROL).put(&format!("{path}/members"), in_it).expect(204);
-        Made::object("projectId", &last(&path))
+        Fixture::object("projectId", &last(&path))
     }
 
-    fn contest(&self) -> Made {
-        Made::object("contestId", &last(&contest(&self.club, CAROL, &self.name())))
+    fn contest(&self) -> Fixture {
+        Fixture::object("contestId", &last(&contest(&self.club, CAROL, &self.name())))
     }
 
     /// A team with the member in it, by these creators.
-    fn team(&self, of_contest: &str, of_team: &str) -> Made {
+    fn team(&self, of_contest: &str, of_team: &str) -> Fixture {
         let contest = contest(&self.club, of_contest, &self.name());
         let team = team(&self.club, of_team, &contest, "the team");
         let in_it = json!({"members": [id(BOB), id(SUSAN)]});
         self.club.by(of_team).put(&format!("{team}/members"), in_it).expect(204);
-        Made::object("contestId", &last(&contest)).and("teamId", &last(&team))
+        Fixture::object("contestId", &last(&contest)).and("teamId", &last(&team))
     }
 
     /// An event that the owner hosts.
-    fn event(&self, level: i16) -> Made {
+    fn event(&self, level: i16) -> Fixture {
         let since = "2026-04-04T09:00:00Z";
-        Made::object("eventId", &events::plant(&self.club, "open day", since, &[CAROL, SUSAN], Some(level)))
+        Fixture::object("eventId", &events::plant(&self.club, "open day", since, &[CAROL, SUSAN], Some(level)))
     }
 
     /// The owner without any account, so that one of any type can be added.
-    fn without_account(&self) -> Made {
+    fn without_account(&self) -> Fixture {
         let of_owner = accounts::table.filter(accounts::user_id.eq(id(CAROL)));
         diesel::delete(of_owner).execute(&mut self.club.connect()).unwrap();
         owner()
     }
 
-    fn account(&self) -> Made {
+    fn account(&self) -> Fixture {
         let owner = self.without_account();
         let body = json!({"displayName": "Carol", "type": 0, "url": "https://carol.example"});
         let made = self.club.by(CAROL).post(&format!("/api/v1/users/{}/accounts", id(CAROL)), body).expect(201).json();
@@ -98,8 +98,8 @@ impl World {
     }
 }
 
-fn owner() -> Made {
-    Made::object("userId", &id(CAROL))
+fn owner() -> Fixture {
+    Fixture::object("userId", &id(CAROL))
 }
 
 fn last(path: &str) -> &str {
@@ -175,7 +175,7 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     ("GET /api/v1/users/{userId}/contests", |_, _| owner()),
     ("GET /api/v1/users/{userId}/groups", |_, _| owner()),
     ("GET /api/v1/users/{userId}/events", |_, _| owner()),
-    ("POST /api/v1/projects", |world, _| Made::body(project_body(&world.name()))),
+    ("POST /api/v1/projects", |world, _| Fixture::body(project_body(&world.name()))),
     ("GET /api/v1/projects/{projectId}", |world, _| world.project()),
     ("PATCH /api/v1/projects/{projectId}", |world, _| world.project().with(json!({"name": world.name()}))),
     ("DELETE /api/v1/projects/{projectId}", |world, _| world.project()),
@@ -187,8 +187,8 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     ("PATCH /api/v1/events/{eventId}, anonymous", |world, _| world.event(0)),
     ("PATCH /api/v1/events/{eventId}, public", |world, _| world.event(1)),
     ("PATCH /api/v1/events/{eventId}, private", |world, _| world.event(2)),
-    ("GET /api/v1/groups/{groupId}", |world, _| Made::object("groupId", &world.group)),
-    ("POST /api/v1/contests", |world, _| Made::body(contest_body(&world.name()))),
+    ("GET /api/v1/groups/{groupId}", |world, _| Fixture::object("groupId", &world.group)),
+    ("POST /api/v1/contests", |world, _| Fixture::body(contest_body(&world.name()))),
     ("GET /api/v1/contests/{contestId}", |world, _| world.contest()),
     ("PATCH /api/v1/contests/{contestId}", |world, _| world.contest()),
     ("DELETE /api/v1/contests/{contestId}", |world, _| world.contest()),
@@ -213,7 +213,7 @@ fn everybody_may_do_what_the_table_says_and_nothing_else(#[values(Sqlite, Postgr
     let club = Club::start(backend);
     let issuer = Issuer::start();
     let (world, [service, wary]) = World::new(club, &issuer);
-    hold("portfolio-service", &world, BUILDERS, &callers(&world.club, &issuer, service, wary));
+    check_access("portfolio-service", &world, BUILDERS, &callers(&world.club, &issuer, service, wary));
 }
 
 #[rstest]
@@ -222,5 +222,5 @@ fn every_operation_knows_versions_retries_and_pages(#[values(Sqlite, Postgres)] 
     let issuer = Issuer::start();
     let (world, [service, wary]) = World::new(club, &issuer);
     let callers = callers(&world.club, &issuer, service, wary);
-    conditions::hold("portfolio-service", &world, BUILDERS, &callers, &[]);
+    conditions::check_all("portfolio-service", &world, BUILDERS, &callers, &[]);
 }

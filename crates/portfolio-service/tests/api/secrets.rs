@@ -11,7 +11,9 @@ use std::process::Command;
 use serde_json::json;
 use service_kit::database::Url;
 
-use self::canary::{Canary, Door, Program, assert_found, database_that_refuses, dump, echo, found, walk};
+use self::canary::{
+    Canary, Program, RecordingClient, assert_found, database_that_refuses, dump, echo, find_canaries, walk,
+};
 use crate::{
     harness::{ALICE, BOB, Club},
     identity::Issuer,
@@ -72,13 +74,13 @@ fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
         let url = if club.is_postgres() { format!("{}&password={PASSWORD}", club.url()) } else { club.url().into() };
         command.env("DATABASE_URL", url).env("BOOKING_TOKEN", BOOKING).env("TRAQ_TOKEN", DIRECTORY);
         let running = Program::start(command, folder.path());
-        let door = Door::new(running.address());
+        let client = RecordingClient::new(running.address());
         let me = [("Authorization", format!("Bearer {right}"))].map(|(name, value)| (name, value));
         let me: Vec<_> = me.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let (status, answer) = door.send("GET", "/api/v1/users/me", &me, b"");
+        let (status, answer) = client.send("GET", "/api/v1/users/me", &me, b"");
         assert_eq!(status, 200, "{answer}");
         walk(
-            &door,
+            &client,
             &[
                 ("Authorization", format!("Bearer {right}")),
                 ("Authorization", format!("Bearer {other}")),
@@ -94,12 +96,12 @@ fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
             &[],
         );
         // A trusted proxy would be believed; a header of anybody else is not even read.
-        let (_, metrics) = door.send("GET", "/metrics", &[], b"");
-        let log = running.end();
+        let (_, metrics) = client.send("GET", "/metrics", &[], b"");
+        let log = running.terminate();
         let kept = dump(&club.url().parse::<Url>().unwrap(), &mut club.connect());
 
         // The search finds what is there.
-        let sent = door.sent.borrow();
+        let sent = client.requests.borrow();
         let of_others = |canary: &&Canary| !canary.name.contains("booking-service") && canary.name != "directory token";
         let callers: Vec<_> = canaries.iter().filter(of_others).cloned().collect();
         assert_found("what was sent", &sent, &callers);
@@ -111,10 +113,10 @@ fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
         assert!(log.contains("TRACE") && log.contains("actix_http::h1"), "the log is not whole");
 
         // And nothing is where it must not be.
-        let answered = door.answered.borrow();
+        let answered = client.answers.borrow();
         let places = [("log", log.as_str()), ("metrics", &metrics), ("answers", &answered), ("database", &kept)];
-        let mut leaks: Vec<_> = places.iter().flat_map(|(name, text)| found(name, text, &canaries)).collect();
-        leaks.extend(found("log", &log, &[Canary::new("database password", PASSWORD)]));
+        let mut leaks: Vec<_> = places.iter().flat_map(|(name, text)| find_canaries(name, text, &canaries)).collect();
+        leaks.extend(find_canaries("log", &log, &[Canary::new("database password", PASSWORD)]));
         assert!(leaks.is_empty(), "{} leaks:\n{}", leaks.len(), leaks.join("\n"));
     }
 }
@@ -131,9 +133,9 @@ fn the_password_of_a_database_that_does_not_answer_or_does_not_take_it_is_not_sh
                 let mut program =
                     program(&["--bind", "127.0.0.1:0", "--log", "trace", "--log-format", format, command]);
                 program.env("DATABASE_URL", format!("postgres://club:{PASSWORD}@{address}/club?sslmode=disable"));
-                let (status, output) = Program::start(program, folder.path()).ended();
+                let (status, output) = Program::start(program, folder.path()).wait_for_exit();
                 assert_eq!(status, Some(1), "{output}");
-                let leaks = found("output", &output, &[Canary::new("database password", PASSWORD)]);
+                let leaks = find_canaries("output", &output, &[Canary::new("database password", PASSWORD)]);
                 assert!(leaks.is_empty() && output.contains("portfolio-service: "), "{leaks:?} {output}");
                 let heard: String = told.try_iter().collect();
                 assert_eq!(heard.contains(PASSWORD), asks, "{output}");
