@@ -86,11 +86,11 @@ pub struct Config {
     #[command(flatten)]
     pub database: DatabaseOptions,
 
-    /// Where users and groups come from.
+    /// The source of users and groups.
     #[command(flatten)]
     pub directory: DirectoryOptions,
 
-    /// Where events come from.
+    /// The source of events.
     #[command(flatten)]
     pub booking: BookingOptions,
 

@@ -115,8 +115,8 @@ impl Plan {
         -(self.days() - AHEAD.min(self.days() / 2))
     }
 
-    /// The day of a room, counted likewise. No two verified rooms of one place are on one day: every eighth room
-    /// has the same place, and a day has fewer than eight rooms.
+    /// The day of a room, counted from the day of the plan. No two verified rooms of one place are on the same day, because
+    /// every eighth room has the same place and a day has at most eight rooms.
     fn day_of(&self, room: usize) -> i64 {
         let (room, rooms) = (i64::try_from(room).unwrap_or(0), i64::try_from(self.rooms()).unwrap_or(1));
         self.first_day() + room * self.days() / rooms

@@ -67,12 +67,12 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import) -> Result<(), Err
     import.each_page(conn, &CONTESTS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
         let names: Vec<_> = page.iter().filter_map(|(_, row)| row.text("name").ok()).collect();
-        let taken = contests::table.filter(contests::name.eq_any(&names)).select((contests::name, contests::id));
-        let mut taken: HashMap<_, _> = taken.load::<(String, DbUuid)>(conn)?.into_iter().collect();
+        let ids_by_name = contests::table.filter(contests::name.eq_any(&names)).select((contests::name, contests::id));
+        let mut ids_by_name: HashMap<_, _> = ids_by_name.load::<(String, DbUuid)>(conn)?.into_iter().collect();
         let mut incoming = Vec::new();
         for (id, row) in page {
             let contest = read(import, id, &row).and_then(|contest| {
-                let first = *taken.entry(contest.name.clone()).or_insert(id);
+                let first = *ids_by_name.entry(contest.name.clone()).or_insert(id);
                 if first == id { Ok(contest) } else { Err(format!("the contest {first} has the same name")) }
             });
             match contest {

@@ -77,12 +77,12 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets
             members.dedup_by_key(|(user, _)| *user);
         }
         let names: Vec<_> = page.iter().filter_map(|(_, row)| row.text("name").ok()).collect();
-        let taken = projects::table.filter(projects::name.eq_any(&names)).select((projects::name, projects::id));
-        let mut taken: HashMap<_, _> = taken.load::<(String, DbUuid)>(conn)?.into_iter().collect();
+        let ids_by_name = projects::table.filter(projects::name.eq_any(&names)).select((projects::name, projects::id));
+        let mut ids_by_name: HashMap<_, _> = ids_by_name.load::<(String, DbUuid)>(conn)?.into_iter().collect();
         let mut incoming = Vec::new();
         for (id, row) in page {
             let project = read(import, id, &row, members.remove(&id).unwrap_or_default()).and_then(|project| {
-                let first = *taken.entry(project.name.clone()).or_insert(id);
+                let first = *ids_by_name.entry(project.name.clone()).or_insert(id);
                 if first == id { Ok(project) } else { Err(format!("the project {first} has the same name")) }
             });
             match project {

@@ -105,15 +105,15 @@ pub fn insert_deactivated(conn: &mut AnyConnection, new: &[(DbUuid, String)], no
         [name.to_owned(), digits[..8].to_owned(), digits]
     };
     let names: Vec<_> = new.iter().flat_map(|(id, name)| candidates(id, name)).collect();
-    let mut taken = HashSet::new();
+    let mut taken_names = HashSet::new();
     for names in names.chunks(CHUNK) {
-        taken.extend(users::table.filter(users::name.eq_any(names)).select(users::name).load::<String>(conn)?);
+        taken_names.extend(users::table.filter(users::name.eq_any(names)).select(users::name).load::<String>(conn)?);
     }
     let rows: Vec<_> = new
         .iter()
         .map(|(id, name)| {
             let mut names = candidates(id, name).into_iter();
-            let name = names.find(|name| is_sign_in_name(name) && taken.insert(name.clone()));
+            let name = names.find(|name| is_sign_in_name(name) && taken_names.insert(name.clone()));
             (
                 (users::id.eq(*id), users::name.eq(name.unwrap_or_default()), users::real_name.eq("")),
                 (users::state.eq(0), users::created_at.eq(now), users::updated_at.eq(now)),
@@ -143,14 +143,15 @@ pub fn bring_accounts_in(conn: &mut AnyConnection, import: &mut Import, targets:
     import.each_page(conn, &ACCOUNTS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
         let owners: Vec<_> = page.iter().filter_map(|(_, row)| row.id("user_id").ok()).collect();
-        let taken = accounts::table.filter(accounts::user_id.eq_any(&owners));
-        let taken: Vec<(DbUuid, i16, DbUuid)> =
-            taken.select((accounts::user_id, accounts::type_, accounts::id)).load(conn)?;
-        let mut taken: HashMap<_, _> = taken.into_iter().map(|(user, number, id)| ((user, number), id)).collect();
+        let ids_by_type = accounts::table.filter(accounts::user_id.eq_any(&owners));
+        let ids_by_type: Vec<(DbUuid, i16, DbUuid)> =
+            ids_by_type.select((accounts::user_id, accounts::type_, accounts::id)).load(conn)?;
+        let mut ids_by_type: HashMap<_, _> =
+            ids_by_type.into_iter().map(|(user, number, id)| ((user, number), id)).collect();
         let mut incoming = Vec::new();
         for (id, row) in page {
             let account = read_account(&row, targets).and_then(|account| {
-                let first = *taken.entry((account.user, account.number)).or_insert(id);
+                let first = *ids_by_type.entry((account.user, account.number)).or_insert(id);
                 if first == id { Ok(account) } else { Err(format!("{first} is an account of the same type")) }
             });
             match account {
