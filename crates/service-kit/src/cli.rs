@@ -14,7 +14,7 @@ use crate::{
     with_connection,
 };
 
-/// The commands of every service that need nothing of its own.
+/// The commands that are the same in every service.
 #[derive(Debug, Clone, Subcommand)]
 pub enum CommonCommand {
     /// Bring the database schema up to date and end
@@ -97,7 +97,7 @@ impl Installation<'_> {
         let name = tokio::task::spawn_blocking(move || name_existing(&url)).await;
         let name = name.map_err(|error| CommandError::Failed(error.to_string()))??;
         let db = self.open().await?;
-        // A command is of use also where nothing reads this.
+        // The command goes on if nothing reads standard error.
         let _ = writeln!(io::stderr(), "{}: database {name}", self.info.name);
         Ok(db)
     }
@@ -111,7 +111,7 @@ impl Installation<'_> {
         self.warn();
         let (lines, status) =
             if self.faults.is_empty() { (vec!["ok".to_owned()], 0) } else { (self.faults, WRONG_OPTIONS) };
-        // The status says it all if nothing reads the output.
+        // If nothing reads the output, the exit status is enough.
         let _ = print(&lines);
         status
     }

@@ -258,8 +258,8 @@ impl ServerOptions {
         self.bind.is_loopback()
     }
 
-    /// Why the development mode is not allowed with these options, one line each (contract, "Development mode"). In it
-    /// anybody may be anyone, so nobody else may reach the service. `missing` names the options that end the mode.
+    /// Why the development mode is not allowed with these options, one line each (contract, "Development mode"). In that
+    /// mode every client may act as every user, so only this machine may reach the service. `missing` names the options that end the mode.
     #[must_use]
     pub fn development_faults(&self, missing: &str) -> Vec<String> {
         let why = format!("without {missing} anybody could act as anyone");

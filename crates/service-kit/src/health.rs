@@ -33,8 +33,8 @@ pub async fn check(bind: &BindAddress) -> Result<(), String> {
     answer.map_err(|error| error.to_string()).flatten().map_err(|why| format!("http://{address}/readyz: {why}"))
 }
 
-/// A service that listens on every address is asked on loopback, by IPv4, which an unspecified IPv6 address accepts too:
-/// in many containers loopback has no IPv6 address.
+/// The address to connect to: loopback for a service that listens on every address. It is IPv4, which a service on the
+/// unspecified IPv6 address accepts too, because loopback has no IPv6 address in many containers.
 fn reachable(bind: SocketAddr) -> SocketAddr {
     let ip = if bind.ip().is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { bind.ip() };
     SocketAddr::new(ip, bind.port())

@@ -7,7 +7,7 @@ use std::{fmt, os::unix::fs::PermissionsExt as _, path::Path, str::FromStr};
 pub struct Secret(String);
 
 impl Secret {
-    /// The value, to be used and not kept.
+    /// The value. Do not store or log it.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -54,8 +54,8 @@ impl SecretOption<'_> {
         })
     }
 
-    /// A warning when every user of this machine may read the file. No fault: the files that containers are given are
-    /// like that, and nobody else is there.
+    /// A warning when every user of this machine may read the file. It is not an error, because secrets mounted into
+    /// containers usually have such permissions.
     #[must_use]
     pub fn exposed(self) -> Option<String> {
         let file = self.2?;

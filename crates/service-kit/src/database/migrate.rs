@@ -1,4 +1,4 @@
-//! Migrations at start: under a lock, so that two replicas may start together, and never backwards.
+//! Migrations at the start, under a lock so that replicas may start at the same time. There are no downgrades.
 
 use std::fmt;
 
@@ -55,10 +55,10 @@ impl fmt::Display for MigrationError {
 
 impl std::error::Error for MigrationError {}
 
-/// One number for all services: they have databases of their own, and waiting for each other would only cost time.
+/// The number of the advisory lock. Services have separate databases, so one number is enough.
 const ADVISORY_LOCK: i64 = 0x6c65_6374_7572_6573;
 
-/// Applies what is missing and returns the versions applied. Safe to run from several processes at once.
+/// Applies the missing migrations and returns their versions. Several processes may run this at once.
 ///
 /// # Errors
 /// [`MigrationError::Newer`] when the database is ahead, [`MigrationError::Failed`] for anything else; nothing has
@@ -67,7 +67,7 @@ pub fn run(url: &Url, migrations: &Migrations) -> Result<Vec<String>, MigrationE
     match url.connect().map_err(failed)? {
         AnyConnection::Postgresql(mut conn) => {
             AnsiTransactionManager::begin_transaction_sql(&mut conn, "BEGIN").map_err(failed)?;
-            // Neither waiting for another replica's migrations nor rewriting a large table may be broken off.
+            // No time-out: another replica may be migrating, and rewriting a large table takes long.
             for limit in ["SET LOCAL lock_timeout = 0", "SET LOCAL statement_timeout = 0"] {
                 diesel::sql_query(limit).execute(&mut conn).map_err(failed)?;
             }
@@ -102,7 +102,7 @@ where
     Ok(all::<DB>(migrations)?.iter().map(|migration| migration.name().version().to_string()).collect())
 }
 
-/// The versions that a database has, the oldest first; none when no service ever opened it. Changes nothing.
+/// The applied versions of a database, the oldest first; none if no service has ever opened it. Reads only.
 pub(crate) fn applied<C>(conn: &mut C) -> Result<Vec<String>, MigrationError>
 where
     C: Connection<Backend: MigrationsTable>,

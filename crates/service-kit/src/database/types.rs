@@ -73,7 +73,7 @@ impl DbUuid {
         Self(Uuid::now_v7())
     }
 
-    /// The nil identifier, shown where nobody is meant.
+    /// The nil UUID, for fields that must name a user where there is none.
     #[must_use]
     pub fn nil() -> Self {
         Self(Uuid::nil())

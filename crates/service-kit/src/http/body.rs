@@ -67,7 +67,7 @@ impl<T: Deserr<Violations> + 'static> FromRequest for OptionalBody<T> {
     }
 }
 
-/// Reads a whole body of one media type. A body without any `Content-Type` is taken for the expected one; an empty
+/// Reads a whole body of one media type. A body without `Content-Type` counts as the expected type; an empty
 /// body may name any.
 ///
 /// # Errors

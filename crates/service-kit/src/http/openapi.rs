@@ -12,8 +12,8 @@ use utoipa::openapi::{
 use super::reply::PROBLEM_MEDIA_TYPE;
 
 /// Completes every operation: the refusals that follow from what it takes, the problem body of each refusal, and
-/// examples of bodies from the examples of their types. A type `Problem` that the document has already says what
-/// members the service's own problems have.
+/// examples of bodies from the examples of their types. If the document has a schema `Problem`, its
+/// properties are added: the members of the service's own problems.
 pub fn complete(document: &mut OpenApi, codes: &[&Code], legacy: Legacy) {
     let components = document.components.get_or_insert_default();
     let fields = components.schemas.remove("Problem");
@@ -98,7 +98,7 @@ fn add_conditions(operation: &mut Operation, kind: Kind, components: &Components
             add_parameter(operation, ParameterIn::Header, "Idempotency-Key", key, description);
             add_response(operation, "422", "The `Idempotency-Key` came with another request before");
         }
-        // Whoever makes something without signing in is nobody to whom an earlier answer could be shown.
+        // An anonymous caller cannot be recognized, so a stored answer cannot be sent again.
         Kind::Make => {}
         Kind::Change | Kind::Remove => {
             if let (Kind::Change, Some(changed)) = (kind, success(operation, "200")) {

@@ -60,23 +60,23 @@ impl fmt::Display for Cidr {
     }
 }
 
-/// Which headers carry the sign-in name, and from whom.
+/// The proxies that may name the signed-in user, and their headers.
 #[derive(Debug, Clone, Default)]
 pub struct Proxies {
-    /// Who is believed.
+    /// The addresses of trusted proxies.
     pub trusted: Vec<Cidr>,
-    /// In which headers.
+    /// The headers with the sign-in name.
     pub headers: Vec<HeaderName>,
 }
 
-/// What the proxy says about the caller. The middleware `proxy_user` puts it into the extensions of each request.
+/// The caller as named by the proxy. The middleware `proxy_user` puts it into the extensions of each request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProxyUser {
-    /// Nothing: no header, an empty one or `-`, or one from somebody who is not believed.
+    /// No user: no header, an empty one or `-`, or a header from an address that is not trusted.
     Nobody,
     /// The caller has this name.
     Name(String),
-    /// Two different names, a header twice, or no text.
+    /// Two different names, a repeated header, or a name that is not text.
     Unusable,
 }
 
@@ -102,7 +102,7 @@ impl Proxies {
         user
     }
 
-    /// Takes the headers off and says what they said.
+    /// Removes the headers and returns the user that they named.
     pub fn take(&self, headers: &mut HeaderMap, peer: Option<IpAddr>) -> ProxyUser {
         let user = self.read(headers, peer);
         for header in &self.headers {

@@ -96,7 +96,7 @@ impl RateLimit {
 /// Bad credentials a minute that one address may send. Further requests are refused without a look-up.
 const BAD_CREDENTIALS: u32 = 60;
 
-/// The window in which bad credentials are counted.
+/// The period over which bad credentials are counted.
 const PERIOD: Duration = Duration::from_secs(60);
 
 /// Counts bad credentials by client address.

@@ -39,21 +39,21 @@ use crate::error::Failure;
 /// The page of a front end that has only one.
 const INDEX: &str = "index.html";
 
-/// The folder of files that are for everybody by name (RFC 8615), the only one that may begin with a dot.
+/// The folder of well-known files (RFC 8615), the only name that may begin with a dot.
 const WELL_KNOWN: &str = ".well-known";
 
-/// The most that is read and kept in memory at once.
+/// The most bytes of a file in memory at once.
 const PART: u64 = 128 * 1024;
 
 /// The most files whose entity tags are cached; more than any front end has.
 const MAX_CACHED_TAGS: usize = 10_000;
 
-/// What a front end loads it knows itself, and may say in a `meta` element. That nobody may frame it cannot be said there,
-/// and whoever looks at it is signed in.
+/// A front end may restrict what it loads in a `meta` element. `frame-ancestors` has no effect there, and users of the
+/// front end are signed in, so this header forbids frames.
 const POLICY: &str = "frame-ancestors 'none'; object-src 'none'; base-uri 'self'";
 
-/// Marks a response, in its extensions, as `index.html` in the place of a file that does not exist. Existing builds load
-/// such a page as a style sheet, which browsers refuse with `nosniff`.
+/// Marks a response, in its extensions, as `index.html` sent for a file that does not exist. Some front ends load such a
+/// page as a style sheet, which browsers refuse with `nosniff`.
 pub struct MayBeSniffed;
 
 /// The folder of a front end.
@@ -62,8 +62,7 @@ pub struct StaticFiles {
     tags: RwLock<HashMap<PathBuf, (Version, ETag)>>,
 }
 
-/// Tells one content of a file from another, in one process: its place, length, and the time of its last change, which
-/// no program can set back.
+/// The version of a file: device, inode, length and change time. No program can set the change time back.
 type Version = (u64, u64, u64, i64, i64);
 
 /// A file of the folder.
@@ -80,7 +79,7 @@ impl StaticFiles {
         Self { folder, tags: RwLock::default() }
     }
 
-    /// What is wrong with a folder, as a line.
+    /// The fault of a folder, as one line.
     #[must_use]
     pub fn fault(folder: &Path) -> Option<String> {
         match resolve(folder, INDEX).and_then(|path| path.map(File::open).transpose()) {
@@ -174,8 +173,7 @@ fn resolve(folder: &Path, path: &str) -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// The path in the folder that the path of a request names; `None` when nothing may lie there: it leads elsewhere, is
-/// hidden, or is no text.
+/// The path in the folder that a request path names; `None` for a path that leaves the folder, is hidden, or is not UTF-8.
 fn relative(path: &str) -> Option<String> {
     let path = path.strip_prefix('/')?;
     if path.is_empty() {
@@ -185,15 +183,15 @@ fn relative(path: &str) -> Option<String> {
     let names: Vec<_> = names.collect::<Option<_>>()?;
     let is_refused = |(n, name): (usize, &Cow<'_, str>)| {
         let is_hidden = name.starts_with('.') && (n, &**name) != (0, WELL_KNOWN);
-        // The last one may be empty: that names a folder, as which no file opens, but perhaps a page.
+        // The last segment may be empty: the path of a folder, which may be a page of the front end.
         let is_empty = name.is_empty() && n + 1 < names.len();
         is_hidden || is_empty || name.contains(|c: char| matches!(c, '/' | '\\') || c.is_control())
     };
     (!names.iter().enumerate().any(is_refused)).then(|| names.join("/"))
 }
 
-/// How long a copy is good. Bundlers put what they make into `assets/`, with a hash of the content in the name: such a
-/// file never changes.
+/// The `Cache-Control` of a file. Bundlers put files with a hash of the content in the name into `assets/`; such a file
+/// never changes.
 fn caching(path: &str) -> &'static str {
     let stem = path.strip_prefix("assets/").and_then(|path| path.rsplit_once('.')).map(|(stem, _)| stem);
     let is_hashed = stem.and_then(|stem| stem.rsplit_once(['-', '.'])).is_some_and(|(_, hash)| {
@@ -212,13 +210,14 @@ fn media_type(path: &str) -> String {
     if is_text { format!("{kind}; charset=utf-8") } else { kind.to_string() }
 }
 
-/// The file, or the part of it that the request asks for (RFC 9110, section 14). Who asks for several gets all of it.
+/// The file, or the part of it that the request asks for (RFC 9110, section 14). A request for several
+/// ranges gets the whole file.
 fn send(mut response: HttpResponseBuilder, req: &HttpRequest, open_file: OpenFile) -> Result<HttpResponse, Failure> {
     let OpenFile { file, length, tag } = open_file;
     response.insert_header((header::ACCEPT_RANGES, "bytes"));
     let is_same = match IfRange::parse(req) {
         Ok(IfRange::EntityTag(cached)) => cached.to_string() == tag.text(),
-        // There is no date to compare, and what cannot be read is not the same.
+        // Files have no date to compare, and an unreadable condition does not match.
         _ => !req.headers().contains_key(header::IF_RANGE),
     };
     let range = match Range::parse(req) {
@@ -235,7 +234,7 @@ fn send(mut response: HttpResponseBuilder, req: &HttpRequest, open_file: OpenFil
     Ok(response.body(SizedStream::new(last + 1 - first, parts(file, first, last + 1))))
 }
 
-/// What lies from one place to another, read as fast as the client takes it.
+/// A range of a file as a stream, read as fast as the client receives it.
 fn parts(file: File, from: u64, to: u64) -> impl Stream<Item = io::Result<Bytes>> {
     stream::try_unfold((file, from), move |(file, at)| async move {
         if at == to {

@@ -1,5 +1,5 @@
 //! Which rows to write. For each imported row the database keeps a hash of what was imported, so that a later import
-//! tells what has changed since, there or here: what was changed here stays.
+//! can tell whether the row has changed since, in the source or here. A row that was changed here stays as it is.
 
 use std::collections::HashMap;
 
@@ -19,12 +19,12 @@ const CHANGED_HERE: &str = "kept as they are here";
 const OUTDATED: &str = "changed there since the import; --update brings them over";
 const GONE: &str = "no longer there; --update deletes them here";
 
-/// What an import knows of a row and those that belong to it: all that it would write.
+/// The values that an import writes for a row and the rows that belong to it.
 pub trait Imported: Serialize {
     /// The name of the table, in the report and beside the hash.
     const KIND: &'static str;
 
-    /// Whether this is what a row has that nobody has filled yet.
+    /// Whether these are the values of a new, empty row.
     fn is_blank(&self) -> bool {
         false
     }
@@ -43,19 +43,19 @@ pub trait Imported: Serialize {
 pub struct Changes<T> {
     /// New rows.
     pub added: Vec<(DbUuid, T)>,
-    /// Rows to be made what they are there.
+    /// Rows to be made equal to the source.
     pub updated: Vec<(DbUuid, T)>,
 }
 
 impl Import {
-    /// Notes that the source has this row, whatever becomes of it.
+    /// Records that the source has this row, imported or not.
     pub fn saw(&mut self, kind: &'static str, id: DbUuid) {
         self.report.count(kind).read += 1;
         self.seen.entry(kind).or_default().insert(id);
     }
 
-    /// Compares rows of the source with the same rows here and with what was imported earlier, and answers what is to be
-    /// written. The rest is counted or noted. At most [`CHUNK`] rows at a time.
+    /// Compares rows of the source with the same rows here and with what was imported earlier, and returns what is to be
+    /// written. The other rows are counted and reported. At most [`CHUNK`] rows at a time.
     ///
     /// # Errors
     /// When the database fails.

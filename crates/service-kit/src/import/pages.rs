@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Import {
-    /// Hands the rows of a table to `work` by their id, at most [`CHUNK`] at a time. All are counted as read.
+    /// Calls `work` with the rows of a table in the order of their ids, at most [`CHUNK`] at a time, and counts them as read.
     ///
     /// # Errors
     /// When the connection is lost; what `work` fails with.
@@ -57,7 +57,7 @@ impl Import {
         }
     }
 
-    /// The rows of a table that belong to these of another one, by the column `key`. Deleted ones are left away.
+    /// The rows of a table whose column `key` refers to one of these ids, without deleted ones.
     ///
     /// # Errors
     /// When the connection is lost.
@@ -77,8 +77,8 @@ impl Import {
         Ok(children)
     }
 
-    /// What `convert` makes of the [children](Self::children) of these rows, sorted. They are counted as read, and those
-    /// that it refuses as left out.
+    /// The converted [children](Self::children) of these rows, sorted. They are counted as read, and those that `convert`
+    /// refuses as left out.
     ///
     /// # Errors
     /// When the connection is lost.
@@ -122,10 +122,10 @@ impl Import {
     }
 }
 
-/// The user in a column.
+/// The user that a column names.
 ///
 /// # Errors
-/// When it is none of these.
+/// When it is not one of `users`.
 pub fn existing_user<S: BuildHasher>(
     row: &SourceRow,
     column: &str,

@@ -1,4 +1,4 @@
-//! Whether a SQLite database is whole, and one of this service's.
+//! Checks that a SQLite database is undamaged and of this service.
 
 use std::collections::BTreeSet;
 
@@ -10,15 +10,15 @@ use crate::database::{
     types::words,
 };
 
-/// What was found in a good database.
+/// The versions and row counts of a database that passed the check.
 pub(super) struct CheckedFile {
     versions: Vec<String>,
     rows: Vec<(String, String)>,
 }
 
 impl CheckedFile {
-    /// Says what there is.
-    pub(super) fn tell(&self, say: fn(&str)) {
+    /// Prints them.
+    pub(super) fn print(&self, say: fn(&str)) {
         for (table, rows) in &self.rows {
             say(&format!("{table}: {rows} rows"));
         }
@@ -26,13 +26,13 @@ impl CheckedFile {
     }
 }
 
-/// Looks at every page and every reference, and compares the schema with the one that the applied migrations make.
+/// Checks every page and every foreign key, and compares the schema with the one that the applied migrations make.
 ///
 /// # Errors
 /// When anything is wrong, or the schema is newer than this program.
 pub(super) fn check(conn: &mut SqliteConnection, migrations: &Migrations) -> Result<CheckedFile, CommandError> {
     let failed = |cause: String| CommandError::Failed(cause);
-    // Nothing of what stands in the schema is trusted until it is compared.
+    // Functions and views of the schema must not run before it has been compared.
     conn.batch_execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")?;
     let found = words(conn, "SELECT integrity_check AS value FROM pragma_integrity_check LIMIT 1")?;
     if found != ["ok"] {

@@ -1,4 +1,4 @@
-//! The commands that keep a database: back it up, restore it, move it.
+//! The maintenance commands: back up, restore and copy a database.
 
 use std::path::PathBuf;
 
@@ -32,10 +32,10 @@ pub enum DatabaseCommand {
 }
 
 impl DatabaseCommand {
-    /// Runs the command on a database. What is of interest goes to `say`, line by line.
+    /// Runs the command on a database. Progress goes to `say`, line by line.
     ///
     /// # Errors
-    /// When the command cannot do it; the database is as it was then.
+    /// When the command fails. The database is unchanged then.
     pub async fn run(self, database: Url, contents: Contents, say: fn(&str)) -> Result<(), CommandError> {
         let done = tokio::task::spawn_blocking(move || match self {
             Self::Backup { file } => backup::backup(&database, &file, contents.migrations, say),

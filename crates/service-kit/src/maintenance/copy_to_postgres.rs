@@ -1,4 +1,4 @@
-//! From SQLite to PostgreSQL: all rows, in one transaction, compared in the end.
+//! Copies a SQLite database to PostgreSQL: all rows in one transaction, compared at the end.
 
 use std::fmt;
 
@@ -27,10 +27,10 @@ use crate::database::{
     types::{DbTimestamp, DbUuid, POSTGRES_EPOCH, words},
 };
 
-/// Copies a SQLite database to an empty PostgreSQL database, whose schema it makes.
+/// Copies a SQLite database to an empty PostgreSQL database, in which it makes the schema.
 ///
 /// # Errors
-/// When either is not what it should be, or anything differs in the end; then nothing was copied.
+/// When one of the databases cannot be used, or the rows differ at the end. Nothing is copied then.
 pub fn copy_to(source: &Url, target: &Url, contents: &Contents, say: fn(&str)) -> Result<(), CommandError> {
     let file = existing_file(source, "copy-to copies from SQLite; for PostgreSQL there are pg_dump and pg_restore")?;
     if !target.is_postgres() {
@@ -75,7 +75,7 @@ fn copy(
     say: fn(&str),
 ) -> Result<(), CommandError> {
     let names: Vec<_> = tables.iter().map(|table| quoted(table.name)).collect();
-    // Who starts a server on the target already has to wait.
+    // A server that starts on the target has to wait.
     target.batch_execute(&format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", names.join(", ")))?;
     for (table, name) in tables.iter().zip(&names) {
         let rows = words(target, &format!("SELECT 'x' AS value FROM {name} LIMIT 1"))?;
@@ -91,7 +91,7 @@ fn copy(
             let difference = format!("{sent} were read and {received} are in the target");
             return Err(of_table(failed(difference)));
         }
-        // What the server would do by itself within minutes; plans are bad until then.
+        // PostgreSQL would do this within minutes; until then plans are bad.
         target.batch_execute(&format!("ANALYZE {}", quoted(table.name)))?;
         say(&format!("{}: {sent}", table.name));
     }
@@ -132,7 +132,7 @@ fn failed(cause: impl Into<String>) -> CommandError {
     CommandError::Failed(cause.into())
 }
 
-/// A row, as SQLite keeps it. What PostgreSQL sends is read as the service reads it, and then taken down the same.
+/// A row as SQLite stores it. Rows of PostgreSQL are converted to the same form, so that both can be compared.
 struct Record(Vec<Value>);
 
 #[derive(Debug, PartialEq, Eq)]
@@ -176,7 +176,7 @@ impl Record {
     }
 }
 
-/// By the numbers that PostgreSQL has for its own types.
+/// By the object ids of PostgreSQL's built-in types.
 fn of_postgres(value: PgValue<'_>) -> deserialize::Result<Value> {
     Ok(match value.get_oid().get() {
         16 => Value::Number(<bool as FromSql<Bool, Pg>>::from_sql(value)?.into()),
@@ -191,7 +191,7 @@ fn of_postgres(value: PgValue<'_>) -> deserialize::Result<Value> {
     })
 }
 
-/// Stands for rows in any order: how many, and the sum of a hash of each.
+/// A digest of rows in any order: their number, and the sum of their hashes.
 #[derive(Default, PartialEq, Eq)]
 struct Digest {
     rows: u64,
@@ -228,7 +228,7 @@ impl fmt::Display for Digest {
     }
 }
 
-/// Rows in the binary format of PostgreSQL's `COPY`, until there are enough for one statement.
+/// Rows in the binary format of PostgreSQL's `COPY`, collected for one statement.
 struct Chunk(Vec<u8>);
 
 /// Bytes of a full chunk.
@@ -263,14 +263,14 @@ impl Chunk {
         Ok(())
     }
 
-    /// The rows, with the mark of their end.
+    /// The rows with the end marker of the format.
     fn finish(&mut self) -> &[u8] {
         self.0.extend((-1_i16).to_be_bytes());
         &self.0
     }
 }
 
-/// A value as PostgreSQL takes it for a column of this kind; `None` for NULL.
+/// A value in PostgreSQL's binary format for a column of this kind; `None` for NULL.
 fn in_binary(kind: Kind, value: &Value) -> Result<Option<Vec<u8>>, &'static str> {
     const TOO_LARGE: &str = "is a number that is too large";
     Ok(Some(match (kind, value) {

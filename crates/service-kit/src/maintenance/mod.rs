@@ -1,4 +1,4 @@
-//! The commands that keep a database: back it up, restore it, copy it to PostgreSQL.
+//! The maintenance commands: back up and restore a SQLite database, and copy it to PostgreSQL.
 
 mod backup;
 mod check;
