@@ -119,9 +119,9 @@ fn a_list_is_parsed_without_unknown_fields() {
 #[test]
 fn a_list_of_changes_has_deleted_events() {
     let since = "2026-04-01T09:00:00.000001Z";
-    let changed = json!({"updatedAt": "2026-04-01T18:00:00.000002+09:00"});
-    let deleted = json!({"eventId": TWO, "updatedAt": "2026-04-02T09:00:00Z", "deletedAt": "2026-04-02T09:00:00Z"});
-    let answer: Vec<_> = [changed, deleted, json!({})].into_iter().map(event).collect();
+    let update = json!({"updatedAt": "2026-04-01T18:00:00.000002+09:00"});
+    let deletion = json!({"eventId": TWO, "updatedAt": "2026-04-02T09:00:00Z", "deletedAt": "2026-04-02T09:00:00Z"});
+    let answer: Vec<_> = [update, deletion, json!({})].into_iter().map(event).collect();
     let (page, request) = fetch_page(Some(since), None, ok(&Value::from(answer).to_string()), |_| {});
     assert_eq!(request, "GET /api/events?limit=200&updatedSince=2026-04-01T09%3A00%3A00.000001Z HTTP/1.1");
     let changes = page.unwrap().changes;

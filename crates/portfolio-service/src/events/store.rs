@@ -49,11 +49,11 @@ pub fn bring_up_to_date(conn: &mut AnyConnection, changes: &[EventChange], now: 
         })
         .collect();
     // The events of the remaining copies are deleted.
-    let changed = Changed { written: different.len(), deleted: copies.len() };
+    let deleted = copies.len();
     outdated.extend(copies.into_keys());
     delete(conn, &outdated)?;
     insert(conn, &different, now)?;
-    Ok(changed)
+    Ok(Changed { written: different.len(), deleted })
 }
 
 /// Deletes the copies of all other events and returns their number. `None` when copies of these are missing: another
