@@ -1,5 +1,5 @@
-//! Who calls an operation, and whether they may. Each guard type is named in the signature of the handlers that it guards;
-//! the contract's operation table says which operation has which.
+//! Authentication and authorization. The guard type in the signature of a handler says who may call it; the contract's
+//! table of operations lists the guards.
 
 use actix_web::{HttpRequest, web::Data};
 use common::problem::{Problem, code};
@@ -20,12 +20,12 @@ use crate::{
     schema::users,
 };
 
-/// Guard of a public operation: anybody. The operation gets the caller if they are an active member.
+/// Guard of a public operation: everybody. The operation gets the caller if they are an active member.
 pub type Visitor = Guard<VisitorAuth>;
 /// Guard: any active member.
 pub type Member = Guard<MemberAuth<rights::AnyMember>>;
-/// Guard: any active member, for their own profile. An unknown name is 404.
-pub type KnownMember = Guard<MemberAuth<rights::OwnProfile>>;
+/// Guard: any active member, for their own profile. An unknown sign-in name is 404, not 403.
+pub type ProfileOwner = Guard<MemberAuth<rights::OwnProfile>>;
 /// Guard: the user `userId`, and admins.
 pub type UserSelf = Guard<MemberAuth<rights::UserSelf>>;
 /// Guard: the creator of the project `projectId`, its members, and admins.
@@ -80,7 +80,7 @@ impl Authenticator for VisitorAuth {
             Some(version) => version,
             None => with_connection!(conn, c => diesel::select(DataVersion).get_result(c))?,
         };
-        // An inactive or unknown user sees what everybody sees.
+        // An inactive or unknown user sees what an anonymous caller sees.
         let caller = if let Lookup::Active(caller) = lookup { Some(caller) } else { None };
         Ok(Identified { caller, data_version: Some(data_version) })
     }
@@ -127,7 +127,7 @@ fn club(req: &HttpRequest) -> Result<Data<Club>, Problem> {
     req.app_data::<Data<Club>>().cloned().ok_or_else(|| Problem::internal("the app has no club"))
 }
 
-/// Looks a sign-in name up, together with the version of the database if there is a user of that name.
+/// Looks up a sign-in name. If there is a user of that name, the version of the data is returned as well.
 fn look_up(conn: &mut AnyConnection, club: &Club, name: &str) -> Result<(Lookup, Option<String>), Error> {
     let query = users::table.filter(users::name.eq(name)).select((users::id, users::state, DataVersion));
     let found: Option<(DbUuid, i16, String)> = with_connection!(conn, c => query.first(c)).optional()?;

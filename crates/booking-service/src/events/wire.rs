@@ -2,7 +2,7 @@
 
 use chrono_tz::Tz;
 use common::{
-    input::{Id, IdSet, Text, parse_text, short},
+    input::{Id, IdSet, Text, bounded_list, parse_text},
     problem::{Violations, pointer},
     time::{Timestamp, Zoned},
 };
@@ -267,7 +267,7 @@ impl Deserr<Violations> for RequestEventTags {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
         match value {
             Value::Null => Ok(Self::default()),
-            value => short(value, at, MAX_TAGS).map(Self),
+            value => bounded_list(value, at, MAX_TAGS).map(Self),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use chrono_tz::Tz;
 use common::{
-    input::short,
+    input::bounded_list,
     problem::{Violations, pointer},
     time::Timestamp,
 };
@@ -147,7 +147,7 @@ impl<const MIN: usize> Deserr<Violations> for RequestSlots<MIN> {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
         let slots = match value {
             Value::Null if MIN == 0 => Vec::new(),
-            value => short(value, at, MAX_SLOTS)?,
+            value => bounded_list(value, at, MAX_SLOTS)?,
         };
         if slots.len() < MIN {
             let mut violations = Violations::default();

@@ -8,7 +8,7 @@ use rules::Layout;
 const LAYOUT: Layout = Layout {
     slices: &["users", "groups", "tags", "rooms", "events", "availability", "polls", "ical", "sign_in"],
     base: &["auth", "club", "codes", "config", "last_use", "limits", "overlapping", "schema", "wall_clock"],
-    known: &[],
+    exceptions: &[],
     queries: &[
         "queries.rs",
         "changes.rs",

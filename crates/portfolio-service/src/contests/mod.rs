@@ -1,4 +1,4 @@
-//! Contests that members took part in, each with its [teams](crate::teams), which go with it.
+//! Contests that members took part in, with their [teams](crate::teams). A deleted contest deletes its teams.
 
 mod handlers;
 pub mod queries;

@@ -29,7 +29,7 @@ use service_kit::{
 use tokio::sync::oneshot;
 
 use super::{lease, reading::Reading, store};
-use crate::booking::{EventChange, Failed, Next, Page, Source};
+use crate::booking::{EventChange, FetchError, NextPage, Page, Source};
 
 /// For how many rounds a lease is: a holder that misses so many is taken for dead.
 const LEASE_ROUNDS: i32 = 3;
@@ -179,7 +179,7 @@ impl Copier {
         {
             self.store(rest, None, asked_at).await?;
             let later = self.read(Some(since), asked_at).await?;
-            reading.put_right(later.0);
+            reading.merge(later.0);
             rest = later.1;
         }
         self.store(rest, Some(reading), asked_at).await?;
@@ -196,14 +196,14 @@ impl Copier {
         let (mut reading, mut next) = (Reading::new(since), None);
         let rest = loop {
             let page = self.fetch(since, next).await?;
-            let told = reading.take(page.told)?;
+            let told = reading.take(page.changes)?;
             next = page.next;
             if next.is_none() {
                 break told;
             }
             self.store(told, None, asked_at).await?;
         };
-        if reading.is_more {
+        if reading.ignores_since {
             log::info!("the booking-service cannot tell what changed, and is asked for all events each time");
             self.tells_changes = false;
         }
@@ -227,16 +227,16 @@ impl Copier {
     }
 
     /// A page of the booking-service; asked for once more if it says when, as one does that limits how often.
-    async fn fetch(&self, since: Option<Timestamp>, next: Option<Next>) -> Result<Page, String> {
+    async fn fetch(&self, since: Option<Timestamp>, next: Option<NextPage>) -> Result<Page, String> {
         let mut answer = self.ask(since, next.clone()).await?;
-        if let Err(Failed { wait: Some(wait), .. }) = &answer {
+        if let Err(FetchError { retry_after: Some(wait), .. }) = &answer {
             self.keeping_the_lease(tokio::time::sleep(*wait)).await?;
             answer = self.ask(since, next).await?;
         }
         answer.map_err(|failed| failed.to_string())
     }
 
-    async fn ask(&self, since: Option<Timestamp>, next: Option<Next>) -> Result<Result<Page, Failed>, String> {
+    async fn ask(&self, since: Option<Timestamp>, next: Option<NextPage>) -> Result<Result<Page, FetchError>, String> {
         let (answer, answered) = oneshot::channel();
         let source = self.source.clone();
         // A thread of its own: it may wait for long, and nothing waits for it when the service ends.
@@ -284,7 +284,7 @@ impl Copier {
             let Some(reading) = &ended else { return Ok(Ok(changed)) };
             // A replica without a booking-service drops the copy, and so what was stored before.
             let others = if reading.is_complete() {
-                store::keep_only(conn, &reading.there())?
+                store::keep_only(conn, &reading.existing_ids())?
             } else {
                 store::noted(conn)?.map(|_| 0)
             };

@@ -46,7 +46,7 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
 
 /// The groups of a user
 ///
-/// In which the user is or once was, each span. Ordered by name and time.
+/// Each span in which the user is or was a member. Ordered by name and start.
 #[utoipa::path(
     tag = "groups",
     operation_id = "getUserGroups",

@@ -1,4 +1,4 @@
-//! What groups look like on the wire.
+//! The JSON of groups.
 
 use common::semester::YearWithSemesterDuration;
 use serde::Serialize;
@@ -38,9 +38,9 @@ pub struct GroupDetail {
     id: DbUuid,
     name: String,
     link: String,
-    /// The administrators, by name.
+    /// The administrators, ordered by name.
     admin: Vec<User>,
-    /// Who is or was a member, by name; whoever came back is there more than once.
+    /// Present and former members, ordered by name. A member who has returned is listed once for each span.
     members: Vec<GroupMember>,
     description: String,
 }
@@ -92,7 +92,7 @@ impl UserGroup {
     /// A group with the user's span.
     ///
     /// # Errors
-    /// 500 for what no write leaves behind.
+    /// 500 when the span ends before it begins, which no write allows.
     pub fn new(membership: queries::Membership) -> Result<Self, Error> {
         Ok(Self { duration: membership.span()?, group: membership.group.into() })
     }

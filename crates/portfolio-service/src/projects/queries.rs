@@ -18,7 +18,7 @@ use service_kit::{
 use crate::{
     schema::{project_members, projects, users},
     span::{Columns, Half},
-    users::{self as people, Person, known},
+    users::{self as people, Person, references},
 };
 
 /// A project as listed.
@@ -224,7 +224,7 @@ pub fn put_members(
         return Err(not_found());
     }
     let users: Vec<_> = members.iter().map(|(user, _)| *user).collect();
-    known::require(conn, &users, |n| format!("/members/{n}/userId"))?;
+    references::check_exist(conn, &users, |n| format!("/members/{n}/userId"))?;
     diesel::delete(project_members::table.filter(project_members::project_id.eq(id))).execute(conn)?;
     let row = |(user, span): &(DbUuid, YearWithSemesterDuration)| {
         let span = Columns::from(*span);

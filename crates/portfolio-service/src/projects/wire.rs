@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::queries::{Changes, Draft, Row};
 use crate::{
     link::Link,
-    users::{Person, User, known},
+    users::{Person, User, references},
 };
 
 /// A project in a list.
@@ -210,8 +210,8 @@ fn each_once(
     _: ValuePointerRef<'_>,
 ) -> Result<EditProjectMembersRequest, Violations> {
     let users = request.members.iter().map(|member| member.user_id.into());
-    let repeats = known::repeats(users, |n| format!("/members/{n}/userId"));
-    if repeats.0.is_empty() { Ok(request) } else { Err(repeats) }
+    references::check_unique(users, |n| format!("/members/{n}/userId"))?;
+    Ok(request)
 }
 
 impl EditProjectMembersRequest {

@@ -40,14 +40,14 @@ fn show_members(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid, page: &Pa
     page.rows(queries::members(conn, id, &bounds)?, Person::position, |person| Ok(User::from(person)))
 }
 
-/// The team that an operation changes. The teams of a contest share its lock.
+/// The team that an operation changes. All teams of a contest have the same lock.
 fn target(contest: DbUuid, id: DbUuid) -> Target<Caller> {
     Target::new(format!("contest {contest}"), move |conn, _| show(conn, contest, id))
 }
 
 /// Teams of a contest
 ///
-/// Ordered by name and id, each with its members by name.
+/// Ordered by name and id, each with its members, who are ordered by name.
 #[utoipa::path(
     tag = "contests",
     operation_id = "getContestTeams",
@@ -68,7 +68,7 @@ pub async fn list(who: Visitor, contest: Path<Id>, page: Page) -> Result<Reply, 
 
 /// Add a team to a contest
 ///
-/// For any active member. It has no members yet.
+/// For any active member. The new team has no members.
 #[utoipa::path(
     tag = "contests",
     operation_id = "addContestTeam",
@@ -109,8 +109,8 @@ pub async fn get(who: Visitor, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
 
 /// Change a team
 ///
-/// For its creator, its members, the creator of the contest, and admins. What is left out stays. Sent at the same time
-/// as the list of members, both take effect, whichever comes first.
+/// For its creator, its members, the creator of the contest, and admins. A field that is left out stays. A change and a
+/// new list of members at the same time both take effect, in either order.
 #[utoipa::path(
     tag = "contests",
     operation_id = "editContestTeam",
@@ -165,7 +165,7 @@ pub async fn list_members(who: Visitor, path: Path<(Id, Id)>, page: Page) -> Res
 
 /// Change the members of a team
 ///
-/// For its creator, its members, the creator of the contest, and admins. The whole new list.
+/// For its creator, its members, the creator of the contest, and admins. The list replaces the present one.
 #[utoipa::path(
     tag = "contests",
     operation_id = "editContestTeamMembers",

@@ -17,11 +17,11 @@ use crate::{
     schema::{accounts, users},
 };
 
-/// A user as everybody may see them.
+/// The fields of a user that lists show.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
 #[diesel(table_name = users)]
 pub struct Person {
-    /// Who.
+    /// The id.
     pub id: DbUuid,
     /// The sign-in name.
     pub name: String,
@@ -29,17 +29,17 @@ pub struct Person {
     publishes_real_name: bool,
 }
 
-/// What people are ordered by.
+/// The columns that lists of users are ordered by.
 pub type Position = (String, DbUuid);
 
 impl Person {
-    /// Where they are in a list.
+    /// The values of the columns that lists are ordered by.
     #[must_use]
     pub fn position(&self) -> Position {
         (self.name.clone(), self.id)
     }
 
-    /// The name in real life if its owner publishes it, else empty.
+    /// The real name if its owner publishes it, otherwise empty.
     #[must_use]
     pub fn into_real_name(self) -> String {
         if self.publishes_real_name { self.real_name } else { String::new() }
@@ -49,17 +49,17 @@ impl Person {
 /// Which users to list.
 #[derive(Debug, Clone)]
 pub enum Selection {
-    /// The active ones.
+    /// The active users.
     Active,
-    /// All.
+    /// All users.
     All,
-    /// The one of this sign-in name, in any state.
+    /// The user with this sign-in name, in any state.
     Named(String),
-    /// None: what is asked for is no name. PostgreSQL would not even take U+0000.
+    /// No user: the requested name is not a sign-in name. PostgreSQL would reject one with U+0000.
     Nobody,
 }
 
-/// The selected users by name.
+/// The selected users, ordered by name.
 ///
 /// # Errors
 /// When the database fails.
@@ -81,7 +81,7 @@ pub fn list(
     Ok(query.load(conn)?)
 }
 
-/// A user with all that is shown of them.
+/// All fields of a user.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Detail {
@@ -89,11 +89,11 @@ pub struct Detail {
     pub state: i16,
     pub bio: String,
     pub publishes_real_name: bool,
-    /// By type.
+    /// Ordered by type.
     pub accounts: Vec<Account>,
 }
 
-/// An account elsewhere.
+/// An account on another site.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = accounts)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
@@ -118,20 +118,20 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Detail, Error> {
     Ok(Detail { person, state, bio, publishes_real_name, accounts: accounts_of(conn, id)? })
 }
 
-/// The accounts of a user by type; none when there is no such user.
+/// The accounts of a user, ordered by type. The list is empty when there is no such user.
 ///
 /// # Errors
 /// When the database fails.
 pub fn accounts_of(conn: &mut AnyConnection, user: DbUuid) -> Result<Vec<Account>, Error> {
-    // A type is there once at most, so it orders them all.
+    // A user has at most one account of each type, so the order is total.
     let accounts = accounts::table.filter(accounts::user_id.eq(user)).order(accounts::type_);
     Ok(with_connection!(conn, c => accounts.select(Account::as_select()).load(c))?)
 }
 
-/// Refuses an id that is no user's.
+/// Checks that there is a user with this id.
 ///
 /// # Errors
-/// 404.
+/// 404 when there is none.
 pub fn need(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     let found = users::table.find(id).select(users::id).first::<DbUuid>(conn).optional()?;
     found.map(|_| ()).ok_or_else(not_found)
@@ -141,7 +141,7 @@ fn not_found() -> Error {
     Problem::not_found("user").into()
 }
 
-/// What a user may change of themself. What is `None` stays.
+/// Changes of a user. A field that is `None` stays.
 #[derive(Debug, Clone, Default, AsChangeset)]
 #[diesel(table_name = users)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]

@@ -1,4 +1,4 @@
-//! What users look like on the wire.
+//! The JSON of users.
 
 use common::{
     input::{Flag, Text},
@@ -37,7 +37,7 @@ impl From<Person> for User {
     }
 }
 
-/// A member of the club in full.
+/// A member of the club with all fields.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -53,7 +53,7 @@ pub struct UserDetail {
     real_name: String,
     state: UserAccountState,
     bio: String,
-    /// By type.
+    /// Ordered by type.
     accounts: Vec<Account>,
     /// Whether the real name is published; only at `GET /users/me`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +62,7 @@ pub struct UserDetail {
 }
 
 impl UserDetail {
-    /// A user as everybody sees them.
+    /// The answer to everybody.
     ///
     /// # Errors
     /// 500 for an account of an unknown type.
@@ -72,7 +72,7 @@ impl UserDetail {
         Ok(Self { id, name, real_name, state: UserAccountState(user.state), bio: user.bio, accounts, check: None })
     }
 
-    /// A user as they see themself.
+    /// The answer to the user themself.
     ///
     /// # Errors
     /// 500 for an account of an unknown type.
@@ -82,7 +82,7 @@ impl UserDetail {
     }
 }
 
-/// Whether an account may be used: 0 deactivated, 1 active, 2 suspended.
+/// Whether a user may sign in: 0 deactivated, 1 active, 2 suspended.
 #[derive(Debug, Serialize)]
 pub struct UserAccountState(i16);
 
@@ -96,7 +96,7 @@ impl PartialSchema for UserAccountState {
 
 impl ToSchema for UserAccountState {}
 
-/// An account elsewhere.
+/// An account on another site.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -111,7 +111,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// An account as everybody sees it.
+    /// Converts a row.
     ///
     /// # Errors
     /// 500 for an unknown type.
@@ -122,7 +122,7 @@ impl Account {
     }
 }
 
-/// What to change of a user. What is left out stays.
+/// Changes of a user. A field that is left out stays.
 #[derive(Debug, Clone, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase)]
 #[schema(rename_all = "camelCase", example = json!({"bio": "I draw.", "check": true}))]
@@ -137,7 +137,7 @@ pub struct EditUserRequest {
 }
 
 impl EditUserRequest {
-    /// As the database takes it.
+    /// Converts to the changes of a row.
     pub fn into_change(self) -> Change {
         Change { bio: self.bio.map(Text::into_inner), publishes_real_name: self.check }
     }
@@ -148,21 +148,21 @@ impl EditUserRequest {
 #[deserr(error = Violations, rename_all = camelCase)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub struct ListQuery {
-    /// Also those who are suspended or deactivated. Not together with `name`.
+    /// Whether to include suspended and deactivated users. Not together with `name`.
     #[deserr(default)]
     #[param(value_type = Option<bool>, nullable = false)]
     include_suspended: Option<Flag>,
-    /// Only the user of exactly this sign-in name, in any state. Not together with `includeSuspended`.
+    /// Only the user with exactly this sign-in name, in any state. Not together with `includeSuspended`.
     #[deserr(default)]
     #[param(nullable = false)]
     name: Option<String>,
 }
 
 impl ListQuery {
-    /// What to select.
+    /// Converts to a selection.
     ///
     /// # Errors
-    /// 400 when both filters are given.
+    /// 400 when both parameters are given.
     pub fn into_selection(self) -> Result<Selection, Error> {
         Ok(match (self.include_suspended, self.name) {
             (Some(_), Some(_)) => {

@@ -11,7 +11,7 @@ use crate::{
 mod browser;
 
 #[test]
-fn whoever_opens_the_page_says_who_they_are_and_tries_the_operations() {
+fn the_page_signs_a_user_in_and_calls_operations() {
     let club = Club::start(Backend::Sqlite);
     let node = node(include_str!("../../../service-kit/tests/real/docs.mjs"));
     let [me, made] = browser::try_out(node, club.origin(0), 39, BOB, "", ["getMe", "createProject"]);

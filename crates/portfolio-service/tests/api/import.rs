@@ -1,4 +1,4 @@
-//! `import`, from a real MariaDB into both databases.
+//! `import` from a real MariaDB into both databases.
 
 #[path = "../../../service-kit/tests/shared/mariadb.rs"]
 mod mariadb;
@@ -19,7 +19,7 @@ const SCHEMA: &str = include_str!("import/schema.sql");
 const ODD: &str = include_str!("import/odd.sql");
 const CLUB: &str = include_str!("import/club.sql");
 
-/// What the other system calls it.
+/// The id of an object in the source.
 fn id_of(kind: u8, number: u32) -> String {
     format!("{number:08x}-0000-4000-8000-{kind:012x}")
 }
@@ -37,7 +37,7 @@ fn get(club: &Club, path: &str) -> Value {
     club.by(ALICE).get(&format!("/api/v1{path}")).expect(200).json()
 }
 
-/// Everything that a list shows.
+/// The lists of all objects.
 fn everything(club: &Club) -> Vec<Value> {
     ["/users?includeSuspended=true", "/projects", "/contests", "/groups"].map(|path| get(club, path)).to_vec()
 }

@@ -1,4 +1,4 @@
-//! A front end that the service serves itself. The foundation's own tests go into more detail.
+//! A front end that the service serves. The tests of service-kit go into more detail.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What the source of this service is held to.
+//! Rules for the source of this service.
 
 #[path = "../../../service-kit/tests/shared/structure.rs"]
 mod rules;
@@ -21,8 +21,8 @@ const LAYOUT: Layout = Layout {
         "schema",
         "span",
     ],
-    known: &[],
-    queries: &["queries.rs", "store.rs", "lease.rs", "known.rs"],
+    exceptions: &[],
+    queries: &["queries.rs", "store.rs", "lease.rs", "references.rs"],
 };
 
 #[test]

@@ -81,7 +81,7 @@ impl Page {
 
     fn of(path: &str, query: &str) -> Result<Self, Error> {
         let Parameters { limit, cursor } = query::parse_only(&PARAMETERS, query)?;
-        Ok(Self { limit: limit.most(), chunk: None, cursor, path: path.to_owned(), query: query.to_owned() })
+        Ok(Self { limit: limit.max_rows(), chunk: None, cursor, path: path.to_owned(), query: query.to_owned() })
     }
 
     /// The parameters that say which list it is, in order.

@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, path::Path, process::Command};
 
 use serde_json::Value;
 
-/// Opens the page, signs `user` in, at the path `page` or by the dialog, asks by the operation `me` who that is and makes
-/// something by the operation `make`. Returns the two answers.
+/// Opens the page, signs `user` in at the path `page` or by the dialog, and calls the operations `me` and `make`. Returns
+/// their answers.
 pub fn try_out(
     mut node: Command,
     origin: &str,
