@@ -107,10 +107,7 @@ async fn run(db: Database, mut receiver: mpsc::Receiver<Message>) {
                     written.retain(|_, at| !is_old(*at, latest));
                     written.extend(notes);
                 }
-                Err(error) => {
-                    let problem = error.into_problem();
-                    log::warn!("last uses could not be noted: {}", problem.cause().unwrap_or("unknown"));
-                }
+                Err(error) => db.log_failure("last uses could not be noted", error),
             }
         }
         for done in waiting {

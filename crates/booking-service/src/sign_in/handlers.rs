@@ -144,7 +144,7 @@ async fn finish(
     let db = state.database().clone();
     actix_web::rt::spawn(async move {
         if let Err(error) = db.write(JobOwner::Internal, move |conn| queries::forget_expired(conn, now)).await {
-            log::warn!("expired sessions could not be deleted: {error:?}");
+            db.log_failure("expired sessions could not be deleted", error);
         }
     });
     let reply = Reply::empty(StatusCode::FOUND).with(header::LOCATION, format!("{origin}/callback"));
