@@ -185,7 +185,9 @@ fn a_client_whose_secret_is_wrong_gets_nobody_in() {
     let club = club_of(&forger, Backend::Sqlite, &["--bind", &address, "--oidc-issuer", &provider.issuer]);
     let mut browser = Browser::new(&club, &provider);
     let callback = browser.come_back_as(BOB);
-    browser.is_refused(503, &callback);
+    let page = browser.send("GET", &callback).expect(503).text();
+    assert!(page.contains("not set up correctly") && !page.contains("Try again"), "{page}");
+    browser.send("GET", "/api/users/me").expect(401);
 }
 
 /// What a real browser sees at the end of a sign-in that begins here, and for which the provider gets this hint.
