@@ -159,10 +159,9 @@ fn wants_page(req: &HttpRequest) -> bool {
 /// The page for somebody whose sign-in failed. It shows nothing that came with the request.
 fn sorry(club: &Club, problem: &Problem) -> Reply {
     let again = if club.is_development { DEVELOPMENT_PAGE } else { "/" };
-    let mut content = format!("<p>{}</p>", html::escape(&failure::words(problem)));
-    if failure::may_be_repeated(problem) {
-        content += &format!("\n<p><a href=\"{again}\">Try again</a></p>");
-    }
+    let link = format!("\n<p><a href=\"{again}\">Try again</a></p>");
+    let link = if failure::may_be_repeated(problem) { &link } else { "" };
+    let content = format!("<p>{}</p>{link}", html::escape(&failure::words(problem)));
     let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::BAD_REQUEST);
     let page = html::page(status, problem.code().title, &content);
     if status == StatusCode::SERVICE_UNAVAILABLE { page.with(header::RETRY_AFTER, "1") } else { page }
