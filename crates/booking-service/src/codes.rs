@@ -52,4 +52,8 @@ common::codes! {
     /// 409: the last privileged user.
     LAST_PRIVILEGED = 409 "last-privileged-user", "Somebody must stay privileged",
         "Grant the privilege to somebody else first.";
+    /// 503: a sign-in that no further attempt can finish, because provider and options do not fit each other.
+    SIGN_IN_MISCONFIGURED = 503 "sign-in-misconfigured", "Sign-in is not set up correctly",
+        "The sign-in provider refuses this service as a client. Another attempt does not help before whoever runs the \
+        service has changed its options or its registration at the provider; the log says which error the provider gave.";
 }

@@ -109,10 +109,7 @@ async fn run(db: Database, mut receiver: mpsc::Receiver<Message>) {
                     written.retain(|_, at| !is_due(*at, latest));
                     written.extend(uses);
                 }
-                Err(error) => {
-                    let problem = error.into_problem();
-                    log::warn!("last uses could not be written: {}", problem.cause().unwrap_or("unknown"));
-                }
+                Err(error) => db.log_failure("last uses could not be written", error),
             }
         }
         for sender in flushes {

@@ -180,6 +180,9 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         let problem = error.into_problem();
         log::error!("the demo data could not be created: {}", problem.cause().unwrap_or("unknown"));
     }
+    let (checked, public_url) = (provider.clone(), config.server.public_origin());
+    // In the background, so that the start does not wait for the provider.
+    actix_web::rt::spawn(async move { checked.check_at_start(&public_url).await });
     let (last_use, limits) = (Data::new(LastUse::start(&db)), Data::new(Limits::new(&config.limits, &clock)));
     let to_flush = last_use.clone();
     state.on_shutdown(move || {

@@ -24,7 +24,7 @@ use service_kit::{
 };
 
 use super::{
-    failure::bad_login,
+    failure::{self, bad_login},
     html,
     pending::{self, Pending},
     provider::{Provider, development::DEVELOPMENT_PAGE},
@@ -144,7 +144,7 @@ async fn finish(
     let db = state.database().clone();
     actix_web::rt::spawn(async move {
         if let Err(error) = db.write(JobOwner::Internal, move |conn| queries::forget_expired(conn, now)).await {
-            log::warn!("expired sessions could not be deleted: {error:?}");
+            db.log_failure("expired sessions could not be deleted", error);
         }
     });
     let reply = Reply::empty(StatusCode::FOUND).with(header::LOCATION, format!("{origin}/callback"));
@@ -159,7 +159,9 @@ fn wants_page(req: &HttpRequest) -> bool {
 /// The page for somebody whose sign-in failed. It shows nothing that came with the request.
 fn sorry(club: &Club, problem: &Problem) -> Reply {
     let again = if club.is_development { DEVELOPMENT_PAGE } else { "/" };
-    let content = format!("<p>{}</p>\n<p><a href=\"{again}\">Try again</a></p>", html::escape(problem.code().about));
+    let link = format!("\n<p><a href=\"{again}\">Try again</a></p>");
+    let link = if failure::may_be_repeated(problem) { &link } else { "" };
+    let content = format!("<p>{}</p>{link}", html::escape(&failure::words(problem)));
     let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::BAD_REQUEST);
     let page = html::page(status, problem.code().title, &content);
     if status == StatusCode::SERVICE_UNAVAILABLE { page.with(header::RETRY_AFTER, "1") } else { page }

@@ -3,6 +3,8 @@
 #[path = "../../../service-kit/tests/shared/mariadb.rs"]
 mod mariadb;
 
+use std::process::Command;
+
 use booking_service::{
     groups::EVERYONE,
     schema::{events, users},
@@ -20,7 +22,7 @@ use crate::{
         Backend::{self, Postgres, Sqlite},
         Club, id,
     },
-    process::program,
+    process::{PROGRAM, program},
 };
 
 const SCHEMA: &str = include_str!("import/schema.sql");
@@ -268,6 +270,20 @@ fn a_failure_is_one_sentence_and_writes_nothing(#[values(Sqlite, Postgres)] back
     let wrong = run(&source.url(), &with_password);
     wrong.failed(1, "the table room_admins, the column events.allow_together");
     assert_eq!(everything(&club), before);
+}
+
+/// A server of its own that says it is of this version.
+#[rstest]
+#[case("10.5.9-MariaDB", "is version 10.5.9-MariaDB: MariaDB 10.6 or MySQL 8.0 is the oldest that can be read")]
+#[case("5.7.44", "is version 5.7.44: MariaDB 10.6 or MySQL 8.0 is the oldest that can be read")]
+#[case("8.0.36", "lacks the table ")]
+fn an_old_server_is_refused(#[case] version: &str, #[case] words: &str) {
+    let club = Club::start(Sqlite);
+    let directory = directory_file(club.folder(), &known_users(5));
+    let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/mariadb"));
+    command.args(["run", "sh", "-c", r#"exec "$0" import "${TEST_MARIADB_URL}mysql" "$@""#, PROGRAM]);
+    command.args(["--database-url", club.url(), "--directory-file", &directory, "--log", "warn"]);
+    Printed::by(command.env("MARIADB_OPTIONS", format!("--version={version}"))).failed(1, words);
 }
 
 /// Asserts that the source and the service have the same lines, in any order.

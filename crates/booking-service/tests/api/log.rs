@@ -2,7 +2,7 @@
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use booking_service::{auth, schema::api_tokens};
-use diesel::prelude::*;
+use diesel::{connection::SimpleConnection, prelude::*};
 use rstest::rstest;
 use serde_json::Value;
 use service_kit::{
@@ -17,7 +17,8 @@ use std::{
 
 use crate::{
     harness::{BOB, Club, id},
-    process::{LONG, Process, program},
+    outage::Proxy,
+    process::{LONG, Process, Wire, program, until},
 };
 
 const SECRET: &str = "unmistakable";
@@ -104,6 +105,78 @@ fn as_text_it_has_the_same(#[values(Sqlite, Postgres)] backend: Backend) {
     assert!(access[1].contains(" duration_us=") && access[1].contains(" bytes="), "{}", access[1]);
 }
 
+/// Sends a request of Bob's.
+fn ask(process: &Process, request_id: &str) -> Wire {
+    let mut wire = process.connect();
+    let cookie = format!("Cookie: session=session-of-{BOB}\r\nX-Request-Id: {request_id}");
+    wire.write(&format!("GET /api/tags HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{cookie}\r\n\r\n"));
+    wire
+}
+
+/// The lines that mention a request.
+fn lines_of<'a>(process: &'a Process, request_id: &str) -> Vec<&'a String> {
+    let words = [format!("request_id={request_id} "), format!("\"request_id\":\"{request_id}\"")];
+    process.log().iter().filter(|line| words.iter().any(|word| line.contains(word))).collect()
+}
+
+#[rstest]
+fn the_record_of_a_failed_request_has_its_cause(
+    #[values(Sqlite, Postgres)] backend: Backend,
+    #[values("plain", "json")] format: &str,
+) {
+    let club = Club::start(backend);
+    let mut process = Process::beside(&club, &["--log", "info,access=warn", "--log-format", format]);
+    assert_eq!(ask(&process, "first").read_to_end().0, 200);
+    club.connect().batch_execute("ALTER TABLE tags RENAME TO \"no\ttags\"").unwrap();
+    assert_eq!(ask(&process, "second").read_to_end().0, 500);
+    process.signal("TERM");
+    assert!(process.wait().success());
+    assert_eq!(lines_of(&process, "first").len(), 0);
+    let [line] = lines_of(&process, "second")[..] else { panic!("{:#?}", process.log()) };
+    let words = match format {
+        "plain" => [" ERROR access request ", " status=500", " code=internal-error", " cause=\""],
+        _ => ["\"level\":\"ERROR\"", "\"status\":500", "\"code\":\"internal-error\"", "\"cause\":\""],
+    };
+    for word in words.into_iter().chain([if club.is_postgres() { "does not exist" } else { "no such table" }]) {
+        assert!(line.contains(word), "{word} in {line}");
+    }
+}
+
+#[rstest]
+fn an_outage_of_the_database_is_one_record_at_its_start_and_one_at_its_end(#[values("plain", "json")] format: &str) {
+    let club = Club::start(Postgres);
+    let (proxy, through) = Proxy::before(club.url());
+    let options = ["--database-url", &through, "--rate-limit", "0", "--log-format", format];
+    let mut process = Process::start(&options);
+    let started = process.log().len();
+    assert_eq!(process.get("/readyz").0, 200);
+    proxy.refuse(true);
+    proxy.cut();
+    let requests: Vec<_> = (0..20).map(|n| ask(&process, &format!("r{n}"))).collect();
+    let statuses: Vec<_> = requests.into_iter().map(|mut request| request.read_to_end().0).collect();
+    assert_eq!(statuses, [503; 20]);
+    proxy.refuse(false);
+    until("the database is back", || process.get("/readyz").0 == 200);
+    process.signal("TERM");
+    assert!(process.wait().success());
+
+    let is_alarming = |line: &&String| ["WARN", "ERROR"].iter().any(|level| line.contains(level));
+    let alarming: Vec<_> = process.log()[started..].iter().filter(is_alarming).collect();
+    let [start, end] = alarming[..] else { panic!("{alarming:#?}") };
+    assert!(start.contains("the database cannot be reached: "), "{start}");
+    // libpq explains that on a line of its own.
+    assert!(start.contains("No such file or directory\\n\\tIs the server running locally"), "{start}");
+    assert!(end.contains("the database is back after "), "{end}");
+    for n in 0..20 {
+        let [line] = lines_of(&process, &format!("r{n}"))[..] else { panic!("{:#?}", process.log()) };
+        assert!(line.contains("503") && line.contains("cause"), "{line}");
+    }
+    for line in process.log() {
+        let is_record = line.starts_with("{\"") || line.get(23..).is_some_and(|rest| rest.starts_with("Z "));
+        assert!(is_record, "{line:?} is no record");
+    }
+}
+
 /// A metric's value.
 fn metric(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -173,6 +246,6 @@ fn a_log_that_nobody_reads_stops_nothing(#[values(Sqlite, Postgres)] backend: Ba
     // The program ends although its log cannot be written.
     let stop = std::process::Command::new("sh").args(["-c", &format!("kill -TERM {}", child.id())]).status();
     assert!(stop.unwrap().success());
-    crate::process::until("it ends", || child.try_wait().unwrap().is_some());
+    until("it ends", || child.try_wait().unwrap().is_some());
     assert!(child.wait().unwrap().success());
 }

@@ -37,6 +37,7 @@ mod polls;
 mod provider;
 mod provider_attacks;
 mod provider_outages;
+mod provider_setup;
 mod q_filter;
 mod races;
 mod rate_limits;

@@ -185,7 +185,9 @@ fn a_client_with_a_wrong_secret_signs_nobody_in() {
     let club = club_of(&forger, Backend::Sqlite, &["--bind", &address, "--oidc-issuer", &provider.issuer]);
     let mut browser = Browser::new(&club, &provider);
     let callback = browser.come_back_as(BOB);
-    browser.is_refused(503, &callback);
+    let page = browser.send("GET", &callback).expect(503).text();
+    assert!(page.contains("not set up correctly") && !page.contains("Try again"), "{page}");
+    browser.send("GET", "/api/users/me").expect(401);
 }
 
 /// What a real browser shows at the end of a sign-in at this origin with this hint for the provider.

@@ -70,7 +70,7 @@ pub async fn run(service: Data<AppState>, source: Source) {
             if let Err(error) =
                 db.write(JobOwner::Internal, move |conn| lease::give_back(conn, store::SOURCE, me)).await
             {
-                log::warn!("the lease of the copy of the events stays until it expires: {error:?}");
+                db.log_failure("the lease of the copy of the events stays until it expires", error);
             }
         }
     });
@@ -85,10 +85,11 @@ pub async fn run(service: Data<AppState>, source: Source) {
             Ok(()) => true,
             Err(cause) => {
                 task.copied.fail();
-                // Once, and not each round while it lasts.
-                let level = if worked { log::Level::Warn } else { log::Level::Debug };
+                // Once, and not each round while it lasts. An outage of the database has records of its own.
+                let is_outage = service.database().is_out_of_reach();
+                let level = if worked && !is_outage { log::Level::Warn } else { log::Level::Debug };
                 log::log!(level, "the copy of the events stays as it is: {cause}");
-                false
+                worked && is_outage
             }
         };
         if works && !worked {

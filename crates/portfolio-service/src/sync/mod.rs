@@ -112,7 +112,6 @@ async fn attempt(state: &AppState, club: &Club) {
     let done = run(state.database(), club, now).await;
     state.copies().of(COPY).note(now, &done);
     if let Err(error) = done {
-        let problem = error.into_problem();
-        log::error!("users and groups are not up to date: {}", problem.cause().unwrap_or("unknown"));
+        state.database().log_failure("users and groups are not up to date", error);
     }
 }

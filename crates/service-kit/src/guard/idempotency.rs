@@ -284,7 +284,7 @@ pub(crate) async fn delete_expired_keys(state: Data<AppState>) {
             let deleted =
                 state.database().write(JobOwner::Internal, move |conn| delete_expired(conn, now, BATCH)).await;
             may_have_more = deleted.unwrap_or_else(|error| {
-                log::warn!("expired idempotency keys could not be deleted: {error:?}");
+                state.database().log_failure("expired idempotency keys could not be deleted", error);
                 0
             }) == BATCH;
         }

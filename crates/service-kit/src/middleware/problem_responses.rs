@@ -10,10 +10,10 @@ use actix_web::{
 };
 use common::problem::{Problem, code};
 
-use super::{map_response, request_id::RequestId};
+use super::{access_log::LoggedFailure, map_response, request_id::RequestId};
 use crate::{error::Failure, http::PROBLEM_MEDIA_TYPE, state::AppState};
 
-/// Renders the problem behind an error response, and logs a 5xx once with its cause. An answer that has a body already
+/// Renders the problem behind an error response, and notes the cause of a 5xx for the log. An answer that has a body already
 /// stays as it is, so that the middleware can be applied inside and outside of compression.
 ///
 /// # Errors
@@ -30,17 +30,10 @@ pub async fn problem_responses<B: MessageBody + 'static>(
     })
 }
 
-/// Logs a 5xx with its cause, for handlers that answer it with a page of their own.
+/// Notes the cause of a 5xx for the log, for handlers that answer it with a page of their own.
 pub fn log_failure(req: &HttpRequest, problem: &Problem) {
-    if let Some(id) = req.extensions().get::<RequestId>() {
-        log(&id.0, problem);
-    }
-}
-
-pub(super) fn log(id: &str, problem: &Problem) {
     if problem.status() >= 500 {
-        let cause = problem.cause().unwrap_or("unknown");
-        log::error!(target: "problem", request_id = id, code = problem.code().name; "{cause}");
+        req.extensions_mut().insert(LoggedFailure::of(problem));
     }
 }
 
@@ -56,8 +49,10 @@ fn render(state: &AppState, id: &str, response: HttpResponse) -> HttpResponse {
     }
     let generic = of_status(status);
     let problem = failure.map_or(&generic, |failure| &failure.0);
-    log(id, problem);
     let mut rendered = HttpResponse::build(StatusCode::from_u16(problem.status()).unwrap_or(status));
+    if problem.status() >= 500 {
+        rendered.extensions_mut().insert(LoggedFailure::of(problem));
+    }
     for (name, value) in response.headers() {
         if !matches!(*name, header::CONTENT_TYPE | header::CONTENT_LENGTH | header::CONTENT_ENCODING) {
             rendered.append_header((name, value));
