@@ -7,7 +7,7 @@ use chrono_tz::Tz;
 use common::problem::Problem;
 use service_kit::{credentials::Keys, directory::Source, error::Failure, state::Installation};
 
-use crate::config::Config;
+use crate::config::{Config, SignInPolicy};
 
 /// The installation: as an argument of a handler, a clone of it.
 #[derive(Debug, Clone)]
@@ -26,6 +26,8 @@ pub struct Club {
     pub keys: Keys,
     /// Where users and groups come from.
     pub directory: Option<Source>,
+    /// Who becomes a member by signing in.
+    pub sign_in_policy: SignInPolicy,
 }
 
 impl Club {
@@ -42,6 +44,7 @@ impl Club {
             everyone_group: config.everyone_group.clone(),
             keys: config.keys()?,
             directory: config.directory()?,
+            sign_in_policy: config.sign_in_policy()?,
         })
     }
 

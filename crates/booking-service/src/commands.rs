@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use common::time::Clock;
 use service_kit::{
-    cli::{CommandError, Installation, exit_status, print},
+    cli::{CommandError, Installation, SyncOptions, exit_status, print},
     config::DatabaseOptions,
     database::{JobOwner, PageBounds, types::DbTimestamp},
     directory,
@@ -25,7 +25,7 @@ pub async fn run(cli: Cli) -> i32 {
     let config = &cli.config;
     let outcome = match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => serve(config).await,
-        Command::Sync => sync(config).await,
+        Command::Sync(options) => sync(config, &options).await,
         Command::Import(options) => import(config, options).await,
         Command::Token(command) => token(config, command).await,
         Command::User(command) => user(config, command).await,
@@ -51,12 +51,13 @@ async fn serve(config: &Config) -> Result<(), CommandError> {
     Ok(server::start(config, Clock::default()).await?.serve().await?)
 }
 
-async fn sync(config: &Config) -> Result<(), CommandError> {
+async fn sync(config: &Config, options: &SyncOptions) -> Result<(), CommandError> {
     let club = Club::new(config).map_err(|fault| CommandError::Options(vec![fault]))?;
     if club.directory.is_none() {
         return Err(CommandError::Options(vec!["sync needs --directory-file or --traq-url".to_owned()]));
     }
-    Ok(users::sync::run(&installation(config).open_existing().await?, &club, Clock::default().now()).await?)
+    let db = installation(config).open_existing().await?;
+    Ok(users::sync::run(&db, &club, options.force, Clock::default().now()).await?)
 }
 
 async fn import(config: &Config, options: ImportOptions) -> Result<(), CommandError> {

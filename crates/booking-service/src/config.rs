@@ -7,7 +7,7 @@ use std::{collections::HashSet, path::PathBuf, sync::LazyLock};
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 use service_kit::{
-    cli::CommonCommand,
+    cli::{CommonCommand, SyncOptions},
     config::{DatabaseOptions, DirectoryOptions, Given, Secret, ServerOptions, with_default},
     credentials::{Keys, random_secret},
     database,
@@ -16,7 +16,7 @@ use service_kit::{
     import::ImportOptions,
 };
 
-pub use self::sign_in::{Addresses, ProviderKind, ProviderSettings, SignInOptions};
+pub use self::sign_in::{Addresses, ProviderKind, ProviderSettings, SignInOptions, SignInPolicy};
 use crate::limits::LimitOptions;
 
 /// Lecture rooms, their use, groups, attendance, tags, calendar feeds and sign-in of a student club.
@@ -41,7 +41,7 @@ pub enum Command {
     #[command(flatten)]
     Common(CommonCommand),
     /// Bring users and groups in from the club's directory
-    Sync,
+    Sync(SyncOptions),
     /// Bring in the database of the system that this service replaces, whose local times are those of --time-zone
     Import(ImportOptions),
     /// Make, list and revoke API tokens
@@ -182,6 +182,9 @@ impl Config {
         if self.everyone_group.trim().is_empty() || self.everyone_group.chars().count() > 32 {
             faults.push("--everyone-group must have 1 to 32 characters".to_owned());
         }
+        if self.sign_in.sign_in == Some(SignInPolicy::Directory) && matches!(self.directory(), Ok(None)) {
+            faults.push("--sign-in directory needs --directory-file or --traq-url".to_owned());
+        }
         match self.sign_in.provider(&self.server) {
             Err(found) => faults.extend(found),
             Ok(None) => faults.extend(self.server.development_faults(WITHOUT_PROVIDER)),
@@ -250,6 +253,15 @@ impl Config {
             }
         }
         Ok(Keys::new(&key))
+    }
+
+    /// Who becomes a member by signing in.
+    ///
+    /// # Errors
+    /// One line saying what is wrong with the options.
+    pub fn sign_in_policy(&self) -> Result<SignInPolicy, String> {
+        let default = if self.directory()?.is_some() { SignInPolicy::Directory } else { SignInPolicy::Anyone };
+        Ok(self.sign_in.sign_in.unwrap_or(default))
     }
 
     /// Where users and groups come from, if from anywhere; the demo without a directory has one of its own.

@@ -201,11 +201,10 @@ async fn sync_at_start(state: &Data<AppState>, club: &Club) {
     }
     let (state, club, now) = (state.clone(), club.clone(), state.clock().now());
     let sync = actix_web::rt::spawn(async move {
-        let done = users::sync::run(state.database(), &club, now).await;
+        let done = users::sync::run(state.database(), &club, false, now).await;
         state.copies().of(directory::COPY).note(now, &done);
         if let Err(error) = done {
-            let problem = error.into_problem();
-            log::error!("the sync at start failed: {}", problem.cause().unwrap_or("unknown"));
+            log::error!("the sync at start failed: {}", error.describe());
         }
     });
     if tokio::time::timeout(Duration::from_secs(5), sync).await.is_err() {

@@ -3,7 +3,7 @@
 use chrono_tz::Tz;
 use common::time::Clock;
 use service_kit::{
-    cli::{CommandError, Installation, exit_status, print},
+    cli::{CommandError, Installation, SyncOptions, exit_status, print},
     config::DatabaseOptions,
     directory,
     import::{Import, ImportOptions},
@@ -21,7 +21,7 @@ pub async fn run(cli: Cli) -> i32 {
     let config = &cli.config;
     let outcome = match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => serve(config).await,
-        Command::Sync => synchronize(config).await,
+        Command::Sync(options) => synchronize(config, &options).await,
         Command::Import(options) => import(config, options).await,
         Command::Common(command) => return installation(config).run(command).await,
     };
@@ -45,13 +45,14 @@ async fn serve(config: &Config) -> Result<(), CommandError> {
     Ok(server::start(config, Clock::default()).await?.serve().await?)
 }
 
-async fn synchronize(config: &Config) -> Result<(), CommandError> {
+async fn synchronize(config: &Config, options: &SyncOptions) -> Result<(), CommandError> {
     let club = Club::new(config).map_err(|fault| CommandError::Options(vec![fault]))?;
     if club.directory.is_none() {
         let fault = "sync needs --directory-file, or --traq-url and its token".to_owned();
         return Err(CommandError::Options(vec![fault]));
     }
-    Ok(sync::run(&installation(config).open_existing().await?, &club, Clock::default().now()).await?)
+    let db = installation(config).open_existing().await?;
+    Ok(sync::run(&db, &club, options.force, Clock::default().now()).await?)
 }
 
 async fn import(config: &Config, options: ImportOptions) -> Result<(), CommandError> {

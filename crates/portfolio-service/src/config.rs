@@ -4,7 +4,7 @@ use actix_web::http::header::HeaderName;
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
 use service_kit::{
-    cli::CommonCommand,
+    cli::{CommonCommand, SyncOptions},
     config::{DatabaseOptions, DirectoryOptions, Given, ServerOptions, with_default},
     database,
     directory::Source,
@@ -46,7 +46,7 @@ pub enum Command {
     #[command(flatten)]
     Common(CommonCommand),
     /// Bring users and groups in from the club's directory
-    Sync,
+    Sync(SyncOptions),
     /// Bring in the database of the system that this service replaces
     Import(ImportOptions),
 }

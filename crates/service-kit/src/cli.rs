@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
 use crate::{
     config::{DatabaseOptions, ServerOptions},
@@ -34,6 +34,14 @@ pub enum CommonCommand {
     /// Back up, restore or move the database.
     #[command(flatten)]
     Database(DatabaseCommand),
+}
+
+/// Options of the command `sync`.
+#[derive(Debug, Clone, Args)]
+pub struct SyncOptions {
+    /// Accept a directory that deactivates more than half of the active members
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// Why a command failed.

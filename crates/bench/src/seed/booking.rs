@@ -76,7 +76,7 @@ fn introduce(conn: &mut AnyConnection, directory: &Snapshot, now: DbTimestamp) -
         return Err(in_use());
     }
     groups::queries::ensure_everyone_group(conn, EVERYONE_GROUP, now)?;
-    sync::apply(conn, directory, now)?;
+    sync::apply(conn, directory, false, now)?;
     if let Some(first) = directory.users.first() {
         grant_privilege(conn, &first.name)?;
     }

@@ -85,7 +85,7 @@ fn introduce(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
     if user.is_some() {
         return Err(in_use());
     }
-    sync::apply(conn, &scene.directory, scene.present, scene.now)?;
+    sync::apply(conn, &scene.directory, false, scene.present, scene.now)?;
     let open = scene.directory.users.iter().step_by(3).map(|user| DbUuid(user.id));
     diesel::update(users::table.filter(users::id.eq_any(open)))
         .set(users::publishes_real_name.eq(true))

@@ -56,7 +56,7 @@ pub async fn run(
     let work = move |conn: &mut AnyConnection, import: &mut Import| {
         lock(conn)?;
         ensure_everyone_group(conn, &everyone_group, now)?;
-        sync::apply(conn, &directory, now)?;
+        sync::apply(conn, &directory, false, now)?;
         let users = users::bring_in(conn, import, &directory, now)?;
         let tags = groups::bring_tags_in(conn, import)?;
         let groups = groups::bring_in(conn, import, &users, now)?;

@@ -21,7 +21,7 @@ use service_kit::{
 
 use super::{
     queries, sync,
-    wire::{ListQuery, RequestPrivileged, ResponseUser},
+    wire::{ListQuery, RequestPrivileged, ResponseUser, SyncQuery},
 };
 use crate::{
     auth::{Privileged, SignedIn},
@@ -75,21 +75,31 @@ pub async fn get(who: SignedIn, club: Club, id: Path<Id>) -> Result<Reply, Failu
 
 /// Bring users and groups in from the directory
 ///
-/// Needs a privileged user. Adds and renames users, changes their states and replaces the directory's groups. A user
-/// who is no longer active loses sessions, tokens and feed. Answers 503, with nothing changed, when the directory
-/// cannot be read or there is none.
+/// Needs a privileged user. Adds and renames users, changes their states, deactivates those whom the directory no longer
+/// lists, and replaces the directory's groups. A user who is no longer active loses sessions, tokens and feed. Answers
+/// 503, with nothing changed, when the directory cannot be read or there is none.
 #[utoipa::path(
     tag = "users",
     operation_id = "syncUsers",
-    responses((status = 201, description = "Everything is as the directory says"))
+    params(SyncQuery),
+    responses(
+        (status = 201, description = "Everything is as the directory says"),
+        (status = 409, description = "The directory would deactivate more than half of the active members")
+    )
 )]
 #[post("/sync")]
-pub async fn synchronize(who: Privileged, state: Data<AppState>, club: Club, now: Now) -> Result<Reply, Failure> {
+pub async fn synchronize(
+    who: Privileged,
+    state: Data<AppState>,
+    club: Club,
+    now: Now,
+    query: Query<SyncQuery>,
+) -> Result<Reply, Failure> {
     // Reading the directory takes long, so the right to do this is looked up before as well.
     who.authorize().await?;
     let directory = service_kit::directory::fetch(club.directory.as_ref()).await?;
     let done = who.create(move |conn, _| {
-        sync::apply(conn, &directory, DbTimestamp(now.0))?;
+        sync::apply(conn, &directory, query.0.force.0, DbTimestamp(now.0))?;
         Ok(Reply::empty(StatusCode::CREATED))
     });
     let reply = done.await?;

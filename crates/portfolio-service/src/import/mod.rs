@@ -66,7 +66,7 @@ pub async fn run(
         projects::bring_in(conn, import, &targets)?;
         contests::bring_in(conn, import)?;
         contests::bring_teams_in(conn, import, &targets)?;
-        sync::apply(conn, &directory, present, now)?;
+        sync::apply(conn, &directory, false, present, now)?;
         // What the server would find out by itself within minutes; plans are bad until then.
         if let AnyConnection::Postgresql(pg) = conn {
             // Not of other tables, which somebody else may have locked.

@@ -242,6 +242,8 @@ pub enum Manner {
     Busy(Vec<Value>),
     /// Sends the first of these bytes, then nothing for as long as it runs.
     Stall(Vec<u8>),
+    /// Sends this list to whoever asks first for all events, then does what the other says.
+    Once(Value, Box<Manner>),
 }
 
 impl Manner {
@@ -356,7 +358,14 @@ fn serve(stream: &TcpStream, manner: &RwLock<Manner>, asked: &RwLock<Vec<Asked>>
     let Some(token) = token else { return };
     for _ in lines {}
     // What it will do is settled before it counts, so that whoever waits for the count knows what was done.
-    let manner = manner.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let manner = {
+        let mut present = manner.write().unwrap_or_else(PoisonError::into_inner);
+        let manner = present.clone();
+        if let (Manner::Once(_, next), None) = (&manner, since) {
+            *present = (**next).clone();
+        }
+        manner
+    };
     let is_again = {
         let mut asked = asked.write().unwrap_or_else(PoisonError::into_inner);
         let is_again = asked.last().is_some_and(|last| (last.since, last.from) == (since, from));
@@ -366,6 +375,7 @@ fn serve(stream: &TcpStream, manner: &RwLock<Manner>, asked: &RwLock<Vec<Asked>>
     let mut stream = stream;
     match manner {
         Manner::Answer(bytes) => drop(stream.write_all(&bytes)),
+        Manner::Once(list, _) => drop(stream.write_all(&Manner::page(&list, ""))),
         Manner::Tell(events) => drop(stream.write_all(&Manner::page(&told(events, since).into(), ""))),
         Manner::Pages(_, Some((bad, bytes))) if bad == from => drop(stream.write_all(&bytes)),
         Manner::Busy(_) if !is_again => {
