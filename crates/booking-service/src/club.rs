@@ -7,7 +7,7 @@ use chrono_tz::Tz;
 use common::problem::Problem;
 use service_kit::{credentials::Keys, directory::Source, error::Failure, state::Installation};
 
-use crate::config::Config;
+use crate::config::{Config, SignInPolicy};
 
 /// The configuration of the installation. As an argument of a handler it is a clone.
 #[derive(Debug, Clone)]
@@ -26,6 +26,8 @@ pub struct Club {
     pub keys: Keys,
     /// The club directory, if there is one.
     pub directory: Option<Source>,
+    /// Who becomes a member by signing in.
+    pub sign_in_policy: SignInPolicy,
 }
 
 impl Club {
@@ -42,6 +44,7 @@ impl Club {
             everyone_group: config.everyone_group.clone(),
             keys: config.keys()?,
             directory: config.directory()?,
+            sign_in_policy: config.sign_in_policy()?,
         })
     }
 

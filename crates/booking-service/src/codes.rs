@@ -24,6 +24,9 @@ common::codes! {
     UNUSABLE_NAME = 403 "unusable-name", "The account has no name that can be used",
         "The sign-in provider gives the account no sign-in name of 1 to 32 of the characters A-Z a-z 0-9 _ . @ + -. \
         Choose one there, then sign in again.";
+    /// 403: a person whom the directory does not list.
+    NOT_A_MEMBER = 403 "not-a-member", "Only members can sign in",
+        "The club's directory does not list the account. The operator of the service can add it there.";
     /// 403: a sign-in name that belongs to another person.
     NAME_TAKEN = 403 "name-taken", "The sign-in name belongs to somebody else",
         "Another account of the sign-in provider has already signed in under this name. The operator of the service \

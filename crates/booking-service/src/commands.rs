@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use common::time::Clock;
 use service_kit::{
-    cli::Installation,
+    cli::{Installation, SyncOptions},
     command::{CommandError, exit_status, print},
     config::DatabaseOptions,
     database::{JobOwner, PageBounds, types::DbTimestamp},
@@ -26,7 +26,7 @@ pub async fn run(cli: Cli) -> i32 {
     let config = &cli.config;
     let outcome = match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => serve(config).await,
-        Command::Sync => sync(config).await,
+        Command::Sync(options) => sync(config, &options).await,
         Command::Import(options) => import(config, options).await,
         Command::Token(command) => token(config, command).await,
         Command::User(command) => user(config, command).await,
@@ -61,9 +61,10 @@ fn club_with_directory(config: &Config, command: &str) -> Result<Club, CommandEr
     Ok(club)
 }
 
-async fn sync(config: &Config) -> Result<(), CommandError> {
+async fn sync(config: &Config, options: &SyncOptions) -> Result<(), CommandError> {
     let club = club_with_directory(config, "sync")?;
-    Ok(users::sync::run(&installation(config).open_existing().await?, &club, Clock::default().now()).await?)
+    let db = installation(config).open_existing().await?;
+    Ok(users::sync::run(&db, &club, options.force, Clock::default().now()).await?)
 }
 
 async fn import(config: &Config, options: ImportOptions) -> Result<(), CommandError> {

@@ -7,7 +7,7 @@ use std::{collections::HashSet, path::PathBuf, sync::LazyLock};
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 use service_kit::{
-    cli::CommonCommand,
+    cli::{CommonCommand, SyncOptions},
     config::{DatabaseOptions, DirectoryOptions, Secret, SecretOption, ServerOptions, with_default},
     credentials::{Keys, random_secret},
     database,
@@ -16,7 +16,7 @@ use service_kit::{
     import::ImportOptions,
 };
 
-pub use self::sign_in::{Addresses, ProviderKind, ProviderSettings, SignInOptions};
+pub use self::sign_in::{Addresses, ProviderKind, ProviderSettings, SignInOptions, SignInPolicy};
 use crate::limits::LimitOptions;
 
 /// Lecture rooms, their use, groups, attendance, tags, calendar feeds and sign-in of a student club.
@@ -41,7 +41,7 @@ pub enum Command {
     #[command(flatten)]
     Common(CommonCommand),
     /// Copy users and groups from the club's directory
-    Sync,
+    Sync(SyncOptions),
     /// Import the database of the system that this service replaces. Its local times are in --time-zone
     Import(ImportOptions),
     /// Create, list and revoke API tokens
@@ -183,6 +183,9 @@ impl Config {
         if self.everyone_group.trim().is_empty() || self.everyone_group.chars().count() > 32 {
             faults.push("--everyone-group must have 1 to 32 characters".to_owned());
         }
+        if self.sign_in.sign_in == Some(SignInPolicy::Directory) && matches!(self.directory(), Ok(None)) {
+            faults.push("--sign-in directory needs --directory-file or --traq-url".to_owned());
+        }
         match self.sign_in.provider(&self.server) {
             Err(provider_faults) => faults.extend(provider_faults),
             Ok(None) => faults.extend(self.server.development_faults(MISSING_PROVIDER)),
@@ -252,6 +255,15 @@ impl Config {
             }
         }
         Ok(Keys::new(&key))
+    }
+
+    /// The policy on who becomes a member by signing in.
+    ///
+    /// # Errors
+    /// One line that describes the error in the options.
+    pub fn sign_in_policy(&self) -> Result<SignInPolicy, String> {
+        let default = if self.directory()?.is_some() { SignInPolicy::Directory } else { SignInPolicy::Anyone };
+        Ok(self.sign_in.sign_in.unwrap_or(default))
     }
 
     /// The club directory, if there is one. Without a configured directory, the demo uses its own.

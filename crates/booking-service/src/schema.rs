@@ -21,7 +21,7 @@ diesel::table! {
     users (id) {
         id -> DbUuid, name -> Text, display_name -> Text, icon -> Text, state -> SmallInt, privileged -> Bool,
         feed_nonce -> Nullable<Text>, created_at -> DbTimestamp, updated_at -> DbTimestamp,
-        imported_feed_hash -> Nullable<Binary>,
+        imported_feed_hash -> Nullable<Binary>, in_directory -> Bool,
     }
 }
 diesel::table! {

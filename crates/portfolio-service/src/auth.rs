@@ -30,6 +30,8 @@ pub type ProfileOwner = Guard<MemberAuth<rights::OwnProfile>>;
 pub type UserSelf = Guard<MemberAuth<rights::UserSelf>>;
 /// Guard: the creator of the project `projectId`, its members, and admins.
 pub type ProjectEditor = Guard<MemberAuth<rights::ProjectEditor>>;
+/// Guard: as [`ProjectEditor`], and members who took themselves off the list within the last minute.
+pub type RecentProjectEditor = Guard<MemberAuth<rights::Recent<rights::ProjectEditor>>>;
 /// Guard: the creator of the project `projectId`, and admins.
 pub type ProjectCreator = Guard<MemberAuth<rights::ProjectCreator>>;
 /// Guard: the hosts of the event `eventId`, and admins.
@@ -38,6 +40,8 @@ pub type EventHost = Guard<MemberAuth<rights::EventHost>>;
 pub type ContestCreator = Guard<MemberAuth<rights::ContestCreator>>;
 /// Guard: the creators of the team `teamId` and of its contest, the team's members, and admins.
 pub type TeamEditor = Guard<MemberAuth<rights::TeamEditor>>;
+/// Guard: as [`TeamEditor`], and members who took themselves off the list within the last minute.
+pub type RecentTeamEditor = Guard<MemberAuth<rights::Recent<rights::TeamEditor>>>;
 /// Guard: the creators of the team `teamId` and of its contest, and admins.
 pub type TeamCreator = Guard<MemberAuth<rights::TeamCreator>>;
 /// Guard: admins.

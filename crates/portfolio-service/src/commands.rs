@@ -3,7 +3,7 @@
 use chrono_tz::Tz;
 use common::time::Clock;
 use service_kit::{
-    cli::Installation,
+    cli::{Installation, SyncOptions},
     command::{CommandError, exit_status, print},
     config::DatabaseOptions,
     directory,
@@ -22,7 +22,7 @@ pub async fn run(cli: Cli) -> i32 {
     let config = &cli.config;
     let outcome = match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => serve(config).await,
-        Command::Sync => synchronize(config).await,
+        Command::Sync(options) => synchronize(config, &options).await,
         Command::Import(options) => import(config, options).await,
         Command::Common(command) => return installation(config).run(command).await,
     };
@@ -55,9 +55,10 @@ fn club_with_directory(config: &Config, command: &str) -> Result<Club, CommandEr
     Ok(club)
 }
 
-async fn synchronize(config: &Config) -> Result<(), CommandError> {
+async fn synchronize(config: &Config, options: &SyncOptions) -> Result<(), CommandError> {
     let club = club_with_directory(config, "sync")?;
-    Ok(sync::run(&installation(config).open_existing().await?, &club, Clock::default().now()).await?)
+    let db = installation(config).open_existing().await?;
+    Ok(sync::run(&db, &club, options.force, Clock::default().now()).await?)
 }
 
 async fn import(config: &Config, options: ImportOptions) -> Result<(), CommandError> {

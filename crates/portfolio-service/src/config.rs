@@ -4,7 +4,7 @@ use actix_web::http::header::HeaderName;
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
 use service_kit::{
-    cli::CommonCommand,
+    cli::{CommonCommand, SyncOptions},
     config::{DatabaseOptions, DirectoryOptions, SecretOption, ServerOptions, with_default},
     database,
     directory::Source,
@@ -46,7 +46,7 @@ pub enum Command {
     #[command(flatten)]
     Common(CommonCommand),
     /// Copy users and groups from the club directory
-    Sync,
+    Sync(SyncOptions),
     /// Import the database of the system that this service replaces
     Import(ImportOptions),
 }

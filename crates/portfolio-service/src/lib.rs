@@ -23,6 +23,7 @@ pub mod caller;
 pub mod club;
 pub mod codes;
 pub mod config;
+pub mod departures;
 pub mod identity;
 pub mod link;
 pub mod rights;

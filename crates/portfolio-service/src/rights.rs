@@ -4,12 +4,17 @@ use actix_web::HttpRequest;
 use common::{input::Id, problem::Problem};
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
-    database::{AnyConnection, types::DbUuid},
+    database::{
+        AnyConnection,
+        types::{DbTimestamp, DbUuid},
+    },
     error::Error,
+    state::AppState,
 };
 
 use crate::{
     caller::Caller,
+    departures,
     schema::{
         contest_team_members, contest_teams, contests, event_hosts, event_levels, events, project_members, projects,
         users,
@@ -142,6 +147,49 @@ impl Right for ProjectEditor {
         let member = project_members::table.find((self.0, caller.id)).select(project_members::user_id);
         let is_member = member.first::<DbUuid>(conn).optional()?.is_some();
         require(is_member, caller, "the creator of the project, one of its members, or an admin")
+    }
+}
+
+/// A right that the members of a project or team have.
+pub trait HasMembers: Right {
+    /// The id of the project or team.
+    fn object(&self) -> DbUuid;
+}
+
+impl HasMembers for ProjectEditor {
+    fn object(&self) -> DbUuid {
+        self.0
+    }
+}
+
+impl HasMembers for TeamEditor {
+    fn object(&self) -> DbUuid {
+        self.0.team
+    }
+}
+
+/// The right `R`, also for whoever took themselves off the list of members within the last minute (contract, "Member
+/// spans").
+pub struct Recent<R> {
+    right: R,
+    now: DbTimestamp,
+}
+
+impl<R: HasMembers> Right for Recent<R> {
+    fn from_path(req: &HttpRequest) -> Result<Self, Problem> {
+        let now = DbTimestamp(AppState::of(req)?.clock().now());
+        Ok(Self { right: R::from_path(req)?, now })
+    }
+
+    fn check(&self, conn: &mut AnyConnection, caller: &Caller) -> Result<(), Error> {
+        // In this order: whoever is no longer on the list has a departure that this transaction can see.
+        match self.right.check(conn, caller) {
+            Err(Error::Problem(problem)) if problem.status() == 403 => {
+                let may = departures::is_recent(conn, self.right.object(), caller.id, self.now)?;
+                if may { Ok(()) } else { Err(problem.into()) }
+            }
+            other => other,
+        }
     }
 }
 

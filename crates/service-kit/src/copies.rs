@@ -9,6 +9,13 @@ use std::sync::{
 use common::time::Timestamp;
 use serde_json::{Map, Value, json};
 
+/// Whether a source is suspicious that lacks `missing` of the `present` entries of its copy: it lacks more than half of
+/// them, as a truncated file or an empty answer does (contract, booking "The club directory").
+#[must_use]
+pub fn is_suspicious(present: usize, missing: usize) -> bool {
+    missing > present / 2
+}
+
 /// The time of a copy that was never made.
 const NEVER: i64 = i64::MIN;
 
@@ -104,6 +111,14 @@ fn age(at: Timestamp, now: Timestamp) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_source_may_lack_half_of_its_copy() {
+        for (present, missing) in [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2), (100, 50)] {
+            assert!(!is_suspicious(present, missing), "{missing} of {present}");
+            assert!(is_suspicious(present, present / 2 + 1), "{present}");
+        }
+    }
 
     #[test]
     fn a_copy_has_an_age_once_it_was_made() {

@@ -3,7 +3,8 @@
 //! * [`credentials`]: keys, secrets and their hashes. [`error`]: errors and how they become problems.
 //! * [`database`]: transactions on SQLite or PostgreSQL, migrations. [`command`]: errors and exit status of commands.
 //! * [`maintenance`]: backup, restore, copy.
-//! * [`cached_fetch`], [`directory`]: data of other servers. [`copies`]: the age of copies of such data.
+//! * [`cached_fetch`]: data of other servers. [`copies`]: the age of copies of such data, and which sources are
+//!   suspicious. [`directory`]: the club directory.
 //! * [`http`]: values read from requests and parts of answers, independent of the service's state.
 //! * [`config`]: options, secrets, and the checks of `check-config`. [`logging`], [`metrics`].
 //! * [`state`]: what the workers share. [`middleware`]: what surrounds every request.

@@ -26,7 +26,7 @@ use crate::{
     config::ServerOptions,
     copies::CopyStatuses,
     credentials::Keys,
-    database::Database,
+    database::{CredentialOwners, Database},
     error::Failure,
     http::{
         etag::{self, ETag},
@@ -99,6 +99,7 @@ pub struct AppState {
     origins: Origins,
     rate_limit: RateLimit,
     bad_credentials: BadCredentials,
+    credential_owners: CredentialOwners,
     metrics: Metrics,
     copies: CopyStatuses,
     shutdown_hooks: RwLock<Vec<ShutdownHook>>,
@@ -133,6 +134,7 @@ impl AppState {
             database,
             rate_limit: RateLimit::per_minute(options.rate_limit, &clock),
             bad_credentials: BadCredentials::new(options.rate_limit > 0, &clock),
+            credential_owners: CredentialOwners::default(),
             clock,
             origins: Origins::new(options.public_origin(), options.allowed_origins.clone()),
             copies: CopyStatuses::default(),
@@ -191,6 +193,12 @@ impl AppState {
     #[must_use]
     pub fn bad_credentials(&self) -> &BadCredentials {
         &self.bad_credentials
+    }
+
+    /// The users of credentials.
+    #[must_use]
+    pub fn credential_owners(&self) -> &CredentialOwners {
+        &self.credential_owners
     }
 
     /// Its metrics.

@@ -76,7 +76,7 @@ fn insert_users_groups_and_tags(conn: &mut AnyConnection, directory: &Snapshot, 
         return Err(in_use());
     }
     groups::queries::ensure_everyone_group(conn, EVERYONE_GROUP, now)?;
-    sync::apply(conn, directory, now)?;
+    sync::apply(conn, directory, false, now)?;
     if let Some(first) = directory.users.first() {
         grant_privilege(conn, &first.name)?;
     }

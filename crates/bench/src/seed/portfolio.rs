@@ -88,7 +88,7 @@ fn insert_users_and_groups(conn: &mut AnyConnection, plan: &Plan) -> Result<(), 
     if user.is_some() {
         return Err(in_use());
     }
-    sync::apply(conn, &plan.directory, plan.present, plan.now)?;
+    sync::apply(conn, &plan.directory, false, plan.present, plan.now)?;
     let publishers = plan.directory.users.iter().step_by(3).map(|user| DbUuid(user.id));
     diesel::update(users::table.filter(users::id.eq_any(publishers)))
         .set(users::publishes_real_name.eq(true))

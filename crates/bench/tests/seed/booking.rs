@@ -45,6 +45,7 @@ fn rows(seeded: &Seeded) -> Vec<Vec<String>> {
             DbTimestamp,
             DbTimestamp,
             Option<Vec<u8>>,
+            bool,
         )>(conn)),
         lines(
             groups::table

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use service_kit::{
     config::{Secret, SecretOption, ServerOptions},
     http::jwt::keys::is_safe,
@@ -16,6 +16,10 @@ const CALLBACK: &str = "/api/callback";
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Sign-in")]
 pub struct SignInOptions {
+    /// Who may sign in with a provider [default: `directory` with a directory, else `anyone`].
+    #[arg(long, env = "SIGN_IN", value_name = "WHO", value_enum, global = true)]
+    pub sign_in: Option<SignInPolicy>,
+
     /// Issuer of the OpenID Connect provider to sign in with, exactly as in its metadata.
     #[arg(long, env = "OIDC_ISSUER", value_name = "URL", global = true)]
     pub oidc_issuer: Option<String>,
@@ -61,6 +65,15 @@ pub struct SignInOptions {
     /// Redirect address of this service, as registered at the provider [default: `PUBLIC_URL/api/callback`].
     #[arg(long, env = "OAUTH_REDIRECT_URL", value_name = "URL", global = true)]
     pub oauth_redirect_url: Option<Url>,
+}
+
+/// Who becomes a member by signing in with a provider (contract, "Who may become a member").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SignInPolicy {
+    /// People whom the directory lists.
+    Directory,
+    /// Whoever has an account of the provider.
+    Anyone,
 }
 
 /// The settings of a sign-in provider.

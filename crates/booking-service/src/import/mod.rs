@@ -56,7 +56,7 @@ pub async fn run(
     let work = move |conn: &mut AnyConnection, import: &mut Import| {
         lock(conn)?;
         ensure_everyone_group(conn, &everyone_group, now)?;
-        sync::apply(conn, &directory, now)?;
+        sync::apply(conn, &directory, false, now)?;
         let users = users::import_users(conn, import, &directory, now)?;
         let tags = groups::import_tags(conn, import)?;
         let groups = groups::import_groups(conn, import, &users, now)?;

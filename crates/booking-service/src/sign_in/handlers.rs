@@ -83,8 +83,8 @@ pub async fn auth_params(
     responses(
         (status = 302, description = "Signed in; on to the front end"),
         (status = 400, description = "Bad, expired or replayed", body = String, content_type = "text/html"),
-        (status = 403, description = "The account is not active, or its name cannot be used", body = String,
-            content_type = "text/html"),
+        (status = 403, description = "The account is not a member's, not active, or its name cannot be used",
+            body = String, content_type = "text/html"),
         (status = 503, description = "The provider does not answer", body = String, content_type = "text/html")
     )
 )]
@@ -135,9 +135,10 @@ async fn finish(
     let cookie = pending::session_cookie(club, &secret, now);
     // The options may have changed since it began.
     let origin = login.origin.clone().filter(|origin| state.origins().is_other(origin)).unwrap_or_default();
+    let policy = club.sign_in_policy;
     let user = state
         .database()
-        .write(JobOwner::Internal, move |conn| queries::finish(conn, &login, &who, &secret, now))
+        .write(JobOwner::Internal, move |conn| queries::finish(conn, &login, &who, policy, &secret, now))
         .await?;
     req.extensions_mut().insert(LoggedUser(user.0));
     // Not while the browser waits: if that took too long, its session would be there and its cookie lost.

@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     auth::{IDLE, stay_active},
+    config::SignInPolicy,
     schema::{sessions, spent_logins},
 };
 
@@ -35,11 +36,12 @@ const STEP: i64 = 500;
 /// whose session it is.
 ///
 /// # Errors
-/// 400 `bad-login` when it has been finished already, 403 when the user is not active or somebody else.
+/// 400 `bad-login` when it has been finished already, 403 when the user is not active, not listed or somebody else.
 pub fn finish(
     conn: &mut AnyConnection,
     login: &Pending,
     who: &Who,
+    policy: SignInPolicy,
     secret: &str,
     now: Timestamp,
 ) -> Result<DbUuid, Error> {
@@ -56,7 +58,7 @@ pub fn finish(
     };
     let user = match who {
         Who::User(user) => *user,
-        Who::Person(person) => identities::user_of(conn, person, now)?,
+        Who::Person(person) => identities::user_of(conn, person, policy, now)?,
     };
     stay_active(conn, user)?;
     if let Some(previous) = &login.previous {

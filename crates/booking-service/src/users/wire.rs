@@ -55,6 +55,17 @@ pub struct ListQuery {
     pub include_suspended: Flag,
 }
 
+/// How to copy the directory.
+#[derive(Debug, Deserr, IntoParams)]
+#[deserr(error = Violations)]
+#[into_params(parameter_in = Query)]
+pub struct SyncQuery {
+    /// Accept a directory that deactivates more than half of the active members.
+    #[deserr(default)]
+    #[param(value_type = Option<bool>, nullable = false)]
+    pub force: Flag,
+}
+
 /// Whether a user is privileged.
 #[derive(Debug, Deserr, ToSchema)]
 #[deserr(error = Violations)]

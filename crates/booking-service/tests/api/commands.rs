@@ -480,7 +480,8 @@ fn the_document_and_the_version_are_printed() {
     assert_eq!(out, format!("booking-service {}\n", env!("CARGO_PKG_VERSION")));
 }
 
-fn on(club: &Club, arguments: &[&str]) -> (String, String, Option<i32>) {
+/// The real program on the database of a club.
+pub fn on(club: &Club, arguments: &[&str]) -> (String, String, Option<i32>) {
     let url = club.config.database.url.as_ref().unwrap().reveal();
     outcome(program(arguments).args(["--database-url", url, "--time-zone", "Asia/Tokyo"]))
 }

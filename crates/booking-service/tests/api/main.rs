@@ -16,6 +16,8 @@ mod docs_page;
 mod double_booking;
 mod editors;
 mod events;
+mod fairness;
+mod former_members;
 mod frame;
 mod groups;
 mod guards;

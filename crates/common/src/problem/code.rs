@@ -46,6 +46,10 @@ crate::codes! {
     /// 409: the name is taken.
     DUPLICATE_NAME = 409 "duplicate-name", "The name is taken",
         "Names of this kind are unique. Choose another one.";
+    /// 409: a directory that lacks too many members.
+    SUSPICIOUS_DIRECTORY = 409 "suspicious-directory", "The directory lacks most members",
+        "Nothing was changed, as the directory would deactivate more than half of the active members. If it is right, \
+        repeat the request with `force=true`.";
     /// 412: the object has changed since the caller read it.
     PRECONDITION_FAILED = 412 "precondition-failed", "The object has changed meanwhile",
         "`If-Match` names another version than the present one, whose tag is in `ETag`. Read the object and decide again.";

@@ -10,6 +10,8 @@
 //!   minutes before the latest change that it knows: what is being changed now may show later, with an earlier time.
 //! * The latest change that it knows is told again each time. When it is not, the booking-service was set back to an
 //!   earlier state, or does not tell of deleted events; then the next round asks for all.
+//! * A list of all events that lacks more than half of the copy is believed the second time, an interval later (contract,
+//!   booking "The club directory").
 //! * A booking-service that tells more than changes does not know this, and is always asked for all.
 
 use std::{pin::pin, sync::Arc};
@@ -60,6 +62,7 @@ pub async fn run(service: Data<AppState>, source: Source) {
         copied,
         progress: None,
         tells_changes: true,
+        was_suspicious: false,
         changed: store::Changed::default(),
     };
     let (db, me) = (service.database().clone(), task.me);
@@ -110,6 +113,8 @@ struct Copier {
     progress: Option<Progress>,
     /// Whether the booking-service can tell what changed, so far as is known.
     tells_changes: bool,
+    /// Whether the last list of all events lacked most of the copy.
+    was_suspicious: bool,
     /// What this round changed so far.
     changed: store::Changed,
 }
@@ -276,7 +281,7 @@ impl Copier {
         asked_at: Timestamp,
     ) -> Result<(), String> {
         let (me, until, now) = (self.me, self.term(), DbTimestamp(asked_at));
-        let has_ended = ended.is_some();
+        let (has_ended, force) = (ended.is_some(), self.was_suspicious);
         let done = self.service.database().write(JobOwner::Internal, move |conn| {
             if !lease::keep(conn, store::SOURCE, me, until)? {
                 return Ok(Err(TAKEN_OVER));
@@ -285,16 +290,22 @@ impl Copier {
             let Some(reading) = &ended else { return Ok(Ok(changed)) };
             // A replica without a booking-service drops the copy, and so what was stored before.
             let others = if reading.is_complete() {
-                store::keep_only(conn, &reading.existing_ids())?
+                store::keep_only(conn, &reading.existing_ids(), force)?
             } else {
-                store::noted(conn)?.map(|_| 0)
+                store::noted(conn)?.map(|_| 0).ok_or(store::DROPPED)
             };
-            let Some(others) = others else { return Ok(Err("the copy was dropped meanwhile")) };
-            changed.deleted += others;
+            match others {
+                Ok(others) => changed.deleted += others,
+                Err(reason) => return Ok(Err(reason)),
+            }
             store::note(conn, now)?;
             Ok(Ok(changed))
         });
-        let changed = done.await.map_err(in_words)??;
+        let done = done.await.map_err(in_words)?;
+        if has_ended {
+            self.was_suspicious = done == Err(store::SUSPICIOUS);
+        }
+        let changed = done?;
         self.changed.written += changed.written;
         self.changed.deleted += changed.deleted;
         if has_ended {

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
+    copies::is_suspicious,
     database::{
         AnyConnection,
         types::{DbTimestamp, DbUuid},
@@ -56,19 +57,33 @@ pub fn bring_up_to_date(conn: &mut AnyConnection, changes: &[EventChange], now: 
     Ok(Changed { written: different.len(), deleted })
 }
 
-/// Deletes the copies of all other events and returns their number. `None` when copies of these are missing: another
-/// replica has dropped the copy meanwhile.
+/// Why copies are kept: another replica dropped the copy while it was made.
+pub const DROPPED: &str = "the copy was dropped meanwhile";
+
+/// Why copies are kept: the list lacks more than half of them.
+pub const SUSPICIOUS: &str =
+    "the booking-service lacks most of the events of the copy; they are deleted if it lacks them the next time as well";
+
+/// Deletes the copies of all other events and returns their number, or the reason why they are kept. `force` deletes them
+/// also when they are most of the copy.
 ///
 /// # Errors
 /// When the database fails.
-pub fn keep_only(conn: &mut AnyConnection, ids: &HashSet<DbUuid>) -> Result<Option<usize>, Error> {
+pub fn keep_only(
+    conn: &mut AnyConnection,
+    ids: &HashSet<DbUuid>,
+    force: bool,
+) -> Result<Result<usize, &'static str>, Error> {
     let copies: Vec<DbUuid> = events::table.select(events::id).load(conn)?;
     let (found, others): (Vec<_>, Vec<_>) = copies.into_iter().partition(|copy| ids.contains(copy));
     if found.len() < ids.len() {
-        return Ok(None);
+        return Ok(Err(DROPPED));
+    }
+    if !force && is_suspicious(found.len() + others.len(), others.len()) {
+        return Ok(Err(SUSPICIOUS));
     }
     delete(conn, &others)?;
-    Ok(Some(others.len()))
+    Ok(Ok(others.len()))
 }
 
 fn delete(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<(), Error> {

@@ -66,7 +66,7 @@ pub async fn run(
         projects::bring_in(conn, import, &targets)?;
         contests::bring_in(conn, import)?;
         contests::bring_teams_in(conn, import, &targets)?;
-        sync::apply(conn, &directory, present, now)?;
+        sync::apply(conn, &directory, false, present, now)?;
         // Autovacuum would collect the statistics only some minutes later.
         if let AnyConnection::Postgresql(pg) = conn {
             // Only these tables: another transaction may have locked others.

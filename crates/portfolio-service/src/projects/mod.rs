@@ -3,6 +3,7 @@
 //! * A member's span is stored as sent, and shown by its part inside the project's span, or as stored where the two do
 //!   not meet (contract, "Member spans"). So neither the project's span nor the list of members is ever checked
 //!   against the other, and changes to both may come at once, in any order.
+//! * An edge that was sent equal to the project's own follows the project's.
 //! * Whoever changes a project or its members first locks the project's row.
 
 mod handlers;

@@ -20,7 +20,7 @@ use super::{
     },
 };
 use crate::{
-    auth::{Caller, Member, TeamCreator, TeamEditor, Visitor},
+    auth::{Caller, Member, RecentTeamEditor, TeamCreator, TeamEditor, Visitor},
     users::{Person, User},
 };
 
@@ -110,7 +110,8 @@ pub async fn get(who: Visitor, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
 /// Change a team
 ///
 /// For its creator, its members, the creator of the contest, and admins. A field that is left out stays. A change and a
-/// new list of members at the same time both take effect, in either order.
+/// new list of members at the same time both take effect, in either order, so members who remove themselves may change
+/// the team for another minute.
 #[utoipa::path(
     tag = "contests",
     operation_id = "editContestTeam",
@@ -120,7 +121,7 @@ pub async fn get(who: Visitor, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
 )]
 #[patch("/{contestId}/teams/{teamId}")]
 pub async fn update(
-    who: TeamEditor,
+    who: RecentTeamEditor,
     Now(now): Now,
     path: Path<(Id, Id)>,
     body: Body<EditContestTeamRequest>,
@@ -184,8 +185,8 @@ pub async fn put_members(
     let target = Target::new(format!("contest {contest}"), move |conn, _| {
         show_members(conn, contest, id, &Page::all()).map(ListPage::into_reply)
     });
-    who.update(target, move |conn, _| {
-        queries::put_members(conn, id, &members, DbTimestamp(now)).map(|()| Reply::no_content())
+    who.update(target, move |conn, me| {
+        queries::put_members(conn, id, &members, me.id, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
 }

@@ -15,6 +15,7 @@ use service_kit::{
 };
 
 use crate::{
+    departures,
     schema::{contest_team_members, contest_teams, contests, users},
     users::{self as people, Person, references},
 };
@@ -216,17 +217,29 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     if deleted == 0 { Err(not_found()) } else { Ok(()) }
 }
 
-/// Replaces the members of a team. `members` has no repeated ids.
+/// Replaces the members of a team on behalf of `me`. `members` has no repeated ids.
 ///
 /// # Errors
 /// 404 when there is no such team; 400 for an unknown user.
-pub fn put_members(conn: &mut AnyConnection, id: DbUuid, members: &[DbUuid], now: DbTimestamp) -> Result<(), Error> {
+pub fn put_members(
+    conn: &mut AnyConnection,
+    id: DbUuid,
+    members: &[DbUuid],
+    me: DbUuid,
+    now: DbTimestamp,
+) -> Result<(), Error> {
     // Locks the team. Otherwise two concurrent lists would mix, or conflict in a row that both insert.
     let found = diesel::update(contest_teams::table.find(id)).set(contest_teams::updated_at.eq(now)).execute(conn)?;
     if found == 0 {
         return Err(not_found());
     }
     references::check_exist(conn, members, |n| format!("/members/{n}"))?;
+    if !members.contains(&me) {
+        let was_member = contest_team_members::table.find((id, me)).select(contest_team_members::user_id);
+        if was_member.first::<DbUuid>(conn).optional()?.is_some() {
+            departures::record(conn, id, me, now)?;
+        }
+    }
     diesel::delete(contest_team_members::table.filter(contest_team_members::team_id.eq(id))).execute(conn)?;
     let row = |user: &DbUuid| (contest_team_members::team_id.eq(id), contest_team_members::user_id.eq(*user));
     let rows: Vec<_> = members.iter().map(row).collect();

@@ -243,6 +243,8 @@ pub enum Behavior {
     RateLimited(Vec<Value>),
     /// Sends these bytes and then nothing, with the connection open.
     Stall(Vec<u8>),
+    /// Sends this list to the first request for all events, then behaves in the other way.
+    Once(Value, Box<Behavior>),
 }
 
 impl Behavior {
@@ -361,7 +363,14 @@ fn serve(stream: &TcpStream, behavior: &RwLock<Behavior>, requests: &RwLock<Vec<
     let Some(token) = token else { return };
     for _ in lines {}
     // Read before the request is counted, so that after the count the test knows which behavior it got.
-    let behavior = behavior.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let behavior = {
+        let mut present = behavior.write().unwrap_or_else(PoisonError::into_inner);
+        let behavior = present.clone();
+        if let (Behavior::Once(_, next), None) = (&behavior, since) {
+            *present = (**next).clone();
+        }
+        behavior
+    };
     let is_repeated = {
         let mut requests = requests.write().unwrap_or_else(PoisonError::into_inner);
         let is_repeated = requests.last().is_some_and(|last| (last.since, last.from) == (since, from));
@@ -371,6 +380,7 @@ fn serve(stream: &TcpStream, behavior: &RwLock<Behavior>, requests: &RwLock<Vec<
     let mut stream = stream;
     match behavior {
         Behavior::Answer(bytes) => drop(stream.write_all(&bytes)),
+        Behavior::Once(list, _) => drop(stream.write_all(&Behavior::page(&list, ""))),
         Behavior::List(events) => drop(stream.write_all(&Behavior::page(&listed(events, since).into(), ""))),
         Behavior::Pages(_, Some((bad, bytes))) if bad == from => drop(stream.write_all(&bytes)),
         Behavior::RateLimited(_) if !is_repeated => {

@@ -193,6 +193,37 @@ fn invalid_answers_change_nothing(#[values(Sqlite, Postgres)] backend: Backend) 
 }
 
 #[rstest]
+fn one_short_list_changes_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
+    let events: Vec<_> = ["one", "three", "two"].map(|name| event_json(DbUuid::new(), name, &[BOB])).into();
+    let complete = Behavior::json(&json!(events));
+    let booking = FakeBooking::start(complete.clone());
+    let club = start(backend, &calm_options(&booking.address, "t"));
+    until("all are copied", || names(&club).len() == 3);
+    let failures = || {
+        let metrics = club.anonymous().get("/metrics").text();
+        let line = metrics.lines().find_map(|line| line.strip_prefix("copy_failures_total{what=\"events\"} "));
+        line.unwrap().parse::<u32>().unwrap()
+    };
+    for short in [json!([]), json!(events[..1])] {
+        let before = failures();
+        booking.now(Behavior::Once(short, Box::new(complete.clone())));
+        until("the short list is refused", || failures() == before + 1);
+        // What is said next is believed, and the doubt forgotten.
+        booking.until_asked(2);
+        assert_eq!(names(&club).len(), 3);
+        assert_eq!(failures(), before + 1);
+    }
+    // A third of them may go at once, and all when it is said twice.
+    booking.now(Behavior::json(&json!(events[..2])));
+    let before = failures();
+    until("one is gone", || names(&club).len() == 2);
+    assert_eq!(failures(), before);
+    booking.now(Behavior::json(&json!([])));
+    until("all are gone", || names(&club).is_empty());
+    assert_eq!(failures(), before + 1);
+}
+
+#[rstest]
 fn changes_are_requested_and_after_a_day_all_events(#[values(Sqlite, Postgres)] backend: Backend) {
     let event = |name: &str, at: &str| changed_event(event_json(DbUuid::new(), name, &[BOB]), at);
     let (one, two) = (event("one", "2026-02-01T09:00:00Z"), event("two", "2026-03-01T09:00:00Z"));

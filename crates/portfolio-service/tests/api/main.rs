@@ -16,6 +16,7 @@ mod event_copy;
 mod event_pages;
 mod events;
 mod examples;
+mod former_members;
 mod identity;
 mod import;
 mod leaks;

@@ -72,7 +72,10 @@ impl Objects {
                 first("groupId"),
             );
             put("INSERT INTO event_hosts VALUES (OWNER, USER)", first("eventId"));
-            put("INSERT INTO project_members VALUES (OWNER, USER, 4050, NULL)", first("projectId"));
+            put(
+                "INSERT INTO project_members (project_id, user_id, since) VALUES (OWNER, USER, 4050)",
+                first("projectId"),
+            );
             put("INSERT INTO contest_team_members VALUES (OWNER, USER)", first("teamId"));
         }
     }

@@ -157,8 +157,8 @@ fn the_rows_of_one_object_are_found_by_index(#[values(Sqlite, Postgres)] backend
         for caller in [None, Some(&other)] {
             events::queries::get(conn, of("eventId"), caller).unwrap();
         }
-        projects::queries::put_members(conn, of("projectId"), &[], at).unwrap();
-        teams::queries::put_members(conn, of("teamId"), &[bob], at).unwrap();
+        projects::queries::put_members(conn, of("projectId"), &[], bob, at).unwrap();
+        teams::queries::put_members(conn, of("teamId"), &[bob], bob, at).unwrap();
     });
     for (sql, plan) in found.into_iter().filter(|(sql, _)| !sql.starts_with("INSERT")) {
         assert!(!plan.iter().any(|step| is_scan(step, false)), "{sql}\n{}", plan.join("\n"));

@@ -15,6 +15,7 @@ const LAYOUT: Layout = Layout {
         "club",
         "codes",
         "config",
+        "departures",
         "identity",
         "link",
         "rights",

@@ -247,3 +247,23 @@ fn a_contest_deleted_while_teams_are_added_leaves_none(#[values(Sqlite, Postgres
         club.anonymous().get(&format!("{contest}/teams")).refused(404, "not-found");
     }
 }
+
+#[rstest]
+fn a_member_leaves_and_changes_the_team_at_once(#[values(Sqlite, Postgres)] backend: Backend) {
+    let mut club = Club::start(backend);
+    let second = club.start_another();
+    let path = team(&club, BOB, &contest(&club, BOB, "cup"), "A");
+    for round in 0..30 {
+        put(&club, BOB, &path, &[CAROL, DAVE]).expect(204);
+        let change = json!({"description": format!("round {round}")});
+        thread::scope(|scope| {
+            scope.spawn(|| put(&club, CAROL, &path, &[DAVE]).expect(204));
+            scope.spawn(|| club.by(CAROL).at(second).patch(&path, change.clone()).expect(204));
+        });
+        assert_eq!(club.anonymous().get(&path).expect(200).json()["description"], change["description"]);
+        assert_eq!(names(&club, &path), [DAVE]);
+    }
+    put(&club, CAROL, &path, &[CAROL]).refused(403, "forbidden");
+    club.clock.advance(chrono::TimeDelta::seconds(61));
+    club.by(CAROL).patch(&path, json!({"link": ""})).refused(403, "forbidden");
+}

@@ -11,6 +11,7 @@
 
 mod any_connection;
 pub(crate) mod connection;
+mod credential_owners;
 pub(crate) mod error_class;
 mod executor;
 mod expressions;
@@ -39,6 +40,7 @@ use tokio::{sync::oneshot, time::timeout_at};
 
 pub use self::{
     any_connection::{AnyConnection, MultiBackend},
+    credential_owners::CredentialOwners,
     expressions::{DataVersion, IdIn, InSubquery, UnionAll, id_in, in_subquery},
     job::{JobOwner, Limits, QueueKey},
     metrics::QueueMetrics,
