@@ -22,7 +22,7 @@ use super::feed::{FeedEvent, Participation, Person};
 use crate::{
     auth::ACTIVE,
     events::{
-        queries::{Event, Order, Schedule, load_slice},
+        queries::{Event, Order, Schedule, load_page},
         selection::{Deleted, Selection, Which},
     },
     schema::{attendees, users},
@@ -103,7 +103,7 @@ pub fn each(
     let rows = i64::try_from(CHUNK).unwrap_or(i64::MAX);
     let (mut names, mut after) = (HashMap::new(), None);
     loop {
-        let found = load_slice(conn, &selection, Order::Start, &PageBounds { after, rows })?;
+        let found = load_page(conn, &selection, Order::Start, &PageBounds { after, rows })?;
         add_names(conn, &found, &mut names)?;
         let answered = last_answers(conn, &found)?;
         let is_last = found.len() < CHUNK;

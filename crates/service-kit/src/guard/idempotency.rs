@@ -74,8 +74,10 @@ impl IdempotencyKey {
     /// # Errors
     /// 400 for a key that is empty, too long, sent twice or no text.
     pub fn of(req: &HttpRequest) -> Result<Option<Self>, Problem> {
-        let mut sent = req.headers().get_all(IDEMPOTENCY_KEY);
-        let (true, Some(key), others) = (req.method() == "POST", sent.next(), sent.count()) else { return Ok(None) };
+        let mut values = req.headers().get_all(IDEMPOTENCY_KEY);
+        let (true, Some(key), others) = (req.method() == "POST", values.next(), values.count()) else {
+            return Ok(None);
+        };
         let key = key.to_str().ok().filter(|key| others == 0 && (1..=MAX_LENGTH).contains(&key.len()));
         let key = key.ok_or_else(|| {
             Problem::parameter("Idempotency-Key", "length", "must be one header of 1 to 255 visible characters")
@@ -124,9 +126,11 @@ impl IdempotencyKey {
     fn refusal(&self, problem: &Problem, legacy: Legacy) -> Result<Reply, Problem> {
         let status = StatusCode::from_u16(problem.status()).map_err(Problem::internal)?;
         let body = problem.body(&self.request_id, legacy).to_string();
-        let reply = Reply::of(status, PROBLEM_MEDIA_TYPE, body.into_bytes()).with(CACHE_CONTROL, "no-store");
-        let headers = problem.headers().iter();
-        Ok(headers.fold(reply, |reply, (name, value)| reply.with(HeaderName::from_static(name), value)))
+        let mut reply = Reply::of(status, PROBLEM_MEDIA_TYPE, body.into_bytes()).with(CACHE_CONTROL, "no-store");
+        for (name, value) in problem.headers() {
+            reply = reply.with(HeaderName::try_from(*name).map_err(Problem::internal)?, value);
+        }
+        Ok(reply)
     }
 
     /// The id of the row for this scope, path and key: a hash, as each of them may be a secret.
