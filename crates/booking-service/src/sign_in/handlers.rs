@@ -179,13 +179,21 @@ async fn finish(
 
 /// The page for a browser whose sign-in cannot be finished. Another caller gets a problem.
 pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
-    let wants_page =
-        || Accept::parse(req).is_ok_and(|accept| accept.preference().essence_str() == mime::TEXT_HTML.essence_str());
-    if req.path() != CALLBACK || !wants_page() {
+    let is_html = |accept: Accept| accept.preference().essence_str() == mime::TEXT_HTML.essence_str();
+    if req.path() != CALLBACK || !Accept::parse(req).is_ok_and(is_html) {
         return None;
     }
-    let start = if req.app_data::<Data<Club>>()?.is_development { DEVELOPMENT_PAGE } else { "/" };
-    Some(Box::new(move |problem| sorry(start, problem)))
+    let (app, club) = (AppState::of(req).ok()?, req.app_data::<Data<Club>>()?);
+    let start = if club.is_development { DEVELOPMENT_PAGE } else { "/" };
+    let sent: Option<CallbackQuery> = query::parse(req.query_string()).ok();
+    let is_overlapping = sent.is_some_and(|sent| {
+        pending::is_ours(&club.keys, &sent.state) && pending::has_other(req, &club.keys, &sent.state, app.clock().now())
+    });
+    Some(Box::new(move |problem| {
+        let page = sorry(start, problem);
+        // Another sign-in of this browser may be about to end. Then the same address leads to the front end.
+        if is_overlapping && problem.status() == 400 { page.with(header::REFRESH, "2") } else { page }
+    }))
 }
 
 /// The page for somebody whose sign-in failed. It shows nothing that came with the request.

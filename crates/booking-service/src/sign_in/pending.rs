@@ -33,6 +33,9 @@ pub const MAX_AGE: TimeDelta = TimeDelta::minutes(10);
 /// How long a session lasts.
 pub const SESSION: TimeDelta = TimeDelta::days(30);
 
+/// How long after its begin a sign-in is expected to end without anybody's help.
+const QUICK: TimeDelta = TimeDelta::seconds(30);
+
 /// The most pending sign-ins of a browser.
 const MOST: usize = 5;
 
@@ -157,6 +160,17 @@ fn new_state(keys: &Keys) -> Result<String, Error> {
 #[must_use]
 pub fn is_ours(keys: &Keys, state: &str) -> bool {
     state.split_once('.').is_some_and(|(random, mark)| keys.has_derived(&[STATE, random], mark))
+}
+
+/// Whether a sign-in with another state began a moment ago in the browser that sent `req`, and so may be about to end.
+#[must_use]
+pub fn has_other(req: &HttpRequest, keys: &Keys, state: &str, now: Timestamp) -> bool {
+    let (Ok(cookies), own) = (req.cookies(), cookie_name(state)) else { return false };
+    let mut others = cookies.iter().filter(|cookie| cookie.name().starts_with(LOGIN_COOKIE) && cookie.name() != own);
+    others.any(|cookie| {
+        let login = Pending::open(keys, cookie.value());
+        login.is_some_and(|login| now.plus(MAX_AGE - QUICK).micros() < login.expires_micros)
+    })
 }
 
 /// The name of the cookie of the sign-in with this state.

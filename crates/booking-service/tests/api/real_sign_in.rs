@@ -213,8 +213,8 @@ impl Site {
     }
 
     /// What a real browser sees that runs this program, and for which the provider gets this hint.
-    fn in_chromium(&self, program: &str, hint: &str) -> Value {
-        chromium(program, &[("ORIGIN", &self.origin), ("HINT", hint)])
+    fn in_chromium(&self, program: &str, hint: &str, more: &[(&str, &str)]) -> Value {
+        chromium(program, &[&[("ORIGIN", &*self.origin), ("HINT", hint)], more].concat())
     }
 }
 
@@ -223,7 +223,7 @@ fn a_real_browser_signs_in() {
     let program = include_str!("../../../service-kit/tests/real/browser.mjs");
     let site = Site::start(Backend::Sqlite);
     let (origin, issuer) = (&site.origin, &site.provider.issuer);
-    let seen = site.in_chromium(program, BOB);
+    let seen = site.in_chromium(program, BOB, &[]);
     assert_eq!((&seen["title"], &seen["says"]), (&json!("部室予約"), &json!(BOB)), "{seen}");
     let visited: Vec<_> = seen["visited"].as_array().unwrap().iter().map(|address| address.as_str().unwrap()).collect();
     assert_eq!(visited[..2], [&format!("{origin}/"), &format!("{issuer}/auth")], "{seen}");
@@ -235,18 +235,19 @@ fn a_real_browser_signs_in() {
     assert_eq!((&session["httpOnly"], &session["sameSite"]), (&json!(true), &json!("Lax")), "{session}");
     assert_eq!((&session["path"], &session["secure"]), (&json!("/"), &json!(false)), "{session}");
 
-    let denied = site.in_chromium(program, "deny");
+    let denied = site.in_chromium(program, "deny", &[]);
     assert_eq!(denied["links"], json!([["Try again", format!("{origin}/")]]), "{denied}");
 }
 
 #[test]
-fn two_tabs_with_six_sign_ins_each_both_end_signed_in() {
+fn tabs_and_pages_that_begin_several_sign_ins_at_once_all_end_signed_in() {
     let program = include_str!("../../../service-kit/tests/real/tabs.mjs");
     for backend in [Backend::Sqlite, Backend::Postgres] {
         let site = Site::start(backend);
-        for _ in 0..3 {
-            let seen = site.in_chromium(program, BOB);
-            assert_eq!((&seen["says"], &seen["later"]), (&json!([BOB, BOB]), &json!([BOB, BOB])), "{seen}");
+        for (tabs, each) in [(1, "6"), (2, "6"), (5, "1")] {
+            let seen = site.in_chromium(program, BOB, &[("TABS", &tabs.to_string()), ("EACH", each)]);
+            let all = json!(vec![BOB; tabs]);
+            assert_eq!((&seen["says"], &seen["later"]), (&all, &all), "{tabs} tabs with {each} each: {seen}");
         }
     }
 }

@@ -453,9 +453,35 @@ fn of_overlapping_sign_ins_the_first_callback_wins_and_the_others_lead_to_the_fr
     let live: i64 = bobs.count().get_result(&mut club.connect()).unwrap();
     // And the one that every member of these tests has.
     assert_eq!(live, 2);
-    // Once they have been there they are nobody's.
-    browser.get(&callbacks[0]).refused(400, "bad-login");
+    // Also once more, but not the one that has made the session.
+    browser.get(&callbacks[0]).expect(302);
+    browser.get(&callbacks[2]).refused(400, "bad-login");
     assert_eq!(browser.who().as_deref(), Some(BOB));
+}
+
+#[rstest]
+fn a_page_about_one_of_overlapping_sign_ins_waits_for_the_others(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut browser = Browser { accept: HTML, ..Browser::new(&club) };
+    let callbacks = begin_many(&mut browser, 2, BOB);
+    // As some providers do with the codes of a browser but the last one.
+    let bad_code = callbacks[0].replace("&state=", "x&state=");
+    let page = browser.get(&bad_code).expect(400);
+    assert_eq!(page.header("refresh"), Some("2"));
+    // Still on its way.
+    assert_eq!(browser.get(&bad_code).expect(400).header("refresh"), Some("2"));
+    let waiting = browser.clone();
+    browser.get(&callbacks[1]).expect(302);
+    assert_eq!(browser.get(&bad_code).expect(302).header("location"), Some("/callback"));
+    // Nobody waits for one that was left alone, nor with a made-up state or without another sign-in.
+    club.clock.advance(TimeDelta::seconds(31));
+    assert_eq!(waiting.ask("GET", &bad_code).expect(400).header("refresh"), None);
+    begin_many(&mut browser, 1, BOB);
+    let made_up = browser.ask("GET", "/api/callback?code=x&state=made-up.x").expect(400);
+    assert_eq!(made_up.header("refresh"), None);
+    let mut alone = Browser { accept: HTML, ..Browser::new(&club) };
+    let callback = begin_many(&mut alone, 1, BOB).remove(0).replace("&state=", "x&state=");
+    assert_eq!(alone.get(&callback).expect(400).header("refresh"), None);
 }
 
 #[rstest]
