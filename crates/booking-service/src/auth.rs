@@ -17,7 +17,7 @@ use service_kit::{
 };
 
 pub use self::{
-    caller::{ACTIVE, Caller, IDLE, PENDING_MARK, SESSION_COOKIE, Scope, TOKEN_PREFIX, has_credential, holds_session},
+    caller::{ACTIVE, Caller, IDLE, PENDING_MARK, SESSION_COOKIE, Scope, TOKEN_PREFIX, has_credential, session},
     look_up::{authenticate, stay_active},
 };
 use crate::last_use::LastUse;

@@ -50,6 +50,7 @@ pub static ABOUT: ServiceInfo = ServiceInfo {
     has_credential,
     routes,
     pages,
+    problem_page: sign_in::problem_page,
     document: Document::openapi,
 };
 

@@ -48,6 +48,7 @@ pub static ABOUT: ServiceInfo = ServiceInfo {
     has_credential,
     routes,
     pages,
+    problem_page: |_| None,
     document: Document::openapi,
 };
 

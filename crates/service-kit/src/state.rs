@@ -29,6 +29,7 @@ use crate::{
     database::{CredentialOwners, Database},
     error::Failure,
     http::{
+        Reply,
         etag::{self, ETag},
         openapi,
         origin::Origins,
@@ -57,9 +58,15 @@ pub struct ServiceInfo {
     pub routes: fn(&mut ServiceConfig<'_>),
     /// Registers what is not part of the documented interface, such as pages.
     pub pages: fn(&mut web::ServiceConfig),
+    /// How the problems of a request look if a browser shows the answer to somebody; otherwise they are JSON.
+    pub problem_page: fn(&HttpRequest) -> Option<ProblemPage>,
     /// Title, version and description of the OpenAPI document, without the operations.
     pub document: fn() -> OpenApi,
 }
+
+/// Renders a problem as a page: its body, media type and further headers. Status and the headers of every problem are
+/// added.
+pub type ProblemPage = Box<dyn Fn(&Problem) -> Reply>;
 
 impl ServiceInfo {
     /// The OpenAPI document with all registered operations.

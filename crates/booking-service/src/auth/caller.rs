@@ -1,6 +1,6 @@
 //! The signed-in user behind a request.
 
-use actix_web::{HttpRequest, http::header};
+use actix_web::{HttpRequest, cookie::Cookie, http::header};
 use chrono::TimeDelta;
 use common::problem::Problem;
 use service_kit::{
@@ -79,15 +79,16 @@ impl Caller {
     }
 }
 
-/// Whether the request has a session cookie, valid or not. A pending sign-in is not a session.
+/// The value of the session cookie, valid or not. A pending sign-in is not a session.
 #[must_use]
-pub fn holds_session(req: &HttpRequest) -> bool {
-    req.cookie(SESSION_COOKIE)
-        .is_some_and(|cookie| !cookie.value().is_empty() && !cookie.value().starts_with(PENDING_MARK))
+pub fn session(req: &HttpRequest) -> Option<String> {
+    let cookies = req.cookies().ok()?;
+    let mut values = cookies.iter().filter(|cookie| cookie.name() == SESSION_COOKIE).map(Cookie::value);
+    values.find(|value| !value.is_empty() && !value.starts_with(PENDING_MARK)).map(str::to_owned)
 }
 
 /// Whether the request has a credential, valid or not. A pending sign-in is not a credential.
 #[must_use]
 pub fn has_credential(req: &HttpRequest) -> bool {
-    req.headers().contains_key(header::AUTHORIZATION) || holds_session(req)
+    req.headers().contains_key(header::AUTHORIZATION) || session(req).is_some()
 }

@@ -197,7 +197,6 @@ impl Builder {
         planned: &[PlannedEvent],
         rooms: &[DbUuid],
     ) -> Result<(), Error> {
-        let mut answers = Vec::new();
         for event in planned {
             let group = self.group(event.series.group);
             let number = self.rng.random_range(1..=2);
@@ -216,10 +215,13 @@ impl Builder {
                 admins: IdSet::new(organizers.iter().map(|id| id.0)),
                 tags: event.series.tags.iter().map(|&(name, locked)| (name.to_owned(), locked)).collect(),
             };
-            let id = changes::create(conn, &draft, by, self.zone, DbTimestamp(event.made_at))?;
-            answers.extend(self.answers(event, &group, by).into_iter().map(|(user, schedule)| (id, user, schedule)));
+            let made_at = DbTimestamp(event.made_at);
+            let id = changes::create(conn, &draft, by, self.zone, made_at)?;
+            let answers = self.answers(event, &group, by).into_iter();
+            let answers: Vec<_> = answers.map(|(user, schedule)| (id, user, schedule)).collect();
+            attendance::record_answers(conn, &answers, made_at)?;
         }
-        attendance::record_answers(conn, &answers)
+        Ok(())
     }
 
     /// The group with this name, or the everyone group.

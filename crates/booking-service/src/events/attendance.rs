@@ -1,7 +1,7 @@
 //! Answers to events, and the tags of events.
 
 use common::problem::Problem;
-use diesel::{OptionalExtension, prelude::*, sql_types::Text, upsert::excluded};
+use diesel::{OptionalExtension, dsl::case_when, prelude::*, sql_types::Text, upsert::excluded};
 use service_kit::{
     database::{
         AnyConnection,
@@ -22,12 +22,13 @@ use crate::{
 ///
 /// # Errors
 /// When the database fails.
-pub fn invite(conn: &mut AnyConnection, event: DbUuid, group: DbUuid) -> Result<(), Error> {
-    let columns = (attendees::user_id, attendees::event_id, attendees::schedule);
-    let (event, pending) = (event.into_sql::<DbUuid>(), Schedule::Pending.into_sql::<Text>());
+pub fn invite(conn: &mut AnyConnection, event: DbUuid, group: DbUuid, now: DbTimestamp) -> Result<(), Error> {
+    let columns = (attendees::user_id, attendees::event_id, attendees::schedule, attendees::changed_at);
+    let (event, now) = (event.into_sql::<DbUuid>(), now.into_sql::<DbTimestamp>());
+    let pending = Schedule::Pending.into_sql::<Text>();
     // A concurrent answer may already have inserted a row.
     if group == groups::EVERYONE {
-        let active = users::table.filter(users::state.eq(ACTIVE)).select((users::id, event, pending));
+        let active = users::table.filter(users::state.eq(ACTIVE)).select((users::id, event, pending, now));
         with_connection!(conn, c => diesel::insert_into(attendees::table)
             .values(active)
             .into_columns(columns)
@@ -38,6 +39,7 @@ pub fn invite(conn: &mut AnyConnection, event: DbUuid, group: DbUuid) -> Result<
             group_members::user_id,
             event,
             pending,
+            now,
         ));
         with_connection!(conn, c => diesel::insert_into(attendees::table)
             .values(members)
@@ -62,38 +64,51 @@ pub fn delete_pending(conn: &mut AnyConnection, event: DbUuid) -> Result<(), Err
 ///
 /// # Errors
 /// 404; 403 unless the event is open or the caller belongs to its group.
-pub fn answer(conn: &mut AnyConnection, event: DbUuid, me: &Caller, schedule: Schedule) -> Result<(), Error> {
+pub fn answer(
+    conn: &mut AnyConnection,
+    event: DbUuid,
+    me: &Caller,
+    schedule: Schedule,
+    now: DbTimestamp,
+) -> Result<(), Error> {
     let event = find(conn, event)?;
     if !event.open && !groups::queries::is_member(conn, event.group_id, me.id)? {
         return Err(Problem::forbidden("an open event, or membership of its group").into());
     }
-    let row = (attendees::event_id.eq(event.id), attendees::user_id.eq(me.id), attendees::schedule.eq(schedule));
-    with_connection!(conn, c => diesel::insert_into(attendees::table)
-        .values(row)
-        .on_conflict((attendees::event_id, attendees::user_id))
-        .do_update()
-        .set(attendees::schedule.eq(schedule))
-        .execute(c)?);
-    Ok(())
+    record_answers(conn, &[(event.id, me.id, schedule)], now)
 }
 
-/// Records the answers of users to events, and replaces earlier ones.
+/// Records the answers of users to events, and replaces earlier ones. An equal answer keeps its time.
 ///
 /// # Errors
 /// When the database fails.
-pub fn record_answers(conn: &mut AnyConnection, answers: &[(DbUuid, DbUuid, Schedule)]) -> Result<(), Error> {
+pub fn record_answers(
+    conn: &mut AnyConnection,
+    answers: &[(DbUuid, DbUuid, Schedule)],
+    now: DbTimestamp,
+) -> Result<(), Error> {
+    let is_same = attendees::schedule.eq(excluded(attendees::schedule));
+    let changed_at = case_when(is_same, attendees::changed_at).otherwise(excluded(attendees::changed_at));
     for answers in answers.chunks(1000) {
         let rows: Vec<_> = answers
             .iter()
             .map(|(event, user, schedule)| {
-                (attendees::event_id.eq(*event), attendees::user_id.eq(*user), attendees::schedule.eq(*schedule))
+                (
+                    attendees::event_id.eq(*event),
+                    attendees::user_id.eq(*user),
+                    attendees::schedule.eq(*schedule),
+                    attendees::changed_at.eq(now),
+                )
             })
             .collect();
         with_connection!(conn, c => diesel::insert_into(attendees::table)
             .values(&rows)
             .on_conflict((attendees::event_id, attendees::user_id))
             .do_update()
-            .set(attendees::schedule.eq(excluded(attendees::schedule)))
+            .set((
+                attendees::schedule.eq(excluded(attendees::schedule)),
+                attendees::changed_at.eq(changed_at),
+            ))
             .execute(c)?);
     }
     Ok(())

@@ -134,7 +134,7 @@ pub fn create(
         .execute(conn)?;
     insert_admins(conn, id, &draft.admins())?;
     attendance::add_tags(conn, id, &draft.tags, now)?;
-    attendance::invite(conn, id, draft.group)?;
+    attendance::invite(conn, id, draft.group, now)?;
     Ok(id)
 }
 
@@ -189,7 +189,7 @@ pub fn update(
     attendance::replace_tags(conn, id, &draft.tags, now)?;
     if draft.group != event.group_id {
         attendance::delete_pending(conn, id)?;
-        attendance::invite(conn, id, draft.group)?;
+        attendance::invite(conn, id, draft.group, now)?;
     }
     Ok(())
 }

@@ -192,12 +192,13 @@ pub async fn delete(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>
 pub async fn answer(
     who: SignedIn,
     Zone(zone): Zone,
+    Now(now): Now,
     id: Path<Id>,
     body: Body<RequestSchedule>,
 ) -> Result<Reply, Failure> {
     let (id, schedule) = (DbUuid::from(*id), body.0.schedule);
     who.update(target(id, zone), move |conn, me| {
-        attendance::answer(conn, id, me, schedule).map(|()| Reply::no_content())
+        attendance::answer(conn, id, me, schedule, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
 }

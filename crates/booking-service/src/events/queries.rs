@@ -127,6 +127,7 @@ fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Event>,
         .load(c)?);
     let answers: Vec<(DbUuid, DbUuid, Schedule)> = with_connection!(conn, c => attendees::table
         .filter(id_in(attendees::event_id, &ids))
+        .select((attendees::event_id, attendees::user_id, attendees::schedule))
         .order((attendees::event_id, attendees::user_id))
         .load(c)?);
     let mut admins = by_event(admins.into_iter());

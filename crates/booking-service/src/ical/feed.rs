@@ -31,7 +31,7 @@ pub struct FeedEvent {
     pub end: DateTime<Utc>,
     /// `CREATED`.
     pub created_at: DateTime<Utc>,
-    /// The last change: `DTSTAMP` and `LAST-MODIFIED`.
+    /// The last change of anything that the entry shows: `DTSTAMP` and `LAST-MODIFIED`.
     pub updated_at: DateTime<Utc>,
     /// How often time, place or status changed: `SEQUENCE`, at most 2,147,483,647.
     pub sequence: u32,
@@ -72,6 +72,7 @@ pub enum Participation {
 pub struct Feed<'a> {
     web_origin: &'a str,
     text: String,
+    last_modified: Option<DateTime<Utc>>,
 }
 
 impl<'a> Feed<'a> {
@@ -95,13 +96,20 @@ impl<'a> Feed<'a> {
         let rendered = calendar.to_string();
         let mut text = String::with_capacity(rendered.len());
         fold_again(rendered.strip_suffix(END).unwrap_or(&rendered), &mut text);
-        Self { web_origin: web_origin.trim_end_matches('/'), text }
+        Self { web_origin: web_origin.trim_end_matches('/'), text, last_modified: None }
     }
 
     /// Adds an event behind those that are there.
     pub fn add(&mut self, event: &FeedEvent) {
+        self.last_modified = self.last_modified.max(Some(event.updated_at));
         let vevent = vevent(self.web_origin, event).try_into_string();
         fold_again(&vevent.unwrap_or_default(), &mut self.text);
+    }
+
+    /// The latest change of an event that it has: the header `Last-Modified`. `None` without events.
+    #[must_use]
+    pub fn last_modified(&self) -> Option<DateTime<Utc>> {
+        self.last_modified
     }
 
     /// The whole calendar.

@@ -139,18 +139,15 @@ pub async fn feed(
             None => Which::ForFeed(user),
         };
         let mut feed = Feed::new(&format!("{} events", club.everyone_group), &club.origin);
-        let mut changed = None;
-        queries::each(conn, which, now.0, |event| {
-            changed = changed.max(Some(event.updated_at));
-            feed.add(event);
-        })?;
+        queries::each(conn, which, now.0, |event| feed.add(event))?;
+        let changed = feed.last_modified();
         let reply = Reply::of(StatusCode::OK, "text/calendar; charset=utf-8", feed.end().into_bytes());
         let reply = match changed {
             Some(changed) => reply.with(header::LAST_MODIFIED, HttpDate::from(SystemTime::from(changed)).to_string()),
             None => reply,
         };
         // By the tag alone. `If-Modified-Since` may be ignored (RFC 9110, section 13.1.3), and must be here: a feed also
-        // changes when somebody answers, joins a group or time passes, and none of that is a change of an event.
+        // changes when somebody joins a group or time passes, and neither is a change of an event.
         Ok(conditions.tag(reply, None))
     });
     let made = made.await;

@@ -7,14 +7,15 @@ use std::{
 
 use chrono::TimeDelta;
 use common::time::Timestamp;
-use diesel::{OptionalExtension, prelude::*};
+use diesel::{OptionalExtension, dsl::max, prelude::*};
 use service_kit::{
     database::{
-        AnyConnection, PageBounds,
+        AnyConnection, PageBounds, id_in,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
     http::pagination::CHUNK,
+    with_connection,
 };
 
 use super::feed::{FeedEvent, Participation, Person};
@@ -24,7 +25,7 @@ use crate::{
         queries::{Event, Order, Schedule, load_page},
         selection::{Deleted, Selection, Which},
     },
-    schema::users,
+    schema::{attendees, users},
 };
 
 /// How long an event stays after its end.
@@ -82,7 +83,7 @@ pub fn replace_nonce(conn: &mut AnyConnection, user: DbUuid, nonce: &str) -> Res
 }
 
 /// Hands what a feed shows at `now` of these events to `show`, by start and id, a [chunk](CHUNK) in memory at a time.
-/// Takes four statements for a chunk, and one for each thousand users that are new in it.
+/// Takes five statements for a chunk, and one for each thousand users that are new in it.
 ///
 /// # Errors
 /// When the database fails.
@@ -104,10 +105,11 @@ pub fn each(
     loop {
         let found = load_page(conn, &selection, Order::Start, &PageBounds { after, rows })?;
         add_names(conn, &found, &mut names)?;
+        let answered = last_answers(conn, &found)?;
         let is_last = found.len() < CHUNK;
         after = found.last().map(|event| Order::Start.position(&event.row));
         for event in found {
-            show(&feed_event(event, &names));
+            show(&feed_event(event, &names, &answered));
         }
         if is_last {
             return Ok(());
@@ -115,20 +117,41 @@ pub fn each(
     }
 }
 
+/// A display name, and when it last changed.
+type Name = (Arc<str>, DbTimestamp);
+
 /// Adds the names of those who made these events or answered to them.
-fn add_names(conn: &mut AnyConnection, found: &[Event], names: &mut HashMap<DbUuid, Arc<str>>) -> Result<(), Error> {
+fn add_names(conn: &mut AnyConnection, found: &[Event], names: &mut HashMap<DbUuid, Name>) -> Result<(), Error> {
     let answered = found.iter().flat_map(|event| &event.attendees).map(|(user, _)| *user);
     let people = answered.chain(found.iter().map(|event| event.row.created_by));
     let new: BTreeSet<DbUuid> = people.filter(|user| !names.contains_key(user)).collect();
     for ids in Vec::from_iter(new).chunks(CHUNK) {
-        let users = users::table.filter(users::id.eq_any(ids)).select((users::id, users::display_name));
-        names.extend(users.load::<(DbUuid, String)>(conn)?.into_iter().map(|(id, name)| (id, name.into())));
+        let columns = (users::id, (users::display_name, users::display_name_changed_at));
+        let users = users::table.filter(users::id.eq_any(ids)).select(columns);
+        let users = users.load::<(DbUuid, (String, DbTimestamp))>(conn)?.into_iter();
+        names.extend(users.map(|(id, (name, changed_at))| (id, (name.into(), changed_at))));
     }
     Ok(())
 }
 
-fn feed_event(event: Event, names: &HashMap<DbUuid, Arc<str>>) -> FeedEvent {
-    let person = |id: DbUuid| Person { id: id.0, name: names.get(&id).cloned().unwrap_or_default() };
+/// When an answer to each of these events last changed.
+fn last_answers(conn: &mut AnyConnection, found: &[Event]) -> Result<HashMap<DbUuid, DbTimestamp>, Error> {
+    let ids: Vec<_> = found.iter().map(|event| event.row.id).collect();
+    let answers: Vec<(DbUuid, Option<DbTimestamp>)> = with_connection!(conn, c => attendees::table
+        .filter(id_in(attendees::event_id, &ids))
+        .group_by(attendees::event_id)
+        .select((attendees::event_id, max(attendees::changed_at)))
+        .load(c)?);
+    Ok(answers.into_iter().filter_map(|(event, changed_at)| Some((event, changed_at?))).collect())
+}
+
+fn feed_event(event: Event, names: &HashMap<DbUuid, Name>, answered: &HashMap<DbUuid, DbTimestamp>) -> FeedEvent {
+    let person =
+        |id: DbUuid| Person { id: id.0, name: names.get(&id).map(|(name, _)| name.clone()).unwrap_or_default() };
+    let people = event.attendees.iter().map(|(user, _)| user).chain([&event.row.created_by]);
+    let renamed = people.filter_map(|user| names.get(user)).map(|(_, changed_at)| *changed_at).max();
+    let changes = [Some(event.row.updated_at), answered.get(&event.row.id).copied(), renamed];
+    let updated_at = changes.into_iter().flatten().max().unwrap_or(event.row.updated_at);
     let attendee = |(user, schedule)| {
         let participation = match schedule {
             Schedule::Pending => Participation::NeedsAction,
@@ -143,7 +166,7 @@ fn feed_event(event: Event, names: &HashMap<DbUuid, Arc<str>>) -> FeedEvent {
         start: row.starts_at.utc(),
         end: row.ends_at.utc(),
         created_at: row.created_at.utc(),
-        updated_at: row.updated_at.utc(),
+        updated_at: updated_at.utc(),
         sequence: u32::try_from(row.sequence).unwrap_or_default(),
         cancelled: row.deleted_at.is_some(),
         tags: event.tags.into_iter().map(|tag| tag.name).collect(),

@@ -74,7 +74,12 @@ pub fn import_answers(
     let rows: Vec<_> = written
         .flat_map(|(id, Answers(answers))| answers.iter().map(|(user, schedule)| (*id, *user, *schedule)))
         .map(|(id, user, schedule)| {
-            (attendees::event_id.eq(id), attendees::user_id.eq(user), attendees::schedule.eq(schedule))
+            (
+                attendees::event_id.eq(id),
+                attendees::user_id.eq(user),
+                attendees::schedule.eq(schedule),
+                attendees::changed_at.eq(targets.now),
+            )
         })
         .collect();
     for rows in rows.chunks(CHUNK) {

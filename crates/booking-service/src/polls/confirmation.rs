@@ -76,7 +76,7 @@ pub fn confirm(
     let respondents: Vec<_> = answers(conn, id, &PageBounds::all())?.into_iter().map(|answer| answer.user).collect();
     let schedules = schedules(slot.id, &detail.invitees, &respondents, &choices(conn, id, None)?);
     let rows: Vec<_> = schedules.into_iter().map(|(user, schedule)| (event, user, schedule)).collect();
-    attendance::record_answers(conn, &rows)?;
+    attendance::record_answers(conn, &rows, now)?;
     diesel::update(draft_events::table.find(id))
         .set((draft_events::event_id.eq(event), draft_events::updated_at.eq(now)))
         .execute(conn)?;

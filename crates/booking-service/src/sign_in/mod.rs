@@ -1,6 +1,7 @@
 //! Sign-in: how a browser gets a session, and the API tokens of programs (contract, "Sign-in").
 //!
-//! * A sign-in under way ([`pending::Pending`]) lives in the browser's cookie alone; any replica can finish it, once.
+//! * A sign-in under way ([`pending::Pending`]) lives in a cookie of the browser alone; any replica can finish it, once.
+//! * A browser may have several under way. The first one to end makes the session, and the others lead to the front end.
 //! * A session or token is kept as its hash; neither can be read back from the database.
 //! * Who somebody is, a provider says ([`provider`]); which user that is, [`identities`] says.
 //! * The session is a new one at each sign-in, and the one that the browser had before ends.
@@ -16,6 +17,7 @@ pub mod queries;
 pub mod tokens;
 mod wire;
 
+pub use self::handlers::problem_page;
 use actix_web::{
     guard::fn_guard,
     web::{self, Data},

@@ -1,10 +1,6 @@
 //! The pages of a development installation: "choose who you are", and what a browser sees after it has signed in.
 
-use actix_web::{
-    HttpRequest,
-    http::{StatusCode, header},
-    web::Data,
-};
+use actix_web::{HttpRequest, http::StatusCode, web::Data};
 use common::problem::{Problem, Violations};
 use deserr::Deserr;
 use service_kit::{
@@ -32,12 +28,12 @@ struct Begun {
 /// The active users to choose from. Opened without parameters it begins a sign-in itself.
 pub async fn choose(req: HttpRequest, state: Data<AppState>, club: Club, now: Now) -> Result<Reply, Failure> {
     only_here(&club, &req)?;
-    let (begun, cookie) = if let Ok(begun) = query::parse::<Begun>(req.query_string()) {
-        (begun, None)
+    let (begun, cookies) = if let Ok(begun) = query::parse::<Begun>(req.query_string()) {
+        (begun, Vec::new())
     } else {
         let login = Pending::begin(&req, state.origins(), &club.keys, now.0)?;
-        let cookie = login.cookie(&club, now.0);
-        (Begun { state: login.state, nonce: login.nonce }, Some(cookie))
+        let cookies = login.cookies(&req, &club, now.0);
+        (Begun { state: login.state, nonce: login.nonce }, cookies)
     };
     let mut users =
         state.database().read(JobOwner::Internal, |conn| users::queries::list(conn, false, &PageBounds::all())).await?;
@@ -57,11 +53,7 @@ pub async fn choose(req: HttpRequest, state: Data<AppState>, club: Club, now: No
     } else {
         format!("<p>This is a development installation: anybody can be anyone.</p>\n<ul>\n{}</ul>", choices.concat())
     };
-    let shown = page(StatusCode::OK, "Choose who you are", &content);
-    Ok(match cookie {
-        Some(cookie) => shown.with(header::SET_COOKIE, cookie),
-        None => shown,
-    })
+    Ok(page(StatusCode::OK, "Choose who you are", &content).with_cookies(cookies))
 }
 
 /// Stands in for the front end's own page at this path.

@@ -5,6 +5,7 @@ use common::{
     time::Timestamp,
 };
 use diesel::{
+    dsl::{exists, select},
     prelude::*,
     result::{DatabaseErrorKind, Error as DieselError},
 };
@@ -75,6 +76,15 @@ pub fn finish(
         ))
         .execute(conn)?;
     Ok(user)
+}
+
+/// Whether the sign-in with this state has been finished. Not known any more once it would have expired.
+///
+/// # Errors
+/// When the database fails.
+pub fn is_finished(conn: &mut AnyConnection, state: &str) -> Result<bool, Error> {
+    let row = spent_logins::table.find(credentials::hash(state));
+    Ok(select(exists(row)).get_result(conn)?)
 }
 
 /// Ends the session whose secret has this hash, if there is one.

@@ -107,6 +107,14 @@ fn put_users(
     save(conn, &moved_aside(&present, &wanted), now)?;
     let present: HashMap<_, _> = present.into_iter().map(|user| (user.id, user)).collect();
     let changed: Vec<_> = wanted.iter().filter(|user| present.get(&user.id) != Some(user)).cloned().collect();
+    let is_renamed =
+        |user: &&UserRow| present.get(&user.id).is_some_and(|before| before.display_name != user.display_name);
+    let renamed: Vec<_> = changed.iter().filter(is_renamed).map(|user| user.id).collect();
+    for ids in renamed.chunks(CHUNK) {
+        diesel::update(users::table.filter(users::id.eq_any(ids)))
+            .set(users::display_name_changed_at.eq(now))
+            .execute(conn)?;
+    }
     save(conn, &changed, now)?;
     for ids in unlisted.chunks(CHUNK) {
         diesel::update(users::table.filter(users::id.eq_any(ids)))

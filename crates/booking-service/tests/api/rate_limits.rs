@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     harness::{Answer, BOB, CAROL, Client, Club, id},
-    sign_in::Browser,
+    sign_in::{Browser, HTML},
     tokens::{by_token, make_token},
 };
 
@@ -163,6 +163,29 @@ fn sign_ins_are_limited_by_address(#[values(Sqlite, Postgres)] backend: Backend)
     club.by(BOB).get(ME).expect(200);
     club.clock.advance(TimeDelta::minutes(1));
     browser.sign_in(BOB);
+}
+
+#[rstest]
+fn a_browser_whose_sign_in_has_to_wait_sees_a_page(#[values(Sqlite, Postgres)] backend: Backend) {
+    for option in ["--sign-in-rate-limit", "--rate-limit"] {
+        let club = Club::start_with(backend, &[option, "3"]);
+        let mut browser = Browser { accept: HTML, ..Browser::new(&club) };
+        let page = browser.begin();
+        let callback = browser.choose(&page, BOB);
+        while club.anonymous().post("/api/authParams", json!({})).status == 201 {}
+        let answer = browser.get(&callback).expect(429);
+        assert_eq!(answer.header("retry-after"), Some("20"));
+        assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"));
+        assert_eq!((answer.header("cache-control"), answer.header("set-cookie")), (Some("no-store"), None));
+        assert!(answer.header("content-security-policy").unwrap().contains("frame-ancestors 'none'"));
+        let page = answer.text();
+        // The same address again.
+        assert!(page.contains("Too many requests") && page.contains("<a href=\"\">Try again</a>"), "{page}");
+        limited(Browser { accept: "*/*", ..browser.clone() }.get(&callback), 20);
+        club.clock.advance(TimeDelta::minutes(1));
+        browser.get(&callback).expect(302);
+        assert_eq!(browser.who().as_deref(), Some(BOB));
+    }
 }
 
 #[rstest]

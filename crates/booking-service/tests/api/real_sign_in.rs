@@ -1,6 +1,6 @@
 //! Sign-in with a real provider, request by request and in a real browser.
 
-use std::{env, net::TcpListener};
+use std::net::TcpListener;
 
 use serde_json::{Value, json};
 use url::Url;
@@ -14,7 +14,7 @@ mod nginx;
 pub mod real;
 use self::{
     nginx::Nginx,
-    real::{Jar, Provider, Registered, node, parameter},
+    real::{Jar, Provider, Registered, chromium, parameter},
 };
 
 const HTML: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
@@ -190,31 +190,42 @@ fn a_client_with_a_wrong_secret_signs_nobody_in() {
     browser.send("GET", "/api/users/me").expect(401);
 }
 
-/// What a real browser shows at the end of a sign-in at this origin with this hint for the provider.
-fn in_chromium(club: &Club, origin: &str, hint: &str) -> Value {
-    let mut program = node(include_str!("../../../service-kit/tests/real/browser.mjs"));
-    program.env("PATH", env::var("PATH").unwrap()).env("HOME", club.folder());
-    let done = program.env("ORIGIN", origin).env("HINT", hint).output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    serde_json::from_slice(&done.stdout).unwrap()
+/// A site as it may be: the pages of a front end, and the service under the same origin.
+struct Site {
+    origin: String,
+    provider: Provider,
+    _club: Club,
+    _nginx: Nginx,
+}
+
+impl Site {
+    fn start(backend: Backend) -> Self {
+        let (provider, service) = (Provider::start(), free_address());
+        let front = include_str!("../../../service-kit/tests/real/front.html");
+        let site = format!(
+            "location / {{ root .; default_type text/html; try_files /front =404; }}
+            location /api/ {{ proxy_pass http://{service}; proxy_set_header Host $http_host; }}"
+        );
+        let nginx = Nginx::start(&site, &[("front", front)]);
+        let origin = format!("http://{}", nginx.address);
+        let client = provider.register(&format!("{origin}/api/callback"), "none", "RS256");
+        let options = ["--bind", &service, "--public-url", &origin, "--oidc-issuer", &provider.issuer];
+        let club = club_of(&client, backend, &options);
+        Self { origin, provider, _club: club, _nginx: nginx }
+    }
+
+    /// What a real browser sees that runs this program, and for which the provider gets this hint.
+    fn in_chromium(&self, program: &str, hint: &str, more: &[(&str, &str)]) -> Value {
+        chromium(program, &[&[("ORIGIN", &*self.origin), ("HINT", hint)], more].concat())
+    }
 }
 
 #[test]
 fn a_real_browser_signs_in() {
-    let (provider, service) = (Provider::start(), free_address());
-    // A usual site: a front end and the service on one origin.
-    let front = include_str!("../../../service-kit/tests/real/front.html");
-    let site = format!(
-        "location / {{ root .; default_type text/html; try_files /front =404; }}
-        location /api/ {{ proxy_pass http://{service}; proxy_set_header Host $http_host; }}"
-    );
-    let site = Nginx::start(&site, &[("front", front)]);
-    let (origin, issuer) = (format!("http://{}", site.address), &provider.issuer);
-    let client = provider.register(&format!("{origin}/api/callback"), "none", "RS256");
-    let options = ["--bind", &service, "--public-url", &origin, "--oidc-issuer", issuer];
-    let club = club_of(&client, Backend::Sqlite, &options);
-
-    let seen = in_chromium(&club, &origin, BOB);
+    let program = include_str!("../../../service-kit/tests/real/browser.mjs");
+    let site = Site::start(Backend::Sqlite);
+    let (origin, issuer) = (&site.origin, &site.provider.issuer);
+    let seen = site.in_chromium(program, BOB, &[]);
     assert_eq!((&seen["title"], &seen["says"]), (&json!("部室予約"), &json!(BOB)), "{seen}");
     let visited: Vec<_> = seen["visited"].as_array().unwrap().iter().map(|address| address.as_str().unwrap()).collect();
     assert_eq!(visited[..2], [&format!("{origin}/"), &format!("{issuer}/auth")], "{seen}");
@@ -226,6 +237,35 @@ fn a_real_browser_signs_in() {
     assert_eq!((&session["httpOnly"], &session["sameSite"]), (&json!(true), &json!("Lax")), "{session}");
     assert_eq!((&session["path"], &session["secure"]), (&json!("/"), &json!(false)), "{session}");
 
-    let denied = in_chromium(&club, &origin, "deny");
+    let denied = site.in_chromium(program, "deny", &[]);
     assert_eq!(denied["links"], json!([["Try again", format!("{origin}/")]]), "{denied}");
+}
+
+#[test]
+fn tabs_and_pages_that_begin_several_sign_ins_at_once_all_end_signed_in() {
+    let program = include_str!("../../../service-kit/tests/real/tabs.mjs");
+    for backend in [Backend::Sqlite, Backend::Postgres] {
+        let site = Site::start(backend);
+        for (tabs, each) in [(1, "6"), (2, "6"), (5, "1")] {
+            let seen = site.in_chromium(program, BOB, &[("TABS", &tabs.to_string()), ("EACH", each)]);
+            let all = json!(vec![BOB; tabs]);
+            assert_eq!((&seen["says"], &seen["later"]), (&all, &all), "{tabs} tabs with {each} each: {seen}");
+        }
+    }
+}
+
+#[test]
+fn a_page_whose_name_is_rebound_to_this_machine_cannot_use_a_development_installation() {
+    let club = Club::start(Backend::Sqlite);
+    let port = club.origin(0).rsplit(':').next().unwrap();
+    let requests = json!([["/api/authParams", {"method": "POST"}], ["/dev/sign-in"], ["/api/version"], ["/nowhere"]]);
+    let program = include_str!("../../../service-kit/tests/real/rebinding.mjs");
+    let seen = chromium(program, &[("PORT", port), ("REQUESTS", &requests.to_string())]);
+    assert_eq!(seen["other"], json!({"opened": 421, "fetched": [421, 421, 421, 421], "cookies": []}), "{seen}");
+    // The same page by a name of this machine.
+    assert_eq!(
+        (&seen["own"]["opened"], &seen["own"]["fetched"]),
+        (&json!(404), &json!([201, 200, 200, 404])),
+        "{seen}"
+    );
 }

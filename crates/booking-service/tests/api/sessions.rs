@@ -133,7 +133,7 @@ fn a_session_is_ended_from_another(#[values(Sqlite, Postgres)] backend: Backend)
     let before = here.clone();
     let cookie = here.send("DELETE", &own).expect(204).header("set-cookie").unwrap().to_owned();
     assert!(cookie.starts_with("session=;") && cookie.contains("Max-Age=0"), "{cookie}");
-    assert_eq!((here.cookie, before.who()), (None, None));
+    assert_eq!((here.session(), before.who()), (None, None));
     before.clone().send("DELETE", &own).refused(401, "bad-credentials");
 }
 

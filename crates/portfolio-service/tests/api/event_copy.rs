@@ -186,7 +186,7 @@ fn invalid_answers_change_nothing(#[values(Sqlite, Postgres)] backend: Backend) 
     assert_eq!(detail(&club, &events[0].to_string())["level"], 1);
     // An event that is deleted and created again keeps its level.
     booking.set_behavior(Behavior::json(&json!([])));
-    until("all are gone", || names(&club).is_empty());
+    until("all are deleted", || names(&club).is_empty());
     booking.set_behavior(Behavior::json(&whole));
     until("all are back", || names(&club).len() == 2);
     assert_eq!(detail(&club, &events[0].to_string())["level"], 1);
@@ -206,20 +206,20 @@ fn one_short_list_changes_nothing(#[values(Sqlite, Postgres)] backend: Backend) 
     };
     for short in [json!([]), json!(events[..1])] {
         let before = failures();
-        booking.now(Behavior::Once(short, Box::new(complete.clone())));
+        booking.set_behavior(Behavior::Once(short, Box::new(complete.clone())));
         until("the short list is refused", || failures() == before + 1);
-        // What is said next is believed, and the doubt forgotten.
-        booking.until_asked(2);
+        // The next list is used, and the suspicion is dropped.
+        booking.wait_for_requests(2);
         assert_eq!(names(&club).len(), 3);
         assert_eq!(failures(), before + 1);
     }
-    // A third of them may go at once, and all when it is said twice.
-    booking.now(Behavior::json(&json!(events[..2])));
+    // A third of them is deleted at once, and all of them after two such lists.
+    booking.set_behavior(Behavior::json(&json!(events[..2])));
     let before = failures();
-    until("one is gone", || names(&club).len() == 2);
+    until("one is deleted", || names(&club).len() == 2);
     assert_eq!(failures(), before);
-    booking.now(Behavior::json(&json!([])));
-    until("all are gone", || names(&club).is_empty());
+    booking.set_behavior(Behavior::json(&json!([])));
+    until("all are deleted", || names(&club).is_empty());
     assert_eq!(failures(), before + 1);
 }
 
@@ -324,7 +324,7 @@ fn a_booking_service_without_updated_since_is_always_read_completely(#[values(Sq
     booking.set_behavior(Behavior::json(&json!([two])));
     until("one is changed, and one gone", || names(&club) == ["changed"]);
     booking.set_behavior(Behavior::json(&json!([])));
-    until("all are gone", || names(&club).is_empty());
+    until("all are deleted", || names(&club).is_empty());
     assert_eq!(booking.requests().iter().filter(|request| request.since.is_some()).count(), 1);
 }
 

@@ -27,6 +27,7 @@ mod plans;
 mod projects;
 mod rate_limits;
 mod readme;
+mod real_browser;
 mod real_issuer;
 mod real_proxy;
 mod schema;

@@ -10,13 +10,13 @@ use actix_web::{
     HttpMessage, HttpRequest,
     http::{
         StatusCode,
-        header::{HeaderName, HeaderValue},
+        header::{CACHE_CONTROL, HeaderName, HeaderValue},
     },
     web::Data,
 };
 use chrono::TimeDelta;
 use common::{
-    problem::{Problem, code},
+    problem::{Legacy, Problem, code},
     time::Timestamp,
 };
 use diesel::{
@@ -114,18 +114,23 @@ impl IdempotencyKey {
             return Ok(reply);
         }
         // A savepoint, so that a refusal can be stored without its effects.
-        let (stored, answer) = match conn.transaction(operation) {
-            Ok(reply) => (reply, None),
-            Err(Error::Problem(problem)) if problem.status() < 500 => {
-                let body = problem.body(&self.request_id, state.info().legacy).to_string();
-                let status = StatusCode::from_u16(problem.status()).map_err(Problem::internal)?;
-                // The first answer is rendered where all problems are.
-                (Reply::of(status, PROBLEM_MEDIA_TYPE, body.into_bytes()), Some(Reply::problem(problem)))
-            }
-            Err(other) => return Err(other),
+        let reply = match conn.transaction(operation) {
+            Err(Error::Problem(problem)) if problem.status() < 500 => self.refusal(&problem, state.info().legacy)?,
+            other => other?,
         };
-        self.store(conn, scope, keys, &stored)?;
-        Ok(answer.unwrap_or(stored))
+        self.store(conn, scope, keys, &reply)?;
+        Ok(reply)
+    }
+
+    /// A refusal as it is sent, so that its first and its later answers are the same.
+    fn refusal(&self, problem: &Problem, legacy: Legacy) -> Result<Reply, Problem> {
+        let status = StatusCode::from_u16(problem.status()).map_err(Problem::internal)?;
+        let body = problem.body(&self.request_id, legacy).to_string();
+        let mut reply = Reply::of(status, PROBLEM_MEDIA_TYPE, body.into_bytes()).with(CACHE_CONTROL, "no-store");
+        for (name, value) in problem.headers() {
+            reply = reply.with(HeaderName::try_from(*name).map_err(Problem::internal)?, value);
+        }
+        Ok(reply)
     }
 
     /// The id of the row for this scope, path and key: a hash, as each of them may be a secret.

@@ -1,7 +1,7 @@
 //! Problem bodies (RFC 9457) for every answer that is an error.
 
 use actix_web::{
-    Error, HttpMessage, HttpRequest, HttpResponse,
+    Error, HttpResponse,
     body::{BodySize, BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     http::{StatusCode, header},
@@ -11,7 +11,11 @@ use actix_web::{
 use common::problem::{Problem, code};
 
 use super::{access_log::LoggedFailure, map_response, request_id::RequestId};
-use crate::{error::Failure, http::PROBLEM_MEDIA_TYPE, state::AppState};
+use crate::{
+    error::Failure,
+    http::PROBLEM_MEDIA_TYPE,
+    state::{AppState, ProblemPage},
+};
 
 /// Renders the problem behind an error response, and notes the cause of a 5xx for the log. An answer that has a body already
 /// stays as it is, so that the middleware can be applied inside and outside of compression.
@@ -24,20 +28,15 @@ pub async fn problem_responses<B: MessageBody + 'static>(
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let state = req.app_data::<Data<AppState>>().cloned();
     let id = RequestId::of(req.request());
+    // Made now, as a request that times out or panics is gone afterwards.
+    let page = state.as_ref().and_then(|state| (state.info().problem_page)(req.request()));
     map_response(next.call(req).await, |response| match state {
-        Some(state) => render(&state, &id, response),
+        Some(state) => render(&state, &id, page, response),
         None => response,
     })
 }
 
-/// Notes the cause of a 5xx for the log, for handlers that answer it with a page of their own.
-pub fn log_failure(req: &HttpRequest, problem: &Problem) {
-    if problem.status() >= 500 {
-        req.extensions_mut().insert(LoggedFailure::of(problem));
-    }
-}
-
-fn render(state: &AppState, id: &str, response: HttpResponse) -> HttpResponse {
+fn render(state: &AppState, id: &str, page: Option<ProblemPage>, response: HttpResponse) -> HttpResponse {
     let status = response.status();
     let failure = response.error().and_then(|error| error.as_error::<Failure>());
     // The 406 of the compression middleware has a plain text body.
@@ -69,6 +68,13 @@ fn render(state: &AppState, id: &str, response: HttpResponse) -> HttpResponse {
         for (name, value) in state.info().unauthorized_headers {
             rendered.insert_header((*name, *value));
         }
+    }
+    if let Some(page) = page {
+        let page = page(problem);
+        for (name, value) in page.headers() {
+            rendered.insert_header((name.clone(), value.as_str()));
+        }
+        return rendered.body(page.body().to_vec());
     }
     let body = problem.body(id, state.info().legacy).to_string();
     rendered.content_type(PROBLEM_MEDIA_TYPE).body(body)

@@ -47,6 +47,7 @@ static ABOUT: ServiceInfo = ServiceInfo {
     has_credential: |req| req.headers().contains_key("authorization"),
     routes: |_| {},
     pages,
+    problem_page: |_| None,
     document: || OpenApi::new(Info::new("test", "7"), Paths::new()),
 };
 

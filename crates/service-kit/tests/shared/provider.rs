@@ -2,6 +2,7 @@
 //! Tests include this file by its path, as a module of theirs. `scripts/real-components` has to have run before.
 
 use std::{
+    env,
     io::{self, BufRead as _, BufReader, Read as _},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -37,6 +38,16 @@ pub fn node_in(folder: &str) -> Command {
     let mut command = Command::new(node);
     command.current_dir(folder).env_clear();
     command
+}
+
+/// Runs a program of `tests/real/` that drives Chromium, and returns what it prints.
+pub fn chromium(program: &str, variables: &[(&str, &str)]) -> Value {
+    let home = tempfile::tempdir().unwrap();
+    let mut program = node(program);
+    program.env("PATH", env::var("PATH").unwrap()).env("HOME", home.path()).envs(variables.iter().copied());
+    let done = program.output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    serde_json::from_slice(&done.stdout).unwrap()
 }
 
 /// A provider with its own keys and clients, which stops when this is dropped.
