@@ -13,8 +13,8 @@ use common::problem::{Problem, code};
 use super::{access_log::LoggedFailure, map_response, request_id::RequestId};
 use crate::{error::Failure, http::PROBLEM_MEDIA_TYPE, state::AppState};
 
-/// Renders the problem behind an error response, and notes the cause of a 5xx for the log. An answer that has a body already
-/// stays as it is, so that the middleware can be applied inside and outside of compression.
+/// Renders the problem behind an error response, and notes the cause of a 5xx for the log. An answer that has a body
+/// already stays as it is, so that the middleware can be applied inside and outside of compression.
 ///
 /// # Errors
 /// Those of the inner service.
