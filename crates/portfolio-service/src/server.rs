@@ -29,7 +29,7 @@ use crate::{
     club::Club,
     codes,
     config::Config,
-    contests, demo, events, groups,
+    contests, demo, events, front_page, groups,
     identity::{Identity, has_credential},
     projects, sync, teams, users,
 };
@@ -48,6 +48,9 @@ pub static ABOUT: ServiceInfo = ServiceInfo {
     has_credential,
     routes,
     pages,
+    page_paths: &[],
+    front_pages,
+    front_page_paths: &["/"],
     document: Document::openapi,
 };
 
@@ -76,6 +79,10 @@ fn routes(config: &mut ServiceConfig<'_>) {
 }
 
 fn pages(_config: &mut web::ServiceConfig) {}
+
+fn front_pages(config: &mut web::ServiceConfig) {
+    config.service(web::resource("/").wrap(from_fn(proxy_user)).route(web::get().to(front_page::show)));
+}
 
 /// Whether the service answers
 #[utoipa::path(
