@@ -51,6 +51,7 @@ pub static ABOUT: ServiceInfo = ServiceInfo {
     page_paths: &[],
     front_pages,
     front_page_paths: &["/"],
+    sign_in_page: None,
     document: Document::openapi,
 };
 
