@@ -22,8 +22,8 @@ impl Origins {
 
     /// The service's own origin.
     #[must_use]
-    pub fn own(&self) -> &str {
-        &self.own
+    pub fn public(&self) -> &str {
+        &self.public
     }
 
     /// Whether a page of this origin may call with credentials.
