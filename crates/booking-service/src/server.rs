@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use crate::{
     auth::{self, SESSION_COOKIE},
-    availability,
+    availability, board,
     club::Club,
     codes,
     config::Config,
@@ -51,6 +51,10 @@ pub static ABOUT: ServiceInfo = ServiceInfo {
     routes,
     pages,
     problem_page: sign_in::problem_page,
+    page_paths: &["/board", "/dev/sign-in"],
+    front_pages,
+    front_page_paths: &["/", "/callback", sign_in::PAGE],
+    sign_in_page: Some(sign_in::PAGE),
     document: Document::openapi,
 };
 
@@ -86,7 +90,11 @@ fn has_credential(req: &HttpRequest) -> bool {
 }
 
 fn pages(config: &mut web::ServiceConfig) {
-    config.configure(users::pages).configure(sign_in::pages);
+    config.configure(users::pages).configure(sign_in::pages).configure(board::pages);
+}
+
+fn front_pages(config: &mut web::ServiceConfig) {
+    config.configure(sign_in::front_pages);
 }
 
 #[derive(OpenApi)]

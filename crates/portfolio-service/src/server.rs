@@ -29,7 +29,7 @@ use crate::{
     club::Club,
     codes,
     config::Config,
-    contests, demo, events, groups,
+    contests, demo, events, front_page, groups,
     identity::{Identity, has_credential},
     projects, sync, teams, users,
 };
@@ -49,6 +49,10 @@ pub static ABOUT: ServiceInfo = ServiceInfo {
     routes,
     pages,
     problem_page: |_| None,
+    page_paths: &[],
+    front_pages,
+    front_page_paths: &["/"],
+    sign_in_page: None,
     document: Document::openapi,
 };
 
@@ -77,6 +81,10 @@ fn routes(config: &mut ServiceConfig<'_>) {
 }
 
 fn pages(_config: &mut web::ServiceConfig) {}
+
+fn front_pages(config: &mut web::ServiceConfig) {
+    config.service(web::resource("/").wrap(from_fn(proxy_user)).route(web::get().to(front_page::show)));
+}
 
 /// Check that the service answers
 #[utoipa::path(

@@ -58,8 +58,16 @@ pub struct ServiceInfo {
     pub routes: fn(&mut ServiceConfig<'_>),
     /// Registers what is not part of the documented interface, such as pages.
     pub pages: fn(&mut web::ServiceConfig),
-    /// How the problems of a request look if a browser shows the answer to somebody; otherwise they are JSON.
+    /// Returns the page that shows the problems of a request by a browser. If it is `None`, they are JSON.
     pub problem_page: fn(&HttpRequest) -> Option<ProblemPage>,
+    /// The paths of the pages.
+    pub page_paths: &'static [&'static str],
+    /// Registers the pages that stand in for a front end. They do not exist where the service serves one.
+    pub front_pages: fn(&mut web::ServiceConfig),
+    /// The paths of these pages.
+    pub front_page_paths: &'static [&'static str],
+    /// The one of them on which a browser signs in.
+    pub sign_in_page: Option<&'static str>,
     /// Title, version and description of the OpenAPI document, without the operations.
     pub document: fn() -> OpenApi,
 }
@@ -134,6 +142,7 @@ impl AppState {
         let document = info.openapi();
         let json = document.to_json().unwrap_or_default();
         let keys = installation.keys.as_ref();
+        let front_pages = if options.static_folder.is_none() { info.front_page_paths } else { &[] };
         let build = [&json, &installation.options, option_env!("REVISION").unwrap_or_default(), &program_version()];
         Data::new(Self {
             info,
@@ -146,7 +155,7 @@ impl AppState {
             origins: Origins::new(options.public_origin(), options.allowed_origins.clone()),
             copies: CopyStatuses::default(),
             shutdown_hooks: RwLock::default(),
-            paths: PathMethods::new(&document),
+            paths: PathMethods::new(&document, &[info.page_paths, front_pages].concat()),
             build: etag::fingerprint(&build),
             document_tag: ETag::new(json.as_bytes(), None),
             document: Bytes::from(json),
@@ -265,6 +274,12 @@ impl AppState {
     #[must_use]
     pub fn has_front_end(&self) -> bool {
         self.static_files.is_some()
+    }
+
+    /// The page on which a browser signs in, if the service has one of its own.
+    #[must_use]
+    pub fn sign_in_page(&self) -> Option<&'static str> {
+        self.info.sign_in_page.filter(|_| !self.has_front_end())
     }
 
     /// The front end, if there is one and the path is not the service's own.

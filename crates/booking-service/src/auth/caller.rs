@@ -10,6 +10,7 @@ use service_kit::{
 };
 use uuid::Uuid;
 
+use super::board::kiosk_token;
 use crate::last_use::CredentialId;
 
 /// Name of the session cookie. Clients depend on it (contract, "Sign-in").
@@ -35,6 +36,8 @@ text_enum! {
         Read = "read",
         /// Reading and writing.
         Write = "write",
+        /// The board and nothing else.
+        Board = "board",
     }
 }
 
@@ -90,5 +93,5 @@ pub fn session(req: &HttpRequest) -> Option<String> {
 /// Whether the request has a credential, valid or not. A pending sign-in is not a credential.
 #[must_use]
 pub fn has_credential(req: &HttpRequest) -> bool {
-    req.headers().contains_key(header::AUTHORIZATION) || session(req).is_some()
+    req.headers().contains_key(header::AUTHORIZATION) || session(req).is_some() || kiosk_token(req).is_some()
 }

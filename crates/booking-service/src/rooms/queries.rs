@@ -67,6 +67,8 @@ pub struct Selection {
     pub from: Option<DbTimestamp>,
     /// Only periods that begin before this.
     pub to: Option<DbTimestamp>,
+    /// Only rooms at the place with this key.
+    pub place_key: Option<String>,
     /// Only verified rooms.
     pub only_verified: bool,
 }
@@ -76,6 +78,9 @@ impl Selection {
         let mut query = rooms::table.filter(rooms::deleted_at.is_null()).into_boxed();
         if let Some(ids) = &self.ids {
             query = query.filter(rooms::id.eq_any(ids.clone()));
+        }
+        if let Some(key) = &self.place_key {
+            query = query.filter(rooms::place_key.eq(key.clone()));
         }
         if self.only_verified {
             query = query.filter(rooms::verified.eq(true));

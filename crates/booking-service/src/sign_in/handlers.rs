@@ -13,19 +13,19 @@ use actix_web::{
 };
 use chrono_tz::Tz;
 use common::{input::Id, problem::Problem, time::Timestamp};
+use maud::html;
 use service_kit::{
     credentials,
     database::{AnyConnection, JobOwner, types::DbUuid},
     error::{Error, Failure},
     guard::Target,
-    http::{Body, ListPage, Page, Reply, client_ip::ClientIp, credential::Credential, query},
+    http::{Body, ListPage, Page, Reply, client_ip::ClientIp, credential::Credential, html::HtmlPage, query},
     middleware::access_log::LoggedUser,
     state::{AppState, Now, ProblemPage},
 };
 
 use super::{
     failure::{self, bad_login},
-    html,
     pending::{self, CALLBACK, Pending},
     provider::{Provider, development::DEVELOPMENT_PAGE},
     queries::{self, SessionRow},
@@ -197,15 +197,16 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
     }))
 }
 
-/// The page for somebody whose sign-in failed. It shows nothing that came with the request.
+/// The page of a failed sign-in. It shows no part of the request.
 fn sorry(start: &str, problem: &Problem) -> Reply {
     // A caller over the rate limit may repeat the same request.
     let again = if problem.status() == 429 { "" } else { start };
-    let link = format!("\n<p><a href=\"{again}\">Try again</a></p>");
-    let link = if failure::may_be_repeated(problem) { &link } else { "" };
-    let content = format!("<p>{}</p>{link}", html::escape(&failure::words(problem)));
+    let body = html! {
+        p { (failure::words(problem)) }
+        @if failure::may_be_repeated(problem) { p { a href=(again) { "Try again" } } }
+    };
     let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::BAD_REQUEST);
-    html::page(status, problem.code().title, &content)
+    HtmlPage::new(problem.code().title, &[], body).reply(status)
 }
 
 /// Sign out

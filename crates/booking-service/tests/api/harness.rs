@@ -266,7 +266,8 @@ pub fn postgres_schema() -> String {
 
 /// Whether the answer is a page for a browser whose sign-in failed.
 fn is_page(answer: &Answer) -> bool {
-    answer.request.contains("/api/callback") && answer.header("content-type").is_some_and(|kind| kind.contains("html"))
+    (answer.request.contains("/api/callback") || answer.request.contains(" /board"))
+        && answer.header("content-type").is_some_and(|kind| kind.contains("html"))
 }
 
 /// Checks the rules that only this service's answers follow.

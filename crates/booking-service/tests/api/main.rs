@@ -9,6 +9,7 @@ mod process;
 
 mod availability;
 mod backup;
+mod board;
 mod commands;
 mod conditions;
 mod demo;
@@ -19,6 +20,7 @@ mod events;
 mod fairness;
 mod former_members;
 mod frame;
+mod front_page;
 mod groups;
 mod guards;
 mod health;

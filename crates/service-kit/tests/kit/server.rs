@@ -48,6 +48,10 @@ static ABOUT: ServiceInfo = ServiceInfo {
     routes: |_| {},
     pages,
     problem_page: |_| None,
+    page_paths: &[],
+    front_pages: |_| {},
+    front_page_paths: &[],
+    sign_in_page: None,
     document: || OpenApi::new(Info::new("test", "7"), Paths::new()),
 };
 
