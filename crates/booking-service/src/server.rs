@@ -50,7 +50,7 @@ pub static ABOUT: ServiceInfo = ServiceInfo {
     has_credential,
     routes,
     pages,
-    problem_page: sign_in::problem_page,
+    problem_page: |req| sign_in::problem_page(req).or_else(|| board::problem_page(req)),
     page_paths: &["/board", "/dev/sign-in"],
     front_pages,
     front_page_paths: &["/", "/callback", sign_in::PAGE],

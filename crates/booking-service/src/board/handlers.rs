@@ -1,20 +1,16 @@
 //! The page.
 
-use actix_web::{
-    HttpRequest,
-    http::{StatusCode, header::HeaderName},
-    web::Data,
-};
-use common::{problem::Problem, time::Timestamp};
+use actix_web::{HttpRequest, http::StatusCode, web::Data};
+use common::time::Timestamp;
 use maud::html;
 use service_kit::{
     error::Failure,
-    http::{Query, Reply, html::problem_page},
-    middleware::problem_responses::log_failure,
-    state::{AppState, Now},
+    http::{Query, Reply, html::HtmlPage},
+    state::{AppState, Now, ProblemPage},
 };
 
 use super::{
+    PATH,
     page::{self, Show},
     queries,
     wire::BoardQuery,
@@ -29,37 +25,19 @@ use crate::{
 /// answered 304.
 const NOW_MOVES: i64 = 5 * 60 * 1_000_000;
 
-/// The board, or a page that says why not.
+/// The board.
 pub async fn board(
     req: HttpRequest,
     state: Data<AppState>,
-    who: Result<BoardReader, Failure>,
-    zone: Zone,
-    now: Now,
-    query: Result<Query<BoardQuery>, Failure>,
-) -> Reply {
-    match show(&req, &state, who, zone, now, query).await {
-        Ok(reply) => reply,
-        Err(Failure(problem)) => {
-            log_failure(&req, &problem);
-            sorry(&req, &state, &problem)
-        }
-    }
-}
-
-async fn show(
-    req: &HttpRequest,
-    state: &AppState,
-    who: Result<BoardReader, Failure>,
+    who: BoardReader,
     Zone(zone): Zone,
     Now(now): Now,
-    query: Result<Query<BoardQuery>, Failure>,
+    query: Query<BoardQuery>,
 ) -> Result<Reply, Failure> {
-    let who = who?;
-    let board = query?.0.into_board(now, zone);
+    let board = query.0.into_board(now, zone);
     let span = board.span(zone)?;
     let now = Timestamp::from_micros(now.micros() / NOW_MOVES * NOW_MOVES).unwrap_or(now);
-    let show = Show { is_kiosk: kiosk_token(req).is_some(), has_event_pages: state.has_front_end(), now, zone };
+    let show = Show { is_kiosk: kiosk_token(&req).is_some(), has_event_pages: state.has_front_end(), now, zone };
     who.read(move |conn, _| {
         let key = board.place.as_deref().map(place_key);
         let content = queries::load(conn, span, key.as_deref())?;
@@ -68,27 +46,26 @@ async fn show(
     .await
 }
 
-/// The page of a refusal. A screen tries again; anybody else is led to the sign-in.
-fn sorry(req: &HttpRequest, state: &AppState, problem: &Problem) -> Reply {
-    let is_kiosk = kiosk_token(req).is_some();
-    let head = if is_kiosk {
-        page::refresh()
-    } else {
-        html! {}
-    };
-    let sign_in = state.sign_in_page().unwrap_or("/");
-    let body = html! {
-        @if is_kiosk { p { "Make a kiosk token by " code { "booking-service token create --scope board" } "." } }
-        @else if problem.status() == 401 { p { a href=(sign_in) { "Sign in to see the board" } } }
-        @else { p { a href="/board" { "Today's board" } } }
-    };
-    let reply = problem_page(problem, head, &body);
-    if reply.status() != StatusCode::UNAUTHORIZED {
-        return reply;
+/// The page of a refusal. A kiosk tries again after a minute. Other pages link to the sign-in.
+pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
+    if req.path() != PATH {
+        return None;
     }
-    let headers = state.info().unauthorized_headers.iter();
-    headers.fold(reply, |reply, (name, value)| match HeaderName::from_bytes(name.as_bytes()) {
-        Ok(name) => reply.with(name, *value),
-        Err(_) => reply,
-    })
+    let is_kiosk = kiosk_token(req).is_some();
+    let sign_in = AppState::of(req).ok()?.sign_in_page().unwrap_or("/");
+    Some(Box::new(move |problem| {
+        let body = html! {
+            p { (problem.code().about) }
+            @if is_kiosk { p { "Make a kiosk token by " code { "booking-service token create --scope board" } "." } }
+            @else if problem.status() == 401 { p { a href=(sign_in) { "Sign in to see the board" } } }
+            @else { p { a href=(PATH) { "Today's board" } } }
+        };
+        let head = if is_kiosk {
+            page::refresh()
+        } else {
+            html! {}
+        };
+        let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        HtmlPage { head, ..HtmlPage::new(problem.code().title, &[], body) }.reply(status)
+    }))
 }

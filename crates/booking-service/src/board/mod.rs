@@ -1,4 +1,4 @@
-//! The board: rooms and events of a day or a week as a page, for people and for a screen beside a room.
+//! The board: rooms and events of a day or a week as a page, for people and for screens at rooms.
 //!
 //! * Whoever may read `GET /events` may see it, and so may a kiosk token, which can do nothing else.
 //! * A page shows seven days, [`queries::MAX_ROOMS`] rooms and [`queries::MAX_EVENTS`] events at most, and says so when
@@ -10,9 +10,13 @@ pub mod queries;
 mod timetable;
 mod wire;
 
+pub use self::handlers::problem_page;
 use actix_web::web;
+
+/// The path of the page.
+pub const PATH: &str = "/board";
 
 /// Registers the page.
 pub fn pages(config: &mut web::ServiceConfig) {
-    config.route("/board", web::get().to(handlers::board));
+    config.route(PATH, web::get().to(handlers::board));
 }

@@ -2,7 +2,6 @@
 
 use actix_web::http::{StatusCode, header};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use common::problem::Problem;
 use maud::{DOCTYPE, Markup, html};
 use sha2::{Digest as _, Sha256};
 
@@ -68,14 +67,4 @@ impl<'a> HtmlPage<'a> {
         Reply::of(status, "text/html; charset=utf-8", page.into_string().into_bytes())
             .with(header::CONTENT_SECURITY_POLICY, policy)
     }
-}
-
-/// The page of a refusal. It shows nothing that came with the request.
-#[must_use]
-pub fn problem_page(problem: &Problem, head: Markup, body: &Markup) -> Reply {
-    let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let body = html! { p { (problem.code().about) } (body) };
-    let reply = HtmlPage { head, ..HtmlPage::new(problem.code().title, &[], body) }.reply(status);
-    let reply = reply.with(header::CACHE_CONTROL, "no-store");
-    if status == StatusCode::SERVICE_UNAVAILABLE { reply.with(header::RETRY_AFTER, "1") } else { reply }
 }

@@ -26,8 +26,7 @@ use crate::{metrics::InFlight, state::AppState};
 /// The user behind a request, for the log. The guard puts it into the request's extensions.
 pub struct LoggedUser(pub Uuid);
 
-/// The code and the cause of a 5xx, for the log. They are in the extensions of the response, or in those of the request
-/// if its handler made the response itself.
+/// The code and the cause of a 5xx, for the log. They are in the extensions of the response.
 #[derive(Clone)]
 pub struct LoggedFailure {
     code: &'static str,
@@ -79,13 +78,10 @@ pub async fn access_log<B: MessageBody + 'static>(
     if let Ok(answered) = &result {
         let extensions = answered.request().extensions();
         entry.user = extensions.get::<LoggedUser>().map(|user| user.0);
-        entry.failure = extensions.get::<LoggedFailure>().cloned();
     }
     map_response(result, |response| {
         entry.status = response.status().as_u16();
-        if let Some(failure) = response.extensions().get::<LoggedFailure>() {
-            entry.failure = Some(failure.clone());
-        }
+        entry.failure = response.extensions().get::<LoggedFailure>().cloned();
         response.map_body(|_, body| BoxBody::new(LoggedBody { body, entry }))
     })
 }
