@@ -26,7 +26,7 @@ use service_kit::{
     error::Error,
 };
 
-use self::plan::{Plan, PlannedEvent, PlannedRoom, Window};
+use self::plan::{Period, Plan, PlannedEvent, PlannedRoom};
 use crate::{
     auth::ACTIVE,
     club::Club,
@@ -94,8 +94,8 @@ fn is_ours_to_fill(conn: &mut AnyConnection) -> Result<bool, Error> {
     let AnyConnection::Postgresql(pg) = conn else { return Ok(true) };
     // Waiting for the other one would take longer than waiting for a lock may. Events refer to the row all the same.
     let row = groups_table::table.find(groups::EVERYONE).select(groups_table::id);
-    let held: Option<DbUuid> = row.for_no_key_update().skip_locked().first(pg).optional()?;
-    Ok(held.is_some())
+    let lock: Option<DbUuid> = row.for_no_key_update().skip_locked().first(pg).optional()?;
+    Ok(lock.is_some())
 }
 
 fn is_empty(conn: &mut AnyConnection) -> Result<bool, Error> {
@@ -175,8 +175,8 @@ impl Hand {
         for batch in planned.chunk_by(|a, b| a.made_at == b.made_at) {
             let room = |room: &PlannedRoom| NewRoom {
                 place: room.place.to_owned(),
-                starts_at: DbTimestamp(room.window.start),
-                ends_at: DbTimestamp(room.window.end),
+                starts_at: DbTimestamp(room.period.start),
+                ends_at: DbTimestamp(room.period.end),
                 verified: room.verified,
                 made_for_event: false,
                 admins: vec![self.keeper],
@@ -199,7 +199,7 @@ impl Hand {
             let number = self.rng.random_range(1..=2);
             let organizers: Vec<_> = band.organizers.choose_multiple(&mut self.rng, number).copied().collect();
             let by = organizers[0];
-            let Window { start, end } = event.window;
+            let Period { start, end } = event.period;
             let draft = Draft {
                 name: event.name.clone(),
                 description: event.series.description.to_owned(),

@@ -28,7 +28,7 @@ use crate::{
     codes, groups,
     overlapping::is_long,
     rooms::{
-        booking::{self, Booking, RoomWindow},
+        booking::{self, Booking, RoomPeriod},
         changes::{self as room_changes, NewRoom},
         place::place_key,
         queries::{self as room_queries},
@@ -82,7 +82,7 @@ impl Draft {
         }
     }
 
-    fn booking<'a>(&self, room: RoomWindow<'a>, except: Option<DbUuid>) -> Booking<'a> {
+    fn booking<'a>(&self, room: RoomPeriod<'a>, except: Option<DbUuid>) -> Booking<'a> {
         Booking { room, starts_at: self.starts_at, ends_at: self.ends_at, shared: self.shared, except }
     }
 }
@@ -97,7 +97,7 @@ struct Location {
 /// Makes an event, and invites the members of its group.
 ///
 /// # Errors
-/// 400 for an unknown group, room or administrator, or a time outside the room's window; 409 `room-conflict`.
+/// 400 for an unknown group, room or administrator, or a time outside the room's period; 409 `room-conflict`.
 pub fn create(
     conn: &mut AnyConnection,
     draft: &Draft,
@@ -286,7 +286,7 @@ fn refuse_instant_conflicts(
     except: Option<DbUuid>,
     zone: Tz,
 ) -> Result<(), Error> {
-    let room = RoomWindow { room, place_key, starts_at: draft.starts_at, ends_at: draft.ends_at };
+    let room = RoomPeriod { room, place_key, starts_at: draft.starts_at, ends_at: draft.ends_at };
     booking::refuse_conflicts(conn, &draft.booking(room, except), zone)
 }
 
@@ -302,7 +302,7 @@ fn refuse_stock_conflicts(
         let detail = format!("The room is held from {from} to {to}.");
         return Err(Problem::new(codes::OUTSIDE_ROOM_WINDOW).detail(detail).into());
     }
-    booking::refuse_conflicts(conn, &draft.booking(room.window(), except), zone)
+    booking::refuse_conflicts(conn, &draft.booking(room.period(), except), zone)
 }
 
 /// Refuses a request that refers to anything that does not exist, and lists all of it. What the event refers to already
