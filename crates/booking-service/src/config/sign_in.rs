@@ -16,7 +16,7 @@ const CALLBACK: &str = "/api/callback";
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Sign-in")]
 pub struct SignInOptions {
-    /// Who may sign in with a provider [default: `directory` with a directory, else `anyone`].
+    /// Who may sign in with a provider [default: with a directory `directory`, `anyone` without].
     #[arg(long, env = "SIGN_IN", value_name = "WHO", value_enum, global = true)]
     pub sign_in: Option<SignInPolicy>,
 

@@ -62,14 +62,15 @@ fn a_user_with_many_tokens_and_a_feed_is_one_caller(#[values(Sqlite, Postgres)] 
             request();
         }
     };
+    let (club, feed, repeat) = (&club, &feed, &repeat);
     thread::scope(|scope| {
         for token in &tokens {
-            scope.spawn(|| {
-                repeat(&|| drop(by_token(&club, token).get(&format!("/api/events?limit=1000&{}", costly()))))
+            scope.spawn(move || {
+                repeat(&|| drop(by_token(club, token).get(&format!("/api/events?limit=1000&{}", costly()))));
             });
         }
         for _ in 0..FEEDS {
-            scope.spawn(|| repeat(&|| drop(club.anonymous().get(&format!("{feed}?{}", costly())))));
+            scope.spawn(move || repeat(&|| drop(club.anonymous().get(&format!("{feed}?{}", costly())))));
         }
         until("all are sent", || sent.load(Ordering::Relaxed) >= COSTLY + FEEDS);
         let mut times: Vec<_> = (0..50)
