@@ -53,12 +53,12 @@ pub struct SignInOptions {
     pub oauth_scopes: Option<String>,
 
     /// Claim, or member of the user's JSON, that contains the sign-in name [default: with an issuer
-    /// `preferred_username`, else `name`].
+    /// `preferred_username`, `name` without].
     #[arg(long, env = "OAUTH_NAME_CLAIM", value_name = "CLAIM", global = true)]
     pub oauth_name_claim: Option<String>,
 
     /// Claim, or member of the user's JSON, that identifies the user and never changes [default: with an issuer `sub`,
-    /// else `id`].
+    /// `id` without].
     #[arg(long, env = "OAUTH_ID_CLAIM", value_name = "CLAIM", global = true)]
     pub oauth_id_claim: Option<String>,
 
