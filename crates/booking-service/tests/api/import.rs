@@ -256,7 +256,7 @@ fn a_failure_is_one_sentence_and_writes_nothing(#[values(Sqlite, Postgres)] back
     };
     let password = source.password_file();
     let with_password = ["--password-file", password.as_str()];
-    run(&source.url(), &["no directory"]).failed(78, "club directory");
+    run(&source.url(), &["no directory"]).failed(78, "--directory-file");
     run(&source.url().replace('@', ":hunter2@"), &[]).failed(78, "--password-file");
     run("postgres://x@y/z", &[]).failed(78, "mysql://USER@HOST");
     run(&source.url(), &[]).failed(1, "Access denied");

@@ -134,7 +134,7 @@ fn a_failure_is_one_sentence_and_writes_nothing(#[values(Sqlite, Postgres)] back
         program.env_clear().args(["import", url, "--database-url", club.url(), "--log", "warn"]);
         Printed::by(program.args(["--password-file", &source.password_file()]).args(options))
     };
-    run(&source.url(), &[]).failed(78, "club directory");
+    run(&source.url(), &[]).failed(78, "--directory-file");
     run(&source.url_at(port), &["--directory-file", &directory]).failed(1, "nothing is written");
     source.run("ALTER TABLE projects DROP COLUMN until_year");
     import(&club, &source, 2, &[]).failed(1, "the column projects.until_year");
