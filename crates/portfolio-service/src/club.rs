@@ -22,6 +22,8 @@ use crate::config::Config;
 pub struct Club {
     /// Zone of the days on which semesters begin.
     pub zone: Tz,
+    /// Scheme and authority of the web address, without a slash at the end.
+    pub origin: String,
     /// Sign-in names of those who may do everything.
     pub admins: BTreeSet<String>,
     /// Where users and groups come from.
@@ -38,17 +40,23 @@ impl Club {
         if config.demo && admins.is_empty() {
             admins.extend(directory::demo::members().next().map(str::to_owned));
         }
-        Ok(Self { zone: config.time_zone, admins, directory: config.directory()? })
+        Ok(Self {
+            zone: config.time_zone,
+            origin: config.server.public_origin(),
+            admins,
+            directory: config.directory()?,
+        })
     }
 
-    /// The configuration that answers depend on. No option changes answers: what each caller sees is part of their
+    /// The configuration that answers depend on. What each caller sees is part of their
     /// [`view`](service_kit::guard::Caller::view).
     #[must_use]
-    pub fn installation(proxies: &Proxies, is_development: bool) -> Installation {
+    pub fn installation(&self, proxies: &Proxies, is_development: bool) -> Installation {
         // An authenticating proxy recognizes users by cookies or credentials of its own; so must a cache in front of it.
         let headers = proxies.headers.iter().map(HeaderName::as_str);
         let vary = ["Authorization", "Cookie"].into_iter().chain(headers).collect::<Vec<_>>().join(", ");
-        Installation { vary, is_development, ..Installation::default() }
+        let options = format!("{} {}", self.zone, self.origin);
+        Installation { options, vary, is_development, keys: None }
     }
 
     /// The semester of an instant, where the club is.

@@ -10,6 +10,8 @@
 //! 5. [`projects`]: what members make together, over semesters
 //! 6. [`teams`]: who took part in a contest together
 //! 7. [`contests`]: with their teams
+//! 8. [`profiles`]: what one member has done
+//! 9. [`feeds`]: what has changed
 //!
 //! [`sync`] copies users and groups from the directory, [`server`] puts everything together, [`commands`] is the command
 //! line, [`demo`] fills the database of a made-up club, [`import`] brings in the data of the system that the
@@ -24,14 +26,18 @@ pub mod codes;
 pub mod config;
 pub mod identity;
 pub mod link;
+pub mod page;
 pub mod rights;
 pub mod schema;
 pub mod span;
+pub mod timeline;
 
 pub mod accounts;
 pub mod contests;
 pub mod events;
+pub mod feeds;
 pub mod groups;
+pub mod profiles;
 pub mod projects;
 pub mod teams;
 pub mod users;

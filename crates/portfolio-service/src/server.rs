@@ -29,9 +29,9 @@ use crate::{
     club::Club,
     codes,
     config::Config,
-    contests, demo, events, groups,
+    contests, demo, events, feeds, groups,
     identity::{Identity, has_credential},
-    projects, sync, teams, users,
+    profiles, projects, sync, teams, users,
 };
 
 /// The migrations, once for each database.
@@ -64,7 +64,8 @@ fn routes(config: &mut ServiceConfig<'_>) {
                     .configure(groups::routes_of_users)
                     .configure(events::routes_of_users)
                     .configure(projects::routes_of_users)
-                    .configure(contests::routes_of_users),
+                    .configure(contests::routes_of_users)
+                    .configure(profiles::routes_of_users),
             )
             .service(scope("/groups").configure(groups::routes))
             .service(scope("/events").configure(events::routes))
@@ -73,9 +74,12 @@ fn routes(config: &mut ServiceConfig<'_>) {
             .configure(accounts::routes)
             .service(ping),
     );
+    config.service(scope("/feeds").configure(feeds::routes));
 }
 
-fn pages(_config: &mut web::ServiceConfig) {}
+fn pages(config: &mut web::ServiceConfig) {
+    config.configure(projects::pages).configure(contests::pages).configure(profiles::pages);
+}
 
 /// Whether the service answers
 #[utoipa::path(
@@ -131,7 +135,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let Identity { proxies, tokens, is_development } =
         config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;
     let state =
-        AppState::new(&ABOUT, &config.server, db.clone(), clock.clone(), Club::installation(&proxies, is_development));
+        AppState::new(&ABOUT, &config.server, db.clone(), clock.clone(), club.installation(&proxies, is_development));
     sync::start(&state, &club, config.sync_interval).await;
     if config.demo
         && let Err(error) = demo::fill(&db, &club, clock.now()).await

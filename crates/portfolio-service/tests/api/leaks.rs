@@ -58,7 +58,7 @@ fn plant(club: &Club, objects: &mut Objects) -> Vec<Secret> {
 }
 
 /// What to ask besides the operations themselves.
-const ASIDES: [&str; 12] = [
+const ASIDES: [&str; 19] = [
     "/api/v1/users?name=bob",
     "/api/v1/users?name=susan",
     "/api/v1/users?includeSuspended=true",
@@ -71,11 +71,20 @@ const ASIDES: [&str; 12] = [
     "/problems",
     "/openapi.json",
     "/docs/",
+    "/people/alice",
+    "/people/bob",
+    "/people/carol",
+    "/people/dave",
+    "/people/susan",
+    "/people/dora",
+    "/people/secret-host",
 ];
 
 fn every_get(objects: &Objects) -> Vec<String> {
     let templates = DOCUMENT["paths"].as_object().unwrap().iter().filter(|(_, item)| item["get"].is_object());
     let mut paths: Vec<_> = templates.flat_map(|(template, _)| objects.paths(template, false)).collect();
+    let pages = ["/projects/{projectId}", "/contests/{contestId}"];
+    paths.extend(pages.iter().flat_map(|template| objects.paths(template, false)));
     paths.extend(ASIDES.map(str::to_owned));
     paths
 }

@@ -6,7 +6,7 @@ mod rules;
 use rules::Layout;
 
 const LAYOUT: Layout = Layout {
-    slices: &["users", "accounts", "groups", "events", "projects", "teams", "contests"],
+    slices: &["users", "accounts", "groups", "events", "projects", "teams", "contests", "profiles", "feeds"],
     base: &[
         "account_type",
         "auth",
@@ -17,9 +17,11 @@ const LAYOUT: Layout = Layout {
         "config",
         "identity",
         "link",
+        "page",
         "rights",
         "schema",
         "span",
+        "timeline",
     ],
     known: &[],
     queries: &["queries.rs", "store.rs", "lease.rs", "known.rs"],
