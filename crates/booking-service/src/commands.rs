@@ -81,6 +81,7 @@ async fn token(config: &Config, command: TokenCommand) -> Result<(), CommandErro
             let scope = match scope {
                 ScopeArg::Read => Scope::Read,
                 ScopeArg::Write => Scope::Write,
+                ScopeArg::Board => Scope::Board,
             };
             let expires_at = expires_in.map(|days| now.plus(TimeDelta::days(days.into())));
             let token = db

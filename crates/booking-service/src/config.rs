@@ -90,6 +90,8 @@ pub enum ScopeArg {
     Read,
     /// Reading and writing.
     Write,
+    /// The board at `/board?kiosk=TOKEN`, and nothing else: for a screen beside a room.
+    Board,
 }
 
 /// `user …`

@@ -13,6 +13,7 @@
 //! 7. [`polls`]: when can everybody come? Candidate slots, answers, confirmation as an event
 //! 8. [`ical`]: the personal calendar feed
 //! 9. [`sign_in`]: sign-in providers, who is who there, sessions, API tokens
+//! 10. [`board`]: rooms and events of a day or a week as a page
 //!
 //! [`server`] puts them together, [`commands`] is the command line, [`demo`] fills the database of a made-up club,
 //! [`import`] brings in the data of the system that the service replaces.
@@ -31,6 +32,7 @@ pub mod schema;
 pub mod wall_clock;
 
 pub mod availability;
+pub mod board;
 pub mod events;
 pub mod groups;
 pub mod ical;

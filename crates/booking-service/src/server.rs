@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use crate::{
     auth::{self, SESSION_COOKIE},
-    availability,
+    availability, board,
     club::Club,
     codes,
     config::Config,
@@ -50,6 +50,9 @@ pub static ABOUT: ServiceInfo = ServiceInfo {
     has_credential,
     routes,
     pages,
+    page_paths: &["/board", "/dev/sign-in"],
+    front_pages,
+    front_page_paths: &["/", "/callback", "/sign-in"],
     document: Document::openapi,
 };
 
@@ -85,7 +88,11 @@ fn has_credential(req: &HttpRequest) -> bool {
 }
 
 fn pages(config: &mut web::ServiceConfig) {
-    config.configure(users::pages).configure(sign_in::pages);
+    config.configure(users::pages).configure(sign_in::pages).configure(board::pages);
+}
+
+fn front_pages(config: &mut web::ServiceConfig) {
+    config.configure(sign_in::front_pages);
 }
 
 #[derive(OpenApi)]

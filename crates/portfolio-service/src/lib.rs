@@ -44,6 +44,7 @@ pub mod users;
 
 pub mod commands;
 pub mod demo;
+mod front_page;
 pub mod import;
 pub mod server;
 pub mod sync;

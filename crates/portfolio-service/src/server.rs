@@ -29,7 +29,7 @@ use crate::{
     club::Club,
     codes,
     config::Config,
-    contests, demo, events, feeds, groups,
+    contests, demo, events, feeds, front_page, groups,
     identity::{Identity, has_credential},
     profiles, projects, sync, teams, users,
 };
@@ -48,6 +48,16 @@ pub static ABOUT: ServiceInfo = ServiceInfo {
     has_credential,
     routes,
     pages,
+    page_paths: &[],
+    front_pages,
+    front_page_paths: &[
+        "/",
+        "/projects",
+        "/projects/{projectId}",
+        "/contests",
+        "/contests/{contestId}",
+        "/people/{name}",
+    ],
     document: Document::openapi,
 };
 
@@ -77,8 +87,14 @@ fn routes(config: &mut ServiceConfig<'_>) {
     config.service(scope("/feeds").configure(feeds::routes));
 }
 
-fn pages(config: &mut web::ServiceConfig) {
-    config.configure(projects::pages).configure(contests::pages).configure(profiles::pages);
+fn pages(_config: &mut web::ServiceConfig) {}
+
+fn front_pages(config: &mut web::ServiceConfig) {
+    config
+        .service(web::resource("/").wrap(from_fn(proxy_user)).route(web::get().to(front_page::show)))
+        .configure(projects::pages)
+        .configure(contests::pages)
+        .configure(profiles::pages);
 }
 
 /// Whether the service answers

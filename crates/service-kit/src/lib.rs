@@ -7,6 +7,7 @@
 //! * [`config`]: options, secrets, and the checks of `check-config`. [`logging`], [`metrics`].
 //! * [`state`]: what the workers share. [`middleware`]: what surrounds every request.
 //! * [`guard`]: authentication, rights, conditional requests and safe retries of every operation.
+//! * [`front_page`]: what people see first.
 //! * [`routes`], [`server`]: health, metrics and documentation; start and shutdown. [`health`]: asks a running service.
 //! * [`cli`]: the commands that every service has.
 //! * [`import`]: reads the databases of the systems that the services replace.
@@ -19,6 +20,7 @@ pub mod credentials;
 pub mod database;
 pub mod directory;
 pub mod error;
+pub mod front_page;
 pub mod guard;
 pub mod health;
 pub mod http;

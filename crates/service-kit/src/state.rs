@@ -57,6 +57,12 @@ pub struct ServiceInfo {
     pub routes: fn(&mut ServiceConfig<'_>),
     /// Registers what is not part of the documented interface, such as pages.
     pub pages: fn(&mut web::ServiceConfig),
+    /// The paths of the pages.
+    pub page_paths: &'static [&'static str],
+    /// Registers the pages that stand in for a front end. They do not exist where the service serves one.
+    pub front_pages: fn(&mut web::ServiceConfig),
+    /// The paths of these pages.
+    pub front_page_paths: &'static [&'static str],
     /// Title, version and description of the OpenAPI document, without the operations.
     pub document: fn() -> OpenApi,
 }
@@ -126,6 +132,7 @@ impl AppState {
         let document = info.openapi();
         let json = document.to_json().unwrap_or_default();
         let keys = installation.keys.as_ref();
+        let front_pages = if options.static_folder.is_none() { info.front_page_paths } else { &[] };
         let build = [&json, &installation.options, option_env!("REVISION").unwrap_or_default(), &program_version()];
         Data::new(Self {
             info,
@@ -137,7 +144,7 @@ impl AppState {
             origins: Origins::new(options.public_origin(), options.allowed_origins.clone()),
             copies: CopyStatuses::default(),
             shutdown_hooks: RwLock::default(),
-            paths: PathMethods::new(&document),
+            paths: PathMethods::new(&document, &[info.page_paths, front_pages].concat()),
             build: etag::fingerprint(&build),
             document_tag: ETag::new(json.as_bytes(), None),
             document: Bytes::from(json),

@@ -10,6 +10,7 @@ use service_kit::{
 };
 use uuid::Uuid;
 
+use super::board::kiosk_token;
 use crate::last_use::CredentialId;
 
 /// Name of the session cookie. Clients know it.
@@ -35,6 +36,8 @@ text_enum! {
         Read = "read",
         /// Reading and writing.
         Write = "write",
+        /// The board and nothing else.
+        Board = "board",
     }
 }
 
@@ -89,5 +92,5 @@ pub fn holds_session(req: &HttpRequest) -> bool {
 /// Whether the request has a credential, good or bad. A pending sign-in is none.
 #[must_use]
 pub fn has_credential(req: &HttpRequest) -> bool {
-    req.headers().contains_key(header::AUTHORIZATION) || holds_session(req)
+    req.headers().contains_key(header::AUTHORIZATION) || holds_session(req) || kiosk_token(req).is_some()
 }

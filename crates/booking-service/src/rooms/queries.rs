@@ -67,6 +67,8 @@ pub struct Selection {
     pub from: Option<DbTimestamp>,
     /// Only windows that begin before this.
     pub to: Option<DbTimestamp>,
+    /// Only those on the place with this key.
+    pub place_key: Option<String>,
     /// Only verified ones.
     pub only_verified: bool,
 }
@@ -75,6 +77,9 @@ fn selected(selection: &Selection) -> rooms::BoxedQuery<'static, MultiBackend> {
     let mut query = rooms::table.filter(rooms::deleted_at.is_null()).into_boxed();
     if let Some(ids) = &selection.ids {
         query = query.filter(rooms::id.eq_any(ids.clone()));
+    }
+    if let Some(key) = &selection.place_key {
+        query = query.filter(rooms::place_key.eq(key.clone()));
     }
     if selection.only_verified {
         query = query.filter(rooms::verified.eq(true));

@@ -13,19 +13,19 @@ use actix_web::{
 };
 use chrono_tz::Tz;
 use common::{input::Id, problem::Problem, time::Timestamp};
+use maud::html;
 use service_kit::{
     credentials,
     database::{AnyConnection, JobOwner, types::DbUuid},
     error::{Error, Failure},
     guard::Target,
-    http::{Body, ListPage, Page, Reply, client_ip::ClientIp, query},
+    http::{Body, ListPage, Page, Reply, client_ip::ClientIp, html::problem_page, query},
     middleware::{access_log::LoggedUser, problem_responses::log_failure},
     state::{AppState, Now},
 };
 
 use super::{
     failure::bad_login,
-    html,
     pending::{self, Pending},
     provider::{Provider, development::DEVELOPMENT_PAGE},
     queries::{self, SessionRow},
@@ -156,13 +156,10 @@ fn wants_page(req: &HttpRequest) -> bool {
     Accept::parse(req).is_ok_and(|accept| accept.preference().essence_str() == mime::TEXT_HTML.essence_str())
 }
 
-/// The page for somebody whose sign-in failed. It shows nothing that came with the request.
+/// The page for somebody whose sign-in failed.
 fn sorry(club: &Club, problem: &Problem) -> Reply {
     let again = if club.is_development { DEVELOPMENT_PAGE } else { "/" };
-    let content = format!("<p>{}</p>\n<p><a href=\"{again}\">Try again</a></p>", html::escape(problem.code().about));
-    let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::BAD_REQUEST);
-    let page = html::page(status, problem.code().title, &content);
-    if status == StatusCode::SERVICE_UNAVAILABLE { page.with(header::RETRY_AFTER, "1") } else { page }
+    problem_page(problem, html! {}, &html! { p { a href=(again) { "Try again" } } })
 }
 
 /// Sign out

@@ -7,7 +7,6 @@
 
 mod failure;
 mod handlers;
-mod html;
 pub mod identities;
 mod pages;
 pub mod pending;
@@ -16,11 +15,7 @@ pub mod queries;
 pub mod tokens;
 mod wire;
 
-use actix_web::{
-    guard::fn_guard,
-    web::{self, Data},
-};
-use service_kit::state::AppState;
+use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 /// Registers signing in and out.
@@ -38,10 +33,15 @@ pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
         .service(handlers::revoke_token);
 }
 
-/// Registers the pages of a development installation. Where there is a front end, `/callback` is its own.
+/// Registers the page of a development installation.
 pub fn pages(config: &mut web::ServiceConfig) {
-    let without_front_end =
-        fn_guard(|ctx| ctx.app_data::<Data<AppState>>().is_some_and(|service| !service.has_front_end()));
-    let arrived = web::resource("/callback").guard(without_front_end).route(web::get().to(pages::arrived));
-    config.route("/dev/sign-in", web::get().to(pages::choose)).service(arrived);
+    config.route("/dev/sign-in", web::get().to(pages::choose));
+}
+
+/// Registers the pages that stand in for those of a front end.
+pub fn front_pages(config: &mut web::ServiceConfig) {
+    config
+        .route("/", web::get().to(pages::front))
+        .route("/sign-in", web::get().to(pages::begin))
+        .route("/callback", web::get().to(pages::arrived));
 }

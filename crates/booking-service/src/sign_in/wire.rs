@@ -102,6 +102,7 @@ pub struct RequestToken {
 enum RequestScope {
     Read,
     Write,
+    Board,
 }
 
 impl From<RequestToken> for NewToken {
@@ -109,6 +110,7 @@ impl From<RequestToken> for NewToken {
         let scope = match request.scope {
             RequestScope::Read => Scope::Read,
             RequestScope::Write => Scope::Write,
+            RequestScope::Board => Scope::Board,
         };
         Self { name: request.name.into_inner(), scope, expires_at: request.expires_at }
     }

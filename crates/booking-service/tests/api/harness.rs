@@ -266,7 +266,8 @@ pub fn postgres_schema() -> String {
 
 /// A browser that cannot finish its sign-in is answered a page.
 fn is_page(answer: &Answer) -> bool {
-    answer.request.contains("/api/callback") && answer.header("content-type").is_some_and(|kind| kind.contains("html"))
+    (answer.request.contains("/api/callback") || answer.request.contains(" /board"))
+        && answer.header("content-type").is_some_and(|kind| kind.contains("html"))
 }
 
 /// What only this service's answers have.

@@ -9,6 +9,7 @@ mod process;
 
 mod availability;
 mod backup;
+mod board;
 mod commands;
 mod conditions;
 mod demo;
@@ -17,6 +18,7 @@ mod double_booking;
 mod editors;
 mod events;
 mod frame;
+mod front_page;
 mod groups;
 mod guards;
 mod health;

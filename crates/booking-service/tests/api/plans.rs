@@ -7,6 +7,7 @@ use std::sync::mpsc;
 
 use booking_service::{
     availability::queries::{self as availability, People},
+    board::queries as board,
     events::{
         filter::parse,
         queries::{self as events, Order, load_slice},
@@ -253,9 +254,16 @@ fn polls_and_free_times_are_found_by_index(#[values(Sqlite, Postgres)] backend: 
         });
     }
     for only_verified in [true, false] {
-        let selection = rooms::Selection { from: Some(at(-10)), to: Some(at(100)), only_verified, ids: None };
+        let selection =
+            rooms::Selection { from: Some(at(-10)), to: Some(at(100)), only_verified, ..rooms::Selection::default() };
         check(&club, "free rooms", |conn| {
             assert_eq!(availability::free_rooms(conn, &selection, false).unwrap().len(), 1);
+        });
+    }
+    for place_key in [None, Some("s516")] {
+        check(&club, "board", |conn| {
+            let content = board::load(conn, (at(-10), at(100)), place_key).unwrap();
+            assert_eq!((content.rooms.len(), content.events.len()), (1, 1));
         });
     }
 }

@@ -455,7 +455,7 @@ fn expired_sessions_are_forgotten_in_steps(#[values(Sqlite, Postgres)] backend: 
 #[rstest]
 fn the_pages_answer_to_this_machines_names_only(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    for path in ["/dev/sign-in", "/callback"] {
+    for path in ["/", "/dev/sign-in", "/callback"] {
         club.anonymous().get(path).expect(200);
         club.anonymous().header("host", "localhost:3000").get(path).expect(200);
         club.anonymous().header("host", "[::1]:3000").get(path).expect(200);

@@ -6,7 +6,7 @@ mod rules;
 use rules::Layout;
 
 const LAYOUT: Layout = Layout {
-    slices: &["users", "groups", "tags", "rooms", "events", "availability", "polls", "ical", "sign_in"],
+    slices: &["users", "groups", "tags", "rooms", "events", "availability", "polls", "ical", "sign_in", "board"],
     base: &["auth", "club", "codes", "config", "last_use", "limits", "overlapping", "schema", "wall_clock"],
     known: &[],
     queries: &[

@@ -23,7 +23,7 @@ pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
     config.service(handlers::of_user);
 }
 
-/// Registers the page.
+/// Registers the pages.
 pub fn pages(config: &mut web::ServiceConfig) {
-    config.route("/contests/{contestId}", web::get().to(page::show));
+    config.route("/contests", web::get().to(page::list)).route("/contests/{contestId}", web::get().to(page::show));
 }

@@ -1,11 +1,11 @@
-//! The page `/contests/{contestId}`.
+//! The pages `/contests` and `/contests/{contestId}`.
 
 use actix_web::web::Path;
 use common::input::Id;
 use maud::html;
 use service_kit::{
     database::{PageBounds, types::DbUuid},
-    error::Failure,
+    error::{Error, Failure},
     http::Reply,
 };
 
@@ -17,6 +17,25 @@ use crate::{
     teams, users,
 };
 
+/// The newest contests.
+pub async fn list(who: Anybody, club: Club) -> Result<Reply, Failure> {
+    who.read(move |conn, _| {
+        let contests = queries::list(conn, &PageBounds { after: None, rows: MAX_ROWS })?;
+        let contests = contests.iter().map(|row| Ok((row, row.duration()?))).collect::<Result<Vec<_>, Error>>()?;
+        let body = html! {
+            ul {
+                @for (row, duration) in &contests {
+                    li { a href={ "/contests/" (row.id) } { (row.name) } " " small { (days(*duration, club.zone)) } }
+                }
+            }
+            (limit_note(contests.len()))
+        };
+        Ok(page::reply("Contests", &html! {}, body))
+    })
+    .await
+}
+
+/// One contest.
 pub async fn show(who: Anybody, club: Club, id: Path<Id>) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
         let id = DbUuid::from(*id);

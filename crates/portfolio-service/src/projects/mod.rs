@@ -30,7 +30,7 @@ pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
     config.service(handlers::of_user);
 }
 
-/// Registers the page.
+/// Registers the pages.
 pub fn pages(config: &mut web::ServiceConfig) {
-    config.route("/projects/{projectId}", web::get().to(page::show));
+    config.route("/projects", web::get().to(page::list)).route("/projects/{projectId}", web::get().to(page::show));
 }

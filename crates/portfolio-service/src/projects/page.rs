@@ -1,11 +1,11 @@
-//! The page `/projects/{projectId}`.
+//! The pages `/projects` and `/projects/{projectId}`.
 
 use actix_web::web::Path;
 use common::input::Id;
 use maud::html;
 use service_kit::{
     database::{PageBounds, types::DbUuid},
-    error::Failure,
+    error::{Error, Failure},
     http::Reply,
     state::Now,
 };
@@ -19,6 +19,32 @@ use crate::{
     users,
 };
 
+/// The newest projects.
+pub async fn list(who: Anybody, club: Club, Now(now): Now) -> Result<Reply, Failure> {
+    who.read(move |conn, _| {
+        let projects = queries::list(conn, &PageBounds { after: None, rows: MAX_ROWS })?;
+        let projects = projects.iter().map(|row| Ok((row, row.span()?))).collect::<Result<Vec<_>, Error>>()?;
+        let timeline = Timeline::new(projects.iter().map(|(_, span)| *span), club.semester(now));
+        let body = html! {
+            div.timeline {
+                (timeline.axis())
+                ol {
+                    @for (row, span) in &projects {
+                        li {
+                            a href={ "/projects/" (row.id) } { (row.name) } " " small { (in_words(*span)) }
+                            (timeline.row(*span, *span))
+                        }
+                    }
+                }
+            }
+            (limit_note(projects.len()))
+        };
+        Ok(page::reply("Projects", &html! {}, body))
+    })
+    .await
+}
+
+/// One project.
 pub async fn show(who: Anybody, club: Club, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
         let id = DbUuid::from(*id);

@@ -58,7 +58,7 @@ fn plant(club: &Club, objects: &mut Objects) -> Vec<Secret> {
 }
 
 /// What to ask besides the operations themselves.
-const ASIDES: [&str; 19] = [
+const ASIDES: [&str; 22] = [
     "/api/v1/users?name=bob",
     "/api/v1/users?name=susan",
     "/api/v1/users?includeSuspended=true",
@@ -71,6 +71,9 @@ const ASIDES: [&str; 19] = [
     "/problems",
     "/openapi.json",
     "/docs/",
+    "/",
+    "/projects",
+    "/contests",
     "/people/alice",
     "/people/bob",
     "/people/carol",

@@ -3,6 +3,7 @@
 
 mod booking;
 mod builders;
+mod front_page;
 mod harness;
 mod objects;
 

@@ -91,6 +91,9 @@ fn pages_of_projects_and_contests_show_who_was_in_them(#[values(Sqlite, Postgres
         assert!(shown.contains(part), "{part}\n{shown}");
     }
     page(club.anonymous().get(&new));
+    let listed = page(club.anonymous().get("/projects"));
+    assert!(listed.contains(&format!("href=\"{old}\"")) && listed.contains(&new), "{listed}");
+    assert!(page(club.anonymous().get("/contests")).contains(&cup));
     let shown = page(club.anonymous().get(&cup));
     let members = "<td><a href=\"/people/bob\">bob</a> (real name of bob), susan</td>";
     for part in ["<h1>Cup</h1>", "3 April 2026 – 5 April 2026", members] {
@@ -102,7 +105,7 @@ fn pages_of_projects_and_contests_show_who_was_in_them(#[values(Sqlite, Postgres
 fn a_page_is_the_same_for_everybody_and_has_a_tag(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let [project, _, contest] = with_bob(&club);
-    for path in ["/people/bob", &project, &contest] {
+    for path in ["/people/bob", "/projects", "/contests", &project, &contest] {
         let answer = club.anonymous().get(path).expect(200);
         let tag = answer.header("etag").unwrap();
         for client in [club.by(BOB), club.by(ALICE), club.by(SUSAN), club.by("stranger")] {
@@ -182,6 +185,8 @@ fn a_page_shows_at_most_200_rows_of_a_list(#[values(Sqlite, Postgres)] backend: 
         assert!(shown.contains(note), "{path}");
         shown.matches(row).count()
     };
+    assert_eq!(rows("/projects", "href=\"/projects/"), 200);
+    assert_eq!(rows("/contests", "href=\"/contests/"), 200);
     assert_eq!(rows("/people/bob", "href=\"/projects/"), 200);
     assert_eq!(rows("/people/bob", "href=\"/contests/"), 200);
     assert_eq!(rows(&format!("/projects/{}", objects.first("projectId")), "<li>"), 200);

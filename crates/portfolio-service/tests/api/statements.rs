@@ -10,6 +10,9 @@ use rstest::rstest;
 /// More than any operation needs: the check of the connection, begin, the caller, four kinds of rows, commit.
 const MOST: u64 = 10;
 
+/// The pages.
+const PAGES: [&str; 5] = ["/people/bob", "/projects", "/projects/{projectId}", "/contests", "/contests/{contestId}"];
+
 /// How many statements were sent so far.
 fn sent(club: &Club) -> u64 {
     let metrics = club.anonymous().get("/metrics").expect(200).text();
@@ -21,7 +24,7 @@ fn sent(club: &Club) -> u64 {
 fn measure(club: &Club, objects: &Objects) -> Vec<(String, u64, usize)> {
     let templates = DOCUMENT["paths"].as_object().unwrap().iter();
     let templates = templates.filter(|(_, item)| item["get"].is_object()).map(|(template, _)| template.as_str());
-    let templates = templates.chain(["/people/bob", "/projects/{projectId}", "/contests/{contestId}"]);
+    let templates = templates.chain(PAGES);
     let mut measured = Vec::new();
     for template in templates {
         let path = &objects.paths(template, true)[0];

@@ -12,7 +12,14 @@ fn the_front_end_has_every_path_but_those_of_the_service() {
     fs::write(folder.path().join("index.html"), index).unwrap();
     let club = Club::start_with(Backend::Sqlite, &["--static", folder.path().to_str().unwrap()]);
     let browser = club.by(BOB).header("accept", "text/html,*/*;q=0.8");
-    let pages = ["/people/bob", "/projects/0198c0de-0000-7000-8000-000000000001", "/contests/x", "/feeds", "/feeds/x"];
+    let pages = [
+        "/people/bob",
+        "/projects",
+        "/projects/0198c0de-0000-7000-8000-000000000001",
+        "/contests/x",
+        "/feeds",
+        "/feeds/x",
+    ];
     for path in ["/", "/callback", "/users/bob", "/projects?page=2"].into_iter().chain(pages) {
         assert_eq!(browser.get(path).expect(200).text(), index, "{path}");
     }

@@ -72,7 +72,7 @@ impl<'a> HtmlPage<'a> {
 
 /// The page of a refusal. It shows nothing that came with the request.
 #[must_use]
-pub fn problem_page(problem: &Problem, head: Markup, body: Markup) -> Reply {
+pub fn problem_page(problem: &Problem, head: Markup, body: &Markup) -> Reply {
     let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let body = html! { p { (problem.code().about) } (body) };
     let reply = HtmlPage { head, ..HtmlPage::new(problem.code().title, &[], body) }.reply(status);

@@ -20,6 +20,12 @@ impl Origins {
         Self { own, allowed }
     }
 
+    /// The service's own origin.
+    #[must_use]
+    pub fn own(&self) -> &str {
+        &self.own
+    }
+
     /// Whether a page of this origin may call with credentials.
     #[must_use]
     pub fn allows(&self, origin: &str) -> bool {

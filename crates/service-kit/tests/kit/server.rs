@@ -47,6 +47,9 @@ static ABOUT: ServiceInfo = ServiceInfo {
     has_credential: |req| req.headers().contains_key("authorization"),
     routes: |_| {},
     pages,
+    page_paths: &[],
+    front_pages: |_| {},
+    front_page_paths: &[],
     document: || OpenApi::new(Info::new("test", "7"), Paths::new()),
 };
 

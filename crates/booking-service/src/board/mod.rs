@@ -1,0 +1,18 @@
+//! The board: rooms and events of a day or a week as a page, for people and for a screen beside a room.
+//!
+//! * Whoever may read `GET /events` may see it, and so may a kiosk token, which can do nothing else.
+//! * A page shows seven days, [`queries::MAX_ROOMS`] rooms and [`queries::MAX_EVENTS`] events at most, and says so when
+//!   it shows less than there is.
+
+mod handlers;
+mod page;
+pub mod queries;
+mod timetable;
+mod wire;
+
+use actix_web::web;
+
+/// Registers the page.
+pub fn pages(config: &mut web::ServiceConfig) {
+    config.route("/board", web::get().to(handlers::board));
+}
