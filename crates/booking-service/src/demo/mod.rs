@@ -173,13 +173,11 @@ impl Hand {
     fn make_rooms(&self, conn: &mut AnyConnection, planned: &[PlannedRoom]) -> Result<Vec<DbUuid>, Error> {
         let mut ids = Vec::with_capacity(planned.len());
         for batch in planned.chunk_by(|a, b| a.made_at == b.made_at) {
-            let room = |room: &PlannedRoom| NewRoom {
-                place: room.place.to_owned(),
-                starts_at: DbTimestamp(room.window.start),
-                ends_at: DbTimestamp(room.window.end),
-                verified: room.verified,
-                made_for_event: false,
-                admins: vec![self.keeper],
+            let room = |room: &PlannedRoom| {
+                let window = room.window;
+                let (starts_at, ends_at) = (DbTimestamp(window.start), DbTimestamp(window.end));
+                let new = NewRoom::new(room.place.to_owned(), starts_at, ends_at, vec![self.keeper]);
+                NewRoom { verified: room.verified, ..new }
             };
             let new: Vec<_> = batch.iter().map(room).collect();
             ids.extend(room_changes::insert(conn, &new, self.keeper, DbTimestamp(batch[0].made_at))?);
