@@ -35,7 +35,7 @@ pub async fn measure(cli: &Cli, kind: Kind, folder: &Path, report: &mut Report) 
 
     let booker = facts.clone();
     let hours = HOURS;
-    let wanted: Requests = Arc::new(move |number| {
+    let same_room: Requests = Arc::new(move |number| {
         // Each hour comes once before any comes again, in an order without one.
         let hour = i64::try_from(number).unwrap_or(0).wrapping_mul(7919).rem_euclid(hours);
         booker.booking(("roomId", &room), booker.today.plus(TimeDelta::days(500) + TimeDelta::hours(hour)))
@@ -47,7 +47,7 @@ pub async fn measure(cli: &Cli, kind: Kind, folder: &Path, report: &mut Report) 
     load(&running.address, 1, time / 2, &elsewhere, &[201]).await?;
     let alone = load(&running.address, 1, time, &elsewhere, &[201]).await?;
     let (contended, meanwhile) = tokio::try_join!(
-        load(&running.address, CLIENTS, time, &wanted, &[201, 409]),
+        load(&running.address, CLIENTS, time, &same_room, &[201, 409]),
         load(&running.address, 1, time, &elsewhere, &[201]),
     )?;
     let count = |status| contended.statuses.get(&status).copied().unwrap_or(0);

@@ -126,21 +126,21 @@ impl Connection {
 
 /// The content of a body in chunks (RFC 9112, section 7.1).
 fn joined(mut rest: &[u8]) -> Vec<u8> {
-    let mut whole = Vec::with_capacity(rest.len());
+    let mut body = Vec::with_capacity(rest.len());
     while let Some(end) = rest.windows(2).position(|bytes| bytes == b"\r\n") {
         let size = std::str::from_utf8(&rest[..end]).ok().and_then(|size| usize::from_str_radix(size, 16).ok());
         let Some(chunk) = size.filter(|size| *size > 0).and_then(|size| rest.get(end + 2..end + 2 + size)) else {
             break;
         };
-        whole.extend_from_slice(chunk);
+        body.extend_from_slice(chunk);
         rest = rest.get(end + 2 + chunk.len() + 2..).unwrap_or_default();
     }
-    whole
+    body
 }
 
 /// What some connections saw in some time.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct LoadResult {
     pub seconds: f64,
     /// Microseconds of each answer, in order.
     pub times: Vec<u32>,
@@ -153,7 +153,7 @@ pub struct Seen {
     pub length: usize,
 }
 
-impl Seen {
+impl LoadResult {
     pub fn per_second(&self) -> f64 {
         self.times.len() as f64 / self.seconds
     }
@@ -173,8 +173,8 @@ pub async fn load(
     connections: usize,
     time: Duration,
     requests: &Requests,
-    wanted: &'static [u16],
-) -> Result<Seen> {
+    expected: &'static [u16],
+) -> Result<LoadResult> {
     // Numbers go on from one call to the next, so that what is made once is not asked for again.
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let mut open = Vec::new();
@@ -187,19 +187,19 @@ pub async fn load(
         .map(|mut connection| {
             let requests = requests.clone();
             tokio::spawn(async move {
-                let mut mine = Seen::default();
+                let mut mine = LoadResult::default();
                 while begun.elapsed() < time {
                     let request = requests(NEXT.fetch_add(1, Ordering::Relaxed));
-                    let sent = Instant::now();
+                    let start = Instant::now();
                     let answer = connection.exchange(&request, false).await?;
-                    let took = u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX);
+                    let took = u32::try_from(start.elapsed().as_micros()).unwrap_or(u32::MAX);
                     match answer.status {
-                        status if wanted.contains(&status) => {
+                        status if expected.contains(&status) => {
                             mine.times.push(took);
                             mine.length = answer.length;
                         }
                         OVERLOADED => mine.overloaded += 1,
-                        status => return Err(io::Error::other(format!("status {status} is not wanted"))),
+                        status => return Err(io::Error::other(format!("status {status} is not expected"))),
                     }
                     *mine.statuses.entry(answer.status).or_default() += 1;
                 }
@@ -207,7 +207,7 @@ pub async fn load(
             })
         })
         .collect();
-    let mut all = Seen::default();
+    let mut all = LoadResult::default();
     for task in tasks {
         let mine = task.await??;
         all.shares.push(mine.times.len() as u64);

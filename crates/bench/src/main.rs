@@ -1,7 +1,7 @@
 //! Measures the services; see `docs/performance.md`.
 //!
 //! [`http`] asks, [`program`] runs the services, [`database`] seeds what they serve, [`scenes`] are the requests,
-//! [`measure`] runs them, [`whole`] and [`contended`] measure what is no scene, [`report`] prints the results.
+//! [`measure`] runs them, [`process`] and [`contended`] measure what is no scene, [`report`] prints the results.
 #![expect(clippy::print_stdout, reason = "it is a program for the terminal")]
 #![expect(clippy::cast_precision_loss, reason = "counts become rates, of which three digits are looked at")]
 
@@ -9,11 +9,11 @@ mod contended;
 mod database;
 mod http;
 mod measure;
+mod process;
 mod program;
 mod report;
 mod results;
 mod scenes;
-mod whole;
 
 use std::{error::Error, path::PathBuf, time::Duration};
 
@@ -133,7 +133,7 @@ async fn everything(cli: &Cli, report: &mut Report) -> Result<()> {
             measure::scenes(cli, kind, folder.path(), report).await?;
         }
         if cli.does(Part::Memory) {
-            whole::memory(cli, kind, folder.path(), report).await?;
+            process::memory(cli, kind, folder.path(), report).await?;
         }
         // Last, because it fills the calendar of one member with thousands of events.
         if cli.does(Part::Contended) {
@@ -141,10 +141,10 @@ async fn everything(cli: &Cli, report: &mut Report) -> Result<()> {
         }
     }
     if cli.does(Part::Start) {
-        whole::start(cli, folder.path(), report).await?;
+        process::start(cli, folder.path(), report).await?;
     }
     if cli.does(Part::Builds) {
-        whole::builds(folder.path(), report)?;
+        process::builds(folder.path(), report)?;
     }
     Ok(())
 }

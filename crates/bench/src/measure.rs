@@ -6,10 +6,10 @@ use std::{path::Path, time::Duration};
 use crate::{
     Cli, Result,
     database::{Database, Kind, Service, TRANSACTION_STATEMENTS, word},
-    http::{Connection, Seen, load},
+    http::{Connection, LoadResult, load},
     program::Running,
     report::Report,
-    results::{COMPARED, Grown, Load, Measured, Seeded},
+    results::{COMPARED, Growth, Load, Measured, Seeded},
     scenes::{ALL, Facts, Scene},
 };
 
@@ -28,7 +28,7 @@ impl Side {
     }
 
     /// What is seen in a time, and how many statements that took.
-    async fn load(&self, scene: &Scene, connections: usize, time: Duration) -> Result<(Seen, u64)> {
+    async fn load(&self, scene: &Scene, connections: usize, time: Duration) -> Result<(LoadResult, u64)> {
         let requests = (scene.requests)(&self.facts.now(&self.running).await?);
         let before = self.running.statements().await?;
         let seen = load(&self.running.address, connections, time, &requests, scene.status).await?;
@@ -115,7 +115,7 @@ async fn run_scene(cli: &Cli, kind: Kind, scene: &Scene, side: &Side, grown: Opt
         rows: if kind == Kind::Postgres && !cli.quick { Some(rows(scene, side).await?) } else { None },
         grown: growths.last().map(|(_, length)| *length).and_then(|length| {
             let p50_ms = median(growths.iter().map(|(p50, _)| *p50).collect())?;
-            Some(Grown { p50_ms, length })
+            Some(Growth { p50_ms, length })
         }),
     };
     eprintln!("{} on {}: done", measured.scene, measured.database);
@@ -148,7 +148,7 @@ async fn rows(scene: &Scene, side: &Side) -> Result<f64> {
     let running = side.database.serve(&["--database-connections", "1"]).await?;
     let mut connection = Connection::open(&running.address).await?;
     let requests = (scene.requests)(&side.facts.now(&running).await?);
-    let mut told = [0; 2];
+    let mut rows = [0; 2];
     for (n, count) in [1, REQUESTS].into_iter().enumerate() {
         // Numbers that no load has come to.
         for number in 0..u64::from(count) {
@@ -156,7 +156,7 @@ async fn rows(scene: &Scene, side: &Side) -> Result<f64> {
         }
         tokio::time::sleep(Duration::from_millis(1100)).await;
         connection.exchange(&requests(u64::MAX / 2 + 1000), false).await?;
-        told[n] = side.database.rows_read()?;
+        rows[n] = side.database.rows_read()?;
     }
-    Ok((told[1] - told[0]) as f64 / f64::from(REQUESTS + 1))
+    Ok((rows[1] - rows[0]) as f64 / f64::from(REQUESTS + 1))
 }

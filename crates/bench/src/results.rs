@@ -41,12 +41,12 @@ pub struct Measured {
     pub statements: f64,
     /// Rows that PostgreSQL read for each request, of tables and indexes.
     pub rows: Option<f64>,
-    pub grown: Option<Grown>,
+    pub grown: Option<Growth>,
 }
 
 /// The same scene with more data.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Grown {
+pub struct Growth {
     pub p50_ms: f64,
     pub length: usize,
 }

@@ -3,7 +3,8 @@
 use chrono::TimeDelta;
 use common::time::Clock;
 use service_kit::{
-    cli::{CommandError, Installation, exit_status, print},
+    cli::Installation,
+    command::{CommandError, exit_status, print},
     config::DatabaseOptions,
     database::{JobOwner, PageBounds, types::DbTimestamp},
     directory,
@@ -51,20 +52,22 @@ async fn serve(config: &Config) -> Result<(), CommandError> {
     Ok(server::start(config, Clock::default()).await?.serve().await?)
 }
 
-async fn sync(config: &Config) -> Result<(), CommandError> {
-    let club = Club::new(config).map_err(|fault| CommandError::Options(vec![fault]))?;
+/// What the service shares, for a command that reads the club directory.
+fn club_with_directory(config: &Config, command: &str) -> Result<Club, CommandError> {
+    let club = Club::new(config).map_err(CommandError::option)?;
     if club.directory.is_none() {
-        return Err(CommandError::Options(vec!["sync needs --directory-file or --traq-url".to_owned()]));
+        return Err(CommandError::option(format!("{command} needs --directory-file or --traq-url")));
     }
+    Ok(club)
+}
+
+async fn sync(config: &Config) -> Result<(), CommandError> {
+    let club = club_with_directory(config, "sync")?;
     Ok(users::sync::run(&installation(config).open_existing().await?, &club, Clock::default().now()).await?)
 }
 
 async fn import(config: &Config, options: ImportOptions) -> Result<(), CommandError> {
-    let club = Club::new(config).map_err(|fault| CommandError::Options(vec![fault]))?;
-    if club.directory.is_none() {
-        let fault = "import needs --directory-file or --traq-url: users get their names from the club directory";
-        return Err(CommandError::Options(vec![fault.to_owned()]));
-    }
+    let club = club_with_directory(config, "import")?;
     let directory = directory::fetch(club.directory.as_ref()).await?;
     let import = Import::connect(options, import::TABLES, config.time_zone).await?;
     // All of it is one transaction.

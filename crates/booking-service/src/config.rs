@@ -8,7 +8,7 @@ use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 use service_kit::{
     cli::CommonCommand,
-    config::{DatabaseOptions, DirectoryOptions, Given, Secret, ServerOptions, with_default},
+    config::{DatabaseOptions, DirectoryOptions, Secret, SecretOption, ServerOptions, with_default},
     credentials::{Keys, random_secret},
     database,
     directory::Source,
@@ -178,7 +178,7 @@ impl Config {
         faults.extend(self.directory().err());
         if !self.server.is_loopback() {
             faults.extend(
-                [self.directory.token(), self.sign_in.client_secret()].into_iter().filter_map(Given::too_short),
+                [self.directory.token(), self.sign_in.client_secret()].into_iter().filter_map(SecretOption::too_short),
             );
         }
         if self.everyone_group.trim().is_empty() || self.everyone_group.chars().count() > 32 {
@@ -195,9 +195,9 @@ impl Config {
     /// What a start allows but an installation should not have, one line each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let key = Given("secret-key", self.secret_key.as_ref(), self.secret_key_file.as_deref());
+        let key = SecretOption("secret-key", self.secret_key.as_ref(), self.secret_key_file.as_deref());
         let secrets = [key, self.database.given_url(), self.directory.token(), self.sign_in.client_secret()];
-        let exposed = secrets.into_iter().filter_map(Given::exposed);
+        let exposed = secrets.into_iter().filter_map(SecretOption::exposed);
         // The existing front end compares the dates of answers with those of the browser's zone.
         let hides_rooms = self.server.static_folder.is_some() && self.time_zone == Tz::UTC;
         let zone = "--time-zone is UTC: a front end elsewhere shows some rooms on another day, or not at all";

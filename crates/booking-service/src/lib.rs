@@ -7,7 +7,7 @@
 //! 1. [`users`]: members, privileges, the copy from the directory
 //! 2. [`groups`]: made here, from the directory, and the everyone group
 //! 3. [`tags`]: names for events
-//! 4. [`rooms`]: windows on places; free times; the rule of double booking; import
+//! 4. [`rooms`]: periods on places; free times; the rule of double booking; import
 //! 5. [`events`]: declarations of use, attendance, the `q` filter, the activity list
 //! 6. [`availability`]: when rooms and people are free
 //! 7. [`polls`]: when can everybody come? Candidate slots, answers, confirmation as an event

@@ -6,7 +6,7 @@ use clap::Args;
 use common::{input::Id, time::Timestamp};
 use serde::Deserialize;
 use service_kit::{
-    config::{DirectoryOptions, Given, Secret},
+    config::{DirectoryOptions, Secret, SecretOption},
     database::types::{DbTimestamp, DbUuid},
     http::jwt::keys::is_loopback,
 };
@@ -52,8 +52,8 @@ fn interval(text: &str) -> Result<Duration, String> {
 impl BookingOptions {
     /// The API token, as it was given.
     #[must_use]
-    pub fn token(&self) -> Given<'_> {
-        Given("booking-token", self.booking_token.as_ref(), self.booking_token_file.as_deref())
+    pub fn token(&self) -> SecretOption<'_> {
+        SecretOption("booking-token", self.booking_token.as_ref(), self.booking_token_file.as_deref())
     }
 
     /// The booking-service, if one is configured.

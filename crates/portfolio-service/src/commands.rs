@@ -3,7 +3,8 @@
 use chrono_tz::Tz;
 use common::time::Clock;
 use service_kit::{
-    cli::{CommandError, Installation, exit_status, print},
+    cli::Installation,
+    command::{CommandError, exit_status, print},
     config::DatabaseOptions,
     directory,
     import::{Import, ImportOptions},
@@ -45,21 +46,22 @@ async fn serve(config: &Config) -> Result<(), CommandError> {
     Ok(server::start(config, Clock::default()).await?.serve().await?)
 }
 
-async fn synchronize(config: &Config) -> Result<(), CommandError> {
-    let club = Club::new(config).map_err(|fault| CommandError::Options(vec![fault]))?;
+/// What the service shares, for a command that reads the club directory.
+fn club_with_directory(config: &Config, command: &str) -> Result<Club, CommandError> {
+    let club = Club::new(config).map_err(CommandError::option)?;
     if club.directory.is_none() {
-        let fault = "sync needs --directory-file, or --traq-url and its token".to_owned();
-        return Err(CommandError::Options(vec![fault]));
+        return Err(CommandError::option(format!("{command} needs --directory-file or --traq-url")));
     }
+    Ok(club)
+}
+
+async fn synchronize(config: &Config) -> Result<(), CommandError> {
+    let club = club_with_directory(config, "sync")?;
     Ok(sync::run(&installation(config).open_existing().await?, &club, Clock::default().now()).await?)
 }
 
 async fn import(config: &Config, options: ImportOptions) -> Result<(), CommandError> {
-    let club = Club::new(config).map_err(|fault| CommandError::Options(vec![fault]))?;
-    if club.directory.is_none() {
-        let fault = "import needs --directory-file or --traq-url: users get their names from the club directory";
-        return Err(CommandError::Options(vec![fault.to_owned()]));
-    }
+    let club = club_with_directory(config, "import")?;
     let directory = directory::fetch(club.directory.as_ref()).await?;
     // That system keeps its times in UTC.
     let import = Import::connect(options, import::TABLES, Tz::UTC).await?;

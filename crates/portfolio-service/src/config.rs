@@ -5,7 +5,7 @@ use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
 use service_kit::{
     cli::CommonCommand,
-    config::{DatabaseOptions, DirectoryOptions, Given, ServerOptions, with_default},
+    config::{DatabaseOptions, DirectoryOptions, SecretOption, ServerOptions, with_default},
     database,
     directory::Source,
     http::{
@@ -164,7 +164,8 @@ impl Config {
         faults.extend(self.booking.source(&self.directory).err());
         faults.extend(self.identity().err().unwrap_or_default());
         if !self.server.is_loopback() {
-            faults.extend([self.directory.token(), self.booking.token()].into_iter().filter_map(Given::too_short));
+            faults
+                .extend([self.directory.token(), self.booking.token()].into_iter().filter_map(SecretOption::too_short));
         }
         for name in self.admins.iter().filter(|name| !is_sign_in_name(name)) {
             faults.push(format!("--admins: {name:?} is no sign-in name"));
@@ -176,7 +177,7 @@ impl Config {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let secrets = [self.database.given_url(), self.directory.token(), self.booking.token()];
-        secrets.into_iter().filter_map(Given::exposed).collect()
+        secrets.into_iter().filter_map(SecretOption::exposed).collect()
     }
 
     /// Where the database is.

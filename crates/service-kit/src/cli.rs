@@ -1,26 +1,20 @@
-//! The commands that every service has, and how a command ends.
+//! The commands that every service has.
 
 use std::io::{self, Write};
 
 use clap::Subcommand;
 
 use crate::{
+    command::{CommandError, WRONG_OPTIONS, exit_status, print},
     config::{DatabaseOptions, ServerOptions},
     database::{AnyConnection, Database, Url, migrate, types::words},
-    error::Error,
     health,
-    maintenance::{
-        cli::{DatabaseCommand, Refused},
-        tables::Contents,
-    },
+    maintenance::{cli::DatabaseCommand, tables::Contents},
     state::ServiceInfo,
     with_connection,
 };
 
-/// Exit status for wrong options (`EX_CONFIG` of sysexits.h): another start does not help.
-const WRONG_OPTIONS: i32 = 78;
-
-/// The commands of every service that need nothing of its own.
+/// The commands that are the same in every service.
 #[derive(Debug, Clone, Subcommand)]
 pub enum CommonCommand {
     /// Bring the database schema up to date and end
@@ -34,63 +28,6 @@ pub enum CommonCommand {
     /// Back up, restore or move the database.
     #[command(flatten)]
     Database(DatabaseCommand),
-}
-
-/// Why a command failed.
-#[derive(Debug)]
-pub enum CommandError {
-    /// The options are wrong: one line for each fault.
-    Options(Vec<String>),
-    /// Anything else, in one sentence.
-    Failed(String),
-}
-
-impl From<io::Error> for CommandError {
-    fn from(error: io::Error) -> Self {
-        Self::Failed(error.to_string())
-    }
-}
-
-impl From<Refused> for CommandError {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Options(fault) => Self::Options(vec![fault]),
-            Refused::Failed(cause) => Self::Failed(cause),
-        }
-    }
-}
-
-impl From<Error> for CommandError {
-    fn from(error: Error) -> Self {
-        Self::Failed(error.describe())
-    }
-}
-
-/// Ends a command: prints its error to standard error. The exit status is 0, 78 for wrong options, else 1.
-#[must_use]
-pub fn exit_status(program: &str, outcome: Result<(), CommandError>) -> i32 {
-    let (lines, status) = match outcome {
-        Ok(()) => return 0,
-        Err(CommandError::Options(faults)) => (faults, WRONG_OPTIONS),
-        Err(CommandError::Failed(cause)) => (vec![cause.replace('\n', " ")], 1),
-    };
-    for line in lines {
-        // Not through the log, whose filter may hide it.
-        let _ = writeln!(io::stderr(), "{program}: {line}");
-    }
-    status
-}
-
-/// Prints lines to standard output.
-///
-/// # Errors
-/// When nothing reads them.
-pub fn print(lines: &[String]) -> Result<(), CommandError> {
-    let mut out = io::stdout().lock();
-    for line in lines {
-        writeln!(out, "{line}")?;
-    }
-    Ok(out.flush()?)
 }
 
 /// A service with its options.
@@ -160,7 +97,7 @@ impl Installation<'_> {
         let name = tokio::task::spawn_blocking(move || name_existing(&url)).await;
         let name = name.map_err(|error| CommandError::Failed(error.to_string()))??;
         let db = self.open().await?;
-        // A command is of use also where nothing reads this.
+        // The command goes on if nothing reads standard error.
         let _ = writeln!(io::stderr(), "{}: database {name}", self.info.name);
         Ok(db)
     }
@@ -174,7 +111,7 @@ impl Installation<'_> {
         self.warn();
         let (lines, status) =
             if self.faults.is_empty() { (vec!["ok".to_owned()], 0) } else { (self.faults, WRONG_OPTIONS) };
-        // The status says it all if nothing reads the output.
+        // If nothing reads the output, the exit status is enough.
         let _ = print(&lines);
         status
     }
@@ -182,7 +119,7 @@ impl Installation<'_> {
     async fn maintain(&self, command: DatabaseCommand) -> Result<(), CommandError> {
         // A closed pipe does not stop the command half way.
         let progress = |line: &str| drop(print(&[line.to_owned()]));
-        Ok(command.run(self.url()?, self.contents, progress).await?)
+        command.run(self.url()?, self.contents, progress).await
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{
 };
 pub use crate::{
     options_table::options_table,
-    secret::{Given, Secret},
+    secret::{Secret, SecretOption},
 };
 
 /// Reads a command line and the environment. An empty environment variable counts as not set, because that is what
@@ -204,8 +204,8 @@ pub struct DatabaseOptions {
 impl DatabaseOptions {
     /// The address as it was given.
     #[must_use]
-    pub fn given_url(&self) -> Given<'_> {
-        Given("database-url", self.url.as_ref(), self.url_file.as_deref())
+    pub fn given_url(&self) -> SecretOption<'_> {
+        SecretOption("database-url", self.url.as_ref(), self.url_file.as_deref())
     }
 
     /// The address, or `default`.
@@ -258,8 +258,8 @@ impl ServerOptions {
         self.bind.is_loopback()
     }
 
-    /// Why the development mode is not allowed with these options, one line each (contract, "Development mode"). In it
-    /// anybody may be anyone, so nobody else may reach the service. `missing` names the options that end the mode.
+    /// Why the development mode is not allowed with these options, one line each (contract, "Development mode"). In that
+    /// mode every client may act as every user, so only this machine may reach the service. `missing` names the options that end the mode.
     #[must_use]
     pub fn development_faults(&self, missing: &str) -> Vec<String> {
         let why = format!("without {missing} anybody could act as anyone");
@@ -333,8 +333,8 @@ pub struct DirectoryOptions {
 impl DirectoryOptions {
     /// The token for the traQ server, as it was given.
     #[must_use]
-    pub fn token(&self) -> Given<'_> {
-        Given("traq-token", self.traq_token.as_ref(), self.traq_token_file.as_deref())
+    pub fn token(&self) -> SecretOption<'_> {
+        SecretOption("traq-token", self.traq_token.as_ref(), self.traq_token_file.as_deref())
     }
 
     /// Refuses an address to which a token would go unencrypted.

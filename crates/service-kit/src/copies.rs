@@ -1,5 +1,5 @@
-//! How old the copies of what other services have are, for `/metrics` and `/readyz?verbose`. An old copy makes no
-//! service unready: it is served all the same.
+//! The age of the copies of other services' data, for `/metrics` and `/readyz?verbose`. A service with an old copy is
+//! ready: it serves the copy.
 
 use std::sync::{
     Arc, PoisonError, RwLock,
@@ -9,10 +9,10 @@ use std::sync::{
 use common::time::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// Stands for "never".
+/// The time of a copy that was never made.
 const NEVER: i64 = i64::MIN;
 
-/// When one copy was last known to be what its source had.
+/// The last time at which a copy was equal to its source.
 #[derive(Debug)]
 pub struct CopyStatus {
     what: &'static str,
@@ -20,29 +20,29 @@ pub struct CopyStatus {
     failures: AtomicU64,
 }
 
-/// What the metrics say of a copy.
+/// The metrics of a copy.
 #[derive(Debug, PartialEq)]
 pub struct CopyNumbers {
-    /// What it is of.
+    /// The name of its source.
     pub what: &'static str,
-    /// Its age in seconds, if it was made at all.
+    /// Its age in seconds; `None` if it was never made.
     pub age: Option<f64>,
-    /// How often it could not be brought up to date.
+    /// The number of failed updates.
     pub failures: u64,
 }
 
 impl CopyStatus {
-    /// Tells when it was.
+    /// Records a successful update.
     pub fn tell(&self, at: Timestamp) {
         self.micros.store(at.micros(), Ordering::Relaxed);
     }
 
-    /// Tells that it could not be brought up to date.
+    /// Records a failed update.
     pub fn fail(&self) {
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Tells how bringing it up to date ended, which began at this time.
+    /// Records the result of an update that began at this time.
     pub fn note<T, E>(&self, at: Timestamp, done: &Result<T, E>) {
         match done {
             Ok(_) => self.tell(at),
@@ -60,18 +60,18 @@ impl CopyStatus {
 pub struct CopyStatuses(RwLock<Vec<Arc<CopyStatus>>>);
 
 impl CopyStatuses {
-    /// The copy of this, shown from the first time on that it is asked for.
+    /// The status of this copy. From the first call on, it is part of `/readyz?verbose`.
     pub fn of(&self, what: &'static str) -> Arc<CopyStatus> {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = all.iter().find(|copied| copied.what == what) {
-            return known.clone();
+        if let Some(existing) = all.iter().find(|copied| copied.what == what) {
+            return existing.clone();
         }
         let copied = Arc::new(CopyStatus { what, micros: AtomicI64::new(NEVER), failures: AtomicU64::default() });
         all.push(copied.clone());
         copied
     }
 
-    /// The numbers of each.
+    /// The metrics of each.
     #[must_use]
     pub fn numbers(&self, now: Timestamp) -> Vec<CopyNumbers> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -83,7 +83,7 @@ impl CopyStatuses {
         all.iter().map(numbers).collect()
     }
 
-    /// What `/readyz?verbose` says of each: `copiedAt` and `ageSeconds`, or neither when it was never made.
+    /// The part of `/readyz?verbose`: `copiedAt` and `ageSeconds` of each, or neither if it was never made.
     #[must_use]
     pub fn report(&self, now: Timestamp) -> Value {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -95,7 +95,7 @@ impl CopyStatuses {
     }
 }
 
-/// Seconds; to the millisecond, and never negative when another machine's clock is ahead.
+/// Seconds, rounded to milliseconds; 0 if the clock of another machine is ahead.
 fn age(at: Timestamp, now: Timestamp) -> f64 {
     let elapsed = (now.utc() - at.utc()).to_std().unwrap_or_default();
     (elapsed.as_secs_f64() * 1000.0).round() / 1000.0

@@ -1,4 +1,4 @@
-//! Secrets: made at random, shown once, kept as hashes; and cookies that only we can read.
+//! Secrets, which are random, shown once and stored as hashes; and encrypted cookies.
 
 use std::{fmt, sync::Arc};
 
@@ -18,7 +18,7 @@ pub const HASH_LENGTH: usize = 32;
 /// 256 random bits as 43 URL-safe characters.
 ///
 /// # Errors
-/// When the operating system has no randomness to give.
+/// When the operating system's random number generator fails.
 pub fn random_secret() -> Result<String, crate::error::Error> {
     Ok(BASE64_URL_SAFE_NO_PAD.encode(random_bytes::<32>()?))
 }
@@ -26,33 +26,33 @@ pub fn random_secret() -> Result<String, crate::error::Error> {
 /// `N` random bytes from the operating system.
 ///
 /// # Errors
-/// When it has none to give.
+/// When its random number generator fails.
 pub fn random_bytes<const N: usize>() -> Result<[u8; N], crate::error::Error> {
     let mut bytes = [0; N];
     OsRng.try_fill_bytes(&mut bytes).map_err(|error| crate::error::Error::Unavailable(error.to_string()))?;
     Ok(bytes)
 }
 
-/// What is kept of a secret of full entropy: it needs no salt and no slow hash.
+/// The hash under which a random secret is stored. As the secret has full entropy, it needs no salt and no slow hash.
 #[must_use]
 pub fn hash(secret: &str) -> Vec<u8> {
     Sha256::digest(secret.as_bytes()).to_vec()
 }
 
-/// Whether two texts are equal, in a time that does not tell where they differ.
+/// Whether two texts are equal, in constant time.
 #[must_use]
 pub fn same(a: &str, b: &str) -> bool {
     a.as_bytes().ct_eq(b.as_bytes()).into()
 }
 
-/// Whether this is the [hash] of a secret, in a time that does not tell where they differ.
+/// Whether this is the [hash] of a secret, in constant time.
 #[must_use]
 pub fn is_hash_of(hash_at_rest: &[u8], secret: &str) -> bool {
     hash(secret).ct_eq(hash_at_rest).into()
 }
 
 /// An API token: `PREFIX_` + 43 random characters + `_` + 8 characters of checksum, so that secret scanners can find
-/// it by its prefix and rule out false alarms without asking us.
+/// it by its prefix and rule out false alarms by the checksum.
 pub struct ApiToken(String);
 
 impl ApiToken {
@@ -73,7 +73,7 @@ impl ApiToken {
         same(&checksum(prefix, secret), sum).then(|| Self(text.to_owned()))
     }
 
-    /// What is kept of it.
+    /// Its hash, which is stored.
     #[must_use]
     pub fn hash(&self) -> Vec<u8> {
         hash(&self.0)
@@ -97,8 +97,8 @@ fn checksum(prefix: &str, secret: &str) -> String {
     format!("{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3])
 }
 
-/// The keys of the installation. The present one makes; former ones still verify what they made, so that a key can be
-/// replaced without anybody noticing.
+/// The keys of the installation. New secrets are made with the present key. Secrets of former keys are still valid, so a
+/// key can be replaced without interruption.
 #[derive(Clone)]
 pub struct Keys {
     present: Key,
@@ -106,14 +106,14 @@ pub struct Keys {
     former_uses: Counter,
 }
 
-/// What is derived from one line of the service's secret.
+/// The keys derived from one line of the service's secret.
 #[derive(Clone)]
 struct Key {
     cookies: cookie::Key,
     derivation: Vec<u8>,
 }
 
-/// Which of the keys, the present one first.
+/// The index of a key; the present one is 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Which(usize);
 
@@ -121,8 +121,8 @@ impl Keys {
     /// The fewest characters a key may have outside development.
     pub const SHORTEST: usize = 32;
 
-    /// The fewest different characters it may have: one held down on a keyboard is no secret, and 32 random digits
-    /// have more but once in a million times.
+    /// The fewest different characters of a key. A repeated character is no secret, and 32 random digits have fewer
+    /// than 6 different ones less than once in a million times.
     pub const LEAST_VARIETY: usize = 6;
 
     /// Keys of the configured secret.
@@ -138,7 +138,7 @@ impl Keys {
         secret.reveal().lines().filter(|line| !line.trim().is_empty())
     }
 
-    /// How often something was accepted that a former key had made.
+    /// How many secrets of former keys have been accepted.
     #[must_use]
     pub fn former_uses(&self) -> &Counter {
         &self.former_uses
@@ -150,13 +150,13 @@ impl Keys {
         self.present.derive(parts)
     }
 
-    /// The same, by one of the keys.
+    /// The same with one of the keys.
     #[must_use]
     pub fn derive_by(&self, Which(index): Which, parts: &[&str]) -> String {
         self.all().nth(index).unwrap_or(&self.present).derive(parts)
     }
 
-    /// Whether `secret` was derived from the parts, by whichever key.
+    /// Whether `secret` was derived from the parts with one of the keys.
     #[must_use]
     pub fn has_derived(&self, parts: &[&str], secret: &str) -> bool {
         self.first(|key| same(&key.derive(parts), secret).then_some(())).is_some()
@@ -170,13 +170,13 @@ impl Keys {
         jar.get(name).map(|cookie| cookie.value().to_owned()).unwrap_or_default()
     }
 
-    /// What was sealed for the use `name`, or `None` when it was not us or it has been changed.
+    /// The value that was sealed for the use `name`; `None` if it was not sealed with one of the keys.
     #[must_use]
     pub fn open(&self, name: &str, sealed: &str) -> Option<String> {
         self.open_by(name, sealed).map(|(_, value)| value)
     }
 
-    /// The same, and by which key.
+    /// The same, and the index of the key.
     #[must_use]
     pub fn open_by(&self, name: &str, sealed: &str) -> Option<(Which, String)> {
         self.first(|key| {

@@ -1,4 +1,4 @@
-//! What a query or a handler may fail with.
+//! The errors of queries and handlers.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use diesel::result::{DatabaseErrorKind, Error as DieselError};
 
 use crate::database::error_class::{ErrorClass, classify};
 
-/// Anything that stops an operation. Queries and handlers return it; `?` takes database errors and problems alike.
+/// The error of an operation. `?` converts database errors and problems into it.
 #[derive(Debug)]
 pub enum Error {
-    /// A failure with a meaning for the caller.
+    /// A problem to be shown to the caller.
     Problem(Problem),
-    /// The database failed. Its message decides between another attempt, 503 and 500.
+    /// The database failed. The class of its message decides between another attempt, 503 and 500.
     Database(DieselError),
     /// The database or another server cannot be reached in time: 503. The text goes to the log only.
     Unavailable(String),
@@ -32,7 +32,7 @@ impl Error {
         }
     }
 
-    /// The cause, or without one the explanation: for the log and the command line, never for a caller over HTTP.
+    /// The cause, or the explanation if there is none. For the log and the command line only.
     #[must_use]
     pub fn describe(self) -> String {
         let problem = self.into_problem();
@@ -70,7 +70,7 @@ impl From<Violations> for Error {
     }
 }
 
-/// Turns the violation of a named uniqueness rule into a problem of the caller's.
+/// Converts the violation of a unique constraint into a problem.
 pub trait OnUnique<T> {
     /// When the database refused the row because `columns` (as `table.column, table.column`) must be unique, the
     /// answer is `problem`. PostgreSQL names the constraint, which must then be `table_column_column_key`.
@@ -103,7 +103,7 @@ fn constraint_name(columns: &str) -> String {
     format!("{table}_{}_key", columns.join("_"))
 }
 
-/// The error type of handlers: a problem on its way to the frame, which renders it.
+/// The error type of handlers: a problem, which the middleware `problem_responses` renders.
 #[derive(Debug)]
 pub struct Failure(pub Problem);
 
@@ -124,7 +124,7 @@ impl ResponseError for Failure {
         StatusCode::from_u16(self.0.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// Only the status: the frame finds the problem itself behind the response and renders its body.
+    /// Only the status: the middleware finds the problem in the response's error and renders its body.
     fn error_response(&self) -> HttpResponse {
         HttpResponse::new(self.status_code())
     }

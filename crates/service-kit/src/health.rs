@@ -33,8 +33,8 @@ pub async fn check(bind: &BindAddress) -> Result<(), String> {
     answer.map_err(|error| error.to_string()).flatten().map_err(|why| format!("http://{address}/readyz: {why}"))
 }
 
-/// A service that listens on every address is asked on loopback, by IPv4, which an unspecified IPv6 address accepts too:
-/// in many containers loopback has no IPv6 address.
+/// The address to connect to: loopback for a service that listens on every address. It is IPv4, which a service on the
+/// unspecified IPv6 address accepts too, because loopback has no IPv6 address in many containers.
 fn reachable(bind: SocketAddr) -> SocketAddr {
     let ip = if bind.ip().is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { bind.ip() };
     SocketAddr::new(ip, bind.port())
@@ -47,8 +47,8 @@ fn ask(address: SocketAddr) -> Result<(), String> {
         .max_redirects(0)
         // A proxy of the environment could only reach its own loopback.
         .proxy(None);
-    let asked = config.build().new_agent().get(format!("http://{address}/readyz")).call();
-    let mut answer = asked.map_err(|error| match error {
+    let response = config.build().new_agent().get(format!("http://{address}/readyz")).call();
+    let mut answer = response.map_err(|error| match error {
         Error::Timeout(_) => format!("no answer within {} s", TIMEOUT.as_secs()),
         error => error.to_string(),
     })?;
@@ -66,13 +66,13 @@ mod tests {
 
     #[test]
     fn who_listens_everywhere_is_asked_on_loopback() {
-        for (bind, asked) in [
+        for (bind, response) in [
             ("0.0.0.0:3000", "127.0.0.1:3000"),
             ("[::]:3000", "127.0.0.1:3000"),
             ("[::1]:3000", "[::1]:3000"),
             ("10.1.2.3:80", "10.1.2.3:80"),
         ] {
-            assert_eq!(reachable(bind.parse().unwrap()), asked.parse().unwrap());
+            assert_eq!(reachable(bind.parse().unwrap()), response.parse().unwrap());
         }
     }
 }

@@ -1,9 +1,10 @@
 //! What every HTTP service of the club needs to run. Each module uses only those before it:
 //!
 //! * [`credentials`]: keys, secrets and their hashes. [`error`]: errors and how they become problems.
-//! * [`database`]: transactions on SQLite or PostgreSQL, migrations. [`maintenance`]: backup, restore, copy.
+//! * [`database`]: transactions on SQLite or PostgreSQL, migrations. [`command`]: errors and exit status of commands.
+//! * [`maintenance`]: backup, restore, copy.
 //! * [`cached_fetch`], [`directory`]: data of other servers. [`copies`]: the age of copies of such data.
-//! * [`http`]: what a request says and what an answer is made of; knows no state of the service.
+//! * [`http`]: values read from requests and parts of answers, independent of the service's state.
 //! * [`config`]: options, secrets, and the checks of `check-config`. [`logging`], [`metrics`].
 //! * [`state`]: what the workers share. [`middleware`]: what surrounds every request.
 //! * [`guard`]: authentication, rights, conditional requests and safe retries of every operation.
@@ -14,6 +15,7 @@
 
 pub mod cached_fetch;
 pub mod cli;
+pub mod command;
 pub mod config;
 pub mod copies;
 pub mod credentials;

@@ -1,4 +1,4 @@
-//! What a service counts, in the Prometheus text format at `/metrics`.
+//! The metrics of a service, in the Prometheus text format at `/metrics`.
 
 use std::{
     collections::HashSet,
@@ -53,7 +53,7 @@ pub fn classic(text: &str) -> String {
     classic
 }
 
-/// Labels of a request: what was asked and how it ended. The route is the template, so the number of series is bounded.
+/// Labels of a request: method, route and status. The route is the template, so the number of series is bounded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Request {
     method: &'static str,
@@ -61,7 +61,7 @@ struct Request {
     status: u16,
 }
 
-/// The numbers of one service.
+/// The metrics of one service.
 pub struct Metrics {
     registry: Registry,
     requests: Family<Request, Counter>,
@@ -75,13 +75,13 @@ pub struct Metrics {
     dropped: Counter,
 }
 
-/// What a copy is of.
+/// Labels of a copy: its source.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Copy {
     what: &'static str,
 }
 
-/// Which program this is; the commit as the environment named it while it was built.
+/// Labels of the program: its version, and its commit as the environment variable `REVISION` named it during the build.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Build {
     service: &'static str,
@@ -111,7 +111,7 @@ fn add<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metri
 }
 
 impl Metrics {
-    /// Nothing counted yet, for a service of this name and version that has started now.
+    /// The metrics of a service of this name and version that starts now.
     #[must_use]
     pub fn new(service: &'static str, version: &str, now: Timestamp, db: &Database, keys: Option<&Keys>) -> Self {
         let mut all = Registry::default();
@@ -155,7 +155,7 @@ impl Metrics {
         Self { registry: all, requests, seconds, in_flight, statements, in_use, connections, ages, failures, dropped }
     }
 
-    /// A request that is being answered until what is returned goes.
+    /// Counts a request as being answered until the returned value is dropped.
     #[must_use]
     pub fn begin(&self) -> InFlight {
         self.in_flight.inc();
@@ -175,10 +175,10 @@ impl Metrics {
         self.requests.get_or_create(&Request { method, route, status }).inc();
     }
 
-    /// All numbers as text.
+    /// All metrics as text.
     #[must_use]
     pub fn text(&self, db: &Database, copies: &[CopyNumbers]) -> String {
-        // Set and not added to, as two readers at the same time would add twice.
+        // Set, not added to: two requests for the metrics at once would add twice.
         self.statements.inner().store(db.statements(), Ordering::Relaxed);
         self.dropped.inner().store(dropped_records(), Ordering::Relaxed);
         let (in_use, all) = db.connections();

@@ -20,7 +20,7 @@ pub fn options_table(program: &clap::Command) -> String {
             flag = format!("{flag} {name}");
         }
         let help = option.get_help().map(|help| help.to_string().replace('\n', " ")).unwrap_or_default();
-        // Defaults that clap does not know stand at the end of the help.
+        // Defaults that are not clap's are at the end of the help.
         let (mut help, default) = match help.split_once(" [default: ") {
             Some((help, default)) => {
                 (help.to_owned(), default.trim_end_matches(['.', ']']).trim_matches('`').to_owned())

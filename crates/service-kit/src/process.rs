@@ -7,7 +7,7 @@ use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric},
     metrics::{counter::ConstCounter, gauge::ConstGauge},
 };
-/// Ticks in a second of processor time in `/proc`: the same on every Linux that Rust runs on.
+/// Ticks per second of the processor times in `/proc` (`USER_HZ`), 100 on every Linux that Rust supports.
 const TICKS: f64 = 100.0;
 
 /// Reads the metrics of this process whenever they are collected.

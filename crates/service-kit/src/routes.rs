@@ -76,7 +76,7 @@ async fn readyz(req: HttpRequest, state: Data<AppState>) -> HttpResponse {
 async fn show_metrics(req: HttpRequest, state: Data<AppState>) -> Result<HttpResponse, Failure> {
     let accepted = req.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_classic = accepted.contains("text/plain") && !accepted.contains("openmetrics");
-    // Takes a while: many series, and numbers from the kernel.
+    // On a blocking thread: there are many series, and `/proc` is read.
     let text = web::block(move || {
         let copies = state.copies().numbers(state.clock().now());
         let text = state.metrics().text(state.database(), &copies);
@@ -100,8 +100,8 @@ async fn openapi(req: HttpRequest, state: Data<AppState>) -> HttpResponse {
     let (document, tag) = state.document();
     let mut response = HttpResponse::Ok();
     response.insert_header((header::CACHE_CONTROL, "public, no-cache"));
-    if let Some(known) = CachedTags::of(&req).matching(tag) {
-        return response.status(StatusCode::NOT_MODIFIED).insert_header((header::ETAG, known.text())).finish();
+    if let Some(cached) = CachedTags::of(&req).matching(tag) {
+        return response.status(StatusCode::NOT_MODIFIED).insert_header((header::ETAG, cached.text())).finish();
     }
     response.insert_header((header::ETAG, tag.text())).content_type("application/json").body(document.clone())
 }

@@ -7,7 +7,7 @@ use std::{fmt, os::unix::fs::PermissionsExt as _, path::Path, str::FromStr};
 pub struct Secret(String);
 
 impl Secret {
-    /// The value, to be used and not kept.
+    /// The value. Do not store or log it.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -41,9 +41,9 @@ impl Secret {
 
 /// A secret as it was given: the name of its option, its value, or the file that holds it.
 #[derive(Debug, Clone, Copy)]
-pub struct Given<'a>(pub &'static str, pub Option<&'a Secret>, pub Option<&'a Path>);
+pub struct SecretOption<'a>(pub &'static str, pub Option<&'a Secret>, pub Option<&'a Path>);
 
-impl Given<'_> {
+impl SecretOption<'_> {
     /// The fault of a secret that is too short to be one, as a line; whether it can be read is another one.
     #[must_use]
     pub fn too_short(self) -> Option<String> {
@@ -54,13 +54,13 @@ impl Given<'_> {
         })
     }
 
-    /// A warning when every user of this machine may read the file. No fault: the files that containers are given are
-    /// like that, and nobody else is there.
+    /// A warning when every user of this machine may read the file. It is not an error, because secrets mounted into
+    /// containers usually have such permissions.
     #[must_use]
     pub fn exposed(self) -> Option<String> {
         let file = self.2?;
-        let about = std::fs::metadata(file).ok()?;
-        (about.is_file() && about.permissions().mode() & 0o004 != 0)
+        let metadata = std::fs::metadata(file).ok()?;
+        (metadata.is_file() && metadata.permissions().mode() & 0o004 != 0)
             .then(|| format!("--{}-file: every user of this machine may read {}", self.0, file.display()))
     }
 }

@@ -30,7 +30,7 @@ use crate::{
 
 /// A service that listens.
 pub struct Running {
-    /// The address, with the real port if port 0 was asked for.
+    /// The address, with the actual port if the option says port 0.
     pub address: SocketAddr,
     state: Data<AppState>,
     server: actix_web::dev::Server,
@@ -42,10 +42,10 @@ pub struct Running {
 /// four remain if all of these hang.
 const BLOCKING_THREADS: usize = 8;
 
-/// How long a connection may make no progress with what it is sent. The kernel ends it then (`TCP_USER_TIMEOUT`).
+/// How long sent data may remain unacknowledged before the kernel closes the connection (`TCP_USER_TIMEOUT`).
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The most bytes of an answer that wait in the memory of a connection, besides the chunk of a body that is being sent.
+/// The most bytes of an answer in the buffer of a connection, besides the chunk of a body that is being sent.
 const WRITE_BUFFER: usize = 64 * 1024;
 
 /// Opens the port. `configure` adds what only this service needs to each worker's app.
@@ -59,7 +59,7 @@ pub fn listen(
 ) -> io::Result<Running> {
     let allowed_origins = options.allowed_origins.clone();
     let trusted_proxies = Data::new(TrustedProxies(options.trusted_proxies.clone()));
-    // Shorter than the request time-out, so that the client learns that its own body was too slow.
+    // Shorter than the request time-out, so that a client whose body is too slow gets 408 and not 503.
     let body_timeout = Data::new(BodyTimeout(state.request_timeout().mul_f32(0.7)));
     let shared = state.clone();
     actix_web::rt::spawn(idempotency::delete_expired_keys(state.clone()));
@@ -96,7 +96,7 @@ pub fn listen(
             .wrap(from_fn(encoded_etag))
             .wrap(from_fn(time_limit))
             .wrap(from_fn(head_as_get))
-            // Again, for what the middlewares between them answer.
+            // Again, for the answers of the middlewares in between.
             .wrap(from_fn(problem_responses))
             .wrap(from_fn(response_headers))
             .wrap(from_fn(access_log))
@@ -151,7 +151,7 @@ fn cors(allowed_origins: &[String]) -> Cors {
     cors
 }
 
-/// Stops a running service from elsewhere in the process.
+/// A handle that stops a running service from another task.
 #[derive(Clone)]
 pub struct Stop {
     state: Data<AppState>,

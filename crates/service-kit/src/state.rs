@@ -262,7 +262,7 @@ impl AppState {
     /// The front end, if there is one and the path is not the service's own.
     #[must_use]
     pub fn front_end_for(&self, req: &HttpRequest) -> Option<Arc<StaticFiles>> {
-        self.static_files.as_ref().filter(|_| StaticFiles::own(req.path())).cloned()
+        self.static_files.as_ref().filter(|_| StaticFiles::serves(req.path())).cloned()
     }
 
     /// The fingerprint of everything besides the database that answers depend on: the operations of this build, its

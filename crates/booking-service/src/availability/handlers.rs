@@ -38,7 +38,7 @@ pub async fn find(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<Find
     let query = query.0;
     let ((from, to), people) = (query.span()?, query.people()?);
     let span = Span { start: from.utc(), end: to.utc() };
-    let hours = query.between.map_or_else(|| vec![span], |between| between.within(span, zone));
+    let hours = query.between.map_or_else(|| vec![span], |between| between.intervals_in(span, zone));
     who.list(page, move |conn, _, page| {
         // A room that ends before the last free time of the page before has no later one.
         let bounds = page.bounds::<Position>()?;

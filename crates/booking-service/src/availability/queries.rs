@@ -55,7 +55,7 @@ pub fn free_rooms(conn: &mut AnyConnection, selection: &Selection, shared: bool)
     let (mut found, mut after) = (Vec::new(), None);
     loop {
         let page = PageBounds { after: after.take(), rows: CHUNK.try_into().unwrap_or(i64::MAX) };
-        let rooms = rooms::load_slice(conn, selection, None, &page)?;
+        let rooms = rooms::load_page(conn, selection, None, &page)?;
         if let Some(Room { row, .. }) = rooms.last().filter(|_| rooms.len() == CHUNK) {
             after = Some((row.starts_at, row.place.clone(), row.id));
         }

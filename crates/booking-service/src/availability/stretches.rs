@@ -34,7 +34,7 @@ impl DailyHours {
     /// Where the clocks skip the start or the end, it is the instant at which they do; where they show it twice, the
     /// first one counts.
     #[must_use]
-    pub fn within(self, span: Span, zone: Tz) -> Vec<Span> {
+    pub fn intervals_in(self, span: Span, zone: Tz) -> Vec<Span> {
         let date = |at: chrono::DateTime<chrono::Utc>| at.with_timezone(&zone).date_naive();
         let day = Days::new(1);
         // From the day before, whose hours may reach into the first day.
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn hours_may_pass_midnight() {
         let span = span("2026-01-01T00:30:00Z", "2026-01-02T23:00:00Z");
-        let found = hours("22:00-02:00").within(span, Tz::UTC);
+        let found = hours("22:00-02:00").intervals_in(span, Tz::UTC);
         let expected = [
             super::tests::span("2026-01-01T00:30:00Z", "2026-01-01T02:00:00Z"),
             super::tests::span("2026-01-01T22:00:00Z", "2026-01-02T02:00:00Z"),
@@ -112,21 +112,21 @@ mod tests {
     fn the_clocks_change() {
         let zone = Tz::Europe__Berlin;
         let day = span("2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z");
-        let of_day = |text| hours(text).within(day, zone);
+        let of_day = |text| hours(text).intervals_in(day, zone);
         assert_eq!(of_day("02:30-05:00"), [span("2026-03-29T01:00:00Z", "2026-03-29T03:00:00Z")]);
         assert_eq!(of_day("01:00-02:30"), [span("2026-03-29T00:00:00Z", "2026-03-29T01:00:00Z")]);
         assert_eq!(of_day("02:00-03:00"), []);
         // Nothing of the day is outside.
         assert_eq!(of_day("02:30-02:10"), [day]);
         let autumn = span("2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z");
-        let found = hours("02:30-03:00").within(autumn, zone);
+        let found = hours("02:30-03:00").intervals_in(autumn, zone);
         assert_eq!(found, [span("2026-10-25T00:30:00Z", "2026-10-25T02:00:00Z")]);
     }
 
     #[test]
     fn what_is_too_short_is_left_out() {
         let free = [span("2026-01-01T08:00:00Z", "2026-01-01T10:00:00Z")];
-        let hours = hours("09:30-12:00").within(span("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"), Tz::UTC);
+        let hours = hours("09:30-12:00").intervals_in(span("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"), Tz::UTC);
         assert_eq!(
             long_enough(&free, &hours, TimeDelta::minutes(30)),
             [span("2026-01-01T09:30:00Z", "2026-01-01T10:00:00Z")]
@@ -146,7 +146,7 @@ mod tests {
             let hours = DailyHours { start: minute(start), end: minute(end) };
             let first = at("2026-06-01T00:00:00Z");
             let span = Span::new(first + TimeDelta::minutes(from), first + TimeDelta::minutes(from + length)).unwrap();
-            let found = hours.within(span, zone);
+            let found = hours.intervals_in(span, zone);
             prop_assert!(found.windows(2).all(|pair| pair[0].end < pair[1].start));
             let probe = first + TimeDelta::minutes(probe);
             let shown = ClockTime(probe.with_timezone(&zone).time());

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use service_kit::{
-    config::{Given, Secret, ServerOptions},
+    config::{Secret, SecretOption, ServerOptions},
     http::jwt::keys::is_safe,
 };
 use url::Url;
@@ -108,8 +108,8 @@ pub struct Addresses {
 impl SignInOptions {
     /// The client secret, as it was given.
     #[must_use]
-    pub fn client_secret(&self) -> Given<'_> {
-        Given("oauth-client-secret", self.oauth_client_secret.as_ref(), self.oauth_client_secret_file.as_deref())
+    pub fn client_secret(&self) -> SecretOption<'_> {
+        SecretOption("oauth-client-secret", self.oauth_client_secret.as_ref(), self.oauth_client_secret_file.as_deref())
     }
 
     /// The configured provider, if there is one.

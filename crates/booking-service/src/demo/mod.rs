@@ -26,7 +26,7 @@ use service_kit::{
     error::Error,
 };
 
-use self::plan::{Plan, PlannedEvent, PlannedRoom, Window};
+use self::plan::{Period, Plan, PlannedEvent, PlannedRoom};
 use crate::{
     auth::ACTIVE,
     club::Club,
@@ -94,8 +94,8 @@ fn is_ours_to_fill(conn: &mut AnyConnection) -> Result<bool, Error> {
     let AnyConnection::Postgresql(pg) = conn else { return Ok(true) };
     // Waiting for the other one would take longer than waiting for a lock may. Events refer to the row all the same.
     let row = groups_table::table.find(groups::EVERYONE).select(groups_table::id);
-    let held: Option<DbUuid> = row.for_no_key_update().skip_locked().first(pg).optional()?;
-    Ok(held.is_some())
+    let lock: Option<DbUuid> = row.for_no_key_update().skip_locked().first(pg).optional()?;
+    Ok(lock.is_some())
 }
 
 fn is_empty(conn: &mut AnyConnection) -> Result<bool, Error> {
@@ -174,8 +174,7 @@ impl Hand {
         let mut ids = Vec::with_capacity(planned.len());
         for batch in planned.chunk_by(|a, b| a.made_at == b.made_at) {
             let room = |room: &PlannedRoom| {
-                let window = room.window;
-                let (starts_at, ends_at) = (DbTimestamp(window.start), DbTimestamp(window.end));
+                let (starts_at, ends_at) = (DbTimestamp(room.period.start), DbTimestamp(room.period.end));
                 let new = NewRoom::new(room.place.to_owned(), starts_at, ends_at, vec![self.keeper]);
                 NewRoom { verified: room.verified, ..new }
             };
@@ -197,7 +196,7 @@ impl Hand {
             let number = self.rng.random_range(1..=2);
             let organizers: Vec<_> = band.organizers.choose_multiple(&mut self.rng, number).copied().collect();
             let by = organizers[0];
-            let Window { start, end } = event.window;
+            let Period { start, end } = event.period;
             let draft = Draft {
                 name: event.name.clone(),
                 description: event.series.description.to_owned(),

@@ -80,7 +80,7 @@ const ONLINE_SERIES: [Series; 5] = [
 
 /// A span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
+pub struct Period {
     pub start: Timestamp,
     pub end: Timestamp,
 }
@@ -89,7 +89,7 @@ pub struct Window {
 #[derive(Debug)]
 pub struct PlannedRoom {
     pub place: &'static str,
-    pub window: Window,
+    pub period: Period,
     pub verified: bool,
     pub made_at: Timestamp,
 }
@@ -101,7 +101,7 @@ pub struct PlannedEvent {
     pub name: String,
     /// Which of the planned rooms; none for what happens online.
     pub room: Option<usize>,
-    pub window: Window,
+    pub period: Period,
     pub shared: bool,
     pub made_at: Timestamp,
     /// Which part of those asked have answered.
@@ -133,8 +133,8 @@ impl Day {
     }
 
     /// Local times of this day, in minutes since midnight.
-    fn window(self, from: u32, to: u32) -> Option<Window> {
-        Some(Window { start: instant(self.date, from, self.zone)?, end: instant(self.date, to, self.zone)? })
+    fn period(self, from: u32, to: u32) -> Option<Period> {
+        Some(Period { start: instant(self.date, from, self.zone)?, end: instant(self.date, to, self.zone)? })
     }
 
     /// When the club holds a room on this day, in minutes since midnight.
@@ -188,7 +188,7 @@ impl Plan {
                 plan.add_day(Day { date, ahead, zone, today }, rng);
             }
         }
-        plan.events.sort_by_key(|event| (event.window.start, event.room));
+        plan.events.sort_by_key(|event| (event.period.start, event.room));
         let mut numbers = HashMap::new();
         for event in &mut plan.events {
             let number = numbers.entry(event.series.name).or_insert(0);
@@ -205,18 +205,18 @@ impl Plan {
 
     fn add_day(&mut self, day: Day, rng: &mut StdRng) {
         let (from, to) = day.hours();
-        let Some(window) = day.window(from, to) else { return };
+        let Some(period) = day.period(from, to) else { return };
         let places = if day.is_weekend() { &WEEKEND[..] } else { &WEEKDAY[..] };
         for place in places {
             let room = self.rooms.len();
-            self.rooms.push(PlannedRoom { place, window, verified: true, made_at: day.imported_at() });
+            self.rooms.push(PlannedRoom { place, period, verified: true, made_at: day.imported_at() });
             for (from, to, shared) in uses(day, place, rng) {
                 self.add_event(day, Some(room), (from, to), shared, rng);
             }
         }
         if day.ahead > 7 && day.date.weekday() == Weekday::Sat {
             let made_at = day.today.plus(TimeDelta::days(-1));
-            self.rooms.push(PlannedRoom { place: HALL, window, verified: false, made_at });
+            self.rooms.push(PlannedRoom { place: HALL, period, verified: false, made_at });
         }
         if rng.random_bool(0.3) {
             let from = 20 * 60 + 30 * rng.random_range(0..3);
@@ -226,10 +226,10 @@ impl Plan {
 
     fn add_event(&mut self, day: Day, room: Option<usize>, (from, to): (u32, u32), shared: bool, rng: &mut StdRng) {
         let series = if room.is_some() { IN_ROOMS.choose(rng) } else { ONLINE_SERIES.choose(rng) };
-        let (Some(series), Some(window)) = (series, day.window(from, to)) else { return };
-        let made_at = day.declared_at(window.start, rng);
+        let (Some(series), Some(period)) = (series, day.period(from, to)) else { return };
+        let made_at = day.declared_at(period.start, rng);
         let name = String::new();
-        self.events.push(PlannedEvent { series, name, room, window, shared, made_at, interest: day.interest() });
+        self.events.push(PlannedEvent { series, name, room, period, shared, made_at, interest: day.interest() });
     }
 }
 
@@ -266,8 +266,8 @@ mod tests {
         (now, Plan::new(now, zone, &mut StdRng::seed_from_u64(super::super::SEED)))
     }
 
-    fn span(window: Window) -> Span {
-        Span::new(window.start.utc(), window.end.utc()).unwrap()
+    fn span(period: Period) -> Span {
+        Span::new(period.start.utc(), period.end.utc()).unwrap()
     }
 
     #[test]
@@ -277,31 +277,31 @@ mod tests {
         for (day, zone) in (0..35).flat_map(|day| zones.map(|zone| (day, zone))) {
             let (now, Plan { rooms, events }) = plan(day, zone);
             assert!((270..=330).contains(&events.len()), "{} events on day {day} in {zone}", events.len());
-            let is_today = |window: &Window| {
-                window.start.utc().with_timezone(&zone).date_naive() == now.utc().with_timezone(&zone).date_naive()
+            let is_today = |period: &Period| {
+                period.start.utc().with_timezone(&zone).date_naive() == now.utc().with_timezone(&zone).date_naive()
             };
-            let unused = rooms.iter().position(|room| room.place == UNUSED && is_today(&room.window)).unwrap();
+            let unused = rooms.iter().position(|room| room.place == UNUSED && is_today(&room.period)).unwrap();
             assert!(events.iter().all(|event| event.room != Some(unused)));
-            assert!(events.iter().any(|event| event.room.is_some() && is_today(&event.window)), "day {day} in {zone}");
-            assert!(events.iter().all(|event| event.made_at <= now && event.made_at < event.window.start));
-            assert!(rooms.iter().all(|room| room.made_at <= now && room.made_at < room.window.start));
+            assert!(events.iter().any(|event| event.room.is_some() && is_today(&event.period)), "day {day} in {zone}");
+            assert!(events.iter().all(|event| event.made_at <= now && event.made_at < event.period.start));
+            assert!(rooms.iter().all(|room| room.made_at <= now && room.made_at < room.period.start));
             assert!(events.iter().all(|event| event.name.chars().count() <= 32));
             for half in [true, false] {
-                let half: Vec<_> = events.iter().filter(|event| (event.window.start < now) == half).collect();
+                let half: Vec<_> = events.iter().filter(|event| (event.period.start < now) == half).collect();
                 assert!(half.iter().any(|event| event.shared) && half.iter().any(|event| event.room.is_none()));
             }
             let mut all = IN_ROOMS.iter().chain(&ONLINE_SERIES);
             assert!(all.all(|series| events.iter().any(|event| event.series.name == series.name)), "day {day}");
             let places =
-                |a: &PlannedRoom, b: &PlannedRoom| a.place == b.place && span(a.window).overlaps(&span(b.window));
+                |a: &PlannedRoom, b: &PlannedRoom| a.place == b.place && span(a.period).overlaps(&span(b.period));
             for (n, room) in rooms.iter().enumerate() {
                 assert!(rooms[n + 1..].iter().all(|other| !places(room, other)), "{room:?}");
                 let uses: Vec<_> = events.iter().filter(|event| event.room == Some(n)).collect();
                 for (m, event) in uses.iter().enumerate() {
-                    assert!(span(room.window).contains(&span(event.window)) && event.made_at >= room.made_at);
+                    assert!(span(room.period).contains(&span(event.period)) && event.made_at >= room.made_at);
                     let usage = |event: &PlannedEvent| Use {
                         room: DbUuid::nil(),
-                        span: span(event.window),
+                        span: span(event.period),
                         shared: event.shared,
                     };
                     assert!(

@@ -28,7 +28,7 @@ use crate::{
     codes, groups,
     overlapping::is_long,
     rooms::{
-        booking::{self, Booking, RoomWindow},
+        booking::{self, Booking, RoomPeriod},
         changes::{self as room_changes, NewRoom},
         place::place_key,
         queries::{self as room_queries},
@@ -76,7 +76,7 @@ impl Draft {
         NewRoom { made_for_event: true, ..room }
     }
 
-    fn booking<'a>(&self, room: RoomWindow<'a>, except: Option<DbUuid>) -> Booking<'a> {
+    fn booking<'a>(&self, room: RoomPeriod<'a>, except: Option<DbUuid>) -> Booking<'a> {
         Booking { room, starts_at: self.starts_at, ends_at: self.ends_at, shared: self.shared, except }
     }
 }
@@ -91,7 +91,7 @@ struct Location {
 /// Makes an event, and invites the members of its group.
 ///
 /// # Errors
-/// 400 for an unknown group, room or administrator, or a time outside the room's window; 409 `room-conflict`.
+/// 400 for an unknown group, room or administrator, or a time outside the room's period; 409 `room-conflict`.
 pub fn create(
     conn: &mut AnyConnection,
     draft: &Draft,
@@ -280,7 +280,7 @@ fn refuse_instant_conflicts(
     except: Option<DbUuid>,
     zone: Tz,
 ) -> Result<(), Error> {
-    let room = RoomWindow { room, place_key, starts_at: draft.starts_at, ends_at: draft.ends_at };
+    let room = RoomPeriod { room, place_key, starts_at: draft.starts_at, ends_at: draft.ends_at };
     booking::refuse_conflicts(conn, &draft.booking(room, except), zone)
 }
 
@@ -296,7 +296,7 @@ fn refuse_stock_conflicts(
         let detail = format!("The room is held from {from} to {to}.");
         return Err(Problem::new(codes::OUTSIDE_ROOM_WINDOW).detail(detail).into());
     }
-    booking::refuse_conflicts(conn, &draft.booking(room.window(), except), zone)
+    booking::refuse_conflicts(conn, &draft.booking(room.period(), except), zone)
 }
 
 /// Refuses a request that refers to anything that does not exist, and lists all of it. What the event refers to already

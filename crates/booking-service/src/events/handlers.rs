@@ -41,7 +41,7 @@ fn list_of(
     page: &Page,
     zone: Tz,
 ) -> Result<ListPage, Error> {
-    let events = queries::load_slice(conn, selection, order, &page.bounds()?)?;
+    let events = queries::load_page(conn, selection, order, &page.bounds()?)?;
     page.rows(events, |event| order.position(&event.row), |event| Ok(ResponseEvent::new(event, zone)))
 }
 
@@ -85,7 +85,7 @@ pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<List
 /// Declare the use of a room
 ///
 /// With `place`, an unverified room of exactly the event's span is made for it; with `roomId`, the event must lie inside
-/// the window of that room. The members of the group are invited.
+/// the period of that room. The members of the group are invited.
 #[utoipa::path(
     tag = "events",
     operation_id = "addEvents",

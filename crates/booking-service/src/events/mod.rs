@@ -1,4 +1,4 @@
-//! Events: declarations that a room is used, for a span inside its window.
+//! Events: declarations that a room is used, for a span inside its period.
 //!
 //! An event that names a place owns the unverified room made for it: that room moves, changes and goes with it, as
 //! long as no other event uses it ([`changes`]). Deleted events stay, marked, for the activity list and the feeds.

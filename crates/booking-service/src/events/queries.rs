@@ -91,7 +91,7 @@ impl Order {
 ///
 /// # Errors
 /// When the database fails.
-pub fn load_slice(
+pub fn load_page(
     conn: &mut AnyConnection,
     selection: &Selection,
     order: Order,
@@ -109,11 +109,11 @@ pub fn load_slice(
         Order::Start => rows.order((events::starts_at, events::id)).load(conn)?,
         Order::Change => rows.order((events::updated_at.desc(), events::id)).load(conn)?,
     };
-    if rows.is_empty() { Ok(Vec::new()) } else { whole(conn, rows) }
+    if rows.is_empty() { Ok(Vec::new()) } else { load_children(conn, rows) }
 }
 
 /// These events with what hangs on them.
-fn whole(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Event>, Error> {
+fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Event>, Error> {
     let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
     let admins: Vec<(DbUuid, DbUuid)> = with_connection!(conn, c => event_admins::table
         .filter(id_in(event_admins::event_id, &ids))
@@ -155,7 +155,7 @@ fn by_event<T>(rows: impl Iterator<Item = (DbUuid, T)>) -> HashMap<DbUuid, Vec<T
 /// 404 when there is none, or it is deleted.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Event, Error> {
     let row = find(conn, id)?;
-    whole(conn, vec![row])?.pop().ok_or_else(not_found)
+    load_children(conn, vec![row])?.pop().ok_or_else(not_found)
 }
 
 /// The columns of one event.

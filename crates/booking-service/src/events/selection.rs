@@ -201,8 +201,11 @@ fn matching(filter: &Filter, joinable: bool, few: bool) -> Condition {
         }
         Filter::Compare { attribute, equal, id } => {
             let may_begin = *equal && joinable;
-            let same =
-                if few && !may_begin { is_one(*attribute, DbUuid(*id)) } else { is_among(*attribute, DbUuid(*id)) };
+            let same = if few && !may_begin {
+                matches_itself(*attribute, DbUuid(*id))
+            } else {
+                in_matching_set(*attribute, DbUuid(*id))
+            };
             match (equal, joinable || few) {
                 (false, _) => Box::new(not(same)),
                 (true, true) => same,
@@ -233,7 +236,7 @@ fn comparisons(filter: &Filter) -> usize {
 }
 
 /// The condition that an event is in the set that a comparison finds.
-fn is_among(attribute: Attribute, id: DbUuid) -> Condition {
+fn in_matching_set(attribute: Attribute, id: DbUuid) -> Condition {
     match attribute {
         Attribute::Event => Box::new(events::id.eq(id)),
         Attribute::Group => Box::new(events::group_id.eq(id)),
@@ -249,7 +252,7 @@ fn is_among(attribute: Attribute, id: DbUuid) -> Condition {
 }
 
 /// The same, asked of one event.
-fn is_one(attribute: Attribute, id: DbUuid) -> Condition {
+fn matches_itself(attribute: Attribute, id: DbUuid) -> Condition {
     match attribute {
         Attribute::User => {
             let answers = attendees::table.filter(attendees::event_id.eq(events::id).and(attendees::user_id.eq(id)));
@@ -259,6 +262,6 @@ fn is_one(attribute: Attribute, id: DbUuid) -> Condition {
             let tags = event_tags::table.filter(event_tags::event_id.eq(events::id).and(event_tags::tag_id.eq(id)));
             Box::new(exists(tags))
         }
-        Attribute::Event | Attribute::Group => is_among(attribute, id),
+        Attribute::Event | Attribute::Group => in_matching_set(attribute, id),
     }
 }

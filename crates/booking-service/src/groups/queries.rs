@@ -201,10 +201,10 @@ pub fn members_of_all(conn: &mut AnyConnection, groups: &[DbUuid]) -> Result<Vec
 pub fn note_unknown(
     conn: &mut AnyConnection,
     pointer: &str,
-    sent: &IdSet<0>,
+    set: &IdSet<0>,
     violations: &mut Violations,
 ) -> Result<(), Error> {
-    let (indices, ids): (Vec<_>, Vec<_>) = sent.iter().map(|(index, id)| (index, DbUuid(id))).unzip();
+    let (indices, ids): (Vec<_>, Vec<_>) = set.iter().map(|(index, id)| (index, DbUuid(id))).unzip();
     for unknown in unknown(conn, &ids)? {
         violations.push(format!("{pointer}/{}", indices[unknown]), "unknown-group", "names no group");
     }

@@ -87,13 +87,13 @@ pub struct RequestGroup {
 }
 
 impl From<RequestGroup> for Edit {
-    fn from(sent: RequestGroup) -> Self {
+    fn from(request: RequestGroup) -> Self {
         Self {
-            name: sent.name.into_inner(),
-            description: sent.description.into_inner(),
-            open: sent.open,
-            members: sent.members,
-            admins: sent.admins,
+            name: request.name.into_inner(),
+            description: request.description.into_inner(),
+            open: request.open,
+            members: request.members,
+            admins: request.admins,
         }
     }
 }

@@ -21,7 +21,7 @@ use super::feed::{FeedEvent, Participation, Person};
 use crate::{
     auth::ACTIVE,
     events::{
-        queries::{Event, Order, Schedule, load_slice},
+        queries::{Event, Order, Schedule, load_page},
         selection::{Deleted, Selection, Which},
     },
     schema::users,
@@ -102,7 +102,7 @@ pub fn each(
     let rows = i64::try_from(CHUNK).unwrap_or(i64::MAX);
     let (mut names, mut after) = (HashMap::new(), None);
     loop {
-        let found = load_slice(conn, &selection, Order::Start, &PageBounds { after, rows })?;
+        let found = load_page(conn, &selection, Order::Start, &PageBounds { after, rows })?;
         add_names(conn, &found, &mut names)?;
         let is_last = found.len() < CHUNK;
         after = found.last().map(|event| Order::Start.position(&event.row));

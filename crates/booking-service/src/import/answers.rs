@@ -11,7 +11,7 @@ use service_kit::{
     import::{
         CHUNK, Import,
         merge::Imported,
-        pages::known_user,
+        pages::existing_user,
         row::{SourceRow, SourceTable},
     },
     with_connection,
@@ -49,15 +49,15 @@ pub fn bring_in(
             3 => Schedule::Absent,
             other => return Err(format!("schedule {other} is none of 1, 2 and 3")),
         };
-        Ok((known_user(row, "user_id", &targets.users)?, schedule))
+        Ok((existing_user(row, "user_id", &targets.users)?, schedule))
     };
     let mut answers = import.converted_children(&ATTENDEES, "event_id", ids, answer)?;
-    let mut wanted = Vec::new();
+    let mut incoming = Vec::new();
     for id in ids.iter().filter(|id| here.contains(id)) {
         let mut answers = answers.remove(id).unwrap_or_default();
         answers.dedup_by_key(|(user, _)| *user);
         import.saw(Answers::KIND, *id);
-        wanted.push((*id, Answers(answers)));
+        incoming.push((*id, Answers(answers)));
     }
     let links = attendees::table
         .filter(attendees::event_id.eq_any(ids))
@@ -67,7 +67,7 @@ pub fn bring_in(
     for (event, user, schedule) in links.load::<(DbUuid, DbUuid, Schedule)>(conn)? {
         present.entry(event).or_insert(Answers(Vec::new())).0.push((user, schedule));
     }
-    let changes = import.merge(conn, wanted, &present)?;
+    let changes = import.merge(conn, incoming, &present)?;
     let updated: Vec<_> = changes.updated.iter().map(|(id, _)| *id).collect();
     diesel::delete(attendees::table.filter(attendees::event_id.eq_any(&updated))).execute(conn)?;
     let written = changes.added.iter().chain(&changes.updated);

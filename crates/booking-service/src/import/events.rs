@@ -13,7 +13,7 @@ use service_kit::{
     import::{
         CHUNK, Import,
         merge::Imported,
-        pages::known_user,
+        pages::existing_user,
         row::{Fault, SourceRow, SourceTable},
     },
     with_connection,
@@ -97,15 +97,15 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &mut Tar
         let ids: Vec<_> = rows.iter().map(|(id, _)| *id).collect();
         make_groups(conn, import, targets, &rows)?;
         let mut page = Page::read(conn, import, targets, &rows)?;
-        let mut wanted = Vec::new();
+        let mut incoming = Vec::new();
         for (id, row) in rows {
             match page.event(import, targets, id, &row) {
-                Ok(event) => wanted.push((id, event)),
+                Ok(event) => incoming.push((id, event)),
                 Err(fault) => import.report.left_out(EVENTS.name, &id.to_string(), &fault),
             }
         }
         let mut present = load(conn, &ids)?;
-        let changes = import.merge(conn, wanted, &present)?;
+        let changes = import.merge(conn, incoming, &present)?;
         insert(conn, &page.rooms, &changes.added)?;
         for (id, event) in &changes.updated {
             update(conn, &page.rooms, *id, event)?;
@@ -209,7 +209,7 @@ impl Page {
             owns_room: !room_here.verified && self.was_made_for(room, row)?,
             group: row.id("group_id")?,
             open: row.flag("open")?,
-            created_by: known_user(row, "created_by_refer", &targets.users)?,
+            created_by: existing_user(row, "created_by_refer", &targets.users)?,
             created_at: import.time(row, EVENTS.name, id, "created_at")?,
             updated_at: import.time(row, EVENTS.name, id, "updated_at")?,
             deleted_at: import.optional_time(row, EVENTS.name, id, "deleted_at")?,

@@ -13,7 +13,7 @@ use service_kit::{
     import::{
         CHUNK, Import,
         merge::Imported,
-        pages::known_user,
+        pages::existing_user,
         row::{Fault, SourceRow, SourceTable},
     },
     with_connection,
@@ -129,7 +129,7 @@ pub fn bring_in(
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
         let mut members = import.people(&MEMBERS, "group_id", &ids, users)?;
         let mut admins = import.people(&ADMINS, "group_id", &ids, users)?;
-        let mut wanted = Vec::new();
+        let mut incoming = Vec::new();
         for (id, row) in page {
             let people = (members.remove(&id).unwrap_or_default(), admins.remove(&id).unwrap_or_default());
             let group = if others.contains(&id) {
@@ -138,12 +138,12 @@ pub fn bring_in(
                 read(import, id, &row, users, people)
             };
             match group {
-                Ok(group) => wanted.push((id, group)),
+                Ok(group) => incoming.push((id, group)),
                 Err(fault) => import.report.left_out(GROUPS.name, &id.to_string(), &fault),
             }
         }
         let present = load(conn, &ids)?;
-        let changes = import.merge(conn, wanted, &present)?;
+        let changes = import.merge(conn, incoming, &present)?;
         insert(conn, &changes.added)?;
         for (id, group) in changes.updated {
             update(conn, id, &group)?;
@@ -172,7 +172,7 @@ fn read(
         name: row.text("name")?,
         description: row.text("description")?,
         open: row.flag("join_freely")?,
-        created_by: known_user(row, "created_by_refer", users).ok(),
+        created_by: existing_user(row, "created_by_refer", users).ok(),
         created_at: import.time(row, GROUPS.name, id, "created_at")?,
         updated_at: import.time(row, GROUPS.name, id, "updated_at")?,
         deleted_at: import.optional_time(row, GROUPS.name, id, "deleted_at")?,

@@ -13,7 +13,7 @@ use service_kit::{
     import::{
         CHUNK, Import,
         merge::Imported,
-        pages::known_user,
+        pages::existing_user,
         row::{Fault, SourceRow, SourceTable},
     },
     with_connection,
@@ -64,15 +64,15 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets
     import.each_page(conn, &ROOMS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
         let mut admins = import.people(&ADMINS, "room_id", &ids, &targets.users)?;
-        let mut wanted = Vec::new();
+        let mut incoming = Vec::new();
         for (id, row) in page {
             match read(import, id, &row, targets, admins.remove(&id).unwrap_or_default()) {
-                Ok(room) => wanted.push((id, room)),
+                Ok(room) => incoming.push((id, room)),
                 Err(fault) => import.report.left_out(ROOMS.name, &id.to_string(), &fault),
             }
         }
         let present = load(conn, &ids)?;
-        let changes = import.merge(conn, wanted, &present)?;
+        let changes = import.merge(conn, incoming, &present)?;
         let written = || changes.added.iter().chain(&changes.updated);
         if written().next().is_some() {
             lock_places(conn, written().map(|(_, room)| place_key(&room.place)).collect())?;
@@ -100,7 +100,7 @@ fn read(
     targets: &Targets,
     mut admins: Vec<DbUuid>,
 ) -> Result<Room, Fault> {
-    let created_by = known_user(row, "created_by_refer", &targets.users)?;
+    let created_by = existing_user(row, "created_by_refer", &targets.users)?;
     let deleted_at = import.optional_time(row, ROOMS.name, id, "deleted_at")?;
     if admins.is_empty() {
         admins.push(created_by);

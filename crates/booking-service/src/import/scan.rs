@@ -55,7 +55,7 @@ fn list_place(conn: &mut AnyConnection, import: &mut Import, place: &str) -> Res
     let verified: Vec<_> = verified.into_iter().map(|(id, from, to)| (id, span(from, to))).collect();
     overlapping(
         &verified,
-        |(_, window)| *window,
+        |(_, period)| *period,
         |(a, _), (b, _)| {
             import.report.note(ROOMS, || format!("{a} and {b}"));
         },
@@ -70,12 +70,12 @@ fn list_place(conn: &mut AnyConnection, import: &mut Import, place: &str) -> Res
         .into_iter()
         .map(|(event, room, from, to, shared)| Booking { event, usage: Use { room, span: span(from, to), shared } })
         .collect();
-    let windows: Vec<_> = verified.into_iter().map(|(_, window)| window).collect();
+    let periods: Vec<_> = verified.into_iter().map(|(_, period)| period).collect();
     overlapping(
         &bookings,
         |booking| booking.usage.span,
         |a, b| {
-            if overlap::conflicts(&a.usage, &b.usage, &windows) {
+            if overlap::conflicts(&a.usage, &b.usage, &periods) {
                 import.report.note(DOUBLE, || format!("{} and {}, {place}", a.event, b.event));
             }
         },

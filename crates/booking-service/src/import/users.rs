@@ -57,10 +57,10 @@ pub fn bring_in(
     directory: &Snapshot,
     now: DbTimestamp,
 ) -> Result<HashSet<DbUuid>, Error> {
-    let known: HashSet<_> = directory.users.iter().map(|user| DbUuid(user.id)).collect();
+    let directory_ids: HashSet<_> = directory.users.iter().map(|user| DbUuid(user.id)).collect();
     import.each_page(conn, &USERS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
-        for id in ids.iter().filter(|id| !known.contains(id)) {
+        for id in ids.iter().filter(|id| !directory_ids.contains(id)) {
             import.report.note(UNKNOWN, || id.to_string());
         }
         make_unknown(conn, &ids, now)?;

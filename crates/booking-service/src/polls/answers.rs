@@ -98,12 +98,12 @@ fn check_may_answer(conn: &mut AnyConnection, id: DbUuid, user: DbUuid, now: DbT
 }
 
 fn insert_choices(conn: &mut AnyConnection, poll: DbUuid, user: DbUuid, answer: &Answer) -> Result<(), Error> {
-    let known: HashSet<_> = slots(conn, poll)?.into_iter().map(|slot| slot.id).collect();
+    let slot_ids: HashSet<_> = slots(conn, poll)?.into_iter().map(|slot| slot.id).collect();
     let mut violations = Violations::default();
     let mut rows = Vec::new();
-    for (field, sent, maybe) in [("slotIds", &answer.yes, false), ("maybeSlotIds", &answer.maybe, true)] {
-        for (index, slot) in sent.iter() {
-            if !known.contains(&DbUuid(slot)) {
+    for (field, ids, maybe) in [("slotIds", &answer.yes, false), ("maybeSlotIds", &answer.maybe, true)] {
+        for (index, slot) in ids.iter() {
+            if !slot_ids.contains(&DbUuid(slot)) {
                 violations.push(format!("/{field}/{index}"), "unknown-slot", "names no slot of the draft event");
             }
             rows.push((

@@ -260,11 +260,11 @@ fn insert_invitees(conn: &mut AnyConnection, poll: DbUuid, invitees: &[DbUuid]) 
     Ok(())
 }
 
-fn insert_tags(conn: &mut AnyConnection, poll: DbUuid, sent: &[(String, bool)], now: DbTimestamp) -> Result<(), Error> {
-    if sent.is_empty() {
+fn insert_tags(conn: &mut AnyConnection, poll: DbUuid, tags: &[(String, bool)], now: DbTimestamp) -> Result<(), Error> {
+    if tags.is_empty() {
         return Ok(());
     }
-    let names: Vec<_> = sent.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<_> = tags.iter().map(|(name, _)| name.as_str()).collect();
     let found = tags::get_or_create(conn, &names, now)?;
     let row = |((tag, _), (_, locked)): (&(DbUuid, String), &(String, bool))| {
         (
@@ -273,7 +273,7 @@ fn insert_tags(conn: &mut AnyConnection, poll: DbUuid, sent: &[(String, bool)], 
             draft_event_tags::locked.eq(*locked),
         )
     };
-    let rows: Vec<_> = found.iter().zip(sent).map(row).collect();
+    let rows: Vec<_> = found.iter().zip(tags).map(row).collect();
     for rows in rows.chunks(CHUNK) {
         // Two spellings of a name are the same tag.
         with_connection!(conn, c => diesel::insert_into(draft_event_tags::table)

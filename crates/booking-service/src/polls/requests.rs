@@ -158,22 +158,22 @@ pub struct RequestAvailability {
     comment: Option<Text<0, 500>>,
 }
 
-fn disjoint(sent: RequestAvailability, at: ValuePointerRef<'_>) -> Result<RequestAvailability, Violations> {
-    let yes: HashSet<_> = sent.slot_ids.iter().map(|(_, id)| id).collect();
+fn disjoint(request: RequestAvailability, at: ValuePointerRef<'_>) -> Result<RequestAvailability, Violations> {
+    let yes: HashSet<_> = request.slot_ids.iter().map(|(_, id)| id).collect();
     let mut violations = Violations::default();
-    for (n, _) in sent.maybe_slot_ids.iter().flat_map(IdSet::iter).filter(|(_, id)| yes.contains(id)) {
+    for (n, _) in request.maybe_slot_ids.iter().flat_map(IdSet::iter).filter(|(_, id)| yes.contains(id)) {
         let list = at.push_key("maybeSlotIds");
         violations.push(pointer(list.push_index(n)), "duplicate", "is in slotIds as well");
     }
-    if violations.0.is_empty() { Ok(sent) } else { Err(violations) }
+    if violations.0.is_empty() { Ok(request) } else { Err(violations) }
 }
 
 impl From<RequestAvailability> for Answer {
-    fn from(sent: RequestAvailability) -> Self {
+    fn from(request: RequestAvailability) -> Self {
         Self {
-            yes: sent.slot_ids,
-            maybe: sent.maybe_slot_ids.unwrap_or_else(|| IdSet::new([])),
-            comment: sent.comment.map(Text::into_inner),
+            yes: request.slot_ids,
+            maybe: request.maybe_slot_ids.unwrap_or_else(|| IdSet::new([])),
+            comment: request.comment.map(Text::into_inner),
         }
     }
 }
@@ -208,9 +208,9 @@ pub struct RequestConfirmation {
     open: Option<bool>,
 }
 
-fn place_or_room(sent: RequestConfirmation, at: ValuePointerRef<'_>) -> Result<RequestConfirmation, Violations> {
-    if sent.place.is_some() != sent.room_id.is_some() {
-        return Ok(sent);
+fn place_or_room(request: RequestConfirmation, at: ValuePointerRef<'_>) -> Result<RequestConfirmation, Violations> {
+    if request.place.is_some() != request.room_id.is_some() {
+        return Ok(request);
     }
     let mut violations = Violations::default();
     let message = "must be given if and only if roomId is not";
@@ -219,17 +219,17 @@ fn place_or_room(sent: RequestConfirmation, at: ValuePointerRef<'_>) -> Result<R
 }
 
 impl From<RequestConfirmation> for Confirmation {
-    fn from(sent: RequestConfirmation) -> Self {
-        let at = match (sent.room_id, sent.place) {
+    fn from(request: RequestConfirmation) -> Self {
+        let at = match (request.room_id, request.place) {
             (Some(room), _) => Where::Room(room.into()),
             (None, place) => Where::Place(place.map(Text::into_inner).unwrap_or_default()),
         };
         Self {
-            slot: DbUuid::from(sent.slot_id),
+            slot: DbUuid::from(request.slot_id),
             at,
-            group: sent.group_id.into(),
-            shared: sent.shared_room.unwrap_or_default(),
-            open: sent.open.unwrap_or_default(),
+            group: request.group_id.into(),
+            shared: request.shared_room.unwrap_or_default(),
+            open: request.open.unwrap_or_default(),
         }
     }
 }

@@ -130,7 +130,7 @@ mod tests {
             let results = tally_of(&answers, 4);
             prop_assert_eq!(results.len(), 4);
             let score = |n: usize| {
-                let count = |wanted| answers.iter().filter(|slots| slots[n] == wanted).count();
+                let count = |choice| answers.iter().filter(|slots| slots[n] == choice).count();
                 (count(1), count(2))
             };
             for (n, result) in results.iter().enumerate() {

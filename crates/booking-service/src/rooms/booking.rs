@@ -52,21 +52,21 @@ pub fn lock_places(conn: &mut AnyConnection, mut keys: Vec<String>) -> Result<()
     Ok(())
 }
 
-/// A room's window, existing or planned.
+/// A room's period, existing or planned.
 #[derive(Debug, Clone, Copy)]
-pub struct RoomWindow<'a> {
+pub struct RoomPeriod<'a> {
     /// The room.
     pub room: DbUuid,
     /// Its place, as [`place_key`](super::place::place_key) gives it.
     pub place_key: &'a str,
-    /// The first instant of the window.
+    /// The first instant of the period.
     pub starts_at: DbTimestamp,
     /// The first instant after it.
     pub ends_at: DbTimestamp,
 }
 
-impl RoomWindow<'_> {
-    /// The window as a span.
+impl RoomPeriod<'_> {
+    /// The period as a span.
     #[must_use]
     pub fn span(&self) -> Span {
         Span { start: self.starts_at.utc(), end: self.ends_at.utc() }
@@ -102,12 +102,12 @@ impl EventUse {
     }
 }
 
-/// What decides about bookings of one place: at least what overlaps the windows that it was loaded for.
+/// What decides about bookings of one place: at least what overlaps the periods that it was loaded for.
 #[derive(Debug, Clone, Default)]
 pub struct PlaceUse {
     /// Its events, by start and id.
     events: Vec<EventUse>,
-    /// The windows of its verified rooms. Empty when there are no events.
+    /// The periods of its verified rooms. Empty when there are no events.
     verified: Vec<Span>,
 }
 
@@ -123,27 +123,27 @@ impl PlaceUse {
     }
 }
 
-/// The uses of the places of these windows, by place; `except` is an event that does not count. A place without events may
+/// The uses of the places of these periods, by place; `except` is an event that does not count. A place without events may
 /// be missing.
 ///
-/// Takes two statements, and two more when some windows are longer than a day and others are not.
+/// Takes two statements, and two more when some periods are longer than a day and others are not.
 ///
 /// # Errors
 /// When the database fails.
 pub fn load_uses(
     conn: &mut AnyConnection,
-    windows: &[RoomWindow<'_>],
+    periods: &[RoomPeriod<'_>],
     except: Option<DbUuid>,
 ) -> Result<HashMap<String, PlaceUse>, Error> {
     let mut found: HashMap<String, PlaceUse> = HashMap::new();
-    // Separately: a single window of a year must not make the search for all other places cover that year.
-    let (long, short): (Vec<&RoomWindow<'_>>, Vec<_>) =
-        windows.iter().partition(|window| is_long(window.starts_at, window.ends_at));
-    for windows in [short, long] {
-        let first = windows.iter().map(|window| window.starts_at).min();
-        let last = windows.iter().map(|window| window.ends_at).max();
+    // Separately: a single period of a year must not make the search for all other places cover that year.
+    let (long, short): (Vec<&RoomPeriod<'_>>, Vec<_>) =
+        periods.iter().partition(|period| is_long(period.starts_at, period.ends_at));
+    for periods in [short, long] {
+        let first = periods.iter().map(|period| period.starts_at).min();
+        let last = periods.iter().map(|period| period.ends_at).max();
         let (Some(first), Some(last)) = (first, last) else { continue };
-        let mut keys: Vec<&str> = windows.iter().map(|window| window.place_key).collect();
+        let mut keys: Vec<&str> = periods.iter().map(|period| period.place_key).collect();
         keys.sort_unstable();
         keys.dedup();
         let events = load_events(conn, &keys, first, last)?;
@@ -192,21 +192,21 @@ pub struct VerifiedRoom {
     pub id: DbUuid,
     /// The key of its place.
     pub place_key: String,
-    /// The first instant of its window.
+    /// The first instant of its period.
     pub starts_at: DbTimestamp,
     /// The first instant after it.
     pub ends_at: DbTimestamp,
 }
 
 impl VerifiedRoom {
-    /// Its window.
+    /// Its period.
     #[must_use]
     pub fn span(&self) -> Span {
         Span { start: self.starts_at.utc(), end: self.ends_at.utc() }
     }
 }
 
-/// The verified rooms whose windows overlap `[from, to)`, of all places.
+/// The verified rooms whose periods overlap `[from, to)`, of all places.
 ///
 /// They are few, as verified rooms of one place never overlap. With a place in the condition, SQLite would read all later
 /// rooms of that place.
@@ -226,7 +226,7 @@ pub fn load_verified(conn: &mut AnyConnection, from: DbTimestamp, to: DbTimestam
 #[derive(Debug)]
 pub struct Booking<'a> {
     /// The room that it will be in.
-    pub room: RoomWindow<'a>,
+    pub room: RoomPeriod<'a>,
     /// The first instant of the event.
     pub starts_at: DbTimestamp,
     /// The first instant after it.
@@ -242,13 +242,13 @@ pub struct Booking<'a> {
 /// # Errors
 /// 409 `room-conflict`.
 pub fn refuse_conflicts(conn: &mut AnyConnection, booking: &Booking<'_>, zone: Tz) -> Result<(), Error> {
-    let during_event = RoomWindow { starts_at: booking.starts_at, ends_at: booking.ends_at, ..booking.room };
-    let mut load = |window: RoomWindow<'_>| -> Result<PlaceUse, Error> {
-        Ok(load_uses(conn, &[window], booking.except)?.remove(window.place_key).unwrap_or_default())
+    let during_event = RoomPeriod { starts_at: booking.starts_at, ends_at: booking.ends_at, ..booking.room };
+    let mut load = |period: RoomPeriod<'_>| -> Result<PlaceUse, Error> {
+        Ok(load_uses(conn, &[period], booking.except)?.remove(period.place_key).unwrap_or_default())
     };
     let uses = load(during_event)?;
-    let wanted = Use { room: booking.room.room, span: during_event.span(), shared: booking.shared };
-    let is_conflict = |event: &&EventUse| overlap::conflicts(&wanted, &event.usage(), &uses.verified);
+    let new = Use { room: booking.room.room, span: during_event.span(), shared: booking.shared };
+    let is_conflict = |event: &&EventUse| overlap::conflicts(&new, &event.usage(), &uses.verified);
     let conflicts: Vec<_> = uses.events.iter().filter(is_conflict).copied().collect();
     if conflicts.is_empty() {
         return Ok(());
@@ -261,20 +261,20 @@ pub fn refuse_conflicts(conn: &mut AnyConnection, booking: &Booking<'_>, zone: T
 ///
 /// # Errors
 /// 409 `room-conflict` with the events outside these rooms that would conflict.
-pub fn refuse_conflicts_of_verified(conn: &mut AnyConnection, rooms: &[RoomWindow<'_>], zone: Tz) -> Result<(), Error> {
+pub fn refuse_conflicts_of_verified(conn: &mut AnyConnection, rooms: &[RoomPeriod<'_>], zone: Tz) -> Result<(), Error> {
     let places = load_uses(conn, rooms, None)?;
     let (mut conflicts, mut free) = (Vec::new(), Vec::new());
     for room in rooms {
         let Some(place) = places.get(room.place_key) else { continue };
-        let window = room.span();
-        let events: Vec<_> = place.events.iter().filter(|event| event.usage().span.overlaps(&window)).collect();
+        let period = room.span();
+        let events: Vec<_> = place.events.iter().filter(|event| event.usage().span.overlaps(&period)).collect();
         let uses: Vec<_> = events.iter().map(|event| event.usage()).collect();
-        let made = overlap::conflicts_made_by_verifying(window, &uses);
+        let made = overlap::conflicts_made_by_verifying(period, &uses);
         let outside = made.iter().map(|n| *events[*n]).filter(|event| event.room != room.room);
         let before = conflicts.len();
         conflicts.extend(outside);
         if conflicts.len() > before {
-            free.extend(Occupancy::new(&uses, &[window]).free_times(room.room, window));
+            free.extend(Occupancy::new(&uses, &[period]).free_times(room.room, period));
         }
     }
     if conflicts.is_empty() {

@@ -104,7 +104,7 @@ fn insert_admins(conn: &mut AnyConnection, admins: &[(DbUuid, DbUuid)]) -> Resul
     Ok(())
 }
 
-/// Changes place, window and administrators of an instant event's own room. Both places must be locked.
+/// Changes place, period and administrators of an instant event's own room. Both places must be locked.
 ///
 /// # Errors
 /// When the database fails.
@@ -221,7 +221,7 @@ pub fn verify(
         if !others.is_empty() {
             return Err(booking::room_overlap(others.into_iter().map(|other| other.id).collect()));
         }
-        booking::refuse_conflicts_of_verified(conn, &[room.window()], zone)?;
+        booking::refuse_conflicts_of_verified(conn, &[room.period()], zone)?;
         diesel::update(events::table.filter(events::room_id.eq(id))).set(events::owns_room.eq(false)).execute(conn)?;
     }
     diesel::update(rooms::table.find(id))

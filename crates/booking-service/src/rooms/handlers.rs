@@ -40,7 +40,7 @@ fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
 
 /// List rooms
 ///
-/// Rooms whose window overlaps the span, open-ended when one end is missing. Ordered by timeStart, place and id.
+/// Rooms whose period overlaps the span, open-ended when one end is missing. Ordered by timeStart, place and id.
 #[utoipa::path(
     tag = "rooms",
     operation_id = "getRooms",
@@ -51,7 +51,7 @@ fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
 pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
     let (selection, exclude) = query.0.into_selection()?;
     who.list(page, move |conn, _, page| {
-        let rooms = queries::load_slice(conn, &selection, exclude, &page.bounds()?)?;
+        let rooms = queries::load_page(conn, &selection, exclude, &page.bounds()?)?;
         let position = |room: &Room| (room.row.starts_at, room.row.place.clone(), room.row.id);
         page.rows(rooms, position, |room| Ok(ResponseRoom::new(room, zone)))
     })

@@ -16,7 +16,7 @@ use service_kit::{
 };
 
 use super::{
-    booking::{self, RoomWindow, VerifiedRoom},
+    booking::{self, RoomPeriod, VerifiedRoom},
     changes::{self, NewRoom},
     place::place_key,
     queries::{self, Room},
@@ -72,8 +72,8 @@ impl Row {
         Ok(Self { number: row.row, id: DbUuid::new(), place_key, room })
     }
 
-    fn window(&self) -> RoomWindow<'_> {
-        RoomWindow {
+    fn period(&self) -> RoomPeriod<'_> {
+        RoomPeriod {
             room: self.id,
             place_key: &self.place_key,
             starts_at: self.room.starts_at,
@@ -92,16 +92,16 @@ fn import(conn: &mut AnyConnection, rows: &[Row], zone: Tz, by: DbUuid, now: DbT
     let mut new: Vec<&Row> = Vec::new();
     let mut new_at_place: HashMap<&str, Vec<&Row>> = HashMap::new();
     for row in rows {
-        let window = row.window().span();
+        let period = row.period().span();
         let existing = existing.get(row.place_key.as_str()).map_or(&[][..], Vec::as_slice);
         let earlier = new_at_place.entry(&row.place_key).or_default();
-        if let Some(same) = existing.iter().find(|room| room.span() == window) {
+        if let Some(same) = existing.iter().find(|room| room.span() == period) {
             ids.push(same.id);
-        } else if let Some(same) = earlier.iter().find(|other| other.window().span() == window) {
+        } else if let Some(same) = earlier.iter().find(|other| other.period().span() == period) {
             ids.push(same.id);
         } else {
-            overlaps.extend(existing.iter().filter(|room| room.span().overlaps(&window)).map(|room| room.id));
-            if let Some(other) = earlier.iter().find(|other| other.window().span().overlaps(&window)) {
+            overlaps.extend(existing.iter().filter(|room| room.span().overlaps(&period)).map(|room| room.id));
+            if let Some(other) = earlier.iter().find(|other| other.period().span().overlaps(&period)) {
                 violations.push(Violation {
                     location: Location::Cell { row: row.number, column: None },
                     code: "overlaps-row",
@@ -119,8 +119,8 @@ fn import(conn: &mut AnyConnection, rows: &[Row], zone: Tz, by: DbUuid, now: DbT
     if !overlaps.is_empty() {
         return Err(booking::room_overlap(overlaps));
     }
-    let windows: Vec<_> = new.iter().map(|row| row.window()).collect();
-    booking::refuse_conflicts_of_verified(conn, &windows, zone)?;
+    let periods: Vec<_> = new.iter().map(|row| row.period()).collect();
+    booking::refuse_conflicts_of_verified(conn, &periods, zone)?;
     let new: Vec<_> = new.into_iter().map(|row| (row.id, row.room.clone())).collect();
     changes::insert_with_ids(conn, &new, by, now)?;
     let loaded = queries::load_listed(conn, &ids)?;

@@ -57,28 +57,28 @@ pub struct Use {
     pub shared: bool,
 }
 
-/// Whether two uses of one place exclude each other. `verified` holds the windows of the place's verified rooms.
+/// Whether two uses of one place exclude each other. `verified` holds the periods of the place's verified rooms.
 ///
 /// Two uses conflict when they overlap, not both are shared, and they are in the same room or a verified room overlaps
-/// the time that they have in common. An event lies inside its room's window, so an event in a verified room conflicts
+/// the time that they have in common. An event lies inside its room's period, so an event in a verified room conflicts
 /// with any other that overlaps it.
 #[must_use]
 pub fn conflicts(a: &Use, b: &Use, verified: &[Span]) -> bool {
     a.span.intersection(&b.span).is_some_and(|common| {
-        !(a.shared && b.shared) && (a.room == b.room || verified.iter().any(|window| window.overlaps(&common)))
+        !(a.shared && b.shared) && (a.room == b.room || verified.iter().any(|period| period.overlaps(&common)))
     })
 }
 
-/// The indexes of the uses that conflict with another one only because a verified room covers `window`.
+/// The indexes of the uses that conflict with another one only because a verified room covers `period`.
 #[must_use]
-pub fn conflicts_made_by_verifying(window: Span, uses: &[Use]) -> Vec<usize> {
+pub fn conflicts_made_by_verifying(period: Span, uses: &[Use]) -> Vec<usize> {
     let mut by_start: Vec<usize> = (0..uses.len()).collect();
     by_start.sort_unstable_by_key(|n| uses[*n].span);
     let mut found = vec![false; uses.len()];
     for (n, &a) in by_start.iter().enumerate() {
         for &b in by_start[n + 1..].iter().take_while(|&&b| uses[b].span.start < uses[a].span.end) {
             let both = (&uses[a], &uses[b]);
-            if conflicts(both.0, both.1, &[window]) && !conflicts(both.0, both.1, &[]) {
+            if conflicts(both.0, both.1, &[period]) && !conflicts(both.0, both.1, &[]) {
                 (found[a], found[b]) = (true, true);
             }
         }
@@ -89,48 +89,48 @@ pub fn conflicts_made_by_verifying(window: Span, uses: &[Use]) -> Vec<usize> {
 /// The uses of a place, arranged to answer when each of its rooms is free.
 #[derive(Debug, Clone, Default)]
 pub struct Occupancy {
-    by_any: Taken,
-    by_exclusive: Taken,
+    by_any: BusyTimes,
+    by_exclusive: BusyTimes,
 }
 
 impl Occupancy {
-    /// Arranges the uses of a place; `verified` holds the windows of its verified rooms. Both may come in any order.
+    /// Arranges the uses of a place; `verified` holds the periods of its verified rooms. Both may come in any order.
     #[must_use]
     pub fn new(uses: &[Use], verified: &[Span]) -> Self {
         let verified = union(verified.to_vec());
         Self {
-            by_any: Taken::new(uses.iter(), &verified),
-            by_exclusive: Taken::new(uses.iter().filter(|it| !it.shared), &verified),
+            by_any: BusyTimes::new(uses.iter(), &verified),
+            by_exclusive: BusyTimes::new(uses.iter().filter(|it| !it.shared), &verified),
         }
     }
 
-    /// When an exclusive event can use `room` during `window`: `freeTimes` on the wire.
+    /// When an exclusive event can use `room` during `period`: `freeTimes` on the wire.
     ///
     /// The spans are ordered, non-empty, and maximal: no two touch.
     #[must_use]
-    pub fn free_times(&self, room: DbUuid, window: Span) -> Vec<Span> {
-        self.by_any.gaps(room, window)
+    pub fn free_times(&self, room: DbUuid, period: Span) -> Vec<Span> {
+        self.by_any.gaps(room, period)
     }
 
-    /// When a shared event can use `room` during `window`: `sharedTimes` on the wire.
+    /// When a shared event can use `room` during `period`: `sharedTimes` on the wire.
     ///
     /// The same promises as [`free_times`](Self::free_times).
     #[must_use]
-    pub fn shared_times(&self, room: DbUuid, window: Span) -> Vec<Span> {
-        self.by_exclusive.gaps(room, window)
+    pub fn shared_times(&self, room: DbUuid, period: Span) -> Vec<Span> {
+        self.by_exclusive.gaps(room, period)
     }
 }
 
 /// The times that some uses take from the rooms of a place.
 #[derive(Debug, Clone, Default)]
-struct Taken {
+struct BusyTimes {
     /// From every room: the parts of the uses that a verified room covers. Ordered and disjoint.
     everywhere: Vec<Span>,
     /// From the room of the use: all of it.
     in_room: HashMap<DbUuid, Vec<Span>>,
 }
 
-impl Taken {
+impl BusyTimes {
     fn new<'a>(uses: impl Iterator<Item = &'a Use>, verified: &[Span]) -> Self {
         let mut in_room: HashMap<DbUuid, Vec<Span>> = HashMap::new();
         for it in uses {
@@ -140,11 +140,11 @@ impl Taken {
         Self { everywhere, in_room }
     }
 
-    fn gaps(&self, room: DbUuid, window: Span) -> Vec<Span> {
-        let first = self.everywhere.partition_point(|span| span.end <= window.start);
-        let everywhere = self.everywhere[first..].iter().take_while(|span| span.start < window.end);
+    fn gaps(&self, room: DbUuid, period: Span) -> Vec<Span> {
+        let first = self.everywhere.partition_point(|span| span.end <= period.start);
+        let everywhere = self.everywhere[first..].iter().take_while(|span| span.start < period.end);
         let in_room = self.in_room.get(&room).into_iter().flatten();
-        gaps(window, everywhere.chain(in_room).copied().collect())
+        gaps(period, everywhere.chain(in_room).copied().collect())
     }
 }
 
@@ -176,16 +176,16 @@ fn intersections(a: &[Span], b: &[Span]) -> Vec<Span> {
     found
 }
 
-/// What is left of `window` when all of `taken` is cut out.
-fn gaps(window: Span, mut taken: Vec<Span>) -> Vec<Span> {
-    taken.retain(|span| span.overlaps(&window));
+/// What is left of `period` when all of `busy` is cut out.
+fn gaps(period: Span, mut busy: Vec<Span>) -> Vec<Span> {
+    busy.retain(|span| span.overlaps(&period));
     let mut gaps = Vec::new();
-    let mut start = window.start;
-    for span in union(taken) {
+    let mut start = period.start;
+    for span in union(busy) {
         gaps.extend(Span::new(start, span.start));
         start = span.end;
     }
-    gaps.extend(Span::new(start, window.end));
+    gaps.extend(Span::new(start, period.end));
     gaps
 }
 

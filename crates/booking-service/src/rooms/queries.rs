@@ -15,7 +15,7 @@ use service_kit::{
 };
 
 use super::{
-    booking::{self, RoomWindow},
+    booking::{self, RoomPeriod},
     overlap::{Occupancy, Span},
 };
 use crate::schema::{room_admins, rooms};
@@ -38,10 +38,10 @@ pub struct Row {
 }
 
 impl Row {
-    /// Its window.
+    /// Its period.
     #[must_use]
-    pub fn window(&self) -> RoomWindow<'_> {
-        RoomWindow { room: self.id, place_key: &self.place_key, starts_at: self.starts_at, ends_at: self.ends_at }
+    pub fn period(&self) -> RoomPeriod<'_> {
+        RoomPeriod { room: self.id, place_key: &self.place_key, starts_at: self.starts_at, ends_at: self.ends_at }
     }
 }
 
@@ -63,9 +63,9 @@ pub struct Room {
 pub struct Selection {
     /// Only these, a thousand at most.
     pub ids: Option<Vec<DbUuid>>,
-    /// Only windows that end after this.
+    /// Only periods that end after this.
     pub from: Option<DbTimestamp>,
-    /// Only windows that begin before this.
+    /// Only periods that begin before this.
     pub to: Option<DbTimestamp>,
     /// Only those on the place with this key.
     pub place_key: Option<String>,
@@ -98,14 +98,14 @@ pub type Position = (DbTimestamp, String, DbUuid);
 /// # Errors
 /// When the database fails.
 pub fn load(conn: &mut AnyConnection, selection: &Selection, exclude: Option<DbUuid>) -> Result<Vec<Room>, Error> {
-    load_slice(conn, selection, exclude, &PageBounds::all())
+    load_page(conn, selection, exclude, &PageBounds::all())
 }
 
 /// A part of that list, small enough for one statement to name each of its rooms.
 ///
 /// # Errors
 /// When the database fails.
-pub fn load_slice(
+pub fn load_page(
     conn: &mut AnyConnection,
     selection: &Selection,
     exclude: Option<DbUuid>,
@@ -131,18 +131,18 @@ fn load_children(conn: &mut AnyConnection, rows: Vec<Row>, exclude: Option<DbUui
     for (room, user) in found {
         admins.entry(room).or_default().push(user);
     }
-    let windows: Vec<_> = rows.iter().map(Row::window).collect();
-    let uses = booking::load_uses(conn, &windows, exclude)?;
+    let periods: Vec<_> = rows.iter().map(Row::period).collect();
+    let uses = booking::load_uses(conn, &periods, exclude)?;
     let occupancies: HashMap<String, Occupancy> =
         uses.into_iter().map(|(place_key, uses)| (place_key, uses.occupancy())).collect();
     let unused = Occupancy::default();
     let room = |row: Row| {
         let occupancy = occupancies.get(&row.place_key).unwrap_or(&unused);
-        let window = row.window().span();
+        let period = row.period().span();
         Room {
             admins: admins.remove(&row.id).unwrap_or_default(),
-            free_times: occupancy.free_times(row.id, window),
-            shared_times: occupancy.shared_times(row.id, window),
+            free_times: occupancy.free_times(row.id, period),
+            shared_times: occupancy.shared_times(row.id, period),
             row,
         }
     };

@@ -29,9 +29,9 @@ pub struct ImportedRoom {
     pub row: usize,
     /// The location as written.
     pub place: String,
-    /// The first instant inside the window.
+    /// The first instant inside the period.
     pub start: DateTime<Utc>,
-    /// The first instant after the window.
+    /// The first instant after the period.
     pub end: DateTime<Utc>,
 }
 
@@ -221,7 +221,7 @@ fn parse_time(text: &str) -> Option<NaiveTime> {
 
 /// Whether `text` has a digit where `shape` has a `0` and equals it elsewhere; chrono alone takes `+1/4/ 1` too.
 fn has_shape(text: &str, shape: &str) -> bool {
-    let fits = |(byte, wanted): (u8, u8)| if wanted == b'0' { byte.is_ascii_digit() } else { byte == wanted };
+    let fits = |(byte, pattern): (u8, u8)| if pattern == b'0' { byte.is_ascii_digit() } else { byte == pattern };
     text.len() == shape.len() && text.bytes().zip(shape.bytes()).all(fits)
 }
 

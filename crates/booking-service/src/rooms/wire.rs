@@ -20,7 +20,7 @@ use super::{
     queries::{Room, Selection},
 };
 
-/// A window of time on a place.
+/// A period of time on a place.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -40,9 +40,9 @@ pub struct ResponseRoom {
     time_end: Zoned,
     /// A privileged user confirmed that the club may use it.
     verified: bool,
-    /// The parts of the window that no event uses.
+    /// The parts of the period that no event uses.
     free_times: Vec<Interval>,
-    /// The parts of the window without an exclusive event, free ones included.
+    /// The parts of the period without an exclusive event, free ones included.
     shared_times: Vec<Interval>,
     admins: Vec<DbUuid>,
     created_by: DbUuid,
@@ -116,11 +116,11 @@ impl RequestRoom {
 #[deserr(error = Violations, rename_all = camelCase)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub struct ListQuery {
-    /// Rooms whose window ends after this.
+    /// Rooms whose period ends after this.
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     date_begin: Option<Timestamp>,
-    /// Rooms whose window begins before this.
+    /// Rooms whose period begins before this.
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     date_end: Option<Timestamp>,

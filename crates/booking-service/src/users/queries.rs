@@ -74,10 +74,10 @@ pub fn active_ids(conn: &mut AnyConnection) -> Result<Vec<DbUuid>, Error> {
 pub fn note_unknown<const MIN: usize>(
     conn: &mut AnyConnection,
     pointer: &str,
-    sent: &IdSet<MIN>,
+    set: &IdSet<MIN>,
     violations: &mut Violations,
 ) -> Result<(), Error> {
-    let (indices, ids): (Vec<_>, Vec<_>) = sent.iter().map(|(index, id)| (index, DbUuid(id))).unzip();
+    let (indices, ids): (Vec<_>, Vec<_>) = set.iter().map(|(index, id)| (index, DbUuid(id))).unzip();
     for unknown in unknown(conn, &ids)? {
         violations.push(format!("{pointer}/{}", indices[unknown]), "unknown-user", "names no user");
     }
@@ -89,11 +89,11 @@ pub fn note_unknown<const MIN: usize>(
 /// # Errors
 /// When the database fails.
 pub fn unknown(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<usize>, Error> {
-    let mut known = HashSet::new();
+    let mut existing = HashSet::new();
     for ids in ids.chunks(1000) {
-        known.extend(users::table.filter(users::id.eq_any(ids)).select(users::id).load::<DbUuid>(conn)?);
+        existing.extend(users::table.filter(users::id.eq_any(ids)).select(users::id).load::<DbUuid>(conn)?);
     }
-    Ok(ids.iter().enumerate().filter(|(_, id)| !known.contains(id)).map(|(index, _)| index).collect())
+    Ok(ids.iter().enumerate().filter(|(_, id)| !existing.contains(id)).map(|(index, _)| index).collect())
 }
 
 /// Makes a user privileged, or no longer (contract, `PATCH /users/{userID}/privileged`). Changes nothing when it is so.

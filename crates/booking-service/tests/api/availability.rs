@@ -83,8 +83,8 @@ fn free_times_that_are_long_enough_are_found(#[values(Sqlite, Postgres)] backend
 fn hours_of_the_day_are_those_of_the_club(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start_with(backend, &["--time-zone", "Europe/Berlin"]);
     // The day on which summer time begins, and the one after.
-    let window = json!({"timeStart": "2030-03-30T23:00:00Z", "timeEnd": "2030-04-01T22:00:00Z"});
-    let body = merge([window, json!({"place": "S516", "admins": [id(BOB)]})]);
+    let period = json!({"timeStart": "2030-03-30T23:00:00Z", "timeEnd": "2030-04-01T22:00:00Z"});
+    let body = merge([period, json!({"place": "S516", "admins": [id(BOB)]})]);
     club.by(BOB).post("/api/rooms", body).expect(201);
     let find = |between: &str| {
         let span = "dateBegin=2030-03-31T00:00:00%2B01:00&dateEnd=2030-04-02T00:00:00%2B02:00";

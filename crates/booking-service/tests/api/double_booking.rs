@@ -45,8 +45,8 @@ pub fn double_bookings(club: &Club) -> Vec<(DbUuid, DbUuid)> {
     for (n, a) in events.iter().enumerate() {
         for b in &events[n + 1..] {
             let common = (a.span.0.max(b.span.0), a.span.1.min(b.span.1));
-            let by_verified = |(room, place, window): &(DbUuid, String, (DbTimestamp, DbTimestamp))| {
-                let covers = window.0 < common.1 && common.0 < window.1;
+            let by_verified = |(room, place, period): &(DbUuid, String, (DbTimestamp, DbTimestamp))| {
+                let covers = period.0 < common.1 && common.0 < period.1;
                 *room == a.room || *room == b.room || (*place == a.place && covers)
             };
             let exclude = a.room == b.room || (a.place == b.place && verified.iter().any(by_verified));

@@ -71,7 +71,7 @@ fn the_everyone_group_invites_all_active_members(#[values(Sqlite, Postgres)] bac
 }
 
 #[rstest]
-fn a_room_is_used_inside_its_window(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_room_is_used_inside_its_period(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let room = room(&club, ALICE, "S516", (1, 4));
     let made = declare(&club, BOB, At::Room(&room), (1, 4)).expect(201).json();

@@ -81,13 +81,13 @@ fn event_that_ended(club: &Club, name: &str, group: DbUuid, ended: TimeDelta) ->
         diesel::insert_into(places::table).values(places::key.eq("s516")).execute(conn).unwrap();
     }
     let changed = DbTimestamp("2026-01-02T03:04:05.678Z".parse::<Timestamp>().unwrap());
-    let window = (rooms::starts_at.eq(DbTimestamp(starts)), rooms::ends_at.eq(DbTimestamp(ends)));
+    let period = (rooms::starts_at.eq(DbTimestamp(starts)), rooms::ends_at.eq(DbTimestamp(ends)));
     diesel::insert_into(rooms::table)
         .values((
             rooms::id.eq(room),
             rooms::place.eq("S516"),
             rooms::place_key.eq("s516"),
-            window,
+            period,
             rooms::is_long.eq(false),
             rooms::reach_from.eq(DbTimestamp(starts.plus(-TimeDelta::days(1)))),
             rooms::verified.eq(false),

@@ -59,8 +59,8 @@ fn the_first_and_the_last_times_are_like_any_other(#[values(Sqlite, Postgres)] b
         ("0001-01-02T00:00:00Z", "0001-01-02T01:00:00Z"),
         ("9999-12-30T22:59:59.999999Z", "9999-12-30T23:59:59.999999Z"),
     ] {
-        let window = merge([room_body(&club, BOB, "S516", (0, 1)), times(start, end)]);
-        let room = club.by(BOB).post("/api/rooms", window).expect(201).json();
+        let period = merge([room_body(&club, BOB, "S516", (0, 1)), times(start, end)]);
+        let room = club.by(BOB).post("/api/rooms", period).expect(201).json();
         let shown = |time: &Value| text(time).parse::<Timestamp>().unwrap();
         assert_eq!(shown(&room["timeStart"]), start.parse().unwrap(), "{room}");
         assert_eq!(shown(&room["timeEnd"]), end.parse().unwrap(), "{room}");
@@ -81,7 +81,7 @@ fn the_first_and_the_last_times_are_like_any_other(#[values(Sqlite, Postgres)] b
         let body = merge([room_body(&club, BOB, "S516", (0, 1)), times(start, end)]);
         assert!(!club.by(BOB).post("/api/rooms", body).expect(400).pointers().is_empty());
     }
-    // The longest window there is.
+    // The longest period there is.
     let ages = times("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z");
     let room = merge([room_body(&club, BOB, "Hall", (0, 1)), ages.clone()]);
     let room = text(&club.by(BOB).post("/api/rooms", room).expect(201).json()["roomId"]);

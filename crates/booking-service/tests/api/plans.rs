@@ -10,13 +10,13 @@ use booking_service::{
     board::queries as board,
     events::{
         filter::parse,
-        queries::{self as events, Order, load_slice},
+        queries::{self as events, Order, load_page},
         selection::{Deleted, Relation, Selection, Which},
     },
     groups::queries as groups,
     polls::queries::{self as polls, DraftEventStatus},
     rooms::{
-        booking::{Booking, RoomWindow, refuse_conflicts, refuse_conflicts_of_verified},
+        booking::{Booking, RoomPeriod, refuse_conflicts, refuse_conflicts_of_verified},
         queries as rooms,
     },
     tags,
@@ -190,19 +190,19 @@ fn lists_and_conflicts_are_found_by_index(#[values(Sqlite, Postgres)] backend: B
     ];
     for (what, selection) in selections {
         check(&club, what, |conn| {
-            load_slice(conn, &selection, Order::Start, &PageBounds::all()).unwrap();
+            load_page(conn, &selection, Order::Start, &PageBounds::all()).unwrap();
         });
     }
-    let window = |place_key| RoomWindow { room, place_key, starts_at: at(0), ends_at: at(9) };
-    let booking = Booking { room: window("s516"), starts_at: at(1), ends_at: at(2), shared: false, except: None };
+    let period = |place_key| RoomPeriod { room, place_key, starts_at: at(0), ends_at: at(9) };
+    let booking = Booking { room: period("s516"), starts_at: at(1), ends_at: at(2), shared: false, except: None };
     check(&club, "booking", |conn| {
         refuse_conflicts(conn, &booking, UTC).unwrap_err();
     });
     check(&club, "verification", |conn| {
-        refuse_conflicts_of_verified(conn, &[window("s516")], UTC).unwrap();
+        refuse_conflicts_of_verified(conn, &[period("s516")], UTC).unwrap();
     });
     check(&club, "import", |conn| {
-        refuse_conflicts_of_verified(conn, &[window("s516"), window("s517")], UTC).unwrap();
+        refuse_conflicts_of_verified(conn, &[period("s516"), period("s517")], UTC).unwrap();
     });
     for (from, to) in [week, (week.0, None), (None, week.1)] {
         let selection = rooms::Selection { from, to, ..rooms::Selection::default() };
@@ -284,14 +284,14 @@ fn pages_are_not_sorted_out_of_whole_lists(#[values(Sqlite, Postgres)] backend: 
         ];
         for (what, selection, order) in selections {
             let load = |conn: &mut AnyConnection| {
-                load_slice(conn, &selection, order, &PageBounds { after: after(), rows: 51 }).unwrap();
+                load_page(conn, &selection, order, &PageBounds { after: after(), rows: 51 }).unwrap();
             };
             check_page(&club, what, &first(statements(&club, load)));
         }
         let after = || Some((at, "S516".to_owned(), id)).filter(|_| !is_first);
         let load = |conn: &mut AnyConnection| {
             let slice = PageBounds { after: after(), rows: 51 };
-            rooms::load_slice(conn, &rooms::Selection::default(), None, &slice).unwrap();
+            rooms::load_page(conn, &rooms::Selection::default(), None, &slice).unwrap();
         };
         check_page(&club, "rooms", &first(statements(&club, load)));
         let after = || Some((0, "graphics".to_owned(), id)).filter(|_| !is_first);
@@ -321,7 +321,7 @@ fn postgres_plans_a_filter_of_many_comparisons_without_joins() {
     let joins = |comparisons| {
         let filter = parse(&vec![format!("user=={user}"); comparisons].join(" && ")).unwrap();
         let sent = statements(&club, |conn| {
-            load_slice(conn, &Selection::of(Which::Matching(filter)), Order::Start, &PageBounds::all()).unwrap();
+            load_page(conn, &Selection::of(Which::Matching(filter)), Order::Start, &PageBounds::all()).unwrap();
         });
         let plan = plan(&mut club.connect(), &sent[0]);
         plan.iter().filter(|step| step.contains("Join") || step.starts_with("Nested Loop")).count()
@@ -342,7 +342,7 @@ fn postgres_keeps_the_text_of_a_filter_out_of_the_statement_cache() {
                 sink.send(sql.to_owned()).unwrap();
             }
         });
-        load_slice(&mut conn, &Selection::of(which), Order::Start, &PageBounds::all()).unwrap();
+        load_page(&mut conn, &Selection::of(which), Order::Start, &PageBounds::all()).unwrap();
         drop(conn);
         seen.iter().filter(|sql| sql.contains("\"events\"")).count()
     };

@@ -56,7 +56,7 @@ fn a_bad_room_is_refused_with_every_violation(#[values(Sqlite, Postgres)] backen
 }
 
 #[rstest]
-fn the_list_takes_rooms_whose_window_overlaps_the_span(#[values(Sqlite, Postgres)] backend: Backend) {
+fn the_list_takes_rooms_whose_period_overlaps_the_span(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let late = room(&club, BOB, "b", (5, 6));
     let second = room(&club, BOB, "b", (1, 4));

@@ -134,7 +134,7 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<(Row, String, String)
 /// 409 when the name is taken.
 pub fn create(conn: &mut AnyConnection, draft: &Draft, me: DbUuid, now: DbTimestamp) -> Result<DbUuid, Error> {
     let id = DbUuid::new();
-    let (since, until) = moments(draft.duration);
+    let (since, until) = timestamps(draft.duration);
     diesel::insert_into(contests::table)
         .values((
             (contests::id.eq(id), contests::name.eq(&draft.name), contests::link.eq(&draft.link)),
@@ -157,7 +157,10 @@ pub fn update(conn: &mut AnyConnection, id: DbUuid, changes: &Changes, now: DbTi
             changes.name.as_ref().map(|name| contests::name.eq(name)),
             changes.link.as_ref().map(|link| contests::link.eq(link)),
             changes.description.as_ref().map(|description| contests::description.eq(description)),
-            changes.duration.map(moments).map(|(since, until)| (contests::since.eq(since), contests::until.eq(until))),
+            changes
+                .duration
+                .map(timestamps)
+                .map(|(since, until)| (contests::since.eq(since), contests::until.eq(until))),
             contests::updated_at.eq(now),
         ))
         .execute(conn)
@@ -174,7 +177,7 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     if deleted == 0 { Err(not_found()) } else { Ok(()) }
 }
 
-fn moments(duration: Duration) -> (DbTimestamp, Option<DbTimestamp>) {
+fn timestamps(duration: Duration) -> (DbTimestamp, Option<DbTimestamp>) {
     (DbTimestamp(duration.since()), duration.until().map(DbTimestamp))
 }
 

@@ -129,13 +129,13 @@ pub(super) fn make_contests(conn: &mut AnyConnection, scene: &Scene) -> Result<(
         let name = format!("{name} {}", year.year());
         let contest = id(&format!("contest {name}"));
         let begins = year.starts_at() + TimeDelta::hours(1) + days * [0, 1, 2, 3, 4][number % CONTESTS.len()];
-        let moment = |at| Timestamp::new(at).map_or(scene.now, DbTimestamp);
-        let until = (!is_last).then(|| moment(begins + TimeDelta::hours([5, 48, 8, 60, 12][number % 5])));
+        let timestamp = |at| Timestamp::new(at).map_or(scene.now, DbTimestamp);
+        let until = (!is_last).then(|| timestamp(begins + TimeDelta::hours([5, 48, 8, 60, 12][number % 5])));
         let creator = scene.members[number].1;
         rows.push((
             (contests::id.eq(contest), contests::name.eq(name.clone()), contests::description.eq(description)),
             contests::link.eq(format!("https://contest.example/{}/{}", year.year(), number % CONTESTS.len())),
-            (contests::since.eq(moment(begins)), contests::until.eq(until)),
+            (contests::since.eq(timestamp(begins)), contests::until.eq(until)),
             (contests::created_by.eq(creator), contests::created_at.eq(scene.now), contests::updated_at.eq(scene.now)),
         ));
         for n in 0..=number % 3 {

@@ -69,7 +69,7 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import) -> Result<(), Err
         let names: Vec<_> = page.iter().filter_map(|(_, row)| row.text("name").ok()).collect();
         let taken = contests::table.filter(contests::name.eq_any(&names)).select((contests::name, contests::id));
         let mut taken: HashMap<_, _> = taken.load::<(String, DbUuid)>(conn)?.into_iter().collect();
-        let mut wanted = Vec::new();
+        let mut incoming = Vec::new();
         for (id, row) in page {
             let contest = read(import, id, &row).and_then(|contest| {
                 let first = *taken.entry(contest.name.clone()).or_insert(id);
@@ -80,13 +80,13 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import) -> Result<(), Err
                     let texts =
                         [("name", contest.name.as_str(), 1..=32), ("description", &contest.description, 1..=256)];
                     import.report.check_limits(CONTESTS.name, id, &texts);
-                    wanted.push((id, contest));
+                    incoming.push((id, contest));
                 }
                 Err(fault) => import.report.left_out(CONTESTS.name, &id.to_string(), &fault),
             }
         }
         let present = load(conn, &ids)?;
-        let changes = import.merge(conn, wanted, &present)?;
+        let changes = import.merge(conn, incoming, &present)?;
         write(conn, &changes.added, &changes.updated)
     })?;
     for ids in import.gone::<Contest>(conn, load)?.chunks(CHUNK) {
@@ -154,7 +154,7 @@ pub fn bring_teams_in(conn: &mut AnyConnection, import: &mut Import, targets: &T
         let of: Vec<_> = page.iter().filter_map(|(_, row)| row.id("contest_id").ok()).collect();
         let here: Vec<DbUuid> = contests::table.filter(contests::id.eq_any(&of)).select(contests::id).load(conn)?;
         let here: HashSet<_> = here.into_iter().collect();
-        let mut wanted = Vec::new();
+        let mut incoming = Vec::new();
         for (id, row) in page {
             match read_team(&row, &here, members.remove(&id).unwrap_or_default()) {
                 Ok(team) => {
@@ -164,13 +164,13 @@ pub fn bring_teams_in(conn: &mut AnyConnection, import: &mut Import, targets: &T
                         ("result", &team.result, 0..=32),
                     ];
                     import.report.check_limits(TEAMS.name, id, &texts);
-                    wanted.push((id, team));
+                    incoming.push((id, team));
                 }
                 Err(fault) => import.report.left_out(TEAMS.name, &id.to_string(), &fault),
             }
         }
         let present = load_teams(conn, &ids)?;
-        let changes = import.merge(conn, wanted, &present)?;
+        let changes = import.merge(conn, incoming, &present)?;
         write_teams(conn, &changes.added, &changes.updated, targets.now)
     })?;
     for ids in import.gone::<Team>(conn, load_teams)?.chunks(CHUNK) {

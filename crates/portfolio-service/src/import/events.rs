@@ -26,10 +26,10 @@ impl Imported for Level {
 pub fn bring_in(conn: &mut AnyConnection, import: &mut Import) -> Result<(), Error> {
     import.each_page(conn, &LEVELS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
-        let mut wanted = Vec::new();
+        let mut incoming = Vec::new();
         for (id, row) in page {
             match row.number("level") {
-                Ok(level @ 0..=2) => wanted.push((id, Level(i16::try_from(level).unwrap_or_default()))),
+                Ok(level @ 0..=2) => incoming.push((id, Level(i16::try_from(level).unwrap_or_default()))),
                 Ok(level) => {
                     import.report.left_out(LEVELS.name, &id.to_string(), &format!("there is no level {level}"));
                 }
@@ -37,7 +37,7 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import) -> Result<(), Err
             }
         }
         let present = load(conn, &ids)?;
-        let changes = import.merge(conn, wanted, &present)?;
+        let changes = import.merge(conn, incoming, &present)?;
         for (id, Level(level)) in changes.updated {
             diesel::update(event_levels::table.find(id)).set(event_levels::level.eq(level)).execute(conn)?;
         }

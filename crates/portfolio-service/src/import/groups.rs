@@ -10,7 +10,7 @@ use service_kit::{
     import::{
         CHUNK, Import,
         merge::Imported,
-        pages::known_user,
+        pages::existing_user,
         row::{SourceRow, SourceTable},
     },
     with_connection,
@@ -86,7 +86,7 @@ fn bring_spans_in(
     targets: &Targets,
     ids: &[DbUuid],
 ) -> Result<(), Error> {
-    let member = |row: &SourceRow| Ok((known_user(row, "user_id", &targets.users)?, span(row)?));
+    let member = |row: &SourceRow| Ok((existing_user(row, "user_id", &targets.users)?, span(row)?));
     let spans = import.converted_children(&MEMBERS, "group_id", ids, member)?;
     let here = group_memberships::table.filter(group_memberships::group_id.eq_any(ids)).select((
         group_memberships::group_id,

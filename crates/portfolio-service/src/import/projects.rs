@@ -13,7 +13,7 @@ use service_kit::{
     import::{
         CHUNK, Import,
         merge::Imported,
-        pages::known_user,
+        pages::existing_user,
         row::{Fault, SourceRow, SourceTable},
     },
     with_connection,
@@ -71,7 +71,7 @@ impl Imported for Project {
 pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets) -> Result<(), Error> {
     import.each_page(conn, &PROJECTS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
-        let member = |row: &SourceRow| Ok((known_user(row, "user_id", &targets.users)?, span(row)?));
+        let member = |row: &SourceRow| Ok((existing_user(row, "user_id", &targets.users)?, span(row)?));
         let mut members = import.converted_children(&MEMBERS, "project_id", &ids, member)?;
         for members in members.values_mut() {
             members.dedup_by_key(|(user, _)| *user);
@@ -79,7 +79,7 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets
         let names: Vec<_> = page.iter().filter_map(|(_, row)| row.text("name").ok()).collect();
         let taken = projects::table.filter(projects::name.eq_any(&names)).select((projects::name, projects::id));
         let mut taken: HashMap<_, _> = taken.load::<(String, DbUuid)>(conn)?.into_iter().collect();
-        let mut wanted = Vec::new();
+        let mut incoming = Vec::new();
         for (id, row) in page {
             let project = read(import, id, &row, members.remove(&id).unwrap_or_default()).and_then(|project| {
                 let first = *taken.entry(project.name.clone()).or_insert(id);
@@ -90,13 +90,13 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets
                     let texts =
                         [("name", project.name.as_str(), 1..=32), ("description", &project.description, 1..=256)];
                     import.report.check_limits(PROJECTS.name, id, &texts);
-                    wanted.push((id, project));
+                    incoming.push((id, project));
                 }
                 Err(fault) => import.report.left_out(PROJECTS.name, &id.to_string(), &fault),
             }
         }
         let present = load(conn, &ids)?;
-        let changes = import.merge(conn, wanted, &present)?;
+        let changes = import.merge(conn, incoming, &present)?;
         insert(conn, &changes.added)?;
         for (id, project) in &changes.updated {
             update(conn, *id, project)?;

@@ -14,7 +14,7 @@ use service_kit::{
     import::{
         CHUNK, Import,
         merge::Imported,
-        pages::known_user,
+        pages::existing_user,
         row::{Fault, SourceRow, SourceTable},
     },
     with_connection,
@@ -54,24 +54,24 @@ pub fn bring_in(
     directory: &Snapshot,
     now: DbTimestamp,
 ) -> Result<HashSet<DbUuid>, Error> {
-    let known: HashSet<_> = directory.users.iter().map(|user| DbUuid(user.id)).collect();
+    let directory_ids: HashSet<_> = directory.users.iter().map(|user| DbUuid(user.id)).collect();
     import.each_page(conn, &USERS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
         let here: Vec<DbUuid> = users::table.filter(users::id.eq_any(&ids)).select(users::id).load(conn)?;
         let here: HashSet<_> = here.into_iter().collect();
-        let (mut new, mut wanted) = (Vec::new(), Vec::new());
+        let (mut new, mut incoming) = (Vec::new(), Vec::new());
         for (id, row) in page {
             let profile = read(&row);
             if !here.contains(&id) {
                 new.push((id, row.text("name").unwrap_or_default()));
             }
-            if !known.contains(&id) {
+            if !directory_ids.contains(&id) {
                 import.report.note(UNKNOWN, || id.to_string());
             }
             match profile {
                 Ok(profile) => {
                     import.report.check_limits(USERS.name, id, &[("description", &profile.bio, 0..=256)]);
-                    wanted.push((id, profile));
+                    incoming.push((id, profile));
                 }
                 Err(fault) => import.report.left_out(USERS.name, &id.to_string(), &fault),
             }
@@ -82,7 +82,7 @@ pub fn bring_in(
             profiles.select((users::id, users::bio, users::publishes_real_name)).load(conn)?;
         let present =
             profiles.into_iter().map(|(id, bio, publishes_real_name)| (id, Profile { bio, publishes_real_name }));
-        let changes = import.merge(conn, wanted, &present.collect())?;
+        let changes = import.merge(conn, incoming, &present.collect())?;
         for (id, profile) in changes.added.iter().filter(|(_, profile)| !profile.is_blank()).chain(&changes.updated) {
             diesel::update(users::table.find(*id))
                 .set((users::bio.eq(&profile.bio), users::publishes_real_name.eq(profile.publishes_real_name)))
@@ -147,7 +147,7 @@ pub fn bring_accounts_in(conn: &mut AnyConnection, import: &mut Import, targets:
         let taken: Vec<(DbUuid, i16, DbUuid)> =
             taken.select((accounts::user_id, accounts::type_, accounts::id)).load(conn)?;
         let mut taken: HashMap<_, _> = taken.into_iter().map(|(user, number, id)| ((user, number), id)).collect();
-        let mut wanted = Vec::new();
+        let mut incoming = Vec::new();
         for (id, row) in page {
             let account = read_account(&row, targets).and_then(|account| {
                 let first = *taken.entry((account.user, account.number)).or_insert(id);
@@ -156,13 +156,13 @@ pub fn bring_accounts_in(conn: &mut AnyConnection, import: &mut Import, targets:
             match account {
                 Ok(account) => {
                     import.report.check_limits(ACCOUNTS.name, id, &[("name", &account.display_name, 1..=256)]);
-                    wanted.push((id, account));
+                    incoming.push((id, account));
                 }
                 Err(fault) => import.report.left_out(ACCOUNTS.name, &id.to_string(), &fault),
             }
         }
         let present = load_accounts(conn, &ids)?;
-        let changes = import.merge(conn, wanted, &present)?;
+        let changes = import.merge(conn, incoming, &present)?;
         for (id, account) in &changes.updated {
             diesel::update(accounts::table.find(*id))
                 .set((
@@ -193,7 +193,7 @@ pub fn bring_accounts_in(conn: &mut AnyConnection, import: &mut Import, targets:
 }
 
 fn read_account(row: &SourceRow, targets: &Targets) -> Result<Account, Fault> {
-    let user = known_user(row, "user_id", &targets.users)?;
+    let user = existing_user(row, "user_id", &targets.users)?;
     let (number, url) = (row.number("type")?, row.text("url")?);
     let kind = AccountType::from_number(number).ok_or_else(|| format!("type {number} is no type of account"))?;
     if !kind.accepts(&url) {

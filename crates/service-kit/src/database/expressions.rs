@@ -13,8 +13,8 @@ use diesel::{
 
 use super::{any_connection::MultiBackend, types::DbUuid};
 
-/// The lengths of lists for which a prepared statement is kept. To prepare one for a longer list takes less time than to
-/// run it.
+/// The lengths of lists whose statements stay prepared. Preparing a statement with a longer list takes less time than
+/// running it.
 const LIST_LENGTHS: [usize; 3] = [1, 16, 64];
 
 /// `column IN (ids)`, like `eq_any`, for statements that are sent often.
@@ -144,7 +144,7 @@ impl<G> ValidGrouping<G> for DataVersion {
     type IsAggregate = is_aggregate::Never;
 }
 
-/// Makes a type a condition on a column, of which no prepared statement is kept by type.
+/// Makes a type a condition on a column. Its statements are not cached by type.
 macro_rules! condition_on_column {
     ($name:ident<C $(, $query:ident)?>) => {
         impl<C $(, $query)?> Expression for $name<C $(, $query)?> {

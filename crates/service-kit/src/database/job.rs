@@ -1,4 +1,4 @@
-//! What the executor knows of a job: whom it is for, what it must not run beside, and how long it may take.
+//! The properties of a job: its owner, its queue key and its time limits.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -63,7 +63,7 @@ pub struct Limits {
     pub work: Duration,
 }
 
-/// What the queue knows of a job.
+/// The properties of a job in the queue.
 pub(super) struct Ticket {
     pub owner: JobOwner,
     pub key: Option<QueueKey>,
@@ -87,7 +87,7 @@ impl Ticket {
         self.begun.set(Some(Instant::now())).is_ok()
     }
 
-    /// Keeps the transaction from beginning, unless it has: then this is when.
+    /// Prevents the transaction from beginning. If it has begun already, returns when.
     pub fn cancel(&self) -> Option<Instant> {
         *self.begun.get_or_init(|| None)
     }
@@ -96,13 +96,13 @@ impl Ticket {
         self.begun.get() == Some(&None)
     }
 
-    /// When the caller gives up, as far as is known now.
+    /// When the caller gives up, as of now.
     pub fn deadline(&self) -> Instant {
         self.begun.get().copied().flatten().map_or(self.checkout_deadline, |begun| begun + self.limits.work)
     }
 
-    /// When a job that a thread took at `taken` must have ended. A job that may wait long in the queue still has its
-    /// connection soon, or never.
+    /// When a job that a thread began at `taken` must have ended. Until its transaction has begun, that is the usual
+    /// checkout time-out, even for a job that may wait longer in the queue.
     pub fn latest_end(&self, taken: Instant) -> Instant {
         let deadline = self.deadline();
         let has_begun = self.begun.get().is_some_and(Option::is_some);

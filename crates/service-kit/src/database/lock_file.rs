@@ -1,7 +1,8 @@
-//! Who uses a SQLite database: a lock on a file beside it, which the system takes back however a process ends.
+//! A lock on a file beside a SQLite database, held while a process uses the database. The operating system releases it when
+//! the process ends.
 //!
-//! SQLite's own locks belong to a file, and a restore puts another file in its place. A server that opened the old one
-//! meanwhile would go on with it.
+//! SQLite's own locks are on the database file, which a restore replaces: a server that opened the old file meanwhile
+//! would go on using it.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -9,17 +10,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The database is used by this process, for as long as this lives.
+/// A lock that lasts until it is dropped.
 #[derive(Debug)]
 pub(crate) struct InUse {
     _lock: File,
 }
 
 impl InUse {
-    /// Along with others.
+    /// A shared lock: other programs may use the database as well.
     ///
     /// # Errors
-    /// When somebody has the database alone, or the lock cannot be had.
+    /// When another program has an exclusive lock, or the file cannot be locked.
     pub(crate) fn shared(database: &Path) -> io::Result<Self> {
         let lock = open(database)?;
         match lock.try_lock_shared() {
@@ -29,10 +30,10 @@ impl InUse {
         }
     }
 
-    /// Alone; `None` when somebody uses it.
+    /// An exclusive lock; `None` when another program uses the database.
     ///
     /// # Errors
-    /// When the lock cannot be had.
+    /// When the file cannot be locked.
     pub(crate) fn alone(database: &Path) -> io::Result<Option<Self>> {
         let lock = open(database)?;
         match lock.try_lock() {
@@ -44,16 +45,16 @@ impl InUse {
 }
 
 fn open(database: &Path) -> io::Result<File> {
-    // The same for everybody, whether they come by a link or not.
-    let path = beside(&database.canonicalize().unwrap_or_else(|_| database.to_owned()), ".lock");
-    // One that another user made can be read only, which is enough.
+    // Resolves symbolic links, so that all programs use the same lock file.
+    let path = with_suffix(&database.canonicalize().unwrap_or_else(|_| database.to_owned()), ".lock");
+    // A lock file of another user may be readable only, which is enough.
     File::open(&path)
         .or_else(|_| OpenOptions::new().write(true).create(true).truncate(false).open(&path))
         .map_err(|error| io::Error::other(format!("cannot open {}: {error}", path.display())))
 }
 
-/// The file whose name has this end more.
-pub(crate) fn beside(file: &Path, end: &str) -> PathBuf {
+/// The path with a suffix added to its name.
+pub(crate) fn with_suffix(file: &Path, end: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(end);
     name.into()

@@ -4,14 +4,14 @@ use std::{sync::Arc, time::Instant};
 
 use prometheus_client::metrics::{counter::Counter, gauge::Gauge, histogram::Histogram};
 
-/// The queue of one [`Database`](super::Database).
+/// The metrics of the queue of a [`Database`](super::Database).
 #[derive(Debug, Clone)]
 pub struct QueueMetrics {
-    /// Jobs that wait now.
+    /// Jobs in the queue.
     pub waiting: Gauge,
     /// Time until a job had a connection.
     pub seconds: Histogram,
-    /// Jobs that got none, or whose caller went away first.
+    /// Jobs that got no connection, or whose caller disconnected first.
     pub refused: Counter,
 }
 
@@ -30,7 +30,7 @@ impl QueueMetrics {
     }
 }
 
-/// A job that waits. Dropped without [`succeed`](Self::succeed), it counts as refused.
+/// A waiting job. Dropped without [`succeed`](Self::succeed), it counts as refused.
 pub(super) struct QueueTimer {
     metrics: Arc<QueueMetrics>,
     started: Instant,

@@ -1,4 +1,4 @@
-//! Migrations at start: under a lock, so that two replicas may start together, and never backwards.
+//! Migrations at the start, under a lock so that replicas may start at the same time. There are no downgrades.
 
 use std::fmt;
 
@@ -55,10 +55,10 @@ impl fmt::Display for MigrationError {
 
 impl std::error::Error for MigrationError {}
 
-/// One number for all services: they have databases of their own, and waiting for each other would only cost time.
+/// The number of the advisory lock. Services have separate databases, so one number is enough.
 const ADVISORY_LOCK: i64 = 0x6c65_6374_7572_6573;
 
-/// Applies what is missing and returns the versions applied. Safe to run from several processes at once.
+/// Applies the missing migrations and returns their versions. Several processes may run this at once.
 ///
 /// # Errors
 /// [`MigrationError::Newer`] when the database is ahead, [`MigrationError::Failed`] for anything else; nothing has
@@ -67,7 +67,7 @@ pub fn run(url: &Url, migrations: &Migrations) -> Result<Vec<String>, MigrationE
     match url.connect().map_err(failed)? {
         AnyConnection::Postgresql(mut conn) => {
             AnsiTransactionManager::begin_transaction_sql(&mut conn, "BEGIN").map_err(failed)?;
-            // Neither waiting for another replica's migrations nor rewriting a large table may be broken off.
+            // No time-out: another replica may be migrating, and rewriting a large table takes long.
             for limit in ["SET LOCAL lock_timeout = 0", "SET LOCAL statement_timeout = 0"] {
                 diesel::sql_query(limit).execute(&mut conn).map_err(failed)?;
             }
@@ -95,17 +95,17 @@ where
 }
 
 /// Their versions.
-pub(crate) fn known<DB: Backend>(migrations: &EmbeddedMigrations) -> Result<Vec<String>, MigrationError>
+pub(crate) fn versions<DB: Backend>(migrations: &EmbeddedMigrations) -> Result<Vec<String>, MigrationError>
 where
     EmbeddedMigrations: MigrationSource<DB>,
 {
     Ok(all::<DB>(migrations)?.iter().map(|migration| migration.name().version().to_string()).collect())
 }
 
-/// The versions that a database has, the oldest first; none when no service ever opened it. Changes nothing.
+/// The applied versions of a database, the oldest first; none if no service has ever opened it. Reads only.
 pub(crate) fn applied<C>(conn: &mut C) -> Result<Vec<String>, MigrationError>
 where
-    C: Connection<Backend: Named>,
+    C: Connection<Backend: MigrationsTable>,
     for<'query> SqlQuery: LoadQuery<'query, C, Word>,
 {
     let is_there = words(conn, C::Backend::MIGRATIONS_TABLE).map_err(failed)?;
@@ -115,33 +115,33 @@ where
     words(conn, "SELECT version AS value FROM __diesel_schema_migrations ORDER BY version").map_err(failed)
 }
 
-/// A database that can be asked what it has.
-pub(crate) trait Named: Backend {
+/// A database with its query for the table of applied migrations.
+pub(crate) trait MigrationsTable: Backend {
     /// Finds the table of the applied migrations.
     const MIGRATIONS_TABLE: &str;
 }
 
-impl Named for Pg {
+impl MigrationsTable for Pg {
     const MIGRATIONS_TABLE: &str =
         "SELECT relname::text AS value FROM pg_class WHERE oid = to_regclass('__diesel_schema_migrations')";
 }
 
-impl Named for Sqlite {
+impl MigrationsTable for Sqlite {
     const MIGRATIONS_TABLE: &str = "SELECT name AS value FROM sqlite_schema WHERE name = '__diesel_schema_migrations'";
 }
 
-fn in_open_transaction<C>(conn: &mut C, known: &EmbeddedMigrations) -> Result<Vec<String>, MigrationError>
+fn in_open_transaction<C>(conn: &mut C, migrations: &EmbeddedMigrations) -> Result<Vec<String>, MigrationError>
 where
     C: Connection + MigrationHarness<C::Backend> + 'static,
     EmbeddedMigrations: MigrationSource<C::Backend>,
 {
-    let mut known = all::<C::Backend>(known)?;
+    let mut pending = all::<C::Backend>(migrations)?;
     let applied = conn.applied_migrations().map_err(failed)?;
-    if let Some(newer) = applied.iter().find(|version| known.iter().all(|ours| ours.name().version() != **version)) {
+    if let Some(newer) = applied.iter().find(|version| pending.iter().all(|ours| ours.name().version() != **version)) {
         return Err(MigrationError::Newer { version: newer.to_string() });
     }
-    known.retain(|migration| !applied.contains(&migration.name().version()));
-    let done = conn.run_migrations(&known).map_err(failed)?.iter().map(ToString::to_string).collect();
+    pending.retain(|migration| !applied.contains(&migration.name().version()));
+    let done = conn.run_migrations(&pending).map_err(failed)?.iter().map(ToString::to_string).collect();
     C::TransactionManager::commit_transaction(conn).map_err(failed)?;
     Ok(done)
 }

@@ -73,7 +73,7 @@ impl DbUuid {
         Self(Uuid::now_v7())
     }
 
-    /// The nil identifier, shown where nobody is meant.
+    /// The nil UUID, for fields that must name a user where there is none.
     #[must_use]
     pub fn nil() -> Self {
         Self(Uuid::nil())
@@ -181,13 +181,13 @@ impl ToSql<DbUuid, Sqlite> for DbUuid {
     }
 }
 
-fn moment(micros: Option<i64>) -> deserialize::Result<DbTimestamp> {
+fn timestamp(micros: Option<i64>) -> deserialize::Result<DbTimestamp> {
     micros.and_then(Timestamp::from_micros).map(DbTimestamp).ok_or_else(|| "a point in time is out of range".into())
 }
 
 impl FromSql<DbTimestamp, Pg> for DbTimestamp {
     fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
-        moment(<i64 as FromSql<BigInt, Pg>>::from_sql(value)?.checked_add(POSTGRES_EPOCH))
+        timestamp(<i64 as FromSql<BigInt, Pg>>::from_sql(value)?.checked_add(POSTGRES_EPOCH))
     }
 }
 
@@ -200,7 +200,7 @@ impl ToSql<DbTimestamp, Pg> for DbTimestamp {
 
 impl FromSql<DbTimestamp, Sqlite> for DbTimestamp {
     fn from_sql(value: <Sqlite as Backend>::RawValue<'_>) -> deserialize::Result<Self> {
-        moment(Some(<i64 as FromSql<BigInt, Sqlite>>::from_sql(value)?))
+        timestamp(Some(<i64 as FromSql<BigInt, Sqlite>>::from_sql(value)?))
     }
 }
 

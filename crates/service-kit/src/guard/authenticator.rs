@@ -1,4 +1,4 @@
-//! What a service tells the guard about its callers.
+//! What a service implements to authenticate its callers.
 
 use actix_web::HttpRequest;
 use common::problem::Problem;

@@ -74,8 +74,10 @@ impl IdempotencyKey {
     /// # Errors
     /// 400 for a key that is empty, too long, sent twice or no text.
     pub fn of(req: &HttpRequest) -> Result<Option<Self>, Problem> {
-        let mut sent = req.headers().get_all(IDEMPOTENCY_KEY);
-        let (true, Some(key), others) = (req.method() == "POST", sent.next(), sent.count()) else { return Ok(None) };
+        let mut values = req.headers().get_all(IDEMPOTENCY_KEY);
+        let (true, Some(key), others) = (req.method() == "POST", values.next(), values.count()) else {
+            return Ok(None);
+        };
         let key = key.to_str().ok().filter(|key| others == 0 && (1..=MAX_LENGTH).contains(&key.len()));
         let key = key.ok_or_else(|| {
             Problem::parameter("Idempotency-Key", "length", "must be one header of 1 to 255 visible characters")
@@ -112,7 +114,7 @@ impl IdempotencyKey {
             return Ok(reply);
         }
         // A savepoint, so that a refusal can be stored without its effects.
-        let (stored, sent) = match conn.transaction(operation) {
+        let (stored, answer) = match conn.transaction(operation) {
             Ok(reply) => (reply, None),
             Err(Error::Problem(problem)) if problem.status() < 500 => {
                 let body = problem.body(&self.request_id, state.info().legacy).to_string();
@@ -123,7 +125,7 @@ impl IdempotencyKey {
             Err(other) => return Err(other),
         };
         self.store(conn, scope, keys, &stored)?;
-        Ok(sent.unwrap_or(stored))
+        Ok(answer.unwrap_or(stored))
     }
 
     /// The id of the row for this scope, path and key: a hash, as each of them may be a secret.

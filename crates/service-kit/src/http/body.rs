@@ -67,7 +67,7 @@ impl<T: Deserr<Violations> + 'static> FromRequest for OptionalBody<T> {
     }
 }
 
-/// Reads a whole body of one media type. A body without any `Content-Type` is taken for the expected one; an empty
+/// Reads a whole body of one media type. A body without `Content-Type` counts as the expected type; an empty
 /// body may name any.
 ///
 /// # Errors
@@ -78,7 +78,7 @@ pub fn read(
     media_type: &'static str,
     limit: usize,
 ) -> impl Future<Output = Result<Bytes, Failure>> + use<> {
-    let sent = req.content_type().trim().to_ascii_lowercase();
+    let content_type = req.content_type().trim().to_ascii_lowercase();
     let declared: Option<usize> = req
         .headers()
         .get(header::CONTENT_LENGTH)
@@ -99,7 +99,7 @@ pub fn read(
             Ok(Err(_)) => return Err(too_large(limit).into()),
             Ok(Ok(bytes)) => bytes.map_err(|_| broken())?,
         };
-        if !bytes.is_empty() && (packed || !sent.is_empty() && sent != media_type) {
+        if !bytes.is_empty() && (packed || !content_type.is_empty() && content_type != media_type) {
             let detail = format!("Send {media_type} without a Content-Encoding.");
             return Err(Problem::new(code::UNSUPPORTED_MEDIA_TYPE).detail(detail).into());
         }

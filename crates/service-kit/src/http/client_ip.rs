@@ -18,7 +18,7 @@ use crate::error::Failure;
 /// The header to which each proxy appends the address it received the request from.
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The reverse proxies whose `X-Forwarded-For` is believed. The application has them as data.
+/// The reverse proxies whose `X-Forwarded-For` is trusted, in the application's data.
 #[derive(Debug, Clone, Default)]
 pub struct TrustedProxies(pub Vec<Cidr>);
 

@@ -56,8 +56,8 @@ impl ETag {
         Ok(Self { fingerprint: None, hash: in_text::<16>(&digest.finalize()), coding: None })
     }
 
-    fn parse(sent: &EntityTag) -> Self {
-        let (opaque, coding) = sent.tag().split_once(COLON).map_or((sent.tag(), None), |(tag, it)| (tag, Some(it)));
+    fn parse(header: &EntityTag) -> Self {
+        let (opaque, coding) = header.tag().split_once(COLON).map_or((header.tag(), None), |(tag, it)| (tag, Some(it)));
         let (fingerprint, hash) =
             opaque.rsplit_once(DOT).map_or((None, opaque), |(fingerprint, hash)| (Some(fingerprint), hash));
         Self { fingerprint: fingerprint.map(str::to_owned), hash: hash.to_owned(), coding: coding.map(str::to_owned) }

@@ -1,4 +1,4 @@
-//! Values between actix and a handler: what a request says and what an answer is made of. Nothing here knows the state of
+//! Values read from requests and parts of answers. Nothing here depends on the state of
 //! the service.
 
 pub mod body;

@@ -12,12 +12,12 @@ use utoipa::openapi::{
 use super::reply::PROBLEM_MEDIA_TYPE;
 
 /// Completes every operation: the refusals that follow from what it takes, the problem body of each refusal, and
-/// examples of bodies from the examples of their types. A type `Problem` that the document has already says what
-/// members the service's own problems have.
+/// examples of bodies from the examples of their types. If the document has a schema `Problem`, its
+/// properties are added: the members of the service's own problems.
 pub fn complete(document: &mut OpenApi, codes: &[&Code], legacy: Legacy) {
     let components = document.components.get_or_insert_default();
-    let own = components.schemas.remove("Problem");
-    components.schemas.insert("Problem".to_owned(), problem_schema(own, codes, legacy));
+    let fields = components.schemas.remove("Problem");
+    components.schemas.insert("Problem".to_owned(), problem_schema(fields, codes, legacy));
     components.schemas.values_mut().for_each(join_descriptions);
     let components = components.clone();
     for item in document.paths.paths.values_mut() {
@@ -93,19 +93,20 @@ fn add_conditions(operation: &mut Operation, kind: Kind, components: &Components
                 }
             }
             let key = text().min_length(Some(1)).max_length(Some(255));
-            let about = "Makes a retry safe: the same request with the same key is answered the same for 24 hours";
-            add_parameter(operation, ParameterIn::Header, "Idempotency-Key", key, about);
+            let description =
+                "Makes a retry safe: the same request with the same key is answered the same for 24 hours";
+            add_parameter(operation, ParameterIn::Header, "Idempotency-Key", key, description);
             add_response(operation, "422", "The `Idempotency-Key` came with another request before");
         }
-        // Whoever makes something without signing in is nobody to whom an earlier answer could be shown.
+        // An anonymous caller cannot be recognized, so a stored answer cannot be sent again.
         Kind::Make => {}
         Kind::Change | Kind::Remove => {
             if let (Kind::Change, Some(changed)) = (kind, success(operation, "200")) {
                 add_header(changed, "ETag", TAG);
             }
-            let about =
+            let description =
                 "Tag of the version to change: that of the same path, or of the nearest path above that can be read";
-            add_parameter(operation, ParameterIn::Header, "If-Match", text().pattern(Some(IF_MATCH)), about);
+            add_parameter(operation, ParameterIn::Header, "If-Match", text().pattern(Some(IF_MATCH)), description);
             add_response(operation, "412", "It has changed since; `ETag` is the present tag");
         }
     }
@@ -142,15 +143,15 @@ fn success<'a>(operation: &'a mut Operation, status: &str) -> Option<&'a mut Res
     }
 }
 
-fn add_header(response: &mut Response, name: &str, about: &str) {
+fn add_header(response: &mut Response, name: &str, description: &str) {
     let mut header = Header::new(text().build());
-    header.description = Some(about.to_owned());
+    header.description = Some(description.to_owned());
     response.headers.insert(name.to_owned(), RefOr::T(header));
 }
 
-fn add_parameter(operation: &mut Operation, place: ParameterIn, name: &str, schema: ObjectBuilder, about: &str) {
+fn add_parameter(operation: &mut Operation, place: ParameterIn, name: &str, schema: ObjectBuilder, description: &str) {
     let parameter = ParameterBuilder::new().name(name).parameter_in(place).required(Required::False);
-    let parameter = parameter.description(Some(about)).schema(Some(schema.build())).build();
+    let parameter = parameter.description(Some(description)).schema(Some(schema.build())).build();
     operation.parameters.get_or_insert_default().push(RefOr::T(parameter));
 }
 
@@ -260,7 +261,7 @@ fn example(schema: &RefOr<Schema>, components: &Components) -> Option<Value> {
 }
 
 /// RFC 9457, as the contract's "Errors" extends it.
-fn problem_schema(own: Option<RefOr<Schema>>, codes: &[&Code], legacy: Legacy) -> RefOr<Schema> {
+fn problem_schema(fields: Option<RefOr<Schema>>, codes: &[&Code], legacy: Legacy) -> RefOr<Schema> {
     let string = |description: &str| text().description(Some(description));
     let number = |description: &str| {
         ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).description(Some(description))
@@ -297,8 +298,8 @@ fn problem_schema(own: Option<RefOr<Schema>>, codes: &[&Code], legacy: Legacy) -
         Legacy::Message => problem.property("message", old).required("message"),
     };
     let mut problem = problem.build();
-    if let Some(RefOr::T(Schema::Object(own))) = own {
-        problem.properties.extend(own.properties);
+    if let Some(RefOr::T(Schema::Object(fields))) = fields {
+        problem.properties.extend(fields.properties);
     }
     problem.into()
 }

@@ -9,27 +9,27 @@ use common::problem::{Problem, code};
 /// The origins whose pages may send writes with a cookie.
 #[derive(Debug, Clone)]
 pub struct Origins {
-    own: String,
+    public: String,
     allowed: Vec<String>,
 }
 
 impl Origins {
     /// The service's own origin and the other allowed ones.
     #[must_use]
-    pub fn new(own: String, allowed: Vec<String>) -> Self {
-        Self { own, allowed }
+    pub fn new(public: String, allowed: Vec<String>) -> Self {
+        Self { public, allowed }
     }
 
     /// The service's own origin.
     #[must_use]
     pub fn own(&self) -> &str {
-        &self.own
+        &self.public
     }
 
     /// Whether a page of this origin may call with credentials.
     #[must_use]
     pub fn allows(&self, origin: &str) -> bool {
-        origin == self.own || self.is_other(origin)
+        origin == self.public || self.is_other(origin)
     }
 
     /// Whether this is one of the other allowed origins.
@@ -52,7 +52,7 @@ impl Origins {
             (Some(origin), site) => {
                 // The page may use another name of this service, such as localhost.
                 let host = text(header::HOST).unwrap_or_default();
-                let scheme = self.own.split_once("://").map_or("http", |(scheme, _)| scheme);
+                let scheme = self.public.split_once("://").map_or("http", |(scheme, _)| scheme);
                 let is_same_origin = origin.split_once("://") == Some((scheme, host));
                 self.allows(origin) || (is_same_origin && site.is_none_or(|site| site == "same-origin"))
             }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn origins() -> Origins {
-        Origins { own: "https://club.example".to_owned(), allowed: vec!["https://app.example".to_owned()] }
+        Origins { public: "https://club.example".to_owned(), allowed: vec!["https://app.example".to_owned()] }
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::{
     error::{Error, Failure},
 };
 
-/// Bytes of a cursor that tell whether it is one of ours, and of this list.
+/// The bytes of a cursor's checksum, which covers the list that the cursor belongs to.
 const CHECK: usize = 4;
 
 /// The most rows of a list without `limit` that are answered at once. A longer list is streamed.

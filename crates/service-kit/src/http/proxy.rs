@@ -60,23 +60,23 @@ impl fmt::Display for Cidr {
     }
 }
 
-/// Which headers carry the sign-in name, and from whom.
+/// The proxies that may name the signed-in user, and their headers.
 #[derive(Debug, Clone, Default)]
 pub struct Proxies {
-    /// Who is believed.
+    /// The addresses of trusted proxies.
     pub trusted: Vec<Cidr>,
-    /// In which headers.
+    /// The headers with the sign-in name.
     pub headers: Vec<HeaderName>,
 }
 
-/// What the proxy says about the caller. The middleware `proxy_user` puts it into the extensions of each request.
+/// The caller as named by the proxy. The middleware `proxy_user` puts it into the extensions of each request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProxyUser {
-    /// Nothing: no header, an empty one or `-`, or one from somebody who is not believed.
+    /// No user: no header, an empty one or `-`, or a header from an address that is not trusted.
     Nobody,
     /// The caller has this name.
     Name(String),
-    /// Two different names, a header twice, or no text.
+    /// Two different names, a repeated header, or a name that is not text.
     Unusable,
 }
 
@@ -87,7 +87,7 @@ impl Proxies {
         if !peer.is_some_and(|peer| self.trusted.iter().any(|block| block.contains(peer))) {
             return ProxyUser::Nobody;
         }
-        let mut named = ProxyUser::Nobody;
+        let mut user = ProxyUser::Nobody;
         for header in &self.headers {
             let values: Vec<_> = headers.get_all(header).collect();
             let name = match values.as_slice() {
@@ -97,18 +97,18 @@ impl Proxies {
                 [one] => one.to_str().map_or(ProxyUser::Unusable, |name| ProxyUser::Name(name.to_owned())),
                 _ => ProxyUser::Unusable,
             };
-            named = if named == ProxyUser::Nobody || named == name { name } else { ProxyUser::Unusable };
+            user = if user == ProxyUser::Nobody || user == name { name } else { ProxyUser::Unusable };
         }
-        named
+        user
     }
 
-    /// Takes the headers off and says what they said.
+    /// Removes the headers and returns the user that they named.
     pub fn take(&self, headers: &mut HeaderMap, peer: Option<IpAddr>) -> ProxyUser {
-        let named = self.read(headers, peer);
+        let user = self.read(headers, peer);
         for header in &self.headers {
             headers.remove(header);
         }
-        named
+        user
     }
 }
 
@@ -160,32 +160,32 @@ mod tests {
         }
     }
 
-    fn named(peer: &str, sent: &[(&'static str, &'static [u8])]) -> ProxyUser {
+    fn user(peer: &str, sent_headers: &[(&'static str, &'static [u8])]) -> ProxyUser {
         let headers = ["x-forwarded-user", "x-showcase-user"].map(HeaderName::from_static).to_vec();
         let proxies = Proxies { trusted: vec![block("10.0.0.0/8")], headers };
         let mut map = HeaderMap::new();
         map.insert(HeaderName::from_static("accept"), HeaderValue::from_static("*/*"));
-        for (name, value) in sent {
+        for (name, value) in sent_headers {
             map.append(HeaderName::from_static(name), HeaderValue::from_bytes(value).unwrap());
         }
         let found = proxies.take(&mut map, peer.parse().ok());
-        assert_eq!(map.len(), 1, "taken off, whoever sent them");
+        assert_eq!(map.len(), 1, "taken off, whoever sends them");
         found
     }
 
     #[test]
     fn only_a_trusted_proxy_is_believed() {
         let alice = [("x-forwarded-user", b"alice".as_slice())];
-        assert_eq!(named("10.0.0.1", &alice), ProxyUser::Name("alice".to_owned()));
-        assert_eq!(named("::ffff:10.0.0.1", &alice), ProxyUser::Name("alice".to_owned()));
+        assert_eq!(user("10.0.0.1", &alice), ProxyUser::Name("alice".to_owned()));
+        assert_eq!(user("::ffff:10.0.0.1", &alice), ProxyUser::Name("alice".to_owned()));
         for other in ["127.0.0.1", "::1", "11.0.0.1", "no address"] {
-            assert_eq!(named(other, &alice), ProxyUser::Nobody, "{other}");
+            assert_eq!(user(other, &alice), ProxyUser::Nobody, "{other}");
         }
     }
 
     #[test]
     fn what_cannot_be_one_name_is_unusable() {
-        let said = |sent: &[(&'static str, &'static [u8])]| named("10.0.0.1", sent);
+        let said = |headers: &[(&'static str, &'static [u8])]| user("10.0.0.1", headers);
         let (forwarded, showcase) = ("x-forwarded-user", "x-showcase-user");
         assert_eq!(said(&[]), ProxyUser::Nobody);
         assert_eq!(said(&[(forwarded, b"")]), ProxyUser::Nobody);

@@ -33,7 +33,7 @@ pub fn parse<T: Deserr<Violations>>(query: &str) -> Result<T, Error> {
     parse_those(query, |_| true)
 }
 
-/// Parses these parameters of a query string, for what is asked for beside others.
+/// Parses these parameters of a query string and ignores the others.
 ///
 /// # Errors
 /// As [`parse`].

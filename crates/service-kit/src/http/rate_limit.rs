@@ -96,21 +96,21 @@ impl RateLimit {
 /// Bad credentials a minute that one address may send. Further requests are refused without a look-up.
 const BAD_CREDENTIALS: u32 = 60;
 
-/// The window in which bad credentials are counted.
-const WINDOW: Duration = Duration::from_secs(60);
+/// The period over which bad credentials are counted.
+const PERIOD: Duration = Duration::from_secs(60);
 
 /// Counts bad credentials by client address.
 pub struct BadCredentials {
     is_limited: bool,
     clock: Clock,
-    windows: Mutex<HashMap<RateLimitKey, (Duration, u32)>>,
+    counts: Mutex<HashMap<RateLimitKey, (Duration, u32)>>,
 }
 
 impl BadCredentials {
     /// No bad credential yet. Without a limit none is ever counted.
     #[must_use]
     pub fn new(is_limited: bool, clock: &Clock) -> Self {
-        Self { is_limited, clock: clock.clone(), windows: Mutex::default() }
+        Self { is_limited, clock: clock.clone(), counts: Mutex::default() }
     }
 
     /// Whether credentials from this address may be looked up.
@@ -118,10 +118,10 @@ impl BadCredentials {
     /// # Errors
     /// 429 with `Retry-After` in seconds.
     pub fn check(&self, key: RateLimitKey) -> Result<(), Problem> {
-        let (now, windows) = (self.clock.elapsed(), self.windows.lock().unwrap_or_else(PoisonError::into_inner));
-        match windows.get(&key) {
-            Some((start, count)) if *count >= BAD_CREDENTIALS && now < *start + WINDOW => {
-                let rest = (*start + WINDOW).saturating_sub(now);
+        let (now, counts) = (self.clock.elapsed(), self.counts.lock().unwrap_or_else(PoisonError::into_inner));
+        match counts.get(&key) {
+            Some((start, count)) if *count >= BAD_CREDENTIALS && now < *start + PERIOD => {
+                let rest = (*start + PERIOD).saturating_sub(now);
                 Err(Problem::new(code::RATE_LIMITED).retry_after(rest.as_secs() + 1))
             }
             _ => Ok(()),
@@ -133,12 +133,12 @@ impl BadCredentials {
         if !self.is_limited {
             return;
         }
-        let (now, mut windows) = (self.clock.elapsed(), self.windows.lock().unwrap_or_else(PoisonError::into_inner));
-        if windows.len() >= SWEEP as usize {
-            windows.retain(|_, (start, _)| now < *start + WINDOW);
+        let (now, mut counts) = (self.clock.elapsed(), self.counts.lock().unwrap_or_else(PoisonError::into_inner));
+        if counts.len() >= SWEEP as usize {
+            counts.retain(|_, (start, _)| now < *start + PERIOD);
         }
-        let (start, count) = windows.entry(key).or_insert((now, 0));
-        if now >= *start + WINDOW {
+        let (start, count) = counts.entry(key).or_insert((now, 0));
+        if now >= *start + PERIOD {
             (*start, *count) = (now, 0);
         }
         *count += 1;
@@ -197,13 +197,13 @@ mod tests {
     fn those_with_their_whole_allowance_are_forgotten() {
         let clock = Clock::default();
         let limit = RateLimit::per_minute(60, &clock);
-        let known = || limit.limiter.as_ref().unwrap().len();
+        let count = || limit.limiter.as_ref().unwrap().len();
         for n in 0..SWEEP - 1 {
             limit.charge(RateLimitKey::User(Uuid::from_u128(n.into()))).unwrap();
         }
-        assert_eq!(known(), SWEEP as usize - 1);
+        assert_eq!(count(), SWEEP as usize - 1);
         clock.advance(TimeDelta::minutes(1));
         limit.charge(RateLimitKey::User(Uuid::max())).unwrap();
-        assert_eq!(known(), 1);
+        assert_eq!(count(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! The answer of an operation as plain data, so that a database thread can make it and the database can store it.
+//! The answer of an operation as plain data, which a database thread can make and the database can store.
 
 use std::{fmt, pin::Pin};
 

@@ -39,21 +39,21 @@ use crate::error::Failure;
 /// The page of a front end that has only one.
 const INDEX: &str = "index.html";
 
-/// The folder of files that are for everybody by name (RFC 8615), the only one that may begin with a dot.
+/// The folder of well-known files (RFC 8615), the only name that may begin with a dot.
 const WELL_KNOWN: &str = ".well-known";
 
-/// The most that is read and kept in memory at once.
+/// The most bytes of a file in memory at once.
 const PART: u64 = 128 * 1024;
 
-/// So many files are known by their tags; more than any front end has.
-const MOST_KNOWN: usize = 10_000;
+/// The most files whose entity tags are cached; more than any front end has.
+const MAX_CACHED_TAGS: usize = 10_000;
 
-/// What a front end loads it knows itself, and may say in a `meta` element. That nobody may frame it cannot be said there,
-/// and whoever looks at it is signed in.
+/// A front end may restrict what it loads in a `meta` element. `frame-ancestors` has no effect there, and users of the
+/// front end are signed in, so this header forbids frames.
 const POLICY: &str = "frame-ancestors 'none'; object-src 'none'; base-uri 'self'";
 
-/// Marks a response, in its extensions, as `index.html` in the place of a file that does not exist. Existing builds load
-/// such a page as a style sheet, which browsers refuse with `nosniff`.
+/// Marks a response, in its extensions, as `index.html` sent for a file that does not exist. Some front ends load such a
+/// page as a style sheet, which browsers refuse with `nosniff`.
 pub struct MayBeSniffed;
 
 /// The folder of a front end.
@@ -62,12 +62,11 @@ pub struct StaticFiles {
     tags: RwLock<HashMap<PathBuf, (Version, ETag)>>,
 }
 
-/// Tells one content of a file from another, in one process: its place, length, and the time of its last change, which
-/// no program can set back.
+/// The version of a file: device, inode, length and change time. No program can set the change time back.
 type Version = (u64, u64, u64, i64, i64);
 
 /// A file of the folder.
-struct Opened {
+struct OpenFile {
     file: File,
     length: u64,
     tag: ETag,
@@ -80,10 +79,10 @@ impl StaticFiles {
         Self { folder, tags: RwLock::default() }
     }
 
-    /// What is wrong with a folder, as a line.
+    /// The fault of a folder, as one line.
     #[must_use]
     pub fn fault(folder: &Path) -> Option<String> {
-        match within(folder, INDEX).and_then(|path| path.map(File::open).transpose()) {
+        match resolve(folder, INDEX).and_then(|path| path.map(File::open).transpose()) {
             Ok(Some(_)) => None,
             Ok(None) if !folder.is_dir() => Some(format!("--static: {} is no folder", folder.display())),
             Ok(None) => Some(format!("--static: {} has no {INDEX}", folder.display())),
@@ -93,7 +92,7 @@ impl StaticFiles {
 
     /// Whether a path for which there is no route is up to the front end.
     #[must_use]
-    pub fn own(path: &str) -> bool {
+    pub fn serves(path: &str) -> bool {
         let path = percent_decode_str(path).decode_utf8_lossy();
         let first = path.split('/').nth(1);
         first != Some("api") && ROOT_PATHS.iter().all(|path| path.split('/').nth(1) != first)
@@ -111,24 +110,24 @@ impl StaticFiles {
         let path = relative(req.path());
         let find = move || {
             if let Some(path) = path
-                && let Some(opened) = self.open(&path)?
+                && let Some(open_file) = self.open(&path)?
             {
-                return Ok(Some((opened, path, true)));
+                return Ok(Some((open_file, path, true)));
             }
-            Ok(self.open(INDEX)?.map(|opened| (opened, INDEX.to_owned(), false)))
+            Ok(self.open(INDEX)?.map(|open_file| (open_file, INDEX.to_owned(), false)))
         };
         let found: io::Result<_> = block(find).await.map_err(Problem::internal)?;
-        let (opened, name, exists) = found.map_err(Problem::internal)?.ok_or_else(nothing)?;
+        let (open_file, name, exists) = found.map_err(Problem::internal)?.ok_or_else(nothing)?;
 
         let mut response = HttpResponse::Ok();
         response
             .insert_header((header::CACHE_CONTROL, caching(&name)))
             .insert_header((header::CONTENT_SECURITY_POLICY, POLICY));
-        if let Some(known) = CachedTags::of(req).matching(&opened.tag) {
-            return Ok(response.status(StatusCode::NOT_MODIFIED).insert_header((header::ETAG, known.text())).finish());
+        if let Some(cached) = CachedTags::of(req).matching(&open_file.tag) {
+            return Ok(response.status(StatusCode::NOT_MODIFIED).insert_header((header::ETAG, cached.text())).finish());
         }
-        response.insert_header((header::ETAG, opened.tag.text())).content_type(media_type(&name));
-        let mut response = send(response, req, opened)?;
+        response.insert_header((header::ETAG, open_file.tag.text())).content_type(media_type(&name));
+        let mut response = send(response, req, open_file)?;
         if !exists {
             response.extensions_mut().insert(MayBeSniffed);
         }
@@ -136,29 +135,29 @@ impl StaticFiles {
     }
 
     /// A file by its path in the folder; `None` when there is none.
-    fn open(&self, path: &str) -> io::Result<Option<Opened>> {
-        let Some(path) = within(&self.folder, path)? else { return Ok(None) };
+    fn open(&self, path: &str) -> io::Result<Option<OpenFile>> {
+        let Some(path) = resolve(&self.folder, path)? else { return Ok(None) };
         let file = File::open(&path)?;
-        let about = file.metadata()?;
-        let version = (about.dev(), about.ino(), about.len(), about.ctime(), about.ctime_nsec());
+        let metadata = file.metadata()?;
+        let version = (metadata.dev(), metadata.ino(), metadata.len(), metadata.ctime(), metadata.ctime_nsec());
         let tags = self.tags.read().unwrap_or_else(PoisonError::into_inner);
-        let known = tags.get(&path).filter(|(known, _)| *known == version).map(|(_, tag)| tag.clone());
+        let cached = tags.get(&path).filter(|(cached, _)| *cached == version).map(|(_, tag)| tag.clone());
         drop(tags);
-        if let Some(tag) = known {
-            return Ok(Some(Opened { file, length: about.len(), tag }));
+        if let Some(tag) = cached {
+            return Ok(Some(OpenFile { file, length: metadata.len(), tag }));
         }
         let tag = ETag::of_file(&file)?;
         let mut tags = self.tags.write().unwrap_or_else(PoisonError::into_inner);
-        if tags.len() >= MOST_KNOWN {
+        if tags.len() >= MAX_CACHED_TAGS {
             tags.clear();
         }
         tags.insert(path, (version, tag.clone()));
-        Ok(Some(Opened { file, length: about.len(), tag }))
+        Ok(Some(OpenFile { file, length: metadata.len(), tag }))
     }
 }
 
 /// The real path of a file that lies in the folder, also after all symbolic links; the folder itself may be one.
-fn within(folder: &Path, path: &str) -> io::Result<Option<PathBuf>> {
+fn resolve(folder: &Path, path: &str) -> io::Result<Option<PathBuf>> {
     let found = folder.canonicalize().and_then(|folder| {
         let real = folder.join(path).canonicalize()?;
         // Before it is opened: a pipe would wait for its other end.
@@ -174,8 +173,7 @@ fn within(folder: &Path, path: &str) -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// The path in the folder that the path of a request names; `None` when nothing may lie there: it leads elsewhere, is
-/// hidden, or is no text.
+/// The path in the folder that a request path names; `None` for a path that leaves the folder, is hidden, or is not UTF-8.
 fn relative(path: &str) -> Option<String> {
     let path = path.strip_prefix('/')?;
     if path.is_empty() {
@@ -185,15 +183,15 @@ fn relative(path: &str) -> Option<String> {
     let names: Vec<_> = names.collect::<Option<_>>()?;
     let is_refused = |(n, name): (usize, &Cow<'_, str>)| {
         let is_hidden = name.starts_with('.') && (n, &**name) != (0, WELL_KNOWN);
-        // The last one may be empty: that names a folder, as which no file opens, but perhaps a page.
+        // The last segment may be empty: the path of a folder, which may be a page of the front end.
         let is_empty = name.is_empty() && n + 1 < names.len();
         is_hidden || is_empty || name.contains(|c: char| matches!(c, '/' | '\\') || c.is_control())
     };
     (!names.iter().enumerate().any(is_refused)).then(|| names.join("/"))
 }
 
-/// How long a copy is good. Bundlers put what they make into `assets/`, with a hash of the content in the name: such a
-/// file never changes.
+/// The `Cache-Control` of a file. Bundlers put files with a hash of the content in the name into `assets/`; such a file
+/// never changes.
 fn caching(path: &str) -> &'static str {
     let stem = path.strip_prefix("assets/").and_then(|path| path.rsplit_once('.')).map(|(stem, _)| stem);
     let is_hashed = stem.and_then(|stem| stem.rsplit_once(['-', '.'])).is_some_and(|(_, hash)| {
@@ -212,21 +210,22 @@ fn media_type(path: &str) -> String {
     if is_text { format!("{kind}; charset=utf-8") } else { kind.to_string() }
 }
 
-/// The file, or the part of it that the request asks for (RFC 9110, section 14). Who asks for several gets all of it.
-fn send(mut response: HttpResponseBuilder, req: &HttpRequest, opened: Opened) -> Result<HttpResponse, Failure> {
-    let Opened { file, length, tag } = opened;
+/// The file, or the part of it that the request asks for (RFC 9110, section 14). A request for several
+/// ranges gets the whole file.
+fn send(mut response: HttpResponseBuilder, req: &HttpRequest, open_file: OpenFile) -> Result<HttpResponse, Failure> {
+    let OpenFile { file, length, tag } = open_file;
     response.insert_header((header::ACCEPT_RANGES, "bytes"));
     let is_same = match IfRange::parse(req) {
-        Ok(IfRange::EntityTag(known)) => known.to_string() == tag.text(),
-        // There is no date to compare, and what cannot be read is not the same.
+        Ok(IfRange::EntityTag(cached)) => cached.to_string() == tag.text(),
+        // Files have no date to compare, and an unreadable condition does not match.
         _ => !req.headers().contains_key(header::IF_RANGE),
     };
-    let wanted = match Range::parse(req) {
+    let range = match Range::parse(req) {
         Ok(Range::Bytes(ranges)) if is_same && ranges.len() == 1 => ranges.into_iter().next(),
         _ => None,
     };
-    let Some(wanted) = wanted else { return Ok(response.body(SizedStream::new(length, parts(file, 0, length)))) };
-    let Some((first, last)) = wanted.to_satisfiable_range(length) else {
+    let Some(range) = range else { return Ok(response.body(SizedStream::new(length, parts(file, 0, length)))) };
+    let Some((first, last)) = range.to_satisfiable_range(length) else {
         let refused = Problem::new(code::RANGE_NOT_SATISFIABLE);
         return Err(refused.header("content-range", format!("bytes */{length}")).into());
     };
@@ -235,7 +234,7 @@ fn send(mut response: HttpResponseBuilder, req: &HttpRequest, opened: Opened) ->
     Ok(response.body(SizedStream::new(last + 1 - first, parts(file, first, last + 1))))
 }
 
-/// What lies from one place to another, read as fast as the client takes it.
+/// A range of a file as a stream, read as fast as the client receives it.
 fn parts(file: File, from: u64, to: u64) -> impl Stream<Item = io::Result<Bytes>> {
     stream::try_unfold((file, from), move |(file, at)| async move {
         if at == to {

@@ -1,4 +1,4 @@
-//! Times without a zone, and what they mean on the days on which the clocks change.
+//! Conversion of local times to instants, also on the days on which the clocks change.
 
 use chrono::{MappedLocalTime, NaiveDateTime, TimeZone as _, Utc};
 use chrono_tz::Tz;
@@ -17,9 +17,9 @@ const HEADING: &str = "times that do not exist or are ambiguous";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Clarity {
     Exact,
-    /// The clocks were turned back and showed it twice; the earlier instant is taken.
+    /// It exists twice, because the clocks are turned back; the earlier instant is taken.
     Ambiguous,
-    /// The clocks were turned forward and never showed it; the first instant after the gap is taken.
+    /// It does not exist, because the clocks are turned forward; the first instant after the gap is taken.
     Missing,
 }
 

@@ -1,5 +1,5 @@
 //! Which rows to write. For each imported row the database keeps a hash of what was imported, so that a later import
-//! tells what has changed since, there or here: what was changed here stays.
+//! can tell whether the row has changed since, in the source or here. A row that was changed here stays as it is.
 
 use std::collections::HashMap;
 
@@ -15,16 +15,16 @@ use crate::{
     with_connection,
 };
 
-const KEPT: &str = "kept as they are here";
+const CHANGED_HERE: &str = "kept as they are here";
 const OUTDATED: &str = "changed there since the import; --update brings them over";
 const GONE: &str = "no longer there; --update deletes them here";
 
-/// What an import knows of a row and those that belong to it: all that it would write.
+/// The values that an import writes for a row and the rows that belong to it.
 pub trait Imported: Serialize {
     /// The name of the table, in the report and beside the hash.
     const KIND: &'static str;
 
-    /// Whether this is what a row has that nobody has filled yet.
+    /// Whether these are the values of a new, empty row.
     fn is_blank(&self) -> bool {
         false
     }
@@ -43,36 +43,36 @@ pub trait Imported: Serialize {
 pub struct Changes<T> {
     /// New rows.
     pub added: Vec<(DbUuid, T)>,
-    /// Rows to be made what they are there.
+    /// Rows to be made equal to the source.
     pub updated: Vec<(DbUuid, T)>,
 }
 
 impl Import {
-    /// Notes that the source has this row, whatever becomes of it.
+    /// Records that the source has this row, imported or not.
     pub fn saw(&mut self, kind: &'static str, id: DbUuid) {
         self.report.count(kind).read += 1;
         self.seen.entry(kind).or_default().insert(id);
     }
 
-    /// Compares rows of the source with the same rows here and with what was imported earlier, and answers what is to be
-    /// written. The rest is counted or noted. At most [`CHUNK`] rows at a time.
+    /// Compares rows of the source with the same rows here and with what was imported earlier, and returns what is to be
+    /// written. The other rows are counted and reported. At most [`CHUNK`] rows at a time.
     ///
     /// # Errors
     /// When the database fails.
     pub fn merge<T: Imported>(
         &mut self,
         conn: &mut AnyConnection,
-        wanted: Vec<(DbUuid, T)>,
+        incoming: Vec<(DbUuid, T)>,
         present: &HashMap<DbUuid, T>,
     ) -> Result<Changes<T>, Error> {
-        let ids: Vec<_> = wanted.iter().map(|(id, _)| *id).collect();
+        let ids: Vec<_> = incoming.iter().map(|(id, _)| *id).collect();
         let imported = load(conn, T::KIND, &ids)?;
         let mut changes = Changes { added: Vec::new(), updated: Vec::new() };
         let mut hashes = Vec::new();
-        for (id, row) in wanted {
+        for (id, row) in incoming {
             let new = row.hash()?;
             let here = present.get(&id).map(Imported::hash).transpose()?;
-            let kept = match (imported.get(&id), here) {
+            let reason = match (imported.get(&id), here) {
                 (None, here) if here.is_none() || present.get(&id).is_some_and(Imported::is_blank) => {
                     self.report.count(T::KIND).added += 1;
                     changes.added.push((id, row));
@@ -101,7 +101,7 @@ impl Import {
                 (Some(_), Some(_)) => "has been changed here and there",
             };
             self.report.count(T::KIND).kept += 1;
-            self.report.note(KEPT, || format!("{} {id}: {kept}", T::KIND));
+            self.report.note(CHANGED_HERE, || format!("{} {id}: {reason}", T::KIND));
         }
         store(conn, T::KIND, hashes.into_iter().filter(|(id, hash)| imported.get(id) != Some(hash)).collect())?;
         Ok(changes)
@@ -129,8 +129,9 @@ impl Import {
                     None => {}
                     Some(hash) if imported.get(id) != Some(&hash) => {
                         self.report.count(T::KIND).kept += 1;
-                        self.report
-                            .note(KEPT, || format!("{} {id}: has been changed here, and is no longer there", T::KIND));
+                        self.report.note(CHANGED_HERE, || {
+                            format!("{} {id}: has been changed here, and is no longer there", T::KIND)
+                        });
                     }
                     Some(_) if self.update => deleted.push(*id),
                     Some(_) => {

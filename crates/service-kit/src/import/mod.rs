@@ -1,14 +1,13 @@
-//! Bringing in what the systems had that the services replace, from their MariaDB or MySQL databases.
+//! Import of data from the MariaDB or MySQL databases of the systems that the services replace.
 //!
-//! * [`options`]: the options of the command. [`report`]: what it prints.
-//! * [`row`], [`source`]: a row and a table; the connection, which only reads, and what is checked before anything is
-//!   written.
+//! * [`options`]: the options of the command. [`report`]: its output.
+//! * [`row`], [`source`]: rows and tables; the read-only connection and its checks.
 //! * [`run`]: one transaction, which a dry run rolls back.
-//! * [`local_time`]: times without a zone.
+//! * [`local_time`]: local times as instants.
 //! * [`merge`]: which rows are new, changed there, or changed here since the last import.
 //! * [`pages`]: a table page by page, with the rows that belong to each.
 //!
-//! A service brings the meaning of the tables: it reads pages of rows, and writes what [`Import::merge`] answers.
+//! A service converts the rows: it reads pages of them, and writes those that [`Import::merge`] returns.
 
 pub mod local_time;
 pub mod merge;

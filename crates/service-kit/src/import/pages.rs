@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Import {
-    /// Hands the rows of a table to `work` by their id, at most [`CHUNK`] at a time. All are counted as read.
+    /// Calls `work` with the rows of a table in the order of their ids, at most [`CHUNK`] at a time, and counts them as read.
     ///
     /// # Errors
     /// When the connection is lost; what `work` fails with.
@@ -57,7 +57,7 @@ impl Import {
         }
     }
 
-    /// The rows of a table that belong to these of another one, by the column `key`. Deleted ones are left away.
+    /// The rows of a table whose column `key` refers to one of these ids, without deleted ones.
     ///
     /// # Errors
     /// When the connection is lost.
@@ -77,8 +77,8 @@ impl Import {
         Ok(children)
     }
 
-    /// What `convert` makes of the [children](Self::children) of these rows, sorted. They are counted as read, and those
-    /// that it refuses as left out.
+    /// The converted [children](Self::children) of these rows, sorted. They are counted as read, and those that `convert`
+    /// refuses as left out.
     ///
     /// # Errors
     /// When the connection is lost.
@@ -116,17 +116,21 @@ impl Import {
         ids: &[DbUuid],
         users: &HashSet<DbUuid>,
     ) -> Result<HashMap<DbUuid, Vec<DbUuid>>, Error> {
-        let mut people = self.converted_children(table, key, ids, |row| known_user(row, "user_id", users))?;
+        let mut people = self.converted_children(table, key, ids, |row| existing_user(row, "user_id", users))?;
         people.values_mut().for_each(Vec::dedup);
         Ok(people)
     }
 }
 
-/// The user in a column.
+/// The user that a column names.
 ///
 /// # Errors
-/// When it is none of these.
-pub fn known_user<S: BuildHasher>(row: &SourceRow, column: &str, users: &HashSet<DbUuid, S>) -> Result<DbUuid, Fault> {
+/// When it is not one of `users`.
+pub fn existing_user<S: BuildHasher>(
+    row: &SourceRow,
+    column: &str,
+    users: &HashSet<DbUuid, S>,
+) -> Result<DbUuid, Fault> {
     let user = row.id(column)?;
     if users.contains(&user) { Ok(user) } else { Err(format!("{column} {user} is no user")) }
 }

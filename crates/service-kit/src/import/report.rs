@@ -1,34 +1,34 @@
-//! What an import did, table by table, and every row that a person should know of.
+//! The report of an import: counts by table, and the rows that need attention.
 
 use std::ops::RangeInclusive;
 
 use crate::database::types::DbUuid;
 
-/// Notes below one heading that are printed; of others there is only the number.
+/// The most notes that are printed below a heading. The rest is counted.
 const MOST_NOTES: usize = 10_000;
 
-/// Heading of the rows that cannot be here.
+/// The heading of rows that cannot be imported.
 const LEFT_OUT: &str = "left out";
 
-/// Heading of the rows that pass a limit of ours.
+/// The heading of rows that exceed a limit of this service.
 const OVER_LIMIT: &str = "imported although they pass a limit";
 
-/// What became of the rows of a table.
+/// The counts of a table's rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Rows of the source.
+    /// Rows read from the source.
     pub read: u64,
-    /// New here.
+    /// Rows added.
     pub added: u64,
-    /// Changed there since an earlier import, and brought over.
+    /// Rows updated, because the source changed since an earlier import.
     pub updated: u64,
-    /// As they are there.
+    /// Rows that are equal already.
     pub same: u64,
-    /// Left as they are here, although they are otherwise there.
+    /// Rows that differ from the source and were not changed.
     pub kept: u64,
-    /// Cannot be here.
+    /// Rows that cannot be imported.
     pub left_out: u64,
-    /// Imported as they are, although they pass a limit.
+    /// Rows imported although they exceed a limit.
     pub over_limit: u64,
 }
 
@@ -68,7 +68,7 @@ impl Report {
         }
     }
 
-    /// A row that cannot be here, and why.
+    /// Reports a row that cannot be imported, with the reason.
     pub fn left_out(&mut self, table: &'static str, row: &str, why: &str) {
         self.count(table).left_out += 1;
         self.note(LEFT_OUT, || format!("{table} {row}: {why}"));
@@ -93,8 +93,7 @@ impl Report {
         lines
     }
 
-    /// Notes the limits that a row passes: texts with the number of characters that each may have. They are imported as
-    /// they are.
+    /// Reports the texts of a row that are longer than their limits, in characters. They are imported unchanged.
     pub fn check_limits(&mut self, table: &'static str, id: DbUuid, texts: &[(&str, &str, RangeInclusive<usize>)]) {
         let is_over = |(_, text, limit): &&(&str, &str, RangeInclusive<usize>)| !limit.contains(&text.chars().count());
         let over: Vec<_> = texts.iter().filter(is_over).collect();

@@ -1,4 +1,4 @@
-//! An import from its beginning to its end.
+//! The run of an import.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,20 +10,20 @@ use diesel::{Connection, result::Error as DieselError};
 
 use super::{options::ImportOptions, report::Report, row::SourceTable, source::Source};
 use crate::{
+    command::CommandError,
     database::{AnyConnection, Database, JobOwner, types::DbUuid},
     error::Error,
-    maintenance::cli::Refused,
 };
 
-/// An import under way.
+/// A running import.
 pub struct Import {
-    /// What is read.
+    /// The database to read.
     pub source: Source,
-    /// What will be printed.
+    /// The report to print.
     pub report: Report,
     /// Zone of the times in the source.
     pub zone: Tz,
-    /// Whether to bring over what has changed there since an earlier import.
+    /// Whether to update rows that have changed in the source since an earlier import.
     pub(super) update: bool,
     dry_run: bool,
     /// The ids that the source has, by kind.
@@ -34,15 +34,19 @@ impl Import {
     /// Connects to the source and checks its version and its tables. Nothing is written.
     ///
     /// # Errors
-    /// When an option is at fault, or the source is not what it must be.
-    pub async fn connect(options: ImportOptions, tables: &'static [SourceTable], zone: Tz) -> Result<Self, Refused> {
+    /// When an option is wrong, or the source is not a supported server with the expected tables.
+    pub async fn connect(
+        options: ImportOptions,
+        tables: &'static [SourceTable],
+        zone: Tz,
+    ) -> Result<Self, CommandError> {
         let (update, dry_run) = (options.update, options.dry_run);
         let opened = tokio::task::spawn_blocking(move || Source::open(&options, tables));
-        let source = opened.await.map_err(|panicked| Refused::Failed(panicked.to_string()))??;
+        let source = opened.await.map_err(|panicked| CommandError::Failed(panicked.to_string()))??;
         Ok(Self { source, report: Report::default(), zone, update, dry_run, seen: HashMap::new() })
     }
 
-    /// What the report begins with.
+    /// The first lines of the report.
     fn head(&self) -> Vec<String> {
         let (place, version) = (self.source.place(), self.source.version());
         let mut head = vec![format!("source: {place}, {version}; its times are read in {}", self.zone)];
@@ -55,13 +59,13 @@ impl Import {
     /// Runs `work` in one transaction. A dry run does the same and rolls it back, so that both report the same.
     ///
     /// # Errors
-    /// What `work` fails with; nothing is written then.
+    /// Those of `work`; nothing is written then.
     pub async fn run<F>(mut self, db: &Database, mut work: F) -> Result<Report, Error>
     where
         F: FnMut(&mut AnyConnection, &mut Self) -> Result<(), Error> + Send + 'static,
     {
         db.write(JobOwner::Internal, move |conn| {
-            // Once more from the beginning, when the database had to break off the transaction.
+            // Starts again when the database aborted the transaction.
             self.report = Report::new(self.head());
             self.seen.clear();
             self.source.begin()?;

@@ -1,4 +1,4 @@
-//! The database to read: a connection with time-outs, checked before use, and one snapshot for all that is read.
+//! The database to read: a connection with time-outs, which is checked before use and reads one snapshot.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{
     options::ImportOptions,
     row::{SourceRow, SourceTable},
 };
-use crate::{config::Secret, error::Error, maintenance::cli::Refused};
+use crate::{command::CommandError, config::Secret, error::Error};
 
 /// How long to wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -26,7 +26,7 @@ pub struct Source {
     conn: Conn,
     /// Host and database, for messages.
     place: String,
-    /// As the server says it.
+    /// The version string of the server.
     version: String,
 }
 
@@ -35,9 +35,10 @@ impl Source {
     ///
     /// # Errors
     /// One sentence on what is wrong with the options, the server or its tables.
-    pub fn open(options: &ImportOptions, tables: &[SourceTable]) -> Result<Self, Refused> {
-        let url = parse(options.url.reveal()).map_err(|fault| Refused::Options(format!("the URL {fault}")))?;
-        let password = Secret::resolve("password", None, options.password_file.as_deref()).map_err(Refused::Options)?;
+    pub fn open(options: &ImportOptions, tables: &[SourceTable]) -> Result<Self, CommandError> {
+        let url = parse(options.url.reveal()).map_err(|fault| CommandError::option(format!("the URL {fault}")))?;
+        let password =
+            Secret::resolve("password", None, options.password_file.as_deref()).map_err(CommandError::option)?;
         let text = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let database = text(url.path().trim_start_matches('/'));
@@ -45,7 +46,7 @@ impl Source {
         let settings = OptsBuilder::new()
             .ip_or_hostname(Some(host))
             .tcp_port(url.port().unwrap_or(3306))
-            // The server may lead a client on the same machine to its socket, whose path a container does not have.
+            // The server may tell a client on the same machine to use its socket, which a container cannot reach.
             .prefer_socket(false)
             .user(Some(text(url.username())))
             .pass(password.as_ref().map(Secret::reveal))
@@ -55,11 +56,12 @@ impl Source {
             .write_timeout(Some(READ_TIMEOUT))
             // A column of the type TIMESTAMP is shown in the zone of the session.
             .init(vec!["SET time_zone = '+00:00'"]);
-        let conn = Conn::new(Opts::from(settings))
-            .map_err(|error| Refused::Failed(format!("cannot connect to the source {place}: {}", cause(&error))))?;
+        let conn = Conn::new(Opts::from(settings)).map_err(|error| {
+            CommandError::Failed(format!("cannot connect to the source {place}: {}", cause(&error)))
+        })?;
         let mut source = Self { conn, place, version: String::new() };
-        source.check_version().map_err(Refused::Failed)?;
-        source.check_tables(tables).map_err(Refused::Failed)?;
+        source.check_version().map_err(CommandError::Failed)?;
+        source.check_tables(tables).map_err(CommandError::Failed)?;
         Ok(source)
     }
 
@@ -69,7 +71,7 @@ impl Source {
         &self.place
     }
 
-    /// The version, as the server says it.
+    /// The version string of the server.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
@@ -107,7 +109,7 @@ impl Source {
         Err(format!("the source {} lacks {}, or its user may not read that", self.place, missing.join(", ")))
     }
 
-    /// Begins to read: everything that is read from here on is one snapshot.
+    /// Begins the transaction: all later reads see one snapshot.
     ///
     /// # Errors
     /// When the connection is lost.
@@ -145,7 +147,7 @@ impl Source {
     }
 
     fn select(&mut self, table: &SourceTable, rest: &str, parameters: Vec<Value>) -> Result<Vec<SourceRow>, Error> {
-        // Names of tables and columns are constants of the services.
+        // The names of tables and columns are constants of the services.
         let query = format!("SELECT `{}` FROM `{}` {rest}", table.columns.join("`, `"), table.name);
         let parameters = if parameters.is_empty() { Params::Empty } else { Params::Positional(parameters) };
         let rows: Result<Vec<mysql::Row>, _> = self.conn.exec(query, parameters);
@@ -165,7 +167,7 @@ impl Source {
     }
 }
 
-/// Without the names of the layers that it went through.
+/// The innermost message of an error.
 fn cause(error: &mysql::Error) -> String {
     match error {
         mysql::Error::IoError(error) => error.to_string(),
@@ -189,7 +191,7 @@ fn parse(text: &str) -> Result<Url, &'static str> {
 
 /// Whether a server of this version is MariaDB 10.6 or later, or MySQL 8.0 or later.
 fn is_new_enough(version: &str) -> bool {
-    // Replication clients of old knew no two digits, so MariaDB may put 5.5.5 before its version.
+    // MariaDB may put 5.5.5- before its version, for old replication clients that cannot read two digits.
     let version = version.strip_prefix("5.5.5-").unwrap_or(version);
     let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
     let found = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());

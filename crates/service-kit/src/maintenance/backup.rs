@@ -9,51 +9,49 @@ use std::{
 
 use diesel::{Connection, RunQueryDsl, SqliteConnection, sql_query, sql_types::Text};
 
-use super::{
-    check::check,
-    refused::{Refused, existing_file},
-};
+use super::{check::check, database_file::existing_file};
+use crate::command::CommandError;
 use crate::database::{
     Url,
-    lock_file::{InUse, beside},
+    lock_file::{InUse, with_suffix},
     migrate::Migrations,
 };
 
-/// Writes a copy of a SQLite database to a file that is not there yet. Others may read and write meanwhile; the copy is
-/// one snapshot, which has all that was committed before. The file appears when it is whole, checked and safe on disk.
+/// Writes a copy of a SQLite database to a new file. Other programs may read and write meanwhile; the copy is one snapshot
+/// with everything that was committed before the start. The file appears once it is complete, checked and synced to disk.
 ///
 /// # Errors
-/// When the database or the file is not what it should be; there is no file then.
-pub fn backup(database: &Url, file: &Path, migrations: &Migrations, say: fn(&str)) -> Result<(), Refused> {
+/// When the database is damaged or not of this service, or the file exists or cannot be written. No file is made then.
+pub fn backup(database: &Url, file: &Path, migrations: &Migrations, say: fn(&str)) -> Result<(), CommandError> {
     let source = existing_file(database, "backup is for SQLite; for PostgreSQL there is pg_dump")?;
     if file.exists() {
-        return Err(Refused::Failed(format!("{} is there already, and is not overwritten", file.display())));
+        return Err(CommandError::Failed(format!("{} is there already, and is not overwritten", file.display())));
     }
-    let of_file = |error: io::Error| Refused::Failed(format!("cannot write {}: {error}", file.display()));
+    let of_file = |error: io::Error| CommandError::Failed(format!("cannot write {}: {error}", file.display()));
     let folder = folder_of(file).canonicalize().map_err(of_file)?;
-    let name = file.file_name().ok_or_else(|| Refused::Failed("the file has no name".to_owned()))?;
-    // Absolute, as SQLite takes a name that begins with `file:` for an address.
-    let part = Part::new(beside(&folder.join(name), ".part")).map_err(of_file)?;
+    let name = file.file_name().ok_or_else(|| CommandError::Failed("the file has no name".to_owned()))?;
+    // Absolute, because SQLite reads a name that begins with `file:` as a URI.
+    let part = PartialFile::new(with_suffix(&folder.join(name), ".part")).map_err(of_file)?;
     let _in_use = InUse::shared(source)?;
 
     let mut conn = database.connect()?;
     sql_query("VACUUM INTO ?")
         .bind::<Text, _>(text(&part.0)?)
         .execute(&mut conn)
-        .map_err(|error| Refused::Failed(format!("cannot write {}: {error}", file.display())))?;
+        .map_err(|error| CommandError::Failed(format!("cannot write {}: {error}", file.display())))?;
     let checked = check(&mut SqliteConnection::establish(text(&part.0)?)?, migrations)
-        .map_err(|cause| Refused::Failed(format!("{database}: {cause}")))?;
+        .map_err(|cause| CommandError::Failed(format!("{database}: {cause}")))?;
     File::open(&part.0).and_then(|it| it.sync_all()).map_err(of_file)?;
     fs::rename(&part.0, file).map_err(of_file)?;
     File::open(&folder).and_then(|it| it.sync_all()).map_err(of_file)?;
-    checked.tell(say);
+    checked.print(say);
     Ok(())
 }
 
-/// A file that is being written, and goes unless it is given its name. Nobody but its owner may read it.
-struct Part(PathBuf);
+/// A file that is being written, readable by its owner only. It is deleted on drop unless it was renamed.
+struct PartialFile(PathBuf);
 
-impl Part {
+impl PartialFile {
     fn new(file: PathBuf) -> io::Result<Self> {
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file) {
             Ok(_) => Ok(Self(file)),
@@ -66,9 +64,9 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for PartialFile {
     fn drop(&mut self) {
-        // When it has its name there is none any more. An error has been told by now.
+        // After the rename the part no longer exists. Other errors have been reported already.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -78,7 +76,7 @@ pub(super) fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A path as SQLite takes it.
-pub(super) fn text(path: &Path) -> Result<&str, Refused> {
-    path.to_str().ok_or_else(|| Refused::Failed(format!("{} is not UTF-8", path.display())))
+/// A path as text, which SQLite needs.
+pub(super) fn text(path: &Path) -> Result<&str, CommandError> {
+    path.to_str().ok_or_else(|| CommandError::Failed(format!("{} is not UTF-8", path.display())))
 }

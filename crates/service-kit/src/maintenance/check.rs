@@ -1,24 +1,24 @@
-//! Whether a SQLite database is whole, and one of this service's.
+//! Checks that a SQLite database is undamaged and of this service.
 
 use std::collections::BTreeSet;
 
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection, sqlite::Sqlite};
 
-use super::refused::Refused;
+use crate::command::CommandError;
 use crate::database::{
     migrate::{self, MigrationError, Migrations},
     types::words,
 };
 
-/// What was found in a good database.
-pub(super) struct Checked {
+/// The versions and row counts of a database that passed the check.
+pub(super) struct CheckedFile {
     versions: Vec<String>,
     rows: Vec<(String, String)>,
 }
 
-impl Checked {
-    /// Says what there is.
-    pub(super) fn tell(&self, say: fn(&str)) {
+impl CheckedFile {
+    /// Prints them.
+    pub(super) fn print(&self, say: fn(&str)) {
         for (table, rows) in &self.rows {
             say(&format!("{table}: {rows} rows"));
         }
@@ -26,13 +26,13 @@ impl Checked {
     }
 }
 
-/// Looks at every page and every reference, and compares the schema with the one that the applied migrations make.
+/// Checks every page and every foreign key, and compares the schema with the one that the applied migrations make.
 ///
 /// # Errors
 /// When anything is wrong, or the schema is newer than this program.
-pub(super) fn check(conn: &mut SqliteConnection, migrations: &Migrations) -> Result<Checked, Refused> {
-    let failed = |cause: String| Refused::Failed(cause);
-    // Nothing of what stands in the schema is trusted until it is compared.
+pub(super) fn check(conn: &mut SqliteConnection, migrations: &Migrations) -> Result<CheckedFile, CommandError> {
+    let failed = |cause: String| CommandError::Failed(cause);
+    // Functions and views of the schema must not run before it has been compared.
     conn.batch_execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")?;
     let found = words(conn, "SELECT integrity_check AS value FROM pragma_integrity_check LIMIT 1")?;
     if found != ["ok"] {
@@ -43,8 +43,8 @@ pub(super) fn check(conn: &mut SqliteConnection, migrations: &Migrations) -> Res
         return Err(failed(format!("damaged: a row of {table} refers to one that is not there")));
     }
     let versions = migrate::applied(conn)?;
-    let known = migrate::known::<Sqlite>(&migrations.sqlite)?;
-    if let Some(newer) = versions.iter().find(|version| !known.contains(version)) {
+    let own_versions = migrate::versions::<Sqlite>(&migrations.sqlite)?;
+    if let Some(newer) = versions.iter().find(|version| !own_versions.contains(version)) {
         return Err(MigrationError::Newer { version: newer.clone() }.into());
     }
     let model = &mut SqliteConnection::establish(":memory:")?;
@@ -64,11 +64,11 @@ pub(super) fn check(conn: &mut SqliteConnection, migrations: &Migrations) -> Res
         let rows = words(conn, &format!("SELECT CAST(count(*) AS TEXT) AS value FROM \"{table}\""))?.concat();
         Ok((table, rows))
     };
-    Ok(Checked { versions, rows: tables.map(count).collect::<Result<_, Refused>>()? })
+    Ok(CheckedFile { versions, rows: tables.map(count).collect::<Result<_, CommandError>>()? })
 }
 
 /// Each table with its columns, each index and each trigger.
-fn shape(conn: &mut SqliteConnection) -> Result<BTreeSet<String>, Refused> {
+fn shape(conn: &mut SqliteConnection) -> Result<BTreeSet<String>, CommandError> {
     let things = "SELECT type || ' ' || name || ' of ' || tbl_name AS value FROM sqlite_schema \
                   WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' UNION ALL \
                   SELECT concat_ws(' ', 'column', t.name, c.name, c.type, c.\"notnull\", c.pk) \

@@ -1,12 +1,11 @@
-//! The commands that keep a database: back it up, restore it, move it.
+//! The maintenance commands: back up, restore and copy a database.
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
 
-pub use super::refused::Refused;
 use super::{backup, copy_to_postgres::copy_to, restore, tables::Contents};
-use crate::{database::Url, secret::Secret};
+use crate::{command::CommandError, database::Url, secret::Secret};
 
 /// The same for every service.
 #[derive(Debug, Clone, Subcommand)]
@@ -33,21 +32,21 @@ pub enum DatabaseCommand {
 }
 
 impl DatabaseCommand {
-    /// Runs the command on a database. What is of interest goes to `say`, line by line.
+    /// Runs the command on a database. Progress goes to `say`, line by line.
     ///
     /// # Errors
-    /// When the command cannot do it; the database is as it was then.
-    pub async fn run(self, database: Url, contents: Contents, say: fn(&str)) -> Result<(), Refused> {
+    /// When the command fails. The database is unchanged then.
+    pub async fn run(self, database: Url, contents: Contents, say: fn(&str)) -> Result<(), CommandError> {
         let done = tokio::task::spawn_blocking(move || match self {
             Self::Backup { file } => backup::backup(&database, &file, contents.migrations, say),
             Self::Restore { file } => restore::restore(&database, &file, contents.migrations, say),
             Self::CopyTo { url, url_file } => {
-                let url = Secret::resolve("url", url.as_ref(), url_file.as_deref()).map_err(Refused::Options)?;
-                let url = url.ok_or_else(|| Refused::Options("copy-to needs a URL".to_owned()))?;
-                let url = url.reveal().parse().map_err(|fault| Refused::Options(format!("the URL {fault}")))?;
+                let url = Secret::resolve("url", url.as_ref(), url_file.as_deref()).map_err(CommandError::option)?;
+                let url = url.ok_or_else(|| CommandError::option("copy-to needs a URL".to_owned()))?;
+                let url = url.reveal().parse().map_err(|fault| CommandError::option(format!("the URL {fault}")))?;
                 copy_to(&database, &url, &contents, say)
             }
         });
-        done.await.map_err(|panicked| Refused::Failed(panicked.to_string()))?
+        done.await.map_err(|panicked| CommandError::Failed(panicked.to_string()))?
     }
 }

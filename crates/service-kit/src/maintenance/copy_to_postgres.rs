@@ -1,4 +1,4 @@
-//! From SQLite to PostgreSQL: all rows, in one transaction, compared in the end.
+//! Copies a SQLite database to PostgreSQL: all rows in one transaction, compared at the end.
 
 use std::fmt;
 
@@ -16,9 +16,10 @@ use diesel::{
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    refused::{Refused, existing_file},
+    database_file::existing_file,
     tables::{Contents, Kind, TableInfo},
 };
+use crate::command::CommandError;
 use crate::database::{
     AnyConnection, Url,
     lock_file::InUse,
@@ -26,14 +27,14 @@ use crate::database::{
     types::{DbTimestamp, DbUuid, POSTGRES_EPOCH, words},
 };
 
-/// Copies a SQLite database to an empty PostgreSQL database, whose schema it makes.
+/// Copies a SQLite database to an empty PostgreSQL database, in which it makes the schema.
 ///
 /// # Errors
-/// When either is not what it should be, or anything differs in the end; then nothing was copied.
-pub fn copy_to(source: &Url, target: &Url, contents: &Contents, say: fn(&str)) -> Result<(), Refused> {
+/// When one of the databases cannot be used, or the rows differ at the end. Nothing is copied then.
+pub fn copy_to(source: &Url, target: &Url, contents: &Contents, say: fn(&str)) -> Result<(), CommandError> {
     let file = existing_file(source, "copy-to copies from SQLite; for PostgreSQL there are pg_dump and pg_restore")?;
     if !target.is_postgres() {
-        return Err(Refused::Options("copy-to copies to postgres://…; for SQLite there are backup and restore".into()));
+        return Err(CommandError::option("copy-to copies to postgres://…; for SQLite there are backup and restore"));
     }
     let _in_use = if let Some(alone) = InUse::alone(file)? {
         alone
@@ -41,15 +42,15 @@ pub fn copy_to(source: &Url, target: &Url, contents: &Contents, say: fn(&str)) -
         say("A program uses the database: what it writes from now on is not copied.");
         InUse::shared(file)?
     };
-    let known = migrate::known::<Sqlite>(&contents.migrations.sqlite)?;
+    let versions = migrate::versions::<Sqlite>(&contents.migrations.sqlite)?;
     let AnyConnection::Sqlite(mut sqlite) = source.connect()? else { return Err(failed("no SQLite")) };
-    if migrate::applied(&mut sqlite)? != known {
+    if migrate::applied(&mut sqlite)? != versions {
         return Err(failed(format!("{source} has a schema of another version: run `migrate` of this program first")));
     }
     let AnyConnection::Postgresql(mut pg) = target.connect()? else { return Err(failed("no PostgreSQL")) };
     pg.batch_execute("SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0")?;
     let found = migrate::applied(&mut pg)?;
-    let is_ours = found == migrate::known::<Pg>(&contents.migrations.postgres)?;
+    let is_ours = found == migrate::versions::<Pg>(&contents.migrations.postgres)?;
     if !found.is_empty() && !is_ours {
         return Err(failed("the schema of the target is of another version"));
     }
@@ -72,9 +73,9 @@ fn copy(
     target: &mut PgConnection,
     tables: &[TableInfo],
     say: fn(&str),
-) -> Result<(), Refused> {
+) -> Result<(), CommandError> {
     let names: Vec<_> = tables.iter().map(|table| quoted(table.name)).collect();
-    // Who starts a server on the target already has to wait.
+    // A server that starts on the target has to wait.
     target.batch_execute(&format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", names.join(", ")))?;
     for (table, name) in tables.iter().zip(&names) {
         let rows = words(target, &format!("SELECT 'x' AS value FROM {name} LIMIT 1"))?;
@@ -84,13 +85,13 @@ fn copy(
     }
     AnsiTransactionManager::begin_transaction_sql(source, "BEGIN DEFERRED")?;
     for table in tables {
-        let of_table = |error: Refused| Refused::Failed(format!("{}: {error}", table.name));
+        let of_table = |error: CommandError| CommandError::Failed(format!("{}: {error}", table.name));
         let (sent, received) = copy_table(source, target, table).map_err(of_table)?;
         if sent != received {
             let difference = format!("{sent} were read and {received} are in the target");
             return Err(of_table(failed(difference)));
         }
-        // What the server would do by itself within minutes; plans are bad until then.
+        // PostgreSQL would do this within minutes; until then plans are bad.
         target.batch_execute(&format!("ANALYZE {}", quoted(table.name)))?;
         say(&format!("{}: {sent}", table.name));
     }
@@ -101,7 +102,7 @@ fn copy_table(
     source: &mut SqliteConnection,
     target: &mut PgConnection,
     table: &TableInfo,
-) -> Result<(Digest, Digest), Refused> {
+) -> Result<(Digest, Digest), CommandError> {
     let columns = (table.columns)();
     let names: Vec<_> = columns.iter().map(|(name, _)| quoted(name)).collect();
     let all = format!("SELECT {} FROM {}", names.join(", "), quoted(table.name));
@@ -112,11 +113,11 @@ fn copy_table(
         sent.add(&row);
         chunk.put(&columns, &row)?;
         if chunk.is_full() {
-            (table.receive)(target, chunk.whole())?;
+            (table.receive)(target, chunk.finish())?;
             chunk = Chunk::default();
         }
     }
-    (table.receive)(target, chunk.whole())?;
+    (table.receive)(target, chunk.finish())?;
     for row in sql_query(&all).load_iter::<Record, PgRowByRowLoadingMode>(target)? {
         received.add(&row?);
     }
@@ -127,11 +128,11 @@ fn quoted(name: &str) -> String {
     format!("\"{name}\"")
 }
 
-fn failed(cause: impl Into<String>) -> Refused {
-    Refused::Failed(cause.into())
+fn failed(cause: impl Into<String>) -> CommandError {
+    CommandError::Failed(cause.into())
 }
 
-/// A row, as SQLite keeps it. What PostgreSQL sends is read as the service reads it, and then taken down the same.
+/// A row as SQLite stores it. Rows of PostgreSQL are converted to the same form, so that both can be compared.
 struct Record(Vec<Value>);
 
 #[derive(Debug, PartialEq, Eq)]
@@ -149,7 +150,7 @@ impl QueryableByName<Sqlite> for Record {
                 None => Value::Null,
                 Some(SqliteType::Text) => Value::Text(<String as FromSql<Text, Sqlite>>::from_sql(value)?),
                 Some(SqliteType::Binary) => Value::Bytes(<Vec<u8> as FromSql<Binary, Sqlite>>::from_sql(value)?),
-                Some(SqliteType::Float | SqliteType::Double) => return Err("a number is not whole".into()),
+                Some(SqliteType::Float | SqliteType::Double) => return Err("a number is not finish".into()),
                 Some(_) => Value::Number(<i64 as FromSql<BigInt, Sqlite>>::from_sql(value)?),
             })
         })
@@ -175,7 +176,7 @@ impl Record {
     }
 }
 
-/// By the numbers that PostgreSQL has for its own types.
+/// By the object ids of PostgreSQL's built-in types.
 fn of_postgres(value: PgValue<'_>) -> deserialize::Result<Value> {
     Ok(match value.get_oid().get() {
         16 => Value::Number(<bool as FromSql<Bool, Pg>>::from_sql(value)?.into()),
@@ -190,7 +191,7 @@ fn of_postgres(value: PgValue<'_>) -> deserialize::Result<Value> {
     })
 }
 
-/// Stands for rows in any order: how many, and the sum of a hash of each.
+/// A digest of rows in any order: their number, and the sum of their hashes.
 #[derive(Default, PartialEq, Eq)]
 struct Digest {
     rows: u64,
@@ -227,7 +228,7 @@ impl fmt::Display for Digest {
     }
 }
 
-/// Rows in the binary format of PostgreSQL's `COPY`, until there are enough for one statement.
+/// Rows in the binary format of PostgreSQL's `COPY`, collected for one statement.
 struct Chunk(Vec<u8>);
 
 /// Bytes of a full chunk.
@@ -245,7 +246,7 @@ impl Chunk {
         self.0.len() >= FULL
     }
 
-    fn put(&mut self, columns: &[(&str, Kind)], row: &Record) -> Result<(), Refused> {
+    fn put(&mut self, columns: &[(&str, Kind)], row: &Record) -> Result<(), CommandError> {
         self.0.extend(i16::try_from(columns.len()).map_err(|error| failed(error.to_string()))?.to_be_bytes());
         for ((name, kind), value) in columns.iter().zip(&row.0) {
             let bytes = in_binary(*kind, value).map_err(|cause| {
@@ -262,14 +263,14 @@ impl Chunk {
         Ok(())
     }
 
-    /// The rows, with the mark of their end.
-    fn whole(&mut self) -> &[u8] {
+    /// The rows with the end marker of the format.
+    fn finish(&mut self) -> &[u8] {
         self.0.extend((-1_i16).to_be_bytes());
         &self.0
     }
 }
 
-/// A value as PostgreSQL takes it for a column of this kind; `None` for NULL.
+/// A value in PostgreSQL's binary format for a column of this kind; `None` for NULL.
 fn in_binary(kind: Kind, value: &Value) -> Result<Option<Vec<u8>>, &'static str> {
     const TOO_LARGE: &str = "is a number that is too large";
     Ok(Some(match (kind, value) {

@@ -1,9 +1,10 @@
-//! The commands that keep a database: back it up, restore it, copy it to PostgreSQL.
+//! The maintenance commands: back up and restore a SQLite database, and copy it to PostgreSQL.
 
 mod backup;
 mod check;
 pub mod cli;
 mod copy_to_postgres;
-mod refused;
+mod database_file;
+
 mod restore;
 pub mod tables;

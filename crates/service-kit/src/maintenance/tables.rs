@@ -1,4 +1,4 @@
-//! The tables of a service as data: for copying all of them without a word about each.
+//! The tables of a service as data, to copy them without code for each.
 
 use diesel::{
     PgConnection, QueryResult,
@@ -10,12 +10,12 @@ use crate::database::{
     types::{DbTimestamp, DbUuid},
 };
 
-/// What a service keeps in its database.
+/// The contents of a service's database.
 #[derive(Clone, Copy)]
 pub struct Contents {
-    /// What makes the tables.
+    /// The migrations that make the tables.
     pub migrations: &'static Migrations,
-    /// The tables, each after those that it refers to.
+    /// The tables; each comes after those that it refers to.
     pub tables: &'static [TableInfo],
 }
 
@@ -25,11 +25,11 @@ pub struct TableInfo {
     pub name: &'static str,
     /// Its columns.
     pub columns: fn() -> Vec<(&'static str, Kind)>,
-    /// Takes rows of all columns in the binary format of PostgreSQL's `COPY`.
+    /// Inserts rows of all columns in the binary format of PostgreSQL's `COPY`.
     pub receive: fn(&mut PgConnection, &[u8]) -> QueryResult<usize>,
 }
 
-/// What a column keeps.
+/// The kind of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are called as the types of Diesel and of this crate")]
 pub enum Kind {
@@ -45,7 +45,7 @@ pub enum Kind {
 
 /// A type of `schema.rs`.
 pub trait Kinded {
-    /// What it keeps.
+    /// The kind of its values.
     const KIND: Kind;
 }
 
@@ -60,7 +60,7 @@ impl<T: Kinded + diesel::sql_types::SqlType> Kinded for Nullable<T> {
 
 /// All columns of a table.
 pub trait Columns {
-    /// Their names and what they keep.
+    /// Their names and kinds.
     fn describe() -> Vec<(&'static str, Kind)>;
 }
 
@@ -85,8 +85,8 @@ pub fn columns_of<T: diesel::Table<AllColumns: Columns>>() -> Vec<(&'static str,
     T::AllColumns::describe()
 }
 
-/// The [`TableInfo`] of each of these tables of `schema.rs`. They go in an order in which each stands after those that
-/// it refers to.
+/// The [`TableInfo`] of each of these tables of `schema.rs`. Each must come after those that it
+/// refers to.
 #[macro_export]
 macro_rules! tables {
     ($($table:ident)+) => {

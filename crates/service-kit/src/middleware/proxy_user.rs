@@ -11,7 +11,7 @@ use actix_web::{
 use crate::http::proxy::{Proxies, ProxyUser};
 
 /// Moves the name from the headers to the extensions, as a [`ProxyUser`]. The headers of an untrusted peer are removed
-/// and ignored. Without `Data<Proxies>` nobody is trusted.
+/// and ignored. Without `Data<Proxies>` no proxy is trusted.
 ///
 /// # Errors
 /// Those of the inner service.

@@ -29,12 +29,12 @@ fn elsewhere(it: Use) -> Use {
     Use { room: room(1), ..it }
 }
 
-fn free_times(window: Span, uses: &[Use]) -> Vec<Span> {
-    Occupancy::new(uses, &[]).free_times(room(0), window)
+fn free_times(period: Span, uses: &[Use]) -> Vec<Span> {
+    Occupancy::new(uses, &[]).free_times(room(0), period)
 }
 
-fn shared_times(window: Span, uses: &[Use]) -> Vec<Span> {
-    Occupancy::new(uses, &[]).shared_times(room(0), window)
+fn shared_times(period: Span, uses: &[Use]) -> Vec<Span> {
+    Occupancy::new(uses, &[]).shared_times(room(0), period)
 }
 
 #[test]
@@ -89,13 +89,13 @@ fn a_use_of_another_room_takes_the_times_that_a_verified_room_covers() {
 }
 
 #[test]
-fn an_unused_window_is_free() {
+fn an_unused_period_is_free() {
     assert_eq!(free_times(span(0, 60), &[]), [span(0, 60)]);
     assert_eq!(shared_times(span(0, 60), &[]), [span(0, 60)]);
 }
 
 #[test]
-fn a_covered_window_has_nothing_left() {
+fn a_covered_period_has_nothing_left() {
     assert_eq!(free_times(span(10, 20), &[exclusive(0, 15), shared(15, 90)]), []);
     assert_eq!(shared_times(span(10, 20), &[exclusive(0, 90)]), []);
 }
@@ -116,10 +116,10 @@ fn a_long_use_hides_a_short_one_within() {
 #[test]
 fn instants_finer_than_the_grid_stay_exact() {
     let micro = TimeDelta::microseconds(1);
-    let window = span(0, 60);
+    let period = span(0, 60);
     let inner = Span::new(at(0) + micro, at(60) - micro).expect("ordered");
     let left = [Span { start: at(0), end: at(0) + micro }, Span { start: at(60) - micro, end: at(60) }];
-    assert_eq!(free_times(window, &[Use { span: inner, ..exclusive(0, 60) }]), left);
+    assert_eq!(free_times(period, &[Use { span: inner, ..exclusive(0, 60) }]), left);
 }
 
 fn any_span() -> impl Strategy<Value = Span> {
@@ -134,15 +134,15 @@ fn uses() -> impl Strategy<Value = Vec<Use>> {
     prop::collection::vec(any_use(), 0..8)
 }
 
-/// Windows of verified rooms; that they may overlap here must not matter.
-fn windows() -> impl Strategy<Value = Vec<Span>> {
+/// Periods of verified rooms; that they may overlap here must not matter.
+fn periods() -> impl Strategy<Value = Vec<Span>> {
     prop::collection::vec(any_span(), 0..4)
 }
 
-/// The maximal runs of the window's minutes that satisfy `open`, minute by minute.
-fn runs(window: Span, open: impl Fn(Span) -> bool) -> Vec<Span> {
+/// The maximal runs of the period's minutes that satisfy `open`, minute by minute.
+fn runs(period: Span, open: impl Fn(Span) -> bool) -> Vec<Span> {
     let mut runs: Vec<Span> = Vec::new();
-    for minute in minutes(window).filter(|minute| open(*minute)) {
+    for minute in minutes(period).filter(|minute| open(*minute)) {
         match runs.last_mut() {
             Some(last) if last.end == minute.start => last.end = minute.end,
             _ => runs.push(minute),
@@ -159,66 +159,66 @@ fn minutes(span: Span) -> impl Iterator<Item = Span> {
 /// The rule, minute by minute: a use takes a minute from a room when it is in that room, or a verified room covers
 /// the minute.
 fn takes(it: &Use, room: DbUuid, minute: Span, verified: &[Span]) -> bool {
-    it.span.contains(&minute) && (it.room == room || verified.iter().any(|window| window.contains(&minute)))
+    it.span.contains(&minute) && (it.room == room || verified.iter().any(|period| period.contains(&minute)))
 }
 
 proptest! {
     #[test]
-    fn times_match_the_minute_grid(window in any_span(), uses in uses(), verified in windows()) {
+    fn times_match_the_minute_grid(period in any_span(), uses in uses(), verified in periods()) {
         let occupancy = Occupancy::new(&uses, &verified);
         for room in (0..4).map(room) {
             let taken = |minute: Span| uses.iter().any(|it| takes(it, room, minute, &verified));
-            prop_assert_eq!(occupancy.free_times(room, window), runs(window, |minute| !taken(minute)));
+            prop_assert_eq!(occupancy.free_times(room, period), runs(period, |minute| !taken(minute)));
             let taken = |minute: Span| uses.iter().any(|it| !it.shared && takes(it, room, minute, &verified));
-            prop_assert_eq!(occupancy.shared_times(room, window), runs(window, |minute| !taken(minute)));
+            prop_assert_eq!(occupancy.shared_times(room, period), runs(period, |minute| !taken(minute)));
         }
     }
 
     #[test]
-    fn conflicts_match_the_minute_grid(a in any_use(), b in any_use(), verified in windows()) {
+    fn conflicts_match_the_minute_grid(a in any_use(), b in any_use(), verified in periods()) {
         let meets = minutes(a.span).any(|minute| takes(&b, a.room, minute, &verified));
         prop_assert_eq!(conflicts(&a, &b, &verified), meets && !(a.shared && b.shared));
         prop_assert_eq!(conflicts(&a, &b, &verified), conflicts(&b, &a, &verified));
     }
 
-    /// What is offered can be booked, and what is refused was not offered: inside the window, a use conflicts
+    /// What is offered can be booked, and what is refused was not offered: inside the period, a use conflicts
     /// with nothing exactly when it lies in one of the times offered to its kind.
     #[test]
     fn offers_and_refusals_agree(
         uses in uses(),
-        verified in windows(),
+        verified in periods(),
         room in (0..4_u128).prop_map(room),
         (start, end) in (0_i64..60).prop_flat_map(|start| (Just(start), start + 1..=60)),
     ) {
-        let window = span(0, 60);
-        let wanted = span(start, end);
-        let within = |offers: &[Span]| offers.iter().any(|offer| offer.contains(&wanted));
+        let period = span(0, 60);
+        let booking = span(start, end);
+        let one_contains = |offers: &[Span]| offers.iter().any(|offer| offer.contains(&booking));
         let refused =
-            |shared| uses.iter().any(|it| conflicts(&Use { room, span: wanted, shared }, it, &verified));
+            |shared| uses.iter().any(|it| conflicts(&Use { room, span: booking, shared }, it, &verified));
 
         let occupancy = Occupancy::new(&uses, &verified);
-        prop_assert_eq!(within(&occupancy.free_times(room, window)), !refused(false));
-        prop_assert_eq!(within(&occupancy.shared_times(room, window)), !refused(true));
+        prop_assert_eq!(one_contains(&occupancy.free_times(room, period)), !refused(false));
+        prop_assert_eq!(one_contains(&occupancy.shared_times(room, period)), !refused(true));
     }
 
     #[test]
-    fn every_offer_can_be_booked_as_it_is(window in any_span(), uses in uses(), verified in windows()) {
+    fn every_offer_can_be_booked_as_it_is(period in any_span(), uses in uses(), verified in periods()) {
         let occupancy = Occupancy::new(&uses, &verified);
-        let possible = |wanted: Use| {
-            window.contains(&wanted.span) && uses.iter().all(|it| !conflicts(&wanted, it, &verified))
+        let possible = |booking: Use| {
+            period.contains(&booking.span) && uses.iter().all(|it| !conflicts(&booking, it, &verified))
         };
         for room in (0..4).map(room) {
-            let free = occupancy.free_times(room, window).into_iter().map(|span| Use { room, span, shared: false });
-            let shared = occupancy.shared_times(room, window).into_iter().map(|span| Use { room, span, shared: true });
+            let free = occupancy.free_times(room, period).into_iter().map(|span| Use { room, span, shared: false });
+            let shared = occupancy.shared_times(room, period).into_iter().map(|span| Use { room, span, shared: true });
             prop_assert!(free.chain(shared).all(possible));
         }
     }
 
     #[test]
-    fn verifying_makes_the_conflicts_that_were_none(window in any_span(), uses in uses()) {
-        let made = |a: &Use, b: &Use| conflicts(a, b, &[window]) && !conflicts(a, b, &[]);
+    fn verifying_makes_the_conflicts_that_were_none(period in any_span(), uses in uses()) {
+        let made = |a: &Use, b: &Use| conflicts(a, b, &[period]) && !conflicts(a, b, &[]);
         let has_made = |n: usize| (0..uses.len()).any(|other| other != n && made(&uses[n], &uses[other]));
         let expected: Vec<_> = (0..uses.len()).filter(|n| has_made(*n)).collect();
-        prop_assert_eq!(conflicts_made_by_verifying(window, &uses), expected);
+        prop_assert_eq!(conflicts_made_by_verifying(period, &uses), expected);
     }
 }

@@ -192,12 +192,12 @@ proptest! {
 
     #[test]
     fn a_written_file_reads_back(
-        windows in prop::collection::vec(("[ -~ぁ-ん]{0,30}[!-~]", 0_i64..40_000_000, 1_i64..10_000), 0..20),
+        periods in prop::collection::vec(("[ -~ぁ-ん]{0,30}[!-~]", 0_i64..40_000_000, 1_i64..10_000), 0..20),
     ) {
         let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
         writer.write_record(COLUMNS).expect("in memory");
         let mut expected = Vec::new();
-        for (row, (place, start, length)) in (1..).zip(windows) {
+        for (row, (place, start, length)) in (1..).zip(periods) {
             let instant = |minute: i64| DateTime::from_timestamp(minute * 60, 0).expect("in range");
             let (start, end) = (instant(start), instant(start + length));
             let local = |time: DateTime<Utc>, format: &str| {

@@ -1,4 +1,4 @@
-//! The public keys of an issuer: fetched, kept, and fetched again when a token names one that is not there.
+//! The public keys of an issuer: cached, and fetched again when a token names a key that is not in the cache.
 
 use std::{fmt, time::Duration};
 
@@ -19,22 +19,22 @@ use crate::cached_fetch::{CachedFetch, RefreshPolicy};
 pub enum Origin {
     /// At this address, as a JSON Web Key Set (RFC 7517).
     Set(Url),
-    /// Where the issuer's metadata says (OpenID Connect Discovery 1.0, section 4).
+    /// At the address in the issuer's metadata (OpenID Connect Discovery 1.0, section 4).
     Discovery {
-        /// The issuer, which its metadata must name in the same words.
+        /// The issuer; `issuer` in its metadata must be equal.
         issuer: String,
     },
 }
 
-/// Size of one answer at most.
+/// The most bytes of one answer.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Keys of one issuer at most.
+/// The most keys of one issuer.
 const MOST_KEYS: usize = 100;
 
 struct Key {
     id: Option<String>,
-    /// What the key is for, where it says so.
+    /// The algorithm that the key is restricted to (`alg`).
     algorithm: Option<String>,
     public: DecodingKey,
 }
@@ -65,8 +65,8 @@ impl Keys {
             config = config.proxy(None);
         }
         let agent = config.build().new_agent();
-        let asked = origin.clone();
-        Self { origin, cache: CachedFetch::new("the keys of the token issuer", policy, move || asked.fetch(&agent)) }
+        let issuer = origin.clone();
+        Self { origin, cache: CachedFetch::new("the keys of the token issuer", policy, move || issuer.fetch(&agent)) }
     }
 
     /// The key of a token with this key id and algorithm, if the issuer has it.
@@ -146,7 +146,7 @@ fn get<T: DeserializeOwned>(agent: &Agent, address: &Url) -> Result<T, String> {
     serde_json::from_slice(&body).map_err(|error| format!("the answer is not understood: {error}"))
 }
 
-/// Whether what is said here can be believed: nobody can have changed or read it on the way.
+/// Checks that nobody else can read or change what is sent to and from an address.
 ///
 /// # Errors
 /// When the address is not https, nor http of this machine, or holds a user name or password, which would be shown.

@@ -1,10 +1,10 @@
 //! Bearer tokens of an OpenID Connect issuer: JSON Web Tokens (RFC 7519) signed with one of the issuer's keys.
 //!
-//! * The algorithm must be on the list; only public-key ones can be, so neither `none` nor a key turned into a shared
-//!   secret gets through.
-//! * `iss`, `aud` and `exp` must be there and right; `nbf` is honoured.
-//! * The [keys](keys::Keys) are fetched on a blocking thread, kept, and fetched again for an unknown key id, but not
-//!   more often than a limit.
+//! * The algorithm must be on the list, which can only hold public-key algorithms. This refuses `none` and tokens that
+//!   use a public key as a shared secret.
+//! * `iss`, `aud` and `exp` are required and checked; `nbf` is checked if present.
+//! * The [keys](keys::Keys) are fetched on a blocking thread and cached. An unknown key id makes them be fetched again,
+//!   but not more often than a limit.
 
 pub mod keys;
 mod ring;
@@ -24,19 +24,19 @@ use crate::cached_fetch::RefreshPolicy;
 /// Seconds by which the clocks of issuer and service may differ.
 const LEEWAY: f64 = 60.0;
 
-/// The longest token that is looked at.
+/// The most bytes of a token.
 const LONGEST: usize = 16 << 10;
 
-/// What a token must be.
+/// The requirements on a token.
 #[derive(Debug, Clone)]
 pub struct Expectations {
-    /// Who must have made it, exactly as in its `iss`.
+    /// The issuer, equal to `iss`.
     pub issuer: String,
-    /// For whom it must be made: one of its `aud`.
+    /// The audience, one of `aud`.
     pub audience: String,
     /// The claim that holds the sign-in name.
     pub name_claim: String,
-    /// How it may be signed.
+    /// The allowed signature algorithms.
     pub algorithms: Vec<SignedBy>,
 }
 
@@ -53,8 +53,8 @@ impl std::str::FromStr for SignedBy {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let known = Self::ALL.contains(&name).then(|| name.parse().ok()).flatten();
-        known.map(Self).ok_or_else(|| format!("{name:?} is none of {}", Self::ALL.join(", ")))
+        let algorithm = Self::ALL.contains(&name).then(|| name.parse().ok()).flatten();
+        algorithm.map(Self).ok_or_else(|| format!("{name:?} is none of {}", Self::ALL.join(", ")))
     }
 }
 

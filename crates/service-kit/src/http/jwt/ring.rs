@@ -1,4 +1,4 @@
-//! Signatures checked with `ring`, which TLS brings along anyway. Checking only: this service signs no token.
+//! Verification of signatures with `ring`, which TLS depends on anyway. The service signs no tokens.
 
 use jsonwebtoken::{
     Algorithm, DecodingKey,
@@ -18,7 +18,7 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Makes the library use this. Whoever came before in the process did the same.
+/// Makes the library use this. If it has been installed before in this process, nothing changes.
 pub(super) fn install() {
     let _ = PROVIDER.install_default();
 }
@@ -46,7 +46,7 @@ impl Check {
             Algorithm::ES256 => Kind::Other(&ECDSA_P256_SHA256_FIXED),
             Algorithm::ES384 => Kind::Other(&ECDSA_P384_SHA384_FIXED),
             Algorithm::EdDSA => Kind::Other(&ED25519),
-            // Those with a shared secret, and whatever may be new.
+            // Algorithms with a shared secret, and any new ones.
             _ => return Err(ErrorKind::UnsupportedAlgorithm.into()),
         };
         if key.family() != algorithm.family() {

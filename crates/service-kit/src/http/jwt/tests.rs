@@ -39,15 +39,15 @@ const ISSUER: &str = "https://sso.example";
 struct Issuer {
     address: String,
     answer: Arc<RwLock<Value>>,
-    asked: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
 }
 
 impl Issuer {
     fn start(answer: Value) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let (answer, asked) = (Arc::new(RwLock::new(answer)), Arc::new(AtomicUsize::new(0)));
-        let (given, counted) = (answer.clone(), asked.clone());
+        let (answer, requests) = (Arc::new(RwLock::new(answer)), Arc::new(AtomicUsize::new(0)));
+        let (given, counted) = (answer.clone(), requests.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
@@ -60,11 +60,11 @@ impl Issuer {
                 stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
             }
         });
-        Self { address, answer, asked }
+        Self { address, answer, requests }
     }
 
-    fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    fn requests(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
     }
 
     fn keys(&self) -> Origin {
@@ -155,7 +155,7 @@ async fn tokens_of_the_issuer_are_good() {
     // A key of its kind is alone, so it need not be named.
     let token = ec.sign(&json!({"alg": "ES256"}), &claims(json!({})));
     assert_eq!(verifier.name(&token, at(1_000)).await.unwrap(), "alice");
-    assert_eq!(issuer.asked(), 1);
+    assert_eq!(issuer.requests(), 1);
 }
 
 #[actix_web::test]
@@ -222,13 +222,13 @@ async fn keys_are_fetched_again_but_not_too_often() {
         assert!(verifier.name(&before, at(0)).await.is_ok());
         assert!(verifier.name(&after, at(0)).await.is_err());
     }
-    assert_eq!(issuer.asked(), 1);
+    assert_eq!(issuer.requests(), 1);
 
     *issuer.answer.write().unwrap() = json!({"keys": [new.jwk("new")]});
     tokio::time::sleep(Duration::from_millis(350)).await;
     let results = futures_util::future::join_all((0..10).map(|_| verifier.name(&after, at(0)))).await;
     assert!(results.iter().all(Result::is_ok));
-    assert_eq!(issuer.asked(), 2);
+    assert_eq!(issuer.requests(), 2);
     assert!(verifier.name(&before, at(0)).await.is_err(), "the old key is out of use");
 }
 
@@ -247,7 +247,7 @@ async fn an_issuer_that_does_not_answer_is_no_fault_of_the_token() {
     *issuer.answer.write().unwrap() = Value::Null;
     tokio::time::sleep(Duration::from_millis(60)).await;
     assert!(verifier.name(&token, at(0)).await.is_ok());
-    assert_eq!(issuer.asked(), 3);
+    assert_eq!(issuer.requests(), 3);
 }
 
 #[actix_web::test]
@@ -267,7 +267,7 @@ async fn keys_asked_for_by_a_caller_who_gave_up_are_kept() {
     assert!(tokio::time::timeout(Duration::from_millis(50), verifier.name(&token, at(0))).await.is_err());
     drop(let_go);
     assert!(verifier.name(&token, at(0)).await.is_ok());
-    assert_eq!(issuer.asked(), 1);
+    assert_eq!(issuer.requests(), 1);
 }
 
 #[actix_web::test]
