@@ -52,7 +52,8 @@ pub static ABOUT: ServiceInfo = ServiceInfo {
     pages,
     page_paths: &["/board", "/dev/sign-in"],
     front_pages,
-    front_page_paths: &["/", "/callback", "/sign-in"],
+    front_page_paths: &["/", "/callback", sign_in::PAGE],
+    sign_in_page: Some(sign_in::PAGE),
     document: Document::openapi,
 };
 

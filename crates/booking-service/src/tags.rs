@@ -41,7 +41,7 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
-    "tagId": "0198c0de-0000-7000-8000-000000000021", "name": "lecture", "createdAt": "2026-04-01T18:00:00+09:00",
+    "tagId": "0198c0de-0000-7000-8000-000000000021", "name": "workshop", "createdAt": "2026-04-01T18:00:00+09:00",
     "updatedAt": "2026-04-01T18:00:00+09:00"
 }))]
 struct ResponseTag {
@@ -63,7 +63,7 @@ impl ResponseTag {
 /// A tag to be made.
 #[derive(Debug, Deserr, ToSchema)]
 #[deserr(error = Violations)]
-#[schema(example = json!({"name": "lecture"}))]
+#[schema(example = json!({"name": "workshop"}))]
 struct RequestTag {
     #[schema(inline)]
     name: Text<1, 16>,

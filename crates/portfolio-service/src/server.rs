@@ -58,6 +58,7 @@ pub static ABOUT: ServiceInfo = ServiceInfo {
         "/contests/{contestId}",
         "/people/{name}",
     ],
+    sign_in_page: None,
     document: Document::openapi,
 };
 

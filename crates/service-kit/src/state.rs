@@ -63,6 +63,8 @@ pub struct ServiceInfo {
     pub front_pages: fn(&mut web::ServiceConfig),
     /// The paths of these pages.
     pub front_page_paths: &'static [&'static str],
+    /// The one of them on which a browser signs in.
+    pub sign_in_page: Option<&'static str>,
     /// Title, version and description of the OpenAPI document, without the operations.
     pub document: fn() -> OpenApi,
 }
@@ -257,6 +259,12 @@ impl AppState {
     #[must_use]
     pub fn has_front_end(&self) -> bool {
         self.static_files.is_some()
+    }
+
+    /// The page on which a browser signs in, if the service has one of its own.
+    #[must_use]
+    pub fn sign_in_page(&self) -> Option<&'static str> {
+        self.info.sign_in_page.filter(|_| !self.has_front_end())
     }
 
     /// The front end, if there is one and the path is not the service's own.

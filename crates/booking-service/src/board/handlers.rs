@@ -76,7 +76,7 @@ fn sorry(req: &HttpRequest, state: &AppState, problem: &Problem) -> Reply {
     } else {
         html! {}
     };
-    let sign_in = if state.has_front_end() { "/" } else { "/sign-in" };
+    let sign_in = state.sign_in_page().unwrap_or("/");
     let body = html! {
         @if is_kiosk { p { "Make a kiosk token by " code { "booking-service token create --scope board" } "." } }
         @else if problem.status() == 401 { p { a href=(sign_in) { "Sign in to see the board" } } }

@@ -18,11 +18,14 @@ const STYLE: &str = include_str!("board.css");
 /// About how wide the timetable is.
 const WIDTH: u32 = 1100;
 
+/// The same on a screen, which enlarges it to its own width.
+const KIOSK_WIDTH: u32 = 760;
+
 /// The height of the row of hours.
 const HEAD_HEIGHT: u32 = 38;
 
-/// The width from which a label has room in a stretch.
-const LABEL_WIDTH: u32 = 84;
+/// The width from which a stretch has room for "free 18:00–21:00", and for "free".
+const LABEL_WIDTHS: (u32, u32) = (110, 36);
 
 /// How a board is shown.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +47,12 @@ pub fn refresh() -> Markup {
 
 /// The page.
 pub fn show(board: &Board, content: &Content, show: Show) -> Reply {
-    let timetable = Timetable::new(content, (board.first(), board.days()), show.zone, WIDTH);
+    let timetable = Timetable::new(
+        content,
+        (board.first(), board.days()),
+        show.zone,
+        if show.is_kiosk { KIOSK_WIDTH } else { WIDTH },
+    );
     let links = if show.is_kiosk { Vec::new() } else { links(board) };
     let links: Vec<_> = links.iter().map(|(address, text)| (address.as_str(), *text)).collect();
     let body = html! {
@@ -205,8 +213,11 @@ fn drawn_row(row: &Row<'_>, scale: &Scale, now: Option<u32>, show: Show) -> Mark
         @for free in &row.free {
             @for piece in &free.pieces {
                 (block("free", free, *piece))
-                @if piece.1 >= LABEL_WIDTH {
-                    text.free-text x=(piece.0 + 6) y="21" { "free " (times(free.span.start, free.span.end, scale)) }
+                @if piece.1 >= LABEL_WIDTHS.1 {
+                    text.free-text x=(piece.0 + 6) y="23" {
+                        "free"
+                        @if piece.1 >= LABEL_WIDTHS.0 { " " (times(free.span.start, free.span.end, scale)) }
+                    }
                 }
             }
         }
@@ -226,8 +237,8 @@ fn event(bar: &Bar<'_>, (x, width): (u32, u32), scale: &Scale, show: Show) -> Ma
         svg x=(x) y=(bar.level * EVENT_HEIGHT + 2) width=(width) height=(EVENT_HEIGHT - 4) {
             title { (about) }
             rect class=(format!("bar{kind}")) x="1" y="1" width=(width.saturating_sub(2).max(1)) height=(EVENT_HEIGHT - 6) rx="4" {}
-            text class=(format!("on-bar{kind}")) x="6" y="13" { (name) }
-            text class=(format!("on-bar small{kind}")) x="6" y="25" { (group) }
+            text class=(format!("on-bar{kind}")) x="6" y="15" { (name) }
+            text class=(format!("on-bar small{kind}")) x="6" y="28" { (group) }
         }
     };
     if show.is_kiosk {
@@ -252,7 +263,8 @@ fn legend() -> Markup {
         ("bar", "event"),
         ("bar shared", "shared: others may use the room too"),
         ("bar instant", "at a place that is not held"),
-        ("held unverified", "room not confirmed"),
+        ("held", "held by the club"),
+        ("held unverified", "not confirmed"),
     ];
     html! {
         ul.legend {

@@ -13,7 +13,7 @@ use crate::rooms::{overlap::Span, queries::Room};
 const USUAL_HOURS: (u32, u32) = (8, 22);
 
 /// The height of an event.
-pub const EVENT_HEIGHT: u32 = 34;
+pub const EVENT_HEIGHT: u32 = 38;
 
 /// The least width of an event.
 const MIN_WIDTH: u32 = 3;
@@ -173,4 +173,91 @@ fn hours(content: &Content, scale: &Scale) -> (u32, u32) {
         let start = x % scale.day_width();
         (first.min(start / 60), last.max((start + width).div_ceil(60)).min(24))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeZone as _;
+    use common::time::Timestamp;
+
+    use super::*;
+
+    const ZONE: Tz = Tz::Europe__Berlin;
+
+    fn date(text: &str) -> NaiveDate {
+        text.parse().unwrap()
+    }
+
+    fn at(text: &str) -> DateTime<Utc> {
+        let local = NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M").unwrap();
+        ZONE.from_local_datetime(&local).earliest().unwrap().to_utc()
+    }
+
+    fn event(place: &str, from: &str, to: &str) -> BoardEvent {
+        let time = |text| DbTimestamp(Timestamp::new(at(text)).unwrap());
+        BoardEvent {
+            id: DbUuid::new(),
+            name: "Rust".to_owned(),
+            shared: true,
+            starts_at: time(from),
+            ends_at: time(to),
+            place: place.to_owned(),
+            place_key: place.to_lowercase(),
+            room_id: DbUuid::new(),
+            owns_room: false,
+            group: "all".to_owned(),
+        }
+    }
+
+    fn content(events: Vec<BoardEvent>) -> Content {
+        Content { rooms: Vec::new(), events, is_cut: false }
+    }
+
+    #[test]
+    fn events_that_overlap_stand_on_levels_of_their_own() {
+        let content = content(vec![
+            event("S1", "2026-04-04 09:00", "2026-04-04 12:00"),
+            event("S1", "2026-04-04 10:00", "2026-04-04 11:00"),
+            event("s1", "2026-04-04 11:00", "2026-04-04 13:00"),
+            event("S1", "2026-04-04 12:00", "2026-04-04 13:00"),
+            event("S0", "2026-04-04 12:00", "2026-04-04 13:00"),
+        ]);
+        let timetable = Timetable::new(&content, (date("2026-04-04"), 1), ZONE, 1400);
+        let rows: Vec<_> = timetable
+            .rows
+            .iter()
+            .map(|row| (row.place, row.bars.iter().map(|bar| bar.level).collect::<Vec<_>>(), row.height()))
+            .collect();
+        assert_eq!(rows, [("S0", vec![0], EVENT_HEIGHT), ("S1", vec![0, 1, 1, 0], 2 * EVENT_HEIGHT)]);
+        assert_eq!((timetable.scale.hours, timetable.scale.hour_width), ((8, 22), 100));
+        assert_eq!(timetable.rows[1].bars[0].pieces, [(100, 300)]);
+        assert_eq!(timetable.scale.position(at("2026-04-04 08:30")), Some(50));
+        assert_eq!(timetable.scale.position(at("2026-04-04 07:30")), None);
+        assert_eq!(timetable.scale.position(at("2026-04-05 08:30")), None);
+    }
+
+    #[test]
+    fn an_event_has_a_part_on_each_day_that_shows_it() {
+        // The clocks change in the night to Sunday, 29 March.
+        let content = content(vec![event("S1", "2026-03-27 21:00", "2026-03-29 09:30")]);
+        let timetable = Timetable::new(&content, (date("2026-03-28"), 7), ZONE, 168 * 10);
+        assert_eq!(timetable.scale.hours, (0, 24));
+        assert_eq!(timetable.rows[0].bars[0].pieces, [(0, 240), (240, 95)]);
+        assert_eq!(timetable.scale.dates().last(), Some(date("2026-04-03")));
+        let short = event("S1", "2026-03-28 09:00", "2026-03-28 09:01");
+        let (from, to) = (short.starts_at.utc(), short.ends_at.utc());
+        assert_eq!(timetable.scale.pieces(Span::new(from, to).unwrap()), [(90, MIN_WIDTH)]);
+    }
+
+    #[test]
+    fn a_day_shows_the_hours_that_it_needs() {
+        let hours = |from, to| {
+            let content = content(vec![event("S1", from, to)]);
+            Timetable::new(&content, (date("2026-04-04"), 1), ZONE, 1000).scale.hours
+        };
+        assert_eq!(hours("2026-04-04 10:00", "2026-04-04 11:00"), (8, 22));
+        assert_eq!(hours("2026-04-04 06:40", "2026-04-04 22:10"), (6, 23));
+        assert_eq!(hours("2026-04-03 23:00", "2026-04-04 00:30"), (0, 22));
+        assert_eq!(hours("2026-04-04 21:00", "2026-04-05 01:00"), (8, 24));
+    }
 }

@@ -88,7 +88,7 @@ impl Board {
 
     /// The address of another board.
     pub fn address(day: NaiveDate, view: View, place: Option<&str>) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::from("/board?"));
+        let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("day", &day.to_string());
         if view == View::Week {
             query.append_pair("view", "week");
@@ -96,7 +96,7 @@ impl Board {
         if let Some(place) = place {
             query.append_pair("place", place);
         }
-        query.finish()
+        format!("/board?{}", query.finish())
     }
 
     /// The day in words, or the week.

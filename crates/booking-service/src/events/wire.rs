@@ -45,9 +45,9 @@ impl From<EventTag> for ResponseEventTag {
     "sharedRoom": false, "timeStart": "2026-04-04T18:00:00+09:00", "timeEnd": "2026-04-04T20:00:00+09:00",
     "place": "S516", "roomId": "0198c0de-0000-7000-8000-000000000010",
     "groupId": "11111111-1111-1111-1111-111111111111", "open": true,
-    "admins": ["0198c0de-0000-7000-8000-000000000001"],
+    "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"],
     "tags": [{"tagId": "0198c0de-0000-7000-8000-000000000030", "name": "rust", "locked": false}],
-    "attendees": ["0198c0de-0000-7000-8000-000000000001"], "createdBy": "0198c0de-0000-7000-8000-000000000001",
+    "attendees": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "createdBy": "f4626cad-abe0-5cf0-9f8a-af69cd254c29",
     "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
 }))]
 pub struct ResponseEvent {
@@ -124,19 +124,19 @@ pub struct ResponseAttendee {
     "room": {
         "roomId": "0198c0de-0000-7000-8000-000000000010", "place": "S516", "timeStart": "2026-04-04T18:00:00+09:00",
         "timeEnd": "2026-04-04T21:00:00+09:00", "verified": true, "freeTimes": [], "sharedTimes": [],
-        "admins": ["0198c0de-0000-7000-8000-000000000001"], "createdBy": "0198c0de-0000-7000-8000-000000000001",
+        "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "createdBy": "f4626cad-abe0-5cf0-9f8a-af69cd254c29",
         "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
     },
     "group": {
         "groupId": "11111111-1111-1111-1111-111111111111", "name": "traP", "description": "", "open": false,
-        "isTraQGroup": true, "members": ["0198c0de-0000-7000-8000-000000000001"], "admins": [],
+        "isTraQGroup": true, "members": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "admins": [],
         "createdBy": "00000000-0000-0000-0000-000000000000",
         "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
     },
-    "admins": ["0198c0de-0000-7000-8000-000000000001"],
+    "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"],
     "tags": [{"tagId": "0198c0de-0000-7000-8000-000000000030", "name": "rust", "locked": false}],
-    "attendees": [{"userId": "0198c0de-0000-7000-8000-000000000001", "schedule": "attendance"}],
-    "createdBy": "0198c0de-0000-7000-8000-000000000001",
+    "attendees": [{"userId": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "schedule": "attendance"}],
+    "createdBy": "f4626cad-abe0-5cf0-9f8a-af69cd254c29",
     "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
 }))]
 pub struct ResponseEventDetail {
@@ -322,7 +322,7 @@ impl PartialSchema for RequestEvent {
             "name": "Rust evening", "description": "Bring a laptop.", "sharedRoom": false,
             "timeStart": "2026-04-04T18:00:00+09:00", "timeEnd": "2026-04-04T20:00:00+09:00",
             "place": "Discord", "groupId": "11111111-1111-1111-1111-111111111111", "open": true,
-            "admins": ["0198c0de-0000-7000-8000-000000000001"], "tags": [{"name": "rust"}]
+            "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "tags": [{"name": "rust"}]
         });
         OneOfBuilder::new()
             .item(Ref::from_schema_name("RequestEventInstant"))

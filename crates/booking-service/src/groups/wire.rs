@@ -21,8 +21,8 @@ use super::{
 #[serde(rename_all = "camelCase")]
 #[schema(as = ResponseGroup, example = json!({
     "groupId": "0198c0de-0000-7000-8000-000000000011", "name": "graphics", "description": "We draw.", "open": true,
-    "isTraQGroup": false, "members": ["0198c0de-0000-7000-8000-000000000001"],
-    "admins": ["0198c0de-0000-7000-8000-000000000001"], "createdBy": "0198c0de-0000-7000-8000-000000000001",
+    "isTraQGroup": false, "members": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"],
+    "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "createdBy": "f4626cad-abe0-5cf0-9f8a-af69cd254c29",
     "createdAt": "2026-04-01T18:00:00+09:00", "updatedAt": "2026-04-01T18:00:00+09:00"
 }))]
 pub struct ResponseGroup {
@@ -69,8 +69,8 @@ impl ResponseGroup {
 #[derive(Debug, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase)]
 #[schema(rename_all = "camelCase", example = json!({
-    "name": "graphics", "description": "We draw.", "open": true, "members": ["0198c0de-0000-7000-8000-000000000001"],
-    "admins": ["0198c0de-0000-7000-8000-000000000001"]
+    "name": "graphics", "description": "We draw.", "open": true, "members": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"],
+    "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"]
 }))]
 pub struct RequestGroup {
     #[schema(inline)]
@@ -153,6 +153,6 @@ pub struct DeleteQuery {
 
 /// A list of ids, as the OpenAPI document calls it.
 #[derive(ToSchema)]
-#[schema(as = UUIDs, example = json!(["0198c0de-0000-7000-8000-000000000001"]))]
+#[schema(as = UUIDs, example = json!(["f4626cad-abe0-5cf0-9f8a-af69cd254c29"]))]
 #[expect(dead_code, reason = "for the document alone")]
 pub struct Uuids(Vec<uuid::Uuid>);

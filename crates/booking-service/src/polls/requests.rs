@@ -33,7 +33,7 @@ use crate::{
         {"date": "2999-04-04", "startTime": "18:00", "endTime": "20:00"},
         {"timeStart": "2999-04-05T22:00:00+09:00", "timeEnd": "2999-04-06T02:00:00+09:00"}
     ],
-    "admins": ["0198c0de-0000-7000-8000-000000000001"], "inviteGroups": ["11111111-1111-1111-1111-111111111111"]
+    "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "inviteGroups": ["11111111-1111-1111-1111-111111111111"]
 }))]
 pub struct RequestDraftEvent {
     #[schema(inline)]

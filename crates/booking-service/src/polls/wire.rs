@@ -20,7 +20,7 @@ use crate::events::ResponseEventTag;
 #[schema(example = json!({
     "draftEventId": "0198c0de-0000-7000-8000-000000000040", "name": "Kick-off",
     "deadline": "2026-04-01T18:00:00+09:00", "status": "open", "respondedCount": 1, "totalInvitees": 12,
-    "admins": ["0198c0de-0000-7000-8000-000000000001"], "createdBy": "0198c0de-0000-7000-8000-000000000001",
+    "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "createdBy": "f4626cad-abe0-5cf0-9f8a-af69cd254c29",
     "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
 }))]
 pub struct ResponseDraftEvent {
@@ -88,9 +88,9 @@ impl CandidateSlot {
         "slotId": "0198c0de-0000-7000-8000-000000000041", "timeStart": "2026-04-04T18:00:00+09:00",
         "timeEnd": "2026-04-04T20:00:00+09:00"
     }],
-    "invitees": ["0198c0de-0000-7000-8000-000000000001"],
+    "invitees": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"],
     "tags": [{"tagId": "0198c0de-0000-7000-8000-000000000030", "name": "rust", "locked": false}],
-    "admins": ["0198c0de-0000-7000-8000-000000000001"], "createdBy": "0198c0de-0000-7000-8000-000000000001",
+    "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "createdBy": "f4626cad-abe0-5cf0-9f8a-af69cd254c29",
     "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
 }))]
 pub struct ResponseDraftEventDetail {
@@ -129,7 +129,7 @@ impl ResponseDraftEventDetail {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
-    "userId": "0198c0de-0000-7000-8000-000000000001", "draftEventId": "0198c0de-0000-7000-8000-000000000040",
+    "userId": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "draftEventId": "0198c0de-0000-7000-8000-000000000040",
     "slotIds": ["0198c0de-0000-7000-8000-000000000041"], "maybeSlotIds": [], "comment": "I may be late.",
     "updatedAt": "2026-03-01T12:00:00+09:00"
 }))]
@@ -215,11 +215,11 @@ pub struct Respondent {
     "draftEventId": "0198c0de-0000-7000-8000-000000000040",
     "results": [{
         "slotId": "0198c0de-0000-7000-8000-000000000041", "availableCount": 1,
-        "availableUsers": ["0198c0de-0000-7000-8000-000000000001"], "availabilityRate": 1.0, "maybeCount": 0,
+        "availableUsers": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "availabilityRate": 1.0, "maybeCount": 0,
         "maybeUsers": [], "isTopChoice": true
     }],
     "respondents": [{
-        "userId": "0198c0de-0000-7000-8000-000000000001", "respondedAt": "2026-03-01T12:00:00+09:00"
+        "userId": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "respondedAt": "2026-03-01T12:00:00+09:00"
     }],
     "nonRespondents": ["0198c0de-0000-7000-8000-000000000002"]
 }))]

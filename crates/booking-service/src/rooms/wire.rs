@@ -28,7 +28,7 @@ use super::{
     "timeEnd": "2026-04-04T21:00:00+09:00", "verified": true,
     "freeTimes": [{"timeStart": "2026-04-04T20:00:00+09:00", "timeEnd": "2026-04-04T21:00:00+09:00"}],
     "sharedTimes": [{"timeStart": "2026-04-04T20:00:00+09:00", "timeEnd": "2026-04-04T21:00:00+09:00"}],
-    "admins": ["0198c0de-0000-7000-8000-000000000001"], "createdBy": "0198c0de-0000-7000-8000-000000000001",
+    "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "createdBy": "f4626cad-abe0-5cf0-9f8a-af69cd254c29",
     "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
 }))]
 pub struct ResponseRoom {
@@ -77,7 +77,7 @@ impl ResponseRoom {
 #[deserr(error = Violations, rename_all = camelCase, validate = ends_after_start -> Violations)]
 #[schema(rename_all = "camelCase", example = json!({
     "place": "S516", "timeStart": "2026-04-04T18:00:00+09:00", "timeEnd": "2026-04-04T21:00:00+09:00",
-    "admins": ["0198c0de-0000-7000-8000-000000000001"]
+    "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"]
 }))]
 pub struct RequestRoom {
     #[schema(inline)]

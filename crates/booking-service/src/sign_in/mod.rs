@@ -18,6 +18,9 @@ mod wire;
 use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;
 
+/// Where a browser begins a sign-in, if there is no front end.
+pub const PAGE: &str = "/sign-in";
+
 /// Registers signing in and out.
 pub fn routes(config: &mut ServiceConfig<'_>) {
     config.service(handlers::auth_params).service(handlers::callback).service(handlers::logout);
@@ -42,6 +45,6 @@ pub fn pages(config: &mut web::ServiceConfig) {
 pub fn front_pages(config: &mut web::ServiceConfig) {
     config
         .route("/", web::get().to(pages::front))
-        .route("/sign-in", web::get().to(pages::begin))
+        .route(PAGE, web::get().to(pages::begin))
         .route("/callback", web::get().to(pages::arrived));
 }

@@ -17,6 +17,7 @@ use service_kit::{
 };
 
 use super::{
+    PAGE,
     pending::Pending,
     provider::{
         Provider,
@@ -29,9 +30,6 @@ use crate::{
     limits::Limits,
     users::{self, queries::User},
 };
-
-/// Where a browser begins a sign-in, if there is no front end.
-pub const SIGN_IN: &str = "/sign-in";
 
 /// What only this service has to show.
 const CARDS: [Card; 1] = [("/board", "Board", "Rooms and events of the day and the week")];
@@ -146,7 +144,7 @@ pub async fn arrived(who: Option<SignedIn>, club: Club) -> Result<Reply, Failure
 
 /// The link that begins a sign-in.
 fn sign_in_link(club: &Club, text: &str) -> Markup {
-    html! { a href=(SIGN_IN) { @if club.is_development { "Choose who you are" } @else { (text) } } }
+    html! { a href=(PAGE) { @if club.is_development { "Choose who you are" } @else { (text) } } }
 }
 
 /// A page of a sign-in, which nobody keeps.

@@ -12,7 +12,7 @@ use super::{icon, queries::User};
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ResponseUser, example = json!({
-    "userId": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "displayName": "Alice",
+    "userId": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "displayName": "Alice",
     "icon": "https://club.example/icons/alice.svg", "privileged": false, "state": 1
 }))]
 pub struct ResponseUser {

@@ -54,6 +54,8 @@ fn log(club: &Club, format: &str) -> Vec<String> {
         format!("GET /api/ical/v1/{}{SECRET} HTTP/1.1\r\nReferer: https://club.example/?{SECRET}", id(BOB)),
         format!("GET /{SECRET} HTTP/1.1\r\nX-Request-Id: {SECRET} with a space"),
         format!("POST /api/users HTTP/1.1\r\nContent-Length: {}\r\n\r\n{SECRET}", SECRET.len()),
+        format!("GET /board?kiosk={token}&{SECRET}=1 HTTP/1.1"),
+        format!("GET /board?kiosk={SECRET} HTTP/1.1"),
     ];
     for request in requests {
         let (head, body) = request.split_once("\r\n\r\n").unwrap_or((&request, ""));
@@ -76,7 +78,7 @@ fn as_json_it_has_one_object_a_line_and_one_line_a_request(#[values(Sqlite, Post
     let club = Club::start(backend);
     let lines: Vec<Value> = log(&club, "json").iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let access: Vec<_> = lines.iter().filter(|line| line["target"] == "access").collect();
-    assert_eq!(access.len(), 9);
+    assert_eq!(access.len(), 11);
     for line in &access {
         assert!(line["duration_us"].as_u64().is_some() && line["bytes"].as_u64().is_some(), "{line}");
         assert!(line["time"].as_str().unwrap().ends_with('Z') && line["level"] == "INFO", "{line}");
@@ -87,7 +89,7 @@ fn as_json_it_has_one_object_a_line_and_one_line_a_request(#[values(Sqlite, Post
     assert_eq!((&first["status"], &first["caller"]), (&200.into(), &id(BOB).to_string().into()));
     assert_eq!((&second["request_id"], &second["caller"]), (&"with-token".into(), &id(BOB).to_string().into()));
     assert_eq!((&access[2]["status"], &access[2]["caller"]), (&401.into(), &"-".into()));
-    assert_eq!(access[7]["route"], "-");
+    assert_eq!((&access[7]["route"], &access[9]["route"]), (&"-".into(), &"/board".into()));
     assert!(access[0]["bytes"].as_u64().unwrap() > 50);
 }
 
@@ -96,7 +98,7 @@ fn as_text_it_has_the_same(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let lines = log(&club, "plain");
     let access: Vec<_> = lines.iter().filter(|line| line.contains(" access request ")).collect();
-    assert_eq!(access.len(), 9);
+    assert_eq!(access.len(), 11);
     let words = ["method=GET", "route=/api/users", "status=200", "request_id=with-token"];
     for word in words.into_iter().chain([format!("caller={}", id(BOB)).as_str()]) {
         assert!(access[1].split(' ').any(|part| part == word), "{word} in {}", access[1]);

@@ -48,7 +48,7 @@ impl Contest {
     "duration": {"since": "2026-04-04T09:00:00Z"}, "link": "https://cup.example", "description": "Every spring.",
     "teams": [{
         "id": "0198c0de-0000-7000-8000-000000000060", "name": "club A", "result": "3rd",
-        "members": [{"id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": ""}]
+        "members": [{"id": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "realName": ""}]
     }]
 }))]
 pub struct ContestDetail {

@@ -102,7 +102,7 @@ impl Event {
     "id": "0198c0de-0000-7000-8000-000000000020", "name": "Rust evening", "level": 1,
     "duration": {"since": "2026-04-04T09:00:00Z", "until": "2026-04-04T11:00:00Z"},
     "description": "Bring a laptop.", "place": "S516",
-    "hostname": [{"id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": ""}]
+    "hostname": [{"id": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "realName": ""}]
 }))]
 pub struct EventDetail {
     #[serde(flatten)]

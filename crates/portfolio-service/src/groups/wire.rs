@@ -29,7 +29,7 @@ impl From<queries::Group> for Group {
 #[schema(example = json!({
     "id": "0198c0de-0000-7000-8000-000000000030", "name": "graphics", "link": "", "admin": [],
     "members": [{
-        "id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": "",
+        "id": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "realName": "",
         "duration": {"since": {"year": 2026, "semester": 0}}
     }],
     "description": "We draw."

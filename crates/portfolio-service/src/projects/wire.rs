@@ -43,7 +43,7 @@ impl Project {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
-    "id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": "",
+    "id": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "realName": "",
     "duration": {"since": {"year": 2025, "semester": 1}}
 }))]
 pub struct ProjectMember {
@@ -69,7 +69,7 @@ impl ProjectMember {
     "duration": {"since": {"year": 2025, "semester": 1}}, "link": "https://club.example/robot",
     "description": "It reads the timetable aloud.",
     "members": [{
-        "id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": "",
+        "id": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "realName": "",
         "duration": {"since": {"year": 2025, "semester": 1}}
     }]
 }))]
@@ -198,7 +198,7 @@ pub struct MemberSpan {
 #[derive(Debug, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase, validate = each_once -> Violations)]
 #[schema(rename_all = "camelCase", example = json!({"members": [{
-    "userId": "0198c0de-0000-7000-8000-000000000001", "duration": {"since": {"year": 2025, "semester": 1}}
+    "userId": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "duration": {"since": {"year": 2025, "semester": 1}}
 }]}))]
 pub struct EditProjectMembersRequest {
     /// Each user once.

@@ -37,7 +37,7 @@ impl From<Row> for ContestTeamWithoutMembers {
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
     "id": "0198c0de-0000-7000-8000-000000000060", "name": "club A", "result": "3rd",
-    "members": [{"id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": ""}]
+    "members": [{"id": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "realName": ""}]
 }))]
 pub struct ContestTeam {
     #[serde(flatten)]
@@ -57,7 +57,7 @@ impl From<Team> for ContestTeam {
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
     "id": "0198c0de-0000-7000-8000-000000000060", "name": "club A", "result": "3rd",
-    "members": [{"id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": ""}],
+    "members": [{"id": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "realName": ""}],
     "link": "https://club.example/a", "description": "Our first time."
 }))]
 pub struct ContestTeamDetail {
@@ -145,7 +145,7 @@ impl EditContestTeamRequest {
 /// The whole new list of members.
 #[derive(Debug, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase, validate = each_once -> Violations)]
-#[schema(rename_all = "camelCase", example = json!({"members": ["0198c0de-0000-7000-8000-000000000001"]}))]
+#[schema(rename_all = "camelCase", example = json!({"members": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"]}))]
 pub struct EditContestTeamMembersRequest {
     /// Each user once.
     #[schema(value_type = Vec<uuid::Uuid>)]

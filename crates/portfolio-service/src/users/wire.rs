@@ -22,7 +22,7 @@ use crate::{account_type::AccountType, identity::is_sign_in_name};
 /// A member of the club.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(example = json!({"id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": ""}))]
+#[schema(example = json!({"id": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "realName": ""}))]
 pub struct User {
     id: DbUuid,
     /// The sign-in name.
@@ -51,7 +51,7 @@ pub fn on_page(person: &Person) -> Markup {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
-    "id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": "", "state": 1, "bio": "I draw.",
+    "id": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "realName": "", "state": 1, "bio": "I draw.",
     "accounts": []
 }))]
 pub struct UserDetail {

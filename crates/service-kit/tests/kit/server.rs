@@ -50,6 +50,7 @@ static ABOUT: ServiceInfo = ServiceInfo {
     page_paths: &[],
     front_pages: |_| {},
     front_page_paths: &[],
+    sign_in_page: None,
     document: || OpenApi::new(Info::new("test", "7"), Paths::new()),
 };
 
