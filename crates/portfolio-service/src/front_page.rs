@@ -23,7 +23,7 @@ pub async fn show(state: Data<AppState>, who: Option<Visitor>) -> Result<Reply, 
     let how = if state.is_development() {
         html! {
             p { "Reading needs no sign-in. In development a header says who you are:" }
-            pre { code { "curl -H 'X-Forwarded-User: alice' " (state.origins().own()) "/api/v1/users/me" } }
+            pre { code { "curl -H 'X-Forwarded-User: alice' " (state.origins().public()) "/api/v1/users/me" } }
         }
     } else {
         html! { p { "Reading needs no sign-in. The site's own sign-in, or a bearer token, says who you are." } }

@@ -1,7 +1,7 @@
 //! The board as a page: the timetable, drawn in HTML and SVG, and the same as tables.
 
 use actix_web::http::StatusCode;
-use chrono::{Days, NaiveDate, NaiveDateTime};
+use chrono::{DateTime, Days, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use chrono_tz::Tz;
 use common::time::Timestamp;
 use maud::{Markup, html};
@@ -155,7 +155,7 @@ fn patterns(scale: &Scale) -> Markup {
             defs {
                 pattern #hours width=(day) height="8" patternUnits="userSpaceOnUse" {
                     @for n in 1..scale.hours.1 - scale.hours.0 {
-                        @if scale.days == 1 || (scale.hours.0 + n) % 6 == 0 {
+                        @if scale.days == 1 || (scale.hours.0 + n).is_multiple_of(6) {
                             line.line x1=(n * hour) y1="0" x2=(n * hour) y2="8" {}
                         }
                     }
@@ -189,7 +189,7 @@ fn head(scale: &Scale, now: Option<u32>) -> Markup {
             @if scale.days > 1 {
                 text.day x=(left + 4) y="14" { (date.format("%a %-d %b")) }
             }
-            @for hour in (scale.hours.0..scale.hours.1).filter(|hour| hour % step == 0) {
+            @for hour in (scale.hours.0..scale.hours.1).filter(|hour| hour.is_multiple_of(step)) {
                 text.hour x=(left + (hour - scale.hours.0) * scale.hour_width + 3) y="32" { (hour) ":00" }
             }
         }
@@ -229,9 +229,9 @@ fn drawn_row(row: &Row<'_>, scale: &Scale, now: Option<u32>, show: Show) -> Mark
 
 /// An event, as a link to its row of the table.
 fn event(bar: &Bar<'_>, (x, width): (u32, u32), scale: &Scale, show: Show) -> Markup {
-    let BoardEvent { id, name, group, starts_at, ends_at, .. } = bar.event;
+    let BoardEvent { id, name, group, .. } = bar.event;
     let kind = classes(bar.event);
-    let about = format!("{name}, {group}, {}", times(starts_at.utc(), ends_at.utc(), scale));
+    let about = format!("{name}, {group}, {}", event_times(bar.event, scale));
     // What does not fit is cut off by the inner drawing.
     let drawn = html! {
         svg x=(x) y=(bar.level * EVENT_HEIGHT + 2) width=(width) height=(EVENT_HEIGHT - 4) {
@@ -292,7 +292,7 @@ fn event_table(content: &Content, scale: &Scale, show: Show) -> Markup {
                 tbody {
                     @for event in &content.events {
                         tr id={ "e-" (event.id) } {
-                            td { (table_times(event, scale)) }
+                            td { (event_times(event, scale)) }
                             td { (event.place) }
                             th scope="row" {
                                 @if show.has_event_pages { a href={ "/events/" (event.id) } { (event.name) } } @else { (event.name) }
@@ -334,20 +334,25 @@ fn free_table(timetable: &Timetable<'_>) -> Markup {
     }
 }
 
-fn table_times(event: &BoardEvent, scale: &Scale) -> String {
+fn event_times(event: &BoardEvent, scale: &Scale) -> String {
     let (start, end) = (event.starts_at.utc(), event.ends_at.utc());
     format!("{}{}", with_day(scale.local(start), scale), times(start, end, scale))
 }
 
-/// The day of a time, where a board shows several.
+/// The day of a time, unless it is the only day of the board.
 fn with_day(at: NaiveDateTime, scale: &Scale) -> String {
-    if scale.days == 1 { String::new() } else { at.format("%a %-d %b, ").to_string() }
+    let is_clear = scale.days == 1 && at.date() == scale.first;
+    if is_clear { String::new() } else { at.format("%a %-d %b, ").to_string() }
 }
 
-/// Start and end of a span on a clock on the wall; with the date of an end that is on another day than the start.
-fn times(start: chrono::DateTime<chrono::Utc>, end: chrono::DateTime<chrono::Utc>, scale: &Scale) -> String {
+/// Start and end of a span on a clock on the wall; with the date of an end that is on a later day.
+fn times(start: DateTime<Utc>, end: DateTime<Utc>, scale: &Scale) -> String {
     let (start, end) = (scale.local(start), scale.local(end));
-    let format = if start.date() == end.date() { "%-H:%M" } else { "%-d %b %-H:%M" };
-    let first = if start.date() == end.date() || start.date() == scale.first { "%-H:%M" } else { "%-d %b %-H:%M" };
-    format!("{}–{}", start.format(first), end.format(format))
+    let midnight = start.date().succ_opt().map(|next| next.and_time(NaiveTime::MIN));
+    let end = match (start.date() == end.date(), Some(end) == midnight) {
+        (true, _) => end.format("%-H:%M").to_string(),
+        (false, true) => "24:00".to_owned(),
+        (false, false) => end.format("%-d %b %-H:%M").to_string(),
+    };
+    format!("{}–{end}", start.format("%-H:%M"))
 }

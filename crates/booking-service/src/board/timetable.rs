@@ -108,12 +108,14 @@ pub struct Row<'a> {
     pub free: Vec<Stretch>,
     /// Its events.
     pub bars: Vec<Bar<'a>>,
+    /// The end of the last event on each level.
+    ends: Vec<DbTimestamp>,
 }
 
 impl Row<'_> {
     /// The height of the row.
     pub fn height(&self) -> u32 {
-        EVENT_HEIGHT * self.bars.iter().map(|bar| bar.level + 1).max().unwrap_or(1)
+        EVENT_HEIGHT * u32::try_from(self.ends.len().max(1)).unwrap_or(1)
     }
 }
 
@@ -149,9 +151,12 @@ impl<'a> Timetable<'a> {
             let Some(span) = span(event.starts_at, event.ends_at) else { continue };
             let row = rows.entry(&event.place_key).or_insert_with(|| Row { place: &event.place, ..Row::default() });
             // They come in the order of their starts.
-            let taken: BTreeSet<u32> =
-                row.bars.iter().filter(|bar| bar.event.ends_at > event.starts_at).map(|bar| bar.level).collect();
-            let level = (0..).find(|level| !taken.contains(level)).unwrap_or_default();
+            let level = row.ends.iter().position(|end| *end <= event.starts_at).unwrap_or(row.ends.len());
+            match row.ends.get_mut(level) {
+                Some(end) => *end = event.ends_at,
+                None => row.ends.push(event.ends_at),
+            }
+            let level = u32::try_from(level).unwrap_or(u32::MAX);
             row.bars.push(Bar { event, level, pieces: scale.pieces(span) });
         }
         let mut rows: Vec<_> = rows.into_values().collect();

@@ -32,7 +32,7 @@ fn day(club: &Club, hours: i64) -> chrono::NaiveDate {
 
 /// Holds a page to what every page promises, except for its size.
 #[track_caller]
-fn board(answer: Answer) -> String {
+fn board(answer: &Answer) -> String {
     let policy = answer.header("content-security-policy").unwrap();
     assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
     let page = answer.text();
@@ -58,7 +58,7 @@ fn whoever_is_signed_in_sees_rooms_and_events(#[values(Sqlite, Postgres)] backen
 
     // The week of each day that the events may be on.
     let shown: String = [1, 9, 24]
-        .map(|hours| board(club.by(BOB).get(&format!("/board?view=week&day={}", day(&club, hours))).expect(200)))
+        .map(|hours| board(&club.by(BOB).get(&format!("/board?view=week&day={}", day(&club, hours))).expect(200)))
         .concat();
     for text in [
         "S516",
@@ -77,11 +77,11 @@ fn whoever_is_signed_in_sees_rooms_and_events(#[values(Sqlite, Postgres)] backen
     }
     assert!(!shown.contains("<i>") && !shown.contains("<b>co") && !shown.contains("http-equiv"), "{shown}");
 
-    let one = board(club.by(BOB).get(&format!("/board?view=week&day={}&place=%20s516", day(&club, 2))).expect(200));
+    let one = board(&club.by(BOB).get(&format!("/board?view=week&day={}&place=%20s516", day(&club, 2))).expect(200));
     assert!(one.contains(">S516<") && !one.contains("Discord"), "{one}");
-    let none = board(club.by(BOB).get("/board?day=2001-02-03&place=nowhere").expect(200));
+    let none = board(&club.by(BOB).get("/board?day=2001-02-03&place=nowhere").expect(200));
     assert!(none.contains("Saturday, 3 February 2001") && none.contains("No room and no event."), "{none}");
-    assert!(board(club.by(BOB).get("/board?day=&view=&place=").expect(200)).contains(&day(&club, 0).to_string()));
+    assert!(board(&club.by(BOB).get("/board?day=&view=&place=").expect(200)).contains(&day(&club, 0).to_string()));
     by_token(&club, &make_token(&club, BOB, "read")).get("/board").expect(200);
 }
 
@@ -89,7 +89,7 @@ fn whoever_is_signed_in_sees_rooms_and_events(#[values(Sqlite, Postgres)] backen
 fn links_lead_to_the_days_around(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let today = day(&club, 0);
-    let shown = board(club.by(BOB).get("/board?day=2026-03-31&place=S%26516").expect(200));
+    let shown = board(&club.by(BOB).get("/board?day=2026-03-31&place=S%26516").expect(200));
     for link in [
         "/board?day=2026-03-30&amp;place=S%26516".to_owned(),
         "/board?day=2026-04-01&amp;place=S%26516".to_owned(),
@@ -100,7 +100,7 @@ fn links_lead_to_the_days_around(#[values(Sqlite, Postgres)] backend: Backend) {
         assert!(links(&shown).contains(&link.as_str()), "{link} in {:?}", links(&shown));
         club.by(BOB).get(&link.replace("&amp;", "&")).expect(200);
     }
-    let week = board(club.by(BOB).get("/board?day=2026-03-31&view=week").expect(200));
+    let week = board(&club.by(BOB).get("/board?day=2026-03-31&view=week").expect(200));
     assert!(week.contains("30 March to 5 April 2026"), "{week}");
     for link in ["/board?day=2026-03-24&amp;view=week", "/board?day=2026-04-07&amp;view=week", "/board?day=2026-03-31"]
     {
@@ -111,7 +111,7 @@ fn links_lead_to_the_days_around(#[values(Sqlite, Postgres)] backend: Backend) {
         club.by(BOB).get(&format!("/board?{bad}")).expect(status);
     }
     for bad in ["day=today", "day=2026-02-30", "view=month", "day=2026-01-01&day=2026-01-02", "place=%00"] {
-        let refused = board(club.by(BOB).get(&format!("/board?{bad}")).expect(400));
+        let refused = board(&club.by(BOB).get(&format!("/board?{bad}")).expect(400));
         assert!(refused.contains("href=\"/board\""), "{refused}");
     }
     club.by(BOB).post("/board", json!({})).refused(405, "method-not-allowed");
@@ -128,16 +128,16 @@ fn nobody_else_sees_it(#[values(Sqlite, Postgres)] backend: Backend) {
         (by_token(&club, "clubbooking_nothing"), 401),
         (club.by(SUSAN), 403),
     ] {
-        let refused = board(who.get(week).expect(status));
+        let refused = board(&who.get(week).expect(status));
         assert!(!refused.contains("S516"), "{refused}");
         assert_eq!(refused.contains("<a href=\"/sign-in\">Sign in to see the board</a>"), status == 401, "{refused}");
     }
     // The front end has its own way to sign in, and pages of events.
     let folder = front_end();
     let club = Club::start_with(backend, &["--static", folder.path().to_str().unwrap()]);
-    assert!(board(club.anonymous().get(week).expect(401)).contains("<a href=\"/\">Sign in to see the board</a>"));
+    assert!(board(&club.anonymous().get(week).expect(401)).contains("<a href=\"/\">Sign in to see the board</a>"));
     let event = event(&club, BOB, At::Place("Discord"), (0, 1));
-    let shown = board(club.by(BOB).get(&format!("/board?day={}", day(&club, 0))).expect(200));
+    let shown = board(&club.by(BOB).get(&format!("/board?day={}", day(&club, 0))).expect(200));
     assert!(links(&shown).contains(&format!("/events/{event}").as_str()), "{shown}");
 }
 
@@ -149,7 +149,7 @@ fn a_kiosk_token_sees_the_board_and_nothing_else(#[values(Sqlite, Postgres)] bac
     let kiosk = format!("/board?kiosk={token}");
     let answer = club.anonymous().get(&kiosk).expect(200);
     assert_eq!(answer.header("cache-control"), Some("private, no-cache"));
-    let shown = board(answer);
+    let shown = board(&answer);
     assert!(shown.contains("<meta http-equiv=\"refresh\" content=\"60\">"), "{shown}");
     assert!(!shown.contains(&token) && !shown.contains("<a ") && !shown.contains("<form"), "{shown}");
     by_token(&club, &token).get("/board").expect(200);
@@ -176,7 +176,7 @@ fn a_kiosk_token_sees_the_board_and_nothing_else(#[values(Sqlite, Postgres)] bac
     // A token that can do more does not belong in an address.
     for scope in ["read", "write"] {
         let refused =
-            board(club.anonymous().get(&format!("/board?kiosk={}", make_token(&club, BOB, scope))).expect(403));
+            board(&club.anonymous().get(&format!("/board?kiosk={}", make_token(&club, BOB, scope))).expect(403));
         assert!(!refused.contains("S516") && refused.contains("http-equiv"), "{refused}");
     }
     // A session beside it changes nothing.
@@ -185,7 +185,7 @@ fn a_kiosk_token_sees_the_board_and_nothing_else(#[values(Sqlite, Postgres)] bac
     assert_eq!(tokens[0]["scope"], "board");
     let path = format!("/api/users/me/tokens/{}", tokens[0]["tokenId"].as_str().unwrap());
     club.by(BOB).delete(&path).expect(204);
-    let refused = board(club.anonymous().get(&kiosk).expect(401));
+    let refused = board(&club.anonymous().get(&kiosk).expect(401));
     // The screen goes on asking, in case that it was a fault.
     assert!(refused.contains("http-equiv") && !refused.contains(&token), "{refused}");
 }
@@ -218,14 +218,14 @@ fn a_board_has_an_end(#[values(Sqlite, Postgres)] backend: Backend) {
     let table = format!("Subject,Start date,End date,Start time,End time,Location\n{}", rows.collect::<String>());
     let client = club.by(ALICE).header("content-type", "text/csv");
     client.send_bytes("POST", "/api/rooms/all", table.into_bytes()).expect(201);
-    let all = board(club.by(BOB).get(&format!("/board?day={day}")).expect(200));
+    let all = board(&club.by(BOB).get(&format!("/board?day={day}")).expect(200));
     assert!(all.contains("place 999") && !all.contains("There is more than fits here."), "{} bytes", all.len());
     let at = |time: &str| format!("{day}T{time}:00+09:00");
     let room = json!({"place": "one more", "timeStart": at("12:00"), "timeEnd": at("13:00"), "admins": [id(BOB)]});
     club.by(BOB).post("/api/rooms", room).expect(201);
-    let cut = board(club.by(BOB).get(&format!("/board?day={day}")).expect(200));
+    let cut = board(&club.by(BOB).get(&format!("/board?day={day}")).expect(200));
     assert!(cut.contains("There is more than fits here."), "{} bytes", cut.len());
-    let one = board(club.by(BOB).get(&format!("/board?day={day}&place=one%20more")).expect(200));
+    let one = board(&club.by(BOB).get(&format!("/board?day={day}&place=one%20more")).expect(200));
     assert!(one.contains("one more") && !one.contains("There is more than fits here."), "{one}");
 }
 

@@ -24,19 +24,19 @@ fn the_first_page_says_who_is_signed_in_and_leads_on(#[values(Sqlite, Postgres)]
     let bob = diesel::update(users::table.find(id(BOB)));
     bob.set(users::display_name.eq("<b>Bob</b> & \"co\"")).execute(&mut club.connect()).unwrap();
 
-    let nobody = page::check(club.anonymous().get("/").expect(200));
+    let nobody = page::check(&club.anonymous().get("/").expect(200));
     assert!(nobody.contains("You are not signed in.") && nobody.contains("Choose who you are"), "{nobody}");
     for text in [concat!("Version ", env!("CARGO_PKG_VERSION")), "The service is ready", "Lecture rooms"] {
         assert!(nobody.contains(text), "{text}");
     }
-    let own = page::check(club.by(BOB).get("/").expect(200));
+    let own = page::check(&club.by(BOB).get("/").expect(200));
     assert!(own.contains("You are signed in as <b>&lt;b&gt;Bob&lt;/b&gt; &amp; &quot;co&quot;</b>"), "{own}");
     for link in page::links(&own) {
         assert!([200, 302].contains(&club.by(BOB).get(link).status), "{link}");
     }
     // Neither a cookie that is no longer good nor an account that is suspended keeps anybody from it.
     for cookie in ["session=nothing".to_owned(), format!("session=session-of-{SUSAN}")] {
-        let shown = page::check(club.anonymous().header("cookie", &cookie).get("/").expect(200));
+        let shown = page::check(&club.anonymous().header("cookie", &cookie).get("/").expect(200));
         assert!(shown.contains("You are not signed in."), "{shown}");
     }
     club.by(BOB).post("/", serde_json::json!({})).refused(405, "method-not-allowed");
@@ -53,7 +53,7 @@ fn the_page_of_the_sign_in_leads_to_the_provider_and_ends_at_the_callback(
     let issuer = Issuer::start();
     let club = issuer.club(backend);
     let mut browser = Browser::new(&club);
-    let first = page::check(browser.get("/").expect(200));
+    let first = page::check(&browser.get("/").expect(200));
     assert_eq!(page::links(&first)[0], "/sign-in");
     assert!(!first.contains("Choose who you are"), "{first}");
     let begun = browser.get("/sign-in").expect(302);
@@ -61,7 +61,7 @@ fn the_page_of_the_sign_in_leads_to_the_provider_and_ends_at_the_callback(
     assert!(url.starts_with(&issuer.address), "{url}");
     let callback = issuer.approve(url);
     assert_eq!(browser.get(&callback).expect(302).header("location"), Some("/callback"));
-    let arrived = page::check(browser.get("/callback").expect(200));
+    let arrived = page::check(&browser.get("/callback").expect(200));
     assert!(arrived.contains("You are signed in as"), "{arrived}");
     for link in ["/", "/board", "/docs/"] {
         assert!(page::links(&arrived).contains(&link), "{arrived}");

@@ -22,7 +22,7 @@ impl Origins {
 
     /// The service's own origin.
     #[must_use]
-    pub fn own(&self) -> &str {
+    pub fn public(&self) -> &str {
         &self.public
     }
 

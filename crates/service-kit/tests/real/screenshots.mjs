@@ -14,7 +14,10 @@ try {
   await page.goto(`${ORIGIN}/dev/sign-in`);
   await page.getByText('@alice', { exact: true }).click();
   await page.waitForURL('**/callback');
-  await page.goto(`${ORIGIN}/board?view=week`);
+  // The demonstration has events of every kind on a Tuesday.
+  const day = new Date();
+  day.setUTCDate(day.getUTCDate() + (9 - day.getUTCDay()) % 7);
+  await page.goto(`${ORIGIN}/board?day=${day.toISOString().slice(0, 10)}`);
   await page.screenshot({ path: `${FOLDER}/board.png` });
   await page.setViewportSize({ width: 1280, height: 440 });
   await page.goto(`${ORIGIN}/`);

@@ -4,7 +4,7 @@ use crate::harness::Answer;
 
 /// Holds a page to what every page promises: small, no script, nothing from elsewhere. Returns its text.
 #[track_caller]
-pub fn check(answer: Answer) -> String {
+pub fn check(answer: &Answer) -> String {
     assert!(answer.header("content-type").unwrap().starts_with("text/html"));
     let policy = answer.header("content-security-policy").unwrap();
     assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
