@@ -82,6 +82,12 @@ impl AccountType {
         TABLE[self.0].value
     }
 
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        TABLE[self.0].name
+    }
+
     /// Whether an account of this type can have this address.
     #[must_use]
     pub fn accepts(self, url: &str) -> bool {

@@ -20,6 +20,8 @@ use crate::{
     schema::users,
 };
 
+/// Guard of an operation whose answer is the same for everybody. No credential is read.
+pub type Anybody = Guard<AnybodyAuth>;
 /// Guard of a public operation: everybody. The operation gets the caller if they are an active member.
 pub type Visitor = Guard<VisitorAuth>;
 /// Guard: any active member.
@@ -47,6 +49,9 @@ pub type TeamCreator = Guard<MemberAuth<rights::TeamCreator>>;
 /// Guard: admins.
 pub type Admin = Guard<MemberAuth<rights::Admin>>;
 
+/// Does not authenticate.
+pub struct AnybodyAuth;
+
 /// Authenticates callers of public operations.
 pub struct VisitorAuth {
     name: Option<String>,
@@ -67,6 +72,26 @@ enum Lookup {
     Active(Caller),
 }
 
+impl Authenticator for AnybodyAuth {
+    type Caller = Option<Caller>;
+
+    async fn from_request(_: &HttpRequest) -> Result<Self, Problem> {
+        Ok(Self)
+    }
+
+    fn identify(&self, conn: &mut AnyConnection) -> Result<Identified<Option<Caller>>, Error> {
+        Ok(Identified { caller: None, data_version: Some(data_version(conn)?) })
+    }
+
+    fn authorize(&self, _: &mut AnyConnection, _: &Option<Caller>, _: Access) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn credential(&self) -> Option<&str> {
+        None
+    }
+}
+
 impl Authenticator for VisitorAuth {
     type Caller = Option<Caller>;
 
@@ -76,17 +101,14 @@ impl Authenticator for VisitorAuth {
     }
 
     fn identify(&self, conn: &mut AnyConnection) -> Result<Identified<Option<Caller>>, Error> {
-        let (lookup, data_version) = match &self.name {
+        let (lookup, version) = match &self.name {
             Some(name) => look_up(conn, &self.club, name)?,
             None => (Lookup::Unknown, None),
         };
-        let data_version = match data_version {
-            Some(version) => version,
-            None => with_connection!(conn, c => diesel::select(DataVersion).get_result(c))?,
-        };
+        let version = version.map_or_else(|| data_version(conn), Ok)?;
         // An inactive or unknown user sees what an anonymous caller sees.
         let caller = if let Lookup::Active(caller) = lookup { Some(caller) } else { None };
-        Ok(Identified { caller, data_version: Some(data_version) })
+        Ok(Identified { caller, data_version: Some(version) })
     }
 
     fn authorize(&self, _: &mut AnyConnection, _: &Option<Caller>, _: Access) -> Result<(), Error> {
@@ -129,6 +151,10 @@ impl<R: Right> Authenticator for MemberAuth<R> {
 
 fn club(req: &HttpRequest) -> Result<Data<Club>, Problem> {
     req.app_data::<Data<Club>>().cloned().ok_or_else(|| Problem::internal("the app has no club"))
+}
+
+fn data_version(conn: &mut AnyConnection) -> Result<String, Error> {
+    Ok(with_connection!(conn, c => diesel::select(DataVersion).get_result(c))?)
 }
 
 /// Looks up a sign-in name. If there is a user of that name, the version of the data is returned as well.

@@ -22,6 +22,8 @@ use crate::config::Config;
 pub struct Club {
     /// The time zone in which semesters begin.
     pub zone: Tz,
+    /// Scheme and authority of the web address, without a slash at the end.
+    pub origin: String,
     /// Sign-in names of the admins.
     pub admins: BTreeSet<String>,
     /// The source of users and groups.
@@ -38,18 +40,24 @@ impl Club {
         if config.demo && admins.is_empty() {
             admins.extend(directory::demo::members().next().map(str::to_owned));
         }
-        Ok(Self { zone: config.time_zone, admins, directory: config.directory()? })
+        Ok(Self {
+            zone: config.time_zone,
+            origin: config.server.public_origin(),
+            admins,
+            directory: config.directory()?,
+        })
     }
 
-    /// The settings that cached answers depend on. No option is among them: admin rights, which differ by caller, are part
-    /// of the caller's [`view`](service_kit::guard::Caller::view).
+    /// The settings that cached answers depend on. Admin rights, which differ by caller, are part of the caller's
+    /// [`view`](service_kit::guard::Caller::view).
     #[must_use]
-    pub fn installation(proxies: &Proxies, is_development: bool) -> Installation {
+    pub fn installation(&self, proxies: &Proxies, is_development: bool) -> Installation {
         // An authenticating proxy identifies users by its own cookies or credentials. A cache in front of it must keep the
         // answers to different ones apart.
         let headers = proxies.headers.iter().map(HeaderName::as_str);
         let vary = ["Authorization", "Cookie"].into_iter().chain(headers).collect::<Vec<_>>().join(", ");
-        Installation { vary, is_development, ..Installation::default() }
+        let options = format!("{} {}", self.zone, self.origin);
+        Installation { options, vary, is_development, keys: None }
     }
 
     /// The semester of an instant in the club's time zone.

@@ -11,6 +11,8 @@
 //! 5. [`projects`]: projects and their members over semesters
 //! 6. [`teams`]: teams of contests and their members
 //! 7. [`contests`]: contests with their teams
+//! 8. [`profiles`]: public pages and résumés of members
+//! 9. [`feeds`]: Atom feeds of recent changes
 //!
 //! [`sync`] copies users and groups from the directory, [`server`] assembles the service, [`commands`] is the command
 //! line, [`demo`] fills the database with a made-up club, and [`import`] imports the data of the system that the service
@@ -26,14 +28,18 @@ pub mod config;
 pub mod departures;
 pub mod identity;
 pub mod link;
+pub mod page;
 pub mod rights;
 pub mod schema;
 pub mod span;
+pub mod timeline;
 
 pub mod accounts;
 pub mod contests;
 pub mod events;
+pub mod feeds;
 pub mod groups;
+pub mod profiles;
 pub mod projects;
 pub mod teams;
 pub mod users;

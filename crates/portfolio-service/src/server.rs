@@ -29,9 +29,9 @@ use crate::{
     club::Club,
     codes,
     config::Config,
-    contests, demo, events, front_page, groups,
+    contests, demo, events, feeds, front_page, groups,
     identity::{Identity, has_credential},
-    projects, sync, teams, users,
+    profiles, projects, sync, teams, users,
 };
 
 /// The migrations, once for each database.
@@ -51,7 +51,14 @@ pub static ABOUT: ServiceInfo = ServiceInfo {
     problem_page: |_| None,
     page_paths: &[],
     front_pages,
-    front_page_paths: &["/"],
+    front_page_paths: &[
+        "/",
+        "/projects",
+        "/projects/{projectId}",
+        "/contests",
+        "/contests/{contestId}",
+        "/people/{name}",
+    ],
     sign_in_page: None,
     document: Document::openapi,
 };
@@ -69,7 +76,8 @@ fn routes(config: &mut ServiceConfig<'_>) {
                     .configure(groups::routes_of_users)
                     .configure(events::routes_of_users)
                     .configure(projects::routes_of_users)
-                    .configure(contests::routes_of_users),
+                    .configure(contests::routes_of_users)
+                    .configure(profiles::routes_of_users),
             )
             .service(scope("/groups").configure(groups::routes))
             .service(scope("/events").configure(events::routes))
@@ -78,12 +86,17 @@ fn routes(config: &mut ServiceConfig<'_>) {
             .configure(accounts::routes)
             .service(ping),
     );
+    config.service(scope("/feeds").configure(feeds::routes));
 }
 
 fn pages(_config: &mut web::ServiceConfig) {}
 
 fn front_pages(config: &mut web::ServiceConfig) {
-    config.service(web::resource("/").wrap(from_fn(proxy_user)).route(web::get().to(front_page::show)));
+    config
+        .service(web::resource("/").wrap(from_fn(proxy_user)).route(web::get().to(front_page::show)))
+        .configure(projects::pages)
+        .configure(contests::pages)
+        .configure(profiles::pages);
 }
 
 /// Check that the service answers
@@ -140,7 +153,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let Identity { proxies, tokens, is_development } =
         config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;
     let state =
-        AppState::new(&ABOUT, &config.server, db.clone(), clock.clone(), Club::installation(&proxies, is_development));
+        AppState::new(&ABOUT, &config.server, db.clone(), clock.clone(), club.installation(&proxies, is_development));
     sync::start(&state, &club, config.sync_interval).await;
     if config.demo
         && let Err(error) = demo::fill(&db, &club, clock.now()).await

@@ -140,15 +140,9 @@ impl Usage {
     /// The room of an instant event has the administrators of the event.
     fn new_room(&self, club: &Snapshot) -> (DbUuid, NewRoom) {
         let room = &self.room;
-        let new = NewRoom {
-            place: room.place.to_owned(),
-            starts_at: room.starts_at,
-            ends_at: room.ends_at,
-            verified: room.verified,
-            made_for_event: !room.verified,
-            admins: if room.verified { vec![owner(club)] } else { self.events[0].admins(club).to_vec() },
-        };
-        (room.id, new)
+        let admins = if room.verified { vec![owner(club)] } else { self.events[0].admins(club).to_vec() };
+        let new = NewRoom::new(room.place.to_owned(), room.starts_at, room.ends_at, admins);
+        (room.id, NewRoom { verified: room.verified, made_for_event: !room.verified, ..new })
     }
 }
 

@@ -177,13 +177,10 @@ impl Builder {
     fn make_rooms(&self, conn: &mut AnyConnection, planned: &[PlannedRoom]) -> Result<Vec<DbUuid>, Error> {
         let mut ids = Vec::with_capacity(planned.len());
         for batch in planned.chunk_by(|a, b| a.made_at == b.made_at) {
-            let room = |room: &PlannedRoom| NewRoom {
-                place: room.place.to_owned(),
-                starts_at: DbTimestamp(room.period.start),
-                ends_at: DbTimestamp(room.period.end),
-                verified: room.verified,
-                made_for_event: false,
-                admins: vec![self.room_admin],
+            let room = |room: &PlannedRoom| {
+                let (starts_at, ends_at) = (DbTimestamp(room.period.start), DbTimestamp(room.period.end));
+                let new = NewRoom::new(room.place.to_owned(), starts_at, ends_at, vec![self.room_admin]);
+                NewRoom { verified: room.verified, ..new }
             };
             let new: Vec<_> = batch.iter().map(room).collect();
             ids.extend(room_changes::insert(conn, &new, self.room_admin, DbTimestamp(batch[0].made_at))?);

@@ -72,14 +72,8 @@ impl Draft {
     }
 
     fn instant_room(&self, place: &str) -> NewRoom {
-        NewRoom {
-            place: place.to_owned(),
-            starts_at: self.starts_at,
-            ends_at: self.ends_at,
-            verified: false,
-            made_for_event: true,
-            admins: self.admins(),
-        }
+        let room = NewRoom::new(place.to_owned(), self.starts_at, self.ends_at, self.admins());
+        NewRoom { made_for_event: true, ..room }
     }
 
     fn booking<'a>(&self, room: RoomPeriod<'a>, except: Option<DbUuid>) -> Booking<'a> {

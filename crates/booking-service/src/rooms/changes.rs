@@ -42,6 +42,14 @@ pub struct NewRoom {
     pub admins: Vec<DbUuid>,
 }
 
+impl NewRoom {
+    /// An unverified room that is not made for an event.
+    #[must_use]
+    pub fn new(place: String, starts_at: DbTimestamp, ends_at: DbTimestamp, admins: Vec<DbUuid>) -> Self {
+        Self { place, starts_at, ends_at, verified: false, made_for_event: false, admins }
+    }
+}
+
 /// Inserts rooms with new ids. Their places must be locked.
 ///
 /// # Errors

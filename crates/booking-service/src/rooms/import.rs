@@ -67,8 +67,7 @@ impl Row {
             |at| Timestamp::new(at).map(DbTimestamp).ok_or_else(|| Problem::internal("a parsed time is out of range"));
         let (starts_at, ends_at) = (timestamp(row.start)?, timestamp(row.end)?);
         let place_key = place_key(&row.place);
-        let room =
-            NewRoom { place: row.place, starts_at, ends_at, verified: true, made_for_event: false, admins: vec![by] };
+        let room = NewRoom { verified: true, ..NewRoom::new(row.place, starts_at, ends_at, vec![by]) };
         Ok(Self { number: row.row, id: DbUuid::new(), place_key, room })
     }
 

@@ -106,14 +106,8 @@ pub fn out_of_order(at: ValuePointerRef<'_>) -> Violations {
 impl RequestRoom {
     /// The unverified room to insert.
     pub fn to_new_room(&self) -> NewRoom {
-        NewRoom {
-            place: self.place.to_string(),
-            starts_at: DbTimestamp(self.time_start),
-            ends_at: DbTimestamp(self.time_end),
-            verified: false,
-            made_for_event: false,
-            admins: self.admins.iter().map(|(_, id)| DbUuid(id)).collect(),
-        }
+        let admins = self.admins.iter().map(|(_, id)| DbUuid(id)).collect();
+        NewRoom::new(self.place.to_string(), DbTimestamp(self.time_start), DbTimestamp(self.time_end), admins)
     }
 }
 

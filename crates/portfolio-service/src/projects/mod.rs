@@ -7,9 +7,11 @@
 //! * Whoever changes a project or its members first locks the project's row.
 
 mod handlers;
+mod page;
 pub mod queries;
 mod wire;
 
+use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 /// Registers the operations below `/projects`.
@@ -27,4 +29,9 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
 /// Registers the operations below `/users`.
 pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
     config.service(handlers::of_user);
+}
+
+/// Registers the pages.
+pub fn pages(config: &mut web::ServiceConfig) {
+    config.route("/projects", web::get().to(page::list)).route("/projects/{projectId}", web::get().to(page::show));
 }

@@ -12,7 +12,7 @@ use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::{
     queries::Person,
-    wire::{Account, User},
+    wire::{Account, User, on_page},
 };
 
 /// Registers the operations below `/users`.

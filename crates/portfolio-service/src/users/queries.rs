@@ -14,6 +14,7 @@ use service_kit::{
 
 use crate::{
     auth::ACTIVE,
+    identity::is_sign_in_name,
     schema::{accounts, users},
 };
 
@@ -27,6 +28,7 @@ pub struct Person {
     pub name: String,
     real_name: String,
     publishes_real_name: bool,
+    state: i16,
 }
 
 /// The columns that lists of users are ordered by.
@@ -39,10 +41,22 @@ impl Person {
         (self.name.clone(), self.id)
     }
 
+    /// 0 deactivated, 1 active, 2 suspended.
+    #[must_use]
+    pub fn state(&self) -> i16 {
+        self.state
+    }
+
+    /// Whether the account is active. Other users have no public pages.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.state == ACTIVE
+    }
+
     /// The real name if its owner publishes it, otherwise empty.
     #[must_use]
-    pub fn into_real_name(self) -> String {
-        if self.publishes_real_name { self.real_name } else { String::new() }
+    pub fn real_name(&self) -> &str {
+        if self.publishes_real_name { &self.real_name } else { "" }
     }
 }
 
@@ -86,7 +100,6 @@ pub fn list(
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Detail {
     pub person: Person,
-    pub state: i16,
     pub bio: String,
     pub publishes_real_name: bool,
     /// Ordered by type.
@@ -110,12 +123,22 @@ pub struct Account {
 /// 404 when there is none.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Detail, Error> {
     let user = users::table.find(id);
-    let found: Option<(Person, i16, String)> =
-        with_connection!(conn, c => user.select((Person::as_select(), users::state, users::bio)).first(c))
-            .optional()?;
-    let (person, state, bio) = found.ok_or_else(not_found)?;
+    let found: Option<(Person, String)> =
+        with_connection!(conn, c => user.select((Person::as_select(), users::bio)).first(c)).optional()?;
+    let (person, bio) = found.ok_or_else(not_found)?;
     let publishes_real_name = person.publishes_real_name;
-    Ok(Detail { person, state, bio, publishes_real_name, accounts: accounts_of(conn, id)? })
+    Ok(Detail { person, bio, publishes_real_name, accounts: accounts_of(conn, id)? })
+}
+
+/// The id of the user of this sign-in name.
+///
+/// # Errors
+/// 404 when there is none.
+pub fn id_by_name(conn: &mut AnyConnection, name: &str) -> Result<DbUuid, Error> {
+    if !is_sign_in_name(name) {
+        return Err(not_found());
+    }
+    users::table.filter(users::name.eq(name)).select(users::id).first(conn).optional()?.ok_or_else(not_found)
 }
 
 /// The accounts of a user, ordered by type. The list is empty when there is no such user.
@@ -137,7 +160,9 @@ pub fn need(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     found.map(|_| ()).ok_or_else(not_found)
 }
 
-fn not_found() -> Error {
+/// 404: there is no user, or none to be shown.
+#[must_use]
+pub fn not_found() -> Error {
     Problem::not_found("user").into()
 }
 

@@ -5,6 +5,7 @@ use common::{
     problem::{Problem, Violations},
 };
 use deserr::Deserr;
+use maud::{Markup, html};
 use serde::Serialize;
 use service_kit::{database::types::DbUuid, error::Error};
 use utoipa::{
@@ -33,7 +34,16 @@ pub struct User {
 
 impl From<Person> for User {
     fn from(person: Person) -> Self {
-        Self { id: person.id, name: person.name.clone(), real_name: person.into_real_name() }
+        Self { id: person.id, real_name: person.real_name().to_owned(), name: person.name }
+    }
+}
+
+/// A member of the club on a page: the names, linked to the member's own page if there is one.
+#[must_use]
+pub fn on_page(person: &Person) -> Markup {
+    html! {
+        @if person.is_active() { a href={ "/people/" (person.name) } { (person.name) } } @else { (person.name) }
+        @if !person.real_name().is_empty() { " (" (person.real_name()) ")" }
     }
 }
 
@@ -67,9 +77,10 @@ impl UserDetail {
     /// # Errors
     /// 500 for an account of an unknown type.
     pub fn new(user: Detail) -> Result<Self, Error> {
+        let state = UserAccountState(user.person.state());
         let User { id, name, real_name } = user.person.into();
         let accounts = user.accounts.into_iter().map(Account::new).collect::<Result<_, _>>()?;
-        Ok(Self { id, name, real_name, state: UserAccountState(user.state), bio: user.bio, accounts, check: None })
+        Ok(Self { id, name, real_name, state, bio: user.bio, accounts, check: None })
     }
 
     /// The answer to the user themself.
@@ -119,6 +130,26 @@ impl Account {
         let type_ = AccountType::from_number(account.type_.into())
             .ok_or_else(|| Problem::internal(format!("the account {} has an unknown type", account.id)))?;
         Ok(Self { id: account.id, display_name: account.display_name, type_, url: account.url })
+    }
+}
+
+impl Account {
+    /// The name of its type.
+    #[must_use]
+    pub fn type_name(&self) -> &'static str {
+        self.type_.name()
+    }
+
+    /// The name of the account.
+    #[must_use]
+    pub fn display_name(&self) -> &str {
+        &self.display_name
+    }
+
+    /// The address.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
     }
 }
 

@@ -59,7 +59,7 @@ fn plant(club: &Club, objects: &mut Objects) -> Vec<Secret> {
 }
 
 /// Paths besides those of the operations.
-const OTHER_PATHS: [&str; 12] = [
+const OTHER_PATHS: [&str; 22] = [
     "/api/v1/users?name=bob",
     "/api/v1/users?name=susan",
     "/api/v1/users?includeSuspended=true",
@@ -72,11 +72,23 @@ const OTHER_PATHS: [&str; 12] = [
     "/problems",
     "/openapi.json",
     "/docs/",
+    "/",
+    "/projects",
+    "/contests",
+    "/people/alice",
+    "/people/bob",
+    "/people/carol",
+    "/people/dave",
+    "/people/susan",
+    "/people/dora",
+    "/people/secret-host",
 ];
 
 fn every_get(objects: &Objects) -> Vec<String> {
     let templates = DOCUMENT["paths"].as_object().unwrap().iter().filter(|(_, item)| item["get"].is_object());
     let mut paths: Vec<_> = templates.flat_map(|(template, _)| objects.paths(template, false)).collect();
+    let pages = ["/projects/{projectId}", "/contests/{contestId}"];
+    paths.extend(pages.iter().flat_map(|template| objects.paths(template, false)));
     paths.extend(OTHER_PATHS.map(str::to_owned));
     paths
 }

@@ -175,6 +175,7 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     ("GET /api/v1/users/{userId}/contests", |_, _| owner()),
     ("GET /api/v1/users/{userId}/groups", |_, _| owner()),
     ("GET /api/v1/users/{userId}/events", |_, _| owner()),
+    ("GET /api/v1/users/{userId}/resume.json", |_, _| owner()),
     ("POST /api/v1/projects", |world, _| Fixture::body(project_body(&world.name()))),
     ("GET /api/v1/projects/{projectId}", |world, _| world.project()),
     ("PATCH /api/v1/projects/{projectId}", |world, _| world.project().with(json!({"name": world.name()}))),

@@ -11,7 +11,7 @@ use diesel::{
     sql_query,
     sql_types::Text,
 };
-use portfolio_service::{auth::Caller, contests, events, groups, projects, teams, users};
+use portfolio_service::{auth::Caller, contests, events, feeds, groups, profiles, projects, teams, users};
 use service_kit::database::{AnyConnection, PageBounds, types::DbTimestamp};
 
 use crate::{
@@ -112,6 +112,8 @@ fn lists_of_all_come_from_an_index_in_order(#[values(Sqlite, Postgres)] backend:
         plans(&club, |conn| {
             for page in pages((at, id(BOB))) {
                 contests::queries::list(conn, &page).unwrap();
+                feeds::load_projects(conn).unwrap();
+                feeds::load_contests(conn).unwrap();
                 for caller in callers {
                     events::queries::list(conn, caller, &page).unwrap();
                 }
@@ -135,6 +137,8 @@ fn the_rows_of_one_object_are_found_by_index(#[values(Sqlite, Postgres)] backend
     let project = projects::queries::list(&mut club.connect(), &PageBounds::all()).unwrap()[0].position();
     let found = plans(&club, |conn| {
         users::queries::get(conn, bob).unwrap();
+        users::queries::id_by_name(conn, BOB).unwrap();
+        profiles::queries::load(conn, bob).unwrap();
         groups::queries::get(conn, of("groupId")).unwrap();
         groups::queries::of_user(conn, bob).unwrap();
         projects::queries::get(conn, of("projectId")).unwrap();

@@ -10,6 +10,9 @@ use rstest::rstest;
 /// The upper bound for every operation.
 const MAX_STATEMENTS: u64 = 10;
 
+/// The pages.
+const PAGES: [&str; 5] = ["/people/bob", "/projects", "/projects/{projectId}", "/contests", "/contests/{contestId}"];
+
 /// The number of statements so far.
 fn statements(club: &Club) -> u64 {
     let metrics = club.anonymous().get("/metrics").expect(200).text();
@@ -20,7 +23,8 @@ fn statements(club: &Club) -> u64 {
 /// The number of statements and the length of the answer of each GET.
 fn measure(club: &Club, objects: &Objects) -> Vec<(String, u64, usize)> {
     let templates = DOCUMENT["paths"].as_object().unwrap().iter();
-    let templates = templates.filter(|(_, item)| item["get"].is_object()).map(|(template, _)| template);
+    let templates = templates.filter(|(_, item)| item["get"].is_object()).map(|(template, _)| template.as_str());
+    let templates = templates.chain(PAGES);
     let mut measured = Vec::new();
     for template in templates {
         let path = &objects.paths(template, true)[0];
@@ -28,7 +32,7 @@ fn measure(club: &Club, objects: &Objects) -> Vec<(String, u64, usize)> {
         club.by(ALICE).get(path).expect(200);
         let before = statements(club);
         let length = club.by(ALICE).get(path).expect(200).body.len();
-        measured.push((template.clone(), statements(club) - before, length));
+        measured.push((template.to_owned(), statements(club) - before, length));
     }
     measured
 }

@@ -6,7 +6,7 @@ mod rules;
 use rules::Layout;
 
 const LAYOUT: Layout = Layout {
-    slices: &["users", "accounts", "groups", "events", "projects", "teams", "contests"],
+    slices: &["users", "accounts", "groups", "events", "projects", "teams", "contests", "profiles", "feeds"],
     base: &[
         "account_type",
         "auth",
@@ -18,9 +18,11 @@ const LAYOUT: Layout = Layout {
         "departures",
         "identity",
         "link",
+        "page",
         "rights",
         "schema",
         "span",
+        "timeline",
     ],
     exceptions: &[],
     queries: &["queries.rs", "store.rs", "lease.rs", "references.rs"],
