@@ -159,7 +159,7 @@ fn only_people_of_the_directory_sign_in() {
             issuer.is_now(subject, name);
             let mut browser = Browser::new(&club);
             sign_in(&mut browser, &issuer).refused(403, code);
-            assert_eq!(browser.cookie, None);
+            assert_eq!(browser.session(), None);
         };
         refuse("subject-2", "stranger", "not-a-member");
         assert!(!states(&club).iter().any(|(name, _)| name == "stranger"));

@@ -241,7 +241,9 @@ fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
         let folder = tempfile::tempdir().unwrap();
         let mut command = program(&["--bind", "127.0.0.1:0", "--workers", "1", "--database-connections", "2"]);
         command.args(["--rate-limit", "0", "--sign-in-rate-limit", "0", "--feed-rate-limit", "0"]);
-        command.args(["--log", VERBOSE, "--log-format", format, "--traq-url", &directory, "--sign-in", "anyone"]).args(issuer.options());
+        command
+            .args(["--log", VERBOSE, "--log-format", format, "--traq-url", &directory, "--sign-in", "anyone"])
+            .args(issuer.options());
         command.env("SECRET_KEY", KEY).env("TRAQ_TOKEN", DIRECTORY).env("DATABASE_URL", with_password(&club));
         let running = Program::start(command, folder.path());
         let client = RecordingClient::new(running.address());
