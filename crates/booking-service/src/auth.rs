@@ -40,7 +40,7 @@ pub struct UserAuth<const PRIVILEGED: bool> {
 impl<const PRIVILEGED: bool> UserAuth<PRIVILEGED> {
     fn new(req: &HttpRequest, credential: Credential) -> Result<Self, Problem> {
         let last_use = req.app_data::<Data<LastUse>>().ok_or_else(|| Problem::internal("the app has no LastUse"))?;
-        Ok(Self { credential, last_use: last_use.clone(), now: AppState::of(req)?.clock().now() })
+        Ok(Self { credential, last_use: last_use.clone(), now: AppState::from_request(req)?.clock().now() })
     }
 }
 
@@ -48,9 +48,9 @@ impl<const PRIVILEGED: bool> Authenticator for UserAuth<PRIVILEGED> {
     type Caller = Caller;
 
     async fn from_request(req: &HttpRequest) -> Result<Self, Problem> {
-        let credential = Credential::of(req, SESSION_COOKIE)?;
+        let credential = Credential::from_request(req, SESSION_COOKIE)?;
         if matches!(credential, Credential::Session(_)) {
-            AppState::of(req)?.origins().check(req.method(), req.headers())?;
+            AppState::from_request(req)?.origins().check(req.method(), req.headers())?;
         }
         Self::new(req, credential)
     }

@@ -52,7 +52,7 @@ impl Club {
     ///
     /// # Errors
     /// 500 in an app without one.
-    pub fn of(req: &HttpRequest) -> Result<Self, Problem> {
+    pub fn extract(req: &HttpRequest) -> Result<Self, Problem> {
         let club = req.app_data::<Data<Self>>().map(|club| club.as_ref().clone());
         club.ok_or_else(|| Problem::internal("the app has no club"))
     }
@@ -74,7 +74,7 @@ impl FromRequest for Club {
     type Future = Ready<Result<Self, Failure>>;
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(Self::of(req).map_err(Failure::from))
+        ready(Self::extract(req).map_err(Failure::from))
     }
 }
 

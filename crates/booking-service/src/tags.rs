@@ -124,12 +124,12 @@ pub struct Tag {
 ///
 /// # Errors
 /// When the database fails.
-pub fn load(conn: &mut AnyConnection, slice: &PageBounds<(String, DbUuid)>) -> Result<Vec<Tag>, Error> {
+pub fn load(conn: &mut AnyConnection, bounds: &PageBounds<(String, DbUuid)>) -> Result<Vec<Tag>, Error> {
     let mut query = tags::table.select(Tag::as_select()).order((tags::name, tags::id)).into_boxed();
-    if let Some((name, id)) = &slice.after {
+    if let Some((name, id)) = &bounds.after {
         query = after!(query, tags::name; > name, tags::id; > *id);
     }
-    Ok(query.limit(slice.rows).load(conn)?)
+    Ok(query.limit(bounds.rows).load(conn)?)
 }
 
 /// The key by which names are compared: the column `tags.name_key`.

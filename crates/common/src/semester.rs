@@ -93,7 +93,7 @@ impl YearWithSemester {
 
     /// The semester of a local date. A date outside the academic years 1970 to 9998 belongs to the nearest semester.
     #[must_use]
-    pub fn of(date: NaiveDate) -> Self {
+    pub fn containing(date: NaiveDate) -> Self {
         let (year, semester) = match date.month() {
             1..=3 => (date.year() - 1, Semester::Second),
             4..=9 => (date.year(), Semester::First),
@@ -276,8 +276,11 @@ mod tests {
         let date = |y, m, d| NaiveDate::from_ymd_opt(y, m, d).unwrap();
         let second = YearWithSemester::new(2025, Semester::Second).unwrap();
         assert_eq!((second.first_day(), second.end()), (date(2025, 10, 1), date(2026, 4, 1)));
-        assert_eq!(YearWithSemester::of(date(2026, 3, 31)), second);
-        assert_eq!(YearWithSemester::of(date(2026, 4, 1)), YearWithSemester::new(2026, Semester::First).unwrap());
+        assert_eq!(YearWithSemester::containing(date(2026, 3, 31)), second);
+        assert_eq!(
+            YearWithSemester::containing(date(2026, 4, 1)),
+            YearWithSemester::new(2026, Semester::First).unwrap()
+        );
         assert_eq!(second.starts_at().to_rfc3339(), "2025-10-01T00:00:00+00:00");
     }
 
@@ -310,9 +313,9 @@ mod tests {
         #[test]
         fn a_semester_contains_its_days_and_the_next_one_follows(day in 0..20_000_i64) {
             let date = NaiveDate::from_ymd_opt(1970, 4, 1).unwrap() + chrono::TimeDelta::days(day);
-            let semester = YearWithSemester::of(date);
+            let semester = YearWithSemester::containing(date);
             prop_assert!(semester.first_day() <= date && date < semester.end());
-            prop_assert_eq!(YearWithSemester::of(semester.end()).first_day(), semester.end());
+            prop_assert_eq!(YearWithSemester::containing(semester.end()).first_day(), semester.end());
         }
 
         #[test]

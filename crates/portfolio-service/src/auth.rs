@@ -96,7 +96,7 @@ impl Authenticator for VisitorAuth {
     type Caller = Option<Caller>;
 
     async fn from_request(req: &HttpRequest) -> Result<Self, Problem> {
-        let state = AppState::of(req)?;
+        let state = AppState::from_request(req)?;
         Ok(Self { name: sign_in_name(req, &state).await?, club: club(req)? })
     }
 
@@ -124,7 +124,7 @@ impl<R: Right> Authenticator for MemberAuth<R> {
     type Caller = Caller;
 
     async fn from_request(req: &HttpRequest) -> Result<Self, Problem> {
-        let state = AppState::of(req)?;
+        let state = AppState::from_request(req)?;
         let name = sign_in_name(req, &state).await?.ok_or_else(|| {
             Problem::new(code::NOT_SIGNED_IN)
                 .detail("This needs sign-in, at the site's own proxy or by a bearer token.")

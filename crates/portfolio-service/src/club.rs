@@ -63,7 +63,7 @@ impl Club {
     /// The semester of an instant in the club's time zone.
     #[must_use]
     pub fn semester(&self, at: Timestamp) -> YearWithSemester {
-        YearWithSemester::of(at.utc().with_timezone(&self.zone).date_naive())
+        YearWithSemester::containing(at.utc().with_timezone(&self.zone).date_naive())
     }
 }
 

@@ -161,7 +161,7 @@ fn render(origin: &str, (path, title): (&str, &str), entries: &[Entry]) -> Resul
         }
     };
     // By the tag alone, as for calendar feeds: a deleted entry changes the feed, and not the time of its last change.
-    Ok(Reply::of(StatusCode::OK, MEDIA_TYPE, feed.into_string().into_bytes())
+    Ok(Reply::new(StatusCode::OK, MEDIA_TYPE, feed.into_string().into_bytes())
         .with(header::LAST_MODIFIED, HttpDate::from(SystemTime::from(updated)).to_string()))
 }
 

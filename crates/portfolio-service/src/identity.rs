@@ -41,7 +41,7 @@ pub async fn sign_in_name(request: &HttpRequest, state: &AppState) -> Result<Opt
         }
     };
     let verifier = request.app_data::<Data<Verifier>>();
-    match (Authorization::of(request.headers()), verifier) {
+    match (Authorization::from_headers(request.headers()), verifier) {
         (Authorization::Bearer(token), Some(verifier)) => {
             let name = verifier.name(&token, state.clock().now()).await?;
             if !is_sign_in_name(&name) || proxied.is_some_and(|proxied| proxied != name) {
@@ -80,7 +80,7 @@ enum Authorization {
 }
 
 impl Authorization {
-    fn of(headers: &HeaderMap) -> Self {
+    fn from_headers(headers: &HeaderMap) -> Self {
         let mut values = headers.get_all(header::AUTHORIZATION);
         let value = match (values.next(), values.next()) {
             (None, _) => return Self::None,

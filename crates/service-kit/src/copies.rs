@@ -68,7 +68,7 @@ pub struct CopyStatuses(RwLock<Vec<Arc<CopyStatus>>>);
 
 impl CopyStatuses {
     /// The status of this copy. From the first call on, it is part of `/readyz?verbose`.
-    pub fn of(&self, what: &'static str) -> Arc<CopyStatus> {
+    pub fn status(&self, what: &'static str) -> Arc<CopyStatus> {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(existing) = all.iter().find(|copied| copied.what == what) {
             return existing.clone();
@@ -124,12 +124,12 @@ mod tests {
     fn a_copy_has_an_age_once_it_was_made() {
         let at = |second: i64| Timestamp::from_micros(second * 1_000_000).unwrap();
         let copies = CopyStatuses::default();
-        let events = copies.of("events");
+        let events = copies.status("events");
         let numbers = |second| copies.numbers(at(second)).into_iter().map(|it| (it.what, it.age, it.failures));
         events.fail();
         assert_eq!(copies.report(at(9)), json!({ "events": {} }));
         assert!(numbers(9).eq([("events", None, 1)]));
-        copies.of("events").tell(at(10));
+        copies.status("events").tell(at(10));
         assert!(numbers(75).eq([("events", Some(65.0), 1)]));
         assert!(numbers(9).eq([("events", Some(0.0), 1)]));
         let report = json!({ "events": { "copiedAt": "1970-01-01T00:00:10Z", "ageSeconds": 65.0 } });

@@ -93,7 +93,7 @@ async fn openapi(req: HttpRequest, state: Data<AppState>) -> HttpResponse {
     let (document, tag) = state.document();
     let mut response = HttpResponse::Ok();
     response.insert_header((header::CACHE_CONTROL, "public, no-cache"));
-    if let Some(cached) = CachedTags::of(&req).matching(tag) {
+    if let Some(cached) = CachedTags::from_request(&req).matching(tag) {
         return response.status(StatusCode::NOT_MODIFIED).insert_header((header::ETAG, cached.text())).finish();
     }
     response.insert_header((header::ETAG, tag.text())).content_type("application/json").body(document.clone())

@@ -171,7 +171,7 @@ impl AppState {
     ///
     /// # Errors
     /// 500 in an app without one.
-    pub fn of(req: &HttpRequest) -> Result<Data<Self>, Problem> {
+    pub fn from_request(req: &HttpRequest) -> Result<Data<Self>, Problem> {
         req.app_data::<Data<Self>>().cloned().ok_or_else(|| Problem::internal("the app has no state"))
     }
 
@@ -348,6 +348,6 @@ impl FromRequest for Now {
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
         req.extensions_mut().insert(TimeDependent);
-        ready(AppState::of(req).map(|state| Self(state.clock().now())).map_err(Failure::from))
+        ready(AppState::from_request(req).map(|state| Self(state.clock().now())).map_err(Failure::from))
     }
 }

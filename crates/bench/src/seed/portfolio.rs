@@ -62,7 +62,7 @@ struct Plan {
 /// 409 when the database is not empty; when the database fails.
 pub async fn fill(db: &Database, size: Size, day: NaiveDate, progress: Progress) -> Result<(), Error> {
     let (projects, contests) = counts(size);
-    let (now, present) = (DbTimestamp(midnight(day)?), YearWithSemester::of(day));
+    let (now, present) = (DbTimestamp(midnight(day)?), YearWithSemester::containing(day));
     let plan = Arc::new(Plan { directory: directory::snapshot(size), contests, now, present });
     let first = plan.clone();
     db.write(JobOwner::Internal, move |conn| insert_users_and_groups(conn, &first)).await?;

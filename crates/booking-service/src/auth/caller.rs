@@ -74,7 +74,7 @@ impl Caller {
     ///
     /// # Errors
     /// 403 `forbidden` for a token.
-    pub fn need_session(&self) -> Result<DbUuid, Error> {
+    pub fn require_session(&self) -> Result<DbUuid, Error> {
         match self.credential {
             CredentialId::Session(id) => Ok(id),
             CredentialId::Token(_) => Err(Problem::forbidden("a session of your own, not a token").into()),

@@ -52,7 +52,7 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
         return None;
     }
     let is_kiosk = kiosk_token(req).is_some();
-    let sign_in = AppState::of(req).ok()?.sign_in_page().unwrap_or("/");
+    let sign_in = AppState::from_request(req).ok()?.sign_in_page().unwrap_or("/");
     Some(Box::new(move |problem| {
         let body = html! {
             p { (problem.code().about) }

@@ -62,7 +62,7 @@ pub fn load(
     let selection =
         Rooms { from: Some(from), to: Some(to), place_key: place_key.map(str::to_owned), ..Rooms::default() };
     let mut rooms = rooms::load_page(conn, &selection, None, &first(MAX_ROOMS + 1))?;
-    let mut query = Events::of(Which::All).between((Some(from), Some(to))).query();
+    let mut query = Events::new(Which::All).between((Some(from), Some(to))).query();
     if let Some(key) = place_key {
         query = query.filter(events::place_key.eq(key.to_owned()));
     }

@@ -78,7 +78,7 @@ fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
 #[get("")]
 pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
     let (time, filter) = query.0.time_and_filter()?;
-    let selection = time.of(if filter == Filter::Everything { Which::All } else { Which::Matching(filter) });
+    let selection = time.selection(if filter == Filter::Everything { Which::All } else { Which::Matching(filter) });
     who.list(page, move |conn, _, page| list_selection(conn, &selection, Order::Start, page, zone)).await
 }
 
@@ -273,7 +273,7 @@ pub async fn of_room(
     query: Query<SpanQuery>,
 ) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    let selection = query.0.time()?.of(Which::InRoom(id));
+    let selection = query.0.time()?.selection(Which::InRoom(id));
     who.list(page, move |conn, _, page| {
         rooms::queries::check_exists(conn, id)?;
         list_selection(conn, &selection, Order::Start, page, zone)
@@ -297,9 +297,9 @@ pub async fn of_group(
     query: Query<SpanQuery>,
 ) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    let selection = query.0.time()?.of(Which::OfGroup(id));
+    let selection = query.0.time()?.selection(Which::OfGroup(id));
     who.list(page, move |conn, _, page| {
-        groups::queries::need(conn, id)?;
+        groups::queries::check_exists(conn, id)?;
         list_selection(conn, &selection, Order::Start, page, zone)
     })
     .await
@@ -317,7 +317,7 @@ pub async fn mine(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<User
     let (time, relation) = query.0.time_and_relation()?;
     who.list(page, move |conn, me, page| {
         let which = Which::OfUser { user: me.id, relation, is_active: true };
-        list_selection(conn, &time.of(which), Order::Start, page, zone)
+        list_selection(conn, &time.selection(which), Order::Start, page, zone)
     })
     .await
 }
@@ -341,7 +341,7 @@ pub async fn of_user(
     who.list(page, move |conn, _, page| {
         let user = users::queries::get(conn, (*id).into())?;
         let which = Which::OfUser { user: user.id, relation, is_active: user.state == ACTIVE };
-        list_selection(conn, &time.of(which), Order::Start, page, zone)
+        list_selection(conn, &time.selection(which), Order::Start, page, zone)
     })
     .await
 }
@@ -364,6 +364,6 @@ pub async fn activity(
     query: Query<ActivityQuery>,
 ) -> Result<Reply, Failure> {
     let which = Which::ChangedAfter(query.0.after(now.plus(-ACTIVITY)));
-    let selection = Selection { deleted: Deleted::All, ..Selection::of(which) };
+    let selection = Selection { deleted: Deleted::All, ..Selection::new(which) };
     who.list(page, move |conn, _, page| list_selection(conn, &selection, Order::Change, page, zone)).await
 }

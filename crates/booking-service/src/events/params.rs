@@ -138,8 +138,8 @@ impl TimeFilter {
 
     /// The selection of these events with these conditions.
     #[must_use]
-    pub fn of(self, which: Which) -> Selection {
-        Selection::of(which).between(self.span).since(self.changed_after)
+    pub fn selection(self, which: Which) -> Selection {
+        Selection::new(which).between(self.span).since(self.changed_after)
     }
 }
 

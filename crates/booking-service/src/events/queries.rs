@@ -95,16 +95,16 @@ pub fn load_page(
     conn: &mut AnyConnection,
     selection: &Selection,
     order: Order,
-    slice: &PageBounds<(DbTimestamp, DbUuid)>,
+    bounds: &PageBounds<(DbTimestamp, DbUuid)>,
 ) -> Result<Vec<Event>, Error> {
     let mut rows = selection.query();
-    if let Some((at, id)) = slice.after {
+    if let Some((at, id)) = bounds.after {
         rows = match order {
             Order::Start => after!(rows, events::starts_at; > at, events::id; > id),
             Order::Change => after!(rows, events::updated_at; < at, events::id; > id),
         };
     }
-    let rows = rows.select(Row::as_select()).limit(slice.rows);
+    let rows = rows.select(Row::as_select()).limit(bounds.rows);
     let rows: Vec<Row> = match order {
         Order::Start => rows.order((events::starts_at, events::id)).load(conn)?,
         Order::Change => rows.order((events::updated_at.desc(), events::id)).load(conn)?,

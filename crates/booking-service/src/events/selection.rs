@@ -95,7 +95,7 @@ type Condition = Box<dyn BoxableExpression<events::table, MultiBackend, SqlType 
 impl Selection {
     /// These events without those that are deleted, at any time.
     #[must_use]
-    pub fn of(which: Which) -> Self {
+    pub fn new(which: Which) -> Self {
         Self { which, from: None, to: None, changed_after: None, deleted: Deleted::No }
     }
 

@@ -82,13 +82,13 @@ pub type Position = (i16, String, DbUuid);
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection, slice: &PageBounds<Position>) -> Result<Vec<Group>, Error> {
+pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<Position>) -> Result<Vec<Group>, Error> {
     let mut query = groups::table.filter(groups::deleted_at.is_null()).into_boxed();
-    if let Some((kind, name, id)) = &slice.after {
+    if let Some((kind, name, id)) = &bounds.after {
         query = after!(query, groups::kind; > *kind, groups::name; > name.clone(), groups::id; > *id);
     }
     let query = query.order((groups::kind, groups::name, groups::id)).select(Row::as_select());
-    let rows: Vec<Row> = query.limit(slice.rows).load(conn)?;
+    let rows: Vec<Row> = query.limit(bounds.rows).load(conn)?;
     let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
     let members = with_connection!(conn, c => group_members::table
         .filter(id_in(group_members::group_id, &ids))
@@ -131,7 +131,7 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Group, Error> {
 ///
 /// # Errors
 /// 404 when there is none, or it is deleted.
-pub fn need(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
+pub fn check_exists(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     let found: i64 = groups::table.find(id).filter(groups::deleted_at.is_null()).count().get_result(conn)?;
     if found > 0 { Ok(()) } else { Err(not_found().into()) }
 }

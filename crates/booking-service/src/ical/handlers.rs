@@ -74,7 +74,7 @@ pub async fn get_secret(who: SignedIn, club: Club) -> Result<Reply, Failure> {
 #[put("/me/ical")]
 pub async fn replace_secret(who: SignedIn, club: Club) -> Result<Reply, Failure> {
     let keys = club.keys.clone();
-    let target = Target::own("feed secret", move |conn, me: &Caller| show(conn, me.id, &keys));
+    let target = Target::of_caller("feed secret", move |conn, me: &Caller| show(conn, me.id, &keys));
     who.update(target, move |conn, me| {
         stay_active(conn, me.id)?;
         let nonce = credentials::random_secret()?;
@@ -119,7 +119,7 @@ pub async fn feed(
     token: Path<String>,
     query: Query<FeedQuery>,
 ) -> Result<Reply, Failure> {
-    let conditions = Conditions::of(&req)?;
+    let conditions = Conditions::from_request(&req)?;
     let (of_owner, job_owner, shared) = (limits.clone(), state.credential_owners().owner(&token), state.clone());
     let made = state.database().read(job_owner, move |conn| {
         // The shape of the token says nothing about whether the user exists.
@@ -141,7 +141,7 @@ pub async fn feed(
         let mut feed = Feed::new(&format!("{} events", club.everyone_group), &club.origin);
         queries::each(conn, which, now.0, |event| feed.add(event))?;
         let changed = feed.last_modified();
-        let reply = Reply::of(StatusCode::OK, "text/calendar; charset=utf-8", feed.end().into_bytes());
+        let reply = Reply::new(StatusCode::OK, "text/calendar; charset=utf-8", feed.end().into_bytes());
         let reply = match changed {
             Some(changed) => reply.with(header::LAST_MODIFIED, HttpDate::from(SystemTime::from(changed)).to_string()),
             None => reply,
@@ -152,7 +152,7 @@ pub async fn feed(
     });
     let made = made.await;
     if matches!(&made, Err(Error::Problem(problem)) if problem.status() == 404) {
-        limits.feed.charge(ClientIp::of(&req).into())?;
+        limits.feed.charge(ClientIp::extract(&req).into())?;
     } else {
         req.extensions_mut().insert(RateLimitCharged);
     }

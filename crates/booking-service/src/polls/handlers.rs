@@ -58,7 +58,9 @@ fn show_answer(conn: &mut AnyConnection, id: DbUuid, user: DbUuid, zone: Tz) -> 
 
 /// The caller's answer, which an operation changes.
 fn answer_target(id: DbUuid, zone: Tz) -> Target<Caller> {
-    Target::own(format!("answer to draft event {id}"), move |conn, me: &Caller| show_answer(conn, id, me.id, zone))
+    Target::of_caller(format!("answer to draft event {id}"), move |conn, me: &Caller| {
+        show_answer(conn, id, me.id, zone)
+    })
 }
 
 /// Create a poll

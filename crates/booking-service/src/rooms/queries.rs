@@ -112,14 +112,14 @@ pub fn load_page(
     conn: &mut AnyConnection,
     selection: &Selection,
     exclude: Option<DbUuid>,
-    slice: &PageBounds<Position>,
+    bounds: &PageBounds<Position>,
 ) -> Result<Vec<Room>, Error> {
     let mut query = selection.query();
-    if let Some((at, place, id)) = &slice.after {
+    if let Some((at, place, id)) = &bounds.after {
         query = after!(query, rooms::starts_at; > *at, rooms::place; > place.clone(), rooms::id; > *id);
     }
     let query = query.select(Row::as_select()).order((rooms::starts_at, rooms::place, rooms::id));
-    let rows: Vec<Row> = query.limit(slice.rows).load(conn)?;
+    let rows: Vec<Row> = query.limit(bounds.rows).load(conn)?;
     if rows.is_empty() { Ok(Vec::new()) } else { load_children(conn, rows, exclude) }
 }
 

@@ -107,7 +107,7 @@ pub async fn callback(
         let reply = Reply::empty(StatusCode::FOUND).with(header::LOCATION, format!("{origin}/callback"));
         reply.with(header::CACHE_CONTROL, "no-store")
     };
-    let Some(login) = Pending::of(&req, &club.keys, &sent.state, now.0) else {
+    let Some(login) = Pending::from_request(&req, &club.keys, &sent.state, now.0) else {
         // The browser may have lost the cookie to newer sign-ins. Otherwise anybody may have sent it here: this ends
         // nothing.
         let is_late =
@@ -184,7 +184,7 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
     if req.path() != CALLBACK || !Accept::parse(req).is_ok_and(is_html) {
         return None;
     }
-    let (app, club) = (AppState::of(req).ok()?, req.app_data::<Data<Club>>()?);
+    let (app, club) = (AppState::from_request(req).ok()?, req.app_data::<Data<Club>>()?);
     let start = if club.is_development { DEVELOPMENT_PAGE } else { "/" };
     let sent: Option<CallbackQuery> = query::parse(req.query_string()).ok();
     let is_overlapping = sent.is_some_and(|sent| {
@@ -220,7 +220,7 @@ fn sorry(start: &str, problem: &Problem) -> Reply {
 #[post("/logout")]
 pub async fn logout(who: SignedIn, club: Club, now: Now) -> Result<Reply, Failure> {
     who.create(move |conn, me| {
-        queries::end_of(conn, me.id, me.need_session()?, now.0)?;
+        queries::end_of(conn, me.id, me.require_session()?, now.0)?;
         Ok(Reply::no_content().with(header::SET_COOKIE, pending::no_session_cookie(&club)))
     })
     .await
@@ -240,7 +240,7 @@ pub async fn list_sessions(who: SignedIn, zone: Zone, now: Now, page: Page) -> R
 }
 
 fn sessions(conn: &mut AnyConnection, me: &Caller, zone: Tz, now: Timestamp, page: &Page) -> Result<ListPage, Error> {
-    let current = me.need_session()?;
+    let current = me.require_session()?;
     let position = |row: &SessionRow| (Reverse(row.created_at), row.id);
     page.rows_of_all(queries::sessions_of(conn, me.id, now)?, position, |row| {
         Ok(ResponseSession::new(&row, current, zone))
@@ -259,11 +259,11 @@ fn sessions(conn: &mut AnyConnection, me: &Caller, zone: Tz, now: Timestamp, pag
 #[delete("/me/sessions/{sessionID}")]
 pub async fn end_session(who: SignedIn, club: Club, now: Now, session: Path<Id>) -> Result<Reply, Failure> {
     let (session, zone) = (DbUuid::from(*session), club.zone);
-    let target = Target::own("sessions", move |conn, me| {
+    let target = Target::of_caller("sessions", move |conn, me| {
         sessions(conn, me, zone, now.0, &Page::all()).map(ListPage::into_reply)
     });
     who.update(target, move |conn, me| {
-        let current = me.need_session()?;
+        let current = me.require_session()?;
         queries::end_of(conn, me.id, session, now.0)?;
         let reply = Reply::no_content();
         Ok(if session == current { reply.with(header::SET_COOKIE, pending::no_session_cookie(&club)) } else { reply })
@@ -287,7 +287,7 @@ pub async fn end_session(who: SignedIn, club: Club, now: Now, session: Path<Id>)
 pub async fn create_token(who: SignedIn, zone: Zone, now: Now, body: Body<RequestToken>) -> Result<Reply, Failure> {
     let new = body.0.into();
     who.update(tokens_target(zone.0), move |conn, me| {
-        me.need_session()?;
+        me.require_session()?;
         stay_active(conn, me.id)?;
         let (id, token) = tokens::make(conn, me.id, &new, now.0)?;
         Ok(Reply::created(&CreatedToken::new(id, &new, &token, now.0, zone.0))?.secret())
@@ -309,12 +309,16 @@ pub async fn list_tokens(who: SignedIn, zone: Zone, page: Page) -> Result<Reply,
 }
 
 fn show_tokens(conn: &mut AnyConnection, user: DbUuid, zone: Tz, page: &Page) -> Result<ListPage, Error> {
-    page.rows_of_all(tokens::of(conn, user)?, |row| (row.created_at, row.id), |row| Ok(ResponseToken::new(row, zone)))
+    page.rows_of_all(
+        tokens::of_user(conn, user)?,
+        |row| (row.created_at, row.id),
+        |row| Ok(ResponseToken::new(row, zone)),
+    )
 }
 
 /// The caller's tokens, which an operation changes.
 fn tokens_target(zone: Tz) -> Target<Caller> {
-    Target::own("tokens", move |conn, me: &Caller| {
+    Target::of_caller("tokens", move |conn, me: &Caller| {
         show_tokens(conn, me.id, zone, &Page::all()).map(ListPage::into_reply)
     })
 }
@@ -330,7 +334,7 @@ fn tokens_target(zone: Tz) -> Target<Caller> {
 pub async fn revoke_token(who: SignedIn, zone: Zone, now: Now, token: Path<Id>) -> Result<Reply, Failure> {
     let token = DbUuid::from(*token);
     who.update(tokens_target(zone.0), move |conn, me| {
-        me.need_session()?;
+        me.require_session()?;
         tokens::revoke_of(conn, me.id, token, now.0)?;
         Ok(Reply::no_content())
     })

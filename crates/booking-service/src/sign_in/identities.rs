@@ -66,7 +66,7 @@ pub fn user_of(
         None => present(conn, person)?,
     };
     if policy == SignInPolicy::Directory {
-        need_listed(conn, present)?;
+        check_listed(conn, present)?;
     }
     if let Some(user) = known {
         return Ok(user);
@@ -98,7 +98,7 @@ pub fn user_of(
     Ok(user)
 }
 
-fn need_listed(conn: &mut AnyConnection, user: Option<DbUuid>) -> Result<(), Error> {
+fn check_listed(conn: &mut AnyConnection, user: Option<DbUuid>) -> Result<(), Error> {
     let listed = match user {
         Some(user) => users::table.find(user).select(users::in_directory).first(conn).optional()?,
         None => None,

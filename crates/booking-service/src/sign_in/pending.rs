@@ -98,7 +98,7 @@ impl Pending {
 
     /// The one under way with this state in the browser that sent `req`.
     #[must_use]
-    pub fn of(req: &HttpRequest, keys: &Keys, state: &str, now: Timestamp) -> Option<Self> {
+    pub fn from_request(req: &HttpRequest, keys: &Keys, state: &str, now: Timestamp) -> Option<Self> {
         let (cookies, name) = (req.cookies().ok()?, cookie_name(state));
         let has_session = session(req).is_some();
         let mut found = cookies.iter().filter_map(|cookie| match cookie.name() {

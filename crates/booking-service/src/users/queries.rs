@@ -36,16 +36,16 @@ pub struct User {
 pub fn list(
     conn: &mut AnyConnection,
     include_suspended: bool,
-    slice: &PageBounds<(String, DbUuid)>,
+    bounds: &PageBounds<(String, DbUuid)>,
 ) -> Result<Vec<User>, Error> {
     let mut query = users::table.select(User::as_select()).order((users::name, users::id)).into_boxed();
     if !include_suspended {
         query = query.filter(users::state.eq(ACTIVE));
     }
-    if let Some((name, id)) = &slice.after {
+    if let Some((name, id)) = &bounds.after {
         query = after!(query, users::name; > name, users::id; > *id);
     }
-    Ok(query.limit(slice.rows).load(conn)?)
+    Ok(query.limit(bounds.rows).load(conn)?)
 }
 
 /// One user.

@@ -167,26 +167,26 @@ fn lists_and_conflicts_are_found_by_index(#[values(Sqlite, Postgres)] backend: B
     let filter = parse(&format!("user=={user} && tag!={user} || group=={user}")).unwrap();
     let long_filter = parse(&vec![format!("user!={user}"); 9].join(" && ")).unwrap();
     let selections = [
-        ("week", Selection::of(Which::All).between(week)),
-        ("from", Selection::of(Which::All).between((week.0, None))),
-        ("to", Selection::of(Which::All).between((None, week.1))),
-        ("since", Selection::of(Which::All).since(Some(at(-10)))),
-        ("since, in a week", Selection::of(Which::All).since(Some(at(-10))).between(week)),
-        ("room", Selection::of(Which::InRoom(room))),
-        ("group", Selection::of(Which::OfGroup(group)).between(week)),
-        ("belongs", Selection::of(of_user(Relation::Belongs))),
-        ("admins", Selection::of(of_user(Relation::Admins))),
-        ("both", Selection::of(of_user(Relation::BelongsOrAdmins))),
-        ("attends", Selection::of(of_user(Relation::Attendees))),
-        ("filter", Selection::of(Which::Matching(filter.clone())).between(week)),
-        ("filter, from", Selection::of(Which::Matching(filter)).between((week.0, None))),
-        ("long filter", Selection::of(Which::Matching(long_filter)).between(week)),
-        ("activity", Selection { deleted: Deleted::All, ..Selection::of(Which::ChangedAfter(at(-10))) }),
+        ("week", Selection::new(Which::All).between(week)),
+        ("from", Selection::new(Which::All).between((week.0, None))),
+        ("to", Selection::new(Which::All).between((None, week.1))),
+        ("since", Selection::new(Which::All).since(Some(at(-10)))),
+        ("since, in a week", Selection::new(Which::All).since(Some(at(-10))).between(week)),
+        ("room", Selection::new(Which::InRoom(room))),
+        ("group", Selection::new(Which::OfGroup(group)).between(week)),
+        ("belongs", Selection::new(of_user(Relation::Belongs))),
+        ("admins", Selection::new(of_user(Relation::Admins))),
+        ("both", Selection::new(of_user(Relation::BelongsOrAdmins))),
+        ("attends", Selection::new(of_user(Relation::Attendees))),
+        ("filter", Selection::new(Which::Matching(filter.clone())).between(week)),
+        ("filter, from", Selection::new(Which::Matching(filter)).between((week.0, None))),
+        ("long filter", Selection::new(Which::Matching(long_filter)).between(week)),
+        ("activity", Selection { deleted: Deleted::All, ..Selection::new(Which::ChangedAfter(at(-10))) }),
         (
             "feed",
             Selection {
                 deleted: Deleted::After(at(-700)),
-                ..Selection::of(Which::ForFeed(user)).between((Some(at(-2160)), None))
+                ..Selection::new(Which::ForFeed(user)).between((Some(at(-2160)), None))
             },
         ),
     ];
@@ -278,10 +278,10 @@ fn pages_are_not_sorted_out_of_whole_lists(#[values(Sqlite, Postgres)] backend: 
     let first = |sql: Vec<String>| sql.into_iter().find(|sql| sql.contains("LIMIT")).unwrap();
     for is_first in [true, false] {
         let after = || Some((at, id)).filter(|_| !is_first);
-        let recent = Selection { deleted: Deleted::All, ..Selection::of(Which::ChangedAfter(at)) };
+        let recent = Selection { deleted: Deleted::All, ..Selection::new(Which::ChangedAfter(at)) };
         let selections = [
-            ("events", Selection::of(Which::All), Order::Start),
-            ("events of a group", Selection::of(Which::OfGroup(group)), Order::Start),
+            ("events", Selection::new(Which::All), Order::Start),
+            ("events of a group", Selection::new(Which::OfGroup(group)), Order::Start),
             ("activity", recent, Order::Change),
         ];
         for (what, selection, order) in selections {
@@ -323,7 +323,7 @@ fn postgres_plans_a_filter_of_many_comparisons_without_joins() {
     let joins = |comparisons| {
         let filter = parse(&vec![format!("user=={user}"); comparisons].join(" && ")).unwrap();
         let sent = statements(&club, |conn| {
-            load_page(conn, &Selection::of(Which::Matching(filter)), Order::Start, &PageBounds::all()).unwrap();
+            load_page(conn, &Selection::new(Which::Matching(filter)), Order::Start, &PageBounds::all()).unwrap();
         });
         let plan = plan(&mut club.connect(), &sent[0]);
         plan.iter().filter(|step| step.contains("Join") || step.starts_with("Nested Loop")).count()
@@ -344,7 +344,7 @@ fn postgres_keeps_the_text_of_a_filter_out_of_the_statement_cache() {
                 sink.send(sql.to_owned()).unwrap();
             }
         });
-        load_page(&mut conn, &Selection::of(which), Order::Start, &PageBounds::all()).unwrap();
+        load_page(&mut conn, &Selection::new(which), Order::Start, &PageBounds::all()).unwrap();
         drop(conn);
         seen.iter().filter(|sql| sql.contains("\"events\"")).count()
     };

@@ -59,7 +59,7 @@ pub async fn types(who: Visitor, page: Page) -> Result<Reply, Failure> {
 #[get("/{userId}/accounts")]
 pub async fn list(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Failure> {
     who.list(page, move |conn, _, page| {
-        users::queries::need(conn, (*user).into())?;
+        users::queries::check_exists(conn, (*user).into())?;
         let accounts = users::queries::accounts_of(conn, (*user).into())?;
         page.rows_of_all(accounts, |account| account.type_, Account::new)
     })

@@ -75,13 +75,13 @@ pub struct Changes {
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection, slice: &PageBounds<Position>) -> Result<Vec<Row>, Error> {
+pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<Position>) -> Result<Vec<Row>, Error> {
     let order = (contests::since.desc(), contests::id);
     let mut query = contests::table.select(Row::as_select()).order(order).into_boxed();
-    if let Some((since, id)) = slice.after {
+    if let Some((since, id)) = bounds.after {
         query = after!(query, contests::since; < since, contests::id; > id);
     }
-    Ok(query.limit(slice.rows).load(conn)?)
+    Ok(query.limit(bounds.rows).load(conn)?)
 }
 
 /// The contests with a team that a user is a member of, in the order of [`list`], each with those teams.
@@ -91,9 +91,9 @@ pub fn list(conn: &mut AnyConnection, slice: &PageBounds<Position>) -> Result<Ve
 pub fn of_user(
     conn: &mut AnyConnection,
     user: DbUuid,
-    slice: &PageBounds<Position>,
+    bounds: &PageBounds<Position>,
 ) -> Result<Vec<(Row, Vec<teams::queries::Row>)>, Error> {
-    users::queries::need(conn, user)?;
+    users::queries::check_exists(conn, user)?;
     let ids = contest_team_members::table
         .inner_join(contest_teams::table)
         .filter(contest_team_members::user_id.eq(user))
@@ -103,11 +103,11 @@ pub fn of_user(
         .select(Row::as_select())
         .order((contests::since.desc(), contests::id))
         .into_boxed();
-    if let Some((since, id)) = slice.after {
+    if let Some((since, id)) = bounds.after {
         query = after!(query, contests::since; < since, contests::id; > id);
     }
-    let rows: Vec<Row> = query.limit(slice.rows).load(conn)?;
-    let of_these = slice.is_page().then(|| rows.iter().map(|row| row.id).collect());
+    let rows: Vec<Row> = query.limit(bounds.rows).load(conn)?;
+    let of_these = bounds.is_page().then(|| rows.iter().map(|row| row.id).collect());
     let mut of_contest = teams::queries::of_user(conn, user, of_these)?;
     let contest = |row: Row| {
         let teams = of_contest.remove(&row.id).unwrap_or_default();

@@ -54,7 +54,7 @@ pub async fn forget(db: &Database) -> Result<(), Error> {
 
 /// Copies until the service ends. Never waited for by a request.
 pub async fn run(service: Data<AppState>, source: Source) {
-    let copied = service.copies().of(store::SOURCE);
+    let copied = service.copies().status(store::SOURCE);
     let mut task = Copier {
         service: service.clone(),
         source: Arc::new(source),

@@ -90,7 +90,7 @@ pub async fn update(who: EventHost, id: Path<Id>, body: Body<EditEventRequest>) 
 #[get("/{userId}/events")]
 pub async fn of_user(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Failure> {
     who.list(page, move |conn, caller, page| {
-        users::queries::need(conn, (*user).into())?;
+        users::queries::check_exists(conn, (*user).into())?;
         page.rows(queries::of_user(conn, (*user).into(), caller.as_ref(), &page.bounds()?)?, Row::position, Event::new)
     })
     .await

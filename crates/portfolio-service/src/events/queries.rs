@@ -61,7 +61,7 @@ fn event((id, name, since, until, level): Columns) -> Result<Event, Error> {
 pub fn list(
     conn: &mut AnyConnection,
     caller: Option<&Caller>,
-    slice: &PageBounds<Position>,
+    bounds: &PageBounds<Position>,
 ) -> Result<Vec<Event>, Error> {
     let level = event_levels::level.nullable();
     let is_shown = level.is_null().or(level.ne(PRIVATE));
@@ -69,7 +69,7 @@ pub fn list(
         .left_join(event_levels::table)
         .select((events::id, events::name, events::since, events::until, level))
         .order((events::since, events::id))
-        .limit(slice.rows)
+        .limit(bounds.rows)
         .into_boxed();
     let mut query = match caller {
         Some(caller) if caller.admin => query,
@@ -79,7 +79,7 @@ pub fn list(
         }
         None => query.filter(is_shown),
     };
-    if let Some((since, id)) = slice.after {
+    if let Some((since, id)) = bounds.after {
         query = after!(query, events::since; > since, events::id; > id);
     }
     query.load::<Columns>(conn)?.into_iter().map(event).collect()
@@ -94,7 +94,7 @@ pub fn of_user(
     conn: &mut AnyConnection,
     user: DbUuid,
     caller: Option<&Caller>,
-    slice: &PageBounds<Position>,
+    bounds: &PageBounds<Position>,
 ) -> Result<Vec<Event>, Error> {
     let level = event_levels::level.nullable();
     let query = event_hosts::table
@@ -102,7 +102,7 @@ pub fn of_user(
         .filter(event_hosts::user_id.eq(user))
         .select((events::id, events::name, events::since, events::until, level))
         .order((events::since, events::id))
-        .limit(slice.rows)
+        .limit(bounds.rows)
         .into_boxed();
     let mut query = match caller {
         Some(caller) if caller.admin || caller.id == user => query,
@@ -115,7 +115,7 @@ pub fn of_user(
         }
         None => query.filter(level.eq(PUBLIC)),
     };
-    if let Some((since, id)) = slice.after {
+    if let Some((since, id)) = bounds.after {
         query = after!(query, events::since; > since, events::id; > id);
     }
     query.load::<Columns>(conn)?.into_iter().map(event).collect()

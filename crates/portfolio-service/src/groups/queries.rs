@@ -40,12 +40,12 @@ pub struct Detail {
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection, slice: &PageBounds<(String, DbUuid)>) -> Result<Vec<Group>, Error> {
+pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<(String, DbUuid)>) -> Result<Vec<Group>, Error> {
     let mut query = groups::table.select(Group::as_select()).order((groups::name, groups::id)).into_boxed();
-    if let Some((name, id)) = &slice.after {
+    if let Some((name, id)) = &bounds.after {
         query = after!(query, groups::name; > name, groups::id; > *id);
     }
-    Ok(query.limit(slice.rows).load(conn)?)
+    Ok(query.limit(bounds.rows).load(conn)?)
 }
 
 /// One group, in three statements for any number of members.

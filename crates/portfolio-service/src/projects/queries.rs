@@ -97,13 +97,13 @@ pub struct Changes {
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection, slice: &PageBounds<Position>) -> Result<Vec<Row>, Error> {
+pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<Position>) -> Result<Vec<Row>, Error> {
     let newest = (projects::since.desc(), projects::id);
     let mut query = projects::table.select(Row::as_select()).order(newest).into_boxed();
-    if let Some((since, id)) = slice.after {
+    if let Some((since, id)) = bounds.after {
         query = after!(query, projects::since; < since, projects::id; > id);
     }
-    Ok(query.limit(slice.rows).load(conn)?)
+    Ok(query.limit(bounds.rows).load(conn)?)
 }
 
 /// One project with its link and its description.
@@ -125,10 +125,10 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<(Row, String, String)
 pub fn members(
     conn: &mut AnyConnection,
     id: DbUuid,
-    slice: &PageBounds<people::queries::Position>,
+    bounds: &PageBounds<people::queries::Position>,
 ) -> Result<Vec<(Person, YearWithSemesterDuration)>, Error> {
     let found: Option<Row> = projects::table.find(id).select(Row::as_select()).first(conn).optional()?;
-    members_within(conn, id, found.ok_or_else(not_found)?.span()?, slice)
+    members_within(conn, id, found.ok_or_else(not_found)?.span()?, bounds)
 }
 
 /// The members of a project that has this span.
@@ -139,14 +139,14 @@ pub fn members_within(
     conn: &mut AnyConnection,
     id: DbUuid,
     whole: YearWithSemesterDuration,
-    slice: &PageBounds<people::queries::Position>,
+    bounds: &PageBounds<people::queries::Position>,
 ) -> Result<Vec<(Person, YearWithSemesterDuration)>, Error> {
     let members = project_members::table
         .inner_join(users::table)
         .filter(project_members::project_id.eq(id))
         .order((users::name, users::id))
-        .limit(slice.rows);
-    let rows: Vec<(Person, MemberSpan)> = match &slice.after {
+        .limit(bounds.rows);
+    let rows: Vec<(Person, MemberSpan)> = match &bounds.after {
         None => with_connection!(conn, c => members.select((Person::as_select(), MemberSpan::as_select())).load(c)),
         Some((name, id)) => after!(members, users::name; > name, users::id; > *id)
             .select((Person::as_select(), MemberSpan::as_select()))
@@ -162,19 +162,19 @@ pub fn members_within(
 pub fn of_user(
     conn: &mut AnyConnection,
     user: DbUuid,
-    slice: &PageBounds<Position>,
+    bounds: &PageBounds<Position>,
 ) -> Result<Vec<(Row, YearWithSemesterDuration)>, Error> {
-    people::queries::need(conn, user)?;
+    people::queries::check_exists(conn, user)?;
     let mut query = project_members::table
         .inner_join(projects::table)
         .filter(project_members::user_id.eq(user))
         .select((Row::as_select(), MemberSpan::as_select()))
         .order((projects::since.desc(), projects::id))
         .into_boxed();
-    if let Some((since, id)) = slice.after {
+    if let Some((since, id)) = bounds.after {
         query = after!(query, projects::since; < since, projects::id; > id);
     }
-    let rows: Vec<(Row, MemberSpan)> = query.limit(slice.rows).load(conn)?;
+    let rows: Vec<(Row, MemberSpan)> = query.limit(bounds.rows).load(conn)?;
     let project = |(row, span): (Row, MemberSpan)| {
         let shown = span.shown_within(row.span()?)?;
         Ok((row, shown))

@@ -78,7 +78,7 @@ async fn synchronize(
         Ok(Reply::no_content())
     });
     let reply = done.await?;
-    state.copies().of(COPY).tell(now.0);
+    state.copies().status(COPY).tell(now.0);
     Ok(reply)
 }
 
@@ -107,8 +107,8 @@ pub fn apply(
     if let AnyConnection::Postgresql(pg) = conn {
         sql_query("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE").execute(pg)?;
     }
-    let known = people::put(conn, &directory.users, force, now)?;
-    memberships::put(conn, &directory.groups, &known, present, now)
+    let known = people::update(conn, &directory.users, force, now)?;
+    memberships::update(conn, &directory.groups, &known, present, now)
 }
 
 /// Copies at the start and then every `minutes`; never again when that is 0. The service starts without the directory
@@ -138,7 +138,7 @@ pub async fn start(state: &Data<AppState>, club: &Club, minutes: u64) {
 async fn attempt(state: &AppState, club: &Club) {
     let now = state.clock().now();
     let done = run(state.database(), club, false, now).await;
-    state.copies().of(COPY).note(now, &done);
+    state.copies().status(COPY).note(now, &done);
     if let Err(error) = done {
         state.database().log_failure("users and groups are not up to date", error);
     }

@@ -43,7 +43,7 @@ impl From<&DirectoryUser> for Row {
 }
 
 /// Makes users what the directory says, and returns all who are here then.
-pub(super) fn put(
+pub(super) fn update(
     conn: &mut AnyConnection,
     directory: &[DirectoryUser],
     force: bool,

@@ -59,7 +59,7 @@ fn target(contest: DbUuid, id: DbUuid) -> Target<Caller> {
 pub async fn list(who: Visitor, contest: Path<Id>, page: Page) -> Result<Reply, Failure> {
     let contest = DbUuid::from(*contest);
     who.list(page, move |conn, _, page| {
-        queries::need_contest(conn, contest)?;
+        queries::check_contest(conn, contest)?;
         let teams = queries::of_contest(conn, contest, &page.bounds()?)?;
         page.rows(teams, |(row, _)| (row.name.clone(), row.id), |team| Ok(ContestTeam::from(team)))
     })

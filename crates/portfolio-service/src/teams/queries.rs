@@ -60,13 +60,13 @@ pub struct Changes {
 pub fn of_contest(
     conn: &mut AnyConnection,
     contest: DbUuid,
-    slice: &PageBounds<(String, DbUuid)>,
+    bounds: &PageBounds<(String, DbUuid)>,
 ) -> Result<Vec<Team>, Error> {
     let teams = contest_teams::table
         .filter(contest_teams::contest_id.eq(contest))
         .order((contest_teams::name, contest_teams::id))
-        .limit(slice.rows);
-    let rows: Vec<Row> = match &slice.after {
+        .limit(bounds.rows);
+    let rows: Vec<Row> = match &bounds.after {
         None => with_connection!(conn, c => teams.select(Row::as_select()).load(c)),
         Some((name, id)) => {
             after!(teams, contest_teams::name; > name, contest_teams::id; > *id).select(Row::as_select()).load(conn)
@@ -76,7 +76,7 @@ pub fn of_contest(
         .inner_join(contest_teams::table)
         .inner_join(users::table)
         .order((users::name, users::id));
-    let members: Vec<(DbUuid, Person)> = if slice.is_page() {
+    let members: Vec<(DbUuid, Person)> = if bounds.is_page() {
         let of_these = contest_team_members::team_id.eq_any(rows.iter().map(|row| row.id));
         members.filter(of_these).select((contest_teams::id, Person::as_select())).load(conn)
     } else {
@@ -140,7 +140,7 @@ pub fn get(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid) -> Result<(Row
 pub fn members(
     conn: &mut AnyConnection,
     id: DbUuid,
-    slice: &PageBounds<people::queries::Position>,
+    bounds: &PageBounds<people::queries::Position>,
 ) -> Result<Vec<Person>, Error> {
     let mut query = contest_team_members::table
         .inner_join(users::table)
@@ -148,17 +148,17 @@ pub fn members(
         .select(Person::as_select())
         .order((users::name, users::id))
         .into_boxed();
-    if let Some((name, id)) = &slice.after {
+    if let Some((name, id)) = &bounds.after {
         query = after!(query, users::name; > name, users::id; > *id);
     }
-    Ok(query.limit(slice.rows).load(conn)?)
+    Ok(query.limit(bounds.rows).load(conn)?)
 }
 
 /// Checks that there is a contest with this id.
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn need_contest(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
+pub fn check_contest(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     let found = contests::table.find(id).select(contests::id).first::<DbUuid>(conn).optional()?;
     found.map(|_| ()).ok_or_else(|| Problem::not_found("contest").into())
 }

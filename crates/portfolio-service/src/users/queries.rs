@@ -80,16 +80,17 @@ pub enum Selection {
 pub fn list(
     conn: &mut AnyConnection,
     selection: &Selection,
-    slice: &PageBounds<Position>,
+    bounds: &PageBounds<Position>,
 ) -> Result<Vec<Person>, Error> {
-    let query = users::table.select(Person::as_select()).order((users::name, users::id)).limit(slice.rows).into_boxed();
+    let query =
+        users::table.select(Person::as_select()).order((users::name, users::id)).limit(bounds.rows).into_boxed();
     let mut query = match selection {
         Selection::Active => query.filter(users::state.eq(ACTIVE)),
         Selection::All => query,
         Selection::Named(name) => query.filter(users::name.eq(name)),
         Selection::Nobody => return Ok(Vec::new()),
     };
-    if let Some((name, id)) = &slice.after {
+    if let Some((name, id)) = &bounds.after {
         query = after!(query, users::name; > name, users::id; > *id);
     }
     Ok(query.load(conn)?)
@@ -155,7 +156,7 @@ pub fn accounts_of(conn: &mut AnyConnection, user: DbUuid) -> Result<Vec<Account
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn need(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
+pub fn check_exists(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     let found = users::table.find(id).select(users::id).first::<DbUuid>(conn).optional()?;
     found.map(|_| ()).ok_or_else(not_found)
 }

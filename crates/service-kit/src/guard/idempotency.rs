@@ -73,7 +73,7 @@ impl IdempotencyKey {
     ///
     /// # Errors
     /// 400 for a key that is empty, too long, sent twice or no text.
-    pub fn of(req: &HttpRequest) -> Result<Option<Self>, Problem> {
+    pub fn from_request(req: &HttpRequest) -> Result<Option<Self>, Problem> {
         let mut values = req.headers().get_all(IDEMPOTENCY_KEY);
         let (true, Some(key), others) = (req.method() == "POST", values.next(), values.count()) else {
             return Ok(None);
@@ -92,8 +92,8 @@ impl IdempotencyKey {
             key: key.to_owned(),
             path: req.path().to_owned(),
             request_hash: request.finalize().to_vec(),
-            request_id: RequestId::of(req),
-            now: AppState::of(req)?.clock().now(),
+            request_id: RequestId::from_request(req),
+            now: AppState::from_request(req)?.clock().now(),
         }))
     }
 
@@ -126,7 +126,7 @@ impl IdempotencyKey {
     fn refusal(&self, problem: &Problem, legacy: Legacy) -> Result<Reply, Problem> {
         let status = StatusCode::from_u16(problem.status()).map_err(Problem::internal)?;
         let body = problem.body(&self.request_id, legacy).to_string();
-        let mut reply = Reply::of(status, PROBLEM_MEDIA_TYPE, body.into_bytes()).with(CACHE_CONTROL, "no-store");
+        let mut reply = Reply::new(status, PROBLEM_MEDIA_TYPE, body.into_bytes()).with(CACHE_CONTROL, "no-store");
         for (name, value) in problem.headers() {
             reply = reply.with(HeaderName::try_from(*name).map_err(Problem::internal)?, value);
         }

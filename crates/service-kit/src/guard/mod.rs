@@ -123,9 +123,9 @@ impl<A: Authenticator> FromRequest for Guard<A> {
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
         let request = req.clone();
         Box::pin(async move {
-            let state = AppState::of(&request)?;
+            let state = AppState::from_request(&request)?;
             let authenticator = A::from_request(&request).await?;
-            let address = ClientIp::of(&request);
+            let address = ClientIp::extract(&request);
             let shared = Arc::new(Shared { authenticator, state, address, user: OnceLock::new() });
             request.extensions_mut().insert(Unauthenticated(shared.clone()));
             if let JobOwner::Credential(_) = shared.owner() {
@@ -156,7 +156,7 @@ impl<A: Authenticator> Guard<A> {
     }
 
     async fn read_boxed(self, mut operation: Operation<A::Caller>) -> Result<Reply, Failure> {
-        let (shared, conditions) = (self.shared.clone(), Conditions::of(&self.request)?);
+        let (shared, conditions) = (self.shared.clone(), Conditions::from_request(&self.request)?);
         let result = self.shared.state.database().read(self.shared.owner(), move |conn| {
             let Identified { caller, data_version } = shared.admit(conn, Access::Read)?;
             let fingerprint = conditions.fingerprint(&caller.view(), data_version.as_deref());
@@ -184,7 +184,8 @@ impl<A: Authenticator> Guard<A> {
     }
 
     async fn list_boxed(self, page: Page, operation: ListOperation<A::Caller>) -> Result<Reply, Failure> {
-        let (shared, conditions, first) = (self.shared.clone(), Conditions::of(&self.request)?, operation.clone());
+        let (shared, conditions, first) =
+            (self.shared.clone(), Conditions::from_request(&self.request)?, operation.clone());
         let page = page.in_chunks();
         let result = self.shared.state.database().read(self.shared.owner(), move |conn| {
             let Identified { caller, data_version } = shared.admit(conn, Access::Read)?;
@@ -224,7 +225,7 @@ impl<A: Authenticator> Guard<A> {
     /// # Errors
     /// 400 for a malformed header.
     pub fn respond(self, reply: Reply) -> Result<Reply, Failure> {
-        Ok(Conditions::of(&self.request)?.tag(reply.public(), None))
+        Ok(Conditions::from_request(&self.request)?.tag(reply.public(), None))
     }
 
     /// Runs an operation that creates a resource, in a transaction. The transaction runs again after a conflict with
@@ -255,8 +256,8 @@ impl<A: Authenticator> Guard<A> {
         mut target: Option<Target<A::Caller>>,
         mut operation: Operation<A::Caller>,
     ) -> Result<Reply, Failure> {
-        let (shared, conditions) = (self.shared.clone(), Conditions::of(&self.request)?);
-        let (key, is_dry_run) = (IdempotencyKey::of(&self.request)?, self.is_dry_run);
+        let (shared, conditions) = (self.shared.clone(), Conditions::from_request(&self.request)?);
+        let (key, is_dry_run) = (IdempotencyKey::from_request(&self.request)?, self.is_dry_run);
         let result = self.shared.state.database().write_keyed(self.shared.owner(), self.queue, move |conn| {
             let caller = shared.admit(conn, Access::Write)?.caller;
             let mut operation = |conn: &mut AnyConnection| {
@@ -287,7 +288,8 @@ impl<A: Authenticator> Guard<A> {
         R: FnMut(&mut AnyConnection, &A::Caller) -> Result<Option<Reply>, Error> + Send + 'static,
         C: FnMut(&mut AnyConnection, &A::Caller) -> Result<Reply, Error> + Send + 'static,
     {
-        let (reader, creator, conditions) = (self.shared.clone(), self.shared.clone(), Conditions::of(&self.request)?);
+        let (reader, creator, conditions) =
+            (self.shared.clone(), self.shared.clone(), Conditions::from_request(&self.request)?);
         let database = self.shared.state.database();
         let found = database.read(self.shared.owner(), move |conn| {
             let caller = reader.admit(conn, Access::Read)?.caller;

@@ -64,7 +64,7 @@ impl<'a> HtmlPage<'a> {
                 }
             }
         };
-        Reply::of(status, "text/html; charset=utf-8", page.into_string().into_bytes())
+        Reply::new(status, "text/html; charset=utf-8", page.into_string().into_bytes())
             .with(header::CONTENT_SECURITY_POLICY, policy)
     }
 }

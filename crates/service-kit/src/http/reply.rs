@@ -39,7 +39,7 @@ impl Reply {
     /// 500 when the value cannot be serialized.
     pub fn json(value: &impl Serialize) -> Result<Self, Error> {
         let body = serde_json::to_vec(value).map_err(Problem::internal)?;
-        Ok(Self::of(StatusCode::OK, "application/json", body))
+        Ok(Self::new(StatusCode::OK, "application/json", body))
     }
 
     /// 201 with a JSON body.
@@ -70,7 +70,7 @@ impl Reply {
 
     /// A body of another media type.
     #[must_use]
-    pub fn of(status: StatusCode, media_type: &str, body: Vec<u8>) -> Self {
+    pub fn new(status: StatusCode, media_type: &str, body: Vec<u8>) -> Self {
         Self::raw(status, body).with(header::CONTENT_TYPE, media_type)
     }
 

@@ -34,7 +34,7 @@ pub struct LoggedFailure {
 }
 
 impl LoggedFailure {
-    pub(super) fn of(problem: &Problem) -> Self {
+    pub(super) fn new(problem: &Problem) -> Self {
         Self { code: problem.code().name, cause: problem.cause().unwrap_or("unknown").trim_end().to_owned() }
     }
 }
@@ -67,7 +67,7 @@ pub async fn access_log<B: MessageBody + 'static>(
         status: NO_ANSWER,
         is_truncated: false,
         bytes: 0,
-        request_id: RequestId::of(req.request()),
+        request_id: RequestId::from_request(req.request()),
         user: None,
         failure: None,
         start: Instant::now(),

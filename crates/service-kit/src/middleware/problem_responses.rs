@@ -27,7 +27,7 @@ pub async fn problem_responses<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let state = req.app_data::<Data<AppState>>().cloned();
-    let id = RequestId::of(req.request());
+    let id = RequestId::from_request(req.request());
     // Made now, as a request that times out or panics is gone afterwards.
     let page = state.as_ref().and_then(|state| (state.info().problem_page)(req.request()));
     map_response(next.call(req).await, |response| match state {
@@ -50,7 +50,7 @@ fn render(state: &AppState, id: &str, page: Option<ProblemPage>, response: HttpR
     let problem = failure.map_or(&generic, |failure| &failure.0);
     let mut rendered = HttpResponse::build(StatusCode::from_u16(problem.status()).unwrap_or(status));
     if problem.status() >= 500 {
-        rendered.extensions_mut().insert(LoggedFailure::of(problem));
+        rendered.extensions_mut().insert(LoggedFailure::new(problem));
     }
     for (name, value) in response.headers() {
         if !matches!(*name, header::CONTENT_TYPE | header::CONTENT_LENGTH | header::CONTENT_ENCODING) {

@@ -101,7 +101,7 @@ fn pages(config: &mut web::ServiceConfig) {
         .route(
             "/refused",
             web::get().to(|req: actix_web::HttpRequest| async move {
-                Err::<HttpResponse, _>(Failure::from(Credential::of(&req, "session").err().unwrap()))
+                Err::<HttpResponse, _>(Failure::from(Credential::from_request(&req, "session").err().unwrap()))
             }),
         )
         .route(
