@@ -1,4 +1,4 @@
-//! Databases with seeded clubs, made when they are first asked for.
+//! Seeded databases, each created when it is first needed.
 
 use std::{
     path::Path,
@@ -15,17 +15,17 @@ use crate::{
     program::{Running, path_of, run},
 };
 
-/// Which database.
+/// The kind of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     Sqlite,
     Postgres,
 }
 
-/// Statements that every transaction begins and ends with.
+/// The statements that begin and end a transaction.
 pub const TRANSACTION_STATEMENTS: f64 = 2.0;
 
-/// Which service.
+/// A service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
     Booking,
@@ -33,15 +33,15 @@ pub enum Service {
 }
 
 impl Service {
-    /// The name that `scripts/seed` knows it by.
-    fn word(self) -> &'static str {
+    /// Its name as an argument of `scripts/seed`.
+    fn seed_argument(self) -> &'static str {
         match self {
             Self::Booking => "booking",
             Self::Portfolio => "portfolio",
         }
     }
 
-    /// The name of its program.
+    /// The file name of its program.
     pub fn program(self) -> &'static str {
         match self {
             Self::Booking => "booking-service",
@@ -50,8 +50,8 @@ impl Service {
     }
 }
 
-/// The word for a size or database on the command line.
-pub fn word(value: impl ValueEnum + Copy) -> String {
+/// A value of an option as on the command line.
+pub fn option_value(value: impl ValueEnum + Copy) -> String {
     value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
@@ -60,38 +60,41 @@ pub fn word(value: impl ValueEnum + Copy) -> String {
 pub struct Database {
     pub service: Service,
     pub url: String,
-    /// How long the seed took; nothing when the database was there already.
+    /// The duration of the seed; `None` when the database existed already.
     pub seeded_in: Option<Duration>,
 }
 
 impl Database {
-    /// A seeded database, in a folder or in the PostgreSQL of `scripts/postgres`.
+    /// A seeded database: a file in `folder`, or a schema in the PostgreSQL of `scripts/postgres`.
     pub fn seeded(service: Service, kind: Kind, size: Size, folder: &Path) -> Result<Self> {
-        let name = format!("{}_{}", word(size), service.program().replace('-', "_"));
-        let mark = folder.join(format!("{name}.{}", word(kind)));
+        let name = format!("{}_{}", option_value(size), service.program().replace('-', "_"));
+        let marker = folder.join(format!("{name}.{}", option_value(kind)));
         let url = match kind {
             Kind::Sqlite => format!("sqlite://{}", folder.join(format!("{name}.sqlite3")).display()),
-            Kind::Postgres => format!("{}&options=-csearch_path%3D{name}", server()?),
+            Kind::Postgres => format!("{}&options=-csearch_path%3D{name}", postgres_url()?),
         };
         let mut database = Self { service, url, seeded_in: None };
-        if !mark.exists() {
+        if !marker.exists() {
             if kind == Kind::Postgres {
-                let mut conn = server()?.parse::<Url>()?.connect()?;
+                let mut conn = postgres_url()?.parse::<Url>()?.connect()?;
                 sql_query(format!("CREATE SCHEMA {name}")).execute(&mut conn)?;
             }
-            let begun = Instant::now();
-            run(&path_of("seed")?, &[service.word(), "--size", &word(size), "--database-url", &database.url])?;
-            database.seeded_in = Some(begun.elapsed());
+            let started = Instant::now();
+            run(
+                &path_of("seed")?,
+                &[service.seed_argument(), "--size", &option_value(size), "--database-url", &database.url],
+            )?;
+            database.seeded_in = Some(started.elapsed());
             if kind == Kind::Postgres {
-                // What the server would do within minutes, and must not do beside what is measured.
-                sql_query("VACUUM (ANALYZE)").execute(&mut server()?.parse::<Url>()?.connect()?)?;
+                // Otherwise autovacuum would run during the measurements.
+                sql_query("VACUUM (ANALYZE)").execute(&mut postgres_url()?.parse::<Url>()?.connect()?)?;
             }
-            std::fs::write(mark, "")?;
+            std::fs::write(marker, "")?;
         }
         Ok(database)
     }
 
-    /// The service on it, without limits.
+    /// Starts the service on this database, without rate limits.
     pub async fn serve(&self, options: &[&str]) -> Result<Running> {
         let mut arguments = vec!["--database-url", &self.url, "--rate-limit", "0", "--log", "off"];
         arguments.extend(match self.service {
@@ -102,13 +105,13 @@ impl Database {
         Running::start(&path_of(self.service.program())?, &arguments).await
     }
 
-    /// An API token that may write, of a user of the booking-service.
+    /// Creates an API token of a user of the booking-service, with the scope `write`.
     pub fn token(&self, user: &str) -> Result<String> {
         let arguments = ["--log", "warn", "token", "create", "--user", user, "--name", "bench", "--scope", "write"];
         run(&path_of("booking-service")?, &[&arguments[..], &["--database-url", &self.url]].concat())
     }
 
-    /// Rows that the PostgreSQL server has read for anybody, as far as it was told.
+    /// The rows that PostgreSQL has read in this database, from the statistics that connections have reported.
     pub fn rows_read(&self) -> Result<i64> {
         #[derive(QueryableByName)]
         struct Rows {
@@ -120,7 +123,7 @@ impl Database {
     }
 }
 
-/// The address of the throw-away server.
-fn server() -> Result<String> {
+/// The URL of the PostgreSQL of `scripts/postgres`.
+fn postgres_url() -> Result<String> {
     std::env::var("TEST_POSTGRES_URL").map_err(|_| "TEST_POSTGRES_URL is not set: start this by scripts/bench".into())
 }

@@ -1,5 +1,5 @@
-//! A load generator that costs little: HTTP/1.1 on kept connections, one request at a time on each, answers counted and
-//! thrown away.
+//! A load generator that takes little processor time: HTTP/1.1 on persistent connections, with one request at a time on
+//! each. Answers are counted and discarded.
 
 use std::{
     collections::BTreeMap,
@@ -19,16 +19,16 @@ use tokio::{
 
 use crate::Result;
 
-/// Nothing that is measured takes as long, not even everything at once where there is most.
-const LIMIT: Duration = Duration::from_secs(600);
+/// The time limit of one request. Even the longest list of the largest club takes less.
+const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What ends a chunked body (RFC 9112, section 7.1); JSON and calendars have no such lines.
+/// The end of a chunked body (RFC 9112, section 7.1). JSON and calendars do not contain it.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// The answer of a service that has more to do than it can.
+/// The status of an overloaded service.
 const OVERLOADED: u16 = 503;
 
-/// Makes the text of the request with a number.
+/// Returns the text of the n-th request.
 pub type Requests = Arc<dyn Fn(u64) -> Vec<u8> + Send + Sync>;
 
 /// The text of a request.
@@ -44,7 +44,7 @@ pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -
     format!("{text}\r\n{body}").into_bytes()
 }
 
-/// An answer, its body only if that was wanted.
+/// An answer. `body` is empty unless the caller asks for it. `length` is the size of the body as it was sent.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -74,12 +74,12 @@ impl Connection {
         Ok(Self { stream, buffer: Vec::with_capacity(1 << 16) })
     }
 
-    /// Sends a request and reads the whole answer.
-    pub async fn exchange(&mut self, request: &[u8], keep: bool) -> io::Result<Answer> {
-        timeout(LIMIT, self.ask(request, keep)).await?
+    /// Sends a request and reads the answer to its end. Keeps the body only with `keep_body`.
+    pub async fn exchange(&mut self, request: &[u8], keep_body: bool) -> io::Result<Answer> {
+        timeout(TIMEOUT, self.send(request, keep_body)).await?
     }
 
-    async fn ask(&mut self, request: &[u8], keep: bool) -> io::Result<Answer> {
+    async fn send(&mut self, request: &[u8], keep_body: bool) -> io::Result<Answer> {
         self.stream.write_all(request).await?;
         self.buffer.clear();
         let end = loop {
@@ -99,14 +99,14 @@ impl Connection {
         let mut tail = Vec::new();
         loop {
             answer.length += self.buffer.len();
-            if keep {
+            if keep_body {
                 answer.body.extend_from_slice(&self.buffer);
             }
             tail.extend_from_slice(&self.buffer[self.buffer.len().saturating_sub(LAST_CHUNK.len())..]);
             tail.drain(..tail.len().saturating_sub(LAST_CHUNK.len()));
             if expected.map_or(tail == LAST_CHUNK, |expected| answer.length >= expected) {
                 if expected.is_none() {
-                    answer.body = joined(&answer.body);
+                    answer.body = join_chunks(&answer.body);
                 }
                 return Ok(answer);
             }
@@ -124,8 +124,8 @@ impl Connection {
     }
 }
 
-/// The content of a body in chunks (RFC 9112, section 7.1).
-fn joined(mut rest: &[u8]) -> Vec<u8> {
+/// The content of a chunked body (RFC 9112, section 7.1).
+fn join_chunks(mut rest: &[u8]) -> Vec<u8> {
     let mut body = Vec::with_capacity(rest.len());
     while let Some(end) = rest.windows(2).position(|bytes| bytes == b"\r\n") {
         let size = std::str::from_utf8(&rest[..end]).ok().and_then(|size| usize::from_str_radix(size, 16).ok());
@@ -138,18 +138,18 @@ fn joined(mut rest: &[u8]) -> Vec<u8> {
     body
 }
 
-/// What some connections saw in some time.
+/// The answers on some connections during some time.
 #[derive(Debug, Default)]
 pub struct LoadResult {
     pub seconds: f64,
-    /// Microseconds of each answer, in order.
+    /// The time of each expected answer in microseconds, sorted.
     pub times: Vec<u32>,
     pub statuses: BTreeMap<u16, u64>,
-    /// Requests that the service had no time for.
+    /// The number of 503 answers.
     pub overloaded: u64,
-    /// Answers on each connection.
+    /// The number of expected answers on each connection.
     pub shares: Vec<u64>,
-    /// Bytes of the body of one answer.
+    /// Bytes of the body of the largest last answer on a connection.
     pub length: usize,
 }
 
@@ -158,7 +158,7 @@ impl LoadResult {
         self.times.len() as f64 / self.seconds
     }
 
-    /// Milliseconds within which so many of a thousand answers came.
+    /// The time in milliseconds within which `per_mille` of a thousand answers came.
     pub fn quantile(&self, per_mille: usize) -> f64 {
         let at = self.times.len() * per_mille / 1000;
         let time = self.times.get(at.min(self.times.len().saturating_sub(1)));
@@ -166,8 +166,7 @@ impl LoadResult {
     }
 }
 
-/// Asks on so many connections for a time, and takes only these statuses for answers; a 503 is counted, any other
-/// ends the run.
+/// Sends requests on so many connections for `time`. A 503 is counted; any other status that is not expected is an error.
 pub async fn load(
     address: &str,
     connections: usize,
@@ -175,50 +174,50 @@ pub async fn load(
     requests: &Requests,
     expected: &'static [u16],
 ) -> Result<LoadResult> {
-    // Numbers go on from one call to the next, so that what is made once is not asked for again.
+    // Numbers continue from one call to the next, so that no request that creates something is repeated.
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let mut open = Vec::new();
     for _ in 0..connections {
         open.push(Connection::open(address).await?);
     }
-    let begun = Instant::now();
+    let started = Instant::now();
     let tasks: Vec<_> = open
         .into_iter()
         .map(|mut connection| {
             let requests = requests.clone();
             tokio::spawn(async move {
-                let mut mine = LoadResult::default();
-                while begun.elapsed() < time {
+                let mut result = LoadResult::default();
+                while started.elapsed() < time {
                     let request = requests(NEXT.fetch_add(1, Ordering::Relaxed));
-                    let start = Instant::now();
+                    let sent = Instant::now();
                     let answer = connection.exchange(&request, false).await?;
-                    let took = u32::try_from(start.elapsed().as_micros()).unwrap_or(u32::MAX);
+                    let micros = u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX);
                     match answer.status {
                         status if expected.contains(&status) => {
-                            mine.times.push(took);
-                            mine.length = answer.length;
+                            result.times.push(micros);
+                            result.length = answer.length;
                         }
-                        OVERLOADED => mine.overloaded += 1,
+                        OVERLOADED => result.overloaded += 1,
                         status => return Err(io::Error::other(format!("status {status} is not expected"))),
                     }
-                    *mine.statuses.entry(answer.status).or_default() += 1;
+                    *result.statuses.entry(answer.status).or_default() += 1;
                 }
-                Ok(mine)
+                Ok(result)
             })
         })
         .collect();
     let mut all = LoadResult::default();
     for task in tasks {
-        let mine = task.await??;
-        all.shares.push(mine.times.len() as u64);
-        all.times.extend(mine.times);
-        for (status, count) in mine.statuses {
+        let result = task.await??;
+        all.shares.push(result.times.len() as u64);
+        all.times.extend(result.times);
+        for (status, count) in result.statuses {
             *all.statuses.entry(status).or_default() += count;
         }
-        all.overloaded += mine.overloaded;
-        all.length = all.length.max(mine.length);
+        all.overloaded += result.overloaded;
+        all.length = all.length.max(result.length);
     }
-    all.seconds = begun.elapsed().as_secs_f64();
+    all.seconds = started.elapsed().as_secs_f64();
     all.times.sort_unstable();
     Ok(all)
 }

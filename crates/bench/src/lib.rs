@@ -1,3 +1,3 @@
-//! The data generator of the benchmark, as a library for `scripts/seed` and the tests.
+//! The data generator of the benchmark: a library for `scripts/seed` and the tests.
 
 pub mod seed;

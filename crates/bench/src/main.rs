@@ -1,9 +1,10 @@
 //! Measures the services; see `docs/performance.md`.
 //!
-//! [`http`] asks, [`program`] runs the services, [`database`] seeds what they serve, [`scenes`] are the requests,
-//! [`measure`] runs them, [`process`] and [`contended`] measure what is no scene, [`report`] prints the results.
+//! [`http`] is the load generator, [`program`] runs the services, [`database`] seeds their databases, [`scenes`] has the
+//! kinds of requests, [`measure`] measures them, [`process`] and [`contended`] measure everything else, and [`report`]
+//! prints the results.
 #![expect(clippy::print_stdout, reason = "it is a program for the terminal")]
-#![expect(clippy::cast_precision_loss, reason = "counts become rates, of which three digits are looked at")]
+#![expect(clippy::cast_precision_loss, reason = "counts become rates, which are shown with few digits")]
 
 mod contended;
 mod database;
@@ -22,7 +23,7 @@ use clap::{Parser, ValueEnum};
 
 use crate::{database::Kind, report::Report};
 
-/// Whatever went wrong ends the run.
+/// The result of a step. An error ends the run.
 pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Measures the services.
@@ -33,11 +34,11 @@ pub struct Cli {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     scene: Vec<String>,
 
-    /// How much data the scenes have
+    /// Size of the data
     #[arg(long, value_enum, default_value_t = Size::Large)]
     size: Size,
 
-    /// How much data they have in comparison, for the growth; the same size leaves growth out
+    /// Size of the larger data with which the growth of the times is measured; the same size leaves the growth out
     #[arg(long, value_enum, default_value_t = Size::Huge)]
     grown: Size,
 
@@ -45,28 +46,28 @@ pub struct Cli {
     #[arg(long, value_enum)]
     database: Option<Kind>,
 
-    /// Connections at the same time, comma-separated; with 8 the growth is measured
+    /// Numbers of concurrent connections, comma-separated; the growth is measured with 8
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 8, 64])]
     connections: Vec<usize>,
 
-    /// How long each side of a comparison runs in each round
+    /// Duration of each measurement in each round
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     seconds: f64,
 
-    /// Rounds; the median of them counts
+    /// Number of rounds; the results are medians of the rounds
     #[arg(long, value_name = "N", default_value_t = 3)]
     rounds: usize,
 
-    /// A look whether everything works: small data, no growth, one short round. Its numbers mean nothing
+    /// Only check that everything runs: small data, no growth, one short round. The numbers mean nothing
     #[arg(long)]
     quick: bool,
 
-    /// What to measure, comma-separated [default: all but the builds, which take their own target folder and long; with
-    /// --scene only scenes]
+    /// What to measure, comma-separated [default: all but the builds, which take long and have their own target folder;
+    /// with --scene only scenes]
     #[arg(long, value_enum, value_delimiter = ',')]
     part: Vec<Part>,
 
-    /// Where the JSON goes
+    /// File for the results as JSON
     #[arg(long, value_name = "FILE", default_value = "target/bench.json")]
     json: PathBuf,
 }
@@ -76,11 +77,11 @@ pub struct Cli {
 enum Part {
     /// Requests
     Scenes,
-    /// Many who want one room
+    /// Many clients that book one room
     Contended,
-    /// The peak of memory
+    /// Peak memory
     Memory,
-    /// From the start of the process to the first answer
+    /// Time from the start of a process to its first answer
     Start,
     /// Clean and incremental builds
     Builds,
@@ -91,11 +92,11 @@ impl Cli {
         self.database.map_or_else(|| Kind::value_variants().to_vec(), |one| vec![one])
     }
 
-    fn does(&self, part: Part) -> bool {
+    fn includes(&self, part: Part) -> bool {
         self.part.contains(&part)
     }
 
-    fn time(&self) -> Duration {
+    fn duration(&self) -> Duration {
         Duration::from_secs_f64(self.seconds)
     }
 }
@@ -114,36 +115,36 @@ fn main() -> Result<()> {
     if cli.quick {
         (cli.size, cli.grown, cli.seconds, cli.rounds) = (Size::Small, Size::Small, 0.2, 1);
     }
-    // One thread: whatever the load generator takes is missing to the service.
+    // One thread, because the service cannot use the processor time that the load generator takes.
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run(&cli))
 }
 
 async fn run(cli: &Cli) -> Result<()> {
     let mut report = Report::new(cli);
-    let done = everything(cli, &mut report).await;
-    // What was measured before something went wrong is worth keeping.
+    let outcome = measure_all(cli, &mut report).await;
+    // After an error, the results so far are still printed.
     println!("{}", report.markdown());
-    report.write(&cli.json).and(done)
+    report.write(&cli.json).and(outcome)
 }
 
-async fn everything(cli: &Cli, report: &mut Report) -> Result<()> {
+async fn measure_all(cli: &Cli, report: &mut Report) -> Result<()> {
     let folder = tempfile::tempdir()?;
     for kind in cli.databases() {
-        if cli.does(Part::Scenes) {
+        if cli.includes(Part::Scenes) {
             measure::scenes(cli, kind, folder.path(), report).await?;
         }
-        if cli.does(Part::Memory) {
+        if cli.includes(Part::Memory) {
             process::memory(cli, kind, folder.path(), report).await?;
         }
-        // Last, because it fills the calendar of one member with thousands of events.
-        if cli.does(Part::Contended) {
+        // Last, because it adds thousands of events to the calendar of one member.
+        if cli.includes(Part::Contended) {
             contended::measure(cli, kind, folder.path(), report).await?;
         }
     }
-    if cli.does(Part::Start) {
+    if cli.includes(Part::Start) {
         process::start(cli, folder.path(), report).await?;
     }
-    if cli.does(Part::Builds) {
+    if cli.includes(Part::Builds) {
         process::builds(folder.path(), report)?;
     }
     Ok(())

@@ -1,65 +1,65 @@
-//! Runs the scenes. Each number of connections, and the larger data, have turns of a moment again and again, so that a
-//! disturbance of the machine affects all of them; the median of the rounds counts.
+//! Measures the scenes. Every round measures each number of connections and the larger data for a short time, so that a
+//! disturbance of the machine affects all of them alike. The results are medians of the rounds.
 
 use std::{path::Path, time::Duration};
 
 use crate::{
     Cli, Result,
-    database::{Database, Kind, Service, TRANSACTION_STATEMENTS, word},
+    database::{Database, Kind, Service, TRANSACTION_STATEMENTS, option_value},
     http::{Connection, LoadResult, load},
     program::Running,
     report::Report,
-    results::{COMPARED, Growth, Load, Measured, Seeded},
+    results::{GROWTH_CONNECTIONS, Growth, Load, SceneResult, SeedTime},
     scenes::{ALL, Facts, Scene},
 };
 
-/// A service that runs on some data.
-struct Side {
+/// A running service with its data.
+struct Target {
     database: Database,
     running: Running,
     facts: Facts,
 }
 
-impl Side {
+impl Target {
     async fn start(database: Database) -> Result<Self> {
         let running = database.serve(&[]).await?;
         let facts = Facts::find(&database, &running).await?;
         Ok(Self { database, running, facts })
     }
 
-    /// What is seen in a time, and how many statements that took.
+    /// Runs a scene for some time, and returns the result and the number of SQL statements.
     async fn load(&self, scene: &Scene, connections: usize, time: Duration) -> Result<(LoadResult, u64)> {
         let requests = (scene.requests)(&self.facts.now(&self.running).await?);
         let before = self.running.statements().await?;
-        let seen = load(&self.running.address, connections, time, &requests, scene.status).await?;
-        Ok((seen, self.running.statements().await? - before))
+        let result = load(&self.running.address, connections, time, &requests, scene.status).await?;
+        Ok((result, self.running.statements().await? - before))
     }
 }
 
 /// Measures the chosen scenes of both services on one database.
 pub async fn scenes(cli: &Cli, kind: Kind, folder: &Path, report: &mut Report) -> Result<()> {
     for service in [Service::Booking, Service::Portfolio] {
-        let chosen = ALL.iter().filter(|scene| scene.service == service);
-        let chosen = chosen.filter(|scene| cli.scene.is_empty() || cli.scene.iter().any(|name| name == scene.name));
-        let chosen: Vec<_> = chosen.collect();
-        if chosen.is_empty() {
+        let scenes = ALL.iter().filter(|scene| scene.service == service);
+        let scenes = scenes.filter(|scene| cli.scene.is_empty() || cli.scene.iter().any(|name| name == scene.name));
+        let scenes: Vec<_> = scenes.collect();
+        if scenes.is_empty() {
             continue;
         }
-        let usual = Side::start(seeded(service, kind, cli.size, folder, report)?).await?;
+        let target = Target::start(seeded(service, kind, cli.size, folder, report)?).await?;
         let grown = if cli.grown == cli.size {
             None
         } else {
-            Some(Side::start(seeded(service, kind, cli.grown, folder, report)?).await?)
+            Some(Target::start(seeded(service, kind, cli.grown, folder, report)?).await?)
         };
-        for scene in chosen {
-            let measured = run_scene(cli, kind, scene, &usual, grown.as_ref()).await?;
-            report.add(scene.bound, measured);
+        for scene in scenes {
+            let result = run_scene(cli, kind, scene, &target, grown.as_ref()).await?;
+            report.add(scene.bound, result);
         }
     }
     Ok(())
 }
 
-/// A seeded database, of which the report tells how long it took.
+/// A seeded database. Adds the duration of the seed to the report.
 pub fn seeded(
     service: Service,
     kind: Kind,
@@ -68,95 +68,101 @@ pub fn seeded(
     report: &mut Report,
 ) -> Result<Database> {
     let database = Database::seeded(service, kind, size, folder)?;
-    if let Some(took) = database.seeded_in {
-        let (service, seconds) = (service.program(), took.as_secs_f64());
-        report.seeded.push(Seeded { service, database: word(kind), size: word(size), seconds });
+    if let Some(duration) = database.seeded_in {
+        let (service, seconds) = (service.program(), duration.as_secs_f64());
+        report.seeds.push(SeedTime { service, database: option_value(kind), size: option_value(size), seconds });
     }
     Ok(database)
 }
 
-async fn run_scene(cli: &Cli, kind: Kind, scene: &Scene, side: &Side, grown: Option<&Side>) -> Result<Measured> {
-    let time = cli.time();
-    let compares = cli.connections.contains(&COMPARED);
+async fn run_scene(
+    cli: &Cli,
+    kind: Kind,
+    scene: &Scene,
+    target: &Target,
+    grown: Option<&Target>,
+) -> Result<SceneResult> {
+    let time = cli.duration();
+    let measures_growth = cli.connections.contains(&GROWTH_CONNECTIONS);
     let mut loads: Vec<Vec<Load>> = vec![Vec::new(); cli.connections.len()];
     let (mut growths, mut length) = (Vec::new(), 0);
-    side.load(scene, COMPARED, time / 2).await?;
-    // Requests that wait together share the beginning and the end of their transaction.
-    let (alone, sent) = side.load(scene, 1, time / 4).await?;
-    let answers = alone.statuses.values().sum::<u64>();
+    // Warms up.
+    target.load(scene, GROWTH_CONNECTIONS, time / 2).await?;
+    let (one_connection, statements) = target.load(scene, 1, time / 4).await?;
+    let answers = one_connection.statuses.values().sum::<u64>();
     if let Some(grown) = grown {
-        grown.load(scene, COMPARED, time / 2).await?;
+        grown.load(scene, GROWTH_CONNECTIONS, time / 2).await?;
     }
     for _ in 0..cli.rounds {
         for (n, connections) in cli.connections.iter().copied().enumerate() {
-            side.running.forget_peak();
-            let (seen, _) = side.load(scene, connections, time).await?;
-            length = seen.length;
+            target.running.reset_peak_memory();
+            let (result, _) = target.load(scene, connections, time).await?;
+            length = result.length;
             loads[n].push(Load {
                 connections,
-                per_second: seen.per_second(),
-                p50_ms: seen.quantile(500),
-                p99_ms: seen.quantile(990),
-                overloaded: seen.overloaded,
-                peak: side.running.peak()?,
+                per_second: result.per_second(),
+                p50_ms: result.quantile(500),
+                p99_ms: result.quantile(990),
+                overloaded: result.overloaded,
+                peak: target.running.peak_memory()?,
             });
         }
-        if let Some(grown) = grown.filter(|_| compares) {
-            let (seen, _) = grown.load(scene, COMPARED, time).await?;
-            growths.push((seen.quantile(500), seen.length));
+        if let Some(grown) = grown.filter(|_| measures_growth) {
+            let (result, _) = grown.load(scene, GROWTH_CONNECTIONS, time).await?;
+            growths.push((result.quantile(500), result.length));
         }
     }
-    let measured = Measured {
+    let result = SceneResult {
         scene: scene.name,
-        database: word(kind),
-        loads: loads.iter().filter_map(|rounds| middle(rounds)).collect(),
+        database: option_value(kind),
+        loads: loads.iter().filter_map(|rounds| median_load(rounds)).collect(),
         length,
-        statements: sent as f64 / answers as f64 - TRANSACTION_STATEMENTS,
-        rows: if kind == Kind::Postgres && !cli.quick { Some(rows(scene, side).await?) } else { None },
+        statements: statements as f64 / answers as f64 - TRANSACTION_STATEMENTS,
+        rows: if kind == Kind::Postgres && !cli.quick { Some(rows_per_request(scene, target).await?) } else { None },
         grown: growths.last().map(|(_, length)| *length).and_then(|length| {
             let p50_ms = median(growths.iter().map(|(p50, _)| *p50).collect())?;
             Some(Growth { p50_ms, length })
         }),
     };
-    eprintln!("{} on {}: done", measured.scene, measured.database);
-    Ok(measured)
+    eprintln!("{} on {}: done", result.scene, result.database);
+    Ok(result)
 }
 
-/// Each number by itself: the median of its values.
-fn middle(rounds: &[Load]) -> Option<Load> {
-    let of = |number: fn(&Load) -> f64| median(rounds.iter().map(number).collect());
+/// The median of each time and rate, the sum of the 503 answers, and the highest peak of memory.
+fn median_load(rounds: &[Load]) -> Option<Load> {
+    let median_of = |number: fn(&Load) -> f64| median(rounds.iter().map(number).collect());
     Some(Load {
         connections: rounds.first()?.connections,
-        per_second: of(|load| load.per_second)?,
-        p50_ms: of(|load| load.p50_ms)?,
-        p99_ms: of(|load| load.p99_ms)?,
+        per_second: median_of(|load| load.per_second)?,
+        p50_ms: median_of(|load| load.p50_ms)?,
+        p99_ms: median_of(|load| load.p99_ms)?,
         overloaded: rounds.iter().map(|load| load.overloaded).sum(),
         peak: rounds.iter().map(|load| load.peak).max()?,
     })
 }
 
-/// The value in the middle; the upper one of two.
+/// The median; of an even number of values, the upper one of the two in the middle.
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }
 
-/// Rows that PostgreSQL reads for a request. A connection tells the server what it did when it is used a second after
-/// it last told; so there is one, and it is waited for.
-async fn rows(scene: &Scene, side: &Side) -> Result<f64> {
+/// The number of rows that PostgreSQL reads for a request. A connection reports its statistics when it is used a second
+/// after its last report, so the service has one connection, and this function waits for its reports.
+async fn rows_per_request(scene: &Scene, target: &Target) -> Result<f64> {
     const REQUESTS: u32 = 20;
-    let running = side.database.serve(&["--database-connections", "1"]).await?;
+    let running = target.database.serve(&["--database-connections", "1"]).await?;
     let mut connection = Connection::open(&running.address).await?;
-    let requests = (scene.requests)(&side.facts.now(&running).await?);
+    let requests = (scene.requests)(&target.facts.now(&running).await?);
     let mut rows = [0; 2];
     for (n, count) in [1, REQUESTS].into_iter().enumerate() {
-        // Numbers that no load has come to.
+        // Numbers that no other request has.
         for number in 0..u64::from(count) {
             connection.exchange(&requests(u64::MAX / 2 + number), false).await?;
         }
         tokio::time::sleep(Duration::from_millis(1100)).await;
         connection.exchange(&requests(u64::MAX / 2 + 1000), false).await?;
-        rows[n] = side.database.rows_read()?;
+        rows[n] = target.database.rows_read()?;
     }
     Ok((rows[1] - rows[0]) as f64 / f64::from(REQUESTS + 1))
 }

@@ -1,4 +1,4 @@
-//! The services as processes of their own, of the build that this program is of.
+//! Runs the services as processes of their own, from the same build as this program.
 
 use std::{
     fs,
@@ -13,16 +13,16 @@ use crate::{
     http::{Connection, request},
 };
 
-/// A start that takes longer has failed.
+/// The longest time that a service may take to start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The program of a name beside this one.
+/// The path of a program in the folder of this one.
 pub fn path_of(name: &str) -> Result<PathBuf> {
     let path = std::env::current_exe()?.with_file_name(name);
     if path.exists() { Ok(path) } else { Err(format!("{} is missing; see scripts/bench", path.display()).into()) }
 }
 
-/// Runs a program to its end and answers what it printed.
+/// Runs a program to its end and returns its output.
 pub fn run(program: &Path, arguments: &[&str]) -> Result<String> {
     let output = Command::new(program).env_clear().args(arguments).output()?;
     if !output.status.success() {
@@ -35,16 +35,16 @@ pub fn run(program: &Path, arguments: &[&str]) -> Result<String> {
 pub struct Running {
     child: Child,
     pub address: String,
-    /// From the start to the first 200 of `/readyz`.
+    /// The time from the start to the first 200 of `/readyz`.
     pub ready_after: Duration,
 }
 
 impl Running {
     /// Starts a program with `--bind` and waits until it is ready.
     pub async fn start(program: &Path, arguments: &[&str]) -> Result<Self> {
-        // Free a moment ago, which is good enough here.
+        // The port is free; another program is unlikely to take it before the service does.
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
-        let begun = Instant::now();
+        let started = Instant::now();
         let child = Command::new(program)
             .env_clear()
             .args(arguments)
@@ -54,12 +54,12 @@ impl Running {
             .spawn()?;
         let mut running = Self { child, address, ready_after: Duration::ZERO };
         while !running.is_ready().await {
-            if begun.elapsed() > START_TIMEOUT || running.child.try_wait()?.is_some() {
+            if started.elapsed() > START_TIMEOUT || running.child.try_wait()?.is_some() {
                 return Err(format!("{} does not start", program.display()).into());
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        running.ready_after = begun.elapsed();
+        running.ready_after = started.elapsed();
         Ok(running)
     }
 
@@ -68,21 +68,21 @@ impl Running {
         connection.exchange(&request("GET", "/readyz", &[], ""), false).await.is_ok_and(|answer| answer.status == 200)
     }
 
-    /// Begins to look for the peak of memory anew.
-    pub fn forget_peak(&self) {
-        // Where this is not allowed, the peak is that since the start, which is no less.
+    /// Resets the peak of resident memory.
+    pub fn reset_peak_memory(&self) {
+        // Without the permission, the peak since the start remains, which is not lower.
         let _ = fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5");
     }
 
-    /// The most memory that was resident, in bytes.
-    pub fn peak(&self) -> Result<u64> {
+    /// The peak of resident memory in bytes.
+    pub fn peak_memory(&self) -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")).ok_or("no VmHWM in /proc")?;
         Ok(kilobytes.trim().parse::<u64>()? * 1024)
     }
 
-    /// SQL statements sent since the start.
+    /// The number of SQL statements since the start.
     pub async fn statements(&self) -> Result<u64> {
         let mut connection = Connection::open(&self.address).await?;
         let answer = connection.exchange(&request("GET", "/metrics", &[], ""), true).await?;

@@ -1,4 +1,4 @@
-//! What was measured, as tables for people and JSON for programs, and which bounds hold.
+//! The results as Markdown tables and as JSON, and whether they keep their bounds.
 
 use std::{fmt::Write, fs, path::Path};
 
@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::{
     Cli, Result,
-    database::word,
-    results::{Contended, Measured, Memory, SLOWEST, Seeded, Took},
+    database::option_value,
+    results::{BuildOrStart, Contended, MAX_BOOKING_TIME, Memory, SceneResult, SeedTime},
     scenes::Bound,
 };
 
-/// Everything that was measured.
+/// All results of a run.
 #[derive(Debug, Serialize)]
 pub struct Report {
     command: String,
@@ -19,15 +19,17 @@ pub struct Report {
     grown: String,
     is_quick: bool,
     scenes: Vec<Row>,
-    pub seeded: Vec<Seeded>,
+    #[serde(rename = "seeded")]
+    pub seeds: Vec<SeedTime>,
     pub contended: Vec<Contended>,
     pub memory: Vec<Memory>,
-    pub took: Vec<Took>,
+    #[serde(rename = "took")]
+    pub times: Vec<BuildOrStart>,
 }
 
 #[derive(Debug, Serialize)]
 struct Row {
-    measured: Measured,
+    measured: SceneResult,
     verdicts: Vec<Verdict>,
 }
 
@@ -49,31 +51,31 @@ fn mark(holds: bool) -> &'static str {
 /// The statements that a week view may take.
 const WEEK_STATEMENTS: f64 = 5.0;
 
-impl Measured {
-    /// The bounds of the project's goals, in the order of `docs/performance.md`.
+impl SceneResult {
+    /// Whether the result keeps the bounds of `docs/performance.md`, in its order.
     fn verdicts(&self, bound: Bound) -> Vec<Verdict> {
-        let mut found = Vec::new();
+        let mut verdicts = Vec::new();
         let overloaded: u64 = self.loads.iter().map(|load| load.overloaded).sum();
         if overloaded > 0 {
-            found.push(verdict(format!("{overloaded} requests answered 503, at most 0"), false));
+            verdicts.push(verdict(format!("{overloaded} requests answered 503, at most 0"), false));
         }
-        let Some(load) = self.compared() else { return found };
+        let Some(load) = self.comparable_load() else { return verdicts };
         if bound == Bound::Spread {
             let spread = load.p99_ms / load.p50_ms;
-            found.push(verdict(format!("p99 {spread:.1} × p50, at most 5"), spread <= 5.0));
+            verdicts.push(verdict(format!("p99 {spread:.1} × p50, at most 5"), spread <= 5.0));
         }
         if let Some(grown) = self.grown {
-            let (factor, other) = (grown.p50_ms / load.p50_ms, grown.length.abs_diff(self.length));
-            // Only an answer of the same size says something about how it is found.
-            if other * 10 <= self.length {
-                found.push(verdict(format!("p50 {factor:.2} × with more data, at most 1.3"), factor <= 1.3));
+            let (factor, difference) = (grown.p50_ms / load.p50_ms, grown.length.abs_diff(self.length));
+            // Only answers of about the same size are comparable.
+            if difference * 10 <= self.length {
+                verdicts.push(verdict(format!("p50 {factor:.2} × with more data, at most 1.3"), factor <= 1.3));
             }
         }
         if self.scene == "week" {
             let holds = self.statements <= WEEK_STATEMENTS + 0.5;
-            found.push(verdict(format!("{:.1} statements, at most {WEEK_STATEMENTS}", self.statements), holds));
+            verdicts.push(verdict(format!("{:.1} statements, at most {WEEK_STATEMENTS}", self.statements), holds));
         }
-        found
+        verdicts
     }
 }
 
@@ -82,18 +84,18 @@ impl Report {
         let arguments: Vec<_> = std::env::args().skip(1).collect();
         Self {
             command: format!("scripts/bench {}", arguments.join(" ")),
-            size: word(cli.size),
-            grown: word(cli.grown),
+            size: option_value(cli.size),
+            grown: option_value(cli.grown),
             is_quick: cli.quick,
             scenes: Vec::new(),
-            seeded: Vec::new(),
+            seeds: Vec::new(),
             contended: Vec::new(),
             memory: Vec::new(),
-            took: Vec::new(),
+            times: Vec::new(),
         }
     }
 
-    pub fn add(&mut self, bound: Bound, measured: Measured) {
+    pub fn add(&mut self, bound: Bound, measured: SceneResult) {
         self.scenes.push(Row { verdicts: measured.verdicts(bound), measured });
     }
 
@@ -115,7 +117,7 @@ impl Report {
     fn tables(&self, out: &mut String) -> std::fmt::Result {
         writeln!(
             out,
-            "Made by `{}` with the data of `{}`, grown to `{}`.",
+            "Created by `{}` with data of the size `{}`, and `{}` for the growth.",
             self.command.trim(),
             self.size,
             self.grown
@@ -137,14 +139,14 @@ impl Report {
             let holds = mark(peak <= bound);
             writeln!(out, "| {what} | {database} | {} | {} | {holds} |", peak >> 20, bound >> 20)?;
         }
-        if !self.took.is_empty() {
+        if !self.times.is_empty() {
             writeln!(out, "\n| time | s | at most | holds |\n|---|---:|---:|---|")?;
         }
-        for Took { what, seconds, bound } in &self.took {
+        for BuildOrStart { what, seconds, bound } in &self.times {
             writeln!(out, "| {what} | {seconds:.3} | {bound} | {} |", mark(seconds <= bound))?;
         }
         writeln!(out, "\n| seed | database | size | s |\n|---|---|---|---:|")?;
-        for Seeded { service, database, size, seconds } in &self.seeded {
+        for SeedTime { service, database, size, seconds } in &self.seeds {
             writeln!(out, "| {service} | {database} | {size} | {seconds:.1} |")?;
         }
         Ok(())
@@ -156,7 +158,8 @@ impl Report {
             "\n| scene | database | connections | requests/s | p50 ms | p99 ms | peak MB | statements | rows |"
         )?;
         writeln!(out, "|---|---|---:|---:|---:|---:|---:|---:|---:|")?;
-        for Measured { scene, database, loads, statements, rows, .. } in self.scenes.iter().map(|row| &row.measured) {
+        for SceneResult { scene, database, loads, statements, rows, .. } in self.scenes.iter().map(|row| &row.measured)
+        {
             for load in loads {
                 let rows = rows.map_or_else(|| "–".to_owned(), |rows| format!("{rows:.0}"));
                 writeln!(
@@ -177,7 +180,7 @@ impl Report {
         writeln!(out, "\n| scene | database | bytes | p50 grown | bounds | hold |")?;
         writeln!(out, "|---|---|---:|---:|---|---|")?;
         for Row { measured, verdicts } in &self.scenes {
-            let Some(load) = measured.compared() else { continue };
+            let Some(load) = measured.comparable_load() else { continue };
             let grown = measured.grown.map_or_else(
                 || "–".to_owned(),
                 |grown| format!("{:.2} × ({} bytes)", grown.p50_ms / load.p50_ms, grown.length),
@@ -203,9 +206,9 @@ impl Report {
              p50 alone ms | meanwhile | holds |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---|"
         )?;
         for one in &self.contended {
-            let patient = one.slowest_ms <= SLOWEST.as_secs_f64() * 1000.0;
-            let unaffected = one.elsewhere_meanwhile_ms <= one.elsewhere_alone_ms * 1.5;
-            let holds = one.per_second >= 200.0 && patient && one.fewest * 4 >= one.most && unaffected;
+            let is_in_time = one.slowest_ms <= MAX_BOOKING_TIME.as_secs_f64() * 1000.0;
+            let is_unaffected = one.elsewhere_meanwhile_ms <= one.elsewhere_alone_ms * 1.5;
+            let holds = one.per_second >= 200.0 && is_in_time && one.fewest * 4 >= one.most && is_unaffected;
             writeln!(
                 out,
                 "| {} | {} | {} | {:.0} | {:.0} | {} | {} | {:.2} | {:.2} | {} |",

@@ -1,22 +1,22 @@
-//! What the parts of a run measure.
+//! The results of a run.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
 /// The number of connections with which the growth is measured.
-pub const COMPARED: usize = 8;
+pub const GROWTH_CONNECTIONS: usize = 8;
 
-/// How long a seed took.
+/// The duration of a seed.
 #[derive(Debug, Serialize)]
-pub struct Seeded {
+pub struct SeedTime {
     pub service: &'static str,
     pub database: String,
     pub size: String,
     pub seconds: f64,
 }
 
-/// One scene with some number of connections.
+/// The result of one scene with one number of connections.
 #[derive(Debug, Clone, Serialize)]
 pub struct Load {
     pub connections: usize,
@@ -25,21 +25,21 @@ pub struct Load {
     pub p99_ms: f64,
     /// Requests answered 503, in all rounds.
     pub overloaded: u64,
-    /// The most memory that was resident, in bytes.
+    /// The peak of resident memory in bytes.
     pub peak: u64,
 }
 
-/// One scene on one database.
+/// The result of one scene on one database.
 #[derive(Debug, Clone, Serialize)]
-pub struct Measured {
+pub struct SceneResult {
     pub scene: &'static str,
     pub database: String,
     pub loads: Vec<Load>,
-    /// Bytes of a body.
+    /// Bytes of the body of an answer.
     pub length: usize,
-    /// SQL statements for each request, without those of the door to the database.
+    /// SQL statements of a request, without those that begin and end its transaction.
     pub statements: f64,
-    /// Rows that PostgreSQL read for each request, of tables and indexes.
+    /// Rows of tables and indexes that PostgreSQL reads for a request.
     pub rows: Option<f64>,
     pub grown: Option<Growth>,
 }
@@ -51,14 +51,14 @@ pub struct Growth {
     pub length: usize,
 }
 
-impl Measured {
-    /// What is compared with the larger data.
-    pub fn compared(&self) -> Option<&Load> {
-        self.loads.iter().find(|load| load.connections == COMPARED)
+impl SceneResult {
+    /// The result that is compared with that of the larger data.
+    pub fn comparable_load(&self) -> Option<&Load> {
+        self.loads.iter().find(|load| load.connections == GROWTH_CONNECTIONS)
     }
 }
 
-/// What happened.
+/// The bookings of a contended room.
 #[derive(Debug, Serialize)]
 pub struct Contended {
     pub database: String,
@@ -66,31 +66,31 @@ pub struct Contended {
     pub refused: u64,
     pub per_second: f64,
     pub slowest_ms: f64,
-    /// Answers to the client that got the fewest, and to the one that got the most.
+    /// The fewest and the most answers to one client.
     pub fewest: u64,
     pub most: u64,
-    /// p50 of bookings elsewhere, alone and meanwhile.
+    /// p50 of bookings of other places, before and during the bookings of the room.
     pub elsewhere_alone_ms: f64,
     pub elsewhere_meanwhile_ms: f64,
 }
 
-/// The most memory that was resident while something was done.
+/// The peak of resident memory during a measurement.
 #[derive(Debug, Serialize)]
 pub struct Memory {
     pub what: String,
     pub database: String,
     pub peak: u64,
-    /// The most that it may be, in bytes.
+    /// The upper bound in bytes.
     pub bound: u64,
 }
 
-/// How long something took, and may take.
+/// The duration of a build or a start, with its upper bound in seconds.
 #[derive(Debug, Serialize)]
-pub struct Took {
+pub struct BuildOrStart {
     pub what: String,
     pub seconds: f64,
     pub bound: f64,
 }
 
-/// What the report says of patience: nobody waits longer.
-pub const SLOWEST: Duration = Duration::from_secs(3);
+/// The upper bound of the slowest booking of a contended room.
+pub const MAX_BOOKING_TIME: Duration = Duration::from_secs(3);

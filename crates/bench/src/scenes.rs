@@ -1,4 +1,4 @@
-//! The scenes: what is asked of the services.
+//! The scenes: kinds of requests to the services.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::{
     program::Running,
 };
 
-/// What is held to which bounds; see `docs/performance.md`.
+/// The bounds of a scene; see `docs/performance.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// The ratio of p99 to p50.
+    /// The bounds of every scene, and one of the ratio of p99 to p50.
     Spread,
-    /// None but those that every scene has.
+    /// The bounds of every scene.
     General,
 }
 
@@ -27,18 +27,18 @@ pub struct Scene {
     pub name: &'static str,
     pub service: Service,
     pub bound: Bound,
-    /// The only good answer.
+    /// The expected statuses.
     pub status: &'static [u16],
     pub requests: fn(&Facts) -> Requests,
 }
 
-/// What the requests name, looked up in the data.
+/// The ids and credentials of the requests, looked up in the data.
 #[derive(Debug, Clone)]
 pub struct Facts {
     pub token: String,
     pub today: Timestamp,
     pub me: String,
-    /// An event, a contest and a user; a project; as far as the service has them.
+    /// Ids. A service leaves the ids of the other one's objects empty.
     pub event: String,
     pub project: String,
     pub contest: String,
@@ -55,7 +55,7 @@ const fn reading(name: &'static str, service: Service, bound: Bound, requests: f
     Scene { name, service, bound, status: OK, requests }
 }
 
-/// All of them; those that write come last, as they change what others read.
+/// All scenes. For each service, those that write come last, because they change what others read.
 pub const ALL: [Scene; 18] = [
     reading("week", Service::Booking, Bound::Spread, |f| get(f, &f.events(7))),
     reading("month", Service::Booking, Bound::General, |f| get(f, &f.events(31))),
@@ -89,14 +89,14 @@ pub const ALL: [Scene; 18] = [
     },
 ];
 
-/// Midnight UTC of today: the day that everything was seeded around.
+/// Midnight UTC of today, the day that the seeded data is arranged around.
 pub fn today() -> Timestamp {
     let now = Clock::default().now();
     now.plus(-TimeDelta::microseconds(now.micros().rem_euclid(86_400_000_000)))
 }
 
 impl Facts {
-    /// Looks them up in a service that runs.
+    /// Looks up the facts in a running service.
     pub async fn find(database: &Database, running: &Running) -> Result<Self> {
         let mut facts = Self {
             token: String::new(),
@@ -114,11 +114,11 @@ impl Facts {
         match database.service {
             Service::Booking => facts.find_in_booking(database, running).await?,
             Service::Portfolio => {
-                facts.users = ids(&facts.ask(running, "/api/v1/users").await?.0, "id");
+                facts.users = ids(&facts.fetch(running, "/api/v1/users").await?.0, "id");
                 facts.me = facts.users.first().cloned().ok_or("no users")?;
-                let project = ids(&facts.ask(running, "/api/v1/projects").await?.0, "id").into_iter().next();
+                let project = ids(&facts.fetch(running, "/api/v1/projects").await?.0, "id").into_iter().next();
                 facts.project = project.ok_or("no projects")?;
-                let contest = ids(&facts.ask(running, "/api/v1/contests").await?.0, "id").into_iter().next();
+                let contest = ids(&facts.fetch(running, "/api/v1/contests").await?.0, "id").into_iter().next();
                 facts.contest = contest.ok_or("no contests")?;
             }
         }
@@ -127,30 +127,30 @@ impl Facts {
 
     async fn find_in_booking(&mut self, database: &Database, running: &Running) -> Result<()> {
         self.token = database.token("alice")?;
-        let (users, _) = self.ask(running, "/api/users").await?;
+        let (users, _) = self.fetch(running, "/api/users").await?;
         let last = users.as_array().and_then(|users| users.last()).ok_or("no users")?;
         let (last, name) = (text(last, "userId"), text(last, "name"));
-        self.me = text(&self.ask(running, "/api/users/me").await?.0, "userId");
-        let events = self.ask(running, &self.events(7)).await?.0;
+        self.me = text(&self.fetch(running, "/api/users/me").await?.0, "userId");
+        let events = self.fetch(running, &self.events(7)).await?.0;
         self.event = ids(&events, "eventId").into_iter().next().ok_or("the week is empty")?;
-        let groups = self.ask(running, "/api/users/me/groups").await?.0;
-        // The last are the directory's.
+        let groups = self.fetch(running, "/api/users/me/groups").await?.0;
+        // The groups of the directory come last.
         groups.as_array().and_then(|ids| ids.last()?.as_str()).ok_or("no groups")?.clone_into(&mut self.group);
         let owner = Self { token: database.token(&name)?, ..self.clone() };
-        let secret = text(&owner.ask(running, "/api/users/me/ical").await?.0, "secret");
+        let secret = text(&owner.fetch(running, "/api/users/me/ical").await?.0, "secret");
         self.feed = format!("/api/ical/v1/{last}{secret}");
         self.feed_user = last;
         Ok(())
     }
 
-    /// The same with the tag that the week has now; each write elsewhere gives it another, as every 304 tells a client.
+    /// These facts with the present `ETag` of the week's events, which any write may change.
     pub async fn now(&self, running: &Running) -> Result<Self> {
-        let etag = if self.event.is_empty() { String::new() } else { self.ask(running, &self.events(7)).await?.1 };
+        let etag = if self.event.is_empty() { String::new() } else { self.fetch(running, &self.events(7)).await?.1 };
         Ok(Self { etag, ..self.clone() })
     }
 
-    /// The body and the tag of an answer.
-    async fn ask(&self, running: &Running, path: &str) -> Result<(Value, String)> {
+    /// The body and the `ETag` of an answer.
+    async fn fetch(&self, running: &Running, path: &str) -> Result<(Value, String)> {
         let mut connection = Connection::open(&running.address).await?;
         let answer = connection.exchange(&get(self, path)(0), true).await?;
         if answer.status != 200 {
@@ -179,7 +179,7 @@ impl Facts {
         request(method, path, &[("Authorization", &format!("Bearer {}", self.token))], body)
     }
 
-    /// An event of an hour's length at a place or in a room.
+    /// A request to create an event of one hour, at a place or in a room.
     pub fn booking(&self, at: (&str, &str), starts_at: Timestamp) -> Vec<u8> {
         let body = json!({
             "name": "An hour", "description": "", at.0: at.1, "groupId": self.group, "open": false,
@@ -198,19 +198,19 @@ fn ids(list: &Value, field: &str) -> Vec<String> {
     list.as_array().into_iter().flatten().map(|item| text(item, field)).collect()
 }
 
-fn same(text: Vec<u8>) -> Requests {
+fn repeat(text: Vec<u8>) -> Requests {
     Arc::new(move |_| text.clone())
 }
 
-/// As anybody may in the portfolio, which is what its visitors do.
+/// Without a credential in the portfolio-service, as its visitors read.
 fn get(facts: &Facts, path: &str) -> Requests {
     let anonymous = facts.token.is_empty() || path == facts.feed;
-    same(if anonymous { request("GET", path, &[], "") } else { facts.request("GET", path, "") })
+    repeat(if anonymous { request("GET", path, &[], "") } else { facts.request("GET", path, "") })
 }
 
 fn not_modified(facts: &Facts) -> Requests {
     let bearer = format!("Bearer {}", facts.token);
-    same(request("GET", &facts.events(7), &[("Authorization", &bearer), ("If-None-Match", &facts.etag)], ""))
+    repeat(request("GET", &facts.events(7), &[("Authorization", &bearer), ("If-None-Match", &facts.etag)], ""))
 }
 
 fn answer(facts: &Facts) -> Requests {
@@ -220,7 +220,7 @@ fn answer(facts: &Facts) -> Requests {
     Arc::new(move |number| texts[usize::from(number % 2 == 1)].clone())
 }
 
-/// At places that nobody confirms, where nothing conflicts; many of them, so that none is waited for.
+/// Bookings of many places without verified rooms, so that no booking conflicts with or waits for another.
 fn book(facts: &Facts) -> Requests {
     let facts = facts.clone();
     Arc::new(move |number| {

@@ -1,5 +1,6 @@
 //! Who calls an operation: the user behind a session cookie or an API token.
 
+mod board;
 mod caller;
 mod look_up;
 
@@ -17,7 +18,8 @@ use service_kit::{
 };
 
 pub use self::{
-    caller::{ACTIVE, Caller, IDLE, PENDING_MARK, SESSION_COOKIE, Scope, TOKEN_PREFIX, has_credential, holds_session},
+    board::{BoardReader, kiosk_token},
+    caller::{ACTIVE, Caller, IDLE, PENDING_MARK, SESSION_COOKIE, Scope, TOKEN_PREFIX, has_credential, session},
     look_up::{authenticate, stay_active},
 };
 use crate::last_use::LastUse;
@@ -35,17 +37,22 @@ pub struct UserAuth<const PRIVILEGED: bool> {
     now: Timestamp,
 }
 
+impl<const PRIVILEGED: bool> UserAuth<PRIVILEGED> {
+    fn new(req: &HttpRequest, credential: Credential) -> Result<Self, Problem> {
+        let last_use = req.app_data::<Data<LastUse>>().ok_or_else(|| Problem::internal("the app has no LastUse"))?;
+        Ok(Self { credential, last_use: last_use.clone(), now: AppState::from_request(req)?.clock().now() })
+    }
+}
+
 impl<const PRIVILEGED: bool> Authenticator for UserAuth<PRIVILEGED> {
     type Caller = Caller;
 
     async fn from_request(req: &HttpRequest) -> Result<Self, Problem> {
-        let state = AppState::of(req)?;
-        let last_use = req.app_data::<Data<LastUse>>().ok_or_else(|| Problem::internal("the app has no LastUse"))?;
-        let credential = Credential::of(req, SESSION_COOKIE)?;
+        let credential = Credential::from_request(req, SESSION_COOKIE)?;
         if matches!(credential, Credential::Session(_)) {
-            state.origins().check(req.method(), req.headers())?;
+            AppState::from_request(req)?.origins().check(req.method(), req.headers())?;
         }
-        Ok(Self { credential, last_use: last_use.clone(), now: state.clock().now() })
+        Self::new(req, credential)
     }
 
     fn identify(&self, conn: &mut AnyConnection) -> Result<Identified<Caller>, Error> {
@@ -54,7 +61,11 @@ impl<const PRIVILEGED: bool> Authenticator for UserAuth<PRIVILEGED> {
     }
 
     fn authorize(&self, _: &mut AnyConnection, caller: &Caller, access: Access) -> Result<(), Error> {
-        if access == Access::Write && caller.scope != Scope::Write {
+        let is_enough = match access {
+            Access::Read => matches!(caller.scope, Scope::Read | Scope::Write),
+            Access::Write => caller.scope == Scope::Write,
+        };
+        if !is_enough {
             return Err(Problem::new(code::INSUFFICIENT_SCOPE).into());
         }
         if PRIVILEGED && !caller.privileged {

@@ -1,4 +1,4 @@
-//! What handlers know of this installation.
+//! The configuration of the installation that handlers use.
 
 use std::future::{Ready, ready};
 
@@ -7,32 +7,34 @@ use chrono_tz::Tz;
 use common::problem::Problem;
 use service_kit::{credentials::Keys, directory::Source, error::Failure, state::Installation};
 
-use crate::config::Config;
+use crate::config::{Config, SignInPolicy};
 
-/// The installation: as an argument of a handler, a clone of it.
+/// The configuration of the installation. As an argument of a handler it is a clone.
 #[derive(Debug, Clone)]
 pub struct Club {
-    /// Zone in which times are shown and an import reads them.
+    /// Time zone in which answers show times and imports read them.
     pub zone: Tz,
     /// Scheme and authority of the web address, without a slash at the end.
     pub origin: String,
     /// Whether cookies must be `Secure`.
     pub is_https: bool,
-    /// Whether anybody may choose who they are: there is no provider, and only this machine can reach the service.
+    /// Whether the service runs in development mode ([`Config::is_development`]).
     pub is_development: bool,
     /// Name of the everyone group.
     pub everyone_group: String,
     /// The keys of this installation.
     pub keys: Keys,
-    /// Where users and groups come from.
+    /// The club directory, if there is one.
     pub directory: Option<Source>,
+    /// Who becomes a member by signing in.
+    pub sign_in_policy: SignInPolicy,
 }
 
 impl Club {
-    /// The installation of a configuration.
+    /// The values that the options configure.
     ///
     /// # Errors
-    /// One line saying what is wrong with the options.
+    /// One line that describes the error in the options.
     pub fn new(config: &Config) -> Result<Self, String> {
         Ok(Self {
             zone: config.time_zone,
@@ -42,14 +44,15 @@ impl Club {
             everyone_group: config.everyone_group.clone(),
             keys: config.keys()?,
             directory: config.directory()?,
+            sign_in_policy: config.sign_in_policy()?,
         })
     }
 
-    /// The installation that a request is for.
+    /// The value registered in the app that handles a request.
     ///
     /// # Errors
     /// 500 in an app without one.
-    pub fn of(req: &HttpRequest) -> Result<Self, Problem> {
+    pub fn extract(req: &HttpRequest) -> Result<Self, Problem> {
         let club = req.app_data::<Data<Self>>().map(|club| club.as_ref().clone());
         club.ok_or_else(|| Problem::internal("the app has no club"))
     }
@@ -71,11 +74,11 @@ impl FromRequest for Club {
     type Future = Ready<Result<Self, Failure>>;
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(Self::of(req).map_err(Failure::from))
+        ready(Self::extract(req).map_err(Failure::from))
     }
 }
 
-/// The zone alone, for the many handlers that need nothing else.
+/// The club's time zone, for the many handlers that need nothing else of [`Club`].
 #[derive(Debug, Clone, Copy)]
 pub struct Zone(pub Tz);
 

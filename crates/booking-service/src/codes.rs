@@ -24,32 +24,39 @@ common::codes! {
     UNUSABLE_NAME = 403 "unusable-name", "The account has no name that can be used",
         "The sign-in provider gives the account no sign-in name of 1 to 32 of the characters A-Z a-z 0-9 _ . @ + -. \
         Choose one there, then sign in again.";
-    /// 403: somebody whose sign-in name is another person's here.
+    /// 403: a person whom the directory does not list.
+    NOT_A_MEMBER = 403 "not-a-member", "Only members can sign in",
+        "The club's directory does not list the account. The operator of the service can add it there.";
+    /// 403: a sign-in name that belongs to another person.
     NAME_TAKEN = 403 "name-taken", "The sign-in name belongs to somebody else",
-        "Another account of the sign-in provider has signed in under this name before. Whoever runs the service can \
-        tell them apart.";
-    /// 403: a poll that takes no answers and changes any more.
-    POLL_CLOSED = 403 "poll-closed", "The draft event takes no more answers and changes",
+        "Another account of the sign-in provider has already signed in under this name. The operator of the service \
+        can resolve this.";
+    /// 403: a poll that no longer takes answers and changes.
+    POLL_CLOSED = 403 "poll-closed", "The draft event no longer takes answers and changes",
         "Its deadline has passed, or it has been confirmed.";
     /// 409: a second answer to a poll.
     ALREADY_ANSWERED = 409 "already-answered", "The caller has answered already",
         "Change the answer with `PUT`.";
     /// 409: a poll that has been confirmed.
     POLL_CONFIRMED = 409 "poll-confirmed", "The draft event has been confirmed already",
-        "`eventId` is the event that it has become.";
+        "`eventId` is the event that it became.";
     /// 409: a double booking.
     ROOM_CONFLICT = 409 "room-conflict", "The room is taken",
-        "`conflicts` lists the events in the way, `freeTimes` when the room is free.";
-    /// 409: a verified room in the way of another.
+        "`conflicts` lists the conflicting events, `freeTimes` the times when the room is free.";
+    /// 409: a verified room that would overlap another.
     ROOM_OVERLAP = 409 "room-overlap", "Another verified room overlaps this one",
-        "Two verified rooms on one place never overlap. `rooms` lists those in the way.";
-    /// 409: something that events to come still need.
+        "Two verified rooms on one place never overlap. `rooms` lists the overlapping rooms.";
+    /// 409: a room or group with events that have not ended.
     EVENTS_TO_COME = 409 "events-to-come", "There are events that have not ended",
         "`events` lists them. Repeat the request with `force=true` to delete them as well.";
-    /// 409: one API token more than a user may have.
+    /// 409: more API tokens than a user may have.
     TOO_MANY_TOKENS = 409 "too-many-tokens", "The user has too many API tokens",
         "A user has at most 50 tokens that have neither expired nor been revoked. Revoke one that is not needed.";
     /// 409: the last privileged user.
     LAST_PRIVILEGED = 409 "last-privileged-user", "Somebody must stay privileged",
         "Grant the privilege to somebody else first.";
+    /// 503: a sign-in that no further attempt can finish, because provider and options do not fit each other.
+    SIGN_IN_MISCONFIGURED = 503 "sign-in-misconfigured", "Sign-in is not set up correctly",
+        "The sign-in provider refuses this service as a client. Another attempt does not help before whoever runs the \
+        service has changed its options or its registration at the provider; the log says which error the provider gave.";
 }

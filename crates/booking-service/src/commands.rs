@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use common::time::Clock;
 use service_kit::{
-    cli::Installation,
+    cli::{Installation, SyncOptions},
     command::{CommandError, exit_status, print},
     config::DatabaseOptions,
     database::{JobOwner, PageBounds, types::DbTimestamp},
@@ -26,7 +26,7 @@ pub async fn run(cli: Cli) -> i32 {
     let config = &cli.config;
     let outcome = match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => serve(config).await,
-        Command::Sync => sync(config).await,
+        Command::Sync(options) => sync(config, &options).await,
         Command::Import(options) => import(config, options).await,
         Command::Token(command) => token(config, command).await,
         Command::User(command) => user(config, command).await,
@@ -52,7 +52,7 @@ async fn serve(config: &Config) -> Result<(), CommandError> {
     Ok(server::start(config, Clock::default()).await?.serve().await?)
 }
 
-/// What the service shares, for a command that reads the club directory.
+/// The [`Club`] for a command that reads the club directory.
 fn club_with_directory(config: &Config, command: &str) -> Result<Club, CommandError> {
     let club = Club::new(config).map_err(CommandError::option)?;
     if club.directory.is_none() {
@@ -61,16 +61,17 @@ fn club_with_directory(config: &Config, command: &str) -> Result<Club, CommandEr
     Ok(club)
 }
 
-async fn sync(config: &Config) -> Result<(), CommandError> {
+async fn sync(config: &Config, options: &SyncOptions) -> Result<(), CommandError> {
     let club = club_with_directory(config, "sync")?;
-    Ok(users::sync::run(&installation(config).open_existing().await?, &club, Clock::default().now()).await?)
+    let db = installation(config).open_existing().await?;
+    Ok(users::sync::run(&db, &club, options.force, Clock::default().now()).await?)
 }
 
 async fn import(config: &Config, options: ImportOptions) -> Result<(), CommandError> {
     let club = club_with_directory(config, "import")?;
     let directory = directory::fetch(club.directory.as_ref()).await?;
     let import = Import::connect(options, import::TABLES, config.time_zone).await?;
-    // All of it is one transaction.
+    // The import is one transaction.
     let database = DatabaseOptions { database_timeout: 3600, ..config.database.clone() };
     let db = Installation { database: &database, ..installation(config) }.open_existing().await?;
     let now = Clock::default().now();
@@ -84,6 +85,7 @@ async fn token(config: &Config, command: TokenCommand) -> Result<(), CommandErro
             let scope = match scope {
                 ScopeArg::Read => Scope::Read,
                 ScopeArg::Write => Scope::Write,
+                ScopeArg::Board => Scope::Board,
             };
             let expires_at = expires_in.map(|days| now.plus(TimeDelta::days(days.into())));
             let token = db
@@ -101,7 +103,7 @@ async fn token(config: &Config, command: TokenCommand) -> Result<(), CommandErro
     }
 }
 
-/// A token as a line of fields between tabs. The name, which its owner chose, comes last.
+/// A token as a line of tab-separated fields. The name comes last because its owner chose it.
 fn token_line(token: &TokenRow, config: &Config) -> String {
     let time = |at: DbTimestamp| at.in_zone(config.time_zone).to_string();
     let never = || "never".to_owned();
@@ -111,34 +113,34 @@ fn token_line(token: &TokenRow, config: &Config) -> String {
     format!("{}\t{}\t{scope}\t{created}\t{expires}\t{last_used}\t{name}", token.id, token.user_name)
 }
 
-/// Rows of one query of `user list`.
-const USERS_AT_ONCE: i64 = 1000;
+/// Rows that `user list` reads with one query.
+const USERS_PER_QUERY: i64 = 1000;
 
 async fn user(config: &Config, command: UserCommand) -> Result<(), CommandError> {
     let db = installation(config).open_existing().await?;
     match command {
         UserCommand::List => {
-            let mut page = PageBounds { after: None, rows: USERS_AT_ONCE };
+            let mut page = PageBounds { after: None, rows: USERS_PER_QUERY };
             loop {
                 let bounds = page.clone();
                 let users = db.read(JobOwner::Internal, move |conn| users::queries::list(conn, true, &bounds)).await?;
                 print(&users.iter().map(user_line).collect::<Vec<_>>())?;
-                let Some(last) = users.last().filter(|_| i64::try_from(users.len()) == Ok(USERS_AT_ONCE)) else {
+                let Some(last) = users.last().filter(|_| i64::try_from(users.len()) == Ok(USERS_PER_QUERY)) else {
                     return Ok(());
                 };
                 page.after = Some((last.name.clone(), last.id));
             }
         }
         UserCommand::GrantPrivilege { name } => {
-            let granted = name.clone();
-            let is_new =
-                db.write(JobOwner::Internal, move |conn| users::queries::grant_privilege(conn, &granted)).await?;
-            print(&[format!("{name} {}", if is_new { "is privileged now" } else { "was privileged already" })])
+            let user_name = name.clone();
+            let is_changed =
+                db.write(JobOwner::Internal, move |conn| users::queries::grant_privilege(conn, &user_name)).await?;
+            print(&[format!("{name} {}", if is_changed { "is privileged now" } else { "was privileged already" })])
         }
     }
 }
 
-/// A user as a line of fields between tabs.
+/// A user as a line of tab-separated fields.
 fn user_line(user: &User) -> String {
     let state = match user.state {
         1 => "active",

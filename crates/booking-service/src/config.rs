@@ -7,7 +7,7 @@ use std::{collections::HashSet, path::PathBuf, sync::LazyLock};
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 use service_kit::{
-    cli::CommonCommand,
+    cli::{CommonCommand, SyncOptions},
     config::{DatabaseOptions, DirectoryOptions, Secret, SecretOption, ServerOptions, with_default},
     credentials::{Keys, random_secret},
     database,
@@ -16,14 +16,14 @@ use service_kit::{
     import::ImportOptions,
 };
 
-pub use self::sign_in::{Addresses, ProviderKind, ProviderSettings, SignInOptions};
+pub use self::sign_in::{Addresses, ProviderKind, ProviderSettings, SignInOptions, SignInPolicy};
 use crate::limits::LimitOptions;
 
 /// Lecture rooms, their use, groups, attendance, tags, calendar feeds and sign-in of a student club.
 #[derive(Debug, Parser)]
 #[command(name = "booking-service", version, max_term_width = 120)]
 pub struct Cli {
-    /// What to do; without one, `serve`.
+    /// The command; `serve` by default.
     #[command(subcommand)]
     pub command: Option<Command>,
 
@@ -37,17 +37,17 @@ pub struct Cli {
 pub enum Command {
     /// Bring the database schema up to date and serve requests (the default)
     Serve,
-    /// What every service can do.
+    /// The commands that both services have.
     #[command(flatten)]
     Common(CommonCommand),
-    /// Bring users and groups in from the club's directory
-    Sync,
-    /// Bring in the database of the system that this service replaces, whose local times are those of --time-zone
+    /// Copy users and groups from the club's directory
+    Sync(SyncOptions),
+    /// Import the database of the system that this service replaces. Its local times are in --time-zone
     Import(ImportOptions),
-    /// Make, list and revoke API tokens
+    /// Create, list and revoke API tokens
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Change users
+    /// List users and grant the privilege
     #[command(subcommand)]
     User(UserCommand),
 }
@@ -55,7 +55,7 @@ pub enum Command {
 /// `token …`
 #[derive(Debug, Clone, Subcommand)]
 pub enum TokenCommand {
-    /// Make a token and print it; it is not shown again
+    /// Create a token and print it; it is not shown again
     Create {
         /// Sign-in name of the owner.
         #[arg(long, value_name = "NAME")]
@@ -63,22 +63,22 @@ pub enum TokenCommand {
         /// What the token is for.
         #[arg(long, value_name = "TEXT")]
         name: String,
-        /// What it allows.
+        /// What the token allows.
         #[arg(long, value_enum, default_value_t = ScopeArg::Read)]
         scope: ScopeArg,
-        /// Days until it expires; without this it does not.
+        /// Days until the token expires. Without this option it does not expire.
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..=3650))]
         expires_in: Option<u16>,
     },
-    /// List tokens: id, owner, scope, made, expires, last used, name
+    /// List tokens: id, owner, scope, created, expires, last used, name
     List {
-        /// Only those of this user.
+        /// List only the tokens of this user.
         #[arg(long, value_name = "NAME")]
         user: Option<String>,
     },
     /// Revoke a token
     Revoke {
-        /// Its id, as `token list` shows it.
+        /// Id of the token, as `token list` prints it.
         id: uuid::Uuid,
     },
 }
@@ -90,16 +90,18 @@ pub enum ScopeArg {
     Read,
     /// Reading and writing.
     Write,
+    /// The board at `/board?kiosk=TOKEN`, and nothing else: for a screen beside a room.
+    Board,
 }
 
 /// `user …`
 #[derive(Debug, Clone, Subcommand)]
 pub enum UserCommand {
-    /// List users: sign-in name, state, whether privileged, shown name
+    /// List users: sign-in name, state, privilege, display name
     List,
-    /// Make a user privileged
+    /// Grant a user the privilege
     GrantPrivilege {
-        /// Sign-in name.
+        /// Sign-in name of the user.
         name: String,
     },
 }
@@ -111,7 +113,7 @@ pub enum UserCommand {
     mut_args(|option| if option.get_id() == "database_url" { with_default(option, DEFAULT_DATABASE) } else { option })
 )]
 pub struct Config {
-    /// Time zone of the club, as an IANA name: how times are shown and how an import reads them.
+    /// Time zone of the club, an IANA name. Answers show times in it, and imports read local times in it.
     #[arg(long, env = "TIME_ZONE", value_name = "ZONE", default_value = "UTC", global = true)]
     pub time_zone: Tz,
 
@@ -119,47 +121,48 @@ pub struct Config {
     #[arg(long, env = "EVERYONE_GROUP", value_name = "NAME", default_value = "traP", global = true)]
     pub everyone_group: String,
 
-    /// Fill an empty database with a made-up club.
+    /// Fill an empty database with an example club.
     #[arg(long, env = "DEMO", global = true, value_parser = BoolishValueParser::new())]
     pub demo: bool,
 
-    /// Key of this installation, 32 characters or more: seals cookies and makes feed addresses. More lines are former
-    /// keys, whose cookies and addresses are still good. In development mode it is random at each start unless given.
+    /// Key of this installation, at least 32 characters. It encrypts cookies and derives feed addresses. Further lines
+    /// are former keys, whose cookies and addresses stay valid. In development mode the default is a random key at each
+    /// start.
     #[arg(long, env = "SECRET_KEY", value_name = "TEXT", hide_env_values = true, global = true)]
     pub secret_key: Option<Secret>,
 
-    /// File that holds the key, and former ones below it.
+    /// File that contains the key, and former keys on further lines.
     #[arg(long, env = "SECRET_KEY_FILE", value_name = "FILE", global = true)]
     pub secret_key_file: Option<PathBuf>,
 
-    /// How the service listens, logs and ends.
+    /// Network, log and shutdown.
     #[command(flatten)]
     pub server: ServerOptions,
 
-    /// How often a caller may do something.
+    /// Rate limits.
     #[command(flatten)]
     pub limits: LimitOptions,
 
-    /// How the database is used.
+    /// The database.
     #[command(flatten)]
     pub database: DatabaseOptions,
 
-    /// Where users and groups come from.
+    /// The club directory.
     #[command(flatten)]
     pub directory: DirectoryOptions,
 
-    /// Who says who somebody is.
+    /// The sign-in provider.
     #[command(flatten)]
     pub sign_in: SignInOptions,
 }
 
-/// What ends the development mode.
-const WITHOUT_PROVIDER: &str = "a sign-in provider (--oidc-issuer or --oauth-…)";
+/// What is missing in development mode, for messages.
+const MISSING_PROVIDER: &str = "a sign-in provider (--oidc-issuer or --oauth-…)";
 
 /// The default address of the database.
 const DEFAULT_DATABASE: &str = "sqlite://data/booking.sqlite3";
 
-/// A key that former versions used in development mode. It is public.
+/// A key that is not secret: former versions used it in development mode.
 const PUBLIC_KEY: &str = "development only: anybody can read this key";
 
 /// The key of this process in development mode.
@@ -167,7 +170,7 @@ static RANDOM_KEY: LazyLock<Result<Secret, String>> =
     LazyLock::new(|| random_secret().map(Secret::from).map_err(Error::describe));
 
 impl Config {
-    /// What is wrong with the options, one line a fault.
+    /// The errors in the options, one line each.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         let mut faults = self.server.faults();
@@ -182,38 +185,42 @@ impl Config {
         if self.everyone_group.trim().is_empty() || self.everyone_group.chars().count() > 32 {
             faults.push("--everyone-group must have 1 to 32 characters".to_owned());
         }
+        if self.sign_in.sign_in == Some(SignInPolicy::Directory) && matches!(self.directory(), Ok(None)) {
+            faults.push("--sign-in directory needs --directory-file or --traq-url".to_owned());
+        }
         match self.sign_in.provider(&self.server) {
-            Err(found) => faults.extend(found),
-            Ok(None) => faults.extend(self.server.development_faults(WITHOUT_PROVIDER)),
+            Err(provider_faults) => faults.extend(provider_faults),
+            Ok(None) => faults.extend(self.server.development_faults(MISSING_PROVIDER)),
             Ok(Some(_)) => {}
         }
         faults
     }
 
-    /// What a start allows but an installation should not have, one line each.
+    /// Warnings about options that are accepted but not recommended, one line each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let key = SecretOption("secret-key", self.secret_key.as_ref(), self.secret_key_file.as_deref());
         let secrets = [key, self.database.given_url(), self.directory.token(), self.sign_in.client_secret()];
         let exposed = secrets.into_iter().filter_map(SecretOption::exposed);
-        // The existing front end compares the dates of answers with those of the browser's zone.
-        let hides_rooms = self.server.static_folder.is_some() && self.time_zone == Tz::UTC;
-        let zone = "--time-zone is UTC: a front end elsewhere shows some rooms on another day, or not at all";
-        exposed.chain(hides_rooms.then(|| zone.to_owned())).collect()
+        // The published front end compares dates in answers with dates in the browser's time zone.
+        let is_utc_with_front_end = self.server.static_folder.is_some() && self.time_zone == Tz::UTC;
+        let zone =
+            "--time-zone is UTC: a front end in another time zone shows some rooms on another day, or not at all";
+        exposed.chain(is_utc_with_front_end.then(|| zone.to_owned())).collect()
     }
 
-    /// Whether anybody may choose who they are (contract, "Development mode"): there is no sign-in provider, and only this
-    /// machine can reach the service.
+    /// Whether the service runs in development mode (contract, "Development mode"), in which anybody may choose who they
+    /// are: there is no sign-in provider, and only this machine can reach the service.
     #[must_use]
     pub fn is_development(&self) -> bool {
         let has_no_provider = matches!(self.sign_in.provider(&self.server), Ok(None));
-        has_no_provider && self.server.development_faults(WITHOUT_PROVIDER).is_empty()
+        has_no_provider && self.server.development_faults(MISSING_PROVIDER).is_empty()
     }
 
-    /// Where the database is.
+    /// The address of the database.
     ///
     /// # Errors
-    /// One line saying what is wrong with the options.
+    /// One line that describes the error in the options.
     pub fn database_url(&self) -> Result<database::Url, String> {
         self.database.resolved_url(DEFAULT_DATABASE, self.server.is_loopback())
     }
@@ -221,12 +228,12 @@ impl Config {
     /// The keys of this installation.
     ///
     /// # Errors
-    /// One line saying what is wrong with the options.
+    /// One line that describes the error in the options.
     pub fn keys(&self) -> Result<Keys, String> {
-        let given = Secret::resolve("secret-key", self.secret_key.as_ref(), self.secret_key_file.as_deref())?;
-        let key = match given {
+        let secret = Secret::resolve("secret-key", self.secret_key.as_ref(), self.secret_key_file.as_deref())?;
+        let key = match secret {
             Some(key) => key,
-            // Without a provider nothing but the development mode starts.
+            // Without a provider the service starts in development mode only.
             None if self.server.is_loopback() && matches!(self.sign_in.provider(&self.server), Ok(None)) => {
                 RANDOM_KEY.clone()?
             }
@@ -252,10 +259,19 @@ impl Config {
         Ok(Keys::new(&key))
     }
 
-    /// Where users and groups come from, if from anywhere; the demo without a directory has one of its own.
+    /// The policy on who becomes a member by signing in.
     ///
     /// # Errors
-    /// One line saying what is wrong with the options.
+    /// One line that describes the error in the options.
+    pub fn sign_in_policy(&self) -> Result<SignInPolicy, String> {
+        let default = if self.directory()?.is_some() { SignInPolicy::Directory } else { SignInPolicy::Anyone };
+        Ok(self.sign_in.sign_in.unwrap_or(default))
+    }
+
+    /// The club directory, if there is one. Without a configured directory, the demo uses its own.
+    ///
+    /// # Errors
+    /// One line that describes the error in the options.
     pub fn directory(&self) -> Result<Option<Source>, String> {
         Ok(self.directory.source()?.or(self.demo.then_some(Source::Demo)))
     }

@@ -1,6 +1,7 @@
-//! When sessions and tokens were last used, to within [`GRAIN`]. A background task writes the times in batches, so that no
-//! request waits for a write. A time that is lost, because the queue is full or the database does not answer, is
-//! recorded by the next request.
+//! When sessions and tokens were last used, with a precision of [`MIN_INTERVAL`].
+//!
+//! A background task writes the times in batches, so that no request waits for a write. If a time is lost, because the
+//! queue is full or the database fails, the next request records its own.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -21,10 +22,10 @@ use tokio::{
 
 use crate::schema::{api_tokens, sessions};
 
-/// A use is not recorded this soon after the last recorded one.
-pub const GRAIN: TimeDelta = TimeDelta::hours(1);
+/// The least time between two recorded uses of a session or token.
+pub const MIN_INTERVAL: TimeDelta = TimeDelta::hours(1);
 
-/// The most times in the queue and in one statement.
+/// The most messages in the queue, and the most times in one statement.
 const BATCH: usize = 1000;
 
 /// The longest time that shutdown waits for the queue.
@@ -41,16 +42,16 @@ pub enum CredentialId {
 
 enum Message {
     Use(CredentialId, Timestamp),
-    /// Answered when everything before it has been written.
+    /// Answered once every earlier message is processed.
     Flush(oneshot::Sender<()>),
 }
 
-/// The sender of the queue.
+/// The sending half of the queue.
 #[derive(Clone)]
 pub struct LastUse(mpsc::Sender<Message>);
 
 impl LastUse {
-    /// Starts the task. It ends with the last clone of the sender.
+    /// Starts the background task. It ends when the last clone of the sender is dropped.
     #[must_use]
     pub fn start(db: &Database) -> Self {
         let (sender, receiver) = mpsc::channel(BATCH);
@@ -60,19 +61,19 @@ impl LastUse {
 
     /// Records a use at `now`, unless the last recorded one is recent.
     pub fn record(&self, credential: CredentialId, last: Option<DbTimestamp>, now: Timestamp) {
-        if last.is_none_or(|last| is_old(*last, now)) {
+        if last.is_none_or(|last| is_due(*last, now)) {
             // If the queue is full, the next request records it.
             let _ = self.0.try_send(Message::Use(credential, now));
         }
     }
 
-    /// Waits until everything recorded so far has been written or could not be, for a few seconds at most.
+    /// Waits until every use recorded so far is written or has failed, at most three seconds.
     pub async fn flush(&self) {
-        let (done, written) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let flushed = async {
-            if self.0.send(Message::Flush(done)).await.is_ok() {
-                // Without an answer the task has ended, with nothing left to write.
-                let _ = written.await;
+            if self.0.send(Message::Flush(sender)).await.is_ok() {
+                // An error means that the task has ended, with nothing left to write.
+                let _ = receiver.await;
             }
         };
         if timeout(FLUSH_TIMEOUT, flushed).await.is_err() {
@@ -81,61 +82,59 @@ impl LastUse {
     }
 }
 
-fn is_old(noted: Timestamp, now: Timestamp) -> bool {
-    noted.plus(GRAIN) <= now
+/// Whether a use at `now` is to be recorded after one at `last`.
+fn is_due(last: Timestamp, now: Timestamp) -> bool {
+    last.plus(MIN_INTERVAL) <= now
 }
 
 async fn run(db: Database, mut receiver: mpsc::Receiver<Message>) {
-    // What was written lately: a request that read the row before that notes the same again.
+    // The times written lately. A request that read its row before such a write sends another use.
     let mut written: HashMap<CredentialId, Timestamp> = HashMap::new();
     let mut messages = Vec::with_capacity(BATCH);
     while receiver.recv_many(&mut messages, BATCH).await > 0 {
-        let (mut notes, mut waiting) = (HashMap::new(), Vec::new());
+        let (mut uses, mut flushes) = (HashMap::new(), Vec::new());
         for message in messages.drain(..) {
             match message {
-                Message::Use(used, at) if written.get(&used).is_none_or(|before| is_old(*before, at)) => {
-                    notes.insert(used, at);
+                Message::Use(credential, at) if written.get(&credential).is_none_or(|last| is_due(*last, at)) => {
+                    uses.insert(credential, at);
                 }
                 Message::Use(..) => {}
-                Message::Flush(done) => waiting.push(done),
+                Message::Flush(sender) => flushes.push(sender),
             }
         }
-        if let Some(latest) = notes.values().max().copied() {
-            let used: Vec<_> = notes.keys().copied().collect();
-            match db.write(JobOwner::Internal, move |conn| write(conn, &used, DbTimestamp(latest))).await {
+        if let Some(latest) = uses.values().max().copied() {
+            let credentials: Vec<_> = uses.keys().copied().collect();
+            match db.write(JobOwner::Internal, move |conn| write(conn, &credentials, DbTimestamp(latest))).await {
                 Ok(()) => {
-                    written.retain(|_, at| !is_old(*at, latest));
-                    written.extend(notes);
+                    written.retain(|_, at| !is_due(*at, latest));
+                    written.extend(uses);
                 }
-                Err(error) => {
-                    let problem = error.into_problem();
-                    log::warn!("last uses could not be noted: {}", problem.cause().unwrap_or("unknown"));
-                }
+                Err(error) => db.log_failure("last uses could not be written", error),
             }
         }
-        for done in waiting {
-            // Whoever does not wait any more need not be told.
-            let _ = done.send(());
+        for sender in flushes {
+            // The receiver may have timed out.
+            let _ = sender.send(());
         }
     }
 }
 
-/// One statement for each kind; they were all used at about the same time.
-fn write(conn: &mut AnyConnection, used: &[CredentialId], at: DbTimestamp) -> Result<(), Error> {
-    let (mut of_sessions, mut of_tokens) = (Vec::new(), Vec::new());
-    for used in used {
-        match used {
-            CredentialId::Session(id) => of_sessions.push(*id),
-            CredentialId::Token(id) => of_tokens.push(*id),
+/// Writes one time for all credentials of a batch, with one statement for each kind.
+fn write(conn: &mut AnyConnection, credentials: &[CredentialId], at: DbTimestamp) -> Result<(), Error> {
+    let (mut session_ids, mut token_ids) = (Vec::new(), Vec::new());
+    for credential in credentials {
+        match credential {
+            CredentialId::Session(id) => session_ids.push(*id),
+            CredentialId::Token(id) => token_ids.push(*id),
         }
     }
-    if !of_sessions.is_empty() {
-        let used = sessions::table.filter(sessions::id.eq_any(of_sessions));
-        diesel::update(used).set(sessions::last_used_at.eq(at)).execute(conn)?;
+    if !session_ids.is_empty() {
+        let rows = sessions::table.filter(sessions::id.eq_any(session_ids));
+        diesel::update(rows).set(sessions::last_used_at.eq(at)).execute(conn)?;
     }
-    if !of_tokens.is_empty() {
-        let used = api_tokens::table.filter(api_tokens::id.eq_any(of_tokens));
-        diesel::update(used).set(api_tokens::last_used_at.eq(at)).execute(conn)?;
+    if !token_ids.is_empty() {
+        let rows = api_tokens::table.filter(api_tokens::id.eq_any(token_ids));
+        diesel::update(rows).set(api_tokens::last_used_at.eq(at)).execute(conn)?;
     }
     Ok(())
 }

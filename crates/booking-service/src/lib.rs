@@ -1,21 +1,22 @@
 //! The booking-service: lecture rooms that the club holds, declarations of their use, groups, attendance, tags, a
 //! calendar feed, sign-in.
 //!
-//! A slice for each resource; each may use those above it and `auth`, `club`, `codes`, `limits`, `schema`, `wall_clock`, nothing
-//! below:
+//! Each resource has a module, called a slice. A slice uses only the slices above it and the shared modules `auth`,
+//! `club`, `codes`, `config`, `last_use`, `limits`, `overlapping`, `schema` and `wall_clock`:
 //!
-//! 1. [`users`]: members, privileges, the copy from the directory
-//! 2. [`groups`]: made here, from the directory, and the everyone group
+//! 1. [`users`]: members, privileges, the copy of the directory
+//! 2. [`groups`]: groups created here, directory groups and the everyone group
 //! 3. [`tags`]: names for events
-//! 4. [`rooms`]: periods on places; free times; the rule of double booking; import
+//! 4. [`rooms`]: places during periods, free times, the rule against double booking, the CSV import
 //! 5. [`events`]: declarations of use, attendance, the `q` filter, the activity list
 //! 6. [`availability`]: when rooms and people are free
-//! 7. [`polls`]: when can everybody come? Candidate slots, answers, confirmation as an event
+//! 7. [`polls`]: candidate slots, answers, confirmation as an event
 //! 8. [`ical`]: the personal calendar feed
-//! 9. [`sign_in`]: sign-in providers, who is who there, sessions, API tokens
+//! 9. [`sign_in`]: sign-in providers, identities, sessions, API tokens
+//! 10. [`board`]: rooms and events of a day or a week as a page
 //!
-//! [`server`] puts them together, [`commands`] is the command line, [`demo`] fills the database of a made-up club,
-//! [`import`] brings in the data of the system that the service replaces.
+//! [`server`] assembles them, [`commands`] is the command line, [`demo`] fills an empty database with an example club,
+//! [`import`] copies the data of the system that the service replaces.
 
 #[macro_use]
 pub mod overlapping;
@@ -31,6 +32,7 @@ pub mod schema;
 pub mod wall_clock;
 
 pub mod availability;
+pub mod board;
 pub mod events;
 pub mod groups;
 pub mod ical;

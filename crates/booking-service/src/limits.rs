@@ -1,4 +1,4 @@
-//! How often a caller may do what costs more than most, or helps to guess.
+//! Rate limits of operations that are expensive or help an attacker to guess secrets.
 
 use clap::Args;
 use common::time::Clock;
@@ -8,27 +8,27 @@ use service_kit::http::rate_limit::RateLimit;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitOptions {
-    /// Requests a minute to begin or finish a sign-in that each address may make of each replica; a whole club may sit
-    /// behind one. 0 means any number.
+    /// Requests a minute that each replica accepts from one address to begin or finish sign-ins. A whole club may share
+    /// one address. 0 means no limit.
     #[arg(global = true, long, env = "SIGN_IN_RATE_LIMIT", value_name = "N", default_value_t = 60)]
     pub sign_in_rate_limit: u32,
 
-    /// Times a minute that each calendar feed may be fetched from each replica, and that each address may ask for feeds
-    /// that are none. 0 means any number.
+    /// Requests a minute that each replica accepts for one calendar feed, and from one address for feeds that do not
+    /// exist. 0 means no limit.
     #[arg(global = true, long, env = "FEED_RATE_LIMIT", value_name = "N", default_value_t = 60)]
     pub feed_rate_limit: u32,
 }
 
-/// How often a caller may do something.
+/// The state of these limits.
 pub struct Limits {
-    /// Begin or finish a sign-in.
+    /// Beginning and finishing sign-ins.
     pub sign_in: RateLimit,
-    /// Fetch a calendar feed.
+    /// Fetching calendar feeds.
     pub feed: RateLimit,
 }
 
 impl Limits {
-    /// The configured ones.
+    /// The limits that the options configure.
     #[must_use]
     pub fn new(options: &LimitOptions, clock: &Clock) -> Self {
         Self {

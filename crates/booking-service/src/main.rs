@@ -1,4 +1,4 @@
-//! Arguments, log, and on to the command.
+//! Parses the arguments, starts the log and runs the command.
 
 use booking_service::{commands, config::Cli};
 use service_kit::{config::parse, logging};
@@ -6,10 +6,10 @@ use service_kit::{config::parse, logging};
 #[actix_web::main]
 async fn main() {
     // On a bad argument, and for --help and --version, clap prints and ends the process.
-    let cli: Cli = parse(std::env::args_os()).unwrap_or_else(|answer| answer.exit());
+    let cli: Cli = parse(std::env::args_os()).unwrap_or_else(|error| error.exit());
     logging::start(&cli.config.server.log, cli.config.server.log_format);
     let status = commands::run(cli).await;
     logging::flush();
-    // Not by returning: the runtime would wait for threads that wait for another server.
+    // Returning from `main` would wait for the blocking threads, which may be waiting for another server.
     std::process::exit(status)
 }

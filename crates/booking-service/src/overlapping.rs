@@ -1,14 +1,14 @@
-//! The search by time that rooms and events share.
+//! Conditions for the rows of `rooms` and `events` that overlap a span of time.
 //!
 //! With an index on the start alone, a search reads all rows that start before its span; with one on the end, all that
 //! end after it. So each row also says whether it is long (`is_long`). A row that is not long and overlaps a span starts
-//! inside the span or in the 24 hours before it, and long rows are few. Each condition here has a part for either kind,
-//! and each part is one range of an index on `(is_long, starts_at)`.
+//! inside the span or in the 24 hours before it, and long rows are few. Each condition here has one part for short rows
+//! and one for long rows. Each part reads one range of an index on `(is_long, starts_at)`.
 
 use chrono::TimeDelta;
 use service_kit::database::types::DbTimestamp;
 
-/// A row that takes longer than this is long.
+/// Rows that last longer than this are long.
 const LONG: TimeDelta = TimeDelta::hours(24);
 
 /// Whether a row is long: the value of its column `is_long`.
@@ -17,7 +17,8 @@ pub fn is_long(starts_at: DbTimestamp, ends_at: DbTimestamp) -> bool {
     ends_at.utc() - starts_at.utc() > LONG
 }
 
-/// The earliest start of a row that is not long and ends after `at`: 24 hours before, or the first time there is.
+/// The earliest start of a row that is not long and ends after `at`: 24 hours before `at`, or the first representable
+/// time.
 #[must_use]
 pub fn earliest_start(at: DbTimestamp) -> DbTimestamp {
     DbTimestamp(at.plus(-LONG))
@@ -38,7 +39,7 @@ macro_rules! overlapping {
     }};
 }
 
-/// A boxed query on `rooms` or `events`, for the rows that overlap a span that may be open at either end.
+/// Restricts a boxed query on `rooms` or `events` to the rows that overlap a span. Either end of the span may be open.
 macro_rules! during {
     ($query:expr, $table:ident, $from:expr, $to:expr) => {{
         let (query, from, to): (_, Option<service_kit::database::types::DbTimestamp>, _) = ($query, $from, $to);
@@ -59,9 +60,9 @@ macro_rules! during {
     }};
 }
 
-/// The condition of the partial indexes `rooms_list` and `events_list`, which the tables' CHECK makes always true. A query
-/// that states it may be read in the order of its list, one page at a time. A query for a span of time must not state it:
-/// in the order of the list it would read all rows before the span.
+/// The condition of the partial indexes `rooms_list` and `events_list`. The CHECK constraints of the tables make it true
+/// for every row. A query with this condition can read a page in list order from the index. A query for a span of time
+/// must not have it: in list order it would read all rows before the span.
 macro_rules! readable_in_list_order {
     ($table:ident) => {
         $table::starts_at.lt($table::ends_at)

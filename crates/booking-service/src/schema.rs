@@ -21,7 +21,7 @@ diesel::table! {
     users (id) {
         id -> DbUuid, name -> Text, display_name -> Text, icon -> Text, state -> SmallInt, privileged -> Bool,
         feed_nonce -> Nullable<Text>, created_at -> DbTimestamp, updated_at -> DbTimestamp,
-        imported_feed_hash -> Nullable<Binary>,
+        imported_feed_hash -> Nullable<Binary>, in_directory -> Bool, display_name_changed_at -> DbTimestamp,
     }
 }
 diesel::table! {
@@ -108,8 +108,10 @@ diesel::table! {
 }
 diesel::table! {
     use diesel::sql_types::*;
-    use service_kit::database::types::DbUuid;
-    attendees (event_id, user_id) { event_id -> DbUuid, user_id -> DbUuid, schedule -> Text, }
+    use service_kit::database::types::{DbTimestamp, DbUuid};
+    attendees (event_id, user_id) {
+        event_id -> DbUuid, user_id -> DbUuid, schedule -> Text, changed_at -> DbTimestamp,
+    }
 }
 diesel::table! {
     use diesel::sql_types::*;

@@ -1,4 +1,4 @@
-//! The service put together: its operations, its pages, its OpenAPI document, and how it starts.
+//! Assembles the service from its slices (operations, pages, OpenAPI document) and starts it.
 
 use std::{io, time::Duration};
 
@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use crate::{
     auth::{self, SESSION_COOKIE},
-    availability,
+    availability, board,
     club::Club,
     codes,
     config::Config,
@@ -36,11 +36,11 @@ use crate::{
     tags, users, version,
 };
 
-/// The migrations, once for each database.
+/// The migrations of both databases.
 pub static MIGRATIONS: Migrations =
     Migrations { sqlite: embed_migrations!("migrations/sqlite"), postgres: embed_migrations!("migrations/postgres") };
 
-/// What sets this service apart.
+/// The description of this service for service-kit.
 pub static ABOUT: ServiceInfo = ServiceInfo {
     name: "booking-service",
     legacy: Legacy::Errors,
@@ -50,11 +50,16 @@ pub static ABOUT: ServiceInfo = ServiceInfo {
     has_credential,
     routes,
     pages,
+    problem_page: |req| sign_in::problem_page(req).or_else(|| board::problem_page(req)),
+    page_paths: &["/board", "/dev/sign-in"],
+    front_pages,
+    front_page_paths: &["/", "/callback", sign_in::PAGE],
+    sign_in_page: Some(sign_in::PAGE),
     document: Document::openapi,
 };
 
 fn routes(config: &mut ServiceConfig<'_>) {
-    // By the first part of a path, so that a request is not compared with all of them.
+    // One scope for each first segment, so that a request is not matched against every operation.
     config.service(
         scope("/api")
             .service(scope("/events").configure(events::routes))
@@ -79,13 +84,17 @@ fn routes(config: &mut ServiceConfig<'_>) {
     );
 }
 
-/// Whether a request carries a session, a token, or the secret of a feed in its path.
+/// Whether a request has a session cookie, a token, or the secret of a feed in its path.
 fn has_credential(req: &HttpRequest) -> bool {
     auth::has_credential(req) || req.path().starts_with("/api/ical/v1/")
 }
 
 fn pages(config: &mut web::ServiceConfig) {
-    config.configure(users::pages).configure(sign_in::pages);
+    config.configure(users::pages).configure(sign_in::pages).configure(board::pages);
+}
+
+fn front_pages(config: &mut web::ServiceConfig) {
+    config.configure(sign_in::front_pages);
 }
 
 #[derive(OpenApi)]
@@ -101,34 +110,34 @@ fn pages(config: &mut web::ServiceConfig) {
 )]
 struct Document;
 
-/// The members that only problems of this service have.
+/// The problem members of this service, in addition to the common ones.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "for the document alone: each problem is made where it happens")]
-struct OwnMembers {
-    /// Of `room-conflict`: the events in the way.
+#[expect(dead_code, reason = "only for the OpenAPI document")]
+struct ProblemMembers {
+    /// Of `room-conflict`: the conflicting events.
     #[schema(inline, nullable = false)]
     conflicts: Option<Vec<Conflict>>,
     /// Of `room-conflict`: when the room is free.
     #[schema(nullable = false)]
     free_times: Option<Vec<rooms::Interval>>,
-    /// Of `room-overlap`: the rooms in the way.
+    /// Of `room-overlap`: the overlapping rooms.
     #[schema(nullable = false)]
     rooms: Option<Vec<Uuid>>,
-    /// Of `events-to-come`: these events.
+    /// Of `events-to-come`: the events that have not ended.
     #[schema(nullable = false)]
     events: Option<Vec<Uuid>>,
-    /// Of `poll-confirmed`: the event that the draft event has become.
+    /// Of `poll-confirmed`: the event that the draft event became.
     #[schema(nullable = false)]
     event_id: Option<Uuid>,
-    /// Of `bad-filter` and `filter-too-long`: the first character that does not fit, counted from 0.
+    /// Of `bad-filter` and `filter-too-long`: the index of the first character in error, from 0.
     #[schema(nullable = false)]
     position: Option<u32>,
 }
 
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "as above")]
+#[expect(dead_code, reason = "only for the OpenAPI document")]
 struct Conflict {
     event_id: Uuid,
     time_start: DateTime<Utc>,
@@ -140,7 +149,7 @@ struct Problems;
 
 impl Modify for Problems {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        document.components.get_or_insert_default().schemas.insert("Problem".to_owned(), OwnMembers::schema());
+        document.components.get_or_insert_default().schemas.insert("Problem".to_owned(), ProblemMembers::schema());
     }
 }
 
@@ -149,7 +158,7 @@ struct Security;
 impl Modify for Security {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let components = document.components.get_or_insert_default();
-        let cookie = ApiKeyValue::with_description(SESSION_COOKIE, "Made by signing in.");
+        let cookie = ApiKeyValue::with_description(SESSION_COOKIE, "Set by signing in.");
         components.add_security_scheme("session", SecurityScheme::ApiKey(ApiKey::Cookie(cookie)));
         let bearer = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
@@ -159,10 +168,10 @@ impl Modify for Security {
     }
 }
 
-/// Brings the schema up to date, makes what every database must have, and opens the port.
+/// Migrates the database, creates the everyone group, starts a sync with the directory, and binds the port.
 ///
 /// # Errors
-/// When the options are at fault, the database cannot be reached or is newer, or the address is taken.
+/// When the options are invalid, the database cannot be reached or has a newer schema, or the address is in use.
 pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let club = Club::new(config).map_err(io::Error::other)?;
     let provider = Data::new(Provider::new(config).map_err(io::Error::other)?);
@@ -178,45 +187,48 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         && let Err(error) = demo::fill(&db, &club, clock.now()).await
     {
         let problem = error.into_problem();
-        log::error!("the demo is missing: {}", problem.cause().unwrap_or("unknown"));
+        log::error!("the demo data could not be created: {}", problem.cause().unwrap_or("unknown"));
     }
-    let (last_use, limits) = (LastUse::start(&db), Data::new(Limits::new(&config.limits, &clock)));
-    let noted = last_use.clone();
+    let (checked, public_url) = (provider.clone(), config.server.public_origin());
+    // In the background, so that the start does not wait for the provider.
+    actix_web::rt::spawn(async move { checked.check_at_start(&public_url).await });
+    let (last_use, limits) = (Data::new(LastUse::start(&db)), Data::new(Limits::new(&config.limits, &clock)));
+    let to_flush = last_use.clone();
     state.on_shutdown(move || {
-        let noted = noted.clone();
-        async move { noted.flush().await }
+        let last_use = to_flush.clone();
+        async move { last_use.flush().await }
     });
-    let (shared, last_use) = (Data::new(club), Data::new(last_use));
+    let club = Data::new(club);
     listen(state, &config.server, move |app| {
-        app.app_data(shared.clone()).app_data(provider.clone());
+        app.app_data(club.clone()).app_data(provider.clone());
         app.app_data(limits.clone()).app_data(last_use.clone());
     })
 }
 
-/// Brings users and groups in, if there is a directory. The service starts without it all the same, and does not wait
-/// for a slow one; the sync then ends in the background.
+/// Copies users and groups from the directory, if there is one. An error does not stop the start. A sync that takes longer
+/// than five seconds continues in the background.
 async fn sync_at_start(state: &Data<AppState>, club: &Club) {
     if club.directory.is_none() {
         return;
     }
     let (state, club, now) = (state.clone(), club.clone(), state.clock().now());
     let sync = actix_web::rt::spawn(async move {
-        let done = users::sync::run(state.database(), &club, now).await;
-        state.copies().of(directory::COPY).note(now, &done);
-        if let Err(error) = done {
+        let outcome = users::sync::run(state.database(), &club, false, now).await;
+        state.copies().status(directory::COPY).note(now, &outcome);
+        if let Err(error) = outcome {
             let problem = error.into_problem();
             log::error!("the sync at start failed: {}", problem.cause().unwrap_or("unknown"));
         }
     });
     if tokio::time::timeout(Duration::from_secs(5), sync).await.is_err() {
-        log::warn!("the sync at start takes long and goes on in the background");
+        log::warn!("the sync at start is slow and continues in the background");
     }
 }
 
-/// Brings the schema up to date and opens the door to the database.
+/// Migrates the database and starts its executor.
 ///
 /// # Errors
-/// When the options are at fault, or the database cannot be reached or is newer.
+/// When the options are invalid, or the database cannot be reached or has a newer schema.
 pub async fn open(config: &Config) -> io::Result<Database> {
     let url = config.database_url().map_err(io::Error::other)?;
     Database::start(&url, &MIGRATIONS, config.database.limits()).await

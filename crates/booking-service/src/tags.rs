@@ -1,6 +1,6 @@
 //! Tags: names for events. They are never changed and never deleted.
 //!
-//! Names that look the same are the same: they compare after NFC. Case matters.
+//! Names are compared after normalization (NFC). Case matters.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
-    "tagId": "0198c0de-0000-7000-8000-000000000021", "name": "lecture", "createdAt": "2026-04-01T18:00:00+09:00",
+    "tagId": "0198c0de-0000-7000-8000-000000000021", "name": "workshop", "createdAt": "2026-04-01T18:00:00+09:00",
     "updatedAt": "2026-04-01T18:00:00+09:00"
 }))]
 struct ResponseTag {
@@ -60,10 +60,10 @@ impl ResponseTag {
     }
 }
 
-/// A tag to be made.
+/// A new tag.
 #[derive(Debug, Deserr, ToSchema)]
 #[deserr(error = Violations)]
-#[schema(example = json!({"name": "lecture"}))]
+#[schema(example = json!({"name": "workshop"}))]
 struct RequestTag {
     #[schema(inline)]
     name: Text<1, 16>,
@@ -88,14 +88,14 @@ async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
     .await
 }
 
-/// Make a tag
+/// Create a tag
 #[utoipa::path(
     tag = "tags",
     operation_id = "postTag",
     request_body = RequestTag,
     responses(
         (status = 201, description = "The new tag", body = ResponseTag),
-        (status = 409, description = "There is a tag of this name")
+        (status = 409, description = "A tag with this name exists")
     )
 )]
 #[post("")]
@@ -120,25 +120,25 @@ pub struct Tag {
     pub updated_at: DbTimestamp,
 }
 
-/// Tags by name.
+/// One page of the tags, by name.
 ///
 /// # Errors
 /// When the database fails.
-pub fn load(conn: &mut AnyConnection, slice: &PageBounds<(String, DbUuid)>) -> Result<Vec<Tag>, Error> {
+pub fn load(conn: &mut AnyConnection, bounds: &PageBounds<(String, DbUuid)>) -> Result<Vec<Tag>, Error> {
     let mut query = tags::table.select(Tag::as_select()).order((tags::name, tags::id)).into_boxed();
-    if let Some((name, id)) = &slice.after {
+    if let Some((name, id)) = &bounds.after {
         query = after!(query, tags::name; > name, tags::id; > *id);
     }
-    Ok(query.limit(slice.rows).load(conn)?)
+    Ok(query.limit(bounds.rows).load(conn)?)
 }
 
-/// What names compare by: `tags.name_key`.
+/// The key by which names are compared: the column `tags.name_key`.
 #[must_use]
 pub fn key(name: &str) -> String {
     name.nfc().collect()
 }
 
-/// A new tag; 409 when there is one of this name.
+/// Inserts a tag. 409 if a tag with this name exists.
 fn insert(conn: &mut AnyConnection, name: &str, now: DbTimestamp) -> Result<Tag, Error> {
     let tag = Tag { id: DbUuid::new(), name: name.to_owned(), created_at: now, updated_at: now };
     diesel::insert_into(tags::table)
@@ -154,8 +154,8 @@ fn insert(conn: &mut AnyConnection, name: &str, now: DbTimestamp) -> Result<Tag,
     Ok(tag)
 }
 
-/// Id and name of the tag for each of `names`, in their order; tags that do not exist yet are made. Two names that are
-/// the same give the same tag. Several requests may make the same tag at once.
+/// The id and name of the tag for each of `names`, in their order. Tags that do not exist are created; concurrent requests
+/// may create the same tags. Names with equal keys give the same tag.
 ///
 /// # Errors
 /// When the database fails.
@@ -166,8 +166,8 @@ pub fn get_or_create<N: AsRef<str>>(
 ) -> Result<Vec<(DbUuid, String)>, Error> {
     let keys: Vec<_> = names.iter().map(|name| key(name.as_ref())).collect();
     let mut found = find(conn, &keys)?;
-    // In one order, so that requests that make the same tags wait for each other instead of blocking each other.
-    // From the back, so that of two spellings of a name the first one stays.
+    // Inserted in the order of keys, so that requests that create the same tags cannot deadlock. Collected in reverse, so
+    // that the first of two spellings of a name stays in the map.
     let missing = keys.iter().zip(names).rev().filter(|(key, _)| !found.contains_key(*key));
     let missing: BTreeMap<_, _> = missing.collect();
     if !missing.is_empty() {
@@ -186,10 +186,11 @@ pub fn get_or_create<N: AsRef<str>>(
         for rows in rows.chunks(1000) {
             with_connection!(conn, c => diesel::insert_into(tags::table).values(rows).on_conflict_do_nothing().execute(c))?;
         }
-        // What another request has made meanwhile has its id, not ours.
+        // A tag that another request has created meanwhile has another id.
         found = find(conn, &keys)?;
     }
-    let tag = |key| found.get(key).cloned().ok_or_else(|| Problem::internal("a tag is gone").into());
+    let tag =
+        |key| found.get(key).cloned().ok_or_else(|| Problem::internal("a tag that was just created is missing").into());
     keys.iter().map(tag).collect()
 }
 

@@ -32,5 +32,5 @@ async fn version(req: HttpRequest) -> Result<Reply, Failure> {
     // The build sets the variable; a checkout without git builds as well.
     let revision = option_env!("REVISION").unwrap_or("unknown");
     let reply = Reply::json(&Version { version: env!("CARGO_PKG_VERSION"), revision })?;
-    Ok(Conditions::of(&req)?.tag(reply.public(), None))
+    Ok(Conditions::from_request(&req)?.tag(reply.public(), None))
 }

@@ -1,4 +1,4 @@
-//! Times of day and dates as a clock on the wall of the club shows them, and the instants that they mean.
+//! Dates and times of day in requests, and their conversion from local time to instants.
 
 use std::str::FromStr;
 
@@ -52,13 +52,13 @@ macro_rules! read_from_text {
 }
 read_from_text! { CalendarDate ClockTime }
 
-/// The instant of a local time, the earlier of two; `None` when the clocks skip it.
+/// The instant of a local time; `None` if the clocks skip it. Of two instants it is the earlier.
 #[must_use]
 pub fn instant(date: NaiveDate, time: NaiveTime, zone: Tz) -> Option<Timestamp> {
     Timestamp::new(zone.from_local_datetime(&date.and_time(time)).earliest()?.to_utc())
 }
 
-/// The instant of a local time, the earlier of two; when the clocks skip it, the instant at which they do.
+/// The instant of a local time; if the clocks skip it, the instant at which they do. Of two instants it is the earlier.
 #[must_use]
 pub fn instant_or_next(date: NaiveDate, time: NaiveTime, zone: Tz) -> Option<Timestamp> {
     // Clocks skip whole minutes, and a day at most.

@@ -9,8 +9,8 @@ use crate::{
     time::Timestamp,
 };
 
-/// Half-open `[since, until)`; without `until` it is still going on. An empty span (`until` = `since`) is a moment
-/// that contains nothing.
+/// A half-open span of time, `[since, until)`. Without `until` it is still going on. `until` may equal `since`; such a
+/// span contains no instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
 pub struct Duration {
     /// When it begins.
@@ -55,7 +55,7 @@ impl Duration {
     }
 }
 
-/// The violation "until is before since" of the span at this place.
+/// The violation `out-of-order` of the span at this place: `until` is before `since`.
 #[must_use]
 pub fn out_of_order(at: ValuePointerRef<'_>) -> Violations {
     let mut violations = Violations::default();
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn it_reads_and_writes_utc_and_leaves_a_missing_end_out() {
+    fn json_is_utc_without_a_missing_end() {
         let read = |body| deserr::deserialize::<Duration, serde_json::Value, Violations>(body);
         let span = read(json!({"since": "2026-04-01T18:00:00+09:00"})).unwrap();
         assert_eq!(serde_json::to_value(span).unwrap(), json!({"since": "2026-04-01T09:00:00Z"}));
@@ -111,7 +111,7 @@ mod tests {
         }
 
         #[test]
-        fn only_ordered_ends_make_a_span(since in 0..20_i64, until in 0..20_i64) {
+        fn until_is_not_before_since(since in 0..20_i64, until in 0..20_i64) {
             prop_assert_eq!(Duration::new(at(since), Some(at(until))).is_some(), since <= until);
             let open = Duration::new(at(since), None).unwrap();
             prop_assert!(open.contains(at(since + 1_000)) && !open.contains(at(since - 1)));

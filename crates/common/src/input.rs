@@ -1,5 +1,5 @@
-//! The scalar values a request may carry (contract, "JSON" and "Identifiers"): parsed once at the door, so that what
-//! passes needs no further check. All of them gather violations instead of stopping at the first.
+//! The scalar values of requests (contract, "JSON" and "Identifiers"). Each is validated while it is deserialized, so a
+//! handler needs no further check. Deserialization collects all violations instead of stopping at the first.
 
 use std::{collections::HashSet, fmt, ops::Deref, str::FromStr};
 
@@ -29,15 +29,15 @@ fn string<E: DeserializeError, V: IntoValue>(value: Value<V>, at: ValuePointerRe
     }
 }
 
-fn broken<T>(at: ValuePointerRef<'_>, code: &'static str, message: String) -> Result<T, Violations> {
+fn violation<T>(at: ValuePointerRef<'_>, code: &'static str, message: String) -> Result<T, Violations> {
     let mut violations = Violations::default();
     violations.push(pointer(at), code, message);
     Err(violations)
 }
 
-/// As a pattern of JSON Schema: no control characters but `\t`, `\n` and `\r`.
+/// JSON Schema pattern: no control characters except `\t`, `\n` and `\r`.
 const NO_CONTROL: &str = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$";
-/// The same, and something besides white space.
+/// JSON Schema pattern: as [`NO_CONTROL`], with at least one character that is not white space.
 const NOT_BLANK: &str = concat!(
     r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*",
     r"[^\s\u0000-\u0020\u007f-\u00a0]",
@@ -45,15 +45,15 @@ const NOT_BLANK: &str = concat!(
 );
 
 /// A text of `MIN` to `MAX` Unicode scalar values without control characters other than `\n`, `\r` and `\t`.
-/// With `MIN` of 1 or more it must have something besides white space. Kept as sent.
+/// With `MIN` of 1 or more it has at least one character that is not white space. It is neither trimmed nor normalized.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Text<const MIN: usize, const MAX: usize>(String);
 
 impl<const MIN: usize, const MAX: usize> Text<MIN, MAX> {
-    /// The text, checked.
+    /// Validates a text.
     ///
     /// # Errors
-    /// The stable code and the words of the rule that it breaks.
+    /// The stable code and the message of the first rule that it breaks.
     pub fn new(text: String) -> Result<Self, (&'static str, String)> {
         let length = text.chars().count();
         if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
@@ -68,7 +68,7 @@ impl<const MIN: usize, const MAX: usize> Text<MIN, MAX> {
         Ok(Self(text))
     }
 
-    /// The text itself.
+    /// The text.
     #[must_use]
     pub fn into_inner(self) -> String {
         self.0
@@ -85,7 +85,7 @@ impl<const MIN: usize, const MAX: usize> Deref for Text<MIN, MAX> {
 impl<const MIN: usize, const MAX: usize> Deserr<Violations> for Text<MIN, MAX> {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
         let text = string(value, at)?;
-        Self::new(text).or_else(|(code, message)| broken(at, code, message))
+        Self::new(text).or_else(|(code, message)| violation(at, code, message))
     }
 }
 
@@ -102,7 +102,7 @@ impl<const MIN: usize, const MAX: usize> PartialSchema for Text<MIN, MAX> {
 
 impl<const MIN: usize, const MAX: usize> ToSchema for Text<MIN, MAX> {}
 
-/// An identifier in a request: a UUID in any case, not the nil one.
+/// An identifier in a request: a hyphenated UUID in upper or lower case, not the nil UUID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Id(pub Uuid);
@@ -111,7 +111,7 @@ impl FromStr for Id {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // Only the hyphenated form is an identifier here; the uuid crate also reads URNs, braces and bare digits.
+        // The uuid crate also parses URNs, braces and bare digits. Only the hyphenated form has 36 characters.
         match Uuid::try_parse(text) {
             Ok(id) if text.len() == 36 && !id.is_nil() => Ok(Self(id)),
             _ => Err("must be a UUID, and not the nil UUID"),
@@ -134,7 +134,7 @@ impl fmt::Display for Id {
 
 impl Deserr<Violations> for Id {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
-        string(value, at)?.parse().or_else(|message: &str| broken(at, "not-a-uuid", message.to_owned()))
+        string(value, at)?.parse().or_else(|message: &str| violation(at, "not-a-uuid", message.to_owned()))
     }
 }
 
@@ -150,44 +150,44 @@ impl PartialSchema for Id {
 
 impl ToSchema for Id {}
 
-/// A value in the form of a text.
+/// Parses a string by the `FromStr` of `T`.
 ///
 /// # Errors
-/// The message of its `FromStr`, or that it must be a string.
+/// `invalid` with the message of `FromStr`, or `wrong-type` when the value is not a string.
 pub fn parse_text<T: FromStr<Err: fmt::Display>, V: IntoValue>(
     value: Value<V>,
     at: ValuePointerRef<'_>,
 ) -> Result<T, Violations> {
     let text = string(value, at)?;
-    text.parse().or_else(|message: T::Err| broken(at, "invalid", message.to_string()))
+    text.parse().or_else(|message: T::Err| violation(at, "invalid", message.to_string()))
 }
 
-/// A list of `most` elements at most. A longer one is one violation, not one for each of its elements.
+/// Deserializes a list of at most `max` elements. A longer list is one violation; its elements are not read.
 ///
 /// # Errors
-/// Every violation of its elements, or the one of its length.
-pub fn short<T: Deserr<Violations>, V: IntoValue>(
+/// All violations of the elements, or `length`.
+pub fn bounded_list<T: Deserr<Violations>, V: IntoValue>(
     value: Value<V>,
     at: ValuePointerRef<'_>,
-    most: usize,
+    max: usize,
 ) -> Result<Vec<T>, Violations> {
     match value {
-        Value::Sequence(sent) if sent.len() > most => {
-            broken(at, "length", format!("must have {most} elements at most, not {}", sent.len()))
+        Value::Sequence(list) if list.len() > max => {
+            violation(at, "length", format!("must have {max} elements at most, not {}", list.len()))
         }
         value => Vec::deserialize_from_value(value, at),
     }
 }
 
-/// A set of identifiers in the order sent, `MIN` or more different ones, 10 000 at most; repeats are dropped.
+/// A set of at least `MIN` and at most [`MAX_IDS`] identifiers in the order of the request. Repeated ones are dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdSet<const MIN: usize>(Vec<(usize, Uuid)>);
 
-/// The most identifiers one list of a request may name.
-pub const MOST_IDS: usize = 10_000;
+/// The maximum length of a list of identifiers in a request.
+pub const MAX_IDS: usize = 10_000;
 
 impl<const MIN: usize> IdSet<MIN> {
-    /// These identifiers, each once; how many they must be is up to the caller.
+    /// The set of these identifiers. The caller is responsible for `MIN` and [`MAX_IDS`].
     #[must_use]
     pub fn new(ids: impl IntoIterator<Item = Uuid>) -> Self {
         let mut seen = HashSet::new();
@@ -200,7 +200,7 @@ impl<const MIN: usize> IdSet<MIN> {
         self.iter().map(|(_, id)| id).collect()
     }
 
-    /// The identifiers, each with its index in the list as it was sent, for the pointer of a violation.
+    /// The identifiers, each with the index of its first occurrence in the request's list, for pointers of violations.
     pub fn iter(&self) -> impl Iterator<Item = (usize, Uuid)> {
         self.0.iter().copied()
     }
@@ -208,11 +208,11 @@ impl<const MIN: usize> IdSet<MIN> {
 
 impl<const MIN: usize> Deserr<Violations> for IdSet<MIN> {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
-        let sent = short::<Id, _>(value, at, MOST_IDS)?;
-        let ids = Self::new(sent.into_iter().map(|id| id.0));
+        let list = bounded_list::<Id, _>(value, at, MAX_IDS)?;
+        let ids = Self::new(list.into_iter().map(|id| id.0));
         let number = ids.0.len();
-        if number < MIN || number > MOST_IDS {
-            return broken(at, "length", format!("must name {MIN} to {MOST_IDS} ids, not {number}"));
+        if number < MIN {
+            return violation(at, "length", format!("must name {MIN} to {MAX_IDS} ids, not {number}"));
         }
         Ok(ids)
     }
@@ -223,7 +223,7 @@ impl<const MIN: usize> PartialSchema for IdSet<MIN> {
         utoipa::openapi::ArrayBuilder::new()
             .items(Id::schema())
             .min_items(Some(MIN).filter(|min| *min > 0))
-            .max_items(Some(MOST_IDS))
+            .max_items(Some(MAX_IDS))
             .into()
     }
 }
@@ -239,22 +239,22 @@ impl Deserr<Violations> for Flag {
         match string(value, at)?.to_ascii_lowercase().as_str() {
             "true" | "1" => Ok(Self(true)),
             "false" | "0" => Ok(Self(false)),
-            _ => broken(at, "not-a-boolean", "must be true or false".to_owned()),
+            _ => violation(at, "not-a-boolean", "must be true or false".to_owned()),
         }
     }
 }
 
-/// The query parameter `limit` of a list: 1 to 1000; without it, the whole list (contract, "Lists").
+/// The query parameter `limit` of a list: 1 to 1000 rows. Without it, the answer is the whole list (contract, "Lists").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limit(Option<u16>);
 
 impl Limit {
-    /// The most that may be asked for.
-    pub const MOST: u16 = 1000;
+    /// The largest limit.
+    pub const MAX: u16 = 1000;
 
-    /// How many at most, if that is limited.
+    /// The maximum number of rows, if there is one.
     #[must_use]
-    pub fn most(self) -> Option<usize> {
+    pub fn max_rows(self) -> Option<usize> {
         self.0.map(usize::from)
     }
 }
@@ -262,11 +262,11 @@ impl Limit {
 impl Deserr<Violations> for Limit {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
         let limit = string(value, at)?;
-        // Only digits: a sign is a number to Rust, and not to the contract.
+        // The contract allows digits only; `u16::from_str` also accepts a plus sign.
         let limit = Some(limit).filter(|limit| limit.bytes().all(|c| c.is_ascii_digit()));
-        match limit.and_then(|limit| limit.parse().ok()).filter(|limit| (1..=Self::MOST).contains(limit)) {
+        match limit.and_then(|limit| limit.parse().ok()).filter(|limit| (1..=Self::MAX).contains(limit)) {
             Some(limit) => Ok(Self(Some(limit))),
-            None => broken(at, "range", format!("must be a number from 1 to {}", Self::MOST)),
+            None => violation(at, "range", format!("must be a number from 1 to {}", Self::MAX)),
         }
     }
 }
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn all_violations_come_at_once() {
+    fn all_violations_are_collected() {
         let found = codes(json!({"name": 5, "admins": [], "open": "yes"}));
         let expected =
             [("/name", "wrong-type"), ("/admins", "length"), ("/open", "wrong-type"), ("/groupId", "required")];
@@ -332,10 +332,10 @@ mod tests {
 
     #[test]
     fn a_list_that_is_too_long_is_one_violation() {
-        let found = codes(json!({"name": "x", "groupId": ONE, "admins": vec![0; MOST_IDS + 1]}));
+        let found = codes(json!({"name": "x", "groupId": ONE, "admins": vec![0; MAX_IDS + 1]}));
         assert_eq!(found, [("/admins".to_owned(), "length")]);
-        let found = codes(json!({"name": "x", "groupId": ONE, "admins": vec![0; MOST_IDS]}));
-        assert_eq!(found.len(), MOST_IDS);
+        let found = codes(json!({"name": "x", "groupId": ONE, "admins": vec![0; MAX_IDS]}));
+        assert_eq!(found.len(), MAX_IDS);
     }
 
     #[test]
@@ -352,12 +352,12 @@ mod tests {
 
     #[test]
     fn a_limit_is_a_number_from_1_to_1000() {
-        let read = |text: &str| deserialize::<Limit, Value, Violations>(json!(text)).map(Limit::most);
+        let read = |text: &str| deserialize::<Limit, Value, Violations>(json!(text)).map(Limit::max_rows);
         assert_eq!((read("1").unwrap(), read("1000").unwrap()), (Some(1), Some(1000)));
         for bad in ["", "0", "1001", "-1", "+1", "1.0", "x", "99999999999999999999"] {
             assert!(read(bad).is_err(), "{bad}");
         }
-        assert_eq!(Limit::default().most(), None);
+        assert_eq!(Limit::default().max_rows(), None);
     }
 
     #[test]

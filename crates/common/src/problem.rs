@@ -1,7 +1,7 @@
-//! The one shape of failure: an RFC 9457 problem with a stable code (contract, "Errors").
+//! Error answers: RFC 9457 problems with stable codes (contract, "Errors").
 //!
 //! A [`Code`] is declared once as a constant; `GET /problems` lists the declared ones. A [`Problem`] is one occurrence.
-//! What `instance` and the legacy member are depends on the request and the service, so [`Problem::body`] takes both.
+//! Its `instance` depends on the request and its legacy member on the service, so [`Problem::body`] takes both.
 
 pub mod code;
 
@@ -35,7 +35,7 @@ macro_rules! codes {
     };
 }
 
-/// Where in a request a violation stands.
+/// The place of a violation in a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Location {
@@ -51,9 +51,9 @@ pub enum Location {
     },
     /// In an uploaded table.
     Cell {
-        /// Data row, from 1, the header not counted; 0 for the file as a whole.
+        /// Number of the data row, from 1, without the header; 0 for the whole file.
         row: usize,
-        /// Column by name, left out when the row as a whole is meant.
+        /// Name of the column, left out for a violation of the whole row.
         #[serde(skip_serializing_if = "Option::is_none")]
         column: Option<String>,
     },
@@ -62,7 +62,7 @@ pub enum Location {
 /// One broken rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// What breaks the rule.
+    /// The value that breaks the rule.
     #[serde(flatten)]
     pub location: Location,
     /// Stable kebab-case name of the rule.
@@ -83,7 +83,7 @@ impl Violation {
     }
 }
 
-/// All violations of one body, gathered while it is deserialized.
+/// All violations of one body, collected while it is deserialized.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Violations(pub Vec<Violation>);
 
@@ -93,7 +93,7 @@ impl Violations {
         self.0.push(Violation::at(pointer, code, message));
     }
 
-    /// `Ok` when there are none, else the problem `invalid-body`.
+    /// `Ok` when there are no violations.
     ///
     /// # Errors
     /// 400 `invalid-body` with every violation.
@@ -178,10 +178,10 @@ pub enum Legacy {
     Message,
 }
 
-/// The most violations that the explanation lists.
+/// The maximum number of violations in the detail.
 const EXPLAINED_VIOLATIONS: usize = 10;
 
-/// The most violations that a body lists (contract, "JSON").
+/// The maximum number of violations in a body (contract, "JSON").
 const LISTED_VIOLATIONS: usize = 100;
 
 /// One occurrence of a failure.
@@ -197,14 +197,15 @@ struct Inner {
 }
 
 impl Problem {
-    /// A problem of this kind, its detail being the kind's explanation until [`detail`](Self::detail) is called.
+    /// A problem of this kind. Its detail is the `about` of the code until [`detail`](Self::detail) or
+    /// [`violations`](Self::violations) replaces it.
     #[must_use]
     pub fn new(code: &'static Code) -> Self {
         let (violations, members, headers) = (Vec::new(), Map::new(), Vec::new());
         Self(Box::new(Inner { code, detail: None, violations, members, headers, cause: None }))
     }
 
-    /// 404 `not-found`.
+    /// 404 `not-found`; `what` completes "There is no such …".
     #[must_use]
     pub fn not_found(what: &str) -> Self {
         Self::new(code::NOT_FOUND).detail(format!("There is no such {what}."))
@@ -216,7 +217,7 @@ impl Problem {
         Self::new(code::FORBIDDEN).detail(format!("This needs {needed}."))
     }
 
-    /// 500 `internal-error`; the cause is for the log and never shown.
+    /// 500 `internal-error`. The cause is logged and never sent to the client.
     pub fn internal(cause: impl fmt::Display) -> Self {
         Self::new(code::INTERNAL).because(cause)
     }
@@ -238,14 +239,14 @@ impl Problem {
         self
     }
 
-    /// Sets the broken rules; the detail becomes a summary of them.
+    /// Sets the violations. Without an explicit detail, the detail is a summary of them.
     #[must_use]
     pub fn violations(mut self, violations: Vec<Violation>) -> Self {
         self.0.violations = violations;
         self
     }
 
-    /// Adds a member of the problem's own, such as `conflicts`.
+    /// Adds an extension member, such as `conflicts`.
     #[must_use]
     pub fn member(mut self, name: &str, value: Value) -> Self {
         self.0.members.insert(name.to_owned(), value);
@@ -259,14 +260,14 @@ impl Problem {
         self
     }
 
-    /// Sets what is written to the log, and only there.
+    /// Sets the cause. It is logged and never sent to the client.
     #[must_use]
     pub fn because(mut self, cause: impl fmt::Display) -> Self {
         self.0.cause = Some(cause.to_string());
         self
     }
 
-    /// Sets after how many seconds the same request may succeed.
+    /// Sets the `Retry-After` header, in seconds.
     #[must_use]
     pub fn retry_after(self, seconds: u64) -> Self {
         self.header("retry-after", seconds.to_string())
@@ -290,25 +291,25 @@ impl Problem {
         &self.0.headers
     }
 
-    /// What caused it, for the log.
+    /// The cause, for the log.
     #[must_use]
     pub fn cause(&self) -> Option<&str> {
         self.0.cause.as_deref()
     }
 
-    /// The explanation shown to the caller.
+    /// The `detail` of the body.
     #[must_use]
     pub fn explanation(&self) -> String {
         if let Some(detail) = &self.0.detail {
             return detail.clone();
         }
-        let broken: Vec<_> = self.0.violations.iter().take(EXPLAINED_VIOLATIONS).map(ToString::to_string).collect();
+        let violations: Vec<_> = self.0.violations.iter().take(EXPLAINED_VIOLATIONS).map(ToString::to_string).collect();
         match self.0.violations.len() {
             0 => self.0.code.about.to_owned(),
             all if all > EXPLAINED_VIOLATIONS => {
-                format!("{}; and {} more", broken.join("; "), all - EXPLAINED_VIOLATIONS)
+                format!("{}; and {} more", violations.join("; "), all - EXPLAINED_VIOLATIONS)
             }
-            _ => broken.join("; "),
+            _ => violations.join("; "),
         }
     }
 

@@ -80,9 +80,9 @@ pub struct YearWithSemester {
 }
 
 impl YearWithSemester {
-    /// The first academic year that can be named.
+    /// The first academic year of the range.
     pub const FIRST_YEAR: i32 = 1970;
-    /// The last academic year that can be named: its second half ends in a year of four digits.
+    /// The last academic year of the range. Its second half ends in 9999, the last year with four digits.
     pub const LAST_YEAR: i32 = 9998;
 
     /// A semester of an academic year, or `None` when the year is not within 1970 to 9998.
@@ -91,9 +91,9 @@ impl YearWithSemester {
         (Self::FIRST_YEAR..=Self::LAST_YEAR).contains(&year).then_some(Self { year, semester })
     }
 
-    /// The semester of a local date; dates outside the academic years 1970 to 9998 count to the nearest one.
+    /// The semester of a local date. A date outside the academic years 1970 to 9998 belongs to the nearest semester.
     #[must_use]
-    pub fn of(date: NaiveDate) -> Self {
+    pub fn containing(date: NaiveDate) -> Self {
         let (year, semester) = match date.month() {
             1..=3 => (date.year() - 1, Semester::Second),
             4..=9 => (date.year(), Semester::First),
@@ -130,7 +130,7 @@ impl YearWithSemester {
         NaiveDate::from_ymd_opt(self.year, month, 1).unwrap_or_default()
     }
 
-    /// The day after the last one, which is the first day of the next semester.
+    /// The first day of the next semester.
     #[must_use]
     pub fn end(self) -> NaiveDate {
         let (year, month) = match self.semester {
@@ -171,7 +171,7 @@ impl fmt::Display for YearWithSemester {
     }
 }
 
-/// A span of whole semesters, both ends included; without `until` it is still going on.
+/// A span of semesters that includes both ends. Without `until` it is still going on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
 pub struct YearWithSemesterDuration {
     since: YearWithSemester,
@@ -193,19 +193,19 @@ impl YearWithSemesterDuration {
         self.since
     }
 
-    /// The last semester, if it is over.
+    /// The last semester, unless the span is still going on.
     #[must_use]
     pub fn until(self) -> Option<YearWithSemester> {
         self.until
     }
 
-    /// Whether the semester is one of the span.
+    /// Whether the span includes the semester.
     #[must_use]
     pub fn contains(self, semester: YearWithSemester) -> bool {
         self.since <= semester && self.until.is_none_or(|until| semester <= until)
     }
 
-    /// Whether every semester of `other` is one of this span.
+    /// Whether this span includes every semester of `other`.
     #[must_use]
     pub fn contains_span(self, other: Self) -> bool {
         self.since <= other.since
@@ -216,7 +216,7 @@ impl YearWithSemesterDuration {
             }
     }
 
-    /// The semesters both spans have, or `None` when they have none.
+    /// The semesters that both spans include, or `None` when there are none.
     #[must_use]
     pub fn intersection(self, other: Self) -> Option<Self> {
         let until = match (self.until, other.until) {
@@ -226,7 +226,7 @@ impl YearWithSemesterDuration {
         Self::new(self.since.max(other.since), until)
     }
 
-    /// This span as it is shown inside an enclosing one: their common part, or itself where the two do not meet
+    /// This span as it is shown within an enclosing one: their intersection, or the span itself if there is none
     /// (contract, portfolio "Member spans").
     #[must_use]
     pub fn shown_within(self, enclosing: Self) -> Self {
@@ -265,7 +265,7 @@ mod tests {
             .prop_map(|(a, b)| YearWithSemesterDuration::new(b.map_or(a, |b| a.min(b)), b.map(|b| a.max(b))).unwrap())
     }
 
-    /// Every semester that the strategies above can name, and one beyond, so that an open end shows.
+    /// Every semester that the strategies above generate, and later ones, which only open spans include.
     fn all() -> impl Iterator<Item = YearWithSemester> {
         (1970..=1990)
             .flat_map(|year| [Semester::First, Semester::Second].map(|half| YearWithSemester::new(year, half).unwrap()))
@@ -276,8 +276,11 @@ mod tests {
         let date = |y, m, d| NaiveDate::from_ymd_opt(y, m, d).unwrap();
         let second = YearWithSemester::new(2025, Semester::Second).unwrap();
         assert_eq!((second.first_day(), second.end()), (date(2025, 10, 1), date(2026, 4, 1)));
-        assert_eq!(YearWithSemester::of(date(2026, 3, 31)), second);
-        assert_eq!(YearWithSemester::of(date(2026, 4, 1)), YearWithSemester::new(2026, Semester::First).unwrap());
+        assert_eq!(YearWithSemester::containing(date(2026, 3, 31)), second);
+        assert_eq!(
+            YearWithSemester::containing(date(2026, 4, 1)),
+            YearWithSemester::new(2026, Semester::First).unwrap()
+        );
         assert_eq!(second.starts_at().to_rfc3339(), "2025-10-01T00:00:00+00:00");
     }
 
@@ -289,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_spans_are_named_by_pointer() {
+    fn a_violation_has_the_pointer_of_the_wrong_field() {
         let read = |body| deserr::deserialize::<YearWithSemesterDuration, serde_json::Value, Violations>(body);
         let first = json!({"year": 2026, "semester": 0});
         assert!(read(json!({"since": first, "until": first})).is_ok());
@@ -308,11 +311,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_day_is_in_the_semester_it_belongs_to(day in 0..20_000_i64) {
+        fn a_semester_contains_its_days_and_the_next_one_follows(day in 0..20_000_i64) {
             let date = NaiveDate::from_ymd_opt(1970, 4, 1).unwrap() + chrono::TimeDelta::days(day);
-            let semester = YearWithSemester::of(date);
+            let semester = YearWithSemester::containing(date);
             prop_assert!(semester.first_day() <= date && date < semester.end());
-            prop_assert_eq!(YearWithSemester::of(semester.end()).first_day(), semester.end());
+            prop_assert_eq!(YearWithSemester::containing(semester.end()).first_day(), semester.end());
         }
 
         #[test]
@@ -327,7 +330,7 @@ mod tests {
         }
 
         #[test]
-        fn order_is_the_order_of_time(a in semester(), b in semester()) {
+        fn semesters_are_ordered_by_time(a in semester(), b in semester()) {
             prop_assert_eq!(a.cmp(&b), a.starts_at().cmp(&b.starts_at()));
             prop_assert_eq!(YearWithSemesterDuration::new(a, Some(b)).is_some(), a <= b);
         }

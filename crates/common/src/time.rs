@@ -1,4 +1,4 @@
-//! Points in time (contract, "Time"): RFC 3339 in and out, stored as UTC with microseconds.
+//! Points in time (contract, "Time"): RFC 3339 in JSON, UTC with microseconds in memory and in the database.
 
 use std::{
     fmt,
@@ -15,7 +15,7 @@ use chrono_tz::Tz;
 use deserr::{DeserializeError, Deserr, ErrorKind, IntoValue, Value, ValueKind, ValuePointerRef, take_cf_content};
 use serde::{Serialize, Serializer};
 
-/// A point in time, UTC, with microsecond precision; finer digits are cut on the way in.
+/// A point in time in UTC with microsecond precision. Finer digits of the input are truncated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(DateTime<Utc>);
 
@@ -25,13 +25,13 @@ const FIRST_MICROS: i64 = -62_135_596_800_000_000;
 const LAST_MICROS: i64 = 253_402_300_799_999_999;
 
 impl Timestamp {
-    /// The instant cut to microseconds, or `None` outside the years 1 to 9999.
+    /// The instant truncated to microseconds, or `None` outside the years 1 to 9999.
     #[must_use]
     pub fn new(at: DateTime<Utc>) -> Option<Self> {
         Self::from_micros(at.timestamp_micros())
     }
 
-    /// Microseconds since 1970-01-01T00:00:00Z, or `None` outside the years 1 to 9999.
+    /// The instant so many microseconds after 1970-01-01T00:00:00Z, or `None` outside the years 1 to 9999.
     #[must_use]
     pub fn from_micros(micros: i64) -> Option<Self> {
         let micros = Some(micros).filter(|micros| (FIRST_MICROS..=LAST_MICROS).contains(micros))?;
@@ -50,7 +50,7 @@ impl Timestamp {
         self.0
     }
 
-    /// This instant moved by `delta`, staying within the representable years.
+    /// This instant moved by `delta`, clamped to the years 1 to 9999.
     #[must_use]
     pub fn plus(self, delta: TimeDelta) -> Self {
         let micros = delta.num_microseconds().unwrap_or(if delta < TimeDelta::zero() { i64::MIN } else { i64::MAX });
@@ -58,7 +58,7 @@ impl Timestamp {
         Self::from_micros(micros).unwrap_or(self)
     }
 
-    /// This instant as the wire shows it in `zone`.
+    /// This instant in the JSON form of a time zone.
     #[must_use]
     pub fn in_zone(self, zone: Tz) -> Zoned {
         Zoned { at: self, zone }
@@ -68,7 +68,7 @@ impl Timestamp {
 impl FromStr for Timestamp {
     type Err = &'static str;
 
-    /// Any offset, 0 to 9 fractional digits, `Z` or a numeric offset.
+    /// Parses an RFC 3339 date-time with any offset and up to 9 fractional digits.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let digits = text.split_once('.').map_or(0, |(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count());
         DateTime::parse_from_rfc3339(text)
@@ -111,9 +111,8 @@ impl<E: DeserializeError> Deserr<E> for Timestamp {
     }
 }
 
-/// A [`Timestamp`] as it is shown in a zone: `Z` for UTC, else a numeric offset; fractional seconds only when not zero. The
-/// last hours of the year 9999 and the first of the year 1 are shown in UTC if their year in the zone has another number
-/// of digits.
+/// A [`Timestamp`] in the JSON form of a time zone: `Z` for UTC, a numeric offset for any other zone, and fractional
+/// seconds only when they are not zero. An instant whose local year is outside 1 to 9999 is shown in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Zoned {
     at: Timestamp,
@@ -126,7 +125,8 @@ impl fmt::Display for Zoned {
         if self.zone == Tz::UTC || !(1..=9999).contains(&year) {
             return f.write_str(&self.at.0.to_rfc3339_opts(SecondsFormat::AutoSi, true));
         }
-        // RFC 3339 has no seconds in an offset, as local times had before standard time: cut, the instant stays exact.
+        // Local mean times, used before standard time, have offsets with seconds, which RFC 3339 cannot express. The
+        // offset is rounded down to a minute; the instant stays exact.
         let offset = self.zone.offset_from_utc_datetime(&self.at.0.naive_utc()).fix().local_minus_utc();
         let offset = FixedOffset::east_opt(offset - offset.rem_euclid(60)).ok_or(fmt::Error)?;
         f.write_str(&self.at.0.with_timezone(&offset).to_rfc3339_opts(SecondsFormat::AutoSi, false))
@@ -139,38 +139,38 @@ impl Serialize for Zoned {
     }
 }
 
-/// Where the present time comes from. A test moves it forward; nothing else can.
+/// The source of the current time. Tests move it forward with [`advance`](Self::advance).
 #[derive(Debug, Clone)]
 pub struct Clock {
-    begun: Instant,
-    ahead_micros: Arc<AtomicI64>,
+    created_at: Instant,
+    offset_micros: Arc<AtomicI64>,
 }
 
 impl Default for Clock {
     fn default() -> Self {
-        Self { begun: Instant::now(), ahead_micros: Arc::default() }
+        Self { created_at: Instant::now(), offset_micros: Arc::default() }
     }
 }
 
 impl Clock {
-    /// The present time.
+    /// The current time.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "the one place that asks the system for the time")]
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the system clock")]
     pub fn now(&self) -> Timestamp {
-        let now = Utc::now() + TimeDelta::microseconds(self.ahead_micros.load(Ordering::Relaxed));
+        let now = Utc::now() + TimeDelta::microseconds(self.offset_micros.load(Ordering::Relaxed));
         Timestamp::new(now).unwrap_or(Timestamp(DateTime::UNIX_EPOCH))
     }
 
-    /// Time since this clock was made, which never goes back, also when somebody sets the clock of the machine.
+    /// The time since this clock was created. It never decreases, even when the system clock is set back.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
-        let ahead = u64::try_from(self.ahead_micros.load(Ordering::Relaxed)).unwrap_or(0);
-        self.begun.elapsed() + Duration::from_micros(ahead)
+        let offset = u64::try_from(self.offset_micros.load(Ordering::Relaxed)).unwrap_or(0);
+        self.created_at.elapsed() + Duration::from_micros(offset)
     }
 
-    /// Moves every later [`now`](Self::now) of this clock and its clones by `delta`.
+    /// Moves this clock and its clones forward by `delta`.
     pub fn advance(&self, delta: TimeDelta) {
-        self.ahead_micros.fetch_add(delta.num_microseconds().unwrap_or(0), Ordering::Relaxed);
+        self.offset_micros.fetch_add(delta.num_microseconds().unwrap_or(0), Ordering::Relaxed);
     }
 }
 
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn other_texts_are_not_timestamps() {
         for text in [
             "",
             "2026-04-01",
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_years_1_to_9999_are_accepted_whole() {
+    fn the_first_and_the_last_second_of_the_range_can_be_read_in_any_zone() {
         for text in ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"] {
             for zone in [Tz::UTC, Tz::Asia__Tokyo, Tz::America__New_York] {
                 assert_eq!(at(&at(text).in_zone(zone).to_string()), at(text), "{text} in {zone}");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn output_keeps_one_offset_style_per_zone() {
+    fn a_zone_other_than_utc_has_a_numeric_offset() {
         let noon = at("2026-04-01T09:00:00Z");
         assert_eq!(noon.in_zone(Tz::Asia__Tokyo).to_string(), "2026-04-01T18:00:00+09:00");
         assert_eq!(at("2026-01-01T00:00:00Z").in_zone(Tz::Europe__London).to_string(), "2026-01-01T00:00:00+00:00");
@@ -243,19 +243,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_in_any_zone_reads_back(
+        fn the_output_in_any_zone_is_parsed_as_the_same_instant(
             micros in FIRST_MICROS..=LAST_MICROS,
             zone in prop::sample::select(chrono_tz::TZ_VARIANTS.to_vec()),
         ) {
-            let shown = Timestamp::from_micros(micros).unwrap();
-            let text = shown.in_zone(zone).to_string();
-            prop_assert_eq!(at(&text), shown, "{}", text);
-            prop_assert_eq!(at(&shown.to_string()), shown);
+            let instant = Timestamp::from_micros(micros).unwrap();
+            let text = instant.in_zone(zone).to_string();
+            prop_assert_eq!(at(&text), instant, "{}", text);
+            prop_assert_eq!(at(&instant.to_string()), instant);
             prop_assert_eq!(text.find('T'), Some(10));
         }
 
         #[test]
-        fn moving_never_leaves_the_range(micros in FIRST_MICROS..=LAST_MICROS, by in any::<i64>()) {
+        fn plus_never_leaves_the_range(micros in FIRST_MICROS..=LAST_MICROS, by in any::<i64>()) {
             let moved = Timestamp::from_micros(micros).unwrap().plus(TimeDelta::microseconds(by));
             prop_assert!((FIRST_MICROS..=LAST_MICROS).contains(&moved.micros()));
         }

@@ -1,5 +1,5 @@
-//! The places where members have accounts, and the addresses that each accepts: one table, from which the check, the
-//! OpenAPI document and `GET /account-types` are made (contract, "Account types").
+//! The account types and the addresses that each accepts (contract, "Account types"). The validation, the OpenAPI
+//! document and `GET /account-types` use the same table.
 
 use std::sync::LazyLock;
 
@@ -18,22 +18,22 @@ use utoipa::{
 
 use crate::link::is_web_address;
 
-/// A row of the table.
+/// An account type.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AccountTypeInfo, example = json!({
     "value": 5, "name": "github", "pattern": "^https://github\\.com/[A-Za-z0-9-]+$"
 }))]
 pub struct Info {
-    /// The number on the wire.
+    /// The number in `type` of an account.
     pub value: i16,
-    /// What it is called.
+    /// The name.
     name: &'static str,
-    /// The addresses it accepts, as a regular expression. They are absolute http or https addresses in any case.
+    /// A regular expression for the accepted addresses, which must also be absolute http or https addresses.
     pattern: &'static str,
 }
 
-/// Every account type. An address is exactly as the pattern says: there is no other spelling of the host, no port, no
-/// user information, no query or fragment, and no slash at the end.
+/// Every account type. Except for [`ANY`], only the exact form of the pattern is accepted: no other spelling of the host,
+/// no port, user information, query or fragment, and no slash at the end.
 pub const TABLE: [Info; 14] = [
     row(0, "homepage", ANY),
     row(1, "blog", ANY),
@@ -55,7 +55,7 @@ pub const TABLE: [Info; 14] = [
     row(13, "mixi2", r"^https://mixi\.social/@[A-Za-z][A-Za-z0-9_]{3,15}$"),
 ];
 
-/// For a site of one's own.
+/// Any web address, for a member's own site.
 const ANY: &str = r"^[Hh][Tt][Tt][Pp][Ss]?://.+$";
 
 const fn row(value: i16, name: &'static str, pattern: &'static str) -> Info {
@@ -65,7 +65,7 @@ const fn row(value: i16, name: &'static str, pattern: &'static str) -> Info {
 static PATTERNS: LazyLock<Vec<Option<Regex>>> =
     LazyLock::new(|| TABLE.iter().map(|info| Regex::new(info.pattern).ok()).collect());
 
-/// A row of the table by its number.
+/// An account type, as an index into [`TABLE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AccountType(usize);
 
@@ -82,17 +82,23 @@ impl AccountType {
         TABLE[self.0].value
     }
 
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        TABLE[self.0].name
+    }
+
     /// Whether an account of this type can have this address.
     #[must_use]
     pub fn accepts(self, url: &str) -> bool {
-        // What a browser would make something else of, such as a name of two dots, is no name.
-        let is_as_it_stands = || Url::parse(url).is_ok_and(|parsed| parsed.as_str() == url);
+        // A browser normalizes some addresses: a name of two dots, for example, is another path.
+        let is_normalized = || Url::parse(url).is_ok_and(|parsed| parsed.as_str() == url);
         is_web_address(url)
             && PATTERNS[self.0].as_ref().is_some_and(|pattern| pattern.is_match(url))
-            && (TABLE[self.0].pattern == ANY || is_as_it_stands())
+            && (TABLE[self.0].pattern == ANY || is_normalized())
     }
 
-    /// What is wrong with an address that this type does not accept.
+    /// The message for an address that this type does not accept.
     #[must_use]
     pub fn refusal(self) -> String {
         let Info { name, pattern, .. } = TABLE[self.0];
@@ -123,7 +129,7 @@ impl PartialSchema for AccountType {
             TABLE.iter().map(|info| format!("{} {}: `{}`", info.value, info.name, info.pattern)).collect();
         ObjectBuilder::new()
             .schema_type(Type::Integer)
-            .description(Some(format!("Where the account is, and which addresses it accepts. {}", rows.join("; "))))
+            .description(Some(format!("The site of the account, with a pattern for its address. {}", rows.join("; "))))
             .enum_values(Some(TABLE.map(|info| info.value)))
             .into()
     }
@@ -135,7 +141,7 @@ impl ToSchema for AccountType {}
 mod tests {
     use super::*;
 
-    /// For each type, addresses that are good and bad.
+    /// Valid and invalid addresses of each type.
     const EXAMPLES: [(&[&str], &[&str]); 14] = [
         (&["https://alice.example", "http://alice.example/?a=b#c"], &["alice.example", "ftp://alice.example"]),
         (&["https://blog.example/alice/", "HTTP://BLOG.EXAMPLE"], &["mailto:alice@blog.example", "https://"]),
@@ -184,8 +190,8 @@ mod tests {
         ),
     ];
 
-    /// The same address, spoilt.
-    fn spoilt(good: &str) -> Vec<String> {
+    /// Invalid variants of a valid address.
+    fn invalid_variants(good: &str) -> Vec<String> {
         let (host, path) = good.strip_prefix("https://").unwrap().split_once('/').unwrap();
         vec![
             format!("{good}/"),
@@ -231,7 +237,7 @@ mod tests {
                 assert!(!account.accepts(url), "{number} {url}");
             }
             let strict = good.iter().filter(|_| number > 1);
-            for url in strict.flat_map(|good| spoilt(good).into_iter().filter(move |url| url != good)) {
+            for url in strict.flat_map(|good| invalid_variants(good).into_iter().filter(move |url| url != good)) {
                 assert!(!account.accepts(&url), "{number} {url:?}");
             }
         }

@@ -1,5 +1,5 @@
-//! Who calls an operation, and whether they may. Each guard type is named in the signature of the handlers that it guards;
-//! the contract's operation table says which operation has which.
+//! Authentication and authorization. The guard type in the signature of a handler says who may call it; the contract's
+//! table of operations lists the guards.
 
 use actix_web::{HttpRequest, web::Data};
 use common::problem::{Problem, code};
@@ -20,16 +20,20 @@ use crate::{
     schema::users,
 };
 
-/// Guard of a public operation: anybody. The operation gets the caller if they are an active member.
+/// Guard of an operation whose answer is the same for everybody. No credential is read.
+pub type Anybody = Guard<AnybodyAuth>;
+/// Guard of a public operation: everybody. The operation gets the caller if they are an active member.
 pub type Visitor = Guard<VisitorAuth>;
 /// Guard: any active member.
 pub type Member = Guard<MemberAuth<rights::AnyMember>>;
-/// Guard: any active member, for their own profile. An unknown name is 404.
-pub type KnownMember = Guard<MemberAuth<rights::OwnProfile>>;
+/// Guard: any active member, for their own profile. An unknown sign-in name is 404, not 403.
+pub type ProfileOwner = Guard<MemberAuth<rights::OwnProfile>>;
 /// Guard: the user `userId`, and admins.
 pub type UserSelf = Guard<MemberAuth<rights::UserSelf>>;
 /// Guard: the creator of the project `projectId`, its members, and admins.
 pub type ProjectEditor = Guard<MemberAuth<rights::ProjectEditor>>;
+/// Guard: as [`ProjectEditor`], and members who took themselves off the list within the last minute.
+pub type RecentProjectEditor = Guard<MemberAuth<rights::Recent<rights::ProjectEditor>>>;
 /// Guard: the creator of the project `projectId`, and admins.
 pub type ProjectCreator = Guard<MemberAuth<rights::ProjectCreator>>;
 /// Guard: the hosts of the event `eventId`, and admins.
@@ -38,10 +42,15 @@ pub type EventHost = Guard<MemberAuth<rights::EventHost>>;
 pub type ContestCreator = Guard<MemberAuth<rights::ContestCreator>>;
 /// Guard: the creators of the team `teamId` and of its contest, the team's members, and admins.
 pub type TeamEditor = Guard<MemberAuth<rights::TeamEditor>>;
+/// Guard: as [`TeamEditor`], and members who took themselves off the list within the last minute.
+pub type RecentTeamEditor = Guard<MemberAuth<rights::Recent<rights::TeamEditor>>>;
 /// Guard: the creators of the team `teamId` and of its contest, and admins.
 pub type TeamCreator = Guard<MemberAuth<rights::TeamCreator>>;
 /// Guard: admins.
 pub type Admin = Guard<MemberAuth<rights::Admin>>;
+
+/// Does not authenticate.
+pub struct AnybodyAuth;
 
 /// Authenticates callers of public operations.
 pub struct VisitorAuth {
@@ -63,26 +72,43 @@ enum Lookup {
     Active(Caller),
 }
 
+impl Authenticator for AnybodyAuth {
+    type Caller = Option<Caller>;
+
+    async fn from_request(_: &HttpRequest) -> Result<Self, Problem> {
+        Ok(Self)
+    }
+
+    fn identify(&self, conn: &mut AnyConnection) -> Result<Identified<Option<Caller>>, Error> {
+        Ok(Identified { caller: None, data_version: Some(data_version(conn)?) })
+    }
+
+    fn authorize(&self, _: &mut AnyConnection, _: &Option<Caller>, _: Access) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn credential(&self) -> Option<&str> {
+        None
+    }
+}
+
 impl Authenticator for VisitorAuth {
     type Caller = Option<Caller>;
 
     async fn from_request(req: &HttpRequest) -> Result<Self, Problem> {
-        let state = AppState::of(req)?;
+        let state = AppState::from_request(req)?;
         Ok(Self { name: sign_in_name(req, &state).await?, club: club(req)? })
     }
 
     fn identify(&self, conn: &mut AnyConnection) -> Result<Identified<Option<Caller>>, Error> {
-        let (lookup, data_version) = match &self.name {
+        let (lookup, version) = match &self.name {
             Some(name) => look_up(conn, &self.club, name)?,
             None => (Lookup::Unknown, None),
         };
-        let data_version = match data_version {
-            Some(version) => version,
-            None => with_connection!(conn, c => diesel::select(DataVersion).get_result(c))?,
-        };
-        // An inactive or unknown user sees what everybody sees.
+        let version = version.map_or_else(|| data_version(conn), Ok)?;
+        // An inactive or unknown user sees what an anonymous caller sees.
         let caller = if let Lookup::Active(caller) = lookup { Some(caller) } else { None };
-        Ok(Identified { caller, data_version: Some(data_version) })
+        Ok(Identified { caller, data_version: Some(version) })
     }
 
     fn authorize(&self, _: &mut AnyConnection, _: &Option<Caller>, _: Access) -> Result<(), Error> {
@@ -98,7 +124,7 @@ impl<R: Right> Authenticator for MemberAuth<R> {
     type Caller = Caller;
 
     async fn from_request(req: &HttpRequest) -> Result<Self, Problem> {
-        let state = AppState::of(req)?;
+        let state = AppState::from_request(req)?;
         let name = sign_in_name(req, &state).await?.ok_or_else(|| {
             Problem::new(code::NOT_SIGNED_IN)
                 .detail("This needs sign-in, at the site's own proxy or by a bearer token.")
@@ -127,7 +153,11 @@ fn club(req: &HttpRequest) -> Result<Data<Club>, Problem> {
     req.app_data::<Data<Club>>().cloned().ok_or_else(|| Problem::internal("the app has no club"))
 }
 
-/// Looks a sign-in name up, together with the version of the database if there is a user of that name.
+fn data_version(conn: &mut AnyConnection) -> Result<String, Error> {
+    Ok(with_connection!(conn, c => diesel::select(DataVersion).get_result(c))?)
+}
+
+/// Looks up a sign-in name. If there is a user of that name, the version of the data is returned as well.
 fn look_up(conn: &mut AnyConnection, club: &Club, name: &str) -> Result<(Lookup, Option<String>), Error> {
     let query = users::table.filter(users::name.eq(name)).select((users::id, users::state, DataVersion));
     let found: Option<(DbUuid, i16, String)> = with_connection!(conn, c => query.first(c)).optional()?;

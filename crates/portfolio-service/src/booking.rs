@@ -1,4 +1,4 @@
-//! The booking-service: where it is, and asking it for its events.
+//! A client of the booking-service's list of events, and its options.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -16,21 +16,21 @@ use ureq::{
 };
 use url::Url;
 
-/// Events to ask for at once. Even with 5000 members invited to each they are below the limit of one answer, 64 MiB.
-pub const PAGE: usize = 200;
+/// Events of a page. With 5000 attendees each, a page is still smaller than the limit of an answer, 64 MiB.
+pub const PAGE_SIZE: usize = 200;
 
-/// The longest wait for a booking-service that says when to ask again: by then its rate limit allows some requests.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// The longest `Retry-After` that is respected. A rate limit allows some requests again within this time.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// Where events come from. Without an address there are none.
+/// The source of events. Without a URL there are no events.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Booking")]
 pub struct BookingOptions {
-    /// Address of the booking-service: scheme, host, and a path if it is below one.
+    /// URL of the booking-service: scheme, host, and its path prefix if it has one.
     #[arg(global = true, long, env = "BOOKING_URL", value_name = "URL")]
     pub booking_url: Option<Url>,
 
-    /// API token of the booking-service; one that may only read is enough.
+    /// API token of the booking-service; the scope `read` is enough.
     #[arg(global = true, long, env = "BOOKING_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     pub booking_token: Option<Secret>,
 
@@ -38,7 +38,7 @@ pub struct BookingOptions {
     #[arg(global = true, long, env = "BOOKING_TOKEN_FILE", value_name = "FILE")]
     pub booking_token_file: Option<PathBuf>,
 
-    /// Seconds between two copies of the events.
+    /// Seconds between two updates of the copy of the events.
     #[arg(global = true, long, env = "BOOKING_INTERVAL", value_name = "SECONDS", default_value = "60",
           value_parser = interval)]
     pub booking_interval: Duration,
@@ -50,7 +50,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 impl BookingOptions {
-    /// The API token, as it was given.
+    /// The API token or its file.
     #[must_use]
     pub fn token(&self) -> SecretOption<'_> {
         SecretOption("booking-token", self.booking_token.as_ref(), self.booking_token_file.as_deref())
@@ -59,7 +59,7 @@ impl BookingOptions {
     /// The booking-service, if one is configured.
     ///
     /// # Errors
-    /// One line about the wrong option.
+    /// One line that says what is wrong with the options.
     pub fn source(&self, directory: &DirectoryOptions) -> Result<Option<Source>, String> {
         let token = Secret::resolve("booking-token", self.booking_token.as_ref(), self.booking_token_file.as_deref())?;
         let (base, token) = match (&self.booking_url, token) {
@@ -77,24 +77,24 @@ impl BookingOptions {
     }
 }
 
-/// A booking-service, and how often it is asked. `Debug` shows no secret.
+/// A booking-service. `Debug` does not show the token.
 #[derive(Debug, Clone)]
 pub struct Source {
     base: Url,
     token: Secret,
-    /// The time between two copies.
+    /// The time between two updates of the copy.
     pub interval: Duration,
     limits: Limits,
 }
 
-/// What one request may cost at most.
+/// The limits of one request.
 #[derive(Debug, Clone)]
 struct Limits {
-    /// Until connected, TLS included.
+    /// Time to connect, including TLS.
     connect: Duration,
-    /// From the name lookup to the last byte of the answer.
+    /// Time from the name lookup to the last byte of the answer.
     request: Duration,
-    /// Size of the answer.
+    /// Size of the body of the answer.
     bytes: u64,
 }
 
@@ -104,66 +104,65 @@ impl Default for Limits {
     }
 }
 
-/// Why the events could not be had: our words, in which nothing of the answer, the address or the token stands.
+/// A request that failed. The message quotes neither the answer nor the address nor the token.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Failed {
-    why: String,
-    /// How long to wait before the same is asked again, when the booking-service said so.
-    pub wait: Option<Duration>,
+pub struct FetchError {
+    message: String,
+    /// The time to wait before the request is repeated, if the booking-service sends one.
+    pub retry_after: Option<Duration>,
 }
 
-impl Failed {
-    fn new(why: impl Into<String>) -> Self {
-        Self { why: why.into(), wait: None }
+impl FetchError {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), retry_after: None }
     }
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for FetchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "booking-service: {}", self.why)
+        write!(f, "booking-service: {}", self.message)
     }
 }
 
-/// An event as the booking-service has it.
+/// An event of the booking-service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
-pub struct Original {
+pub struct BookingEvent {
     pub id: DbUuid,
     pub name: String,
     pub description: String,
     pub place: String,
     pub since: DbTimestamp,
     pub until: DbTimestamp,
-    /// Its administrators, each once, by id.
+    /// The ids of its administrators, sorted, without repeats.
     pub hosts: Vec<DbUuid>,
 }
 
-/// An event that the booking-service told of.
+/// The state of an event in a list of the booking-service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventChange {
-    /// Which.
+    /// The id of the event.
     pub id: DbUuid,
-    /// When it was last changed, by the clock of the booking-service. An older one does not say.
+    /// When the event was last changed, by the clock of the booking-service. Older versions do not send it.
     pub changed_at: Option<Timestamp>,
-    /// As it is now, unless it is deleted.
-    pub event: Option<Original>,
+    /// The event, or `None` when it is deleted.
+    pub event: Option<BookingEvent>,
 }
 
-/// Some of the events. Without a next page they are the last, or all there are: an older booking-service does not know
-/// pages.
+/// A page of a list. Older versions of the booking-service send the whole list as one page.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Page {
     /// In the order of the list.
-    pub told: Vec<EventChange>,
-    /// What follows.
-    pub next: Option<Next>,
+    pub changes: Vec<EventChange>,
+    /// The next page, unless this is the last one.
+    pub next: Option<NextPage>,
 }
 
-/// Where a list goes on: the query of the next page.
+/// The query string of the next page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Next(String);
+pub struct NextPage(String);
 
-/// An event as the booking-service answers it, so far as it matters here.
+/// The fields of an event in the booking-service's JSON that the copy needs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ResponseEvent {
@@ -179,40 +178,40 @@ struct ResponseEvent {
 }
 
 impl Source {
-    /// A page of all events of the booking-service, or of those that were made, changed or deleted after a moment: the
-    /// first, or the one that another page led to. Takes up to the time limit; for a thread that may wait.
+    /// Fetches a page of all events, or of those that were created, changed or deleted after `since`: the first page, or
+    /// the `next` of another page. Blocks for up to 20 seconds.
     ///
     /// # Errors
-    /// When it cannot be reached in time, or its answer is not a whole page of events.
-    pub fn page(&self, since: Option<Timestamp>, next: Option<&Next>) -> Result<Page, Failed> {
-        let mut address = self.base.clone();
-        if let Ok(mut path) = address.path_segments_mut() {
+    /// When the booking-service cannot be reached in time, or its answer is not a complete page of events.
+    pub fn page(&self, since: Option<Timestamp>, next: Option<&NextPage>) -> Result<Page, FetchError> {
+        let mut url = self.base.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().extend(["api", "events"]);
         }
-        if let Some(Next(query)) = next {
-            address.set_query(Some(query));
+        if let Some(NextPage(query)) = next {
+            url.set_query(Some(query));
         } else {
-            address.query_pairs_mut().append_pair("limit", &PAGE.to_string());
+            url.query_pairs_mut().append_pair("limit", &PAGE_SIZE.to_string());
             if let Some(since) = since {
-                address.query_pairs_mut().append_pair("updatedSince", &since.to_string());
+                url.query_pairs_mut().append_pair("updatedSince", &since.to_string());
             }
         }
-        let (headers, answer) = self.ask(&address)?;
-        let events: Vec<ResponseEvent> = serde_json::from_slice(&answer).map_err(|error| {
-            // Only where: the message may quote the answer.
+        let (headers, body) = self.get(&url)?;
+        let events: Vec<ResponseEvent> = serde_json::from_slice(&body).map_err(|error| {
+            // Only the position: the message of the error may quote the answer.
             let (line, column) = (error.line(), error.column());
-            Failed::new(format!("the answer is no list of events: line {line}, column {column}"))
+            FetchError::new(format!("the answer is not a list of events: line {line}, column {column}"))
         })?;
-        let told = events.into_iter().map(told).collect::<Option<Vec<_>>>();
-        let told = told.ok_or_else(|| Failed::new("the answer has an event that cannot be one"))?;
-        let next = next_page(&address, &headers)?;
-        if told.is_empty() && next.is_some() {
-            return Err(Failed::new("a page without events leads to another"));
+        let changes = events.into_iter().map(event_change).collect::<Option<Vec<_>>>();
+        let changes = changes.ok_or_else(|| FetchError::new("the answer has an invalid event"))?;
+        let next = next_page(&url, &headers)?;
+        if changes.is_empty() && next.is_some() {
+            return Err(FetchError::new("a page without events has a link to a next page"));
         }
-        Ok(Page { told, next })
+        Ok(Page { changes, next })
     }
 
-    fn ask(&self, address: &Url) -> Result<(HeaderMap, Vec<u8>), Failed> {
+    fn get(&self, url: &Url) -> Result<(HeaderMap, Vec<u8>), FetchError> {
         let mut config = Agent::config_builder()
             .timeout_connect(Some(self.limits.connect))
             .timeout_global(Some(self.limits.request))
@@ -220,25 +219,25 @@ impl Source {
             // The token goes to the configured address and nowhere else.
             .max_redirects(0);
         if is_loopback(&self.base) {
-            // A proxy of the environment could only reach its own loopback.
+            // A proxy from the environment would connect to its own loopback address.
             config = config.proxy(None);
         }
         let agent: Agent = config.build().into();
-        let request = agent.get(address.as_str()).header("Accept", "application/json");
+        let request = agent.get(url.as_str()).header("Accept", "application/json");
         let request = request.header("Authorization", format!("Bearer {}", self.token.reveal()));
-        let mut answer = request.call().map_err(|error| self.describe(&error))?;
+        let mut answer = request.call().map_err(|error| self.fetch_error(&error))?;
         if answer.status() != 200 {
-            let failed = self.describe(&ureq::Error::StatusCode(answer.status().as_u16()));
-            return Err(Failed { wait: wait(answer.headers()), ..failed });
+            let error = self.fetch_error(&ureq::Error::StatusCode(answer.status().as_u16()));
+            return Err(FetchError { retry_after: retry_after(answer.headers()), ..error });
         }
         let body = answer.body_mut().with_config().limit(self.limits.bytes).read_to_vec();
-        Ok((std::mem::take(answer.headers_mut()), body.map_err(|error| self.describe(&error))?))
+        Ok((std::mem::take(answer.headers_mut()), body.map_err(|error| self.fetch_error(&error))?))
     }
 
-    fn describe(&self, error: &ureq::Error) -> Failed {
+    fn fetch_error(&self, error: &ureq::Error) -> FetchError {
         use ureq::Error;
-        Failed::new(match error {
-            Error::StatusCode(401) => "it does not take the token".to_owned(),
+        FetchError::new(match error {
+            Error::StatusCode(401) => "it does not accept the token".to_owned(),
             Error::StatusCode(status) => format!("it answered status {status}"),
             Error::BodyExceedsLimit(_) => format!("the answer is larger than {} bytes", self.limits.bytes),
             Error::Timeout(Timeout::Connect) => "no connection in time".to_owned(),
@@ -253,25 +252,26 @@ impl Source {
     }
 }
 
-/// The next page, by the `Link` of this one (RFC 8288).
-fn next_page(address: &Url, headers: &HeaderMap) -> Result<Option<Next>, Failed> {
-    let elsewhere = || Failed::new("the answer leads to a next page that is not at the configured address");
+/// The next page, from the `Link` headers of this one (RFC 8288).
+fn next_page(url: &Url, headers: &HeaderMap) -> Result<Option<NextPage>, FetchError> {
+    let bad_link = || FetchError::new("the answer leads to a next page that is not at the configured address");
     for value in headers.get_all(header::LINK) {
-        for link in value.to_str().map_err(|_| elsewhere())?.split('<').skip(1) {
-            let (target, parameters) = link.split_once('>').ok_or_else(elsewhere)?;
+        for link in value.to_str().map_err(|_| bad_link())?.split('<').skip(1) {
+            let (target, parameters) = link.split_once('>').ok_or_else(bad_link)?;
             if !parameters.split([';', ',']).any(is_next) {
                 continue;
             }
-            let target = address.join(target).map_err(|_| elsewhere())?;
-            let is_here = target.origin() == address.origin() && target.path().ends_with("/api/events");
-            // Only the query of it is followed: below a path of a proxy, the booking-service does not know its own.
-            let query = target.query().filter(|_| is_here).ok_or_else(elsewhere)?;
-            return Ok(Some(Next(query.to_owned())));
+            let target = url.join(target).map_err(|_| bad_link())?;
+            let is_same_list = target.origin() == url.origin() && target.path().ends_with("/api/events");
+            // Only its query is used: the booking-service does not know a path prefix that a reverse proxy removes.
+            let query = target.query().filter(|_| is_same_list).ok_or_else(bad_link)?;
+            return Ok(Some(NextPage(query.to_owned())));
         }
     }
     Ok(None)
 }
 
+/// Whether a parameter of a link is `rel` with the relation `next`.
 fn is_next(parameter: &str) -> bool {
     parameter.split_once('=').is_some_and(|(name, relations)| {
         let mut relations = relations.trim().trim_matches('"').split_ascii_whitespace();
@@ -279,22 +279,23 @@ fn is_next(parameter: &str) -> bool {
     })
 }
 
-/// How long to wait, when the answer says so in seconds (RFC 9110, section 10.2.3) and it is not for long.
-fn wait(headers: &HeaderMap) -> Option<Duration> {
+/// `Retry-After` in seconds (RFC 9110, section 10.2.3), if it is at most [`MAX_RETRY_AFTER`].
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
-    Some(Duration::from_secs(seconds)).filter(|wait| *wait <= LONGEST_WAIT)
+    Some(Duration::from_secs(seconds)).filter(|time| *time <= MAX_RETRY_AFTER)
 }
 
-/// The event, unless it is one that no booking-service makes.
-fn told(event: ResponseEvent) -> Option<EventChange> {
+/// Converts an event of a list. `None` when it is invalid.
+fn event_change(event: ResponseEvent) -> Option<EventChange> {
     let id = event.event_id.into();
     let changed_at = event.updated_at.as_deref().and_then(|at| at.parse().ok());
-    let event = if event.deleted_at.is_some() { None } else { Some(original(event)?) };
+    let event = if event.deleted_at.is_some() { None } else { Some(booking_event(event)?) };
     Some(EventChange { id, changed_at, event })
 }
 
-/// The event, unless it is one that no booking-service makes, and some database could not keep.
-fn original(event: ResponseEvent) -> Option<Original> {
+/// Converts an event that is not deleted. `None` when it ends before it begins, or when a time cannot be parsed or a text
+/// has U+0000, which PostgreSQL cannot store.
+fn booking_event(event: ResponseEvent) -> Option<BookingEvent> {
     let (since, until): (Timestamp, Timestamp) = (event.time_start.parse().ok()?, event.time_end.parse().ok()?);
     let texts = [&event.name, &event.description, &event.place];
     if since > until || texts.iter().any(|text| text.contains('\0')) {
@@ -303,7 +304,7 @@ fn original(event: ResponseEvent) -> Option<Original> {
     let mut hosts: Vec<_> = event.admins.into_iter().map(DbUuid::from).collect();
     hosts.sort_unstable();
     hosts.dedup();
-    Some(Original {
+    Some(BookingEvent {
         id: event.event_id.into(),
         name: event.name,
         description: event.description,

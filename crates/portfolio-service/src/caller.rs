@@ -9,9 +9,9 @@ pub const ACTIVE: i16 = 1;
 /// An active member of the club.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
-    /// Their id.
+    /// The id of the user.
     pub id: DbUuid,
-    /// Whether they may do everything.
+    /// Whether they are an admin, who may do everything.
     pub admin: bool,
 }
 

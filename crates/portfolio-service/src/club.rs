@@ -1,4 +1,4 @@
-//! What handlers know of this installation.
+//! The settings of the club that handlers use.
 
 use std::{
     collections::BTreeSet,
@@ -17,44 +17,53 @@ use service_kit::{
 
 use crate::config::Config;
 
-/// The installation: as an argument of a handler, a clone of it.
+/// The settings of the club. As an argument of a handler, it is a clone of the shared ones.
 #[derive(Debug, Clone)]
 pub struct Club {
-    /// Zone of the days on which semesters begin.
+    /// The time zone in which semesters begin.
     pub zone: Tz,
-    /// Sign-in names of those who may do everything.
+    /// Scheme and authority of the web address, without a slash at the end.
+    pub origin: String,
+    /// Sign-in names of the admins.
     pub admins: BTreeSet<String>,
-    /// Where users and groups come from.
+    /// The source of users and groups.
     pub directory: Option<Source>,
 }
 
 impl Club {
-    /// The installation of a configuration.
+    /// The settings of a configuration.
     ///
     /// # Errors
-    /// One line saying what is wrong with the options.
+    /// One line that says what is wrong with the options.
     pub fn new(config: &Config) -> Result<Self, String> {
         let mut admins: BTreeSet<_> = config.admins.iter().cloned().collect();
         if config.demo && admins.is_empty() {
             admins.extend(directory::demo::members().next().map(str::to_owned));
         }
-        Ok(Self { zone: config.time_zone, admins, directory: config.directory()? })
+        Ok(Self {
+            zone: config.time_zone,
+            origin: config.server.public_origin(),
+            admins,
+            directory: config.directory()?,
+        })
     }
 
-    /// The configuration that answers depend on. No option changes answers: what each caller sees is part of their
+    /// The settings that cached answers depend on. Admin rights, which differ by caller, are part of the caller's
     /// [`view`](service_kit::guard::Caller::view).
     #[must_use]
-    pub fn installation(proxies: &Proxies, is_development: bool) -> Installation {
-        // An authenticating proxy recognizes users by cookies or credentials of its own; so must a cache in front of it.
+    pub fn installation(&self, proxies: &Proxies, is_development: bool) -> Installation {
+        // An authenticating proxy identifies users by its own cookies or credentials. A cache in front of it must keep the
+        // answers to different ones apart.
         let headers = proxies.headers.iter().map(HeaderName::as_str);
         let vary = ["Authorization", "Cookie"].into_iter().chain(headers).collect::<Vec<_>>().join(", ");
-        Installation { vary, is_development, ..Installation::default() }
+        let options = format!("{} {}", self.zone, self.origin);
+        Installation { options, vary, is_development, keys: None }
     }
 
-    /// The semester of an instant, where the club is.
+    /// The semester of an instant in the club's time zone.
     #[must_use]
     pub fn semester(&self, at: Timestamp) -> YearWithSemester {
-        YearWithSemester::of(at.utc().with_timezone(&self.zone).date_naive())
+        YearWithSemester::containing(at.utc().with_timezone(&self.zone).date_naive())
     }
 }
 

@@ -1,7 +1,7 @@
-//! The problem codes of this service besides the common ones.
+//! The problem codes of this service, besides those of both services.
 
 common::codes! {
-    /// 409: a second account of one type.
+    /// 409: the user already has an account of this type.
     SECOND_ACCOUNT = 409 "second-account-of-type", "There is an account of this type already",
-        "A user has one account of each type at most. Change the present one, or delete it first.";
+        "A user has at most one account of each type. Change the present one, or delete it first.";
 }

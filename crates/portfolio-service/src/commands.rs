@@ -3,7 +3,7 @@
 use chrono_tz::Tz;
 use common::time::Clock;
 use service_kit::{
-    cli::Installation,
+    cli::{Installation, SyncOptions},
     command::{CommandError, exit_status, print},
     config::DatabaseOptions,
     directory,
@@ -17,12 +17,12 @@ use crate::{
     import, schema, server, sync,
 };
 
-/// Runs the command of a command line, `serve` when it has none, and returns the exit status.
+/// Runs the command, `serve` by default, and returns the exit status.
 pub async fn run(cli: Cli) -> i32 {
     let config = &cli.config;
     let outcome = match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => serve(config).await,
-        Command::Sync => synchronize(config).await,
+        Command::Sync(options) => synchronize(config, &options).await,
         Command::Import(options) => import(config, options).await,
         Command::Common(command) => return installation(config).run(command).await,
     };
@@ -46,7 +46,7 @@ async fn serve(config: &Config) -> Result<(), CommandError> {
     Ok(server::start(config, Clock::default()).await?.serve().await?)
 }
 
-/// What the service shares, for a command that reads the club directory.
+/// The club of a command that needs the club directory.
 fn club_with_directory(config: &Config, command: &str) -> Result<Club, CommandError> {
     let club = Club::new(config).map_err(CommandError::option)?;
     if club.directory.is_none() {
@@ -55,17 +55,18 @@ fn club_with_directory(config: &Config, command: &str) -> Result<Club, CommandEr
     Ok(club)
 }
 
-async fn synchronize(config: &Config) -> Result<(), CommandError> {
+async fn synchronize(config: &Config, options: &SyncOptions) -> Result<(), CommandError> {
     let club = club_with_directory(config, "sync")?;
-    Ok(sync::run(&installation(config).open_existing().await?, &club, Clock::default().now()).await?)
+    let db = installation(config).open_existing().await?;
+    Ok(sync::run(&db, &club, options.force, Clock::default().now()).await?)
 }
 
 async fn import(config: &Config, options: ImportOptions) -> Result<(), CommandError> {
     let club = club_with_directory(config, "import")?;
     let directory = directory::fetch(club.directory.as_ref()).await?;
-    // That system keeps its times in UTC.
+    // The source stores its times in UTC.
     let import = Import::connect(options, import::TABLES, Tz::UTC).await?;
-    // All of it is one transaction.
+    // The import is one long transaction.
     let database = DatabaseOptions { database_timeout: 3600, ..config.database.clone() };
     let db = Installation { database: &database, ..installation(config) }.open_existing().await?;
     let now = Clock::default().now();

@@ -4,7 +4,7 @@ use actix_web::http::header::HeaderName;
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
 use service_kit::{
-    cli::CommonCommand,
+    cli::{CommonCommand, SyncOptions},
     config::{DatabaseOptions, DirectoryOptions, SecretOption, ServerOptions, with_default},
     database,
     directory::Source,
@@ -28,11 +28,11 @@ use crate::{
 #[derive(Debug, Parser)]
 #[command(name = "portfolio-service", version, max_term_width = 120)]
 pub struct Cli {
-    /// What to do; without one, `serve`.
+    /// The command; without one, `serve`.
     #[command(subcommand)]
     pub command: Option<Command>,
 
-    /// The options, the same for every command.
+    /// The options of every command.
     #[command(flatten)]
     pub config: Config,
 }
@@ -40,14 +40,14 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Command {
-    /// Bring the database schema up to date and serve requests (the default)
+    /// Migrate the database and serve requests (the default)
     Serve,
-    /// What every service can do.
+    /// The commands of both services.
     #[command(flatten)]
     Common(CommonCommand),
-    /// Bring users and groups in from the club's directory
-    Sync,
-    /// Bring in the database of the system that this service replaces
+    /// Copy users and groups from the club directory
+    Sync(SyncOptions),
+    /// Import the database of the system that this service replaces
     Import(ImportOptions),
 }
 
@@ -55,56 +55,56 @@ pub enum Command {
 #[derive(Debug, Clone, Args)]
 #[command(
     next_help_heading = "Club",
-    // Another port than the booking-service, so that both run side by side without options.
+    // Not the port of the booking-service, so that both can run on one machine without options.
     mut_arg("bind", |bind| bind.default_value("127.0.0.1:3001")),
     mut_args(|option| if option.get_id() == "database_url" { with_default(option, DEFAULT_DATABASE) } else { option })
 )]
 pub struct Config {
-    /// Time zone of the club, as an IANA name: a semester begins when its first day does there.
+    /// Time zone of the club, as an IANA name. A semester begins with its first day in this zone.
     #[arg(long, env = "TIME_ZONE", value_name = "ZONE", default_value = "UTC", global = true)]
     pub time_zone: Tz,
 
-    /// Sign-in names of those who may do everything, comma-separated.
+    /// Sign-in names of the admins, who may do everything, comma-separated.
     #[arg(long, env = "ADMINS", value_name = "NAME", value_delimiter = ',', global = true)]
     pub admins: Vec<String>,
 
-    /// Minutes between two copies of the directory; 0 copies only at the start and when an admin asks for it.
+    /// Minutes between two syncs with the directory; 0 syncs only at the start and when an admin requests it.
     #[arg(long, env = "SYNC_INTERVAL", value_name = "MINUTES", default_value_t = 60, global = true,
           value_parser = clap::value_parser!(u64).range(0..=10_080))]
     pub sync_interval: u64,
 
-    /// Fill an empty database with a made-up club, the one of the booking-service's demo. Without --admins, alice is
-    /// one.
+    /// Fill an empty database with a made-up club, the same as in the booking-service's demo. Without --admins, alice is
+    /// the admin.
     #[arg(long, env = "DEMO", global = true, value_parser = BoolishValueParser::new())]
     pub demo: bool,
 
-    /// How the service listens, logs and ends.
+    /// How the service listens, logs and shuts down.
     #[command(flatten)]
     pub server: ServerOptions,
 
-    /// How the database is used.
+    /// Where the database is, and its limits.
     #[command(flatten)]
     pub database: DatabaseOptions,
 
-    /// Where users and groups come from.
+    /// The source of users and groups.
     #[command(flatten)]
     pub directory: DirectoryOptions,
 
-    /// Where events come from.
+    /// The source of events.
     #[command(flatten)]
     pub booking: BookingOptions,
 
-    /// How the service knows who a request is from.
+    /// How the service identifies callers.
     #[command(flatten)]
     pub identity: IdentityOptions,
 }
 
-/// How the service knows who a request is from. Without any of these it runs in development mode (contract,
-/// "Development mode"), where everybody on this machine may be anyone.
+/// How the service identifies callers. Without a configured source of names it runs in development mode (contract,
+/// "Development mode"), in which every client on this machine can act as any user.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Identity")]
 pub struct IdentityOptions {
-    /// Names of the headers in which a trusted proxy says the sign-in name, comma-separated; `none` when it says only the
+    /// Names of the headers in which a trusted proxy sends the sign-in name, comma-separated; `none` if it sends only the
     /// client's address.
     #[arg(
         long,
@@ -120,11 +120,11 @@ pub struct IdentityOptions {
     #[arg(long, env = "OIDC_ISSUER", value_name = "URL", global = true)]
     pub oidc_issuer: Option<String>,
 
-    /// For whom a token must be made: this service's client id at the issuer.
+    /// Audience of the tokens: this service's client id at the issuer.
     #[arg(long, env = "OIDC_AUDIENCE", value_name = "TEXT", global = true)]
     pub oidc_audience: Option<String>,
 
-    /// Where the issuer's keys are [default: as its metadata says].
+    /// URL of the issuer's keys [default: from its metadata].
     #[arg(long, env = "JWKS_URL", value_name = "URL", global = true)]
     pub jwks_url: Option<Url>,
 
@@ -132,7 +132,7 @@ pub struct IdentityOptions {
     #[arg(long, env = "OIDC_NAME_CLAIM", value_name = "CLAIM", default_value = "preferred_username", global = true)]
     pub oidc_name_claim: String,
 
-    /// How tokens may be signed, comma-separated: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, `EdDSA`.
+    /// Accepted signature algorithms of tokens, comma-separated: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, `EdDSA`.
     #[arg(
         long,
         env = "OIDC_ALGORITHMS",
@@ -144,18 +144,18 @@ pub struct IdentityOptions {
     pub oidc_algorithms: Vec<SignedBy>,
 }
 
-/// Instead of the name of a header: no header says who somebody is.
+/// The value of `--identity-headers` for no header.
 const NO_HEADER: &str = "none";
 
-/// What ends the development mode.
-const WITHOUT_IDENTITY: &str =
+/// The options that end the development mode.
+const IDENTITY_SOURCES: &str =
     "--trusted-proxies that send the sign-in name in one of --identity-headers, or --oidc-issuer";
 
-/// The default address of the database.
+/// The default URL of the database.
 const DEFAULT_DATABASE: &str = "sqlite://data/portfolio.sqlite3";
 
 impl Config {
-    /// What is wrong with the options, one line a fault.
+    /// The errors in the options, one line each.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         let mut faults = self.server.faults();
@@ -173,33 +173,33 @@ impl Config {
         faults
     }
 
-    /// What is no fault but should not be so, one line each.
+    /// Settings that are allowed but insecure, one line each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let secrets = [self.database.given_url(), self.directory.token(), self.booking.token()];
         secrets.into_iter().filter_map(SecretOption::exposed).collect()
     }
 
-    /// Where the database is.
+    /// The URL of the database.
     ///
     /// # Errors
-    /// One line saying what is wrong with the options.
+    /// One line that says what is wrong with the options.
     pub fn database_url(&self) -> Result<database::Url, String> {
         self.database.resolved_url(DEFAULT_DATABASE, self.server.is_loopback())
     }
 
-    /// Where users and groups come from, if from anywhere; the demo without a directory has one of its own.
+    /// The source of users and groups, if there is one. `--demo` without a directory uses the made-up directory.
     ///
     /// # Errors
-    /// One line saying what is wrong with the options.
+    /// One line that says what is wrong with the options.
     pub fn directory(&self) -> Result<Option<Source>, String> {
         Ok(self.directory.source()?.or(self.demo.then_some(Source::Demo)))
     }
 
-    /// How the service knows who a request is from.
+    /// The sources of sign-in names.
     ///
     /// # Errors
-    /// What is wrong with the options, one line a fault.
+    /// The errors in the options, one line each.
     pub fn identity(&self) -> Result<Identity, Vec<String>> {
         let options = &self.identity;
         let mut faults = Vec::new();
@@ -207,16 +207,16 @@ impl Config {
             faults.push(fault);
             None
         });
-        let believed = &self.server.trusted_proxies;
+        let trusted_proxies = &self.server.trusted_proxies;
         let headers: Vec<_> = options.identity_headers.iter().filter(|name| *name != NO_HEADER).cloned().collect();
-        let is_configured = options.oidc_issuer.is_some() || !believed.is_empty() && !headers.is_empty();
+        let is_configured = options.oidc_issuer.is_some() || !trusted_proxies.is_empty() && !headers.is_empty();
         if !is_configured {
-            faults.extend(self.server.development_faults(WITHOUT_IDENTITY));
+            faults.extend(self.server.development_faults(IDENTITY_SOURCES));
         }
         if !faults.is_empty() {
             return Err(faults);
         }
-        let trusted = if is_configured { believed.clone() } else { Cidr::LOOPBACK.to_vec() };
+        let trusted = if is_configured { trusted_proxies.clone() } else { Cidr::LOOPBACK.to_vec() };
         let proxies = Proxies { trusted, headers };
         Ok(Identity { proxies, tokens, is_development: !is_configured })
     }
@@ -230,19 +230,11 @@ impl IdentityOptions {
             (None, None) if self.jwks_url.is_none() => return Ok(None),
             (None, _) => return Err("--oidc-audience and --jwks-url need --oidc-issuer".to_owned()),
         };
-        let origin = match &self.jwks_url {
-            Some(url) => Origin::Set(url.clone()),
-            None => Origin::Discovery { issuer: issuer.clone() },
+        let (origin, url, option) = match &self.jwks_url {
+            Some(url) => (Origin::Set(url.clone()), Ok(url.clone()), "--jwks-url"),
+            None => (Origin::Discovery { issuer: issuer.clone() }, Url::parse(&issuer), "--oidc-issuer"),
         };
-        let address = match &self.jwks_url {
-            Some(url) => Ok(url.clone()),
-            None => Url::parse(&issuer),
-        };
-        let option = if self.jwks_url.is_some() { "--jwks-url" } else { "--oidc-issuer" };
-        address
-            .map_err(|error| error.to_string())
-            .and_then(|url| is_safe(&url))
-            .map_err(|e| format!("{option}: {e}"))?;
+        url.map_err(|error| error.to_string()).and_then(|url| is_safe(&url)).map_err(|e| format!("{option}: {e}"))?;
         let (name_claim, algorithms) = (self.oidc_name_claim.clone(), self.oidc_algorithms.clone());
         Ok(Some((Expectations { issuer, audience, name_claim, algorithms }, origin)))
     }

@@ -1,9 +1,9 @@
-//! `--demo`: what the members of the made-up club did, the same for everybody in the same semester.
+//! `--demo`: the data of a made-up club, the same in every installation in the same semester.
 //!
 //! Members and groups come from the made-up directory by the ordinary sync, with the same ids as in the
-//! booking-service's demo. Here is one function for each slice, for what the directory does not know.
+//! booking-service's demo. This module adds what the directory does not have, with one function for each slice.
 
-mod scene;
+mod club;
 mod works;
 
 use common::time::Timestamp;
@@ -18,49 +18,50 @@ use service_kit::{
     with_connection,
 };
 
-use self::scene::Scene;
-pub use self::scene::before;
+use self::club::DemoClub;
+pub use self::club::semester_before;
 use crate::{
     club::Club,
     schema::{accounts, group_memberships, groups, projects, users},
     span::Half,
 };
 
-/// Fills a database that has the made-up club's members, but no account and no project. Replicas that start together
-/// fill it once.
+/// Fills a database that has the members of the made-up club, but no account and no project. When several replicas start
+/// at the same time, one of them fills it.
 ///
 /// # Errors
 /// When the database fails.
 pub async fn fill(db: &Database, club: &Club, now: Timestamp) -> Result<(), Error> {
     let present = club.semester(now);
-    let made = db.write(JobOwner::Internal, move |conn| {
+    let filled = db.write(JobOwner::Internal, move |conn| {
         if let AnyConnection::Postgresql(pg) = conn {
             sql_query("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE").execute(pg)?;
         }
-        if !is_ours_to_fill(conn)? {
+        if !is_unfilled(conn)? {
             return Ok(false);
         }
         let members = members().map(|name| (name, DbUuid(member_id(name)))).collect();
-        let scene = Scene { members, present, now: DbTimestamp(now) };
-        introduce(conn, &scene)?;
-        make_accounts(conn, &scene)?;
-        make_history(conn, &scene)?;
-        works::make_projects(conn, &scene)?;
-        works::make_contests(conn, &scene)?;
+        let demo = DemoClub { members, present, now: DbTimestamp(now) };
+        write_profiles(conn, &demo)?;
+        make_accounts(conn, &demo)?;
+        make_memberships(conn, &demo)?;
+        works::make_projects(conn, &demo)?;
+        works::make_contests(conn, &demo)?;
         Ok(true)
     });
-    if made.await? {
+    if filled.await? {
         log::info!("filled the database with a made-up club");
     }
     Ok(())
 }
 
-fn is_ours_to_fill(conn: &mut AnyConnection) -> Result<bool, Error> {
-    let known = members().map(|name| DbUuid(member_id(name)));
-    let known: i64 = users::table.filter(users::id.eq_any(known)).count().get_result(conn)?;
+/// Whether the database has all members of the made-up club, but no account and no project.
+fn is_unfilled(conn: &mut AnyConnection) -> Result<bool, Error> {
+    let ids = members().map(|name| DbUuid(member_id(name)));
+    let present: i64 = users::table.filter(users::id.eq_any(ids)).count().get_result(conn)?;
     let account: Option<DbUuid> = accounts::table.select(accounts::id).first(conn).optional()?;
     let project: Option<DbUuid> = projects::table.select(projects::id).first(conn).optional()?;
-    Ok(usize::try_from(known) == Ok(members().count()) && account.is_none() && project.is_none())
+    Ok(usize::try_from(present) == Ok(members().count()) && account.is_none() && project.is_none())
 }
 
 const BIOS: [&str; 6] = [
@@ -72,21 +73,21 @@ const BIOS: [&str; 6] = [
     "CTF player by night, student by day.",
 ];
 
-/// What members say of themselves; every third publishes the real name.
-fn introduce(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
+/// Writes the biographies of most members. Every third member publishes the real name.
+fn write_profiles(conn: &mut AnyConnection, demo: &DemoClub) -> Result<(), Error> {
     for (index, bio) in BIOS.iter().enumerate() {
-        let theirs = scene.members.iter().skip(index).step_by(BIOS.len() + 2).map(|(_, id)| *id);
-        let change = (users::bio.eq(*bio), users::updated_at.eq(scene.now));
-        diesel::update(users::table.filter(users::id.eq_any(theirs))).set(change).execute(conn)?;
+        let ids = demo.members.iter().skip(index).step_by(BIOS.len() + 2).map(|(_, id)| *id);
+        let change = (users::bio.eq(*bio), users::updated_at.eq(demo.now));
+        diesel::update(users::table.filter(users::id.eq_any(ids))).set(change).execute(conn)?;
     }
-    let open = scene.members.iter().step_by(3).map(|(_, id)| *id);
-    diesel::update(users::table.filter(users::id.eq_any(open)))
+    let publishers = demo.members.iter().step_by(3).map(|(_, id)| *id);
+    diesel::update(users::table.filter(users::id.eq_any(publishers)))
         .set(users::publishes_real_name.eq(true))
         .execute(conn)?;
     Ok(())
 }
 
-/// The address of an account by type, for a sign-in name.
+/// The address of an account of a type for a sign-in name.
 fn address(type_: i16, name: &str) -> String {
     match type_ {
         0 => format!("https://{name}.example/"),
@@ -102,12 +103,12 @@ fn address(type_: i16, name: &str) -> String {
     }
 }
 
-/// Two members in three have accounts; each a handful of others.
-fn make_accounts(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
+/// Adds one to four accounts to two members in three.
+fn make_accounts(conn: &mut AnyConnection, demo: &DemoClub) -> Result<(), Error> {
     const TYPES: [i16; 10] = [5, 2, 0, 8, 1, 7, 12, 6, 9, 13];
-    let with_some = scene.members.iter().enumerate().filter(|(index, _)| index % 3 != 2);
-    let rows: Vec<_> = with_some
-        // Seven and ten have no divisor in common, so that these are different types.
+    let owners = demo.members.iter().enumerate().filter(|(index, _)| index % 3 != 2);
+    let rows: Vec<_> = owners
+        // Seven and ten have no common divisor, so the types of a member differ.
         .flat_map(|(index, member)| (0..=index % 4).map(move |nth| (TYPES[(index + 7 * nth) % TYPES.len()], member)))
         .map(|(type_, (name, id))| {
             (
@@ -116,8 +117,8 @@ fn make_accounts(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
                 accounts::type_.eq(type_),
                 accounts::display_name.eq(*name),
                 accounts::url.eq(address(type_, name)),
-                accounts::created_at.eq(scene.now),
-                accounts::updated_at.eq(scene.now),
+                accounts::created_at.eq(demo.now),
+                accounts::updated_at.eq(demo.now),
             )
         })
         .collect();
@@ -127,18 +128,19 @@ fn make_accounts(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
     Ok(())
 }
 
-/// When the members of groups came, and that some had been away or have left.
-fn make_history(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
-    let half = |count: usize| Half::from(before(scene.present, count));
+/// Replaces the memberships of the sync: members joined in different semesters, some were away for a time, and some have
+/// left.
+fn make_memberships(conn: &mut AnyConnection, demo: &DemoClub) -> Result<(), Error> {
+    let half = |count: usize| Half::from(semester_before(demo.present, count));
     let present: Vec<(DbUuid, DbUuid)> = group_memberships::table
         .filter(group_memberships::until.is_null())
         .select((group_memberships::group_id, group_memberships::user_id))
         .load(conn)?;
     let ids: Vec<DbUuid> = groups::table.select(groups::id).order((groups::name, groups::id)).load(conn)?;
     let joined = |user: &DbUuid| {
-        let place = scene.members.iter().position(|(_, id)| id == user).unwrap_or(0);
+        let index = demo.members.iter().position(|(_, id)| id == user).unwrap_or(0);
         // The first members joined seven semesters ago, the last in this one.
-        7 - place * 8 / scene.members.len()
+        7 - index * 8 / demo.members.len()
     };
     let mut spans = Vec::new();
     for (index, (group, user)) in present.iter().enumerate() {
@@ -151,8 +153,8 @@ fn make_history(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
         }
     }
     for (index, group) in ids.iter().enumerate() {
-        // Three of each group have left it.
-        let others = scene.members.iter().skip(index).step_by(3).filter(|(_, id)| !present.contains(&(*group, *id)));
+        // Up to three former members of each group.
+        let others = demo.members.iter().skip(index).step_by(3).filter(|(_, id)| !present.contains(&(*group, *id)));
         for (_, user) in others.filter(|(_, id)| joined(id) >= 2).take(3) {
             spans.push((*group, *user, half(joined(user)), Some(half(1))));
         }

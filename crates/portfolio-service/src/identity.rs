@@ -1,4 +1,4 @@
-//! The sign-in name of a caller (contract, "Where the data comes from"): from a header of an authenticating reverse proxy
+//! The sign-in name of a caller (contract, "Where the data comes from"), from a header of an authenticating reverse proxy
 //! or from a bearer token.
 
 use actix_web::{
@@ -18,11 +18,11 @@ use service_kit::{
 /// The configured sources of identity.
 #[derive(Debug, Clone)]
 pub struct Identity {
-    /// Headers of authenticating proxies.
+    /// Trusted proxies and the headers in which they send the sign-in name.
     pub proxies: Proxies,
-    /// Tokens of an issuer.
+    /// The issuer of bearer tokens, and what its tokens must have.
     pub tokens: Option<(Expectations, Origin)>,
-    /// Nothing is configured: the header is believed from this machine.
+    /// No source is configured: the headers of every client on this machine are trusted.
     pub is_development: bool,
 }
 
@@ -31,36 +31,38 @@ pub struct Identity {
 /// # Errors
 /// 401 for a malformed or bad credential, 403 for a cross-site request, 503 while the issuer's keys are unknown.
 pub async fn sign_in_name(request: &HttpRequest, state: &AppState) -> Result<Option<String>, Problem> {
-    let refused = |detail: &str| Problem::new(code::BAD_CREDENTIALS).detail(detail);
+    let bad_credentials = |detail: &str| Problem::new(code::BAD_CREDENTIALS).detail(detail);
     let proxy_user = request.extensions().get::<ProxyUser>().cloned().unwrap_or(ProxyUser::Nobody);
     let proxied = match proxy_user {
         ProxyUser::Nobody => None,
         ProxyUser::Name(name) if is_sign_in_name(&name) => Some(name),
-        ProxyUser::Name(_) | ProxyUser::Unusable => return Err(refused("The proxy's header is not one sign-in name.")),
+        ProxyUser::Name(_) | ProxyUser::Unusable => {
+            return Err(bad_credentials("The proxy's header is not one sign-in name."));
+        }
     };
     let verifier = request.app_data::<Data<Verifier>>();
-    match (bearer(request.headers()), verifier) {
-        (Sent::Token(token), Some(verifier)) => {
+    match (Authorization::from_headers(request.headers()), verifier) {
+        (Authorization::Bearer(token), Some(verifier)) => {
             let name = verifier.name(&token, state.clock().now()).await?;
             if !is_sign_in_name(&name) || proxied.is_some_and(|proxied| proxied != name) {
-                return Err(refused("The token and the proxy do not say one and the same sign-in name."));
+                return Err(bad_credentials("The token has no sign-in name, or not the one that the proxy sends."));
             }
             return Ok(Some(name));
         }
-        (Sent::Nothing, _) => {}
-        // The proxy's own credential, which it may pass on.
+        (Authorization::None, _) => {}
+        // A proxy may forward the credential by which it has identified the user.
         _ if proxied.is_some() => {}
-        (_, Some(_)) => return Err(refused("The Authorization header must be Bearer and a token.")),
-        (_, None) => return Err(refused("This service takes no credential in the Authorization header.")),
+        (_, Some(_)) => return Err(bad_credentials("The Authorization header must be Bearer and a token.")),
+        (_, None) => return Err(bad_credentials("This service accepts no credential in the Authorization header.")),
     }
     if proxied.is_some() {
-        // The proxy recognizes the user by a cookie, which a browser sends for other sites as well.
+        // The proxy identifies the user by a cookie, which a browser also sends with requests that other sites start.
         state.origins().check(request.method(), request.headers())?;
     }
     Ok(proxied)
 }
 
-/// Whether a request has a token or the header of a trusted proxy, good or bad.
+/// Whether a request has a token or the header of a trusted proxy, valid or not.
 #[must_use]
 pub fn has_credential(request: &HttpRequest) -> bool {
     let peer = request.peer_addr().map(|peer| peer.ip());
@@ -69,22 +71,26 @@ pub fn has_credential(request: &HttpRequest) -> bool {
         || proxies.is_some_and(|proxies| proxies.read(request.headers(), peer) != ProxyUser::Nobody)
 }
 
-enum Sent {
-    Nothing,
-    Token(String),
+/// The `Authorization` header of a request.
+enum Authorization {
+    None,
+    Bearer(String),
+    /// Another scheme, or more than one header.
     Other,
 }
 
-fn bearer(headers: &HeaderMap) -> Sent {
-    let mut sent = headers.get_all(header::AUTHORIZATION);
-    let value = match (sent.next(), sent.next()) {
-        (None, _) => return Sent::Nothing,
-        (Some(value), None) => value.to_str().ok().and_then(|value| value.split_once(' ')),
-        _ => None,
-    };
-    match value {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Sent::Token(token.trim().to_owned()),
-        _ => Sent::Other,
+impl Authorization {
+    fn from_headers(headers: &HeaderMap) -> Self {
+        let mut values = headers.get_all(header::AUTHORIZATION);
+        let value = match (values.next(), values.next()) {
+            (None, _) => return Self::None,
+            (Some(value), None) => value.to_str().ok().and_then(|value| value.split_once(' ')),
+            _ => None,
+        };
+        match value {
+            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Self::Bearer(token.trim().to_owned()),
+            _ => Self::Other,
+        }
     }
 }
 

@@ -1,19 +1,22 @@
-//! The portfolio-service: what the members of a student club make and take part in, for the club's public site, and
-//! for the dashboard that edits it.
+//! The portfolio-service: projects, contests, groups, events and accounts of a student club's members, for the club's
+//! public site and for the dashboard that edits it.
 //!
-//! A slice for each resource; each may use those above it and the first block of modules below, nothing else:
+//! There is one slice for each resource. A slice may use the slices above it in this list and the modules of the first
+//! block below:
 //!
-//! 1. [`users`]: members, as the directory knows them
-//! 2. [`accounts`]: their accounts elsewhere
-//! 3. [`groups`]: groups of the directory, with the history of their members
-//! 4. [`events`]: a copy of what the booking-service has
-//! 5. [`projects`]: what members make together, over semesters
-//! 6. [`teams`]: who took part in a contest together
-//! 7. [`contests`]: with their teams
+//! 1. [`users`]: members of the club
+//! 2. [`accounts`]: members' accounts on other sites
+//! 3. [`groups`]: groups of the directory and the history of their members
+//! 4. [`events`]: a copy of the booking-service's events
+//! 5. [`projects`]: projects and their members over semesters
+//! 6. [`teams`]: teams of contests and their members
+//! 7. [`contests`]: contests with their teams
+//! 8. [`profiles`]: public pages and résumés of members
+//! 9. [`feeds`]: Atom feeds of recent changes
 //!
-//! [`sync`] copies users and groups from the directory, [`server`] puts everything together, [`commands`] is the command
-//! line, [`demo`] fills the database of a made-up club, [`import`] brings in the data of the system that the
-//! service replaces.
+//! [`sync`] copies users and groups from the directory, [`server`] assembles the service, [`commands`] is the command
+//! line, [`demo`] fills the database with a made-up club, and [`import`] imports the data of the system that the service
+//! replaces.
 
 pub mod account_type;
 pub mod auth;
@@ -22,22 +25,28 @@ pub mod caller;
 pub mod club;
 pub mod codes;
 pub mod config;
+pub mod departures;
 pub mod identity;
 pub mod link;
+pub mod page;
 pub mod rights;
 pub mod schema;
 pub mod span;
+pub mod timeline;
 
 pub mod accounts;
 pub mod contests;
 pub mod events;
+pub mod feeds;
 pub mod groups;
+pub mod profiles;
 pub mod projects;
 pub mod teams;
 pub mod users;
 
 pub mod commands;
 pub mod demo;
+mod front_page;
 pub mod import;
 pub mod server;
 pub mod sync;

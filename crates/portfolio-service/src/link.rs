@@ -11,8 +11,8 @@ use utoipa::{
     },
 };
 
-/// Whether this is an absolute http or https address, as it stands: nothing that a browser would silently change into
-/// one or leave out.
+/// Whether this is an absolute http or https address. White space, control characters and backslashes, which browsers
+/// remove or replace, are not allowed.
 #[must_use]
 pub fn is_web_address(text: &str) -> bool {
     let rest = ["https://", "http://"].iter().find_map(|scheme| {
@@ -30,7 +30,7 @@ pub fn is_web_address(text: &str) -> bool {
 pub struct Link(String);
 
 impl Link {
-    /// The text as sent.
+    /// The address, unchanged.
     #[must_use]
     pub fn into_inner(self) -> String {
         self.0
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_absolute_web_addresses() {
+    fn a_web_address_is_absolute_and_http_or_https() {
         for good in [
             "https://club.example",
             "http://club.example:8080/a?b=c#d",

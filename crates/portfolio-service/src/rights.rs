@@ -1,23 +1,27 @@
-//! What a caller needs to be for an operation (contract, "Operations"). Admins may do everything.
+//! The rights that operations need (contract, "Operations"). Admins have all of them.
 
 use actix_web::HttpRequest;
-use common::{
-    input::Id,
-    problem::{Problem, Violation, code},
-};
+use common::{input::Id, problem::Problem};
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
-    database::{AnyConnection, types::DbUuid},
+    database::{
+        AnyConnection,
+        types::{DbTimestamp, DbUuid},
+    },
     error::Error,
+    state::AppState,
 };
 
 use crate::{
     caller::Caller,
-    schema::{contest_team_members, contest_teams, contests, event_hosts, event_levels, events, project_members},
-    schema::{projects, users},
+    departures,
+    schema::{
+        contest_team_members, contest_teams, contests, event_hosts, event_levels, events, project_members, projects,
+        users,
+    },
 };
 
-/// `event_levels.level` of an event that is not shown outside.
+/// `event_levels.level` of an event that only its hosts and admins see.
 pub const PRIVATE: i16 = 2;
 
 /// A right that an operation needs.
@@ -28,13 +32,14 @@ pub trait Right: Send + Sync + Sized + 'static {
     /// 400 for a malformed id.
     fn from_path(req: &HttpRequest) -> Result<Self, Problem>;
 
-    /// Whether the caller has the right.
+    /// Checks that the caller has the right.
     ///
     /// # Errors
-    /// 404 for an object that does not exist or that the caller may not see; 403 saying who has the right.
+    /// 404 for an object that does not exist or that the caller may not see; otherwise 403 with a text that says who has
+    /// the right.
     fn check(&self, conn: &mut AnyConnection, caller: &Caller) -> Result<(), Error>;
 
-    /// The answer to a sign-in name that no user has.
+    /// The answer to a caller whose sign-in name no user has.
     #[must_use]
     fn unknown_name() -> Problem {
         Problem::forbidden("a member of the club")
@@ -44,12 +49,10 @@ pub trait Right: Send + Sync + Sized + 'static {
 /// An id in the path of a request.
 fn id(req: &HttpRequest, name: &'static str) -> Result<DbUuid, Problem> {
     let value = req.match_info().get(name).unwrap_or_default();
-    value.parse::<Id>().map(DbUuid::from).map_err(|message| {
-        Problem::new(code::INVALID_PARAMETER).violations(vec![Violation::parameter(name, "not-a-uuid", message)])
-    })
+    value.parse::<Id>().map(DbUuid::from).map_err(|message| Problem::parameter(name, "not-a-uuid", message))
 }
 
-/// 403 unless the caller has the right or is an admin.
+/// Answers 403 unless the caller has the right or is an admin.
 fn require(has_right: bool, caller: &Caller, needed: &'static str) -> Result<(), Error> {
     if has_right || caller.admin { Ok(()) } else { Err(Problem::forbidden(needed).into()) }
 }
@@ -67,7 +70,7 @@ impl Right for AnyMember {
     }
 }
 
-/// Any active member, for their own profile.
+/// Any active member, for their own profile. An unknown sign-in name is 404.
 pub struct OwnProfile;
 
 impl Right for OwnProfile {
@@ -144,6 +147,49 @@ impl Right for ProjectEditor {
         let member = project_members::table.find((self.0, caller.id)).select(project_members::user_id);
         let is_member = member.first::<DbUuid>(conn).optional()?.is_some();
         require(is_member, caller, "the creator of the project, one of its members, or an admin")
+    }
+}
+
+/// A right that the members of a project or team have.
+pub trait HasMembers: Right {
+    /// The id of the project or team.
+    fn object(&self) -> DbUuid;
+}
+
+impl HasMembers for ProjectEditor {
+    fn object(&self) -> DbUuid {
+        self.0
+    }
+}
+
+impl HasMembers for TeamEditor {
+    fn object(&self) -> DbUuid {
+        self.0.team
+    }
+}
+
+/// The right `R`, also for whoever took themselves off the list of members within the last minute (contract, "Member
+/// spans").
+pub struct Recent<R> {
+    right: R,
+    now: DbTimestamp,
+}
+
+impl<R: HasMembers> Right for Recent<R> {
+    fn from_path(req: &HttpRequest) -> Result<Self, Problem> {
+        let now = DbTimestamp(AppState::from_request(req)?.clock().now());
+        Ok(Self { right: R::from_path(req)?, now })
+    }
+
+    fn check(&self, conn: &mut AnyConnection, caller: &Caller) -> Result<(), Error> {
+        // In this order: whoever is no longer on the list has a departure that this transaction can see.
+        match self.right.check(conn, caller) {
+            Err(Error::Problem(problem)) if problem.status() == 403 => {
+                let may = departures::is_recent(conn, self.right.object(), caller.id, self.now)?;
+                if may { Ok(()) } else { Err(problem.into()) }
+            }
+            other => other,
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use service_kit::{
 /// All tables, each after those that it refers to.
 pub const TABLES: &[TableInfo] = service_kit::tables! {
     idempotency_keys imported_rows users accounts groups group_admins group_memberships events event_hosts event_levels projects
-    project_members contests contest_teams contest_team_members leases copies
+    project_members contests contest_teams contest_team_members departures leases copies
 };
 
 diesel::table! {
@@ -78,7 +78,8 @@ diesel::table! {
     use diesel::sql_types::*;
     use service_kit::database::types::DbUuid;
     project_members (project_id, user_id) {
-        project_id -> DbUuid, user_id -> DbUuid, since -> Integer, until -> Nullable<Integer>,
+        project_id -> DbUuid, user_id -> DbUuid, since -> Integer, until -> Nullable<Integer>, follows_since -> Bool,
+        follows_until -> Bool,
     }
 }
 diesel::table! {
@@ -100,6 +101,10 @@ diesel::table! {
 diesel::table! {
     use service_kit::database::types::DbUuid;
     contest_team_members (team_id, user_id) { team_id -> DbUuid, user_id -> DbUuid, }
+}
+diesel::table! {
+    use service_kit::database::types::{DbTimestamp, DbUuid};
+    departures (object_id, user_id) { object_id -> DbUuid, user_id -> DbUuid, left_at -> DbTimestamp, }
 }
 diesel::table! {
     use diesel::sql_types::*;

@@ -1,4 +1,4 @@
-//! The service put together: its operations, its OpenAPI document, and how it starts.
+//! The operations of the service, its OpenAPI document, and its start.
 
 use std::io;
 
@@ -29,16 +29,16 @@ use crate::{
     club::Club,
     codes,
     config::Config,
-    contests, demo, events, groups,
+    contests, demo, events, feeds, front_page, groups,
     identity::{Identity, has_credential},
-    projects, sync, teams, users,
+    profiles, projects, sync, teams, users,
 };
 
 /// The migrations, once for each database.
 pub static MIGRATIONS: Migrations =
     Migrations { sqlite: embed_migrations!("migrations/sqlite"), postgres: embed_migrations!("migrations/postgres") };
 
-/// What sets this service apart.
+/// The name, problem codes, headers, routes and OpenAPI document of this service.
 pub static ABOUT: ServiceInfo = ServiceInfo {
     name: "portfolio-service",
     legacy: Legacy::Message,
@@ -48,11 +48,23 @@ pub static ABOUT: ServiceInfo = ServiceInfo {
     has_credential,
     routes,
     pages,
+    problem_page: |_| None,
+    page_paths: &[],
+    front_pages,
+    front_page_paths: &[
+        "/",
+        "/projects",
+        "/projects/{projectId}",
+        "/contests",
+        "/contests/{contestId}",
+        "/people/{name}",
+    ],
+    sign_in_page: None,
     document: Document::openapi,
 };
 
 fn routes(config: &mut ServiceConfig<'_>) {
-    // By the first part of a path, so that a request is not compared with all of them.
+    // One scope for each first segment, so that a request is not matched against every route.
     config.service(
         scope("/api/v1")
             .wrap(from_fn(proxy_user))
@@ -64,7 +76,8 @@ fn routes(config: &mut ServiceConfig<'_>) {
                     .configure(groups::routes_of_users)
                     .configure(events::routes_of_users)
                     .configure(projects::routes_of_users)
-                    .configure(contests::routes_of_users),
+                    .configure(contests::routes_of_users)
+                    .configure(profiles::routes_of_users),
             )
             .service(scope("/groups").configure(groups::routes))
             .service(scope("/events").configure(events::routes))
@@ -73,11 +86,20 @@ fn routes(config: &mut ServiceConfig<'_>) {
             .configure(accounts::routes)
             .service(ping),
     );
+    config.service(scope("/feeds").configure(feeds::routes));
 }
 
 fn pages(_config: &mut web::ServiceConfig) {}
 
-/// Whether the service answers
+fn front_pages(config: &mut web::ServiceConfig) {
+    config
+        .service(web::resource("/").wrap(from_fn(proxy_user)).route(web::get().to(front_page::show)))
+        .configure(projects::pages)
+        .configure(contests::pages)
+        .configure(profiles::pages);
+}
+
+/// Check that the service answers
 #[utoipa::path(
     tag = "ping",
     operation_id = "ping",
@@ -109,7 +131,7 @@ impl Modify for Security {
         let components = document.components.get_or_insert_default();
         let header = ApiKeyValue::with_description(
             "X-Forwarded-User",
-            "The sign-in name, set by the authenticating reverse proxy; from anybody else it is ignored.",
+            "The sign-in name, set by the authenticating reverse proxy. It is ignored in requests from other clients.",
         );
         components.add_security_scheme("proxy", SecurityScheme::ApiKey(ApiKey::Header(header)));
         let bearer = HttpBuilder::new()
@@ -121,36 +143,36 @@ impl Modify for Security {
     }
 }
 
-/// Brings the schema up to date, and opens the port.
+/// Migrates the database and starts to listen.
 ///
 /// # Errors
-/// When the options are at fault, the database cannot be reached or is newer, or the address is taken.
+/// When an option is wrong, the database cannot be reached or has a newer schema, or the address is in use.
 pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let club = Club::new(config).map_err(io::Error::other)?;
     let db = open(config).await?;
     let Identity { proxies, tokens, is_development } =
         config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;
     let state =
-        AppState::new(&ABOUT, &config.server, db.clone(), clock.clone(), Club::installation(&proxies, is_development));
+        AppState::new(&ABOUT, &config.server, db.clone(), clock.clone(), club.installation(&proxies, is_development));
     sync::start(&state, &club, config.sync_interval).await;
     if config.demo
         && let Err(error) = demo::fill(&db, &club, clock.now()).await
     {
-        // The service is of use without it.
+        // The service works without the demo data.
         let problem = error.into_problem();
-        log::error!("the demo is missing: {}", problem.cause().unwrap_or("unknown"));
+        log::error!("the demo data is missing: {}", problem.cause().unwrap_or("unknown"));
     }
     let booking = config.booking.source(&config.directory).map_err(io::Error::other)?;
     if booking.is_none() {
         events::copy::forget(&db).await.map_err(|error| io::Error::other(error.describe()))?;
     }
     if is_development {
-        log::warn!("development mode: anybody on this machine is who they say they are, in the header that names them");
+        log::warn!("development mode: every client on this machine can act as any user, by the header with the name");
     }
-    let (shared, proxies) = (Data::new(club), Data::new(proxies));
+    let (club, proxies) = (Data::new(club), Data::new(proxies));
     let verifier = tokens.map(|(expected, origin)| Data::new(Verifier::new(expected, origin)));
     let running = listen(state.clone(), &config.server, move |app| {
-        app.app_data(shared.clone()).app_data(proxies.clone());
+        app.app_data(club.clone()).app_data(proxies.clone());
         if let Some(verifier) = &verifier {
             app.app_data(verifier.clone());
         }
@@ -161,10 +183,10 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     Ok(running)
 }
 
-/// Brings the schema up to date and opens the door to the database.
+/// Migrates the database and starts its executor.
 ///
 /// # Errors
-/// When the options are at fault, or the database cannot be reached or is newer.
+/// When an option is wrong, or the database cannot be reached or has a newer schema.
 pub async fn open(config: &Config) -> io::Result<Database> {
     let url = config.database_url().map_err(io::Error::other)?;
     Database::start(&url, &MIGRATIONS, config.database.limits()).await

@@ -1,4 +1,4 @@
-//! Semesters as the database keeps them: counted, so that they are ordered by time and one column each.
+//! Semesters in the database: one integer column each, ordered by time.
 
 use common::{
     problem::Problem,
@@ -14,7 +14,7 @@ use diesel::{
 use serde::{Deserialize, Serialize};
 use service_kit::error::Error;
 
-/// A semester in a column: 2 × year, and 1 more for the second half.
+/// A semester in a column: 2 × year for the first half of an academic year, 1 more for the second.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, AsExpression, FromSqlRow,
 )]
@@ -57,7 +57,7 @@ where
 pub struct Columns {
     /// The first semester.
     pub since: Half,
-    /// The last one, if it is over.
+    /// The last semester, unless the span is still going on.
     pub until: Option<Half>,
 }
 
@@ -74,10 +74,10 @@ impl From<(Half, Option<Half>)> for Columns {
 }
 
 impl Columns {
-    /// The span as the wire has it.
+    /// Converts the columns to a span.
     ///
     /// # Errors
-    /// 500 for what no write leaves behind: `until` before `since`.
+    /// 500 when `until` is before `since`, which no write allows.
     pub fn span(self) -> Result<YearWithSemesterDuration, Error> {
         let until = self.until.map(|until| until.get().ok_or_else(out_of_range)).transpose()?;
         let since = self.since.get().ok_or_else(out_of_range)?;
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_ordered_by_time_and_come_back_as_they_went_in() {
+    fn columns_are_ordered_by_time_and_convert_without_loss() {
         let semester = |year, half| YearWithSemester::new(year, half).unwrap();
         let (first, second) = (semester(2025, Semester::Second), semester(2026, Semester::First));
         assert!(Half::from(first) < Half::from(second));

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
 use crate::{
     command::{CommandError, WRONG_OPTIONS, exit_status, print},
@@ -28,6 +28,14 @@ pub enum CommonCommand {
     /// Back up, restore or move the database.
     #[command(flatten)]
     Database(DatabaseCommand),
+}
+
+/// Options of the command `sync`.
+#[derive(Debug, Clone, Args)]
+pub struct SyncOptions {
+    /// Accept a directory that deactivates more than half of the active members
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// A service with its options.

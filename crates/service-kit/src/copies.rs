@@ -9,6 +9,13 @@ use std::sync::{
 use common::time::Timestamp;
 use serde_json::{Map, Value, json};
 
+/// Whether a source is suspicious that lacks `missing` of the `present` entries of its copy: it lacks more than half of
+/// them, as a truncated file or an empty answer does (contract, booking "The club directory").
+#[must_use]
+pub fn is_suspicious(present: usize, missing: usize) -> bool {
+    missing > present / 2
+}
+
 /// The time of a copy that was never made.
 const NEVER: i64 = i64::MIN;
 
@@ -61,7 +68,7 @@ pub struct CopyStatuses(RwLock<Vec<Arc<CopyStatus>>>);
 
 impl CopyStatuses {
     /// The status of this copy. From the first call on, it is part of `/readyz?verbose`.
-    pub fn of(&self, what: &'static str) -> Arc<CopyStatus> {
+    pub fn status(&self, what: &'static str) -> Arc<CopyStatus> {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(existing) = all.iter().find(|copied| copied.what == what) {
             return existing.clone();
@@ -106,15 +113,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_source_may_lack_half_of_its_copy() {
+        for (present, missing) in [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2), (100, 50)] {
+            assert!(!is_suspicious(present, missing), "{missing} of {present}");
+            assert!(is_suspicious(present, present / 2 + 1), "{present}");
+        }
+    }
+
+    #[test]
     fn a_copy_has_an_age_once_it_was_made() {
         let at = |second: i64| Timestamp::from_micros(second * 1_000_000).unwrap();
         let copies = CopyStatuses::default();
-        let events = copies.of("events");
+        let events = copies.status("events");
         let numbers = |second| copies.numbers(at(second)).into_iter().map(|it| (it.what, it.age, it.failures));
         events.fail();
         assert_eq!(copies.report(at(9)), json!({ "events": {} }));
         assert!(numbers(9).eq([("events", None, 1)]));
-        copies.of("events").tell(at(10));
+        copies.status("events").tell(at(10));
         assert!(numbers(75).eq([("events", Some(65.0), 1)]));
         assert!(numbers(9).eq([("events", Some(0.0), 1)]));
         let report = json!({ "events": { "copiedAt": "1970-01-01T00:00:10Z", "ageSeconds": 65.0 } });

@@ -3,11 +3,13 @@
 //! * [`credentials`]: keys, secrets and their hashes. [`error`]: errors and how they become problems.
 //! * [`database`]: transactions on SQLite or PostgreSQL, migrations. [`command`]: errors and exit status of commands.
 //! * [`maintenance`]: backup, restore, copy.
-//! * [`cached_fetch`], [`directory`]: data of other servers. [`copies`]: the age of copies of such data.
+//! * [`cached_fetch`]: data of other servers. [`copies`]: the age of copies of such data, and which sources are
+//!   suspicious. [`directory`]: the club directory.
 //! * [`http`]: values read from requests and parts of answers, independent of the service's state.
 //! * [`config`]: options, secrets, and the checks of `check-config`. [`logging`], [`metrics`].
 //! * [`state`]: what the workers share. [`middleware`]: what surrounds every request.
 //! * [`guard`]: authentication, rights, conditional requests and safe retries of every operation.
+//! * [`front_page`]: what people see first.
 //! * [`routes`], [`server`]: health, metrics and documentation; start and shutdown. [`health`]: asks a running service.
 //! * [`cli`]: the commands that every service has.
 //! * [`import`]: reads the databases of the systems that the services replace.
@@ -21,6 +23,7 @@ pub mod credentials;
 pub mod database;
 pub mod directory;
 pub mod error;
+pub mod front_page;
 pub mod guard;
 pub mod health;
 pub mod http;

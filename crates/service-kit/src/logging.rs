@@ -1,9 +1,11 @@
-//! The log: one line a record, plain or JSON, on standard error.
+//! The log: one line a record, plain or JSON, on standard error. Panics are records too.
 //!
 //! A thread of its own writes the records, so that a full pipe stops nothing but the log: while it does not write, records
 //! are dropped and counted.
 
 use std::{
+    backtrace::{Backtrace, BacktraceStatus},
+    borrow::Cow,
     io::{self, Write},
     sync::{
         LazyLock,
@@ -39,20 +41,16 @@ pub fn start(filter: &str, format: Format) {
     builder.parse_filters(filter).target(Target::Pipe(Box::new(Queue)));
     match format {
         Format::Plain => builder.format(|out, record| {
-            write!(out, "{} {:5} {} {}", now(), record.level(), record.target(), record.args())?;
+            let mut line = format!("{} {:5} {} {}", now(), record.level(), record.target(), record.args());
             let mut fields = Fields::default();
             let _ = record.key_values().visit(&mut fields);
             for (key, value) in fields.0 {
-                match value {
-                    serde_json::Value::String(text) if !text.contains([' ', '"', '\n']) => {
-                        write!(out, " {key}={text}")?;
-                    }
-                    other => {
-                        write!(out, " {key}={other}")?;
-                    }
-                }
+                let plain =
+                    value.as_str().filter(|text| !text.contains(|c: char| c == ' ' || c == '"' || is_control(c)));
+                let value = plain.map_or_else(|| value.to_string(), str::to_owned);
+                line.extend([" ", &key, "=", &value]);
             }
-            writeln!(out)
+            writeln!(out, "{}", escape_controls(line.trim_end()))
         }),
         Format::Json => builder.format(|out, record| {
             let mut fields = Fields::default();
@@ -61,7 +59,7 @@ pub fn start(filter: &str, format: Format) {
                 "time": now(),
                 "level": record.level().as_str(),
                 "target": record.target(),
-                "message": record.args().to_string(),
+                "message": record.args().to_string().trim_end(),
             });
             for (key, value) in fields.0 {
                 line[key] = value;
@@ -73,7 +71,30 @@ pub fn start(filter: &str, format: Format) {
     let level = logger.0.filter();
     if log::set_boxed_logger(Box::new(logger)).is_ok() {
         log::set_max_level(level);
+        // Instead of the several lines that Rust writes.
+        std::panic::set_hook(Box::new(|panic| {
+            let backtrace = Backtrace::capture();
+            if backtrace.status() == BacktraceStatus::Captured {
+                log::error!("{panic}\n{backtrace}");
+            } else {
+                log::error!("{panic}");
+            }
+        }));
     }
+}
+
+/// Whether a character could end a line or command a terminal.
+fn is_control(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// The text on one line.
+fn escape_controls(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_control) {
+        return Cow::Borrowed(text);
+    }
+    let escape = |c: char| if is_control(c) { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(escape).collect::<String>().into()
 }
 
 /// The most records that wait to be written.
@@ -194,5 +215,19 @@ impl<'kvs> VisitSource<'kvs> for Fields {
         };
         self.0.insert(key.as_str().to_owned(), value);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_ends_a_line_or_commands_a_terminal() {
+        assert_eq!(
+            escape_controls("one\r\n\ttwo\u{1b}[2J\u{85}\u{2028}é \\"),
+            "one\\r\\n\\ttwo\\u{1b}[2J\\u{85}\\u{2028}é \\"
+        );
+        assert!(matches!(escape_controls("plain"), Cow::Borrowed("plain")));
     }
 }

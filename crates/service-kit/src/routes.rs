@@ -22,18 +22,11 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .route("/problems/{code}", web::get().to(problem))
         .route("/openapi.json", web::get().to(openapi))
         .route("/docs", web::get().to(docs))
-        // Replaces two of Swagger UI's files, for a title and for small screens.
+        // Replaces three of Swagger UI's files: see each.
         .route("/docs/", web::get().to(docs_page))
         .route("/docs/index.css", web::get().to(docs_style))
-        .service(
-            SwaggerUi::new("/docs/{tail:.*}").config(
-                Config::from("/openapi.json")
-                    .use_base_layout()
-                    .validator_url("none")
-                    .try_it_out_enabled(true)
-                    .with_credentials(true),
-            ),
-        );
+        .route("/docs/swagger-initializer.js", web::get().to(docs_script))
+        .service(SwaggerUi::new("/docs/{tail:.*}").config(Config::from("/openapi.json")));
 }
 
 /// Answers a request that no route matches.
@@ -100,7 +93,7 @@ async fn openapi(req: HttpRequest, state: Data<AppState>) -> HttpResponse {
     let (document, tag) = state.document();
     let mut response = HttpResponse::Ok();
     response.insert_header((header::CACHE_CONTROL, "public, no-cache"));
-    if let Some(cached) = CachedTags::of(&req).matching(tag) {
+    if let Some(cached) = CachedTags::from_request(&req).matching(tag) {
         return response.status(StatusCode::NOT_MODIFIED).insert_header((header::ETAG, cached.text())).finish();
     }
     response.insert_header((header::ETAG, tag.text())).content_type("application/json").body(document.clone())
@@ -111,8 +104,16 @@ async fn docs() -> HttpResponse {
 }
 
 async fn docs_page(state: Data<AppState>) -> HttpResponse {
-    let page = include_str!("docs.html").replace("{name}", state.info().name);
+    let sign_in = match state.sign_in_page() {
+        Some(path) => format!(" <a href=\"{path}\">Sign in</a>"),
+        None => String::new(),
+    };
+    let page = include_str!("docs.html").replace("{name}", state.info().name).replace("{sign_in}", &sign_in);
     HttpResponse::Ok().content_type("text/html; charset=utf-8").body(page)
+}
+
+async fn docs_script() -> HttpResponse {
+    HttpResponse::Ok().content_type("text/javascript; charset=utf-8").body(include_str!("docs.js"))
 }
 
 async fn docs_style() -> HttpResponse {

@@ -78,6 +78,11 @@ pub fn listen(
             .configure(shared.info().routes)
             .into_app()
             .configure(shared.info().pages)
+            .configure(|app| {
+                if !shared.has_front_end() {
+                    (shared.info().front_pages)(app);
+                }
+            })
             .configure(routes::routes)
             .default_service(web::to(routes::no_route))
             // The last one is the outermost.

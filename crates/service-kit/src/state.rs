@@ -26,9 +26,10 @@ use crate::{
     config::ServerOptions,
     copies::CopyStatuses,
     credentials::Keys,
-    database::Database,
+    database::{CredentialOwners, Database},
     error::Failure,
     http::{
+        Reply,
         etag::{self, ETag},
         openapi,
         origin::Origins,
@@ -57,9 +58,23 @@ pub struct ServiceInfo {
     pub routes: fn(&mut ServiceConfig<'_>),
     /// Registers what is not part of the documented interface, such as pages.
     pub pages: fn(&mut web::ServiceConfig),
+    /// Returns the page that shows the problems of a request by a browser. If it is `None`, they are JSON.
+    pub problem_page: fn(&HttpRequest) -> Option<ProblemPage>,
+    /// The paths of the pages.
+    pub page_paths: &'static [&'static str],
+    /// Registers the pages that stand in for a front end. They do not exist where the service serves one.
+    pub front_pages: fn(&mut web::ServiceConfig),
+    /// The paths of these pages.
+    pub front_page_paths: &'static [&'static str],
+    /// The one of them on which a browser signs in.
+    pub sign_in_page: Option<&'static str>,
     /// Title, version and description of the OpenAPI document, without the operations.
     pub document: fn() -> OpenApi,
 }
+
+/// Renders a problem as a page: its body, media type and further headers. Status and the headers of every problem are
+/// added.
+pub type ProblemPage = Box<dyn Fn(&Problem) -> Reply>;
 
 impl ServiceInfo {
     /// The OpenAPI document with all registered operations.
@@ -99,6 +114,7 @@ pub struct AppState {
     origins: Origins,
     rate_limit: RateLimit,
     bad_credentials: BadCredentials,
+    credential_owners: CredentialOwners,
     metrics: Metrics,
     copies: CopyStatuses,
     shutdown_hooks: RwLock<Vec<ShutdownHook>>,
@@ -126,6 +142,7 @@ impl AppState {
         let document = info.openapi();
         let json = document.to_json().unwrap_or_default();
         let keys = installation.keys.as_ref();
+        let front_pages = if options.static_folder.is_none() { info.front_page_paths } else { &[] };
         let build = [&json, &installation.options, option_env!("REVISION").unwrap_or_default(), &program_version()];
         Data::new(Self {
             info,
@@ -133,11 +150,12 @@ impl AppState {
             database,
             rate_limit: RateLimit::per_minute(options.rate_limit, &clock),
             bad_credentials: BadCredentials::new(options.rate_limit > 0, &clock),
+            credential_owners: CredentialOwners::default(),
             clock,
             origins: Origins::new(options.public_origin(), options.allowed_origins.clone()),
             copies: CopyStatuses::default(),
             shutdown_hooks: RwLock::default(),
-            paths: PathMethods::new(&document),
+            paths: PathMethods::new(&document, &[info.page_paths, front_pages].concat()),
             build: etag::fingerprint(&build),
             document_tag: ETag::new(json.as_bytes(), None),
             document: Bytes::from(json),
@@ -153,7 +171,7 @@ impl AppState {
     ///
     /// # Errors
     /// 500 in an app without one.
-    pub fn of(req: &HttpRequest) -> Result<Data<Self>, Problem> {
+    pub fn from_request(req: &HttpRequest) -> Result<Data<Self>, Problem> {
         req.app_data::<Data<Self>>().cloned().ok_or_else(|| Problem::internal("the app has no state"))
     }
 
@@ -191,6 +209,12 @@ impl AppState {
     #[must_use]
     pub fn bad_credentials(&self) -> &BadCredentials {
         &self.bad_credentials
+    }
+
+    /// The users of credentials.
+    #[must_use]
+    pub fn credential_owners(&self) -> &CredentialOwners {
+        &self.credential_owners
     }
 
     /// Its metrics.
@@ -250,6 +274,12 @@ impl AppState {
     #[must_use]
     pub fn has_front_end(&self) -> bool {
         self.static_files.is_some()
+    }
+
+    /// The page on which a browser signs in, if the service has one of its own.
+    #[must_use]
+    pub fn sign_in_page(&self) -> Option<&'static str> {
+        self.info.sign_in_page.filter(|_| !self.has_front_end())
     }
 
     /// The front end, if there is one and the path is not the service's own.
@@ -318,6 +348,6 @@ impl FromRequest for Now {
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
         req.extensions_mut().insert(TimeDependent);
-        ready(AppState::of(req).map(|state| Self(state.clock().now())).map_err(Failure::from))
+        ready(AppState::from_request(req).map(|state| Self(state.clock().now())).map_err(Failure::from))
     }
 }

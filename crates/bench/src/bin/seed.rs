@@ -23,7 +23,7 @@ struct Cli {
     #[arg(value_enum)]
     service: Service,
 
-    /// How many rows of everything
+    /// Size of the club
     #[arg(long, value_enum)]
     size: Size,
 
@@ -31,11 +31,11 @@ struct Cli {
     #[arg(long, value_name = "YYYY-MM-DD")]
     day: Option<NaiveDate>,
 
-    /// The database: `sqlite://FILE` or `postgres://…`
+    /// URL of the database: `sqlite://FILE` or `postgres://…`
     #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true)]
     database_url: Option<Secret>,
 
-    /// File that holds the address of the database
+    /// File that holds the URL of the database
     #[arg(long, env = "DATABASE_URL_FILE", value_name = "FILE")]
     database_url_file: Option<PathBuf>,
 }
@@ -46,7 +46,7 @@ enum Service {
     Portfolio,
 }
 
-/// Nothing else uses the database, so a statement may take long.
+/// Long time limits, because nothing else uses the database.
 const LIMITS: Limits =
     Limits { connections: Some(1), checkout: Duration::from_secs(10), work: Duration::from_secs(300) };
 
@@ -64,7 +64,7 @@ async fn run(cli: Cli) -> io::Result<()> {
     let url: Url = url.reveal().parse().map_err(|fault| io::Error::other(format!("--database-url {fault}")))?;
     let day = cli.day.unwrap_or_else(|| Clock::default().now().utc().date_naive());
     let progress = |line: &str| drop(writeln!(io::stdout(), "{line}"));
-    let done = match cli.service {
+    let outcome = match cli.service {
         Service::Booking => {
             let db = Database::start(&url, &booking_service::server::MIGRATIONS, LIMITS).await?;
             seed::booking::fill(&db, cli.size, day, progress).await
@@ -74,5 +74,5 @@ async fn run(cli: Cli) -> io::Result<()> {
             seed::portfolio::fill(&db, cli.size, day, progress).await
         }
     };
-    done.map_err(|error| io::Error::other(error.describe()))
+    outcome.map_err(|error| io::Error::other(error.describe()))
 }

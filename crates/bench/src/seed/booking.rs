@@ -1,5 +1,5 @@
-//! The database of the booking-service. Users and groups come in by the ordinary sync, rooms by the function that makes
-//! all rooms; the plan says the rest. Events are inserted in batches, with the rows that the operations would have made.
+//! Fills the database of the booking-service. The ordinary sync adds users and groups, and the function that creates all
+//! rooms adds the rooms of the plan. Events are inserted in batches, with the same rows as by the operations.
 
 use std::sync::Arc;
 
@@ -37,10 +37,10 @@ use super::{
 /// The group of all active users, as the service names it by default.
 const EVERYONE_GROUP: &str = "traP";
 
-/// Rooms of one transaction, with their events: few enough for the time limit of a transaction.
+/// Rooms of one transaction, with their events. A transaction has a time limit.
 const STEP: usize = 500;
 
-/// Lines of progress about rooms and events.
+/// The number of progress lines about rooms and events.
 const LINES: usize = 10;
 
 /// The description of every event.
@@ -49,15 +49,15 @@ const DESCRIPTION: &str = "Bring a laptop and something to write with; whoever c
 /// Fills a database without users, rooms and events.
 ///
 /// # Errors
-/// 409 when the database is in use; when it fails.
+/// 409 when the database is not empty; when the database fails.
 pub async fn fill(db: &Database, size: Size, day: NaiveDate, progress: Progress) -> Result<(), Error> {
     let (plan, club) = (Plan::new(size, midnight(day)?), Arc::new(directory::snapshot(size)));
     let snapshot = club.clone();
-    db.write(JobOwner::Internal, move |conn| introduce(conn, &snapshot, plan.begin())).await?;
+    db.write(JobOwner::Internal, move |conn| insert_users_groups_and_tags(conn, &snapshot, plan.begin())).await?;
     progress(&format!("{} users and {} groups", club.users.len(), club.groups.len()));
     for from in (0..plan.rooms()).step_by(STEP) {
         let (club, to) = (club.clone(), plan.rooms().min(from + STEP));
-        db.write(JobOwner::Internal, move |conn| make(conn, &plan, &club, from, to)).await?;
+        db.write(JobOwner::Internal, move |conn| insert_rooms(conn, &plan, &club, from, to)).await?;
         if to * LINES / plan.rooms() > from * LINES / plan.rooms() {
             progress(&format!("{to} of {} rooms with their events", plan.rooms()));
         }
@@ -67,8 +67,8 @@ pub async fn fill(db: &Database, size: Size, day: NaiveDate, progress: Progress)
     Ok(())
 }
 
-/// The users, the groups and the tags.
-fn introduce(conn: &mut AnyConnection, directory: &Snapshot, now: DbTimestamp) -> Result<(), Error> {
+/// Inserts the users, the groups and the tags.
+fn insert_users_groups_and_tags(conn: &mut AnyConnection, directory: &Snapshot, now: DbTimestamp) -> Result<(), Error> {
     let user: Option<DbUuid> = users::table.select(users::id).first(conn).optional()?;
     let room: Option<DbUuid> = rooms::table.select(rooms::id).first(conn).optional()?;
     let event: Option<DbUuid> = events::table.select(events::id).first(conn).optional()?;
@@ -76,7 +76,7 @@ fn introduce(conn: &mut AnyConnection, directory: &Snapshot, now: DbTimestamp) -
         return Err(in_use());
     }
     groups::queries::ensure_everyone_group(conn, EVERYONE_GROUP, now)?;
-    sync::apply(conn, directory, now)?;
+    sync::apply(conn, directory, false, now)?;
     if let Some(first) = directory.users.first() {
         grant_privilege(conn, &first.name)?;
     }
@@ -100,8 +100,8 @@ fn tag_id(begin: DbTimestamp, number: usize) -> DbUuid {
     plan::id(begin, Kind::Tag, number)
 }
 
-/// Some of the rooms, with their events.
-fn make(conn: &mut AnyConnection, plan: &Plan, club: &Snapshot, from: usize, to: usize) -> Result<(), Error> {
+/// Inserts some of the rooms, with their events.
+fn insert_rooms(conn: &mut AnyConnection, plan: &Plan, club: &Snapshot, from: usize, to: usize) -> Result<(), Error> {
     let planned: Vec<_> = (from..to).map(|number| Usage::new(plan, number)).collect();
     booking::lock_places(conn, planned.iter().map(|usage| place_key(usage.room.place)).collect())?;
     for usage in planned.iter().filter(|usage| !usage.room.verified) {
@@ -110,7 +110,7 @@ fn make(conn: &mut AnyConnection, plan: &Plan, club: &Snapshot, from: usize, to:
     }
     let owner = owner(club);
     let verified: Vec<_> = planned.iter().filter(|usage| usage.room.verified).collect();
-    // Rooms with the same creation time are made together, as an import does.
+    // Rooms with the same creation time are inserted together, as by an import.
     for usages in verified.chunk_by(|a, b| a.room.made_at == b.room.made_at) {
         let new: Vec<_> = usages.iter().map(|usage| usage.new_room(club)).collect();
         changes::insert_with_ids(conn, &new, owner, usages[0].room.made_at)?;
@@ -140,15 +140,9 @@ impl Usage {
     /// The room of an instant event has the administrators of the event.
     fn new_room(&self, club: &Snapshot) -> (DbUuid, NewRoom) {
         let room = &self.room;
-        let new = NewRoom {
-            place: room.place.to_owned(),
-            starts_at: room.starts_at,
-            ends_at: room.ends_at,
-            verified: room.verified,
-            made_for_event: !room.verified,
-            admins: if room.verified { vec![owner(club)] } else { self.events[0].admins(club).to_vec() },
-        };
-        (room.id, new)
+        let admins = if room.verified { vec![owner(club)] } else { self.events[0].admins(club).to_vec() };
+        let new = NewRoom::new(room.place.to_owned(), room.starts_at, room.ends_at, admins);
+        (room.id, NewRoom { verified: room.verified, made_for_event: !room.verified, ..new })
     }
 }
 

@@ -1,5 +1,5 @@
-//! The rooms and events of the generated club, computed from their numbers: any part of them can be made alone, and
-//! every run makes the same.
+//! The rooms and events of the generated club. Each is computed from its number, so any part can be generated alone, and
+//! every run generates the same rows.
 //!
 //! Five rooms form a block with twenty events: four verified rooms of a day, with five, five, five and four events, and
 //! the room of an instant event. A week has about 190 events, in every size but `club`.
@@ -11,13 +11,13 @@ use service_kit::database::types::{DbTimestamp, DbUuid};
 
 use super::{Size, directory};
 
-/// Rooms in a row that together have [`EVENTS_OF_BLOCK`] events.
+/// Consecutive rooms that together have [`EVENTS_OF_BLOCK`] events.
 const BLOCK: usize = 5;
 
 /// Events of [`BLOCK`] rooms.
 const EVENTS_OF_BLOCK: usize = 20;
 
-/// The number, within its block, of the first event of each room; and where the next block begins.
+/// The number, within the block, of the first event of each room; the last entry is that of the next block.
 const FIRST_EVENTS: [usize; BLOCK + 1] = [0, 5, 10, 15, 19, EVENTS_OF_BLOCK];
 
 /// Places of verified rooms. Each has at most one room a day.
@@ -26,16 +26,16 @@ const HALLS: [&str; 8] = ["S511", "S512", "S513", "S514", "S515", "S516", "W621"
 /// Places of instant events, which have no verified rooms.
 const ELSEWHERE: [&str; 3] = ["Discord", "Club room", "Library"];
 
-/// Tags in all, and of an event.
+/// The number of tags.
 pub const TAGS: usize = 40;
 
-/// Attendees of an event, fewer than its group has members.
+/// Attendees of an event. Its group has more members.
 pub const INVITED: usize = 15;
 
 /// Events in the feed of the user who is in no group.
 pub const FEED: usize = 500;
 
-/// Days ahead for which there are events, at most.
+/// The maximum number of days after the plan's day on which there are events.
 const AHEAD: i64 = 364;
 
 /// A room of the plan.
@@ -45,7 +45,7 @@ pub struct PlannedRoom {
     pub place: &'static str,
     pub starts_at: DbTimestamp,
     pub ends_at: DbTimestamp,
-    /// Verified; otherwise the room was made for its one instant event.
+    /// Whether the room is verified. A room that is not was created for its single instant event.
     pub verified: bool,
     pub made_at: DbTimestamp,
 }
@@ -63,13 +63,13 @@ pub struct PlannedEvent {
     pub group: usize,
     pub open: bool,
     pub admins: [usize; 2],
-    /// Number, and whether it is locked.
+    /// Numbers of tags, and whether each is locked.
     pub tags: [(usize, bool); 2],
     /// Whether the user who is in no group is the last attendee.
     pub has_guest: bool,
 }
 
-/// A size around a day.
+/// The plan of a size and a day.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     size: Size,
@@ -77,12 +77,12 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of a size for a day, by its midnight.
+    /// The plan of a size and of a day, given by its midnight.
     pub fn new(size: Size, day: Timestamp) -> Self {
         Self { size, day }
     }
 
-    /// Rooms in all, a multiple of [`BLOCK`].
+    /// The number of rooms, a multiple of [`BLOCK`].
     pub fn rooms(&self) -> usize {
         match self.size {
             Size::Small | Size::Club => 500,
@@ -91,7 +91,7 @@ impl Plan {
         }
     }
 
-    /// Events in all.
+    /// The number of events.
     pub fn events(&self) -> usize {
         self.rooms() / BLOCK * EVENTS_OF_BLOCK
     }
@@ -105,7 +105,7 @@ impl Plan {
         }
     }
 
-    /// When the users, groups and tags were created, before everything else.
+    /// The creation time of users, groups and tags, before all others.
     pub fn begin(&self) -> DbTimestamp {
         self.at(self.first_day() - 500, 0)
     }
@@ -115,8 +115,8 @@ impl Plan {
         -(self.days() - AHEAD.min(self.days() / 2))
     }
 
-    /// The day of a room, counted likewise. No two verified rooms of one place are on one day: every eighth room
-    /// has the same place, and a day has fewer than eight rooms.
+    /// The day of a room, counted from the day of the plan. No two verified rooms of one place are on the same day, because
+    /// every eighth room has the same place and a day has at most eight rooms.
     fn day_of(&self, room: usize) -> i64 {
         let (room, rooms) = (i64::try_from(room).unwrap_or(0), i64::try_from(self.rooms()).unwrap_or(1));
         self.first_day() + room * self.days() / rooms
@@ -126,7 +126,7 @@ impl Plan {
         DbTimestamp(self.day.plus(TimeDelta::days(day) + TimeDelta::minutes(minute)))
     }
 
-    /// The day on which something of a day was created: a month or 400 days before, never after the plan's day.
+    /// The day on which the room and events of a day were created: 31 or 400 days before, and before the plan's day.
     fn made_on(day: i64) -> i64 {
         if day < 30 { day - 31 } else { day - 400 }
     }
@@ -175,9 +175,9 @@ impl Plan {
         }
     }
 
-    /// Whether an event is in the feed of the user who is in no group: [`FEED`] of those that a feed reaches back to.
+    /// Whether an event is in the feed of the user who is in no group, who has [`FEED`] of the events that a feed shows.
     fn has_guest(&self, number: usize) -> bool {
-        // A feed starts 90 days before the time of the request.
+        // A feed starts 90 days before the request. The events begin ten days later, for requests some days after the seed.
         let reach = usize::try_from(-80 - self.first_day()).unwrap_or(0);
         let days = usize::try_from(self.days()).unwrap_or(1);
         let first = (reach * self.rooms() / days).div_ceil(BLOCK) * EVENTS_OF_BLOCK;
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn every_size_is_a_club_without_conflicts() {
+    fn no_size_has_conflicting_events() {
         let day = "2026-11-20T00:00:00Z".parse().unwrap();
         for size in [Size::Small, Size::Club, Size::Large] {
             let plan = Plan::new(size, day);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_week_of_any_time_is_as_full_as_the_present_one() {
+    fn every_week_has_about_the_same_number_of_events() {
         let day = "2026-11-20T00:00:00Z".parse().unwrap();
         for (size, weeks) in [(Size::Small, -4..4), (Size::Large, -51..51), (Size::Huge, -51..51)] {
             let plan = Plan::new(size, day);

@@ -20,7 +20,7 @@ fn name(index: usize) -> String {
     }
 }
 
-/// The directory of this size, always the same. The last user is in no group.
+/// The directory of a size, the same in every run. The last user is in no group.
 pub fn snapshot(size: Size) -> Snapshot {
     let users = (0..size.users()).map(|index| DirectoryUser {
         id: member_id(&name(index)),
@@ -31,10 +31,10 @@ pub fn snapshot(size: Size) -> Snapshot {
         state: UserState::Active,
     });
     let users: Vec<_> = users.collect();
-    let joiners = users.len() - 1;
+    let group_users = users.len() - 1;
     let groups = (0..size.groups()).map(|index| {
         let name = format!("group-{index:03}");
-        let members: Vec<_> = (0..GROUP_SIZE).map(|n| users[(index * GROUP_SIZE + n) % joiners].id).collect();
+        let members: Vec<_> = (0..GROUP_SIZE).map(|n| users[(index * GROUP_SIZE + n) % group_users].id).collect();
         DirectoryGroup {
             id: Uuid::new_v5(&GROUP_NAMESPACE, name.as_bytes()),
             description: format!("What {name} does, in a sentence of a usual length"),
@@ -46,8 +46,8 @@ pub fn snapshot(size: Size) -> Snapshot {
     Snapshot { groups: groups.collect(), users }
 }
 
-/// The identifier of a row (UUID version 7) with its creation time. Kind and number, which is below 2⁴⁸, take the place
-/// of the random bits.
+/// The identifier of a row: a UUID of version 7 with its creation time. Its kind and its number, which is below 2⁴⁸,
+/// replace the random bits.
 pub fn id(made_at: Timestamp, kind: u8, number: usize) -> Uuid {
     let mut bits = [0; 10];
     bits[1] = kind;
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_size_is_a_good_directory() {
+    fn the_directory_of_every_size_is_valid() {
         for size in Size::value_variants() {
             let club = snapshot(*size).checked().unwrap();
             assert_eq!((club.users.len(), club.groups.len()), (size.users(), size.groups()));

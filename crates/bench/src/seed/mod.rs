@@ -1,5 +1,5 @@
-//! Fills an empty database of a service with a generated club of a chosen size. The rows are the same for the same day
-//! on either database, and users and groups are the same in both services.
+//! Fills an empty database of a service with a generated club. Its rows depend only on the size and the day, and users
+//! and groups are the same in both services.
 
 pub mod booking;
 mod booking_plan;
@@ -18,7 +18,7 @@ use service_kit::{
     error::Error,
 };
 
-/// Rows of one statement: databases limit the number of bound values.
+/// Rows of one statement. Databases limit the number of bind parameters.
 const CHUNK: usize = 1000;
 
 /// The size of a generated club.
@@ -30,7 +30,7 @@ pub enum Size {
     Club,
     /// 1,000 users, 200 groups, 20,000 events in two years, 2,000 projects, 500 contests
     Large,
-    /// The same with 50 times the events and contests
+    /// As large, with 50 times the events and contests
     Huge,
 }
 
@@ -55,7 +55,7 @@ impl Size {
     }
 }
 
-/// Prints one line of progress. A closed pipe does not stop the generator half way.
+/// Prints one line of progress. It ignores a closed pipe, so that the generator completes.
 pub type Progress = fn(&str);
 
 fn midnight(day: NaiveDate) -> Result<Timestamp, Error> {
@@ -67,7 +67,7 @@ fn in_use() -> Error {
     Problem::new(code::CONFLICT).detail("The database is in use: only an empty one can be seeded.").into()
 }
 
-/// Collects the statistics of PostgreSQL, which it does by itself only some minutes later.
+/// Updates the statistics of PostgreSQL. Autovacuum would do so only some minutes later.
 async fn analyze(db: &Database) -> Result<(), Error> {
     db.write(JobOwner::Internal, |conn| {
         if let AnyConnection::Postgresql(pg) = conn {

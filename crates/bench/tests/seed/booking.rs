@@ -45,6 +45,8 @@ fn rows(seeded: &Seeded) -> Vec<Vec<String>> {
             DbTimestamp,
             DbTimestamp,
             Option<Vec<u8>>,
+            bool,
+            DbTimestamp,
         )>(conn)),
         lines(
             groups::table
@@ -91,7 +93,11 @@ fn rows(seeded: &Seeded) -> Vec<Vec<String>> {
             event_admins::table.order((event_admins::event_id, event_admins::user_id)).load::<(DbUuid, DbUuid)>(conn),
         ),
         lines(event_tags::table.order((event_tags::event_id, event_tags::tag_id)).load::<(DbUuid, DbUuid, bool)>(conn)),
-        lines(attendees::table.order((attendees::event_id, attendees::user_id)).load::<(DbUuid, DbUuid, String)>(conn)),
+        lines(
+            attendees::table
+                .order((attendees::event_id, attendees::user_id))
+                .load::<(DbUuid, DbUuid, String, DbTimestamp)>(conn),
+        ),
     ]
 }
 

@@ -51,6 +51,8 @@ fn rows(seeded: &Seeded) -> Vec<Vec<String>> {
             DbUuid,
             i32,
             Option<i32>,
+            bool,
+            bool,
         )>(conn)),
         lines(
             contests::table

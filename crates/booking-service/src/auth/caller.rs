@@ -1,6 +1,6 @@
 //! The signed-in user behind a request.
 
-use actix_web::{HttpRequest, http::header};
+use actix_web::{HttpRequest, cookie::Cookie, http::header};
 use chrono::TimeDelta;
 use common::problem::Problem;
 use service_kit::{
@@ -10,19 +10,20 @@ use service_kit::{
 };
 use uuid::Uuid;
 
+use super::board::kiosk_token;
 use crate::last_use::CredentialId;
 
-/// Name of the session cookie. Clients know it.
+/// Name of the session cookie. Clients depend on it (contract, "Sign-in").
 pub const SESSION_COOKIE: &str = "session";
 
-/// The beginning of the cookie's value while it holds a pending sign-in. A session has no dot.
+/// Prefix of the cookie's value while it contains a pending sign-in. A session's value has no dot.
 pub const PENDING_MARK: &str = "login.";
 
-/// The beginning of every API token, for secret scanners.
+/// Prefix of every API token, for secret scanners.
 pub const TOKEN_PREFIX: &str = "clubbooking";
 
-/// A session ends when it has not been used for this long. As uses are recorded once an hour
-/// ([`GRAIN`](crate::last_use::GRAIN)), it may end an hour early.
+/// A session expires after this long without use. Uses are recorded at most once an hour
+/// ([`MIN_INTERVAL`](crate::last_use::MIN_INTERVAL)), so a session may expire up to an hour early.
 pub const IDLE: TimeDelta = TimeDelta::days(14);
 
 /// `users.state` of an active user.
@@ -35,6 +36,8 @@ text_enum! {
         Read = "read",
         /// Reading and writing.
         Write = "write",
+        /// The board and nothing else.
+        Board = "board",
     }
 }
 
@@ -43,7 +46,7 @@ text_enum! {
 pub struct Caller {
     /// Their id.
     pub id: DbUuid,
-    /// Whether they may do everything.
+    /// Whether the user is privileged.
     pub privileged: bool,
     /// The session or token of the request.
     pub credential: CredentialId,
@@ -60,7 +63,7 @@ impl guard::Caller for Caller {
         format!("{} {} {:?}", self.id, self.privileged, self.credential)
     }
 
-    /// An answer to a session is not sent again to a token of the same user: it may hold a new token.
+    /// Sessions and tokens of a user do not share stored answers: an answer to a session may contain a new token.
     fn idempotency_scope(&self) -> String {
         format!("{} {}", self.id, matches!(self.credential, CredentialId::Session(_)))
     }
@@ -71,7 +74,7 @@ impl Caller {
     ///
     /// # Errors
     /// 403 `forbidden` for a token.
-    pub fn need_session(&self) -> Result<DbUuid, Error> {
+    pub fn require_session(&self) -> Result<DbUuid, Error> {
         match self.credential {
             CredentialId::Session(id) => Ok(id),
             CredentialId::Token(_) => Err(Problem::forbidden("a session of your own, not a token").into()),
@@ -79,15 +82,16 @@ impl Caller {
     }
 }
 
-/// Whether the request has a session cookie, good or bad, and not only a pending sign-in.
+/// The value of the session cookie, valid or not. A pending sign-in is not a session.
 #[must_use]
-pub fn holds_session(req: &HttpRequest) -> bool {
-    req.cookie(SESSION_COOKIE)
-        .is_some_and(|cookie| !cookie.value().is_empty() && !cookie.value().starts_with(PENDING_MARK))
+pub fn session(req: &HttpRequest) -> Option<String> {
+    let cookies = req.cookies().ok()?;
+    let mut values = cookies.iter().filter(|cookie| cookie.name() == SESSION_COOKIE).map(Cookie::value);
+    values.find(|value| !value.is_empty() && !value.starts_with(PENDING_MARK)).map(str::to_owned)
 }
 
-/// Whether the request has a credential, good or bad. A pending sign-in is none.
+/// Whether the request has a credential, valid or not. A pending sign-in is not a credential.
 #[must_use]
 pub fn has_credential(req: &HttpRequest) -> bool {
-    req.headers().contains_key(header::AUTHORIZATION) || holds_session(req)
+    req.headers().contains_key(header::AUTHORIZATION) || session(req).is_some() || kiosk_token(req).is_some()
 }

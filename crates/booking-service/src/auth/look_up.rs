@@ -1,4 +1,4 @@
-//! The user behind a credential, in the database.
+//! Looks up the user of a credential in the database.
 
 use common::{
     problem::{Problem, code},
@@ -31,10 +31,11 @@ type Session = (DbUuid, DbTimestamp, Option<DbTimestamp>, DbTimestamp);
 /// Id, scope, end, revocation and last use of a token.
 type Token = (DbUuid, Scope, Option<DbTimestamp>, Option<DbTimestamp>, Option<DbTimestamp>);
 
-/// The active user behind a credential, and the version of the database.
+/// The active user of a credential, and the version of the database.
 ///
 /// # Errors
-/// 401 for an unknown, expired or revoked credential; 403 for an inactive account.
+/// 401 for an unknown, expired or revoked credential. 403 for an inactive account, even if the credential has expired or
+/// been revoked.
 pub fn authenticate(
     conn: &mut AnyConnection,
     credential: &Credential,
@@ -43,7 +44,7 @@ pub fn authenticate(
     let now = DbTimestamp(now);
     let unknown = || Problem::new(code::BAD_CREDENTIALS);
     let user = (users::id, users::privileged, users::state);
-    let ((id, privileged, state), scope, credential, last_used_at, alive, data_version): (User, _, _, _, _, _) =
+    let ((id, privileged, state), scope, credential, last_used_at, is_valid, data_version): (User, _, _, _, _, _) =
         match credential {
             Credential::Session(secret) => {
                 let columns = (sessions::id, sessions::expires_at, sessions::revoked_at, sessions::last_used_at);
@@ -53,8 +54,8 @@ pub fn authenticate(
                     .select((user, columns, DataVersion));
                 let found: Option<(User, Session, String)> = with_connection!(conn, c => query.first(c)).optional()?;
                 let (user, (session, expires, revoked, last_used), data_version) = found.ok_or_else(unknown)?;
-                let alive = revoked.is_none() && now < expires && *now < last_used.plus(IDLE);
-                (user, Scope::Write, CredentialId::Session(session), Some(last_used), alive, data_version)
+                let is_valid = revoked.is_none() && now < expires && *now < last_used.plus(IDLE);
+                (user, Scope::Write, CredentialId::Session(session), Some(last_used), is_valid, data_version)
             }
             Credential::Bearer(text) => {
                 let token = ApiToken::parse(TOKEN_PREFIX, text).ok_or_else(unknown)?;
@@ -71,14 +72,14 @@ pub fn authenticate(
                     .select((user, columns, DataVersion));
                 let found: Option<(User, Token, String)> = with_connection!(conn, c => query.first(c)).optional()?;
                 let (user, (token, scope, expires, revoked, last_used), data_version) = found.ok_or_else(unknown)?;
-                let alive = revoked.is_none() && expires.is_none_or(|expires| now < expires);
-                (user, scope, CredentialId::Token(token), last_used, alive, data_version)
+                let is_valid = revoked.is_none() && expires.is_none_or(|expires| now < expires);
+                (user, scope, CredentialId::Token(token), last_used, is_valid, data_version)
             }
         };
     if state != ACTIVE {
         return Err(Problem::new(code::ACCOUNT_INACTIVE).into());
     }
-    if !alive {
+    if !is_valid {
         return Err(unknown().into());
     }
     Ok((Caller { id, privileged, credential, scope, last_used_at }, data_version))

@@ -1,4 +1,4 @@
-//! Finding a time.
+//! The operation that finds free times.
 
 use actix_web::get;
 use chrono::{DateTime, Utc};
@@ -10,8 +10,8 @@ use service_kit::{
 };
 
 use super::{
+    hours::{busy_people, long_enough},
     queries::{busy_times, count_people, free_rooms},
-    stretches::{busy_people, long_enough},
     wire::{FindQuery, ResponseFreeTime},
 };
 use crate::{
@@ -20,13 +20,13 @@ use crate::{
     rooms::{overlap::Span, queries::Selection},
 };
 
-/// What free times are ordered by.
+/// The sort key of lists of free times.
 type Position = (DbTimestamp, String, DbUuid);
 
-/// Find a time
+/// Find free times
 ///
-/// Every free time of the rooms in a span that is long enough, as long as it is, clipped to the span and the hours. What is
-/// found can be booked, all of it or a part. Ordered by timeStart, place and roomId.
+/// The free times of rooms, clipped to the span and the hours of the day, that have at least the required length. Any part
+/// of them can be booked. Ordered by timeStart, place and roomId.
 #[utoipa::path(
     tags = ["availability", "additions"],
     operation_id = "findFreeTimes",
@@ -37,14 +37,14 @@ type Position = (DbTimestamp, String, DbUuid);
 pub async fn find(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<FindQuery>) -> Result<Reply, Failure> {
     let query = query.0;
     let ((from, to), people) = (query.span()?, query.people()?);
-    let span = Span { start: from.utc(), end: to.utc() };
+    let span = Span::between(from, to);
     let hours = query.between.map_or_else(|| vec![span], |between| between.intervals_in(span, zone));
     who.list(page, move |conn, _, page| {
-        // A room that ends before the last free time of the page before has no later one.
+        // A room whose period ends before the last free time of the previous page has no later free time.
         let bounds = page.bounds::<Position>()?;
-        let reached = bounds.after.map_or(from, |(start, ..)| start.max(from));
+        let resume_from = bounds.after.map_or(from, |(start, ..)| start.max(from));
         let selection = Selection {
-            from: Some(reached),
+            from: Some(resume_from),
             to: Some(to),
             only_verified: query.only_verified(),
             ..Selection::default()

@@ -1,8 +1,8 @@
-//! Finding a time: when rooms are free, and for how many of some people.
+//! The search for free times: when rooms are free, and how many of some people are free then.
 
 mod handlers;
+pub mod hours;
 pub mod queries;
-pub mod stretches;
 mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;

@@ -1,4 +1,4 @@
-//! What finding a time looks like on the wire.
+//! The request and the answer of the search for free times.
 
 use std::str::FromStr;
 
@@ -16,15 +16,15 @@ use service_kit::{
 };
 use utoipa::{IntoParams, ToSchema};
 
-use super::{queries::People, stretches::DailyHours};
+use super::{hours::DailyHours, queries::People};
 
-/// The longest span: 31 days, on one of which summer time may end.
+/// The longest span: 31 days, one of which may have 25 hours.
 const MAX_SPAN: TimeDelta = TimeDelta::hours(31 * 24 + 1);
 
-/// The most people by id.
+/// The most ids in `userIds`.
 const MAX_USERS: usize = 200;
 
-/// A time when a room is free: the longest around each instant of it, inside the span and hours that were asked for.
+/// A time when a room is free, as long as possible within the requested span and hours.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -38,11 +38,11 @@ pub struct ResponseFreeTime {
     pub time_start: Zoned,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub time_end: Zoned,
-    /// With people: how many of them attend no event that overlaps this time.
+    /// With `groupId` or `userIds`: how many of these users attend no event that overlaps this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub free_users: Option<usize>,
-    /// With people: how many of them attend one.
+    /// With `groupId` or `userIds`: how many of these users attend an event that overlaps this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub busy_users: Option<usize>,
@@ -100,32 +100,33 @@ read_from_text! { Minutes UserIds DailyHours }
 #[deserr(error = Violations, rename_all = camelCase)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub struct FindQuery {
-    /// Free times after this.
+    /// The start of the span to search.
     #[param(value_type = chrono::DateTime<chrono::Utc>)]
     date_begin: Timestamp,
-    /// Free times before this, 31 days after `dateBegin` at most.
+    /// The end of the span to search, at most 31 days after `dateBegin`.
     #[param(value_type = chrono::DateTime<chrono::Utc>)]
     date_end: Timestamp,
-    /// How long they must be at least.
+    /// The least length of a free time in minutes.
     #[param(value_type = i32, minimum = 15, maximum = 1440)]
     minutes: Minutes,
-    /// Also times at which others share the room.
+    /// Find times for a shared event: other shared events may use the room.
     #[deserr(default)]
     #[param(value_type = Option<bool>, nullable = false)]
     pub shared: Flag,
-    /// Only rooms that a privileged user confirmed. Default true.
+    /// Only rooms that a privileged user has confirmed. Default true.
     #[deserr(default)]
     #[param(value_type = Option<bool>, nullable = false)]
     only_verified: Option<Flag>,
-    /// Count which members of this group attend another event.
+    /// Count the members of this group who attend an event at that time.
     #[deserr(default)]
     #[param(value_type = Option<uuid::Uuid>, nullable = false)]
     group_id: Option<Id>,
-    /// Count which of these users, 200 at most, separated by commas, attend another event.
+    /// Count those of these users who attend an event at that time. At most 200 ids, separated by commas.
     #[deserr(default)]
     #[param(value_type = Option<String>, nullable = false)]
     user_ids: Option<UserIds>,
-    /// Only in these hours, `HH:mm-HH:mm` in the club's time zone. An end before the start is on the next day.
+    /// Only times within these hours of the day, `HH:mm-HH:mm` in the club's time zone. An end before the start is on the next
+    /// day.
     #[deserr(default)]
     #[param(value_type = Option<String>, nullable = false)]
     pub between: Option<DailyHours>,
@@ -137,7 +138,7 @@ impl FindQuery {
     /// # Errors
     /// 400 for a span that does not begin before it ends, or is longer than 31 days.
     pub fn span(&self) -> Result<(DbTimestamp, DbTimestamp), Error> {
-        crate::rooms::span(Some(self.date_begin), Some(self.date_end))?;
+        crate::rooms::check_span(Some(self.date_begin), Some(self.date_end))?;
         if self.date_end.utc() - self.date_begin.utc() > MAX_SPAN {
             return Err(Problem::parameter("dateEnd", "too-late", "must be 31 days after dateBegin at most").into());
         }
@@ -158,7 +159,7 @@ impl FindQuery {
         }
     }
 
-    /// How long free times must be.
+    /// The least length of a free time.
     pub fn length(&self) -> TimeDelta {
         TimeDelta::minutes(self.minutes.0)
     }

@@ -1,112 +1,125 @@
-//! The options of the sign-in provider, and what they come to.
+//! The options of the sign-in provider, and the settings that result from them.
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use service_kit::{
     config::{Secret, SecretOption, ServerOptions},
     http::jwt::keys::is_safe,
 };
 use url::Url;
 
-/// Where a provider sends browsers back to, below the origin (contract, "Sign-in").
+/// The path to which a provider redirects browsers (contract, "Sign-in").
 const CALLBACK: &str = "/api/callback";
 
-/// Who says who somebody is. On loopback, without any of it, whoever is on this machine chooses who they are.
+/// The sign-in provider. Without these options the service runs in development mode.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Sign-in")]
 pub struct SignInOptions {
-    /// OpenID Connect provider to sign in with: its issuer, exactly as in its metadata.
+    /// Who may sign in with a provider [default: with a directory `directory`, `anyone` without].
+    #[arg(long, env = "SIGN_IN", value_name = "WHO", value_enum, global = true)]
+    pub sign_in: Option<SignInPolicy>,
+
+    /// Issuer of the OpenID Connect provider to sign in with, exactly as in its metadata.
     #[arg(long, env = "OIDC_ISSUER", value_name = "URL", global = true)]
     pub oidc_issuer: Option<String>,
 
-    /// Plain OAuth 2.0 provider to sign in with, instead of an issuer: where the browser is sent.
+    /// Authorization endpoint of the plain OAuth 2.0 provider to sign in with, instead of an issuer.
     #[arg(long, env = "OAUTH_AUTHORIZE_URL", value_name = "URL", global = true)]
     pub oauth_authorize_url: Option<Url>,
 
-    /// Where the plain OAuth 2.0 provider exchanges a code for a token.
+    /// Token endpoint of the plain OAuth 2.0 provider.
     #[arg(long, env = "OAUTH_TOKEN_URL", value_name = "URL", global = true)]
     pub oauth_token_url: Option<Url>,
 
-    /// Where the plain OAuth 2.0 provider says, as JSON, whose token it is.
+    /// Address at the plain OAuth 2.0 provider that describes the owner of a token, as JSON.
     #[arg(long, env = "OAUTH_USER_URL", value_name = "URL", global = true)]
     pub oauth_user_url: Option<Url>,
 
-    /// This service's client id at the provider of either kind.
+    /// Client id of this service at the provider.
     #[arg(long, env = "OAUTH_CLIENT_ID", value_name = "TEXT", global = true)]
     pub oauth_client_id: Option<String>,
 
-    /// This service's client secret at the provider; without one it is a public client.
+    /// Client secret of this service at the provider. Without a secret the service is a public client.
     #[arg(long, env = "OAUTH_CLIENT_SECRET", value_name = "TEXT", hide_env_values = true, global = true)]
     pub oauth_client_secret: Option<Secret>,
 
-    /// File that holds the client secret.
+    /// File that contains the client secret.
     #[arg(long, env = "OAUTH_CLIENT_SECRET_FILE", value_name = "FILE", global = true)]
     pub oauth_client_secret_file: Option<PathBuf>,
 
-    /// Scopes to ask for, with spaces between them [default: with an issuer `openid profile`, else none].
+    /// Scopes to request, separated by spaces [default: with an issuer `openid profile`, else none].
     #[arg(long, env = "OAUTH_SCOPES", value_name = "TEXT", global = true)]
     pub oauth_scopes: Option<String>,
 
-    /// Claim, or member of the user, that holds the sign-in name [default: with an issuer
+    /// Claim, or member of the user's JSON, that contains the sign-in name [default: with an issuer
     /// `preferred_username`, `name` without].
     #[arg(long, env = "OAUTH_NAME_CLAIM", value_name = "CLAIM", global = true)]
     pub oauth_name_claim: Option<String>,
 
-    /// Claim, or member of the user, that stays the same for ever and is nobody else's [default: with an issuer `sub`, `id`
-    /// without].
+    /// Claim, or member of the user's JSON, that identifies the user and never changes [default: with an issuer `sub`,
+    /// `id` without].
     #[arg(long, env = "OAUTH_ID_CLAIM", value_name = "CLAIM", global = true)]
     pub oauth_id_claim: Option<String>,
 
-    /// Where the provider sends the browser back to, as registered there [default: `PUBLIC_URL/api/callback`].
+    /// Redirect address of this service, as registered at the provider [default: `PUBLIC_URL/api/callback`].
     #[arg(long, env = "OAUTH_REDIRECT_URL", value_name = "URL", global = true)]
     pub oauth_redirect_url: Option<Url>,
 }
 
-/// A sign-in provider and what it knows of this service.
+/// Who becomes a member by signing in with a provider (contract, "Who may become a member").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SignInPolicy {
+    /// People whom the directory lists.
+    Directory,
+    /// Whoever has an account of the provider.
+    Anyone,
+}
+
+/// The settings of a sign-in provider.
 #[derive(Debug, Clone)]
 pub struct ProviderSettings {
-    /// What it speaks, and where.
+    /// Its protocol and addresses.
     pub kind: ProviderKind,
-    /// This service's client id.
+    /// The client id of this service.
     pub client_id: String,
-    /// Its client secret; a public client has none.
+    /// The client secret of this service; a public client has none.
     pub client_secret: Option<Secret>,
-    /// What is asked for.
+    /// The scopes to request.
     pub scopes: Vec<String>,
-    /// The claim that holds the sign-in name.
+    /// The claim that contains the sign-in name.
     pub name_claim: String,
-    /// The claim that tells people apart.
+    /// The claim that identifies a user.
     pub id_claim: String,
-    /// Where the provider sends the browser back to.
+    /// The address to which the provider redirects the browser.
     pub redirect_url: Url,
 }
 
-/// What a provider speaks, and where.
+/// The protocol and the addresses of a provider.
 #[derive(Debug, Clone)]
 pub enum ProviderKind {
-    /// OpenID Connect, with everything else in the metadata of this issuer.
+    /// OpenID Connect. The issuer's metadata contains the other addresses.
     OpenId {
-        /// Exactly as in its metadata.
+        /// The issuer, exactly as in its metadata.
         issuer: String,
     },
-    /// OAuth 2.0 (RFC 6749) and an address that says whose token it is.
+    /// OAuth 2.0 (RFC 6749) and an address that describes the owner of a token.
     OAuth(Box<Addresses>),
 }
 
 /// The addresses of a plain OAuth 2.0 provider.
 #[derive(Debug, Clone)]
 pub struct Addresses {
-    /// Where the browser is sent.
+    /// The authorization endpoint.
     pub authorize: Url,
-    /// Where a code is exchanged.
+    /// The token endpoint.
     pub token: Url,
-    /// Where the user is described.
+    /// The address that describes the owner of a token.
     pub user: Url,
 }
 
 impl SignInOptions {
-    /// The client secret, as it was given.
+    /// The options of the client secret.
     #[must_use]
     pub fn client_secret(&self) -> SecretOption<'_> {
         SecretOption("oauth-client-secret", self.oauth_client_secret.as_ref(), self.oauth_client_secret_file.as_deref())
@@ -115,7 +128,7 @@ impl SignInOptions {
     /// The configured provider, if there is one.
     ///
     /// # Errors
-    /// What is wrong with the options, one line a fault.
+    /// The errors in the options, one line each.
     pub fn provider(&self, server: &ServerOptions) -> Result<Option<ProviderSettings>, Vec<String>> {
         let mut faults = Vec::new();
         let kind = self.kind(&mut faults);
@@ -142,9 +155,10 @@ impl SignInOptions {
         }
         let redirect_url = self.redirect(server, &mut faults);
         let is_open_id = self.oidc_issuer.is_some();
-        let of_kind = |open_id: &'static str, plain: &'static str| if is_open_id { open_id } else { plain };
-        let text = |given: &Option<String>, default: &str| given.clone().unwrap_or_else(|| default.to_owned());
-        let scopes = text(&self.oauth_scopes, of_kind("openid profile", ""));
+        let text = |option: &Option<String>, open_id_default: &str, plain_default: &str| {
+            option.clone().unwrap_or_else(|| if is_open_id { open_id_default } else { plain_default }.to_owned())
+        };
+        let scopes = text(&self.oauth_scopes, "openid profile", "");
         let scopes: Vec<_> = scopes.split_whitespace().map(str::to_owned).collect();
         if is_open_id && !scopes.iter().any(|scope| scope == "openid") {
             faults.push("--oauth-scopes must have openid among them with --oidc-issuer".to_owned());
@@ -155,8 +169,8 @@ impl SignInOptions {
                 client_id: client_id.clone(),
                 client_secret,
                 scopes,
-                name_claim: text(&self.oauth_name_claim, of_kind("preferred_username", "name")),
-                id_claim: text(&self.oauth_id_claim, of_kind("sub", "id")),
+                name_claim: text(&self.oauth_name_claim, "preferred_username", "name"),
+                id_claim: text(&self.oauth_id_claim, "sub", "id"),
                 redirect_url,
             })),
             _ => Err(faults),
@@ -187,16 +201,16 @@ impl SignInOptions {
             }
             (Some(issuer), [None, None, None]) => {
                 let url = Url::parse(issuer).map_err(|error| error.to_string());
-                let checked = url.and_then(|url| match (url.query(), url.fragment()) {
+                let result = url.and_then(|url| match (url.query(), url.fragment()) {
                     (None, None) => is_safe(&url),
                     _ => Err("an issuer has no query and no fragment".to_owned()),
                 });
-                faults.extend(checked.err().map(|fault| format!("--oidc-issuer: {fault}")));
+                faults.extend(result.err().map(|fault| format!("--oidc-issuer: {fault}")));
                 Some(ProviderKind::OpenId { issuer: issuer.clone() })
             }
             (Some(_), _) => {
-                let given: Vec<_> = addresses.iter().filter(|(_, url)| url.is_some()).map(|(name, _)| *name).collect();
-                faults.push(format!("--oidc-issuer and {} are both given", given.join(", ")));
+                let names: Vec<_> = addresses.iter().filter(|(_, url)| url.is_some()).map(|(name, _)| *name).collect();
+                faults.push(format!("--oidc-issuer and {} are both given", names.join(", ")));
                 None
             }
         }
@@ -214,17 +228,17 @@ impl SignInOptions {
         let origin = server.public_origin();
         let public = Url::parse(&origin).ok()?;
         if is_safe(&public).is_err() {
-            // Codes and cookies would be for everybody on the way to read.
+            // Over plain http, anybody on the network path could read codes and cookies.
             let fault = "--public-url must be an https address, or an http one of this machine, to sign in with a \
                          provider";
             faults.push(fault.to_owned());
         }
         let redirect = self.oauth_redirect_url.clone().map_or_else(|| public.join(CALLBACK).ok(), Some)?;
-        let is_ours = redirect.origin() == public.origin()
+        let is_callback = redirect.origin() == public.origin()
             && redirect.path().ends_with(CALLBACK)
             && redirect.query().is_none()
             && redirect.fragment().is_none();
-        if !is_ours {
+        if !is_callback {
             faults.push(format!("--oauth-redirect-url must begin with {origin}/ and end with {CALLBACK}"));
         }
         Some(redirect)

@@ -1,4 +1,4 @@
-//! What the made-up club does: which rooms it holds, and what for. Everything is relative to today in its zone.
+//! The rooms and events of the example club, relative to today in the club's time zone.
 
 use std::collections::HashMap;
 
@@ -7,31 +7,31 @@ use chrono_tz::Tz;
 use common::time::Timestamp;
 use rand::{Rng, rngs::StdRng, seq::IndexedRandom};
 
-/// Days back and ahead.
-const REACH: i32 = 56;
+/// The number of days planned before today, and after today.
+const DAYS_EACH_WAY: i32 = 56;
 
-/// The place of what happens online.
+/// The place of online events.
 pub const ONLINE: &str = "Discord";
 
-/// A hall that the club has asked for and nobody has confirmed yet.
+/// A place whose rooms are not verified.
 const HALL: &str = "Lecture Theatre 70";
 
-/// A room that nobody has declared the use of from today on, for whoever wants to try.
+/// A place without events from today on, so that a visitor can book it.
 const UNUSED: &str = "S517";
 
-/// The rooms of an evening, and those of a day at the weekend.
+/// The places of the rooms on a weekday evening, and on a day of the weekend.
 const WEEKDAY: [&str; 3] = ["S511", "S516", UNUSED];
 const WEEKEND: [&str; 2] = ["S516", UNUSED];
 
-/// Something that the club does again and again.
+/// A kind of event that takes place several times.
 #[derive(Debug)]
 pub struct Series {
     pub name: &'static str,
     pub description: &'static str,
-    /// Empty for everyone.
+    /// The name of the group; empty for the everyone group.
     pub group: &'static str,
     pub open: bool,
-    /// Name, and whether it is locked.
+    /// The name of each, and whether it is locked.
     pub tags: &'static [(&'static str, bool)],
 }
 
@@ -85,7 +85,7 @@ pub struct Period {
     pub end: Timestamp,
 }
 
-/// A room that the club holds.
+/// A room to create.
 #[derive(Debug)]
 pub struct PlannedRoom {
     pub place: &'static str,
@@ -94,21 +94,21 @@ pub struct PlannedRoom {
     pub made_at: Timestamp,
 }
 
-/// A declaration of use.
+/// An event.
 #[derive(Debug)]
 pub struct PlannedEvent {
     pub series: &'static Series,
     pub name: String,
-    /// Which of the planned rooms; none for what happens online.
+    /// The index of the planned room; `None` for an online event.
     pub room: Option<usize>,
     pub period: Period,
     pub shared: bool,
     pub made_at: Timestamp,
-    /// Which part of those asked have answered.
+    /// The share of the group's members who have answered.
     pub interest: f64,
 }
 
-/// Everything that is to be made.
+/// The rooms and events to create.
 #[derive(Debug)]
 pub struct Plan {
     /// By day.
@@ -121,7 +121,7 @@ pub struct Plan {
 #[derive(Clone, Copy)]
 struct Day {
     date: NaiveDate,
-    /// How many days ahead of today.
+    /// Days after today; negative before today.
     ahead: i32,
     zone: Tz,
     today: Timestamp,
@@ -132,17 +132,17 @@ impl Day {
         matches!(self.date.weekday(), Weekday::Sat | Weekday::Sun)
     }
 
-    /// Local times of this day, in minutes since midnight.
+    /// The period between two local times of this day, in minutes since midnight.
     fn period(self, from: u32, to: u32) -> Option<Period> {
         Some(Period { start: instant(self.date, from, self.zone)?, end: instant(self.date, to, self.zone)? })
     }
 
-    /// When the club holds a room on this day, in minutes since midnight.
+    /// The period of the rooms on this day, in minutes since midnight.
     fn hours(self) -> (u32, u32) {
         if self.is_weekend() { (10 * 60, 18 * 60) } else { (18 * 60, 21 * 60) }
     }
 
-    /// Rooms come by imports, each for some weeks ahead; the last was 20 days ago.
+    /// The time when the rooms of this day were imported. Each import is for some weeks; the last was 20 days ago.
     fn imported_at(self) -> Timestamp {
         let days = match self.ahead {
             ..-14 => 80,
@@ -152,7 +152,7 @@ impl Day {
         self.today.plus(TimeDelta::days(-days) + TimeDelta::hours(3))
     }
 
-    /// Three days to three weeks before the event, and if that is yet to come, in the last two weeks.
+    /// A random time of creation: 3 to 20 days before the event, and if that is in the future, in the last two weeks.
     fn declared_at(self, start: Timestamp, rng: &mut StdRng) -> Timestamp {
         let lead = TimeDelta::minutes(rng.random_range(3 * 1440..20 * 1440));
         let recent = TimeDelta::minutes(rng.random_range(0..14 * 1440));
@@ -169,7 +169,7 @@ impl Day {
     }
 }
 
-/// A local time as an instant; one that the clocks skip is an hour later.
+/// The instant of a local time; an hour later if the clocks skip it.
 fn instant(date: NaiveDate, minutes: u32, zone: Tz) -> Option<Timestamp> {
     let local = date.and_time(NaiveTime::MIN) + TimeDelta::minutes(minutes.into());
     let skipped = || zone.from_local_datetime(&(local + TimeDelta::hours(1))).earliest();
@@ -178,12 +178,12 @@ fn instant(date: NaiveDate, minutes: u32, zone: Tz) -> Option<Timestamp> {
 }
 
 impl Plan {
-    /// The plan as of `now`, in which only the day counts.
+    /// The plan for the day of `now`.
     pub fn new(now: Timestamp, zone: Tz, rng: &mut StdRng) -> Self {
         let date = now.utc().with_timezone(&zone).date_naive();
         let mut plan = Self { rooms: Vec::new(), events: Vec::new() };
         let today = instant(date, 0, zone).unwrap_or(now);
-        for ahead in -REACH..=REACH {
+        for ahead in -DAYS_EACH_WAY..=DAYS_EACH_WAY {
             if let Some(date) = date.checked_add_signed(TimeDelta::days(ahead.into())) {
                 plan.add_day(Day { date, ahead, zone, today }, rng);
             }
@@ -198,7 +198,7 @@ impl Plan {
         plan
     }
 
-    /// Every place that occurs, some several times.
+    /// The places of all rooms and events, with repetitions.
     pub fn places(&self) -> impl Iterator<Item = &'static str> {
         self.rooms.iter().map(|room| room.place).chain([ONLINE])
     }
@@ -233,14 +233,15 @@ impl Plan {
     }
 }
 
-/// How a room is used on a day: minutes since midnight, and whether others may share it. No two uses conflict.
+/// The random uses of a room on a day: start and end in minutes since midnight, and whether the room is shared. No two of
+/// them conflict.
 fn uses(day: Day, place: &str, rng: &mut StdRng) -> Vec<(u32, u32, bool)> {
     if place == UNUSED && day.ahead >= 0 {
         return Vec::new();
     }
-    // Today something is on, and the further ahead the less is declared yet.
-    let idle = if day.ahead == 0 { 0.0 } else { 0.16 + 0.005 * f64::from(day.ahead.max(0)) };
-    if rng.random_bool(idle) {
+    // Every other room of today has an event. The later the day, the more rooms have none.
+    let idle_probability = if day.ahead == 0 { 0.0 } else { 0.16 + 0.005 * f64::from(day.ahead.max(0)) };
+    if rng.random_bool(idle_probability) {
         return Vec::new();
     }
     let (from, to) = day.hours();
@@ -271,8 +272,8 @@ mod tests {
     }
 
     #[test]
-    fn every_day_is_a_good_day_to_start() {
-        // Five weeks with the change of clocks in Europe and America. But for that, only the day of the week counts.
+    fn the_plan_of_any_day_is_valid() {
+        // Five weeks that include the changes of the clocks in Europe and America.
         let zones = [Tz::UTC, Tz::Asia__Tokyo, Tz::America__New_York, Tz::Europe__Berlin, Tz::Australia__Lord_Howe];
         for (day, zone) in (0..35).flat_map(|day| zones.map(|zone| (day, zone))) {
             let (now, Plan { rooms, events }) = plan(day, zone);
@@ -286,16 +287,16 @@ mod tests {
             assert!(events.iter().all(|event| event.made_at <= now && event.made_at < event.period.start));
             assert!(rooms.iter().all(|room| room.made_at <= now && room.made_at < room.period.start));
             assert!(events.iter().all(|event| event.name.chars().count() <= 32));
-            for half in [true, false] {
-                let half: Vec<_> = events.iter().filter(|event| (event.period.start < now) == half).collect();
+            for is_past in [true, false] {
+                let half: Vec<_> = events.iter().filter(|event| (event.period.start < now) == is_past).collect();
                 assert!(half.iter().any(|event| event.shared) && half.iter().any(|event| event.room.is_none()));
             }
-            let mut all = IN_ROOMS.iter().chain(&ONLINE_SERIES);
-            assert!(all.all(|series| events.iter().any(|event| event.series.name == series.name)), "day {day}");
-            let places =
+            let mut all_series = IN_ROOMS.iter().chain(&ONLINE_SERIES);
+            assert!(all_series.all(|series| events.iter().any(|event| event.series.name == series.name)), "day {day}");
+            let overlap =
                 |a: &PlannedRoom, b: &PlannedRoom| a.place == b.place && span(a.period).overlaps(&span(b.period));
             for (n, room) in rooms.iter().enumerate() {
-                assert!(rooms[n + 1..].iter().all(|other| !places(room, other)), "{room:?}");
+                assert!(rooms[n + 1..].iter().all(|other| !overlap(room, other)), "{room:?}");
                 let uses: Vec<_> = events.iter().filter(|event| event.room == Some(n)).collect();
                 for (m, event) in uses.iter().enumerate() {
                     assert!(span(room.period).contains(&span(event.period)) && event.made_at >= room.made_at);

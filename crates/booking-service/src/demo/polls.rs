@@ -1,4 +1,4 @@
-//! The polls of the made-up club: six, in every state.
+//! The polls of the example club, in every state.
 
 use chrono::{Days, NaiveDate, NaiveTime, TimeDelta};
 use common::{input::IdSet, problem::Problem, time::Timestamp};
@@ -11,9 +11,9 @@ use service_kit::{
     error::Error,
 };
 
-use super::{Hand, plan::ONLINE};
+use super::{Builder, plan::ONLINE};
 use crate::{
-    events::changes::Where,
+    events::changes::Venue,
     polls::{
         answers::{self, Answer},
         changes::{self, NewPoll, NewSlot},
@@ -23,23 +23,23 @@ use crate::{
     wall_clock::instant_or_next,
 };
 
-/// A poll to be made. Days count from today.
+/// A poll to create. Days count from today.
 struct PlannedPoll {
     name: &'static str,
     description: &'static str,
-    /// Empty for everyone.
+    /// The name of the group; empty for the everyone group.
     group: &'static str,
     open: bool,
     tags: &'static [&'static str],
-    /// How many days ago it was made.
+    /// The number of days since the poll was created.
     age: u64,
-    /// The day at noon on which answers end.
+    /// The day of the deadline, which is at noon.
     deadline: i64,
-    /// Day, hour of the start and length in hours of each slot.
+    /// The day, the hour of the start and the length in hours of each slot.
     slots: &'static [(i64, u32, i64)],
-    /// The share of those invited who have answered.
-    answered: f64,
-    /// The first slot became an event yesterday.
+    /// The probability that an invitee has answered.
+    answer_probability: f64,
+    /// Whether the first slot was confirmed yesterday.
     is_confirmed: bool,
 }
 
@@ -53,7 +53,7 @@ const POLLS: [PlannedPoll; 6] = [
         age: 1,
         deadline: 5,
         slots: &[(8, 18, 2), (9, 18, 2), (10, 19, 2)],
-        answered: 0.0,
+        answer_probability: 0.0,
         is_confirmed: false,
     },
     PlannedPoll {
@@ -65,7 +65,7 @@ const POLLS: [PlannedPoll; 6] = [
         age: 4,
         deadline: 3,
         slots: &[(5, 18, 2), (6, 13, 3), (7, 13, 3), (8, 20, 2)],
-        answered: 0.7,
+        answer_probability: 0.7,
         is_confirmed: false,
     },
     PlannedPoll {
@@ -77,7 +77,7 @@ const POLLS: [PlannedPoll; 6] = [
         age: 3,
         deadline: 7,
         slots: &[(10, 11, 4), (11, 11, 4)],
-        answered: 0.4,
+        answer_probability: 0.4,
         is_confirmed: false,
     },
     PlannedPoll {
@@ -90,7 +90,7 @@ const POLLS: [PlannedPoll; 6] = [
         deadline: -1,
         // Past midnight.
         slots: &[(4, 22, 6), (5, 22, 6)],
-        answered: 0.8,
+        answer_probability: 0.8,
         is_confirmed: false,
     },
     PlannedPoll {
@@ -102,7 +102,7 @@ const POLLS: [PlannedPoll; 6] = [
         age: 12,
         deadline: -3,
         slots: &[(1, 19, 1), (2, 19, 1)],
-        answered: 0.0,
+        answer_probability: 0.0,
         is_confirmed: false,
     },
     PlannedPoll {
@@ -114,14 +114,14 @@ const POLLS: [PlannedPoll; 6] = [
         age: 10,
         deadline: -2,
         slots: &[(6, 20, 2), (7, 20, 2)],
-        answered: 0.9,
+        answer_probability: 0.9,
         is_confirmed: true,
     },
 ];
 
 const COMMENTS: [&str; 4] = ["I may be late.", "Online only, please.", "途中から参加します。", "Any day but Monday."];
 
-impl Hand {
+impl Builder {
     /// Makes the polls, and returns how many.
     pub(super) fn make_polls(&mut self, conn: &mut AnyConnection, now: Timestamp) -> Result<usize, Error> {
         let today = now.utc().with_timezone(&self.zone).date_naive();
@@ -131,7 +131,7 @@ impl Hand {
         Ok(POLLS.len())
     }
 
-    /// An hour of a day, counted from today.
+    /// The instant of an hour on a day.
     fn at(&self, today: NaiveDate, day: i64, hour: u32) -> Result<Timestamp, Error> {
         let date = today.checked_add_signed(TimeDelta::days(day)).zip(NaiveTime::from_hms_opt(hour, 0, 0));
         let at = date.and_then(|(date, time)| instant_or_next(date, time, self.zone));
@@ -139,32 +139,32 @@ impl Hand {
     }
 
     fn make_poll(&mut self, conn: &mut AnyConnection, planned: &PlannedPoll, today: NaiveDate) -> Result<(), Error> {
-        let made = today.checked_sub_days(Days::new(planned.age)).unwrap_or(today);
-        let made_at = DbTimestamp(self.at(made, 0, 9)?);
+        let made_on = today.checked_sub_days(Days::new(planned.age)).unwrap_or(today);
+        let made_at = DbTimestamp(self.at(made_on, 0, 9)?);
         let slot = |&(day, hour, length): &(i64, u32, i64)| {
             let start = self.at(today, day, hour)?;
             let end = start.plus(TimeDelta::hours(length));
             Ok(NewSlot { starts_at: DbTimestamp(start), ends_at: DbTimestamp(end) })
         };
-        let proposed = planned.slots.iter().map(slot).collect::<Result<Vec<_>, Error>>()?;
+        let new_slots = planned.slots.iter().map(slot).collect::<Result<Vec<_>, Error>>()?;
         let deadline = DbTimestamp(self.at(today, planned.deadline, 12)?);
-        let band = self.band(planned.group);
-        let organizer = band.organizers[0];
+        let group = self.group(planned.group);
+        let organizer = group.organizers[0];
         let poll = NewPoll {
             name: planned.name.to_owned(),
             description: planned.description.to_owned(),
             open: planned.open,
             deadline,
-            slots: proposed,
+            slots: new_slots,
             admins: IdSet::new([organizer.0]),
             invitees: IdSet::new([]),
-            invite_groups: IdSet::new([band.id.0]),
+            invite_groups: IdSet::new([group.id.0]),
             tags: planned.tags.iter().map(|name| ((*name).to_owned(), false)).collect(),
         };
         let id = changes::create(conn, &poll, organizer, made_at)?;
         let ids: Vec<_> = slots(conn, id)?.into_iter().map(|slot| slot.id).collect();
-        for member in &band.members {
-            if self.rng.random_bool(planned.answered) {
+        for member in &group.members {
+            if self.rng.random_bool(planned.answer_probability) {
                 let answer = self.answer(&ids);
                 let at = made_at.plus(TimeDelta::minutes(self.rng.random_range(10..1200)));
                 answers::create(conn, id, *member, &answer, DbTimestamp(at))?;
@@ -173,8 +173,8 @@ impl Hand {
         if planned.is_confirmed {
             let confirmation = Confirmation {
                 slot: ids[0],
-                at: Where::Place(ONLINE.to_owned()),
-                group: band.id,
+                venue: Venue::Place(ONLINE.to_owned()),
+                group: group.id,
                 shared: false,
                 open: planned.open,
             };

@@ -1,7 +1,7 @@
-//! Answers to events, and the tags on them.
+//! Answers to events, and the tags of events.
 
 use common::problem::Problem;
-use diesel::{OptionalExtension, prelude::*, upsert::excluded};
+use diesel::{OptionalExtension, dsl::case_when, prelude::*, sql_types::Text, upsert::excluded};
 use service_kit::{
     database::{
         AnyConnection,
@@ -11,25 +11,24 @@ use service_kit::{
     with_connection,
 };
 
-use super::queries::{Schedule, find, need_admin, not_found};
+use super::queries::{Schedule, check_admin_or_privileged, find, not_found};
 use crate::{
     auth::{ACTIVE, Caller},
     groups,
     schema::{attendees, event_tags, events, group_members, tags, users},
 };
 
-/// Adds the members of a group as pending, in one statement. Who has a row already keeps the answer.
+/// Adds the members of a group as pending attendees, in one statement. Users who already have a row keep their answers.
 ///
 /// # Errors
 /// When the database fails.
-pub fn invite(conn: &mut AnyConnection, event: DbUuid, group: DbUuid) -> Result<(), Error> {
-    use diesel::sql_types::Text;
-    let columns = (attendees::user_id, attendees::event_id, attendees::schedule);
-    let (event, pending) =
-        (event.into_sql::<service_kit::database::types::DbUuid>(), Schedule::Pending.into_sql::<Text>());
-    // A user who answers at this moment has a row already.
+pub fn invite(conn: &mut AnyConnection, event: DbUuid, group: DbUuid, now: DbTimestamp) -> Result<(), Error> {
+    let columns = (attendees::user_id, attendees::event_id, attendees::schedule, attendees::changed_at);
+    let (event, now) = (event.into_sql::<DbUuid>(), now.into_sql::<DbTimestamp>());
+    let pending = Schedule::Pending.into_sql::<Text>();
+    // A concurrent answer may already have inserted a row.
     if group == groups::EVERYONE {
-        let active = users::table.filter(users::state.eq(ACTIVE)).select((users::id, event, pending));
+        let active = users::table.filter(users::state.eq(ACTIVE)).select((users::id, event, pending, now));
         with_connection!(conn, c => diesel::insert_into(attendees::table)
             .values(active)
             .into_columns(columns)
@@ -40,6 +39,7 @@ pub fn invite(conn: &mut AnyConnection, event: DbUuid, group: DbUuid) -> Result<
             group_members::user_id,
             event,
             pending,
+            now,
         ));
         with_connection!(conn, c => diesel::insert_into(attendees::table)
             .values(members)
@@ -50,7 +50,7 @@ pub fn invite(conn: &mut AnyConnection, event: DbUuid, group: DbUuid) -> Result<
     Ok(())
 }
 
-/// Removes those who have not answered.
+/// Removes the attendees who have not answered.
 ///
 /// # Errors
 /// When the database fails.
@@ -64,45 +64,58 @@ pub fn delete_pending(conn: &mut AnyConnection, event: DbUuid) -> Result<(), Err
 ///
 /// # Errors
 /// 404; 403 unless the event is open or the caller belongs to its group.
-pub fn answer(conn: &mut AnyConnection, event: DbUuid, me: &Caller, schedule: Schedule) -> Result<(), Error> {
+pub fn answer(
+    conn: &mut AnyConnection,
+    event: DbUuid,
+    me: &Caller,
+    schedule: Schedule,
+    now: DbTimestamp,
+) -> Result<(), Error> {
     let event = find(conn, event)?;
     if !event.open && !groups::queries::is_member(conn, event.group_id, me.id)? {
         return Err(Problem::forbidden("an open event, or membership of its group").into());
     }
-    let row = (attendees::event_id.eq(event.id), attendees::user_id.eq(me.id), attendees::schedule.eq(schedule));
-    with_connection!(conn, c => diesel::insert_into(attendees::table)
-        .values(row)
-        .on_conflict((attendees::event_id, attendees::user_id))
-        .do_update()
-        .set(attendees::schedule.eq(schedule))
-        .execute(c)?);
-    Ok(())
+    record_answers(conn, &[(event.id, me.id, schedule)], now)
 }
 
-/// Records answers, each of an event and a user, in place of any that they gave before.
+/// Records the answers of users to events, and replaces earlier ones. An equal answer keeps its time.
 ///
 /// # Errors
 /// When the database fails.
-pub fn record_answers(conn: &mut AnyConnection, answers: &[(DbUuid, DbUuid, Schedule)]) -> Result<(), Error> {
+pub fn record_answers(
+    conn: &mut AnyConnection,
+    answers: &[(DbUuid, DbUuid, Schedule)],
+    now: DbTimestamp,
+) -> Result<(), Error> {
+    let is_same = attendees::schedule.eq(excluded(attendees::schedule));
+    let changed_at = case_when(is_same, attendees::changed_at).otherwise(excluded(attendees::changed_at));
     for answers in answers.chunks(1000) {
         let rows: Vec<_> = answers
             .iter()
             .map(|(event, user, schedule)| {
-                (attendees::event_id.eq(*event), attendees::user_id.eq(*user), attendees::schedule.eq(*schedule))
+                (
+                    attendees::event_id.eq(*event),
+                    attendees::user_id.eq(*user),
+                    attendees::schedule.eq(*schedule),
+                    attendees::changed_at.eq(now),
+                )
             })
             .collect();
         with_connection!(conn, c => diesel::insert_into(attendees::table)
             .values(&rows)
             .on_conflict((attendees::event_id, attendees::user_id))
             .do_update()
-            .set(attendees::schedule.eq(excluded(attendees::schedule)))
+            .set((
+                attendees::schedule.eq(excluded(attendees::schedule)),
+                attendees::changed_at.eq(changed_at),
+            ))
             .execute(c)?);
     }
     Ok(())
 }
 
-/// Adds tags to an event, and creates those that do not exist. A tag that the event has already stays as it is. Returns
-/// how many the event did not have.
+/// Adds tags to an event, and creates tags that do not exist. A tag that the event already has stays as it is. Returns the
+/// number of tags that were added.
 ///
 /// # Errors
 /// When the database fails.
@@ -121,14 +134,14 @@ pub fn add_tags(
             (event_tags::event_id.eq(event), event_tags::tag_id.eq(*tag), event_tags::locked.eq(*locked))
         })
         .collect();
-    let mut new = 0;
+    let mut added = 0;
     for rows in rows.chunks(1000) {
-        new += with_connection!(conn, c => diesel::insert_into(event_tags::table)
+        added += with_connection!(conn, c => diesel::insert_into(event_tags::table)
             .values(rows)
             .on_conflict_do_nothing()
             .execute(c)?);
     }
-    Ok(new)
+    Ok(added)
 }
 
 /// Replaces the tags of an event.
@@ -145,10 +158,10 @@ pub fn replace_tags(
     add_tags(conn, event, tags, now).map(|_| ())
 }
 
-/// Adds one tag to an event. A tag that the event has already stays as it is.
+/// Adds one tag to an event. A tag that the event already has stays as it is.
 ///
 /// # Errors
-/// 404; 403 when the tag is locked and the caller no administrator.
+/// 404; 403 if the tag is locked and the caller is neither an administrator of the event nor privileged.
 pub fn add_tag(
     conn: &mut AnyConnection,
     event: DbUuid,
@@ -158,7 +171,7 @@ pub fn add_tag(
 ) -> Result<(), Error> {
     lock(conn, event)?;
     if tag.1 {
-        need_admin(conn, event, me)?;
+        check_admin_or_privileged(conn, event, me)?;
     }
     if add_tags(conn, event, std::slice::from_ref(tag), now)? > 0 {
         mark_changed(conn, event, now)?;
@@ -169,7 +182,8 @@ pub fn add_tag(
 /// Removes a tag from an event.
 ///
 /// # Errors
-/// 404 when there is no such event or it has no such tag; 403 when the tag is locked and the caller no administrator.
+/// 404 if there is no such event or it does not have the tag; 403 if the tag is locked and the caller is neither an
+/// administrator of the event nor privileged.
 pub fn remove_tag(
     conn: &mut AnyConnection,
     event: DbUuid,
@@ -187,14 +201,14 @@ pub fn remove_tag(
         .optional()?;
     let (tag, locked) = found.ok_or_else(|| Problem::not_found("tag on this event"))?;
     if locked {
-        need_admin(conn, event, me)?;
+        check_admin_or_privileged(conn, event, me)?;
     }
     diesel::delete(event_tags::table.find((event, tag))).execute(conn)?;
     mark_changed(conn, event, now)
 }
 
-/// Locks an event until the end of the transaction. Every change of an event's tags takes this lock first: in another
-/// order two changes could deadlock.
+/// Locks an event until the end of the transaction. Every change of an event's tags takes this lock before the locks of
+/// tags, so that two changes cannot deadlock.
 ///
 /// # Errors
 /// 404.

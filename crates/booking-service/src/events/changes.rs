@@ -1,4 +1,4 @@
-//! Making, changing and deleting events. Each locks the places it touches before it checks for conflicts (see
+//! Creates, changes and deletes events. Each operation locks the places of the event before it checks for conflicts (see
 //! [`rooms::booking`](crate::rooms::booking)).
 
 use chrono_tz::Tz;
@@ -21,7 +21,7 @@ use service_kit::{
 
 use super::{
     attendance,
-    queries::{Row, find, need_admin},
+    queries::{Row, check_admin_or_privileged, find},
 };
 use crate::{
     auth::Caller,
@@ -39,7 +39,7 @@ use crate::{
 
 /// Where an event takes place.
 #[derive(Debug, Clone, Hash)]
-pub enum Where {
+pub enum Venue {
     /// At a place, in a room that is made for the event.
     Place(String),
     /// In an existing room.
@@ -54,11 +54,11 @@ pub struct Draft {
     pub shared: bool,
     pub starts_at: DbTimestamp,
     pub ends_at: DbTimestamp,
-    pub at: Where,
+    pub venue: Venue,
     pub group: DbUuid,
     pub open: bool,
     pub admins: IdSet<1>,
-    /// The name of each, and whether only administrators may remove it.
+    /// The name of each, and whether it is locked.
     pub tags: Vec<(String, bool)>,
 }
 
@@ -72,14 +72,8 @@ impl Draft {
     }
 
     fn instant_room(&self, place: &str) -> NewRoom {
-        NewRoom {
-            place: place.to_owned(),
-            starts_at: self.starts_at,
-            ends_at: self.ends_at,
-            verified: false,
-            made_for_event: true,
-            admins: self.admins(),
-        }
+        let room = NewRoom::new(place.to_owned(), self.starts_at, self.ends_at, self.admins());
+        NewRoom { made_for_event: true, ..room }
     }
 
     fn booking<'a>(&self, room: RoomPeriod<'a>, except: Option<DbUuid>) -> Booking<'a> {
@@ -94,7 +88,7 @@ struct Location {
     owns_room: bool,
 }
 
-/// Makes an event, and invites the members of its group.
+/// Creates an event, and invites the members of its group.
 ///
 /// # Errors
 /// 400 for an unknown group, room or administrator, or a time outside the room's period; 409 `room-conflict`.
@@ -106,15 +100,15 @@ pub fn create(
     now: DbTimestamp,
 ) -> Result<DbUuid, Error> {
     check_references(conn, draft, None)?;
-    let location = match &draft.at {
-        Where::Place(place) => {
+    let location = match &draft.venue {
+        Venue::Place(place) => {
             let (room, key) = (DbUuid::new(), place_key(place));
             booking::lock_places(conn, vec![key.clone()])?;
             refuse_instant_conflicts(conn, draft, &key, room, None, zone)?;
             room_changes::insert_with_ids(conn, &[(room, draft.instant_room(place))], by, now)?;
             Location { room, place: place.clone(), owns_room: true }
         }
-        Where::Room(id) => {
+        Venue::Room(id) => {
             let room = room_queries::find_locked(conn, *id)?.ok_or_else(unknown_room)?;
             refuse_stock_conflicts(conn, draft, &room, None, zone)?;
             Location { room: room.id, place: room.place, owns_room: false }
@@ -134,14 +128,14 @@ pub fn create(
         .execute(conn)?;
     insert_admins(conn, id, &draft.admins())?;
     attendance::add_tags(conn, id, &draft.tags, now)?;
-    attendance::invite(conn, id, draft.group)?;
+    attendance::invite(conn, id, draft.group, now)?;
     Ok(id)
 }
 
-/// Replaces everything of an event except who made it, when, and the answers to it.
+/// Replaces an event except its creator, its creation time and the answers to it.
 ///
 /// # Errors
-/// 404; 403 for anybody but its administrators and privileged users; else as [`create`].
+/// 404; 403 for anybody but its administrators and privileged users; otherwise as [`create`].
 pub fn update(
     conn: &mut AnyConnection,
     id: DbUuid,
@@ -150,24 +144,24 @@ pub fn update(
     zone: Tz,
     now: DbTimestamp,
 ) -> Result<(), Error> {
-    let seen = find(conn, id)?;
-    need_admin(conn, id, me)?;
-    check_references(conn, draft, Some(&seen))?;
-    let stock = match &draft.at {
-        // Its own room moves with it, also when the request names that room by its id.
-        Where::Room(room) if seen.owns_room && *room == seen.room_id => None,
-        Where::Room(room) if *room == seen.room_id => Some(room_queries::find_even_deleted(conn, *room)?),
-        Where::Room(room) => Some(room_queries::find(conn, *room)?.ok_or_else(unknown_room)?),
-        Where::Place(_) => None,
+    let before = find(conn, id)?;
+    check_admin_or_privileged(conn, id, me)?;
+    check_references(conn, draft, Some(&before))?;
+    let stock = match &draft.venue {
+        // The event's own room moves with it, even if the request names that room by its id.
+        Venue::Room(room) if before.owns_room && *room == before.room_id => None,
+        Venue::Room(room) if *room == before.room_id => Some(room_queries::find_even_deleted(conn, *room)?),
+        Venue::Room(room) => Some(room_queries::find(conn, *room)?.ok_or_else(unknown_room)?),
+        Venue::Place(_) => None,
     };
-    let place = match (&draft.at, &stock) {
+    let place = match (&draft.venue, &stock) {
         (_, Some(room)) => room.place.clone(),
-        (Where::Place(place), None) => place.clone(),
-        (Where::Room(_), None) => seen.place.clone(),
+        (Venue::Place(place), None) => place.clone(),
+        (Venue::Room(_), None) => before.place.clone(),
     };
     let key = place_key(&place);
-    booking::lock_places(conn, vec![seen.place_key.clone(), key.clone()])?;
-    let event = find_locked(conn, &seen, me)?;
+    booking::lock_places(conn, vec![before.place_key.clone(), key.clone()])?;
+    let event = find_locked(conn, &before, me)?;
     let location = match stock {
         Some(room) => move_to_stock(conn, &event, &room, draft, zone, now)?,
         None => move_to_instant(conn, &event, &place, draft, zone, now)?,
@@ -189,36 +183,35 @@ pub fn update(
     attendance::replace_tags(conn, id, &draft.tags, now)?;
     if draft.group != event.group_id {
         attendance::delete_pending(conn, id)?;
-        attendance::invite(conn, id, draft.group)?;
+        attendance::invite(conn, id, draft.group, now)?;
     }
     Ok(())
 }
 
-/// Marks an event as deleted, and its room if it was made for an event and no event uses it any more.
+/// Marks an event as deleted, and also its room if that was made for an event and no event uses it any more.
 ///
 /// # Errors
 /// 404; 403 for anybody but its administrators and privileged users.
 pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestamp) -> Result<(), Error> {
-    let seen = find(conn, id)?;
-    need_admin(conn, id, me)?;
-    booking::lock_places(conn, vec![seen.place_key.clone()])?;
-    let event = find_locked(conn, &seen, me)?;
+    let before = find(conn, id)?;
+    check_admin_or_privileged(conn, id, me)?;
+    booking::lock_places(conn, vec![before.place_key.clone()])?;
+    let event = find_locked(conn, &before, me)?;
     diesel::update(events::table.find(id))
         .set((events::deleted_at.eq(now), events::updated_at.eq(now), events::sequence.eq(event.sequence + 1)))
         .execute(conn)?;
     room_changes::soft_delete_unused(conn, event.room_id, event.id, now)
 }
 
-/// Reads an event again, with the caller's right to change it, after its place has been locked. Every change of an
-/// event's time, room or administrators takes that lock, so what is read here does not change before the transaction
-/// ends.
+/// Reads an event again after its place has been locked, and checks again that the caller may change it. Every change of an
+/// event's time, room or administrators takes that lock, so the result is valid until the end of the transaction.
 ///
 /// # Errors
-/// [`Error::Stale`] when the event has left the room or the place that were locked.
-fn find_locked(conn: &mut AnyConnection, seen: &Row, me: &Caller) -> Result<Row, Error> {
-    let event = find(conn, seen.id)?;
-    need_admin(conn, seen.id, me)?;
-    if event.room_id != seen.room_id || event.place_key != seen.place_key || event.owns_room != seen.owns_room {
+/// [`Error::Stale`] if the event has moved to another room or place before the lock.
+fn find_locked(conn: &mut AnyConnection, before: &Row, me: &Caller) -> Result<Row, Error> {
+    let event = find(conn, before.id)?;
+    check_admin_or_privileged(conn, before.id, me)?;
+    if event.room_id != before.room_id || event.place_key != before.place_key || event.owns_room != before.owns_room {
         return Err(Error::Stale);
     }
     Ok(event)
@@ -232,11 +225,11 @@ fn move_to_stock(
     zone: Tz,
     now: DbTimestamp,
 ) -> Result<Location, Error> {
-    // Again, under the lock: somebody may have verified or deleted it.
+    // Read again under the lock, because the room may have been verified or deleted.
     let room = match room_queries::find(conn, room.id)? {
-        Some(fresh) if fresh.place_key != room.place_key => return Err(Error::Stale),
-        Some(fresh) => fresh,
-        // A past event keeps a deleted room, but not for another time.
+        Some(locked) if locked.place_key != room.place_key => return Err(Error::Stale),
+        Some(locked) => locked,
+        // An event keeps a deleted room, unless its time changes.
         None if room.id == event.room_id && draft.has_time_of(event) => room.clone(),
         None => return Err(unknown_room()),
     };
@@ -257,12 +250,12 @@ fn move_to_instant(
 ) -> Result<Location, Error> {
     let exists = room_queries::find(conn, event.room_id)?.is_some();
     let moves_room = event.owns_room && exists && !is_room_used_by_others(conn, event)?;
-    let stays = event.owns_room && place == event.place && draft.has_time_of(event);
-    let room = if moves_room || stays { event.room_id } else { DbUuid::new() };
+    let keeps_room = event.owns_room && place == event.place && draft.has_time_of(event);
+    let room = if moves_room || keeps_room { event.room_id } else { DbUuid::new() };
     refuse_instant_conflicts(conn, draft, &place_key(place), room, Some(event.id), zone)?;
     if moves_room {
         room_changes::move_to(conn, room, &draft.instant_room(place), now)?;
-    } else if !stays {
+    } else if !keeps_room {
         room_changes::soft_delete_unused(conn, event.room_id, event.id, now)?;
         room_changes::insert_with_ids(conn, &[(room, draft.instant_room(place))], event.created_by, now)?;
     }
@@ -277,7 +270,7 @@ fn is_room_used_by_others(conn: &mut AnyConnection, event: &Row) -> Result<bool,
     Ok(select(exists(others)).get_result(conn)?)
 }
 
-/// Checks an event in a room that has the event's own span.
+/// Refuses conflicts of an event in a room with the same span.
 fn refuse_instant_conflicts(
     conn: &mut AnyConnection,
     draft: &Draft,
@@ -290,6 +283,7 @@ fn refuse_instant_conflicts(
     booking::refuse_conflicts(conn, &draft.booking(room, except), zone)
 }
 
+/// Refuses conflicts of an event in an existing room, and an event outside the room's period.
 fn refuse_stock_conflicts(
     conn: &mut AnyConnection,
     draft: &Draft,
@@ -299,21 +293,23 @@ fn refuse_stock_conflicts(
 ) -> Result<(), Error> {
     if draft.starts_at < room.starts_at || room.ends_at < draft.ends_at {
         let (from, to) = (room.starts_at.in_zone(zone), room.ends_at.in_zone(zone));
-        let detail = format!("The room is held from {from} to {to}.");
+        let detail = format!("The club holds the room from {from} to {to}.");
         return Err(Problem::new(codes::OUTSIDE_ROOM_WINDOW).detail(detail).into());
     }
     booking::refuse_conflicts(conn, &draft.booking(room.period(), except), zone)
 }
 
-/// Refuses a request that refers to anything that does not exist, and lists all of it. What the event refers to already
-/// may have been deleted.
+/// Checks that everything a request refers to exists, with one violation for each thing that does not. The group and the
+/// room that the event already has may be deleted.
 fn check_references(conn: &mut AnyConnection, draft: &Draft, event: Option<&Row>) -> Result<(), Error> {
     let mut violations = Violations::default();
     users::queries::note_unknown(conn, "/admins", &draft.admins, &mut violations)?;
-    if event.is_none_or(|event| event.group_id != draft.group) && !groups::queries::hold(conn, draft.group)? {
+    if event.is_none_or(|event| event.group_id != draft.group)
+        && !groups::queries::lock_against_deletion(conn, draft.group)?
+    {
         violations.push("/groupId", "unknown-group", "names no group");
     }
-    if let Where::Room(room) = draft.at
+    if let Venue::Room(room) = draft.venue
         && event.is_none_or(|event| event.room_id != room)
         && room_queries::find(conn, room)?.is_none()
     {

@@ -29,15 +29,15 @@ pub const MAX_COMPARISONS: usize = 32;
 /// dropping it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Filter {
-    /// Matches each event; only ever the whole filter, never a part of one.
+    /// Matches every event. It is never a part of another filter.
     Everything,
-    /// `attribute == id`, or its exact complement.
+    /// `attribute == id`, or its complement.
     Compare {
-        /// What is compared.
+        /// The attribute to compare.
         attribute: Attribute,
         /// `true` for `==`, `false` for `!=`.
         equal: bool,
-        /// The id compared with. The nil UUID is well formed and names nothing.
+        /// The id to compare with. The nil UUID is valid and names nothing.
         id: Uuid,
     },
     /// Both sides match.
@@ -46,7 +46,7 @@ pub enum Filter {
     Or(Box<Filter>, Box<Filter>),
 }
 
-/// What a comparison looks at.
+/// An attribute of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Attribute {
     /// The event itself.
@@ -59,15 +59,15 @@ pub enum Attribute {
     Tag,
 }
 
-/// Why a text is no filter.
+/// An error in the text of a filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterError {
-    /// Where, in Unicode scalar values from 0; the length of the text when it ends too early.
+    /// The position of the error in Unicode scalar values, from 0. If the text ends too early, it is the length of the text.
     pub position: usize,
-    /// What is wrong there, in one English sentence part without the position.
+    /// A description in English, without the position.
     pub message: String,
     /// Whether the text has more comparisons than [`MAX_COMPARISONS`].
-    pub is_too_long: bool,
+    pub has_too_many_comparisons: bool,
 }
 
 impl fmt::Display for FilterError {
@@ -78,17 +78,17 @@ impl fmt::Display for FilterError {
 
 impl std::error::Error for FilterError {}
 
-/// Parses the text of a filter. Empty or nothing but white space is [`Filter::Everything`].
+/// Parses the text of a filter. An empty text and a text of only white space are [`Filter::Everything`].
 ///
 /// # Errors
-/// [`FilterError`] with the first position at which `text` leaves the grammar, is longer than [`MAX_CHARACTERS`], nests
-/// deeper than [`MAX_DEPTH`] or has more comparisons than [`MAX_COMPARISONS`].
+/// [`FilterError`] with the first position at which `text` does not follow the grammar, is longer than
+/// [`MAX_CHARACTERS`], nests deeper than [`MAX_DEPTH`] or has more comparisons than [`MAX_COMPARISONS`].
 pub fn parse(text: &str) -> Result<Filter, FilterError> {
-    // One character more than allowed is enough to know, whatever the length of the text.
+    // Reads at most one character more than allowed, whatever the length of the text.
     let characters: Vec<char> = text.chars().take(MAX_CHARACTERS + 1).collect();
     if characters.len() > MAX_CHARACTERS {
         let message = format!("a filter has at most {MAX_CHARACTERS} characters");
-        return Err(FilterError { position: MAX_CHARACTERS, message, is_too_long: false });
+        return Err(FilterError { position: MAX_CHARACTERS, message, has_too_many_comparisons: false });
     }
 
     let mut parser = Parser { rest: &characters, length: characters.len(), comparisons: 0 };
@@ -100,7 +100,7 @@ pub fn parse(text: &str) -> Result<Filter, FilterError> {
     if parser.rest.is_empty() { Ok(filter) } else { Err(parser.error("expected \"&&\", \"||\" or the end")) }
 }
 
-/// Every method that takes a token leaves the parser at the next one, past white space.
+/// A recursive descent parser. Every method that takes a token also skips the white space after it.
 struct Parser<'a> {
     rest: &'a [char],
     length: usize,
@@ -148,19 +148,19 @@ impl Parser<'_> {
         self.comparisons += 1;
         if self.comparisons > MAX_COMPARISONS {
             let message = format!("a filter has at most {MAX_COMPARISONS} comparisons");
-            return Err(FilterError { position, message, is_too_long: true });
+            return Err(FilterError { position, message, has_too_many_comparisons: true });
         }
         let equal = self.take("==");
         if !equal && !self.take("!=") {
             return Err(self.error("expected \"==\" or \"!=\""));
         }
-        // The other spellings that the parser of UUIDs knows (no hyphens, braces, URN) are not in the contract.
+        // `Uuid::try_parse` also accepts UUIDs without hyphens, in braces and as URNs. The contract does not.
         let hyphenated = |text: &str| Uuid::try_parse(text).ok().filter(|_| text.len() == 36);
         let id = self.word(hyphenated, "expected a UUID")?;
         Ok(Filter::Compare { attribute, equal, id })
     }
 
-    /// Takes the whole run of letters, digits and hyphens here, if `read` understands it.
+    /// Takes the longest run of letters, digits and hyphens, if `read` accepts it.
     fn word<T>(&mut self, read: impl Fn(&str) -> Option<T>, expected: &str) -> Result<T, FilterError> {
         let word: String = self.rest.iter().take_while(|c| c.is_ascii_alphanumeric() || **c == '-').collect();
         let value = read(&word).ok_or_else(|| self.error(expected))?;
@@ -168,14 +168,14 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// Takes `token` if it stands here, which must be ASCII.
+    /// Takes `token`, which must be ASCII, if it is next. Returns whether it was.
     fn take(&mut self, token: &str) -> bool {
-        let stands_here = self.rest.len() >= token.len() && token.chars().eq(self.rest[..token.len()].iter().copied());
-        if stands_here {
+        let is_next = self.rest.len() >= token.len() && token.chars().eq(self.rest[..token.len()].iter().copied());
+        if is_next {
             self.rest = &self.rest[token.len()..];
             self.skip_white_space();
         }
-        stands_here
+        is_next
     }
 
     fn skip_white_space(&mut self) {
@@ -191,7 +191,7 @@ impl Parser<'_> {
     }
 
     fn error(&self, message: &str) -> FilterError {
-        FilterError { position: self.position(), message: message.to_owned(), is_too_long: false }
+        FilterError { position: self.position(), message: message.to_owned(), has_too_many_comparisons: false }
     }
 }
 
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_is_everything() {
+    fn an_empty_filter_matches_everything() {
         assert_eq!(parse(""), Ok(Filter::Everything));
         assert_eq!(parse(" \t\r\n\u{3000}"), Ok(Filter::Everything));
     }
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn operators_bind_alike_and_from_the_left() {
+    fn operators_have_equal_precedence_and_associate_to_the_left() {
         let [user, tag, group] = ["user", "tag", "group"].map(|attribute| format!("{attribute}=={ID}"));
         let is = |attribute| compare(attribute, true, ID);
         let (a_user, a_tag, a_group) = (|| is(Attribute::User), || is(Attribute::Tag), || is(Attribute::Group));
@@ -310,11 +310,13 @@ mod tests {
         }
         assert_eq!(operators, 31);
         let error = parse(&chain(MAX_COMPARISONS + 1)).expect_err("one too many");
-        assert_eq!((error.is_too_long, error.position), (true, chain(MAX_COMPARISONS).len() + 2));
-        assert!(parse(&chain(MAX_COMPARISONS).replace("&&", "&&(")).is_err_and(|error| !error.is_too_long));
+        assert_eq!((error.has_too_many_comparisons, error.position), (true, chain(MAX_COMPARISONS).len() + 2));
+        assert!(
+            parse(&chain(MAX_COMPARISONS).replace("&&", "&&(")).is_err_and(|error| !error.has_too_many_comparisons)
+        );
     }
 
-    /// What one event satisfies: the comparisons with `==` that hold for it.
+    /// Whether a filter matches an event, for which the comparisons `facts` with `==` hold.
     fn matches(filter: &Filter, facts: &[(Attribute, Uuid)]) -> bool {
         match filter {
             Filter::Everything => true,
@@ -336,7 +338,7 @@ mod tests {
                 let id = if upper { id.to_string().to_uppercase() } else { id.to_string() };
                 format!("{attribute}{space}{}{space}{id}", if *equal { "==" } else { "!=" })
             }
-            // The left side needs no parentheses: that is what "from the left" means.
+            // The left side needs no parentheses, because operators associate to the left.
             Filter::And(left, right) => {
                 format!("{}{space}&&{space}{}", render(left, space, upper), operand(right))
             }
@@ -392,14 +394,14 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_answered_within_its_length(text in any::<String>()) {
+        fn error_positions_are_within_any_text(text in any::<String>()) {
             if let Err(error) = parse(&text) {
                 prop_assert!(error.position <= text.chars().count());
             }
         }
 
         #[test]
-        fn any_tokens_are_answered_within_their_length(
+        fn error_positions_are_within_any_tokens(
             tokens in prop::collection::vec(
                 prop::sample::select(vec!["(", ")", "&&", "||", "==", "!=", "user", "tag", ID, " ", "&", "=", "é"]),
                 0..40,
@@ -410,7 +412,7 @@ mod tests {
                 Ok(filter) => prop_assert_eq!(parse(&render(&filter, " ", true)), Ok(filter)),
                 Err(error) => {
                     prop_assert!(error.position <= text.chars().count());
-                    // What precedes the error is the beginning of a filter: cutting there moves no error back.
+                    // The text before the error is the beginning of a filter: it has no earlier error.
                     let before: String = text.chars().take(error.position).collect();
                     if let Err(earlier) = parse(&before) {
                         prop_assert_eq!(earlier.position, error.position);

@@ -32,7 +32,7 @@ use crate::{
 /// How far back the activity list goes.
 const ACTIVITY: TimeDelta = TimeDelta::days(7);
 
-fn list_of(
+fn list_selection(
     conn: &mut AnyConnection,
     selection: &Selection,
     order: Order,
@@ -62,7 +62,7 @@ fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
 
 /// List events
 ///
-/// Those that overlap the span, open-ended when one end is missing, and match the filter. Ordered by timeStart and id.
+/// Events that overlap the span and match the filter. Either end of the span may be missing. Ordered by timeStart and id.
 #[utoipa::path(
     tag = "events",
     operation_id = "getEvents",
@@ -71,25 +71,25 @@ fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
 )]
 #[get("")]
 pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
-    let (time, filter) = query.0.into_parts()?;
-    let selection = time.of(if filter == Filter::Everything { Which::All } else { Which::Matching(filter) });
-    who.list(page, move |conn, _, page| list_of(conn, &selection, Order::Start, page, zone)).await
+    let (time, filter) = query.0.time_and_filter()?;
+    let selection = time.selection(if filter == Filter::Everything { Which::All } else { Which::Matching(filter) });
+    who.list(page, move |conn, _, page| list_selection(conn, &selection, Order::Start, page, zone)).await
 }
 
-/// Declare the use of a room
+/// Create an event
 ///
-/// With `place`, an unverified room of exactly the event's span is made for it; with `roomId`, the event must lie inside
-/// the period of that room. The members of the group are invited.
+/// With `place`, an unverified room with the event's span is created. With `roomId`, the event must lie inside the period of
+/// that room. The members of the group are invited.
 #[utoipa::path(
     tag = "events",
     operation_id = "addEvents",
     params(ChangeQuery),
     request_body = RequestEvent,
     responses(
-        (status = 200, description = "What would be made (`dryRun`)", body = ResponseEventDetail),
+        (status = 200, description = "The event that would be created (`dryRun`)", body = ResponseEventDetail),
         (status = 201, description = "The new event", body = ResponseEventDetail,
             headers(("Location" = String, description = "Its address"))),
-        (status = 409, description = "The room is taken; `conflicts` and `freeTimes` say by what and when it is not"),
+        (status = 409, description = "The room is taken; `conflicts` lists the conflicting events, `freeTimes` when it is free"),
     )
 )]
 #[post("")]
@@ -102,7 +102,7 @@ pub async fn create(
 ) -> Result<Reply, Failure> {
     let draft = body.0.into_draft();
     who.dry_run(query.0.dry_run.0)
-        .queued_by(&draft.at)
+        .queued_by(&draft.venue)
         .create(move |conn, me| {
             let id = changes::create(conn, &draft, me.id, zone, DbTimestamp(now))?;
             Ok(Reply::created(&detail(conn, id, zone)?)?.with(header::LOCATION, format!("/api/events/{id}")))
@@ -124,15 +124,15 @@ pub async fn get(who: SignedIn, Zone(zone): Zone, id: Path<Id>) -> Result<Reply,
 
 /// Change an event
 ///
-/// For its administrators and privileged users. The whole event; its maker and the answers stay.
+/// Needs an administrator of the event or a privileged user. Replaces the event except its creator and the answers.
 #[utoipa::path(
     tag = "events",
     operation_id = "updateEvent",
     params(("eventID" = uuid::Uuid, Path), ChangeQuery),
     request_body = RequestEvent,
     responses(
-        (status = 200, description = "The event", body = ResponseEventDetail),
-        (status = 409, description = "The room is taken; `conflicts` and `freeTimes` say by what and when it is not"),
+        (status = 200, description = "The changed event", body = ResponseEventDetail),
+        (status = 409, description = "The room is taken; `conflicts` lists the conflicting events, `freeTimes` when it is free"),
     )
 )]
 #[put("/{eventID}")]
@@ -146,7 +146,7 @@ pub async fn update(
 ) -> Result<Reply, Failure> {
     let (id, draft) = (DbUuid::from(*id), body.0.into_draft());
     who.dry_run(query.0.dry_run.0)
-        .queued_by(&draft.at)
+        .queued_by(&draft.venue)
         .update(target(id, zone), move |conn, me| {
             changes::update(conn, id, &draft, me, zone, DbTimestamp(now))?;
             show(conn, id, zone)
@@ -156,7 +156,7 @@ pub async fn update(
 
 /// Delete an event
 ///
-/// For its administrators and privileged users. The activity list and the feeds go on showing it as deleted.
+/// Needs an administrator of the event or a privileged user. The activity list and the feeds show the event as deleted.
 #[utoipa::path(
     tag = "events",
     operation_id = "deleteEvent",
@@ -174,7 +174,7 @@ pub async fn delete(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>
 
 /// Answer an event
 ///
-/// For everybody when the event is open, else for members of its group.
+/// Needs an open event, or membership of its group.
 #[utoipa::path(
     tag = "events",
     operation_id = "updateSchedule",
@@ -186,19 +186,21 @@ pub async fn delete(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>
 pub async fn answer(
     who: SignedIn,
     Zone(zone): Zone,
+    Now(now): Now,
     id: Path<Id>,
     body: Body<RequestSchedule>,
 ) -> Result<Reply, Failure> {
     let (id, schedule) = (DbUuid::from(*id), body.0.schedule);
     who.update(target(id, zone), move |conn, me| {
-        attendance::answer(conn, id, me, schedule).map(|()| Reply::no_content())
+        attendance::answer(conn, id, me, schedule, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
 }
 
-/// Put a tag on an event
+/// Add a tag to an event
 ///
-/// Made when it is new; adding twice changes nothing. A locked one needs an administrator of the event.
+/// Creates the tag if it does not exist. Adding a tag again changes nothing. To add a locked tag, the caller must be an
+/// administrator of the event or privileged.
 #[utoipa::path(
     tag = "events",
     operation_id = "addEventTag",
@@ -221,9 +223,9 @@ pub async fn add_tag(
     .await
 }
 
-/// Take a tag off an event
+/// Remove a tag from an event
 ///
-/// A locked one needs an administrator of the event.
+/// To remove a locked tag, the caller must be an administrator of the event or privileged.
 #[utoipa::path(
     tag = "events",
     operation_id = "deleteEventTag",
@@ -238,7 +240,7 @@ pub async fn remove_tag(
     path: Path<(Id, String)>,
 ) -> Result<Reply, Failure> {
     let (id, name) = path.into_inner();
-    // No tag has such a name, and PostgreSQL cannot even be asked for U+0000.
+    // Names of tags contain no control characters, and PostgreSQL rejects U+0000 in parameters.
     if name.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
         return Err(Problem::parameter("tagName", "control-character", "must not contain control characters").into());
     }
@@ -265,10 +267,10 @@ pub async fn of_room(
     query: Query<SpanQuery>,
 ) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    let selection = query.0.time()?.of(Which::InRoom(id));
+    let selection = query.0.time()?.selection(Which::InRoom(id));
     who.list(page, move |conn, _, page| {
         rooms::queries::check_exists(conn, id)?;
-        list_of(conn, &selection, Order::Start, page, zone)
+        list_selection(conn, &selection, Order::Start, page, zone)
     })
     .await
 }
@@ -289,10 +291,10 @@ pub async fn of_group(
     query: Query<SpanQuery>,
 ) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    let selection = query.0.time()?.of(Which::OfGroup(id));
+    let selection = query.0.time()?.selection(Which::OfGroup(id));
     who.list(page, move |conn, _, page| {
-        groups::queries::need(conn, id)?;
-        list_of(conn, &selection, Order::Start, page, zone)
+        groups::queries::check_exists(conn, id)?;
+        list_selection(conn, &selection, Order::Start, page, zone)
     })
     .await
 }
@@ -306,10 +308,10 @@ pub async fn of_group(
 )]
 #[get("/me/events")]
 pub async fn mine(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<UserQuery>) -> Result<Reply, Failure> {
-    let (time, relation) = query.0.parts()?;
+    let (time, relation) = query.0.time_and_relation()?;
     who.list(page, move |conn, me, page| {
         let which = Which::OfUser { user: me.id, relation, is_active: true };
-        list_of(conn, &time.of(which), Order::Start, page, zone)
+        list_selection(conn, &time.selection(which), Order::Start, page, zone)
     })
     .await
 }
@@ -329,11 +331,11 @@ pub async fn of_user(
     page: Page,
     query: Query<UserQuery>,
 ) -> Result<Reply, Failure> {
-    let (time, relation) = query.0.parts()?;
+    let (time, relation) = query.0.time_and_relation()?;
     who.list(page, move |conn, _, page| {
         let user = users::queries::get(conn, (*id).into())?;
         let which = Which::OfUser { user: user.id, relation, is_active: user.state == ACTIVE };
-        list_of(conn, &time.of(which), Order::Start, page, zone)
+        list_selection(conn, &time.selection(which), Order::Start, page, zone)
     })
     .await
 }
@@ -356,6 +358,6 @@ pub async fn activity(
     query: Query<ActivityQuery>,
 ) -> Result<Reply, Failure> {
     let which = Which::ChangedAfter(query.0.after(now.plus(-ACTIVITY)));
-    let selection = Selection { deleted: Deleted::All, ..Selection::of(which) };
-    who.list(page, move |conn, _, page| list_of(conn, &selection, Order::Change, page, zone)).await
+    let selection = Selection { deleted: Deleted::All, ..Selection::new(which) };
+    who.list(page, move |conn, _, page| list_selection(conn, &selection, Order::Change, page, zone)).await
 }

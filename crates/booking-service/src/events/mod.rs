@@ -1,7 +1,8 @@
-//! Events: declarations that a room is used, for a span inside its period.
+//! Events: declarations that a room is used during a span inside its period.
 //!
-//! An event that names a place owns the unverified room made for it: that room moves, changes and goes with it, as
-//! long as no other event uses it ([`changes`]). Deleted events stay, marked, for the activity list and the feeds.
+//! An event that names a place owns the unverified room that is made for it. The room moves, changes and is deleted with the
+//! event, as long as no other event uses it ([`changes`]). Deleted events are only marked as deleted, for the activity list
+//! and the feeds.
 
 pub(crate) mod attendance;
 pub(crate) mod changes;
@@ -18,7 +19,9 @@ use utoipa_actix_web::service_config::ServiceConfig;
 pub use self::{
     handlers::detail,
     params::{ChangeQuery, parse_filter},
-    wire::{RequestEventTag, RequestEventTags, ResponseEvent, ResponseEventDetail, ResponseEventTag},
+    wire::{
+        RequestEventTag, RequestEventTags, ResponseEvent, ResponseEventDetail, ResponseEventTag, check_venue, venue,
+    },
 };
 
 /// Registers the operations below `/events`.
@@ -49,7 +52,7 @@ pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
     config.service(handlers::mine).service(handlers::of_user);
 }
 
-/// Registers the list of what has changed lately.
+/// Registers the list of recent changes.
 pub fn routes_of_activity(config: &mut ServiceConfig<'_>) {
     config.service(handlers::activity);
 }

@@ -27,7 +27,7 @@ impl Deserr<Violations> for Relation {
 #[deserr(error = Violations, rename_all = camelCase)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub struct ChangeQuery {
-    /// Check only, change nothing: the answer is that of the change, with status 200.
+    /// Only check the request and change nothing. The answer is that of the change, with status 200.
     #[deserr(default)]
     #[param(value_type = Option<bool>, nullable = false)]
     pub dry_run: Flag,
@@ -38,17 +38,17 @@ pub struct ChangeQuery {
 #[deserr(error = Violations, rename_all = camelCase)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub struct SpanQuery {
-    /// Events that end after this.
+    /// Only events that end after this time.
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     date_begin: Option<Timestamp>,
-    /// Events that begin before this.
+    /// Only events that begin before this time.
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     date_end: Option<Timestamp>,
-    /// Only events created, changed or deleted after this, deleted ones with `deletedAt`: for copies, and bots that
-    /// poll. Deleted events are kept for 30 days. Ask from a minute before your last question: a change shows when it is
-    /// complete, which may be some seconds after its time.
+    /// Only events created, changed or deleted after this time, including deleted ones with `deletedAt`, for clients that
+    /// keep a copy. A deleted event is listed for at least 30 days. A change becomes visible when its transaction ends,
+    /// which may be some seconds after its time. So ask from a minute before the previous request.
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     updated_since: Option<Timestamp>,
@@ -59,22 +59,22 @@ pub struct SpanQuery {
 #[deserr(error = Violations, rename_all = camelCase)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub struct ListQuery {
-    /// Events that end after this.
+    /// Only events that end after this time.
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     date_begin: Option<Timestamp>,
-    /// Events that begin before this.
+    /// Only events that begin before this time.
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     date_end: Option<Timestamp>,
-    /// Comparisons such as `user==UUID`, joined by `&&` and `||` from the left, in parentheses where needed; the
-    /// attributes are `event`, `user`, `group` and `tag`. At most 4096 characters, 32 levels and 32 comparisons.
+    /// Comparisons such as `user==UUID` and `tag!=UUID`, joined by `&&` and `||`, which have equal precedence and associate
+    /// to the left; and parentheses. The attributes are `event`, `user`, `group` and `tag`. At most 4096 characters, 32 levels and 32 comparisons.
     #[deserr(default)]
     #[param(nullable = false, max_length = 4096)]
     q: Option<String>,
-    /// Only events created, changed or deleted after this, deleted ones with `deletedAt`: for copies, and bots that
-    /// poll. Deleted events are kept for 30 days. Ask from a minute before your last question: a change shows when it is
-    /// complete, which may be some seconds after its time.
+    /// Only events created, changed or deleted after this time, including deleted ones with `deletedAt`, for clients that
+    /// keep a copy. A deleted event is listed for at least 30 days. A change becomes visible when its transaction ends,
+    /// which may be some seconds after its time. So ask from a minute before the previous request.
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     updated_since: Option<Timestamp>,
@@ -85,11 +85,11 @@ pub struct ListQuery {
 #[deserr(error = Violations, rename_all = camelCase)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub struct UserQuery {
-    /// Events that end after this.
+    /// Only events that end after this time.
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     date_begin: Option<Timestamp>,
-    /// Events that begin before this.
+    /// Only events that begin before this time.
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     date_end: Option<Timestamp>,
@@ -97,9 +97,9 @@ pub struct UserQuery {
     #[deserr(default)]
     #[param(inline, nullable = false)]
     relation: Option<Relation>,
-    /// Only events created, changed or deleted after this, deleted ones with `deletedAt`: for copies, and bots that
-    /// poll. Deleted events are kept for 30 days. Ask from a minute before your last question: a change shows when it is
-    /// complete, which may be some seconds after its time.
+    /// Only events created, changed or deleted after this time, including deleted ones with `deletedAt`, for clients that
+    /// keep a copy. A deleted event is listed for at least 30 days. A change becomes visible when its transaction ends,
+    /// which may be some seconds after its time. So ask from a minute before the previous request.
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     updated_since: Option<Timestamp>,
@@ -110,79 +110,78 @@ pub struct UserQuery {
 #[deserr(error = Violations, rename_all = camelCase)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub struct ActivityQuery {
-    /// Only what changed after this, if that is less than 7 days ago.
+    /// Only changes after this time, if it is less than 7 days ago.
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     updated_since: Option<Timestamp>,
 }
 
 impl ActivityQuery {
-    /// Changes after this, which is not before `earliest`.
+    /// The time after which to list changes, not before `earliest`.
     #[must_use]
     pub fn after(&self, earliest: Timestamp) -> DbTimestamp {
         DbTimestamp(self.updated_since.map_or(earliest, |since| since.max(earliest)))
     }
 }
 
-/// When events are, and since when they changed: each may be open.
+/// Conditions on the time of events and of their last change. Each may be missing.
 #[derive(Debug, Clone, Copy)]
-pub struct Time {
+pub struct TimeFilter {
     span: (Option<DbTimestamp>, Option<DbTimestamp>),
     changed_after: Option<DbTimestamp>,
 }
 
-impl Time {
+impl TimeFilter {
     fn new(begin: Option<Timestamp>, end: Option<Timestamp>, since: Option<Timestamp>) -> Result<Self, Error> {
-        Ok(Self { span: crate::rooms::span(begin, end)?, changed_after: since.map(DbTimestamp) })
+        Ok(Self { span: crate::rooms::check_span(begin, end)?, changed_after: since.map(DbTimestamp) })
     }
 
-    /// These events, of that time.
+    /// The selection of these events with these conditions.
     #[must_use]
-    pub fn of(self, which: Which) -> Selection {
-        Selection::of(which).between(self.span).since(self.changed_after)
+    pub fn selection(self, which: Which) -> Selection {
+        Selection::new(which).between(self.span).since(self.changed_after)
     }
 }
 
 impl SpanQuery {
-    /// The time.
+    /// The conditions on time.
     ///
     /// # Errors
     /// 400 when the span does not begin before it ends.
-    pub fn time(&self) -> Result<Time, Error> {
-        Time::new(self.date_begin, self.date_end, self.updated_since)
+    pub fn time(&self) -> Result<TimeFilter, Error> {
+        TimeFilter::new(self.date_begin, self.date_end, self.updated_since)
     }
 }
 
 impl ListQuery {
-    /// The time and the filter.
+    /// The conditions on time, and the filter.
     ///
     /// # Errors
     /// 400 when the span does not begin before it ends or the filter cannot be read.
-    pub fn into_parts(self) -> Result<(Time, Filter), Error> {
-        let time = Time::new(self.date_begin, self.date_end, self.updated_since)?;
+    pub fn time_and_filter(&self) -> Result<(TimeFilter, Filter), Error> {
+        let time = TimeFilter::new(self.date_begin, self.date_end, self.updated_since)?;
         Ok((time, parse_filter(self.q.as_deref().unwrap_or_default())?))
     }
 }
 
 impl UserQuery {
-    /// The time and the relation.
+    /// The conditions on time, and the relation.
     ///
     /// # Errors
     /// 400 when the span does not begin before it ends.
-    pub fn parts(&self) -> Result<(Time, Relation), Error> {
-        let time = Time::new(self.date_begin, self.date_end, self.updated_since)?;
+    pub fn time_and_relation(&self) -> Result<(TimeFilter, Relation), Error> {
+        let time = TimeFilter::new(self.date_begin, self.date_end, self.updated_since)?;
         Ok((time, self.relation.unwrap_or(Relation::Belongs)))
     }
 }
 
-/// A `q` filter.
+/// Parses a `q` filter.
 ///
 /// # Errors
-/// 400 `filter-too-long` for too many comparisons, otherwise `bad-filter`, with the position of the first character that
-/// does not fit.
+/// 400 `filter-too-long` for too many comparisons, otherwise `bad-filter`; both with the position of the error.
 pub fn parse_filter(text: &str) -> Result<Filter, Error> {
     filter::parse(text).map_err(|error| {
-        let code = if error.is_too_long { codes::FILTER_TOO_LONG } else { codes::BAD_FILTER };
+        let code = if error.has_too_many_comparisons { codes::FILTER_TOO_LONG } else { codes::BAD_FILTER };
         let violation = Violation::parameter("q", code.name, error.to_string());
         let problem = Problem::new(code).violations(vec![violation]);
         problem.member("position", json!(error.position)).into()

@@ -1,4 +1,4 @@
-//! Events in the database: loading them. A list takes four statements whatever its length.
+//! Loads events from the database. A list takes four statements, whatever its length.
 
 use std::collections::HashMap;
 
@@ -63,7 +63,7 @@ pub struct EventTag {
     pub locked: bool,
 }
 
-/// An event of a list.
+/// An event of a list, with its administrators, tags and attendees.
 #[derive(Debug, Clone)]
 pub struct Event {
     /// Its columns.
@@ -93,7 +93,7 @@ pub struct EventDetail {
     pub answers: Vec<(DbUuid, Schedule)>,
 }
 
-/// How a list is ordered; ties end in the id.
+/// The order of a list; events with equal times are ordered by id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// By start.
@@ -103,7 +103,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// What a row of such a list is ordered by.
+    /// The sort key of a row in a list with this order.
     #[must_use]
     pub fn position(self, row: &Row) -> (DbTimestamp, DbUuid) {
         match self {
@@ -113,7 +113,7 @@ impl Order {
     }
 }
 
-/// Part of the selected events: so few that a statement can name them all.
+/// One page of the selected events.
 ///
 /// # Errors
 /// When the database fails.
@@ -121,9 +121,9 @@ pub fn load_page(
     conn: &mut AnyConnection,
     selection: &Selection,
     order: Order,
-    slice: &PageBounds<(DbTimestamp, DbUuid)>,
+    bounds: &PageBounds<(DbTimestamp, DbUuid)>,
 ) -> Result<Vec<Event>, Error> {
-    let rows = load_rows(conn, selection, order, slice)?;
+    let rows = load_rows(conn, selection, order, bounds)?;
     if rows.is_empty() { Ok(Vec::new()) } else { load_children(conn, rows) }
 }
 
@@ -135,23 +135,23 @@ pub fn load_rows(
     conn: &mut AnyConnection,
     selection: &Selection,
     order: Order,
-    slice: &PageBounds<(DbTimestamp, DbUuid)>,
+    bounds: &PageBounds<(DbTimestamp, DbUuid)>,
 ) -> Result<Vec<Row>, Error> {
     let mut rows = selection.query();
-    if let Some((at, id)) = slice.after {
+    if let Some((at, id)) = bounds.after {
         rows = match order {
             Order::Start => after!(rows, events::starts_at; > at, events::id; > id),
             Order::Change => after!(rows, events::updated_at; < at, events::id; > id),
         };
     }
-    let rows = rows.select(Row::as_select()).limit(slice.rows);
+    let rows = rows.select(Row::as_select()).limit(bounds.rows);
     Ok(match order {
         Order::Start => rows.order((events::starts_at, events::id)).load(conn)?,
         Order::Change => rows.order((events::updated_at.desc(), events::id)).load(conn)?,
     })
 }
 
-/// These events with what hangs on them.
+/// Loads the administrators, tags and attendees of events.
 fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Event>, Error> {
     let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
     let admins: Vec<(DbUuid, IdList)> = with_connection!(conn, c => event_admins::table
@@ -188,21 +188,6 @@ pub fn load_tags(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbU
         .order((tags::name, tags::id))
         .load(c)?);
     Ok(by_event(tags.into_iter().map(|(event, id, name, locked)| (event, EventTag { id, name, locked }))))
-}
-
-/// The answers to these events, by user.
-///
-/// # Errors
-/// When the database fails.
-pub fn load_answers(
-    conn: &mut AnyConnection,
-    ids: &[DbUuid],
-) -> Result<HashMap<DbUuid, Vec<(DbUuid, Schedule)>>, Error> {
-    let answers: Vec<(DbUuid, DbUuid, Schedule)> = with_connection!(conn, c => attendees::table
-        .filter(id_in(attendees::event_id, ids))
-        .order((attendees::event_id, attendees::user_id))
-        .load(c)?);
-    Ok(by_event(answers.into_iter().map(|(event, user, schedule)| (event, (user, schedule)))))
 }
 
 fn by_event<T>(rows: impl Iterator<Item = (DbUuid, T)>) -> HashMap<DbUuid, Vec<T>> {
@@ -244,9 +229,18 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<EventDetail, Error> {
         group: Group { row: group, members, admins: ids(group_admins) },
         admins: ids(admins),
         tags: load_tags(conn, &[id])?.remove(&id).unwrap_or_default(),
-        answers: load_answers(conn, &[id])?.remove(&id).unwrap_or_default(),
+        answers: load_answers(conn, id)?,
         row,
     })
+}
+
+/// The answers to an event, by user.
+fn load_answers(conn: &mut AnyConnection, event: DbUuid) -> Result<Vec<(DbUuid, Schedule)>, Error> {
+    Ok(with_connection!(conn, c => attendees::table
+        .filter(attendees::event_id.eq(event))
+        .select((attendees::user_id, attendees::schedule))
+        .order(attendees::user_id)
+        .load(c)?))
 }
 
 /// The columns of one event.
@@ -263,11 +257,11 @@ pub(super) fn not_found() -> Error {
     Problem::not_found("event").into()
 }
 
-/// Whether the caller may change an event: its administrators and privileged users may.
+/// Checks that the caller is an administrator of an event or privileged.
 ///
 /// # Errors
-/// 403 for everybody else.
-pub fn need_admin(conn: &mut AnyConnection, event: DbUuid, me: &Caller) -> Result<(), Error> {
+/// 403.
+pub fn check_admin_or_privileged(conn: &mut AnyConnection, event: DbUuid, me: &Caller) -> Result<(), Error> {
     let is_admin = || event_admins::table.find((event, me.id)).select(event_admins::user_id);
     if me.privileged || is_admin().first::<DbUuid>(conn).optional()?.is_some() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Which events: one description, from which every statement that loads them takes its condition.
+//! Selections of events, and their conversion into queries.
 
 use chrono::TimeDelta;
 use diesel::{
@@ -38,74 +38,75 @@ text_enum! {
     }
 }
 
-/// Which events.
+/// Which events a selection contains.
 #[derive(Debug, Clone)]
 pub enum Which {
-    /// Each.
+    /// All events.
     All,
-    /// Those in a room.
+    /// The events in a room.
     InRoom(DbUuid),
-    /// Those of a group.
+    /// The events of a group.
     OfGroup(DbUuid),
-    /// Those of a user.
+    /// The events of a user.
     OfUser {
         /// The user.
         user: DbUuid,
-        /// How they are related.
+        /// How the user is related to them.
         relation: Relation,
         /// Whether the user is active and so belongs to the everyone group.
         is_active: bool,
     },
-    /// Those the user belongs to, administers or has answered: the feed of an active user.
+    /// The events that a user belongs to, administers or has answered, for the feed of an active user.
     ForFeed(DbUuid),
-    /// Those that match a `q` filter.
+    /// The events that match a `q` filter.
     Matching(Filter),
-    /// Those created, changed or deleted after this.
+    /// The events created, changed or deleted after this time.
     ChangedAfter(DbTimestamp),
 }
 
-/// Whether deleted events are among them.
+/// Which deleted events a selection contains.
 #[derive(Debug, Clone, Copy)]
 pub enum Deleted {
-    /// No.
+    /// None.
     No,
-    /// Those deleted after this.
+    /// Those deleted after this time.
     After(DbTimestamp),
-    /// All that are still kept.
+    /// All of them.
     All,
 }
 
 /// A set of events.
 #[derive(Debug, Clone)]
 pub struct Selection {
-    /// Which.
+    /// Which events.
     pub which: Which,
-    /// Only those that end after this.
+    /// Only events that end after this time.
     pub from: Option<DbTimestamp>,
-    /// Only those that begin before this.
+    /// Only events that begin before this time.
     pub to: Option<DbTimestamp>,
-    /// Only those that were created, changed or deleted after this.
+    /// Only events created, changed or deleted after this time.
     pub changed_after: Option<DbTimestamp>,
-    /// Whether deleted ones are among them.
+    /// Which deleted events.
     pub deleted: Deleted,
 }
 
 type Condition = Box<dyn BoxableExpression<events::table, MultiBackend, SqlType = Bool>>;
 
 impl Selection {
-    /// Events that are not deleted, at any time.
+    /// These events without those that are deleted, at any time.
     #[must_use]
-    pub fn of(which: Which) -> Self {
+    pub fn new(which: Which) -> Self {
         Self { which, from: None, to: None, changed_after: None, deleted: Deleted::No }
     }
 
-    /// The same, overlapping a span that may be open at either end.
+    /// Restricts the selection to events that overlap a span. Either end may be missing.
     #[must_use]
     pub fn between(self, (from, to): (Option<DbTimestamp>, Option<DbTimestamp>)) -> Self {
         Self { from, to, ..self }
     }
 
-    /// The same, and of them only what changed after this, deleted ones included: what a copy has to learn.
+    /// With a time, restricts the selection to events created, changed or deleted after it, and includes deleted events: the
+    /// changes that a client with a copy needs.
     #[must_use]
     pub fn since(self, changed_after: Option<DbTimestamp>) -> Self {
         match changed_after {
@@ -114,11 +115,11 @@ impl Selection {
         }
     }
 
-    fn is_of_all_time(&self) -> bool {
+    fn is_unbounded(&self) -> bool {
         self.from.is_none() && self.to.is_none() && self.changed_after.is_none()
     }
 
-    /// Whether it is of a span of a year at most.
+    /// Whether the selection is limited to a span of at most a year.
     fn is_short(&self) -> bool {
         self.from.zip(self.to).is_some_and(|(from, to)| to.utc() - from.utc() <= TimeDelta::days(366))
     }
@@ -127,7 +128,7 @@ impl Selection {
     #[must_use]
     pub fn query(&self) -> events::BoxedQuery<'static, MultiBackend> {
         let query = match &self.which {
-            Which::All if self.is_of_all_time() => events::table.filter(readable_in_list_order!(events)).into_boxed(),
+            Which::All if self.is_unbounded() => events::table.filter(readable_in_list_order!(events)).into_boxed(),
             Which::All => events::table.into_boxed(),
             Which::InRoom(room) => events::table.filter(events::room_id.eq(*room)).into_boxed(),
             Which::OfGroup(group) => events::table.filter(events::group_id.eq(*group)).into_boxed(),
@@ -142,7 +143,7 @@ impl Selection {
                 events::table.filter(in_subquery(events::id, ids)).into_boxed()
             }
             Which::Matching(filter) => {
-                let joinable = comparisons(filter) <= MOST_JOINS;
+                let joinable = count_comparisons(filter) <= MAX_JOINS;
                 let few = joinable && self.is_short();
                 events::table.filter(matching(filter, joinable, few)).filter(uncached()).into_boxed()
             }
@@ -160,22 +161,21 @@ impl Selection {
         during!(query, events, self.from, self.to)
     }
 
-    /// Adds queries for the ids of a user's events. A union, because no database finds the rows of "in my groups or in
-    /// my hands" by index when it is one condition.
-    fn related(&self, ids: UnionAll, user: DbUuid, relation: Relation, is_active: bool) -> UnionAll {
-        let mut ids = ids;
+    /// Adds queries for the ids of a user's events. They form a union, because neither database uses its indexes if the same
+    /// conditions are joined by `OR`.
+    fn related(&self, mut ids: UnionAll, user: DbUuid, relation: Relation, is_active: bool) -> UnionAll {
         if matches!(relation, Relation::Belongs | Relation::BelongsOrAdmins) {
             let groups = group_members::table.filter(group_members::user_id.eq(user)).select(group_members::group_id);
-            let of_groups = events::table.filter(events::group_id.eq_any(groups)).select(events::id).into_boxed();
-            ids = ids.and(during!(of_groups, events, self.from, self.to));
+            let in_groups = events::table.filter(events::group_id.eq_any(groups)).select(events::id).into_boxed();
+            ids = ids.and(during!(in_groups, events, self.from, self.to));
             if is_active {
-                let of_all = events::table.filter(events::group_id.eq(EVERYONE)).select(events::id).into_boxed();
-                ids = ids.and(during!(of_all, events, self.from, self.to));
+                let in_everyone = events::table.filter(events::group_id.eq(EVERYONE)).select(events::id).into_boxed();
+                ids = ids.and(during!(in_everyone, events, self.from, self.to));
             }
         }
         if matches!(relation, Relation::Admins | Relation::BelongsOrAdmins) {
-            let administered = event_admins::table.filter(event_admins::user_id.eq(user));
-            ids = ids.and(administered.select(event_admins::event_id));
+            let admins = event_admins::table.filter(event_admins::user_id.eq(user));
+            ids = ids.and(admins.select(event_admins::event_id));
         }
         if relation == Relation::Attendees {
             let attends = attendees::user_id.eq(user).and(attendees::schedule.eq(Schedule::Attendance));
@@ -185,12 +185,15 @@ impl Selection {
     }
 }
 
-/// The comparisons that PostgreSQL may turn into joins; beyond that its planner takes longer than the query.
-const MOST_JOINS: usize = 8;
+/// The most comparisons of a filter that PostgreSQL may turn into joins. With more joins, planning takes longer than the
+/// query.
+const MAX_JOINS: usize = 8;
 
-/// The condition of a `q` filter; `!=` is the complement of `==`. A comparison is either answered by a set of events, or,
-/// where a span of time leaves a `few` and there are not many comparisons, asked of each of these, but for those that a
-/// search may begin with.
+/// The condition of a `q` filter; `!=` is the complement of `==`.
+///
+/// A comparison is `id IN (subquery)`, or a correlated `EXISTS`, which is tested row by row. `EXISTS` is better if the
+/// selection is limited to `few` rows. But a comparison with `==` that is not below an `||` may itself limit the rows, so
+/// it stays an `IN`, from which the planner may start. `joinable` says whether PostgreSQL may turn an `IN` into a join.
 fn matching(filter: &Filter, joinable: bool, few: bool) -> Condition {
     match filter {
         Filter::Everything => Box::new(true.into_sql::<Bool>()),
@@ -200,43 +203,42 @@ fn matching(filter: &Filter, joinable: bool, few: bool) -> Condition {
             Box::new(matching(left, joinable, few).or(matching(right, joinable, few)))
         }
         Filter::Compare { attribute, equal, id } => {
-            let may_begin = *equal && joinable;
-            let same = if few && !may_begin {
-                matches_itself(*attribute, DbUuid(*id))
+            let may_limit_rows = *equal && joinable;
+            let equals = if few && !may_limit_rows {
+                correlated_condition(*attribute, DbUuid(*id))
             } else {
-                in_matching_set(*attribute, DbUuid(*id))
+                subquery_condition(*attribute, DbUuid(*id))
             };
             match (equal, joinable || few) {
-                (false, _) => Box::new(not(same)),
-                (true, true) => same,
-                (true, false) => unjoinable(same),
+                (false, _) => Box::new(not(equals)),
+                (true, true) => equals,
+                (true, false) => unjoinable(equals),
             }
         }
     }
 }
 
-/// The same condition in a form that PostgreSQL does not turn into a join: with more joins than [`MOST_JOINS`] its
-/// planner takes longer than the query.
+/// The same condition in a form that PostgreSQL does not turn into a join; see [`MAX_JOINS`].
 fn unjoinable(condition: Condition) -> Condition {
     Box::new(not(not(condition)))
 }
 
-/// A condition that is always true and keeps its statement out of the connection's cache. That cache has no limit, and
-/// the text of a `q` filter is the client's.
+/// A condition that is always true. As raw SQL, it keeps the statement out of the connection's cache of prepared
+/// statements, which has no limit: clients choose the text of a `q` filter.
 fn uncached() -> SqlLiteral<Bool> {
     sql("1 = 1")
 }
 
-fn comparisons(filter: &Filter) -> usize {
+fn count_comparisons(filter: &Filter) -> usize {
     match filter {
         Filter::Everything => 0,
         Filter::Compare { .. } => 1,
-        Filter::And(left, right) | Filter::Or(left, right) => comparisons(left) + comparisons(right),
+        Filter::And(left, right) | Filter::Or(left, right) => count_comparisons(left) + count_comparisons(right),
     }
 }
 
-/// The condition that an event is in the set that a comparison finds.
-fn in_matching_set(attribute: Attribute, id: DbUuid) -> Condition {
+/// A comparison with `==` as a subquery for the ids of all matching events, if it needs another table.
+fn subquery_condition(attribute: Attribute, id: DbUuid) -> Condition {
     match attribute {
         Attribute::Event => Box::new(events::id.eq(id)),
         Attribute::Group => Box::new(events::group_id.eq(id)),
@@ -251,8 +253,8 @@ fn in_matching_set(attribute: Attribute, id: DbUuid) -> Condition {
     }
 }
 
-/// The same, asked of one event.
-fn matches_itself(attribute: Attribute, id: DbUuid) -> Condition {
+/// A comparison with `==` as a correlated subquery on the row of one event, if it needs another table.
+fn correlated_condition(attribute: Attribute, id: DbUuid) -> Condition {
     match attribute {
         Attribute::User => {
             let answers = attendees::table.filter(attendees::event_id.eq(events::id).and(attendees::user_id.eq(id)));
@@ -262,6 +264,6 @@ fn matches_itself(attribute: Attribute, id: DbUuid) -> Condition {
             let tags = event_tags::table.filter(event_tags::event_id.eq(events::id).and(event_tags::tag_id.eq(id)));
             Box::new(exists(tags))
         }
-        Attribute::Event | Attribute::Group => in_matching_set(attribute, id),
+        Attribute::Event | Attribute::Group => subquery_condition(attribute, id),
     }
 }

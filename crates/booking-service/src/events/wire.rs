@@ -2,7 +2,7 @@
 
 use chrono_tz::Tz;
 use common::{
-    input::{Id, IdSet, Text, parse_text, short},
+    input::{Id, IdSet, Text, bounded_list, parse_text},
     problem::{Violations, pointer},
     time::{Timestamp, Zoned},
 };
@@ -16,7 +16,7 @@ use utoipa::{
 };
 
 use super::{
-    changes::{Draft, Where},
+    changes::{Draft, Venue},
     queries::{Event, EventDetail, EventTag, Schedule},
 };
 use crate::{codes, groups::ResponseGroup, rooms::ResponseRoom};
@@ -27,7 +27,7 @@ use crate::{codes, groups::ResponseGroup, rooms::ResponseRoom};
 pub struct ResponseEventTag {
     tag_id: DbUuid,
     name: String,
-    /// Only administrators of the event may take it off.
+    /// Only administrators of the event and privileged users may remove the tag.
     locked: bool,
 }
 
@@ -45,16 +45,16 @@ impl From<EventTag> for ResponseEventTag {
     "sharedRoom": false, "timeStart": "2026-04-04T18:00:00+09:00", "timeEnd": "2026-04-04T20:00:00+09:00",
     "place": "S516", "roomId": "0198c0de-0000-7000-8000-000000000010",
     "groupId": "11111111-1111-1111-1111-111111111111", "open": true,
-    "admins": ["0198c0de-0000-7000-8000-000000000001"],
+    "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"],
     "tags": [{"tagId": "0198c0de-0000-7000-8000-000000000030", "name": "rust", "locked": false}],
-    "attendees": ["0198c0de-0000-7000-8000-000000000001"], "createdBy": "0198c0de-0000-7000-8000-000000000001",
+    "attendees": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "createdBy": "f4626cad-abe0-5cf0-9f8a-af69cd254c29",
     "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
 }))]
 pub struct ResponseEvent {
     event_id: DbUuid,
     name: String,
     description: String,
-    /// Others may use the room meanwhile.
+    /// Whether other shared events may use the room at the same time.
     shared_room: bool,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_start: Zoned,
@@ -63,18 +63,18 @@ pub struct ResponseEvent {
     place: String,
     room_id: DbUuid,
     group_id: DbUuid,
-    /// Anybody may attend, not only members of the group.
+    /// Whether anybody may attend, not only members of the group.
     open: bool,
     admins: Vec<DbUuid>,
     tags: Vec<ResponseEventTag>,
-    /// Everybody invited or answered.
+    /// The users who are invited or have answered.
     attendees: Vec<DbUuid>,
     created_by: DbUuid,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     updated_at: Zoned,
-    /// When it was deleted; only in the activity list and with `updatedSince`.
+    /// When the event was deleted; only in the activity list and with `updatedSince`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     deleted_at: Option<Zoned>,
@@ -124,26 +124,26 @@ pub struct ResponseAttendee {
     "room": {
         "roomId": "0198c0de-0000-7000-8000-000000000010", "place": "S516", "timeStart": "2026-04-04T18:00:00+09:00",
         "timeEnd": "2026-04-04T21:00:00+09:00", "verified": true, "freeTimes": [], "sharedTimes": [],
-        "admins": ["0198c0de-0000-7000-8000-000000000001"], "createdBy": "0198c0de-0000-7000-8000-000000000001",
+        "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "createdBy": "f4626cad-abe0-5cf0-9f8a-af69cd254c29",
         "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
     },
     "group": {
         "groupId": "11111111-1111-1111-1111-111111111111", "name": "traP", "description": "", "open": false,
-        "isTraQGroup": true, "members": ["0198c0de-0000-7000-8000-000000000001"], "admins": [],
+        "isTraQGroup": true, "members": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "admins": [],
         "createdBy": "00000000-0000-0000-0000-000000000000",
         "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
     },
-    "admins": ["0198c0de-0000-7000-8000-000000000001"],
+    "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"],
     "tags": [{"tagId": "0198c0de-0000-7000-8000-000000000030", "name": "rust", "locked": false}],
-    "attendees": [{"userId": "0198c0de-0000-7000-8000-000000000001", "schedule": "attendance"}],
-    "createdBy": "0198c0de-0000-7000-8000-000000000001",
+    "attendees": [{"userId": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "schedule": "attendance"}],
+    "createdBy": "f4626cad-abe0-5cf0-9f8a-af69cd254c29",
     "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
 }))]
 pub struct ResponseEventDetail {
     event_id: DbUuid,
     name: String,
     description: String,
-    /// Others may use the room meanwhile.
+    /// Whether other shared events may use the room at the same time.
     shared_room: bool,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_start: Zoned,
@@ -151,7 +151,7 @@ pub struct ResponseEventDetail {
     time_end: Zoned,
     place: String,
     group_name: String,
-    /// Anybody may attend, not only members of the group.
+    /// Whether anybody may attend, not only members of the group.
     open: bool,
     room: ResponseRoom,
     group: ResponseGroup,
@@ -199,7 +199,7 @@ impl ResponseEventDetail {
 pub struct RequestEventTag {
     #[schema(inline)]
     name: Text<1, 16>,
-    /// Only administrators of the event may take it off.
+    /// Only administrators of the event and privileged users may remove the tag.
     #[deserr(default)]
     #[schema(value_type = Option<bool>, nullable = false)]
     locked: Option<bool>,
@@ -213,16 +213,16 @@ impl RequestEventTag {
     }
 }
 
-/// The fields of both kinds of request: `place` and `room_id` exclude each other.
+/// The fields of both kinds of request. Exactly one of `place` and `room_id` is given.
 #[derive(Debug, Clone, Deserr, ToSchema)]
-#[deserr(error = Violations, rename_all = camelCase, validate = consistent -> Violations)]
+#[deserr(error = Violations, rename_all = camelCase, validate = check_fields -> Violations)]
 #[schema(rename_all = "camelCase")]
 struct Fields {
     #[schema(inline)]
     name: Text<1, 32>,
     #[schema(inline)]
     description: Text<0, 10000>,
-    /// Others may use the room meanwhile.
+    /// Whether other shared events may use the room at the same time.
     shared_room: bool,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_start: Timestamp,
@@ -237,7 +237,7 @@ struct Fields {
     room_id: Option<Id>,
     #[schema(value_type = uuid::Uuid)]
     group_id: Id,
-    /// Anybody may attend, not only members of the group. Default false.
+    /// Whether anybody may attend, not only members of the group. Default false.
     #[deserr(default)]
     #[schema(nullable = false)]
     open: Option<bool>,
@@ -249,9 +249,9 @@ struct Fields {
 }
 
 /// The most tags of one event.
-const MOST_TAGS: usize = 1000;
+const MAX_TAGS: usize = 1000;
 
-/// The tags for an event; none if left out.
+/// The tags of an event; empty by default.
 #[derive(Debug, Clone, Default)]
 pub struct RequestEventTags(Vec<RequestEventTag>);
 
@@ -267,41 +267,56 @@ impl Deserr<Violations> for RequestEventTags {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
         match value {
             Value::Null => Ok(Self::default()),
-            value => short(value, at, MOST_TAGS).map(Self),
+            value => bounded_list(value, at, MAX_TAGS).map(Self),
         }
     }
 }
 
-fn consistent(fields: Fields, at: ValuePointerRef<'_>) -> Result<Fields, Violations> {
+fn check_fields(fields: Fields, at: ValuePointerRef<'_>) -> Result<Fields, Violations> {
     let mut violations = Violations::default();
     if fields.time_start >= fields.time_end {
         violations = crate::rooms::out_of_order(at);
     }
-    if fields.place.is_some() == fields.room_id.is_some() {
-        let field = pointer(at.push_key("place"));
-        violations.push(field, codes::PLACE_OR_ROOM.name, "must be given if and only if roomId is not");
-    }
+    check_venue(fields.place.as_ref(), fields.room_id, at, &mut violations);
     if violations.0.is_empty() { Ok(fields) } else { Err(violations) }
+}
+
+/// Adds a violation unless exactly one of `place` and `roomId` is given.
+pub fn check_venue(
+    place: Option<&Text<1, 32>>,
+    room_id: Option<Id>,
+    at: ValuePointerRef<'_>,
+    violations: &mut Violations,
+) {
+    if place.is_some() == room_id.is_some() {
+        let message = "must be given if and only if roomId is not";
+        violations.push(pointer(at.push_key("place")), codes::PLACE_OR_ROOM.name, message);
+    }
+}
+
+/// The venue of a request that [`check_venue`] accepts.
+#[must_use]
+pub fn venue(place: Option<Text<1, 32>>, room_id: Option<Id>) -> Venue {
+    match room_id {
+        Some(room) => Venue::Room(room.into()),
+        None => Venue::Place(place.map(Text::into_inner).unwrap_or_default()),
+    }
 }
 
 /// A new or changed event: at a `place` or in the room `roomId`, exactly one of them.
 pub struct RequestEvent(Fields);
 
 impl RequestEvent {
-    /// As the database takes it.
+    /// The event as [`changes`](super::changes) takes it.
     pub fn into_draft(self) -> Draft {
         let fields = self.0;
-        let at = match (fields.room_id, fields.place) {
-            (Some(room), _) => Where::Room(room.into()),
-            (None, place) => Where::Place(place.map(Text::into_inner).unwrap_or_default()),
-        };
         Draft {
             name: fields.name.into_inner(),
             description: fields.description.into_inner(),
             shared: fields.shared_room,
             starts_at: DbTimestamp(fields.time_start),
             ends_at: DbTimestamp(fields.time_end),
-            at,
+            venue: venue(fields.place, fields.room_id),
             group: fields.group_id.into(),
             open: fields.open.unwrap_or_default(),
             admins: fields.admins,
@@ -322,12 +337,12 @@ impl PartialSchema for RequestEvent {
             "name": "Rust evening", "description": "Bring a laptop.", "sharedRoom": false,
             "timeStart": "2026-04-04T18:00:00+09:00", "timeEnd": "2026-04-04T20:00:00+09:00",
             "place": "Discord", "groupId": "11111111-1111-1111-1111-111111111111", "open": true,
-            "admins": ["0198c0de-0000-7000-8000-000000000001"], "tags": [{"name": "rust"}]
+            "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "tags": [{"name": "rust"}]
         });
         OneOfBuilder::new()
             .item(Ref::from_schema_name("RequestEventInstant"))
             .item(Ref::from_schema_name("RequestEventStock"))
-            .description(Some("Two kinds, told apart by their fields: at a `place`, or in the room `roomId`."))
+            .description(Some("Either an event at a `place`, or an event in the room `roomId`."))
             .examples([example])
             .into()
     }
@@ -335,13 +350,14 @@ impl PartialSchema for RequestEvent {
 
 impl ToSchema for RequestEvent {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        let instant = "An event at any `place`. The service makes a room for the time of the event.";
-        let stock = "An event in the room `roomId`, within the time for which the club has it.";
-        for (name, other, about) in [("RequestEventInstant", "roomId", instant), ("RequestEventStock", "place", stock)]
+        let instant = "An event at any `place`. The service creates a room for the time of the event.";
+        let stock = "An event in the room `roomId`, inside the room's period.";
+        for (name, other, description) in
+            [("RequestEventInstant", "roomId", instant), ("RequestEventStock", "place", stock)]
         {
             let mut schema = Fields::schema();
             if let RefOr::T(Schema::Object(object)) = &mut schema {
-                object.description = Some(about.to_owned());
+                object.description = Some(description.to_owned());
                 object.properties.remove(other);
                 object.required.retain(|field| field != other);
             }

@@ -1,4 +1,4 @@
-//! Changes to groups made here. Whoever changes a group holds its row, so that changes come one after another.
+//! Changes of groups. Each change locks the row of its group, so that changes of one group run one after another.
 
 use std::collections::HashSet;
 
@@ -25,9 +25,9 @@ use crate::{
     users::queries::note_unknown,
 };
 
-/// What a group is to be.
+/// A group as in the body of a request.
 #[derive(Debug, Clone)]
-pub struct Edit {
+pub struct GroupFields {
     pub name: String,
     pub description: String,
     pub open: bool,
@@ -35,7 +35,8 @@ pub struct Edit {
     pub admins: IdSet<1>,
 }
 
-/// Kind and openness of a group, which nobody else changes, joins or gives an event to before the transaction ends.
+/// Locks a group until the end of the transaction against changes, new members and new events. Returns its kind and
+/// whether it is open.
 fn lock(conn: &mut AnyConnection, id: DbUuid) -> Result<(i16, bool), Error> {
     let query = groups::table.find(id).filter(groups::deleted_at.is_null()).select((groups::kind, groups::open));
     let found = match conn {
@@ -45,7 +46,7 @@ fn lock(conn: &mut AnyConnection, id: DbUuid) -> Result<(i16, bool), Error> {
     Ok(found.ok_or_else(not_found)?)
 }
 
-/// Like [`lock`], for somebody who may change the group.
+/// Locks a group and checks that the caller may change it.
 fn lock_for_change(conn: &mut AnyConnection, id: DbUuid, me: &Caller) -> Result<(), Error> {
     let (kind, _) = lock(conn, id)?;
     if kind != MADE_HERE {
@@ -58,11 +59,16 @@ fn lock_for_change(conn: &mut AnyConnection, id: DbUuid, me: &Caller) -> Result<
     Ok(())
 }
 
-/// Makes a group.
+/// Creates a group.
 ///
 /// # Errors
-/// 400 for members and admins who are no users.
-pub fn create(conn: &mut AnyConnection, group: &Edit, creator: DbUuid, now: DbTimestamp) -> Result<DbUuid, Error> {
+/// 400 for members and admins that are not users.
+pub fn create(
+    conn: &mut AnyConnection,
+    group: &GroupFields,
+    creator: DbUuid,
+    now: DbTimestamp,
+) -> Result<DbUuid, Error> {
     check_people(conn, group)?;
     let id = DbUuid::new();
     diesel::insert_into(groups::table)
@@ -77,15 +83,22 @@ pub fn create(conn: &mut AnyConnection, group: &Edit, creator: DbUuid, now: DbTi
             groups::updated_at.eq(now),
         ))
         .execute(conn)?;
-    put_people(conn, id, group)?;
+    replace_people(conn, id, group)?;
     Ok(id)
 }
 
-/// Makes a group what it is to be.
+/// Replaces the fields of a group.
 ///
 /// # Errors
-/// 404; 403 for a group that was not made here, and for callers who may not; 400 for people who are no users.
-pub fn update(conn: &mut AnyConnection, id: DbUuid, group: &Edit, me: &Caller, now: DbTimestamp) -> Result<(), Error> {
+/// 404; 403 for a group that was not made here, and for callers who may not change it; 400 for members and admins that are
+/// not users.
+pub fn update(
+    conn: &mut AnyConnection,
+    id: DbUuid,
+    group: &GroupFields,
+    me: &Caller,
+    now: DbTimestamp,
+) -> Result<(), Error> {
     lock_for_change(conn, id, me)?;
     check_people(conn, group)?;
     diesel::update(groups::table.find(id))
@@ -96,10 +109,10 @@ pub fn update(conn: &mut AnyConnection, id: DbUuid, group: &Edit, me: &Caller, n
             groups::updated_at.eq(now),
         ))
         .execute(conn)?;
-    put_people(conn, id, group)
+    replace_people(conn, id, group)
 }
 
-fn check_people(conn: &mut AnyConnection, group: &Edit) -> Result<(), Error> {
+fn check_people(conn: &mut AnyConnection, group: &GroupFields) -> Result<(), Error> {
     let mut violations = Violations::default();
     if let Some(members) = &group.members {
         note_unknown(conn, "/members", members, &mut violations)?;
@@ -108,8 +121,8 @@ fn check_people(conn: &mut AnyConnection, group: &Edit) -> Result<(), Error> {
     Ok(violations.into_result()?)
 }
 
-/// Replaces the links of a group in a table of them, in a fixed number of statements for 1000 users.
-macro_rules! put_links {
+/// Replaces the rows of a group in a link table, in batches of 1000 rows.
+macro_rules! replace_links {
     ($conn:expr, $table:ident, $group:expr, $users:expr) => {{
         let links = $users.iter().map(|(_, user)| ($table::group_id.eq($group), $table::user_id.eq(DbUuid(user))));
         let links: Vec<_> = links.collect();
@@ -120,11 +133,11 @@ macro_rules! put_links {
     }};
 }
 
-fn put_people(conn: &mut AnyConnection, id: DbUuid, group: &Edit) -> Result<(), Error> {
+fn replace_people(conn: &mut AnyConnection, id: DbUuid, group: &GroupFields) -> Result<(), Error> {
     if let Some(members) = &group.members {
-        put_links!(conn, group_members, id, members);
+        replace_links!(conn, group_members, id, members);
     }
-    put_links!(conn, group_admins, id, group.admins);
+    replace_links!(conn, group_admins, id, group.admins);
     Ok(())
 }
 
@@ -135,18 +148,18 @@ fn put_people(conn: &mut AnyConnection, id: DbUuid, group: &Edit) -> Result<(), 
 pub fn join(conn: &mut AnyConnection, id: DbUuid, user: DbUuid, now: DbTimestamp) -> Result<(), Error> {
     lock_open(conn, id)?;
     let row = (group_members::group_id.eq(id), group_members::user_id.eq(user));
-    let joined = with_connection!(conn, c => diesel::insert_into(group_members::table).values(row).on_conflict_do_nothing().execute(c))?;
-    touch(conn, id, joined, now)
+    let inserted = with_connection!(conn, c => diesel::insert_into(group_members::table).values(row).on_conflict_do_nothing().execute(c))?;
+    mark_changed(conn, id, inserted, now)
 }
 
-/// Makes a user no longer a member of an open group.
+/// Removes a member from an open group.
 ///
 /// # Errors
 /// 404; 403 for a group that is not open.
 pub fn leave(conn: &mut AnyConnection, id: DbUuid, user: DbUuid, now: DbTimestamp) -> Result<(), Error> {
     lock_open(conn, id)?;
-    let left = diesel::delete(group_members::table.find((id, user))).execute(conn)?;
-    touch(conn, id, left, now)
+    let deleted = diesel::delete(group_members::table.find((id, user))).execute(conn)?;
+    mark_changed(conn, id, deleted, now)
 }
 
 fn lock_open(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
@@ -154,8 +167,9 @@ fn lock_open(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     if open { Ok(()) } else { Err(Problem::forbidden("an open group").into()) }
 }
 
-fn touch(conn: &mut AnyConnection, id: DbUuid, changed: usize, now: DbTimestamp) -> Result<(), Error> {
-    if changed > 0 {
+/// Sets the time of a group's last change, unless the change affected no rows.
+fn mark_changed(conn: &mut AnyConnection, id: DbUuid, rows: usize, now: DbTimestamp) -> Result<(), Error> {
+    if rows > 0 {
         diesel::update(groups::table.find(id)).set(groups::updated_at.eq(now)).execute(conn)?;
     }
     Ok(())
@@ -164,35 +178,37 @@ fn touch(conn: &mut AnyConnection, id: DbUuid, changed: usize, now: DbTimestamp)
 /// Deletes a group, and with `force` its events that have not ended.
 ///
 /// # Errors
-/// 404; 403 for a group that was not made here, and for callers who may not; 409 `events-to-come` without `force`.
+/// 404; 403 for a group that was not made here, and for callers who may not change it; 409 `events-to-come` without `force`.
 pub fn delete(conn: &mut AnyConnection, id: DbUuid, force: bool, me: &Caller, now: DbTimestamp) -> Result<(), Error> {
     lock_for_change(conn, id, me)?;
-    let to_come = lock_events(conn, id, now)?;
-    if !force && !to_come.is_empty() {
-        return Err(Problem::new(codes::EVENTS_TO_COME).member("events", json!(to_come)).into());
+    let event_ids = lock_events(conn, id, now)?;
+    if !force && !event_ids.is_empty() {
+        return Err(Problem::new(codes::EVENTS_TO_COME).member("events", json!(event_ids)).into());
     }
-    delete_events(conn, &to_come, now)?;
+    delete_events(conn, &event_ids, now)?;
     diesel::update(groups::table.find(id))
         .set((groups::deleted_at.eq(now), groups::updated_at.eq(now)))
         .execute(conn)?;
     Ok(())
 }
 
-/// The events of a locked group that have not ended, and with them their places, as for any change that may delete
-/// rooms: who is booking one of these rooms has finished, and whoever comes next sees what became of it.
+/// Locks the events of a group that have not ended, and returns their ids. The group must be locked.
+///
+/// It first locks their places, like any change that may delete rooms: a concurrent booking of such a room then ends before
+/// the deletion, or starts after it.
 fn lock_events(conn: &mut AnyConnection, group: DbUuid, now: DbTimestamp) -> Result<Vec<DbUuid>, Error> {
-    let to_come = || {
+    let not_ended = || {
         events::table
             .filter(events::group_id.eq(group))
             .filter(events::deleted_at.is_null())
             .filter(events::ends_at.gt(now))
     };
-    let ordered = || to_come().order((events::starts_at, events::id)).select((events::id, events::place_key));
+    let ordered = || not_ended().order((events::starts_at, events::id)).select((events::id, events::place_key));
     let found: Vec<(DbUuid, String)> = match conn {
         AnyConnection::Sqlite(sqlite) => ordered().load(sqlite)?,
         AnyConnection::Postgresql(pg) => {
-            let locked: HashSet<String> = places::table
-                .filter(places::key.eq_any(to_come().select(events::place_key)))
+            let locked_places: HashSet<String> = places::table
+                .filter(places::key.eq_any(not_ended().select(events::place_key)))
                 .order(places::key)
                 .select(places::key)
                 .for_no_key_update()
@@ -200,8 +216,8 @@ fn lock_events(conn: &mut AnyConnection, group: DbUuid, now: DbTimestamp) -> Res
                 .into_iter()
                 .collect();
             let found: Vec<(DbUuid, String)> = ordered().for_update().load(pg)?;
-            // One of them has moved while it was waited for.
-            if found.iter().any(|(_, place)| !locked.contains(place)) {
+            // An event has moved to another place before it was locked.
+            if found.iter().any(|(_, place)| !locked_places.contains(place)) {
                 return Err(Error::Stale);
             }
             found

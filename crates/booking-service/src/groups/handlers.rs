@@ -51,7 +51,7 @@ pub async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failur
     .await
 }
 
-/// Make a group
+/// Create a group
 #[utoipa::path(
     tag = "groups",
     operation_id = "createGroup",
@@ -82,7 +82,7 @@ pub async fn get(who: SignedIn, zone: Zone, id: Path<Id>) -> Result<Reply, Failu
 
 /// Change a group
 ///
-/// Needs an admin of the group or a privileged user. Members that are left out stay as they are.
+/// Needs an admin of the group or a privileged user. Without `members` the members stay.
 #[utoipa::path(
     tag = "groups",
     operation_id = "updateGroup",
@@ -108,14 +108,14 @@ pub async fn update(
 
 /// Delete a group
 ///
-/// Needs an admin of the group or a privileged user. Past events keep it.
+/// Needs an admin of the group or a privileged user. Its past events still show it.
 #[utoipa::path(
     tag = "groups",
     operation_id = "deleteGroup",
     params(("groupID" = uuid::Uuid, Path, description = "The group"), DeleteQuery),
     responses(
         (status = 204, description = "Deleted"),
-        (status = 409, description = "It has events that have not ended, listed in `events`")
+        (status = 409, description = "The group has events that have not ended; `events` lists them")
     )
 )]
 #[delete("/{groupID}")]
@@ -160,7 +160,7 @@ pub async fn join(who: SignedIn, zone: Zone, now: Now, id: Path<Id>) -> Result<R
     tag = "groups",
     operation_id = "deleteMeFromGroup",
     params(("groupID" = uuid::Uuid, Path, description = "The group")),
-    responses((status = 204, description = "The caller is no member"))
+    responses((status = 204, description = "The caller is not a member"))
 )]
 #[delete("/{groupID}/members/me")]
 pub async fn leave(who: SignedIn, zone: Zone, now: Now, id: Path<Id>) -> Result<Reply, Failure> {

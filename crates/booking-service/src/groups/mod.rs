@@ -1,9 +1,9 @@
-//! Groups: whom an event is for. Three kinds in one list (contract, "Groups").
+//! Groups: each event is for one group. One list contains three kinds (contract, "Groups").
 //!
-//! * Groups made here: their admins and privileged users change them, and if open everybody joins and leaves.
-//! * Directory groups: copies, which only the sync changes ([`crate::users::sync`]).
-//! * The everyone group: its members are all active users, found when asked for and never stored.
-//! * A deleted group stays for its past events, with its people. For everything else it is not there.
+//! * Groups made here: their admins and privileged users change them. Anybody can join and leave an open group.
+//! * Directory groups: copies that only the sync changes ([`crate::users::sync`]).
+//! * The everyone group: its members are all active users. They are read from `users` and not stored again.
+//! * A deleted group keeps its members and admins, and only its past events show it.
 
 pub(crate) mod changes;
 mod handlers;

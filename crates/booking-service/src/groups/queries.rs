@@ -31,7 +31,7 @@ pub const EVERYONE: DbUuid = DbUuid(uuid!("11111111-1111-1111-1111-111111111111"
 pub const MADE_HERE: i16 = 0;
 const EVERYONE_KIND: i16 = 1;
 
-/// A group without its people.
+/// The columns of a group.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = groups)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
@@ -46,16 +46,16 @@ pub struct Row {
     pub updated_at: DbTimestamp,
 }
 
-/// A group with its people, each list in the order of ids.
+/// A group with its members and admins, each in the order of ids.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are clear")]
 pub struct Group {
     pub row: Row,
     pub members: Vec<DbUuid>,
     pub admins: Vec<DbUuid>,
 }
 
-/// Makes the everyone group, or gives it its present name.
+/// Creates the everyone group, or renames it to the configured name.
 ///
 /// # Errors
 /// When the database fails.
@@ -75,20 +75,20 @@ pub fn ensure_everyone_group(conn: &mut AnyConnection, name: &str, now: DbTimest
     Ok(())
 }
 
-/// What groups are ordered by.
+/// The sort key of lists of groups.
 pub type Position = (i16, String, DbUuid);
 
-/// Part of the groups: made here, everyone, from the directory; each by name; so few that a statement can name them all.
+/// One page of the groups: groups made here, the everyone group, directory groups; each kind by name.
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection, slice: &PageBounds<Position>) -> Result<Vec<Group>, Error> {
+pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<Position>) -> Result<Vec<Group>, Error> {
     let mut query = groups::table.filter(groups::deleted_at.is_null()).into_boxed();
-    if let Some((kind, name, id)) = &slice.after {
+    if let Some((kind, name, id)) = &bounds.after {
         query = after!(query, groups::kind; > *kind, groups::name; > name.clone(), groups::id; > *id);
     }
     let query = query.order((groups::kind, groups::name, groups::id)).select(Row::as_select());
-    let rows: Vec<Row> = query.limit(slice.rows).load(conn)?;
+    let rows: Vec<Row> = query.limit(bounds.rows).load(conn)?;
     let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
     let members: Vec<(DbUuid, IdList)> = with_connection!(conn, c => group_members::table
         .filter(id_in(group_members::group_id, &ids))
@@ -105,12 +105,12 @@ pub fn list(conn: &mut AnyConnection, slice: &PageBounds<Position>) -> Result<Ve
     if rows.iter().any(|row| row.id == EVERYONE) {
         members.insert(EVERYONE, IdList(active_ids(conn)?));
     }
-    let with_people = |row: Row| Group {
+    let group = |row: Row| Group {
         members: members.remove(&row.id).unwrap_or_default().0,
         admins: admins.remove(&row.id).unwrap_or_default().0,
         row,
     };
-    Ok(rows.into_iter().map(with_people).collect())
+    Ok(rows.into_iter().map(group).collect())
 }
 
 /// One group.
@@ -129,11 +129,11 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Group, Error> {
     Ok(Group { row, members, admins })
 }
 
-/// Whether there is a group, as what is asked of it needs.
+/// Checks that a group exists.
 ///
 /// # Errors
 /// 404 when there is none, or it is deleted.
-pub fn need(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
+pub fn check_exists(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     let found: i64 = groups::table.find(id).filter(groups::deleted_at.is_null()).count().get_result(conn)?;
     if found > 0 { Ok(()) } else { Err(not_found().into()) }
 }
@@ -142,7 +142,7 @@ pub(super) fn not_found() -> Problem {
     Problem::not_found("group")
 }
 
-/// The members of a group in the order of ids; of the everyone group all active users. None when there is no group.
+/// The members of a group in the order of ids; for the everyone group all active users. Empty if there is no such group.
 ///
 /// # Errors
 /// When the database fails.
@@ -157,7 +157,7 @@ pub fn member_ids(conn: &mut AnyConnection, group: DbUuid) -> Result<Vec<DbUuid>
         .load(c)?))
 }
 
-/// The members of these groups together, each once, in the order of ids.
+/// The members of any of these groups, each once, in the order of ids.
 ///
 /// # Errors
 /// When the database fails.
@@ -175,8 +175,8 @@ pub fn members_of_all(conn: &mut AnyConnection, groups: &[DbUuid]) -> Result<Vec
     Ok(members.into_iter().collect())
 }
 
-/// Adds a violation for each id of a request's list that is no group's: at `/inviteGroups/3` for a list at
-/// `/inviteGroups`.
+/// Adds a violation for each id of a request's list that is not the id of a group. `pointer` is that of the list, such as
+/// `/inviteGroups`; the violations are at `/inviteGroups/3` and so on.
 ///
 /// # Errors
 /// When the database fails.
@@ -187,17 +187,17 @@ pub fn note_unknown(
     violations: &mut Violations,
 ) -> Result<(), Error> {
     let (indices, ids): (Vec<_>, Vec<_>) = set.iter().map(|(index, id)| (index, DbUuid(id))).unzip();
-    for unknown in unknown(conn, &ids)? {
-        violations.push(format!("{pointer}/{}", indices[unknown]), "unknown-group", "names no group");
+    for index in unknown_indexes(conn, &ids)? {
+        violations.push(format!("{pointer}/{}", indices[index]), "unknown-group", "names no group");
     }
     Ok(())
 }
 
-/// The indexes of those ids that are no group's.
+/// The indexes in `ids` of those that are not the id of a group.
 ///
 /// # Errors
 /// When the database fails.
-pub fn unknown(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<usize>, Error> {
+pub fn unknown_indexes(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<usize>, Error> {
     let mut found = BTreeSet::new();
     for ids in ids.chunks(1000) {
         let live = groups::table.filter(groups::id.eq_any(ids)).filter(groups::deleted_at.is_null());
@@ -206,7 +206,7 @@ pub fn unknown(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<usize>, E
     Ok(ids.iter().enumerate().filter(|(_, id)| !found.contains(id)).map(|(index, _)| index).collect())
 }
 
-/// Whether a user belongs to a group; to the everyone group if active.
+/// Whether a user is a member of a group. Active users are members of the everyone group.
 ///
 /// # Errors
 /// When the database fails.
@@ -219,12 +219,12 @@ pub fn is_member(conn: &mut AnyConnection, group: DbUuid, user: DbUuid) -> Resul
     Ok(found > 0)
 }
 
-/// Whether there is such a group, which then cannot be deleted before the transaction ends. Whatever gives an event a
-/// group asks this first.
+/// Locks a group against deletion until the end of the transaction, and returns whether it exists. Every change that gives
+/// an event a group calls this first.
 ///
 /// # Errors
 /// When the database fails.
-pub fn hold(conn: &mut AnyConnection, id: DbUuid) -> Result<bool, Error> {
+pub fn lock_against_deletion(conn: &mut AnyConnection, id: DbUuid) -> Result<bool, Error> {
     let query = groups::table.find(id).filter(groups::deleted_at.is_null()).select(groups::id);
     let found: Option<DbUuid> = match conn {
         AnyConnection::Postgresql(pg) => query.for_key_share().first(pg).optional()?,
@@ -233,7 +233,8 @@ pub fn hold(conn: &mut AnyConnection, id: DbUuid) -> Result<bool, Error> {
     Ok(found.is_some())
 }
 
-/// The groups that a user belongs to (the everyone group if active) or administers, by kind, name and id.
+/// The groups that a user is a member of, if `belongs`, and those that the user administers, if `admins`; by kind, name
+/// and id. An active user belongs to the everyone group.
 ///
 /// # Errors
 /// When the database fails.
@@ -254,8 +255,8 @@ pub fn of_user(conn: &mut AnyConnection, user: &User, belongs: bool, admins: boo
     Ok(found.into_iter().collect())
 }
 
-/// Marks events as deleted, as `DELETE /events/{eventID}` does, and with them the rooms made for events that no event
-/// uses any more.
+/// Marks events as deleted, as `DELETE /events/{eventID}` does, and also the rooms made for events that no event uses any
+/// more.
 ///
 /// # Errors
 /// When the database fails.
@@ -266,11 +267,11 @@ pub fn delete_events(conn: &mut AnyConnection, ids: &[DbUuid], now: DbTimestamp)
             .execute(conn)?;
     }
     for ids in ids.chunks(1000) {
-        let left = events::table.filter(events::id.eq_any(ids)).select(events::room_id);
+        let room_ids = events::table.filter(events::id.eq_any(ids)).select(events::room_id);
         let uses = events::table.filter(events::room_id.eq(rooms::id)).filter(events::deleted_at.is_null());
         diesel::update(
             rooms::table
-                .filter(rooms::id.eq_any(left))
+                .filter(rooms::id.eq_any(room_ids))
                 .filter(rooms::made_for_event)
                 .filter(rooms::deleted_at.is_null())
                 .filter(diesel::dsl::not(diesel::dsl::exists(uses))),

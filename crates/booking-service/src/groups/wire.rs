@@ -12,7 +12,7 @@ use service_kit::database::types::DbUuid;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    changes::Edit,
+    changes::GroupFields,
     queries::{Group, MADE_HERE},
 };
 
@@ -21,22 +21,22 @@ use super::{
 #[serde(rename_all = "camelCase")]
 #[schema(as = ResponseGroup, example = json!({
     "groupId": "0198c0de-0000-7000-8000-000000000011", "name": "graphics", "description": "We draw.", "open": true,
-    "isTraQGroup": false, "members": ["0198c0de-0000-7000-8000-000000000001"],
-    "admins": ["0198c0de-0000-7000-8000-000000000001"], "createdBy": "0198c0de-0000-7000-8000-000000000001",
+    "isTraQGroup": false, "members": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"],
+    "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "createdBy": "f4626cad-abe0-5cf0-9f8a-af69cd254c29",
     "createdAt": "2026-04-01T18:00:00+09:00", "updatedAt": "2026-04-01T18:00:00+09:00"
 }))]
 pub struct ResponseGroup {
     group_id: DbUuid,
     name: String,
     description: String,
-    /// Whether everybody may join and leave.
+    /// Whether anybody may join and leave.
     open: bool,
     /// Whether it comes from the directory and cannot be changed here.
     #[serde(rename = "isTraQGroup")]
     is_traq_group: bool,
     members: Vec<DbUuid>,
     admins: Vec<DbUuid>,
-    /// The nil UUID for groups that nobody made here.
+    /// The nil UUID for groups that were not made here.
     created_by: DbUuid,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
@@ -64,20 +64,20 @@ impl ResponseGroup {
     }
 }
 
-/// A group to be made, or the whole of a changed one. Without `members` a changed one keeps its members, and a new one
-/// has none.
+/// A new group, or the new fields of a group. Without `members`, an existing group keeps its members and a new one has
+/// none.
 #[derive(Debug, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase)]
 #[schema(rename_all = "camelCase", example = json!({
-    "name": "graphics", "description": "We draw.", "open": true, "members": ["0198c0de-0000-7000-8000-000000000001"],
-    "admins": ["0198c0de-0000-7000-8000-000000000001"]
+    "name": "graphics", "description": "We draw.", "open": true, "members": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"],
+    "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"]
 }))]
 pub struct RequestGroup {
     #[schema(inline)]
     name: Text<1, 32>,
     #[schema(inline)]
     description: Text<0, 10_000>,
-    /// Whether everybody may join and leave.
+    /// Whether anybody may join and leave.
     open: bool,
     #[deserr(default)]
     #[schema(inline, nullable = false)]
@@ -86,7 +86,7 @@ pub struct RequestGroup {
     admins: IdSet<1>,
 }
 
-impl From<RequestGroup> for Edit {
+impl From<RequestGroup> for GroupFields {
     fn from(request: RequestGroup) -> Self {
         Self {
             name: request.name.into_inner(),
@@ -98,7 +98,7 @@ impl From<RequestGroup> for Edit {
     }
 }
 
-/// What a user has to do with a group.
+/// How a user is related to a group.
 #[derive(Debug, Clone, Copy, Default, Deserr, ToSchema)]
 #[deserr(error = Violations)]
 pub enum Relation {
@@ -118,29 +118,29 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// Whether members are meant.
+    /// Whether it includes the groups of which the user is a member.
     pub fn belongs(self) -> bool {
         !matches!(self, Self::Admins)
     }
 
-    /// Whether admins are meant.
+    /// Whether it includes the groups of which the user is an admin.
     pub fn admins(self) -> bool {
         !matches!(self, Self::Belongs)
     }
 }
 
-/// Which groups of a user.
+/// Which groups of a user to list.
 #[derive(Debug, Deserr, IntoParams)]
 #[deserr(error = Violations)]
 #[into_params(parameter_in = Query)]
 pub struct OfUserQuery {
-    /// What the user has to do with them; `belongs` when left out.
+    /// How the user is related to them. Default `belongs`.
     #[deserr(default)]
     #[param(value_type = Option<Relation>, inline)]
     pub relation: Relation,
 }
 
-/// How to delete.
+/// How to delete a group.
 #[derive(Debug, Deserr, IntoParams)]
 #[deserr(error = Violations)]
 #[into_params(parameter_in = Query)]
@@ -151,8 +151,8 @@ pub struct DeleteQuery {
     pub force: Flag,
 }
 
-/// A list of ids, as the OpenAPI document calls it.
+/// The schema of a list of ids.
 #[derive(ToSchema)]
-#[schema(as = UUIDs, example = json!(["0198c0de-0000-7000-8000-000000000001"]))]
-#[expect(dead_code, reason = "for the document alone")]
+#[schema(as = UUIDs, example = json!(["f4626cad-abe0-5cf0-9f8a-af69cd254c29"]))]
+#[expect(dead_code, reason = "only for the OpenAPI document")]
 pub struct Uuids(Vec<uuid::Uuid>);

@@ -2,13 +2,10 @@
 //!
 //! The same input gives the same bytes: every time comes from the events, so an unchanged feed keeps its `ETag`.
 
-use std::{
-    borrow::Cow,
-    fmt::{self, Display, Write as _},
-    sync::Arc,
-};
+use std::sync::Arc;
 
-use chrono::{DateTime, Datelike, TimeDelta, Timelike, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
+use icalendar::{Calendar, Component, Event, EventLike, EventStatus, Property};
 use uuid::Uuid;
 
 /// How often clients should fetch the feed again, as an RFC 5545 duration.
@@ -34,7 +31,7 @@ pub struct FeedEvent {
     pub end: DateTime<Utc>,
     /// `CREATED`.
     pub created_at: DateTime<Utc>,
-    /// The last change: `DTSTAMP` and `LAST-MODIFIED`.
+    /// The last change of anything that the entry shows: `DTSTAMP` and `LAST-MODIFIED`.
     pub updated_at: DateTime<Utc>,
     /// How often time, place or status changed: `SEQUENCE`, at most 2,147,483,647.
     pub sequence: u32,
@@ -68,15 +65,14 @@ pub enum Participation {
     Declined,
 }
 
-/// One `VCALENDAR` in the making, written event by event.
+/// One `VCALENDAR` in the making. Event by event: as a tree of the crate's a long feed takes ten times its size.
 ///
 /// Text may be anything: line breaks become `\n`, other control characters besides tabs are left out, the rest is
 /// escaped.
 pub struct Feed<'a> {
     web_origin: &'a str,
     text: String,
-    /// The present content line, before it is folded.
-    line: String,
+    last_modified: Option<DateTime<Utc>>,
 }
 
 impl<'a> Feed<'a> {
@@ -84,140 +80,125 @@ impl<'a> Feed<'a> {
     /// (`https://booking.example`), which serves events at `/events/{id}`.
     #[must_use]
     pub fn new(name: &str, web_origin: &'a str) -> Self {
-        let web_origin = web_origin.trim_end_matches('/');
-        let mut feed = Self { web_origin, text: String::new(), line: String::new() };
-        let name = escape(name);
-        feed.add_line(format_args!("BEGIN:VCALENDAR"));
-        feed.add_line(format_args!("VERSION:2.0"));
-        feed.add_line(format_args!("PRODID:-//booking-service//Room bookings//EN"));
-        feed.add_line(format_args!("CALSCALE:GREGORIAN"));
-        feed.add_line(format_args!("NAME:{name}"));
-        feed.add_line(format_args!("X-WR-CALNAME:{name}"));
-        feed.add_line(format_args!("REFRESH-INTERVAL;VALUE=DURATION:{REFRESH_INTERVAL}"));
-        feed.add_line(format_args!("X-PUBLISHED-TTL:{REFRESH_INTERVAL}"));
-        feed
+        let name = printable(name);
+        let mut calendar = Calendar::empty();
+        calendar
+            .append_property(("VERSION", "2.0"))
+            .append_property(("PRODID", "-//booking-service//Room bookings//EN"))
+            .append_property(("CALSCALE", "GREGORIAN"))
+            // The crate takes properties newer than RFC 5545 for values of another type than text.
+            .append_property(Property::new("NAME", escape(&name)))
+            .append_property(Property::new("X-WR-CALNAME", name))
+            .append_property(
+                Property::new("REFRESH-INTERVAL", REFRESH_INTERVAL).add_parameter("VALUE", "DURATION").done(),
+            )
+            .append_property(("X-PUBLISHED-TTL", REFRESH_INTERVAL));
+        let rendered = calendar.to_string();
+        let mut text = String::with_capacity(rendered.len());
+        fold_again(rendered.strip_suffix(END).unwrap_or(&rendered), &mut text);
+        Self { web_origin: web_origin.trim_end_matches('/'), text, last_modified: None }
     }
 
     /// Adds an event behind those that are there.
     pub fn add(&mut self, event: &FeedEvent) {
-        let address = format!("{}/events/{}", self.web_origin, event.id);
-        let description = escape(&event.description);
-        let separator = if description.is_empty() { "" } else { r"\n\n" };
-        // Within one second both ends would read alike, and an event must not end when it starts.
-        let end = event.end.max(event.start + TimeDelta::seconds(1));
-        self.add_line(format_args!("BEGIN:VEVENT"));
-        self.add_line(format_args!("CREATED:{}", UtcTime(event.created_at)));
-        self.add_line(format_args!("DESCRIPTION:{description}{separator}{address}"));
-        self.add_line(format_args!("DTEND:{}", UtcTime(end)));
-        self.add_line(format_args!("DTSTAMP:{}", UtcTime(event.updated_at)));
-        self.add_line(format_args!("DTSTART:{}", UtcTime(event.start)));
-        self.add_line(format_args!("LAST-MODIFIED:{}", UtcTime(event.updated_at)));
-        self.add_line(format_args!("LOCATION:{}", escape(&event.place)));
-        let Person { id, name } = &event.organizer;
-        self.add_line(format_args!("ORGANIZER;CN={}:urn:uuid:{id}", common_name(name)));
-        self.add_line(format_args!("SEQUENCE:{}", event.sequence));
-        self.add_line(format_args!("STATUS:{}", if event.cancelled { "CANCELLED" } else { "CONFIRMED" }));
-        self.add_line(format_args!("SUMMARY:{}", escape(&event.name)));
-        self.add_line(format_args!("UID:{}", event.id));
-        self.add_line(format_args!("URL:{address}"));
-        for (Person { id, name }, participation) in &event.attendees {
-            let status = match participation {
-                Participation::NeedsAction => "NEEDS-ACTION",
-                Participation::Accepted => "ACCEPTED",
-                Participation::Declined => "DECLINED",
-            };
-            let name = common_name(name);
-            self.add_line(format_args!("ATTENDEE;CN={name};PARTSTAT={status}:urn:uuid:{id}"));
-        }
-        if !event.tags.is_empty() {
-            let tags: Vec<_> = event.tags.iter().map(|tag| escape(tag)).collect();
-            self.add_line(format_args!("CATEGORIES:{}", tags.join(",")));
-        }
-        self.add_line(format_args!("END:VEVENT"));
+        self.last_modified = self.last_modified.max(Some(event.updated_at));
+        let vevent = vevent(self.web_origin, event).try_into_string();
+        fold_again(&vevent.unwrap_or_default(), &mut self.text);
+    }
+
+    /// The latest change of an event that it has: the header `Last-Modified`. `None` without events.
+    #[must_use]
+    pub fn last_modified(&self) -> Option<DateTime<Utc>> {
+        self.last_modified
     }
 
     /// The whole calendar.
     #[must_use]
     pub fn end(mut self) -> String {
-        self.add_line(format_args!("END:VCALENDAR"));
+        self.text.push_str(END);
         self.text
     }
+}
 
-    /// Adds a content line, folded at [`LINE_OCTETS`] between characters.
-    fn add_line(&mut self, content: fmt::Arguments<'_>) {
-        self.line.clear();
-        // Writing to a String does not fail.
-        let _ = self.line.write_fmt(content);
-        let (mut rest, mut octets) = (self.line.as_str(), LINE_OCTETS);
-        while rest.len() > octets {
-            let end = (0..=octets).rfind(|end| rest.is_char_boundary(*end)).unwrap_or(octets);
-            let (part, more) = rest.split_at(end);
-            self.text.push_str(part);
-            self.text.push_str("\r\n ");
-            (rest, octets) = (more, LINE_OCTETS - 1);
+/// How a calendar ends.
+const END: &str = "END:VCALENDAR\r\n";
+
+/// Sets `UID` and `DTSTAMP` in any case: where they are missing the crate makes them up anew each time.
+fn vevent(web_origin: &str, event: &FeedEvent) -> Event {
+    let address = format!("{web_origin}/events/{}", event.id);
+    let mut description = printable(&event.description);
+    if !description.is_empty() {
+        description += "\n\n";
+    }
+    description += &address;
+
+    let mut vevent = Event::new();
+    vevent
+        .uid(&event.id.to_string())
+        .timestamp(event.updated_at)
+        .last_modified(event.updated_at)
+        .created(event.created_at)
+        .sequence(event.sequence)
+        .status(if event.cancelled { EventStatus::Cancelled } else { EventStatus::Confirmed })
+        .starts(event.start)
+        // Within one second both ends would read alike, and an event must not end when it starts.
+        .ends(event.end.max(event.start + TimeDelta::seconds(1)))
+        .summary(&printable(&event.name))
+        .description(&description)
+        .location(&printable(&event.place))
+        .url(&address)
+        .append_property(calendar_address("ORGANIZER", &event.organizer));
+    if !event.tags.is_empty() {
+        vevent.categories(event.tags.iter().map(|tag| printable(tag)));
+    }
+    for (person, participation) in &event.attendees {
+        let status = match participation {
+            Participation::NeedsAction => "NEEDS-ACTION",
+            Participation::Accepted => "ACCEPTED",
+            Participation::Declined => "DECLINED",
+        };
+        let mut attendee = calendar_address("ATTENDEE", person);
+        vevent.append_multi_property(attendee.add_parameter("PARTSTAT", status).done());
+    }
+    vevent
+}
+
+/// A person as a property. Users have no mail address here, and their ids make URIs that name them for ever.
+fn calendar_address(key: &str, person: &Person) -> Property {
+    // A parameter value has no escapes of its own, and the crate quotes but does not encode: RFC 6868.
+    let common_name = printable(&person.name).replace('^', "^^").replace('\n', "^n").replace('"', "^'");
+    Property::new(key, format!("urn:uuid:{}", person.id)).add_parameter("CN", &common_name).done()
+}
+
+/// `text` with `\n` for each line break and no other control character but tabs, which no escape can express.
+fn printable(text: &str) -> String {
+    let mut text = text.replace("\r\n", "\n").replace('\r', "\n");
+    text.retain(|character| !character.is_control() || matches!(character, '\n' | '\t'));
+    text
+}
+
+/// Escapes a value of type TEXT (RFC 5545, section 3.3.11).
+fn escape(text: &str) -> String {
+    text.replace('\\', r"\\").replace(';', r"\;").replace(',', r"\,").replace('\n', r"\n")
+}
+
+/// Folds every content line at [`LINE_OCTETS`], between characters.
+///
+/// The crate forgets the space before a continuation when it measures the last part of a line, which so may have 76
+/// octets. No other carriage return is in `rendered`, see [`printable`], so its folds are plain to undo.
+fn fold_again(rendered: &str, folded: &mut String) {
+    for line in rendered.replace("\r\n ", "").split_terminator("\r\n") {
+        let mut octets = 0;
+        for character in line.chars() {
+            if octets + character.len_utf8() > LINE_OCTETS {
+                folded.push_str("\r\n ");
+                octets = 1;
+            }
+            folded.push(character);
+            octets += character.len_utf8();
         }
-        self.text.push_str(rest);
-        self.text.push_str("\r\n");
+        folded.push_str("\r\n");
     }
-}
-
-/// A point in time as RFC 5545 writes it in UTC (section 3.3.5).
-struct UtcTime(DateTime<Utc>);
-
-impl Display for UtcTime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = self.0;
-        write!(
-            f,
-            "{:04}{:02}{:02}T{:02}{:02}{:02}Z",
-            at.year(),
-            at.month(),
-            at.day(),
-            at.hour(),
-            at.minute(),
-            at.second()
-        )
-    }
-}
-
-/// A value of type TEXT (RFC 5545, section 3.3.11).
-fn escape(text: &str) -> Cow<'_, str> {
-    replace(text, |character| match character {
-        '\\' => Some(r"\\"),
-        ';' => Some(r"\;"),
-        ',' => Some(r"\,"),
-        '\n' => Some(r"\n"),
-        _ => None,
-    })
-}
-
-/// The value of the parameter `CN`, in quotes if it needs them (RFC 5545, section 3.2; RFC 6868).
-fn common_name(name: &str) -> Cow<'_, str> {
-    let name = replace(name, |character| match character {
-        '^' => Some("^^"),
-        '\n' => Some("^n"),
-        '"' => Some("^'"),
-        _ => None,
-    });
-    if name.contains([':', ';', ',']) { format!("\"{name}\"").into() } else { name }
-}
-
-/// `text` with some characters replaced, `\n` for each line break and no other control character but tabs, which no
-/// escape can express.
-fn replace(text: &str, escape: impl Fn(char) -> Option<&'static str>) -> Cow<'_, str> {
-    let is_plain = |character: char| escape(character).is_none() && (!character.is_control() || character == '\t');
-    if text.chars().all(is_plain) {
-        return text.into();
-    }
-    let mut replaced = String::with_capacity(text.len() + 16);
-    for character in text.replace("\r\n", "\n").replace('\r', "\n").chars() {
-        match escape(character) {
-            Some(escaped) => replaced.push_str(escaped),
-            None if is_plain(character) => replaced.push(character),
-            None => {}
-        }
-    }
-    replaced.into()
 }
 
 #[cfg(test)]

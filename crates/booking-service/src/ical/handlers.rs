@@ -14,7 +14,7 @@ use actix_web::{
 use common::{input::Id, problem::Problem};
 use service_kit::{
     credentials::{self, Keys},
-    database::{AnyConnection, JobOwner, types::DbUuid},
+    database::{AnyConnection, types::DbUuid},
     error::{Error, Failure},
     guard::{Target, conditional::Conditions},
     http::{
@@ -74,7 +74,7 @@ pub async fn get_secret(who: SignedIn, club: Club) -> Result<Reply, Failure> {
 #[put("/me/ical")]
 pub async fn replace_secret(who: SignedIn, club: Club) -> Result<Reply, Failure> {
     let keys = club.keys.clone();
-    let target = Target::own("feed secret", move |conn, me: &Caller| show(conn, me.id, &keys));
+    let target = Target::of_caller("feed secret", move |conn, me: &Caller| show(conn, me.id, &keys));
     who.update(target, move |conn, me| {
         stay_active(conn, me.id)?;
         let nonce = credentials::random_secret()?;
@@ -120,9 +120,9 @@ pub async fn feed(
     token: Path<String>,
     query: Query<FeedQuery>,
 ) -> Result<Reply, Failure> {
-    let conditions = Conditions::of(&req)?;
-    let of_owner = limits.clone();
-    let made = state.database().read(JobOwner::of_credential(&token), move |conn| {
+    let conditions = Conditions::from_request(&req)?;
+    let (of_owner, job_owner, shared) = (limits.clone(), state.credential_owners().owner(&token), state.clone());
+    let made = state.database().read(job_owner, move |conn| {
         // The shape of the token says nothing about whether the user exists.
         let (user, secret) = split(&token).ok_or_else(no_feed)?;
         let secrets = queries::secrets_of_active(conn, user)?;
@@ -133,6 +133,7 @@ pub async fn feed(
         if !is_present && !is_imported {
             return Err(no_feed().into());
         }
+        shared.credential_owners().remember(&token, user.0);
         of_owner.feed.charge(RateLimitKey::User(user.0))?;
         let which = match &query.0.q {
             Some(q) => Which::Matching(events::parse_filter(q)?),
@@ -140,23 +141,20 @@ pub async fn feed(
         };
         let answers = if query.0.attendees.0 { Answers::All } else { Answers::Of(user) };
         let mut feed = Feed::new(&format!("{} events", club.everyone_group), &club.origin);
-        let mut changed = None;
-        queries::each(conn, which, answers, now.0, |event| {
-            changed = changed.max(Some(event.updated_at));
-            feed.add(event);
-        })?;
-        let reply = Reply::of(StatusCode::OK, "text/calendar; charset=utf-8", feed.end().into_bytes());
+        queries::each(conn, which, answers, now.0, |event| feed.add(event))?;
+        let changed = feed.last_modified();
+        let reply = Reply::new(StatusCode::OK, "text/calendar; charset=utf-8", feed.end().into_bytes());
         let reply = match changed {
             Some(changed) => reply.with(header::LAST_MODIFIED, HttpDate::from(SystemTime::from(changed)).to_string()),
             None => reply,
         };
         // By the tag alone. `If-Modified-Since` may be ignored (RFC 9110, section 13.1.3), and must be here: a feed also
-        // changes when somebody answers, joins a group or time passes, and none of that is a change of an event.
+        // changes when somebody joins a group or time passes, and neither is a change of an event.
         Ok(conditions.tag(reply, None))
     });
     let made = made.await;
     if matches!(&made, Err(Error::Problem(problem)) if problem.status() == 404) {
-        limits.feed.charge(ClientIp::of(&req).into())?;
+        limits.feed.charge(ClientIp::extract(&req).into())?;
     } else {
         req.extensions_mut().insert(RateLimitCharged);
     }

@@ -22,7 +22,7 @@ use super::feed::{FeedEvent, Participation, Person};
 use crate::{
     auth::ACTIVE,
     events::{
-        queries::{self, EventTag, Order, Row, Schedule, load_rows, load_tags},
+        queries::{EventTag, Order, Row, Schedule, load_rows, load_tags},
         selection::{Deleted, Selection, Which},
     },
     schema::{attendees, users},
@@ -82,17 +82,17 @@ pub fn replace_nonce(conn: &mut AnyConnection, user: DbUuid, nonce: &str) -> Res
     Ok(())
 }
 
-/// Whose answers a feed shows.
+/// The users whose answers a feed shows.
 #[derive(Debug, Clone, Copy)]
 pub enum Answers {
-    /// Those of the feed's owner.
+    /// The owner of the feed.
     Of(DbUuid),
-    /// Everybody's.
+    /// Everybody.
     All,
 }
 
-/// Hands what a feed shows at `now` of these events to `show`, by start and id, a [chunk](CHUNK) in memory at a time.
-/// Takes three statements for a chunk, and one for each thousand users that are new in it.
+/// Calls `show` with each of these events as the feed shows it at `now`, by start and id, a [chunk](CHUNK) in memory at a
+/// time. Takes three statements for a chunk, and one for each thousand users that are new in it.
 ///
 /// # Errors
 /// When the database fails.
@@ -131,43 +131,60 @@ pub fn each(
     }
 }
 
-/// Users and their answers, by event.
-type AnswersByEvent = HashMap<DbUuid, Vec<(DbUuid, Schedule)>>;
+/// A user's answer to an event, and when it last changed.
+type Answer = (DbUuid, Schedule, DbTimestamp);
 
-fn load_answers(conn: &mut AnyConnection, events: &[DbUuid], answers: Answers) -> Result<AnswersByEvent, Error> {
-    let Answers::Of(user) = answers else { return queries::load_answers(conn, events) };
-    let of_user: Vec<(DbUuid, DbUuid, Schedule)> = with_connection!(conn, c => attendees::table
+/// The answers to these events, by user.
+fn load_answers(
+    conn: &mut AnyConnection,
+    events: &[DbUuid],
+    answers: Answers,
+) -> Result<HashMap<DbUuid, Vec<Answer>>, Error> {
+    let query = attendees::table
         .filter(id_in(attendees::event_id, events))
-        .filter(attendees::user_id.eq(user))
-        .load(c)?);
-    Ok(of_user.into_iter().map(|(event, user, schedule)| (event, vec![(user, schedule)])).collect())
+        .select((attendees::event_id, (attendees::user_id, attendees::schedule, attendees::changed_at)))
+        .order((attendees::event_id, attendees::user_id));
+    let rows: Vec<(DbUuid, Answer)> = with_connection!(conn, c => match answers {
+        Answers::Of(user) => query.filter(attendees::user_id.eq(user)).load(c)?,
+        Answers::All => query.load(c)?,
+    });
+    let mut found: HashMap<DbUuid, Vec<Answer>> = HashMap::new();
+    for (event, answer) in rows {
+        found.entry(event).or_default().push(answer);
+    }
+    Ok(found)
 }
 
-/// Adds the names of those who made these events or answered to them.
+/// A display name, and when it last changed.
+type Name = (Arc<str>, DbTimestamp);
+
+/// Adds the names of the organizers and attendees of these events.
 fn add_names(
     conn: &mut AnyConnection,
     rows: &[Row],
-    answers: &AnswersByEvent,
-    names: &mut HashMap<DbUuid, Arc<str>>,
+    answers: &HashMap<DbUuid, Vec<Answer>>,
+    names: &mut HashMap<DbUuid, Name>,
 ) -> Result<(), Error> {
-    let answered = answers.values().flatten().map(|(user, _)| *user);
-    let people = answered.chain(rows.iter().map(|row| row.created_by));
+    let attendees = answers.values().flatten().map(|(user, ..)| *user);
+    let people = attendees.chain(rows.iter().map(|row| row.created_by));
     let new: BTreeSet<DbUuid> = people.filter(|user| !names.contains_key(user)).collect();
     for ids in Vec::from_iter(new).chunks(CHUNK) {
-        let users = users::table.filter(users::id.eq_any(ids)).select((users::id, users::display_name));
-        names.extend(users.load::<(DbUuid, String)>(conn)?.into_iter().map(|(id, name)| (id, name.into())));
+        let columns = (users::id, (users::display_name, users::display_name_changed_at));
+        let users = users::table.filter(users::id.eq_any(ids)).select(columns);
+        let users = users.load::<(DbUuid, (String, DbTimestamp))>(conn)?.into_iter();
+        names.extend(users.map(|(id, (name, changed_at))| (id, (name.into(), changed_at))));
     }
     Ok(())
 }
 
-fn feed_event(
-    row: Row,
-    tags: Vec<EventTag>,
-    attendees: Vec<(DbUuid, Schedule)>,
-    names: &HashMap<DbUuid, Arc<str>>,
-) -> FeedEvent {
-    let person = |id: DbUuid| Person { id: id.0, name: names.get(&id).cloned().unwrap_or_default() };
-    let attendee = |(user, schedule)| {
+fn feed_event(row: Row, tags: Vec<EventTag>, answers: Vec<Answer>, names: &HashMap<DbUuid, Name>) -> FeedEvent {
+    let person =
+        |id: DbUuid| Person { id: id.0, name: names.get(&id).map(|(name, _)| name.clone()).unwrap_or_default() };
+    let people = answers.iter().map(|(user, ..)| user).chain([&row.created_by]);
+    let renamed = people.filter_map(|user| names.get(user)).map(|(_, changed_at)| *changed_at);
+    let answered = answers.iter().map(|(.., changed_at)| *changed_at);
+    let updated_at = answered.chain(renamed).fold(row.updated_at, DbTimestamp::max);
+    let attendee = |(user, schedule, _)| {
         let participation = match schedule {
             Schedule::Pending => Participation::NeedsAction,
             Schedule::Absent => Participation::Declined,
@@ -180,12 +197,12 @@ fn feed_event(
         start: row.starts_at.utc(),
         end: row.ends_at.utc(),
         created_at: row.created_at.utc(),
-        updated_at: row.updated_at.utc(),
+        updated_at: updated_at.utc(),
         sequence: u32::try_from(row.sequence).unwrap_or_default(),
         cancelled: row.deleted_at.is_some(),
         tags: tags.into_iter().map(|tag| tag.name).collect(),
         organizer: person(row.created_by),
-        attendees: attendees.into_iter().map(attendee).collect(),
+        attendees: answers.into_iter().map(attendee).collect(),
         name: row.name,
         description: row.description,
         place: row.place,

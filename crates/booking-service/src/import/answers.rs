@@ -1,5 +1,5 @@
-//! Answers to events. They are apart from the events: people answer all the time, which must not keep a change of the event
-//! away.
+//! Answers to events. They are merged separately from the events, because a new answer in this database must not prevent the
+//! update of its event.
 
 use std::collections::{HashMap, HashSet};
 
@@ -34,13 +34,13 @@ impl Imported for Answers {
     }
 }
 
-/// Brings in the answers to those of these events that are here.
-pub fn bring_in(
+/// Imports the answers to the events `ids` that are in this database (`existing`).
+pub fn import_answers(
     conn: &mut AnyConnection,
     import: &mut Import,
     targets: &Targets,
     ids: &[DbUuid],
-    here: &HashSet<DbUuid>,
+    existing: &HashSet<DbUuid>,
 ) -> Result<(), Error> {
     let answer = |row: &SourceRow| {
         let schedule = match row.number("schedule")? {
@@ -53,7 +53,7 @@ pub fn bring_in(
     };
     let mut answers = import.converted_children(&ATTENDEES, "event_id", ids, answer)?;
     let mut incoming = Vec::new();
-    for id in ids.iter().filter(|id| here.contains(id)) {
+    for id in ids.iter().filter(|id| existing.contains(id)) {
         let mut answers = answers.remove(id).unwrap_or_default();
         answers.dedup_by_key(|(user, _)| *user);
         import.saw(Answers::KIND, *id);
@@ -63,7 +63,7 @@ pub fn bring_in(
         .filter(attendees::event_id.eq_any(ids))
         .order((attendees::event_id, attendees::user_id))
         .select((attendees::event_id, attendees::user_id, attendees::schedule));
-    let mut present: HashMap<_, _> = here.iter().map(|id| (*id, Answers(Vec::new()))).collect();
+    let mut present: HashMap<_, _> = existing.iter().map(|id| (*id, Answers(Vec::new()))).collect();
     for (event, user, schedule) in links.load::<(DbUuid, DbUuid, Schedule)>(conn)? {
         present.entry(event).or_insert(Answers(Vec::new())).0.push((user, schedule));
     }
@@ -74,7 +74,12 @@ pub fn bring_in(
     let rows: Vec<_> = written
         .flat_map(|(id, Answers(answers))| answers.iter().map(|(user, schedule)| (*id, *user, *schedule)))
         .map(|(id, user, schedule)| {
-            (attendees::event_id.eq(id), attendees::user_id.eq(user), attendees::schedule.eq(schedule))
+            (
+                attendees::event_id.eq(id),
+                attendees::user_id.eq(user),
+                attendees::schedule.eq(schedule),
+                attendees::changed_at.eq(targets.now),
+            )
         })
         .collect();
     for rows in rows.chunks(CHUNK) {

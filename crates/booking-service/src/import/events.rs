@@ -72,16 +72,16 @@ impl Imported for Event {
     const KIND: &'static str = EVENTS.name;
 }
 
-/// A room here: what its events have of it.
+/// The columns of a room in this database that its events copy.
 struct Room {
     place: String,
     place_key: String,
     verified: bool,
 }
 
-/// What belongs to the events of a page.
+/// The rows that belong to the events of a page.
 struct Page {
-    /// Rooms here, by id.
+    /// Rooms of this database, by id.
     rooms: HashMap<DbUuid, Room>,
     /// Rooms of the source, by id.
     source_rooms: HashMap<DbUuid, Vec<SourceRow>>,
@@ -91,11 +91,11 @@ struct Page {
     tags: HashMap<DbUuid, Vec<(DbUuid, bool)>>,
 }
 
-/// Brings the events in, and the answers to them.
-pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &mut Targets) -> Result<(), Error> {
+/// Imports the events, and the answers to them.
+pub fn import_events(conn: &mut AnyConnection, import: &mut Import, targets: &mut Targets) -> Result<(), Error> {
     import.each_page(conn, &EVENTS, "id", |conn, import, rows| {
         let ids: Vec<_> = rows.iter().map(|(id, _)| *id).collect();
-        make_groups(conn, import, targets, &rows)?;
+        create_missing_groups(conn, import, targets, &rows)?;
         let mut page = Page::read(conn, import, targets, &rows)?;
         let mut incoming = Vec::new();
         for (id, row) in rows {
@@ -110,15 +110,15 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &mut Tar
         for (id, event) in &changes.updated {
             update(conn, &page.rooms, *id, event)?;
         }
-        put_links(conn, &changes.updated)?;
+        insert_links(conn, &changes.updated)?;
         let owned = changes.added.iter().chain(&changes.updated).filter(|(_, event)| event.owns_room);
         let owned: Vec<_> = owned.map(|(_, event)| event.room).collect();
         diesel::update(rooms::table.filter(rooms::id.eq_any(&owned)))
             .set(rooms::made_for_event.eq(true))
             .execute(conn)?;
-        let here: HashSet<_> =
+        let existing: HashSet<_> =
             present.drain().map(|(id, _)| id).chain(changes.added.iter().map(|(id, _)| *id)).collect();
-        answers::bring_in(conn, import, targets, &ids, &here)
+        answers::import_answers(conn, import, targets, &ids, &existing)
     })?;
     for ids in import.gone::<Event>(conn, load)?.chunks(CHUNK) {
         diesel::update(events::table.filter(events::id.eq_any(ids)))
@@ -132,8 +132,8 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &mut Tar
     Ok(())
 }
 
-/// Makes the groups of these events that are not here, as deleted groups of the directory: it had them once.
-fn make_groups(
+/// Creates the groups of these events that do not exist, as deleted directory groups: the directory once had them.
+fn create_missing_groups(
     conn: &mut AnyConnection,
     import: &mut Import,
     targets: &mut Targets,
@@ -143,7 +143,9 @@ fn make_groups(
         if !targets.groups.insert(group) {
             continue;
         }
-        import.report.note("groups of events that the directory does not know, here as deleted", || group.to_string());
+        import
+            .report
+            .note("groups of events that the directory does not know, imported as deleted", || group.to_string());
         let row = (
             (groups::id.eq(group), groups::kind.eq(DIRECTORY), groups::name.eq(group.to_string()[..8].to_owned())),
             (groups::description.eq(""), groups::open.eq(false), groups::created_at.eq(targets.now)),
@@ -161,25 +163,25 @@ impl Page {
         targets: &Targets,
         rows: &[(DbUuid, SourceRow)],
     ) -> Result<Self, Error> {
-        const OF_ROOMS: SourceTable = SourceTable { name: EVENTS.name, columns: &["room_id", "deleted_at"] };
+        const EVENTS_OF_ROOMS: SourceTable = SourceTable { name: EVENTS.name, columns: &["room_id", "deleted_at"] };
         let ids: Vec<_> = rows.iter().map(|(id, _)| *id).collect();
-        let rooms: HashSet<_> = rows.iter().filter_map(|(_, row)| row.id("room_id").ok()).collect();
-        let room_ids: Vec<_> = rooms.into_iter().collect();
-        let here = rooms::table.filter(rooms::id.eq_any(&room_ids)).select((
+        let room_ids: HashSet<_> = rows.iter().filter_map(|(_, row)| row.id("room_id").ok()).collect();
+        let room_ids: Vec<_> = room_ids.into_iter().collect();
+        let rooms = rooms::table.filter(rooms::id.eq_any(&room_ids)).select((
             rooms::id,
             rooms::place,
             rooms::place_key,
             rooms::verified,
         ));
-        let here: Vec<(DbUuid, String, String, bool)> = here.load(conn)?;
+        let rooms: Vec<(DbUuid, String, String, bool)> = rooms.load(conn)?;
         let room = |(id, place, place_key, verified)| (id, Room { place, place_key, verified });
         let tag = |row: &SourceRow| {
             let tag = row.id("tag_id")?;
-            let here = targets.tags.get(&tag).ok_or_else(|| format!("tag_id {tag} is no tag"))?;
-            Ok((*here, row.flag("locked")?))
+            let id = targets.tags.get(&tag).ok_or_else(|| format!("tag_id {tag} is no tag"))?;
+            Ok((*id, row.flag("locked")?))
         };
         let mut tags = import.converted_children(&TAGS, "event_id", &ids, tag)?;
-        // Two tags there may be one here, which is locked if one of them is.
+        // Two tags of the source may be one tag here, which is locked if either is.
         for tags in tags.values_mut() {
             tags.dedup_by(|next, first| {
                 first.1 |= first.0 == next.0 && next.1;
@@ -187,9 +189,9 @@ impl Page {
             });
         }
         Ok(Self {
-            rooms: here.into_iter().map(room).collect(),
+            rooms: rooms.into_iter().map(room).collect(),
             source_rooms: import.children(&ROOMS, "id", &room_ids)?,
-            events_of_rooms: import.children(&OF_ROOMS, "room_id", &room_ids)?,
+            events_of_rooms: import.children(&EVENTS_OF_ROOMS, "room_id", &room_ids)?,
             admins: import.people(&ADMINS, "event_id", &ids, &targets.users)?,
             tags,
         })
@@ -197,7 +199,7 @@ impl Page {
 
     fn event(&mut self, import: &mut Import, targets: &Targets, id: DbUuid, row: &SourceRow) -> Result<Event, Fault> {
         let room = row.id("room_id")?;
-        let room_here = self.rooms.get(&room).ok_or_else(|| format!("its room {room} is not here"))?;
+        let target_room = self.rooms.get(&room).ok_or_else(|| format!("its room {room} is not here"))?;
         let event = Event {
             name: row.text("name")?,
             description: row.text("description")?,
@@ -205,8 +207,8 @@ impl Page {
             starts_at: import.time(row, EVENTS.name, id, "time_start")?,
             ends_at: import.time(row, EVENTS.name, id, "time_end")?,
             room,
-            // A verified room belongs to nobody's event.
-            owns_room: !room_here.verified && self.was_made_for(room, row)?,
+            // No event owns a verified room.
+            owns_room: !target_room.verified && self.was_made_for(room, row)?,
             group: row.id("group_id")?,
             open: row.flag("open")?,
             created_by: existing_user(row, "created_by_refer", &targets.users)?,
@@ -227,12 +229,12 @@ impl Page {
         Ok(event)
     }
 
-    /// Whether the source's room was made for this event: it is not verified, the event is its only one and was made by
-    /// the same user, and their spans are equal.
+    /// Whether the room was made for this event. In the source, the room is not verified, this is its only event, and both
+    /// have the same creator and span.
     fn was_made_for(&self, room: DbUuid, event: &SourceRow) -> Result<bool, Fault> {
-        let only = self.events_of_rooms.get(&room).is_some_and(|events| events.len() == 1);
+        let is_only_event = self.events_of_rooms.get(&room).is_some_and(|events| events.len() == 1);
         let Some([room]) = self.source_rooms.get(&room).map(Vec::as_slice) else { return Ok(false) };
-        Ok(only
+        Ok(is_only_event
             && event.time("deleted_at")?.is_none()
             && !room.flag("verified")?
             && room.time("time_start")? == event.time("time_start")?
@@ -282,7 +284,7 @@ fn load(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbUuid, Even
     Ok(rows.load(conn)?.into_iter().map(event).collect())
 }
 
-/// The columns but id and sequence, as values. The place is that of the room.
+/// The values of all columns except id and sequence. The place is that of the room.
 macro_rules! columns {
     ($rooms:expr, $event:expr) => {
         (
@@ -303,10 +305,10 @@ fn insert(conn: &mut AnyConnection, rooms: &HashMap<DbUuid, Room>, new: &[(DbUui
     let rows: Vec<_> =
         new.iter().map(|(id, event)| (events::id.eq(*id), events::sequence.eq(0), columns!(rooms, event))).collect();
     with_connection!(conn, c => diesel::insert_into(events::table).values(&rows).execute(c))?;
-    put_links(conn, new)
+    insert_links(conn, new)
 }
 
-/// Changes an event, without its links, which end.
+/// Updates the columns of an event and removes its administrators and tags.
 fn update(conn: &mut AnyConnection, rooms: &HashMap<DbUuid, Room>, id: DbUuid, event: &Event) -> Result<(), Error> {
     diesel::update(events::table.find(id))
         .set((events::sequence.eq(events::sequence + 1), columns!(rooms, event)))
@@ -316,7 +318,7 @@ fn update(conn: &mut AnyConnection, rooms: &HashMap<DbUuid, Room>, id: DbUuid, e
     Ok(())
 }
 
-fn put_links(conn: &mut AnyConnection, new: &[(DbUuid, Event)]) -> Result<(), Error> {
+fn insert_links(conn: &mut AnyConnection, new: &[(DbUuid, Event)]) -> Result<(), Error> {
     let admins = new.iter().flat_map(|(id, event)| event.admins.iter().map(|user| (*id, *user)));
     let admins: Vec<_> =
         admins.map(|(id, user)| (event_admins::event_id.eq(id), event_admins::user_id.eq(user))).collect();

@@ -60,13 +60,13 @@ impl Imported for Group {
     const KIND: &'static str = GROUPS.name;
 }
 
-/// Makes the tags that are not here, and returns which tag here each of the source is. A tag is its name: the same name
-/// is the same tag, whatever its id.
-pub fn bring_tags_in(conn: &mut AnyConnection, import: &mut Import) -> Result<HashMap<DbUuid, DbUuid>, Error> {
-    let here: Vec<(String, DbUuid)> = tags::table.select((tags::name_key, tags::id)).load(conn)?;
-    let mut ids: HashSet<_> = here.iter().map(|(_, id)| *id).collect();
-    let mut here: HashMap<_, _> = here.into_iter().collect();
-    let mut same = HashMap::new();
+/// Creates the tags that do not exist, and returns the id in this database of each tag of the source. Tags are equal if
+/// their names are equal; their ids may differ.
+pub fn import_tags(conn: &mut AnyConnection, import: &mut Import) -> Result<HashMap<DbUuid, DbUuid>, Error> {
+    let existing: Vec<(String, DbUuid)> = tags::table.select((tags::name_key, tags::id)).load(conn)?;
+    let mut ids: HashSet<_> = existing.iter().map(|(_, id)| *id).collect();
+    let mut by_name: HashMap<_, _> = existing.into_iter().collect();
+    let mut targets = HashMap::new();
     import.each_page(conn, &TAGS, "id", |conn, import, page| {
         let mut rows = Vec::new();
         for (id, row) in page {
@@ -78,9 +78,9 @@ pub fn bring_tags_in(conn: &mut AnyConnection, import: &mut Import) -> Result<Ha
                 }
             };
             let (name, created_at, updated_at) = tag;
-            if let Some(other) = here.get(&key(&name)) {
+            if let Some(other) = by_name.get(&key(&name)) {
                 import.report.count(TAGS.name).same += 1;
-                same.insert(id, *other);
+                targets.insert(id, *other);
                 continue;
             }
             if !ids.insert(id) {
@@ -89,8 +89,8 @@ pub fn bring_tags_in(conn: &mut AnyConnection, import: &mut Import) -> Result<Ha
             }
             import.report.count(TAGS.name).added += 1;
             import.report.check_limits(TAGS.name, id, &[("name", &name, 1..=16)]);
-            here.insert(key(&name), id);
-            same.insert(id, id);
+            by_name.insert(key(&name), id);
+            targets.insert(id, id);
             rows.push((
                 tags::id.eq(id),
                 tags::name_key.eq(key(&name)),
@@ -102,7 +102,7 @@ pub fn bring_tags_in(conn: &mut AnyConnection, import: &mut Import) -> Result<Ha
         with_connection!(conn, c => diesel::insert_into(tags::table).values(&rows).execute(c))?;
         Ok(())
     })?;
-    Ok(same)
+    Ok(targets)
 }
 
 fn read_tag(import: &mut Import, id: DbUuid, row: &SourceRow) -> Result<(String, DbTimestamp, DbTimestamp), Fault> {
@@ -116,8 +116,8 @@ fn read_tag(import: &mut Import, id: DbUuid, row: &SourceRow) -> Result<(String,
     Ok((name, import.time(row, TAGS.name, id, "created_at")?, import.time(row, TAGS.name, id, "updated_at")?))
 }
 
-/// Brings in the groups that were made there, and returns the ids of all groups here.
-pub fn bring_in(
+/// Imports the groups that were made in the source, and returns the ids of all groups in this database.
+pub fn import_groups(
     conn: &mut AnyConnection,
     import: &mut Import,
     users: &HashSet<DbUuid>,
@@ -149,7 +149,7 @@ pub fn bring_in(
             update(conn, id, &group)?;
             diesel::delete(group_members::table.filter(group_members::group_id.eq(id))).execute(conn)?;
             diesel::delete(group_admins::table.filter(group_admins::group_id.eq(id))).execute(conn)?;
-            put_people(conn, &[(id, group)])?;
+            insert_people(conn, &[(id, group)])?;
         }
         Ok(())
     })?;
@@ -227,7 +227,7 @@ fn insert(conn: &mut AnyConnection, new: &[(DbUuid, Group)]) -> Result<(), Error
         })
         .collect();
     with_connection!(conn, c => diesel::insert_into(groups::table).values(&rows).execute(c))?;
-    put_people(conn, new)
+    insert_people(conn, new)
 }
 
 fn update(conn: &mut AnyConnection, id: DbUuid, group: &Group) -> Result<(), Error> {
@@ -241,8 +241,8 @@ fn update(conn: &mut AnyConnection, id: DbUuid, group: &Group) -> Result<(), Err
     Ok(())
 }
 
-fn put_people(conn: &mut AnyConnection, new: &[(DbUuid, Group)]) -> Result<(), Error> {
-    macro_rules! put {
+fn insert_people(conn: &mut AnyConnection, new: &[(DbUuid, Group)]) -> Result<(), Error> {
+    macro_rules! insert_links {
         ($table:ident, $people:ident) => {
             let links = new.iter().flat_map(|(id, group)| group.$people.iter().map(|user| (*id, *user)));
             let rows: Vec<_> =
@@ -252,7 +252,7 @@ fn put_people(conn: &mut AnyConnection, new: &[(DbUuid, Group)]) -> Result<(), E
             }
         };
     }
-    put!(group_members, members);
-    put!(group_admins, admins);
+    insert_links!(group_members, members);
+    insert_links!(group_admins, admins);
     Ok(())
 }

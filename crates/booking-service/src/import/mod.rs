@@ -1,10 +1,10 @@
-//! `import`: the database of the system that this service replaces.
+//! The command `import`: copies the database of the system that this service replaces.
 //!
-//! * Users and directory groups come from the club directory, by the ordinary sync; `users` adds what else is known of
-//!   them.
-//! * `groups`, `rooms`, `events` and `answers` bring the rest, each with the rows that belong to it. Ids, creators and times stay.
-//! * `scan` lists what that system allowed and this one refuses. It is imported as it is.
-//! * Sessions and the access tokens of another server are never read.
+//! * Users and directory groups come from the club directory, by the ordinary sync. `users` adds privileges and feed
+//!   addresses.
+//! * `groups`, `rooms`, `events` and `answers` import the other tables. Ids, creators and times stay the same.
+//! * `scan` reports data that breaks the rules of this service. It is imported as it is.
+//! * Sessions and access tokens are never read.
 
 mod answers;
 mod events;
@@ -26,7 +26,7 @@ use service_kit::{
 use self::targets::Targets;
 use crate::{groups::queries::ensure_everyone_group, users::sync};
 
-/// The tables that are read.
+/// The tables of the source to read.
 pub const TABLES: &[SourceTable] = &[
     users::USERS,
     groups::TAGS,
@@ -41,10 +41,10 @@ pub const TABLES: &[SourceTable] = &[
     answers::ATTENDEES,
 ];
 
-/// Brings all of it in, in one transaction.
+/// Imports everything in one transaction.
 ///
 /// # Errors
-/// When the source or the database fails; nothing is written then.
+/// When the source or the database fails. Then nothing is written.
 pub async fn run(
     import: Import,
     db: &Database,
@@ -56,33 +56,33 @@ pub async fn run(
     let work = move |conn: &mut AnyConnection, import: &mut Import| {
         lock(conn)?;
         ensure_everyone_group(conn, &everyone_group, now)?;
-        sync::apply(conn, &directory, now)?;
-        let users = users::bring_in(conn, import, &directory, now)?;
-        let tags = groups::bring_tags_in(conn, import)?;
-        let groups = groups::bring_in(conn, import, &users, now)?;
+        sync::apply(conn, &directory, false, now)?;
+        let users = users::import_users(conn, import, &directory, now)?;
+        let tags = groups::import_tags(conn, import)?;
+        let groups = groups::import_groups(conn, import, &users, now)?;
         let mut targets = Targets { users, groups, tags, now };
-        rooms::bring_in(conn, import, &targets)?;
-        events::bring_in(conn, import, &mut targets)?;
-        scan::list(conn, import)?;
+        rooms::import_rooms(conn, import, &targets)?;
+        events::import_events(conn, import, &mut targets)?;
+        scan::report_violations(conn, import)?;
         analyze(conn)
     };
     import.run(db, work).await
 }
 
-/// Lets nobody else write meanwhile, so that they wait and none of the two has to be broken off. Others read on.
+/// Locks the tables against other writers, which wait, so that neither transaction is aborted. Readers are not blocked.
 fn lock(conn: &mut AnyConnection) -> Result<(), Error> {
     if let AnyConnection::Postgresql(pg) = conn {
-        // In the order in which bookings take them.
+        // In the order in which bookings take their locks.
         sql_query("LOCK TABLE places IN EXCLUSIVE MODE").execute(pg)?;
         sql_query("LOCK TABLE users, groups, tags, rooms, events IN SHARE ROW EXCLUSIVE MODE").execute(pg)?;
     }
     Ok(())
 }
 
-/// What the server would find out by itself within minutes; plans are bad until then.
+/// Updates the planner's statistics. Autovacuum would do so within minutes, but plans are bad until then.
 fn analyze(conn: &mut AnyConnection) -> Result<(), Error> {
     if let AnyConnection::Postgresql(pg) = conn {
-        // Not of other tables, which somebody else may have locked.
+        // Other tables may be locked by other transactions.
         sql_query("ANALYZE users, groups, rooms, events, event_admins, event_tags, attendees, imported_rows")
             .execute(pg)?;
     }

@@ -59,8 +59,8 @@ impl Imported for Room {
     const KIND: &'static str = ROOMS.name;
 }
 
-/// Brings the rooms in.
-pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets) -> Result<(), Error> {
+/// Imports the rooms.
+pub fn import_rooms(conn: &mut AnyConnection, import: &mut Import, targets: &Targets) -> Result<(), Error> {
     import.each_page(conn, &ROOMS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
         let mut admins = import.people(&ADMINS, "room_id", &ids, &targets.users)?;
@@ -81,7 +81,7 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets
         for (id, room) in changes.updated {
             update(conn, id, &room)?;
             diesel::delete(room_admins::table.filter(room_admins::room_id.eq(id))).execute(conn)?;
-            put_admins(conn, &[(id, room)])?;
+            insert_admins(conn, &[(id, room)])?;
         }
         Ok(())
     })?;
@@ -105,7 +105,7 @@ fn read(
     if admins.is_empty() {
         admins.push(created_by);
         if deleted_at.is_none() {
-            import.report.note("rooms without administrators, which get their creator", || id.to_string());
+            import.report.note("rooms without administrators; their creator becomes one", || id.to_string());
         }
     }
     let room = Room {
@@ -153,7 +153,7 @@ fn load(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbUuid, Room
     Ok(rows.load(conn)?.into_iter().map(room).collect())
 }
 
-/// The columns but the id, as values.
+/// The values of all columns except the id and `made_for_event`.
 macro_rules! columns {
     ($room:expr) => {
         (
@@ -174,7 +174,7 @@ fn insert(conn: &mut AnyConnection, new: &[(DbUuid, Room)]) -> Result<(), Error>
     let rows: Vec<_> =
         new.iter().map(|(id, room)| (rooms::id.eq(*id), rooms::made_for_event.eq(false), columns!(room))).collect();
     with_connection!(conn, c => diesel::insert_into(rooms::table).values(&rows).execute(c))?;
-    put_admins(conn, new)
+    insert_admins(conn, new)
 }
 
 fn update(conn: &mut AnyConnection, id: DbUuid, room: &Room) -> Result<(), Error> {
@@ -186,7 +186,7 @@ fn update(conn: &mut AnyConnection, id: DbUuid, room: &Room) -> Result<(), Error
     Ok(())
 }
 
-fn put_admins(conn: &mut AnyConnection, new: &[(DbUuid, Room)]) -> Result<(), Error> {
+fn insert_admins(conn: &mut AnyConnection, new: &[(DbUuid, Room)]) -> Result<(), Error> {
     let links = new.iter().flat_map(|(id, room)| room.admins.iter().map(|user| (*id, *user)));
     let rows: Vec<_> = links.map(|(id, user)| (room_admins::room_id.eq(id), room_admins::user_id.eq(user))).collect();
     for rows in rows.chunks(CHUNK) {

@@ -1,5 +1,5 @@
-//! What the other system allowed and this one refuses: double bookings, overlapping verified rooms, and events outside
-//! the time of their room.
+//! Reports imported data that breaks the rules of this service: double bookings, overlapping verified rooms, and events
+//! outside the period of their room.
 
 use diesel::prelude::*;
 use service_kit::{
@@ -16,9 +16,9 @@ use crate::{
     schema::{events, places, rooms},
 };
 
-const DOUBLE: &str = "double bookings, here as they are";
-const ROOMS: &str = "verified rooms that overlap, here as they are";
-const OUTSIDE: &str = "events outside the time of their room, here as they are";
+const DOUBLE_BOOKINGS: &str = "double bookings, imported as they are";
+const OVERLAPPING_ROOMS: &str = "verified rooms that overlap, imported as they are";
+const OUTSIDE_ROOM: &str = "events outside the period of their room, imported as they are";
 
 /// The use of a place by an event.
 struct Booking {
@@ -26,11 +26,11 @@ struct Booking {
     usage: Use,
 }
 
-/// Lists all of it, place by place.
-pub fn list(conn: &mut AnyConnection, import: &mut Import) -> Result<(), Error> {
+/// Adds a note to the report for each violation, place by place.
+pub fn report_violations(conn: &mut AnyConnection, import: &mut Import) -> Result<(), Error> {
     let places: Vec<String> = places::table.select(places::key).order(places::key).load(conn)?;
     for place in places {
-        list_place(conn, import, &place)?;
+        report_place(conn, import, &place)?;
     }
     let outside = events::table
         .inner_join(rooms::table)
@@ -39,12 +39,12 @@ pub fn list(conn: &mut AnyConnection, import: &mut Import) -> Result<(), Error> 
         .select((events::id, rooms::id))
         .order(events::id);
     for (event, room) in outside.load::<(DbUuid, DbUuid)>(conn)? {
-        import.report.note(OUTSIDE, || format!("{event}, room {room}"));
+        import.report.note(OUTSIDE_ROOM, || format!("{event}, room {room}"));
     }
     Ok(())
 }
 
-fn list_place(conn: &mut AnyConnection, import: &mut Import, place: &str) -> Result<(), Error> {
+fn report_place(conn: &mut AnyConnection, import: &mut Import, place: &str) -> Result<(), Error> {
     let verified = rooms::table
         .filter(rooms::place_key.eq(place))
         .filter(rooms::verified.eq(true))
@@ -52,12 +52,12 @@ fn list_place(conn: &mut AnyConnection, import: &mut Import, place: &str) -> Res
         .select((rooms::id, rooms::starts_at, rooms::ends_at))
         .order((rooms::starts_at, rooms::id));
     let verified: Vec<(DbUuid, DbTimestamp, DbTimestamp)> = verified.load(conn)?;
-    let verified: Vec<_> = verified.into_iter().map(|(id, from, to)| (id, span(from, to))).collect();
-    overlapping(
+    let verified: Vec<_> = verified.into_iter().map(|(id, from, to)| (id, Span::between(from, to))).collect();
+    each_overlapping_pair(
         &verified,
         |(_, period)| *period,
         |(a, _), (b, _)| {
-            import.report.note(ROOMS, || format!("{a} and {b}"));
+            import.report.note(OVERLAPPING_ROOMS, || format!("{a} and {b}"));
         },
     );
     let bookings = events::table
@@ -68,33 +68,32 @@ fn list_place(conn: &mut AnyConnection, import: &mut Import, place: &str) -> Res
     let bookings: Vec<(DbUuid, DbUuid, DbTimestamp, DbTimestamp, bool)> = bookings.load(conn)?;
     let bookings: Vec<_> = bookings
         .into_iter()
-        .map(|(event, room, from, to, shared)| Booking { event, usage: Use { room, span: span(from, to), shared } })
+        .map(|(event, room, from, to, shared)| Booking {
+            event,
+            usage: Use { room, span: Span::between(from, to), shared },
+        })
         .collect();
     let periods: Vec<_> = verified.into_iter().map(|(_, period)| period).collect();
-    overlapping(
+    each_overlapping_pair(
         &bookings,
         |booking| booking.usage.span,
         |a, b| {
             if overlap::conflicts(&a.usage, &b.usage, &periods) {
-                import.report.note(DOUBLE, || format!("{} and {}, {place}", a.event, b.event));
+                import.report.note(DOUBLE_BOOKINGS, || format!("{} and {}, {place}", a.event, b.event));
             }
         },
     );
     Ok(())
 }
 
-fn span(from: DbTimestamp, to: DbTimestamp) -> Span {
-    Span { start: from.utc(), end: to.utc() }
-}
-
-/// Hands each pair of items whose spans overlap to `found`. The items are in the order of their start.
-fn overlapping<T>(items: &[T], span: impl Fn(&T) -> Span, mut found: impl FnMut(&T, &T)) {
-    let mut under_way: Vec<&T> = Vec::new();
+/// Calls `action` for each pair of items whose spans overlap. The items are ordered by start.
+fn each_overlapping_pair<T>(items: &[T], span: impl Fn(&T) -> Span, mut action: impl FnMut(&T, &T)) {
+    let mut earlier: Vec<&T> = Vec::new();
     for item in items {
-        under_way.retain(|other| span(other).end > span(item).start);
-        for other in &under_way {
-            found(other, item);
+        earlier.retain(|other| span(other).end > span(item).start);
+        for other in &earlier {
+            action(other, item);
         }
-        under_way.push(item);
+        earlier.push(item);
     }
 }

@@ -1,14 +1,15 @@
-//! What is here that rows of the source may refer to.
+//! The rows of this database that rows of the source may refer to.
 
 use std::collections::{HashMap, HashSet};
 
 use service_kit::database::types::{DbTimestamp, DbUuid};
 
-/// What is here to refer to.
+/// The ids of these rows.
 pub struct Targets {
     pub users: HashSet<DbUuid>,
     pub groups: HashSet<DbUuid>,
-    /// The tags of the source, and which tags here they are.
+    /// The id in this database of each tag of the source.
     pub tags: HashMap<DbUuid, DbUuid>,
+    /// The time of the import.
     pub now: DbTimestamp,
 }

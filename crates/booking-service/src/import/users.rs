@@ -1,4 +1,4 @@
-//! What is known of users besides the directory: who is privileged, and the addresses of their feeds.
+//! The data of users that the directory does not have: privileges and feed addresses.
 
 use std::collections::{HashMap, HashSet};
 
@@ -49,9 +49,9 @@ impl Imported for FeedAddress {
     }
 }
 
-/// Makes the users of the source whom the directory does not know, adds what is known of all, and returns the ids of
-/// everybody here.
-pub fn bring_in(
+/// Creates the users of the source that do not exist, imports the privileges and feed addresses of all, and returns the ids
+/// of all users in this database.
+pub fn import_users(
     conn: &mut AnyConnection,
     import: &mut Import,
     directory: &Snapshot,
@@ -63,21 +63,22 @@ pub fn bring_in(
         for id in ids.iter().filter(|id| !directory_ids.contains(id)) {
             import.report.note(UNKNOWN, || id.to_string());
         }
-        make_unknown(conn, &ids, now)?;
-        let here = users::table.filter(users::id.eq_any(&ids)).select((
+        create_missing(conn, &ids, now)?;
+        let existing = users::table.filter(users::id.eq_any(&ids)).select((
             users::id,
             users::state,
             users::privileged,
             users::imported_feed_hash,
         ));
-        let here: Vec<(DbUuid, i16, bool, Option<Vec<u8>>)> = here.load(conn)?;
-        let active: HashSet<_> = here.iter().filter(|(_, state, ..)| *state == ACTIVE).map(|(id, ..)| *id).collect();
+        let existing: Vec<(DbUuid, i16, bool, Option<Vec<u8>>)> = existing.load(conn)?;
+        let active: HashSet<_> =
+            existing.iter().filter(|(_, state, ..)| *state == ACTIVE).map(|(id, ..)| *id).collect();
         let (mut privileges, mut feeds) = (Vec::new(), Vec::new());
         for (id, row) in page {
             match read(id, &row) {
                 Ok((privilege, feed)) => {
                     privileges.push((id, privilege));
-                    // Whoever is not active has lost their feed for good.
+                    // A user who is not active has lost the feed for good.
                     if !feed.is_blank() && active.contains(&id) {
                         import.saw(FeedAddress::KIND, id);
                         feeds.push((id, feed));
@@ -86,7 +87,7 @@ pub fn bring_in(
                 Err(fault) => import.report.left_out(USERS.name, &id.to_string(), &fault),
             }
         }
-        let (present, present_feeds): (HashMap<_, _>, HashMap<_, _>) = here
+        let (present, present_feeds): (HashMap<_, _>, HashMap<_, _>) = existing
             .into_iter()
             .map(|(id, _, privileged, feed)| ((id, Privilege(privileged)), (id, FeedAddress(feed))))
             .unzip();
@@ -106,24 +107,24 @@ pub fn bring_in(
 
 fn read(id: DbUuid, row: &SourceRow) -> Result<(Privilege, FeedAddress), Fault> {
     let secret = row.text("ical_secret")?;
-    // As in the path of the address.
+    // The path of the address contains the id followed by the secret.
     let hash = (!secret.is_empty()).then(|| credentials::hash(&format!("{id}{secret}")));
     Ok((Privilege(row.flag("privilege")?), FeedAddress(hash)))
 }
 
-/// Makes deactivated users for the ids that nobody here has, named after their first eight digits.
-fn make_unknown(conn: &mut AnyConnection, ids: &[DbUuid], now: DbTimestamp) -> Result<(), Error> {
-    let here: Vec<DbUuid> = users::table.filter(users::id.eq_any(ids)).select(users::id).load(conn)?;
-    let here: HashSet<_> = here.into_iter().collect();
-    let unknown: Vec<_> = ids.iter().filter(|id| !here.contains(id)).collect();
-    let short: Vec<_> = unknown.iter().map(|id| id.to_string()[..8].to_owned()).collect();
+/// Creates deactivated users for the ids that do not exist, named after the first eight digits of the id.
+fn create_missing(conn: &mut AnyConnection, ids: &[DbUuid], now: DbTimestamp) -> Result<(), Error> {
+    let existing: Vec<DbUuid> = users::table.filter(users::id.eq_any(ids)).select(users::id).load(conn)?;
+    let existing: HashSet<_> = existing.into_iter().collect();
+    let missing: Vec<_> = ids.iter().filter(|id| !existing.contains(id)).collect();
+    let short: Vec<_> = missing.iter().map(|id| id.to_string()[..8].to_owned()).collect();
     let taken = users::table.filter(users::name.eq_any(&short)).select(users::name);
     let mut taken: HashSet<String> = taken.load(conn)?.into_iter().collect();
-    let rows: Vec<_> = unknown
+    let rows: Vec<_> = missing
         .into_iter()
         .zip(short)
         .map(|(id, short)| {
-            // Ids made at about the same time begin alike; then the whole id tells them apart.
+            // UUIDs of version 7 created at about the same time have the same first digits. Then the whole id is the name.
             let name = if taken.insert(short.clone()) { short } else { id.to_string() };
             (
                 (users::id.eq(*id), users::display_name.eq(name.clone()), users::name.eq(name)),

@@ -30,7 +30,7 @@ use crate::{
 pub struct Answer {
     /// The slots that suit.
     pub yes: IdSet<0>,
-    /// The slots that may suit; none of `yes`.
+    /// The slots that may suit; none of them is in `yes`.
     pub maybe: IdSet<0>,
     /// A remark.
     pub comment: Option<String>,
@@ -39,7 +39,7 @@ pub struct Answer {
 /// Records the first answer of a user.
 ///
 /// # Errors
-/// 404; 403 for who may not answer, and `poll-closed`; 409 `already-answered`; 400 for a slot of another poll.
+/// 404; 403 for users who may not answer, and 403 `poll-closed`; 409 `already-answered`; 400 for a slot of another poll.
 pub fn create(
     conn: &mut AnyConnection,
     poll: DbUuid,
@@ -54,7 +54,7 @@ pub fn create(
         draft_event_answers::comment.eq(&answer.comment),
         draft_event_answers::updated_at.eq(now),
     );
-    // Waits for another answer of this user that is not committed yet.
+    // Waits for a concurrent answer of this user that is not committed yet.
     let created = with_connection!(conn, c => diesel::insert_into(draft_event_answers::table)
         .values(row)
         .on_conflict_do_nothing()
@@ -68,7 +68,7 @@ pub fn create(
 /// Replaces the answer of a user.
 ///
 /// # Errors
-/// 404, also when they have not answered; else as [`create`].
+/// 404, also if the user has not answered; otherwise as [`create`].
 pub fn update(
     conn: &mut AnyConnection,
     poll: DbUuid,
@@ -81,14 +81,14 @@ pub fn update(
     if diesel::update(draft_event_answers::table.find((poll, user))).set(columns).execute(conn)? == 0 {
         return Err(Problem::not_found("answer").into());
     }
-    let present = draft_event_choices::table
+    let old_choices = draft_event_choices::table
         .filter(draft_event_choices::draft_event_id.eq(poll))
         .filter(draft_event_choices::user_id.eq(user));
-    diesel::delete(present).execute(conn)?;
+    diesel::delete(old_choices).execute(conn)?;
     insert_choices(conn, poll, user, answer)
 }
 
-/// Checks that a user may answer a poll, and locks the poll against changes and a confirmation.
+/// Locks a poll against changes and its confirmation, and checks that a user may answer it.
 fn check_may_answer(conn: &mut AnyConnection, id: DbUuid, user: DbUuid, now: DbTimestamp) -> Result<(), Error> {
     let poll = find_locked(conn, id, Lock::Shared)?;
     if !poll.open && !is_invited(conn, id, user)? && !is_admin(conn, id, user)? {

@@ -1,4 +1,4 @@
-//! Creating, changing and deleting polls.
+//! Creates, changes and deletes polls.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ use crate::{
 /// The most slots of a poll.
 pub const MAX_SLOTS: usize = 100;
 
-/// Rows inserted by one statement: well below the bind limits of both databases.
+/// Rows inserted by one statement, well below the limits of both databases on bound values.
 const CHUNK: usize = 1000;
 
 /// A span of time that a poll proposes.
@@ -44,24 +44,24 @@ pub struct NewPoll {
     pub description: String,
     pub open: bool,
     pub deadline: DbTimestamp,
-    /// Each once.
+    /// Without duplicates.
     pub slots: Vec<NewSlot>,
     pub admins: IdSet<1>,
     pub invitees: IdSet<0>,
-    /// Groups whose present members are invited.
+    /// Groups whose current members are invited.
     pub invite_groups: IdSet<0>,
-    /// The name of each, and whether it is locked on the event.
+    /// The name of each, and whether it will be locked on the event.
     pub tags: Vec<(String, bool)>,
 }
 
-/// A change of a poll: what is `None` stays.
+/// A change of a poll. Fields that are `None` stay as they are.
 #[derive(Debug, Clone)]
 pub struct PollChange {
     pub name: Option<String>,
     pub description: Option<String>,
     pub open: Option<bool>,
     pub deadline: Option<DbTimestamp>,
-    /// Each once.
+    /// Without duplicates.
     pub additional_slots: Vec<NewSlot>,
     pub admins: Option<IdSet<1>>,
     /// The complete new list.
@@ -77,7 +77,7 @@ pub(super) enum Lock {
     Exclusive,
 }
 
-/// Reads the columns of a poll and locks it until the end of the transaction. On SQLite the transaction is the only writer.
+/// Locks a poll until the end of the transaction and returns its columns. On SQLite the transaction is the only writer.
 ///
 /// # Errors
 /// 404.
@@ -93,10 +93,10 @@ pub(super) fn find_locked(conn: &mut AnyConnection, id: DbUuid, lock: Lock) -> R
     row.optional()?.ok_or_else(not_found)
 }
 
-/// Checks that a poll takes answers and changes.
+/// Checks that a poll still takes answers and changes.
 ///
 /// # Errors
-/// 403 `poll-closed` after the deadline or a confirmation.
+/// 403 `poll-closed` after the deadline or the confirmation.
 pub(super) fn check_open(poll: &Row, now: DbTimestamp) -> Result<(), Error> {
     match poll.status(now) {
         DraftEventStatus::Open => Ok(()),
@@ -110,7 +110,7 @@ pub(super) fn check_open(poll: &Row, now: DbTimestamp) -> Result<(), Error> {
 /// 400 for a deadline that has passed, and for users and groups that do not exist.
 pub fn create(conn: &mut AnyConnection, poll: &NewPoll, by: DbUuid, now: DbTimestamp) -> Result<DbUuid, Error> {
     let mut violations = Violations::default();
-    note_passed(poll.deadline, now, &mut violations);
+    note_past_deadline(poll.deadline, now, &mut violations);
     users::queries::note_unknown(conn, "/admins", &poll.admins, &mut violations)?;
     users::queries::note_unknown(conn, "/invitees", &poll.invitees, &mut violations)?;
     groups::queries::note_unknown(conn, "/inviteGroups", &poll.invite_groups, &mut violations)?;
@@ -126,8 +126,8 @@ pub fn create(conn: &mut AnyConnection, poll: &NewPoll, by: DbUuid, now: DbTimes
         .execute(conn)?;
     insert_slots(conn, id, &poll.slots)?;
     insert_admins(conn, id, &poll.admins)?;
-    let of_groups = groups::queries::members_of_all(conn, &ids(&poll.invite_groups))?;
-    let invitees: BTreeSet<_> = ids(&poll.invitees).into_iter().chain(of_groups).collect();
+    let group_members = groups::queries::members_of_all(conn, &ids(&poll.invite_groups))?;
+    let invitees: BTreeSet<_> = ids(&poll.invitees).into_iter().chain(group_members).collect();
     insert_invitees(conn, id, &Vec::from_iter(invitees))?;
     insert_tags(conn, id, &poll.tags, now)?;
     Ok(id)
@@ -136,8 +136,8 @@ pub fn create(conn: &mut AnyConnection, poll: &NewPoll, by: DbUuid, now: DbTimes
 /// Changes a poll.
 ///
 /// # Errors
-/// 404; 403 for anybody but its administrators, and `poll-closed`; 400 for a deadline that has passed, for slots that the
-/// poll has already or that are too many, and for users that do not exist.
+/// 404; 403 for anybody but its administrators, and 403 `poll-closed`; 400 for a deadline that has passed, for slots that
+/// the poll already has, for too many slots, and for users that do not exist.
 pub fn update(
     conn: &mut AnyConnection,
     id: DbUuid,
@@ -150,7 +150,7 @@ pub fn update(
     check_open(&poll, now)?;
     let mut violations = Violations::default();
     if let Some(deadline) = change.deadline {
-        note_passed(deadline, now, &mut violations);
+        note_past_deadline(deadline, now, &mut violations);
     }
     if let Some(admins) = &change.admins {
         users::queries::note_unknown(conn, "/admins", admins, &mut violations)?;
@@ -158,7 +158,7 @@ pub fn update(
     if let Some(invitees) = &change.invitees {
         users::queries::note_unknown(conn, "/invitees", invitees, &mut violations)?;
     }
-    note_unsuitable_slots(conn, id, &change.additional_slots, &mut violations)?;
+    note_slot_violations(conn, id, &change.additional_slots, &mut violations)?;
     violations.into_result()?;
     diesel::update(draft_events::table.find(id))
         .set((
@@ -175,14 +175,14 @@ pub fn update(
         insert_admins(conn, id, admins)?;
     }
     if let Some(invitees) = &change.invitees {
-        let present = draft_event_invitees::table.filter(draft_event_invitees::draft_event_id.eq(id));
-        diesel::delete(present).execute(conn)?;
+        let old_invitees = draft_event_invitees::table.filter(draft_event_invitees::draft_event_id.eq(id));
+        diesel::delete(old_invitees).execute(conn)?;
         insert_invitees(conn, id, &ids(invitees))?;
     }
     Ok(())
 }
 
-/// Deletes a poll with its answers. The event that it was confirmed as stays.
+/// Deletes a poll with its answers. The event of a confirmed poll stays.
 ///
 /// # Errors
 /// 404; 403 for anybody but its administrators and privileged users.
@@ -193,13 +193,13 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller) -> Result<(), E
     Ok(())
 }
 
-fn note_passed(deadline: DbTimestamp, now: DbTimestamp, violations: &mut Violations) {
+fn note_past_deadline(deadline: DbTimestamp, now: DbTimestamp, violations: &mut Violations) {
     if deadline <= now {
         violations.push("/deadline", "in-the-past", "must be in the future");
     }
 }
 
-fn note_unsuitable_slots(
+fn note_slot_violations(
     conn: &mut AnyConnection,
     poll: DbUuid,
     additional: &[NewSlot],
@@ -208,13 +208,13 @@ fn note_unsuitable_slots(
     if additional.is_empty() {
         return Ok(());
     }
-    let present: BTreeSet<_> = slots(conn, poll)?.iter().map(|slot| (slot.starts_at, slot.ends_at)).collect();
-    if present.len() + additional.len() > MAX_SLOTS {
-        let message = format!("must leave the draft event with {MAX_SLOTS} slots at most; it has {}", present.len());
+    let existing: BTreeSet<_> = slots(conn, poll)?.iter().map(|slot| (slot.starts_at, slot.ends_at)).collect();
+    if existing.len() + additional.len() > MAX_SLOTS {
+        let message = format!("must leave the draft event with {MAX_SLOTS} slots at most; it has {}", existing.len());
         violations.push("/additionalCandidateSlots", "length", message);
     }
     for (n, slot) in additional.iter().enumerate() {
-        if present.contains(&(slot.starts_at, slot.ends_at)) {
+        if existing.contains(&(slot.starts_at, slot.ends_at)) {
             violations.push(format!("/additionalCandidateSlots/{n}"), "duplicate", "is a slot already");
         }
     }
@@ -275,7 +275,7 @@ fn insert_tags(conn: &mut AnyConnection, poll: DbUuid, tags: &[(String, bool)], 
     };
     let rows: Vec<_> = found.iter().zip(tags).map(row).collect();
     for rows in rows.chunks(CHUNK) {
-        // Two spellings of a name are the same tag.
+        // Names with equal keys are the same tag.
         with_connection!(conn, c => diesel::insert_into(draft_event_tags::table)
             .values(rows)
             .on_conflict_do_nothing()

@@ -17,33 +17,33 @@ use service_kit::{
 use super::{
     changes::{Lock, find_locked},
     queries::{answers, check_admin, choices, get_detail},
-    results::{Choice, missing},
+    results::{Choice, non_respondents},
 };
 use crate::{
     codes,
     events::{
         attendance,
-        changes::{self, Draft, Where},
+        changes::{self, Draft, Venue},
         queries::Schedule,
     },
     schema::draft_events,
 };
 
-/// The event that a poll becomes, as far as the poll does not say.
+/// The properties of the event that the poll itself does not have.
 #[derive(Debug, Clone)]
 pub struct Confirmation {
     pub slot: DbUuid,
-    pub at: Where,
+    pub venue: Venue,
     pub group: DbUuid,
     pub shared: bool,
     pub open: bool,
 }
 
-/// Makes the event of a poll, and returns its id.
+/// Confirms a slot of a poll: creates the event and returns its id.
 ///
 /// # Errors
 /// 404; 403 for anybody but its administrators; 409 `poll-confirmed` with the event's id; 400 for a slot of another poll;
-/// else as for a new event, and then the poll stays as it was.
+/// otherwise as for a new event.
 pub fn confirm(
     conn: &mut AnyConnection,
     id: DbUuid,
@@ -66,35 +66,41 @@ pub fn confirm(
         shared: confirmation.shared,
         starts_at: slot.starts_at,
         ends_at: slot.ends_at,
-        at: confirmation.at.clone(),
+        venue: confirmation.venue.clone(),
         group: confirmation.group,
         open: confirmation.open,
         admins: IdSet::new(detail.poll.admins.iter().map(|id| id.0)),
         tags: detail.tags.into_iter().map(|tag| (tag.name, tag.locked)).collect(),
     };
     let event = changes::create(conn, &draft, by, zone, now)?;
-    let answered = answers(conn, id, &PageBounds::all())?.into_iter().map(|answer| answer.user).collect::<Vec<_>>();
-    let schedules = schedules(slot.id, &detail.invitees, &answered, &choices(conn, id, None)?);
+    let respondents: Vec<_> = answers(conn, id, &PageBounds::all())?.into_iter().map(|answer| answer.user).collect();
+    let schedules = schedules(slot.id, &detail.invitees, &respondents, &choices(conn, id, None)?);
     let rows: Vec<_> = schedules.into_iter().map(|(user, schedule)| (event, user, schedule)).collect();
-    attendance::record_answers(conn, &rows)?;
+    attendance::record_answers(conn, &rows, now)?;
     diesel::update(draft_events::table.find(id))
         .set((draft_events::event_id.eq(event), draft_events::updated_at.eq(now)))
         .execute(conn)?;
     Ok(event)
 }
 
-/// What the answers to a poll mean for the event at one of its slots: yes is attendance, maybe and no answer are pending,
-/// an answer without the slot is absent.
-fn schedules(slot: DbUuid, invitees: &[DbUuid], answered: &[DbUuid], choices: &[Choice]) -> BTreeMap<DbUuid, Schedule> {
-    let chosen: HashMap<_, _> =
+/// The answers to the event that follow from the answers to its poll: yes is attendance, maybe and no answer are pending, an
+/// answer without the slot is absent.
+fn schedules(
+    slot: DbUuid,
+    invitees: &[DbUuid],
+    respondents: &[DbUuid],
+    choices: &[Choice],
+) -> BTreeMap<DbUuid, Schedule> {
+    let choices: HashMap<_, _> =
         choices.iter().filter(|choice| choice.slot == slot).map(|choice| (choice.user, choice.maybe)).collect();
-    let schedule = |user: &DbUuid| match chosen.get(user) {
+    let schedule = |user: &DbUuid| match choices.get(user) {
         Some(false) => Schedule::Attendance,
         Some(true) => Schedule::Pending,
         None => Schedule::Absent,
     };
-    let silent = missing(invitees, answered.iter().copied()).into_iter().map(|user| (user, Schedule::Pending));
-    answered.iter().map(|user| (*user, schedule(user))).chain(silent).collect()
+    let others = non_respondents(invitees, respondents.iter().copied());
+    let others = others.into_iter().map(|user| (user, Schedule::Pending));
+    respondents.iter().map(|user| (*user, schedule(user))).chain(others).collect()
 }
 
 #[cfg(test)]

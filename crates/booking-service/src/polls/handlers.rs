@@ -23,7 +23,7 @@ use super::{
     answers::{self, Answer},
     changes,
     confirmation::{self, Confirmation},
-    queries::{self, GivenAnswer, Poll, Selection},
+    queries::{self, Poll, Selection, UserAnswer},
     requests::{OfUserQuery, RequestAvailability, RequestConfirmation, RequestDraftEvent, RequestDraftEventUpdate},
     results::by_user,
     wire::{ResponseAvailability, ResponseDraftEvent, ResponseDraftEventDetail, ResponseSchedulingResults},
@@ -58,12 +58,14 @@ fn show_answer(conn: &mut AnyConnection, id: DbUuid, user: DbUuid, zone: Tz) -> 
 
 /// The caller's answer, which an operation changes.
 fn answer_target(id: DbUuid, zone: Tz) -> Target<Caller> {
-    Target::own(format!("answer to draft event {id}"), move |conn, me: &Caller| show_answer(conn, id, me.id, zone))
+    Target::of_caller(format!("answer to draft event {id}"), move |conn, me: &Caller| {
+        show_answer(conn, id, me.id, zone)
+    })
 }
 
-/// Ask when everybody can come
+/// Create a poll
 ///
-/// A poll has candidate slots, of which those invited say which suit them. Each slot is on one date in the club's time
+/// A poll proposes candidate slots, and its invitees answer which of them suit. Each slot is on one date in the club's time
 /// zone, or between two instants.
 #[utoipa::path(
     tag = "draft-events",
@@ -102,7 +104,8 @@ pub async fn get(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -
 
 /// Change a poll
 ///
-/// For its administrators, until the deadline. What is left out stays; slots can only be added.
+/// Needs an administrator of the poll, until the deadline. Fields that are left out stay as they are. Slots can be added but
+/// not removed.
 #[utoipa::path(
     tag = "draft-events",
     operation_id = "updateDraftEvent",
@@ -128,7 +131,7 @@ pub async fn update(
 
 /// Delete a poll
 ///
-/// For its administrators and privileged users. An event that it was confirmed as stays.
+/// Needs an administrator of the poll or a privileged user. The event of a confirmed poll stays.
 #[utoipa::path(
     tag = "draft-events",
     operation_id = "deleteDraftEvent",
@@ -144,7 +147,7 @@ pub async fn delete(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>
     .await
 }
 
-/// The answers, slot by slot
+/// The results of a poll
 #[utoipa::path(
     tag = "draft-events",
     operation_id = "getDraftEventResults",
@@ -178,7 +181,7 @@ pub async fn own_answer(who: SignedIn, Zone(zone): Zone, id: Path<Id>) -> Result
 
 /// Answer a poll
 ///
-/// For those invited, its administrators, and everybody when it is open, until the deadline.
+/// Needs an invitee or an administrator of the poll, or an open poll, until the deadline.
 #[utoipa::path(
     tag = "availability",
     operation_id = "createAvailability",
@@ -186,7 +189,7 @@ pub async fn own_answer(who: SignedIn, Zone(zone): Zone, id: Path<Id>) -> Result
     request_body = RequestAvailability,
     responses(
         (status = 201, description = "The answer", body = ResponseAvailability),
-        (status = 409, description = "The caller has answered before"),
+        (status = 409, description = "The caller has already answered"),
     )
 )]
 #[post("/{draftEventID}/availability")]
@@ -207,7 +210,7 @@ pub async fn create_answer(
 
 /// Change the caller's answer
 ///
-/// The whole answer, as long as answers are taken.
+/// Replaces the whole answer, until the deadline.
 #[utoipa::path(
     tag = "availability",
     operation_id = "updateAvailability",
@@ -233,7 +236,7 @@ pub async fn update_answer(
 
 /// All answers
 ///
-/// For the poll's administrators and privileged users. Ordered by userId.
+/// Needs an administrator of the poll or a privileged user. Ordered by userId.
 #[utoipa::path(
     tag = "availability",
     operation_id = "getAllAvailability",
@@ -250,10 +253,9 @@ pub async fn all_answers(who: SignedIn, Zone(zone): Zone, id: Path<Id>, page: Pa
         let users: Vec<_> = answers.iter().map(|answer| answer.user).collect();
         let (slots, choices) = (queries::slots(conn, id)?, queries::choices(conn, id, Some(&users))?);
         let choices = by_user(choices);
-        let chosen = |user| choices.get(&user).map_or(&[][..], Vec::as_slice);
-        let show = |answer: GivenAnswer| {
-            let chosen = chosen(answer.user);
-            Ok(ResponseAvailability::new(answer, id, &slots, chosen, zone))
+        let show = |answer: UserAnswer| {
+            let choices = choices.get(&answer.user).map_or(&[][..], Vec::as_slice);
+            Ok(ResponseAvailability::new(answer, id, &slots, choices, zone))
         };
         page.rows(answers, |answer| answer.user, show)
     })
@@ -262,19 +264,19 @@ pub async fn all_answers(who: SignedIn, Zone(zone): Zone, id: Path<Id>, page: Pa
 
 /// Confirm a slot of a poll
 ///
-/// For its administrators, also before the deadline. The slot becomes an event with the poll's name, description, tags
-/// and administrators, made as `POST /events` makes one. Whoever said yes to the slot attends; whoever said maybe or did
-/// not answer is pending; whoever answered without the slot is absent.
+/// Needs an administrator of the poll, before or after the deadline. The slot becomes an event with the poll's name,
+/// description, tags and administrators, created as by `POST /events`. Users who answered yes for the slot attend. Users who
+/// answered maybe or did not answer are pending. Users who answered without choosing the slot are absent.
 #[utoipa::path(
     tags = ["draft-events", "additions"],
     operation_id = "confirmDraftEvent",
     params(("draftEventID" = uuid::Uuid, Path), ChangeQuery),
     request_body = RequestConfirmation,
     responses(
-        (status = 200, description = "What would be made (`dryRun`)", body = ResponseEventDetail),
+        (status = 200, description = "The event that would be created (`dryRun`)", body = ResponseEventDetail),
         (status = 201, description = "The new event", body = ResponseEventDetail,
             headers(("Location" = String, description = "Its address"))),
-        (status = 409, description = "The room is taken (`room-conflict`), or the draft event is confirmed already \
+        (status = 409, description = "The room is taken (`room-conflict`), or the draft event has already been confirmed \
             (`poll-confirmed`, with `eventId`)"),
     )
 )]
@@ -289,7 +291,7 @@ pub async fn confirm(
 ) -> Result<Reply, Failure> {
     let (id, confirmation) = (DbUuid::from(*id), Confirmation::from(body.0));
     who.dry_run(query.0.dry_run.0)
-        .queued_by(&confirmation.at)
+        .queued_by(&confirmation.venue)
         .update(Target::parent(lock_name(id)), move |conn, me| {
             let event = confirmation::confirm(conn, id, &confirmation, me.id, zone, DbTimestamp(now))?;
             let reply = Reply::created(&events::detail(conn, event, zone)?)?;

@@ -1,5 +1,4 @@
-//! Polls in the database. A list, and the answers to one poll, take a number of statements that does not depend on how
-//! many there are.
+//! Loads polls from the database. The number of statements does not depend on the number of polls or answers.
 
 use std::collections::HashMap;
 
@@ -65,14 +64,14 @@ impl Row {
     }
 }
 
-/// A poll as in a list.
+/// A poll in a list.
 #[derive(Debug, Clone)]
 pub struct Poll {
     /// Its columns.
     pub row: Row,
-    /// How many have answered.
+    /// The number of users who have answered.
     pub answers: i64,
-    /// How many are invited.
+    /// The number of invitees.
     pub invitees: i64,
     /// By id.
     pub admins: Vec<DbUuid>,
@@ -81,7 +80,7 @@ pub struct Poll {
 /// A poll with its slots, invitees and tags.
 #[derive(Debug, Clone)]
 pub struct PollDetail {
-    /// As in a list.
+    /// The poll as in a list.
     pub poll: Poll,
     /// By time.
     pub slots: Vec<Slot>,
@@ -93,19 +92,19 @@ pub struct PollDetail {
 
 /// The answer of a user to a poll.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GivenAnswer {
+pub struct UserAnswer {
     /// Who answered.
     pub user: DbUuid,
-    /// What they added in words.
+    /// A remark.
     pub comment: Option<String>,
-    /// When they last changed it.
+    /// The time of the last change.
     pub updated_at: DbTimestamp,
 }
 
-/// What lists of polls are ordered by.
+/// The sort key of lists of polls.
 pub type Position = (DbTimestamp, DbUuid);
 
-/// Which polls of a user.
+/// A selection of a user's polls.
 #[derive(Debug, Clone, Copy)]
 pub struct Selection {
     /// The user.
@@ -116,7 +115,7 @@ pub struct Selection {
     pub status: Option<DraftEventStatus>,
 }
 
-/// Polls of a user, by deadline and id.
+/// One page of the selected polls, by deadline and id.
 ///
 /// # Errors
 /// When the database fails.
@@ -129,16 +128,16 @@ pub fn load(
     let Selection { user, relation, status } = *selection;
     let mut ids = UnionAll::default();
     if matches!(relation, Relation::Belongs | Relation::BelongsOrAdmins) {
-        let invited = draft_event_invitees::table.filter(draft_event_invitees::user_id.eq(user));
-        ids = ids.and(invited.select(draft_event_invitees::draft_event_id));
+        let invitees = draft_event_invitees::table.filter(draft_event_invitees::user_id.eq(user));
+        ids = ids.and(invitees.select(draft_event_invitees::draft_event_id));
     }
     if matches!(relation, Relation::Admins | Relation::BelongsOrAdmins) {
-        let administered = draft_event_admins::table.filter(draft_event_admins::user_id.eq(user));
-        ids = ids.and(administered.select(draft_event_admins::draft_event_id));
+        let admins = draft_event_admins::table.filter(draft_event_admins::user_id.eq(user));
+        ids = ids.and(admins.select(draft_event_admins::draft_event_id));
     }
     if relation == Relation::Attendees {
-        let answered = draft_event_answers::table.filter(draft_event_answers::user_id.eq(user));
-        ids = ids.and(answered.select(draft_event_answers::draft_event_id));
+        let answers = draft_event_answers::table.filter(draft_event_answers::user_id.eq(user));
+        ids = ids.and(answers.select(draft_event_answers::draft_event_id));
     }
     let mut query = draft_events::table.filter(in_subquery(draft_events::id, ids)).into_boxed();
     query = match status {
@@ -159,7 +158,7 @@ pub fn load(
     if rows.is_empty() { Ok(Vec::new()) } else { load_children(conn, rows) }
 }
 
-/// Polls with their administrators and the numbers of answers and invitees.
+/// Loads the administrators and the numbers of answers and invitees of polls.
 fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Poll>, Error> {
     let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
     let mut admins: HashMap<DbUuid, Vec<DbUuid>> = HashMap::new();
@@ -236,7 +235,7 @@ pub fn slots(conn: &mut AnyConnection, poll: DbUuid) -> Result<Vec<Slot>, Error>
     Ok(rows.into_iter().map(|(id, starts_at, ends_at)| Slot { id, starts_at, ends_at }).collect())
 }
 
-/// Whom a poll invites, by id.
+/// The invitees of a poll, by id.
 ///
 /// # Errors
 /// When the database fails.
@@ -262,11 +261,11 @@ pub fn tags_of(conn: &mut AnyConnection, poll: DbUuid) -> Result<Vec<EventTag>, 
     Ok(rows.into_iter().map(|(id, name, locked)| EventTag { id, name, locked }).collect())
 }
 
-/// The answers to a poll, by user; a part of them for a page.
+/// One page of the answers to a poll, by user.
 ///
 /// # Errors
 /// When the database fails.
-pub fn answers(conn: &mut AnyConnection, poll: DbUuid, page: &PageBounds<DbUuid>) -> Result<Vec<GivenAnswer>, Error> {
+pub fn answers(conn: &mut AnyConnection, poll: DbUuid, page: &PageBounds<DbUuid>) -> Result<Vec<UserAnswer>, Error> {
     let mut query = draft_event_answers::table.filter(draft_event_answers::draft_event_id.eq(poll)).into_boxed();
     if let Some(user) = page.after {
         query = query.filter(draft_event_answers::user_id.gt(user));
@@ -274,22 +273,22 @@ pub fn answers(conn: &mut AnyConnection, poll: DbUuid, page: &PageBounds<DbUuid>
     let columns = (draft_event_answers::user_id, draft_event_answers::comment, draft_event_answers::updated_at);
     let query = query.select(columns).order(draft_event_answers::user_id).limit(page.rows);
     let rows: Vec<(DbUuid, Option<String>, DbTimestamp)> = query.load(conn)?;
-    Ok(rows.into_iter().map(|(user, comment, updated_at)| GivenAnswer { user, comment, updated_at }).collect())
+    Ok(rows.into_iter().map(|(user, comment, updated_at)| UserAnswer { user, comment, updated_at }).collect())
 }
 
 /// The answer of one user.
 ///
 /// # Errors
-/// 404 when they have not answered.
-pub fn answer_of(conn: &mut AnyConnection, poll: DbUuid, user: DbUuid) -> Result<GivenAnswer, Error> {
+/// 404 if the user has not answered.
+pub fn answer_of(conn: &mut AnyConnection, poll: DbUuid, user: DbUuid) -> Result<UserAnswer, Error> {
     let columns = (draft_event_answers::comment, draft_event_answers::updated_at);
     let query = draft_event_answers::table.find((poll, user)).select(columns);
     let found: Option<(Option<String>, DbTimestamp)> = with_connection!(conn, c => query.first(c)).optional()?;
     let (comment, updated_at) = found.ok_or_else(|| Problem::not_found("answer"))?;
-    Ok(GivenAnswer { user, comment, updated_at })
+    Ok(UserAnswer { user, comment, updated_at })
 }
 
-/// What these users chose, in no order; without `users`, what everybody chose.
+/// The choices of these users, or of all users for `None`, in no particular order.
 ///
 /// # Errors
 /// When the database fails.

@@ -1,4 +1,4 @@
-//! What requests about polls look like on the wire.
+//! Requests about polls.
 
 use std::collections::HashSet;
 
@@ -19,10 +19,7 @@ use super::{
     queries::DraftEventStatus,
     slots::{RequestCandidateSlot, RequestSlots},
 };
-use crate::{
-    codes,
-    events::{RequestEventTag, RequestEventTags, changes::Where, selection::Relation},
-};
+use crate::events::{RequestEventTag, RequestEventTags, check_venue, selection::Relation, venue};
 
 /// A new poll.
 #[derive(Debug, Clone, Deserr, ToSchema)]
@@ -33,7 +30,7 @@ use crate::{
         {"date": "2999-04-04", "startTime": "18:00", "endTime": "20:00"},
         {"timeStart": "2999-04-05T22:00:00+09:00", "timeEnd": "2999-04-06T02:00:00+09:00"}
     ],
-    "admins": ["0198c0de-0000-7000-8000-000000000001"], "inviteGroups": ["11111111-1111-1111-1111-111111111111"]
+    "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "inviteGroups": ["11111111-1111-1111-1111-111111111111"]
 }))]
 pub struct RequestDraftEvent {
     #[schema(inline)]
@@ -41,14 +38,14 @@ pub struct RequestDraftEvent {
     #[deserr(default)]
     #[schema(inline, nullable = false)]
     description: Option<Text<0, 10_000>>,
-    /// Anybody may answer, not only those invited. Default false.
+    /// Whether anybody may answer, not only the invitees. Default false.
     #[deserr(default)]
     #[schema(nullable = false)]
     open: Option<bool>,
-    /// The end of answers and changes, in the future.
+    /// The time until which the poll takes answers and changes. Must be in the future.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     deadline: Timestamp,
-    /// No two alike.
+    /// Without duplicates.
     #[schema(value_type = Vec<RequestCandidateSlot>, min_items = 1, max_items = 100)]
     candidate_slots: RequestSlots<1>,
     #[schema(inline)]
@@ -56,7 +53,7 @@ pub struct RequestDraftEvent {
     #[deserr(default)]
     #[schema(inline, nullable = false)]
     invitees: Option<IdSet<0>>,
-    /// Groups whose members at this moment are invited.
+    /// Groups whose current members are invited.
     #[deserr(default)]
     #[schema(inline, nullable = false)]
     invite_groups: Option<IdSet<0>>,
@@ -70,7 +67,7 @@ impl RequestDraftEvent {
     /// The poll, with its slots in the club's time zone.
     ///
     /// # Errors
-    /// 400 for slots that occur twice or that the clocks skip.
+    /// 400 for duplicate slots and for local times that the clocks skip.
     pub fn to_poll(&self, zone: Tz) -> Result<NewPoll, Violations> {
         let none = || IdSet::new([]);
         Ok(NewPoll {
@@ -87,7 +84,7 @@ impl RequestDraftEvent {
     }
 }
 
-/// A change of a poll. What is left out stays as it is.
+/// A change of a poll. Fields that are left out stay as they are.
 #[derive(Debug, Clone, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase)]
 #[schema(rename_all = "camelCase", example = json!({
@@ -100,19 +97,19 @@ pub struct RequestDraftEventUpdate {
     #[deserr(default)]
     #[schema(inline, nullable = false)]
     description: Option<Text<0, 10_000>>,
-    /// Anybody may answer, not only those invited.
+    /// Whether anybody may answer, not only the invitees.
     #[deserr(default)]
     #[schema(nullable = false)]
     open: Option<bool>,
-    /// In the future.
+    /// Must be in the future.
     #[deserr(default)]
     #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     deadline: Option<Timestamp>,
-    /// Slots that the poll does not have yet. A poll has 100 at most.
+    /// Slots that the poll does not have yet. A poll has at most 100.
     #[deserr(default)]
     #[schema(value_type = Option<Vec<RequestCandidateSlot>>, nullable = false, max_items = 100)]
     additional_candidate_slots: RequestSlots<0>,
-    /// The complete new list. Who is no longer invited and has answered keeps the answer.
+    /// The complete new list. Removed users who have answered keep their answers.
     #[deserr(default)]
     #[schema(inline, nullable = false)]
     invitees: Option<IdSet<0>>,
@@ -126,7 +123,7 @@ impl RequestDraftEventUpdate {
     /// The change, with its slots in the club's time zone.
     ///
     /// # Errors
-    /// 400 for slots that occur twice or that the clocks skip.
+    /// 400 for duplicate slots and for local times that the clocks skip.
     pub fn to_change(&self, zone: Tz) -> Result<PollChange, Violations> {
         Ok(PollChange {
             name: self.name.as_deref().map(str::to_owned),
@@ -149,7 +146,7 @@ impl RequestDraftEventUpdate {
 pub struct RequestAvailability {
     #[schema(inline)]
     slot_ids: IdSet<0>,
-    /// None of `slotIds`.
+    /// Must not contain any of `slotIds`.
     #[deserr(default)]
     #[schema(inline, nullable = false)]
     maybe_slot_ids: Option<IdSet<0>>,
@@ -188,45 +185,37 @@ impl From<RequestAvailability> for Answer {
 pub struct RequestConfirmation {
     #[schema(value_type = uuid::Uuid)]
     slot_id: Id,
-    /// For this place an unverified room is made.
+    /// The service creates an unverified room at this place.
     #[deserr(default)]
     #[schema(inline, nullable = false)]
     place: Option<Text<1, 32>>,
-    /// The room, which must be held for the time of the slot.
+    /// An existing room whose period contains the slot.
     #[deserr(default)]
     #[schema(value_type = Option<uuid::Uuid>, nullable = false)]
     room_id: Option<Id>,
     #[schema(value_type = uuid::Uuid)]
     group_id: Id,
-    /// Others may use the room meanwhile. Default false.
+    /// Whether other shared events may use the room at the same time. Default false.
     #[deserr(default)]
     #[schema(nullable = false)]
     shared_room: Option<bool>,
-    /// Anybody may attend the event, not only members of the group. Default false.
+    /// Whether anybody may attend the event, not only members of the group. Default false.
     #[deserr(default)]
     #[schema(nullable = false)]
     open: Option<bool>,
 }
 
 fn place_or_room(request: RequestConfirmation, at: ValuePointerRef<'_>) -> Result<RequestConfirmation, Violations> {
-    if request.place.is_some() != request.room_id.is_some() {
-        return Ok(request);
-    }
     let mut violations = Violations::default();
-    let message = "must be given if and only if roomId is not";
-    violations.push(pointer(at.push_key("place")), codes::PLACE_OR_ROOM.name, message);
-    Err(violations)
+    check_venue(request.place.as_ref(), request.room_id, at, &mut violations);
+    if violations.0.is_empty() { Ok(request) } else { Err(violations) }
 }
 
 impl From<RequestConfirmation> for Confirmation {
     fn from(request: RequestConfirmation) -> Self {
-        let at = match (request.room_id, request.place) {
-            (Some(room), _) => Where::Room(room.into()),
-            (None, place) => Where::Place(place.map(Text::into_inner).unwrap_or_default()),
-        };
         Self {
             slot: DbUuid::from(request.slot_id),
-            at,
+            venue: venue(request.place, request.room_id),
             group: request.group_id.into(),
             shared: request.shared_room.unwrap_or_default(),
             open: request.open.unwrap_or_default(),
@@ -239,8 +228,8 @@ impl From<RequestConfirmation> for Confirmation {
 #[deserr(error = Violations)]
 #[into_params(parameter_in = Query)]
 pub struct OfUserQuery {
-    /// How the user is related to them: invited (`belongs`, the default), an administrator, one of the two, or has
-    /// answered (`attendees`).
+    /// How the user is related to them: invited (`belongs`, the default), an administrator (`admins`), one of the two
+    /// (`belongs-or-admins`), or has answered (`attendees`).
     #[deserr(default)]
     #[param(inline, nullable = false)]
     pub relation: Option<Relation>,

@@ -1,4 +1,4 @@
-//! Which slot of a poll suits the most.
+//! The results of a poll: how many users each slot suits.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ pub struct Slot {
     pub ends_at: DbTimestamp,
 }
 
-/// A slot for which a user said yes or maybe.
+/// A slot for which a user answered yes or maybe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Choice {
@@ -22,18 +22,18 @@ pub struct Choice {
     pub maybe: bool,
 }
 
-/// How many can come at the time of a slot.
+/// The users whom a slot suits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SlotResult {
     /// The slot.
     pub slot: DbUuid,
-    /// Who said yes, by id.
+    /// The users who answered yes, by id.
     pub yes: Vec<DbUuid>,
-    /// Who said maybe, by id.
+    /// The users who answered maybe, by id.
     pub maybe: Vec<DbUuid>,
-    /// The share of yes among those who answered; 0 if nobody did.
+    /// The number of yes divided by the number of answers to the poll; 0 without answers.
     pub rate: f64,
-    /// No slot has more yes, and of those with as many none has more maybe. A slot that suits nobody is none.
+    /// Whether no slot has more yes, or as many yes and more maybe. False for a slot that nobody chose.
     pub is_top: bool,
 }
 
@@ -60,7 +60,7 @@ pub fn tally(slots: &[Slot], choices: &[Choice], answers: usize) -> Vec<SlotResu
     slots.iter().map(result).collect()
 }
 
-/// The choices of each user.
+/// The choices by user.
 #[must_use]
 pub fn by_user(choices: Vec<Choice>) -> HashMap<DbUuid, Vec<Choice>> {
     let mut by_user: HashMap<DbUuid, Vec<Choice>> = HashMap::new();
@@ -70,11 +70,11 @@ pub fn by_user(choices: Vec<Choice>) -> HashMap<DbUuid, Vec<Choice>> {
     by_user
 }
 
-/// Those of `invitees` who are not among `answered`, in the order of `invitees`.
+/// Those of `invitees` who are not in `respondents`, in the order of `invitees`.
 #[must_use]
-pub fn missing(invitees: &[DbUuid], answered: impl Iterator<Item = DbUuid>) -> Vec<DbUuid> {
-    let answered: HashSet<_> = answered.collect();
-    invitees.iter().copied().filter(|user| !answered.contains(user)).collect()
+pub fn non_respondents(invitees: &[DbUuid], respondents: impl Iterator<Item = DbUuid>) -> Vec<DbUuid> {
+    let respondents: HashSet<_> = respondents.collect();
+    invitees.iter().copied().filter(|user| !respondents.contains(user)).collect()
 }
 
 #[cfg(test)]
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_suits_nobody_is_no_top_choice() {
+    fn a_slot_that_nobody_chose_is_no_top_choice() {
         assert!(top(&[], 2).is_empty());
         assert!(top(&[vec![0, 0]], 2).is_empty());
         assert_eq!(tally_of(&[], 1)[0].rate.to_bits(), 0.0_f64.to_bits());

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use chrono_tz::Tz;
 use common::{
-    input::short,
+    input::bounded_list,
     problem::{Violations, pointer},
     time::Timestamp,
 };
@@ -29,16 +29,16 @@ pub enum RequestCandidateSlot {
     OnDate {
         /// The day.
         date: CalendarDate,
-        /// The first minute.
+        /// The start.
         start: ClockTime,
-        /// The minute after the last one.
+        /// The end, exclusive.
         end: ClockTime,
     },
     /// Two instants.
     Span(NewSlot),
 }
 
-/// The members of both forms.
+/// The fields of both forms.
 #[derive(Deserr)]
 #[deserr(error = Violations, rename_all = camelCase)]
 struct SlotFields {
@@ -98,7 +98,7 @@ impl Deserr<Violations> for RequestCandidateSlot {
 /// A slot on one date in the club's time zone.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase", example = json!({"date": "2027-04-04", "startTime": "18:00", "endTime": "20:00"}))]
-#[expect(dead_code, reason = "for the document alone")]
+#[expect(dead_code, reason = "only for the OpenAPI document")]
 struct RequestCandidateSlotOnDate {
     #[schema(format = Date)]
     date: String,
@@ -115,7 +115,7 @@ struct RequestCandidateSlotOnDate {
 #[schema(rename_all = "camelCase", example = json!({
     "timeStart": "2027-04-04T22:00:00+09:00", "timeEnd": "2027-04-05T02:00:00+09:00"
 }))]
-#[expect(dead_code, reason = "for the document alone")]
+#[expect(dead_code, reason = "only for the OpenAPI document")]
 struct RequestCandidateSlotSpan {
     time_start: chrono::DateTime<chrono::Utc>,
     time_end: chrono::DateTime<chrono::Utc>,
@@ -147,7 +147,7 @@ impl<const MIN: usize> Deserr<Violations> for RequestSlots<MIN> {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
         let slots = match value {
             Value::Null if MIN == 0 => Vec::new(),
-            value => short(value, at, MAX_SLOTS)?,
+            value => bounded_list(value, at, MAX_SLOTS)?,
         };
         if slots.len() < MIN {
             let mut violations = Violations::default();
@@ -159,12 +159,12 @@ impl<const MIN: usize> Deserr<Violations> for RequestSlots<MIN> {
 }
 
 impl<const MIN: usize> RequestSlots<MIN> {
-    /// The instants of the slots; `field` is the pointer of the list.
+    /// The slots as instants; `field` is the pointer of the list.
     ///
     /// # Errors
-    /// Slots that occur twice, and local times that the clocks skip.
+    /// For duplicate slots and local times that the clocks skip.
     pub fn to_slots(&self, field: &str, zone: Tz) -> Result<Vec<NewSlot>, Violations> {
-        let (mut slots, mut seen, mut violations) = (Vec::new(), HashSet::new(), Violations::default());
+        let (mut slots, mut distinct, mut violations) = (Vec::new(), HashSet::new(), Violations::default());
         for (n, slot) in self.0.iter().enumerate() {
             let slot = match *slot {
                 RequestCandidateSlot::Span(slot) => Some(slot),
@@ -182,7 +182,7 @@ impl<const MIN: usize> RequestSlots<MIN> {
                 }
             };
             let Some(slot) = slot else { continue };
-            if !seen.insert((slot.starts_at, slot.ends_at)) {
+            if !distinct.insert((slot.starts_at, slot.ends_at)) {
                 violations.push(format!("{field}/{n}"), "duplicate", "is in the list already");
             }
             slots.push(slot);

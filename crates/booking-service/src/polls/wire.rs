@@ -1,4 +1,4 @@
-//! What polls look like on the wire.
+//! Answers to requests about polls.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use service_kit::database::types::{DbTimestamp, DbUuid};
 use utoipa::ToSchema;
 
 use super::{
-    queries::{DraftEventStatus, GivenAnswer, Poll, PollDetail},
+    queries::{DraftEventStatus, Poll, PollDetail, UserAnswer},
     results::{self, Choice, Slot},
 };
 use crate::events::ResponseEventTag;
@@ -20,19 +20,19 @@ use crate::events::ResponseEventTag;
 #[schema(example = json!({
     "draftEventId": "0198c0de-0000-7000-8000-000000000040", "name": "Kick-off",
     "deadline": "2026-04-01T18:00:00+09:00", "status": "open", "respondedCount": 1, "totalInvitees": 12,
-    "admins": ["0198c0de-0000-7000-8000-000000000001"], "createdBy": "0198c0de-0000-7000-8000-000000000001",
+    "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "createdBy": "f4626cad-abe0-5cf0-9f8a-af69cd254c29",
     "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
 }))]
 pub struct ResponseDraftEvent {
     draft_event_id: DbUuid,
     name: String,
-    /// The end of answers and changes.
+    /// The time until which the poll takes answers and changes.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     deadline: Zoned,
     /// `open`, `closed` (the deadline has passed) or `confirmed`.
     #[schema(inline)]
     status: DraftEventStatus,
-    /// How many have answered, invited or not.
+    /// The number of users who have answered, invited or not.
     responded_count: i64,
     total_invitees: i64,
     admins: Vec<DbUuid>,
@@ -44,7 +44,7 @@ pub struct ResponseDraftEvent {
 }
 
 impl ResponseDraftEvent {
-    /// A poll as it is at `now`, with its times in `zone`.
+    /// A poll with its status at `now` and its times in `zone`.
     pub fn new(poll: Poll, now: DbTimestamp, zone: Tz) -> Self {
         Self {
             draft_event_id: poll.row.id,
@@ -88,30 +88,30 @@ impl CandidateSlot {
         "slotId": "0198c0de-0000-7000-8000-000000000041", "timeStart": "2026-04-04T18:00:00+09:00",
         "timeEnd": "2026-04-04T20:00:00+09:00"
     }],
-    "invitees": ["0198c0de-0000-7000-8000-000000000001"],
+    "invitees": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"],
     "tags": [{"tagId": "0198c0de-0000-7000-8000-000000000030", "name": "rust", "locked": false}],
-    "admins": ["0198c0de-0000-7000-8000-000000000001"], "createdBy": "0198c0de-0000-7000-8000-000000000001",
+    "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "createdBy": "f4626cad-abe0-5cf0-9f8a-af69cd254c29",
     "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
 }))]
 pub struct ResponseDraftEventDetail {
     #[serde(flatten)]
     summary: ResponseDraftEvent,
     description: String,
-    /// Anybody may answer, not only those invited.
+    /// Whether anybody may answer, not only the invitees.
     open: bool,
     /// By time.
     candidate_slots: Vec<CandidateSlot>,
     invitees: Vec<DbUuid>,
     /// Tags of the event.
     tags: Vec<ResponseEventTag>,
-    /// The event, once the poll is confirmed.
+    /// The event of a confirmed poll.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     event_id: Option<DbUuid>,
 }
 
 impl ResponseDraftEventDetail {
-    /// A poll as it is at `now`, with its times in `zone`.
+    /// A poll with its status at `now` and its times in `zone`.
     pub fn new(detail: PollDetail, now: DbTimestamp, zone: Tz) -> Self {
         Self {
             description: detail.poll.row.description.clone(),
@@ -129,7 +129,7 @@ impl ResponseDraftEventDetail {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
-    "userId": "0198c0de-0000-7000-8000-000000000001", "draftEventId": "0198c0de-0000-7000-8000-000000000040",
+    "userId": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "draftEventId": "0198c0de-0000-7000-8000-000000000040",
     "slotIds": ["0198c0de-0000-7000-8000-000000000041"], "maybeSlotIds": [], "comment": "I may be late.",
     "updatedAt": "2026-03-01T12:00:00+09:00"
 }))]
@@ -148,36 +148,36 @@ pub struct ResponseAvailability {
 }
 
 impl ResponseAvailability {
-    /// An answer to a poll with these slots, of which the user chose these.
-    pub fn new(answer: GivenAnswer, poll: DbUuid, slots: &[Slot], choices: &[Choice], zone: Tz) -> Self {
-        let chosen: HashMap<_, _> = choices.iter().map(|choice| (choice.slot, choice.maybe)).collect();
-        let those =
-            |maybe| slots.iter().filter(|slot| chosen.get(&slot.id) == Some(&maybe)).map(|slot| slot.id).collect();
+    /// An answer to a poll with these slots, and the user's choices of them.
+    pub fn new(answer: UserAnswer, poll: DbUuid, slots: &[Slot], choices: &[Choice], zone: Tz) -> Self {
+        let choices: HashMap<_, _> = choices.iter().map(|choice| (choice.slot, choice.maybe)).collect();
+        let slot_ids =
+            |maybe| slots.iter().filter(|slot| choices.get(&slot.id) == Some(&maybe)).map(|slot| slot.id).collect();
         Self {
             user_id: answer.user,
             draft_event_id: poll,
-            slot_ids: those(false),
-            maybe_slot_ids: those(true),
+            slot_ids: slot_ids(false),
+            maybe_slot_ids: slot_ids(true),
             comment: answer.comment,
             updated_at: answer.updated_at.in_zone(zone),
         }
     }
 }
 
-/// How many can come at the time of a slot.
+/// The users whom a slot suits.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SlotResult {
     slot_id: DbUuid,
     available_count: usize,
     available_users: Vec<DbUuid>,
-    /// The share of those who answered.
+    /// `availableCount` divided by the number of respondents; 0 without respondents.
     #[schema(minimum = 0, maximum = 1)]
     availability_rate: f64,
     maybe_count: usize,
     maybe_users: Vec<DbUuid>,
-    /// No slot suits more, and of those that suit as many none more may suit. Several can be top choices, and none is
-    /// if no slot suits anybody.
+    /// Whether no slot has more `availableUsers`, or as many and more `maybeUsers`. Several slots can be top choices. A slot
+    /// that nobody chose is not one.
     is_top_choice: bool,
 }
 
@@ -195,7 +195,7 @@ impl From<results::SlotResult> for SlotResult {
     }
 }
 
-/// Somebody who answered.
+/// A user who has answered.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Respondent {
@@ -215,11 +215,11 @@ pub struct Respondent {
     "draftEventId": "0198c0de-0000-7000-8000-000000000040",
     "results": [{
         "slotId": "0198c0de-0000-7000-8000-000000000041", "availableCount": 1,
-        "availableUsers": ["0198c0de-0000-7000-8000-000000000001"], "availabilityRate": 1.0, "maybeCount": 0,
+        "availableUsers": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "availabilityRate": 1.0, "maybeCount": 0,
         "maybeUsers": [], "isTopChoice": true
     }],
     "respondents": [{
-        "userId": "0198c0de-0000-7000-8000-000000000001", "respondedAt": "2026-03-01T12:00:00+09:00"
+        "userId": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "respondedAt": "2026-03-01T12:00:00+09:00"
     }],
     "nonRespondents": ["0198c0de-0000-7000-8000-000000000002"]
 }))]
@@ -229,7 +229,7 @@ pub struct ResponseSchedulingResults {
     results: Vec<SlotResult>,
     /// By id.
     respondents: Vec<Respondent>,
-    /// Who is invited and has not answered, by id.
+    /// The invitees who have not answered, by id.
     non_respondents: Vec<DbUuid>,
 }
 
@@ -239,11 +239,11 @@ impl ResponseSchedulingResults {
         poll: DbUuid,
         slots: &[Slot],
         invitees: &[DbUuid],
-        answers: Vec<GivenAnswer>,
+        answers: Vec<UserAnswer>,
         choices: &[Choice],
         zone: Tz,
     ) -> Self {
-        let respondent = |answer: GivenAnswer| Respondent {
+        let respondent = |answer: UserAnswer| Respondent {
             user_id: answer.user,
             responded_at: answer.updated_at.in_zone(zone),
             comment: answer.comment,
@@ -251,7 +251,7 @@ impl ResponseSchedulingResults {
         Self {
             draft_event_id: poll,
             results: results::tally(slots, choices, answers.len()).into_iter().map(Into::into).collect(),
-            non_respondents: results::missing(invitees, answers.iter().map(|answer| answer.user)),
+            non_respondents: results::non_respondents(invitees, answers.iter().map(|answer| answer.user)),
             respondents: answers.into_iter().map(respondent).collect(),
         }
     }

@@ -1,7 +1,7 @@
-//! The lock on a place, what uses it, and the refusal of what would book it twice (contract, "No double booking").
+//! Locks on places, the uses of places, and the refusal of conflicting bookings (contract, "No double booking").
 //!
-//! Whatever may create a conflict locks its places, in sorted order, before it reads their uses. What it read before that
-//! may be stale and is read again.
+//! Every change that may create a conflict locks its places, in sorted order, before it reads their uses. Rows that it read
+//! before may be stale, so it reads them again.
 
 use std::collections::HashMap;
 
@@ -28,20 +28,20 @@ use crate::{
     schema::{events, places, rooms},
 };
 
-/// Locks places until the end of the transaction, and inserts the rows of those that are new.
+/// Locks places until the end of the transaction, and inserts rows for new places.
 ///
 /// On SQLite the transaction is the only writer already.
 ///
 /// # Errors
 /// When the database fails or a lock is not free in time.
 pub fn lock_places(conn: &mut AnyConnection, mut keys: Vec<String>) -> Result<(), Error> {
-    // In one order for all: two transactions that lock the same places cannot deadlock.
+    // Sorted, so that two transactions that lock the same places cannot deadlock.
     keys.sort_unstable();
     keys.dedup();
     let rows: Vec<_> = keys.iter().map(|key| places::key.eq(key)).collect();
     with_connection!(conn, c => diesel::insert_into(places::table).values(&rows).on_conflict_do_nothing().execute(c)?);
     if let AnyConnection::Postgresql(pg) = conn {
-        // Not FOR UPDATE: that also blocks inserts that only refer to the place by a foreign key.
+        // FOR UPDATE would also block inserts that only refer to the place by a foreign key.
         places::table
             .filter(places::key.eq_any(&keys))
             .order(places::key)
@@ -52,7 +52,7 @@ pub fn lock_places(conn: &mut AnyConnection, mut keys: Vec<String>) -> Result<()
     Ok(())
 }
 
-/// A room's period, existing or planned.
+/// The period of a room, which may not exist yet.
 #[derive(Debug, Clone, Copy)]
 pub struct RoomPeriod<'a> {
     /// The room.
@@ -69,11 +69,11 @@ impl RoomPeriod<'_> {
     /// The period as a span.
     #[must_use]
     pub fn span(&self) -> Span {
-        Span { start: self.starts_at.utc(), end: self.ends_at.utc() }
+        Span::between(self.starts_at, self.ends_at)
     }
 }
 
-/// An event, as far as it uses a place.
+/// The columns of an event that decide about conflicts.
 #[derive(Debug, Clone, Copy, Queryable)]
 pub struct EventUse {
     id: DbUuid,
@@ -85,14 +85,10 @@ pub struct EventUse {
 
 impl EventUse {
     fn usage(&self) -> Use {
-        Use {
-            room: self.room,
-            span: Span { start: self.starts_at.utc(), end: self.ends_at.utc() },
-            shared: self.shared,
-        }
+        Use { room: self.room, span: Span::between(self.starts_at, self.ends_at), shared: self.shared }
     }
 
-    fn body(&self, zone: Tz) -> Value {
+    fn to_json(self, zone: Tz) -> Value {
         json!({
             "eventId": self.id,
             "timeStart": self.starts_at.in_zone(zone),
@@ -102,7 +98,7 @@ impl EventUse {
     }
 }
 
-/// What decides about bookings of one place: at least what overlaps the periods that it was loaded for.
+/// The events and verified rooms of one place: at least those that overlap the periods for which they were loaded.
 #[derive(Debug, Clone, Default)]
 pub struct PlaceUse {
     /// Its events, by start and id.
@@ -112,7 +108,7 @@ pub struct PlaceUse {
 }
 
 impl PlaceUse {
-    /// The same, arranged to answer when rooms are free.
+    /// The same, arranged for queries about free times.
     #[must_use]
     pub fn occupancy(&self) -> Occupancy {
         Occupancy::new(&self.usages(), &self.verified)
@@ -123,8 +119,7 @@ impl PlaceUse {
     }
 }
 
-/// The uses of the places of these periods, by place; `except` is an event that does not count. A place without events may
-/// be missing.
+/// The uses of the places of these periods, by place. The event `except` is left out. A place without events may be missing.
 ///
 /// Takes two statements, and two more when some periods are longer than a day and others are not.
 ///
@@ -136,7 +131,7 @@ pub fn load_uses(
     except: Option<DbUuid>,
 ) -> Result<HashMap<String, PlaceUse>, Error> {
     let mut found: HashMap<String, PlaceUse> = HashMap::new();
-    // Separately: a single period of a year must not make the search for all other places cover that year.
+    // Two searches, so that one period of a year does not make the search for all other places cover that year.
     let (long, short): (Vec<&RoomPeriod<'_>>, Vec<_>) =
         periods.iter().partition(|period| is_long(period.starts_at, period.ends_at));
     for periods in [short, long] {
@@ -179,7 +174,7 @@ fn load_events(
         .filter(overlapping!(events, from, to))
         .select((events::place_key, (events::id, events::room_id, events::starts_at, events::ends_at, events::shared)));
     Ok(with_connection!(conn, c => match place_keys {
-        // The usual case. Unlike a list, it has one text, so SQLite need not prepare it again.
+        // The usual case. Its SQL is always the same, unlike that of a list, so SQLite prepares it only once.
         [key] => overlapping.filter(events::place_key.eq(*key)).load(c)?,
         keys => overlapping.filter(events::place_key.eq_any(keys)).load(c)?,
     }))
@@ -202,14 +197,14 @@ impl VerifiedRoom {
     /// Its period.
     #[must_use]
     pub fn span(&self) -> Span {
-        Span { start: self.starts_at.utc(), end: self.ends_at.utc() }
+        Span::between(self.starts_at, self.ends_at)
     }
 }
 
 /// The verified rooms whose periods overlap `[from, to)`, of all places.
 ///
-/// They are few, as verified rooms of one place never overlap. With a place in the condition, SQLite would read all later
-/// rooms of that place.
+/// They are few, because verified rooms of one place never overlap. With a condition on the place, SQLite would read all
+/// later rooms of that place.
 ///
 /// # Errors
 /// When the database fails.
@@ -222,7 +217,7 @@ pub fn load_verified(conn: &mut AnyConnection, from: DbTimestamp, to: DbTimestam
     Ok(with_connection!(conn, c => verified.load(c)?))
 }
 
-/// An event that is about to be made or changed.
+/// An event that is about to be created or changed.
 #[derive(Debug)]
 pub struct Booking<'a> {
     /// The room that it will be in.
@@ -231,9 +226,9 @@ pub struct Booking<'a> {
     pub starts_at: DbTimestamp,
     /// The first instant after it.
     pub ends_at: DbTimestamp,
-    /// Whether others may share the room.
+    /// Whether other shared events may use the room at the same time.
     pub shared: bool,
-    /// The event itself when it is changed: it does not conflict with what it was.
+    /// The event that is changed: its state before the change does not conflict with the booking.
     pub except: Option<DbUuid>,
 }
 
@@ -257,7 +252,7 @@ pub fn refuse_conflicts(conn: &mut AnyConnection, booking: &Booking<'_>, zone: T
     Err(room_conflict(&conflicts, free, zone))
 }
 
-/// Refuses to verify rooms when events would conflict because of it. The places must be locked.
+/// Refuses to verify rooms if events would then conflict. The places must be locked.
 ///
 /// # Errors
 /// 409 `room-conflict` with the events outside these rooms that would conflict.
@@ -269,32 +264,32 @@ pub fn refuse_conflicts_of_verified(conn: &mut AnyConnection, rooms: &[RoomPerio
         let period = room.span();
         let events: Vec<_> = place.events.iter().filter(|event| event.usage().span.overlaps(&period)).collect();
         let uses: Vec<_> = events.iter().map(|event| event.usage()).collect();
-        let made = overlap::conflicts_made_by_verifying(period, &uses);
-        let outside = made.iter().map(|n| *events[*n]).filter(|event| event.room != room.room);
-        let before = conflicts.len();
-        conflicts.extend(outside);
-        if conflicts.len() > before {
+        let indexes = overlap::conflicts_made_by_verifying(period, &uses);
+        let outside = indexes.into_iter().map(|n| *events[n]).filter(|event| event.room != room.room);
+        let outside: Vec<_> = outside.collect();
+        if !outside.is_empty() {
+            conflicts.extend(outside);
             free.extend(Occupancy::new(&uses, &[period]).free_times(room.room, period));
         }
     }
     if conflicts.is_empty() {
         return Ok(());
     }
-    // One event may be in the way of several rooms.
+    // One event may conflict in several rooms.
     conflicts.sort_unstable_by_key(|event| (event.starts_at, event.id));
     conflicts.dedup_by_key(|event| event.id);
     Err(room_conflict(&conflicts, free, zone))
 }
 
-/// 409 `room-conflict`: the events in the way, and when the room is free.
+/// 409 `room-conflict` with the conflicting events and the free times of the room.
 fn room_conflict(conflicts: &[EventUse], free: Vec<Span>, zone: Tz) -> Error {
     Problem::new(codes::ROOM_CONFLICT)
-        .member("conflicts", conflicts.iter().map(|event| event.body(zone)).collect())
+        .member("conflicts", conflicts.iter().map(|event| event.to_json(zone)).collect())
         .member("freeTimes", json!(Interval::all(free, zone)))
         .into()
 }
 
-/// 409 `room-overlap`: the verified rooms in the way.
+/// 409 `room-overlap` with the overlapping verified rooms.
 pub(super) fn room_overlap(mut rooms: Vec<DbUuid>) -> Error {
     rooms.sort_unstable();
     rooms.dedup();

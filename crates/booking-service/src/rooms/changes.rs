@@ -1,5 +1,6 @@
-//! Changes of rooms, under the lock of the place where they can create a conflict.
+//! Changes of rooms. Those that can create a conflict lock the place.
 
+use chrono_tz::Tz;
 use common::problem::Problem;
 use diesel::{
     dsl::{exists, not},
@@ -26,7 +27,7 @@ use crate::{
     schema::{events, room_admins, rooms},
 };
 
-/// Rows inserted by one statement: well below the bind limits of both databases.
+/// Rows inserted by one statement, well below the limits of both databases on bound values.
 const CHUNK: usize = 1000;
 
 /// A room to be inserted.
@@ -41,7 +42,15 @@ pub struct NewRoom {
     pub admins: Vec<DbUuid>,
 }
 
-/// Inserts rooms with new ids. Their places must be locked, so that they have rows.
+impl NewRoom {
+    /// An unverified room that is not made for an event.
+    #[must_use]
+    pub fn new(place: String, starts_at: DbTimestamp, ends_at: DbTimestamp, admins: Vec<DbUuid>) -> Self {
+        Self { place, starts_at, ends_at, verified: false, made_for_event: false, admins }
+    }
+}
+
+/// Inserts rooms with new ids. Their places must be locked.
 ///
 /// # Errors
 /// When the database fails.
@@ -127,7 +136,7 @@ pub fn soft_delete(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Re
 
 /// Marks a room that was made for an event as deleted, unless an event uses it. Its place must be locked.
 ///
-/// `except` is an event that is about to leave the room.
+/// The event `except`, which is about to leave the room, does not count.
 ///
 /// # Errors
 /// When the database fails.
@@ -145,7 +154,7 @@ pub fn soft_delete_unused(conn: &mut AnyConnection, id: DbUuid, except: DbUuid, 
     Ok(())
 }
 
-/// Makes one unverified room.
+/// Locks the place of a room and inserts the room.
 ///
 /// # Errors
 /// When the database fails.
@@ -155,16 +164,17 @@ pub fn create(conn: &mut AnyConnection, new: NewRoom, by: DbUuid, now: DbTimesta
     get(conn, ids[0], None)
 }
 
-/// Deletes a room and returns it as it was; the event `exclude` does not count as a use of it.
+/// Deletes a room and returns it as it was. The event `exclude` does not count as a use in the answer's free times.
 ///
 /// # Errors
-/// 404; 403 for anybody but its administrators and privileged users; 409 listing the events in it that have not ended,
-/// unless they are to be deleted with it.
+/// 404; 403 for anybody but its administrators and privileged users; 409 `events-to-come` if events in it have not ended and
+/// `force` is false.
 pub fn delete(
     conn: &mut AnyConnection,
     id: DbUuid,
     me: &Caller,
-    (force, exclude): (bool, Option<DbUuid>),
+    force: bool,
+    exclude: Option<DbUuid>,
     now: DbTimestamp,
 ) -> Result<Room, Error> {
     let room = find_locked(conn, id)?.ok_or_else(not_found)?;
@@ -178,9 +188,9 @@ pub fn delete(
             .filter(events::deleted_at.is_null())
             .filter(events::ends_at.gt(now))
     };
-    let listed: Vec<DbUuid> = not_ended().select(events::id).order((events::starts_at, events::id)).load(conn)?;
-    if !listed.is_empty() && !force {
-        return Err(Problem::new(codes::EVENTS_TO_COME).member("events", serde_json::json!(listed)).into());
+    let event_ids: Vec<DbUuid> = not_ended().select(events::id).order((events::starts_at, events::id)).load(conn)?;
+    if !event_ids.is_empty() && !force {
+        return Err(Problem::new(codes::EVENTS_TO_COME).member("events", serde_json::json!(event_ids)).into());
     }
     diesel::update(not_ended())
         .set((events::deleted_at.eq(now), events::updated_at.eq(now), events::sequence.eq(events::sequence + 1)))
@@ -189,20 +199,15 @@ pub fn delete(
     Ok(room)
 }
 
-/// Confirms that the club may use a room, or takes that back.
+/// Verifies a room, or withdraws that.
 ///
-/// A confirmed room no longer belongs to the event that it was made for: that event's administrators may not move what a
-/// privileged user has confirmed, and it does not disappear with the event.
+/// After either, the room no longer belongs to the event that it was made for: it is not deleted with the event. After
+/// verification the event does not own it either, so that the event's administrators cannot move what a privileged user has
+/// verified.
 ///
 /// # Errors
 /// 404; 409 when another verified room on the place overlaps it, or events would then conflict.
-pub fn verify(
-    conn: &mut AnyConnection,
-    id: DbUuid,
-    verified: bool,
-    zone: chrono_tz::Tz,
-    now: DbTimestamp,
-) -> Result<(), Error> {
+pub fn verify(conn: &mut AnyConnection, id: DbUuid, verified: bool, zone: Tz, now: DbTimestamp) -> Result<(), Error> {
     let room = find_locked(conn, id)?.ok_or_else(not_found)?;
     if room.verified == verified {
         return Ok(());

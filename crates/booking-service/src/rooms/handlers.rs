@@ -26,7 +26,7 @@ use crate::{
     users,
 };
 
-/// The most bytes of an import.
+/// The most bytes of an imported table.
 const IMPORT_LIMIT: usize = 2 << 20;
 
 fn show(conn: &mut AnyConnection, id: DbUuid, exclude: Option<DbUuid>, zone: Tz) -> Result<Reply, Error> {
@@ -58,7 +58,7 @@ pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<List
     .await
 }
 
-/// Make an unverified room
+/// Create an unverified room
 #[utoipa::path(
     tag = "rooms",
     operation_id = "addRooms",
@@ -72,7 +72,7 @@ pub async fn create(who: SignedIn, Zone(zone): Zone, Now(now): Now, body: Body<R
         let mut violations = Violations::default();
         users::queries::note_unknown(conn, "/admins", &body.0.admins, &mut violations)?;
         violations.into_result()?;
-        let room = changes::create(conn, body.0.to_new(), me.id, DbTimestamp(now))?;
+        let room = changes::create(conn, body.0.to_new_room(), me.id, DbTimestamp(now))?;
         let location = format!("/api/rooms/{}", room.row.id);
         Ok(Reply::created(&ResponseRoom::new(room, zone))?.with(header::LOCATION, location))
     })
@@ -82,8 +82,8 @@ pub async fn create(who: SignedIn, Zone(zone): Zone, Now(now): Now, body: Body<R
 /// Import verified rooms from a table
 ///
 /// CSV with a header row and the columns Subject, Start date, End date, Start time, End time and Location, in any
-/// order; dates as YYYY/MM/DD and times as HH:MM in the club's time zone; 1000 rows and 2 MiB at most. All rows or
-/// none. A row identical to an existing verified room is returned, not doubled.
+/// order; dates as YYYY/MM/DD and times as HH:MM in the club's time zone; at most 1000 rows and 2 MiB. Either all rows
+/// are imported or none. A row that equals an existing verified room gives that room.
 #[utoipa::path(
     tag = "rooms",
     operation_id = "addAllRooms",
@@ -93,7 +93,7 @@ pub async fn create(who: SignedIn, Zone(zone): Zone, Now(now): Now, body: Body<R
     responses(
         (status = 200, description = "What would be imported (`dryRun`)", body = [ResponseRoom]),
         (status = 201, description = "The rooms in the order of the rows", body = [ResponseRoom]),
-        (status = 409, description = "A room overlaps a verified room on the same place"),
+        (status = 409, description = "A room overlaps a verified room on the same place, or events would conflict"),
     )
 )]
 #[post("/all")]
@@ -130,7 +130,7 @@ pub async fn get(who: SignedIn, Zone(zone): Zone, id: Path<Id>, query: Query<Get
 
 /// Delete a room
 ///
-/// For its administrators and privileged users.
+/// Needs an administrator of the room or a privileged user.
 #[utoipa::path(
     tag = "rooms",
     operation_id = "deleteRoom",
@@ -151,7 +151,7 @@ pub async fn delete(
     let id = DbUuid::from(*id);
     who.update(target(id, zone), move |conn, me| {
         let exclude = query.0.exclude_event_id.map(DbUuid::from);
-        let room = changes::delete(conn, id, me, (query.0.force.0, exclude), DbTimestamp(now))?;
+        let room = changes::delete(conn, id, me, query.0.force.0, exclude, DbTimestamp(now))?;
         Reply::json(&ResponseRoom::new(room, zone))
     })
     .await
@@ -159,14 +159,14 @@ pub async fn delete(
 
 /// Confirm that the club may use a room
 ///
-/// For privileged users.
+/// Needs a privileged user.
 #[utoipa::path(
     tag = "rooms",
     operation_id = "verifyRoom",
     params(("roomID" = uuid::Uuid, Path)),
     responses(
         (status = 204, description = "Verified"),
-        (status = 409, description = "Another verified room overlaps it, or its events would conflict"),
+        (status = 409, description = "Another verified room overlaps it, or events would conflict"),
     )
 )]
 #[post("/{roomID}/verified")]
@@ -178,9 +178,9 @@ pub async fn verify(who: Privileged, Zone(zone): Zone, Now(now): Now, id: Path<I
     .await
 }
 
-/// Take the confirmation of a room back
+/// Withdraw the confirmation of a room
 ///
-/// For privileged users.
+/// Needs a privileged user.
 #[utoipa::path(
     tag = "rooms",
     operation_id = "unverifyRoom",

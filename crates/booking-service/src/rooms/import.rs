@@ -1,4 +1,4 @@
-//! The import of rooms from a table: all rows or none.
+//! The import of rooms from a CSV table, all rows or none.
 
 use std::collections::HashMap;
 
@@ -24,13 +24,12 @@ use super::{
 };
 use crate::codes;
 
-/// Makes verified rooms of the rows, with `by` as their administrator. A row that equals an existing verified room stands
-/// for that room. Returns a room for each row, in their order.
+/// Creates a verified room for each row, with `by` as its administrator. A row that equals an existing verified room or an
+/// earlier row gives the same room. Returns a room for each row, in the order of rows.
 ///
 /// # Errors
-/// 400 `bad-import` with every bad row, among them those that overlap an earlier row on the same place; 409
-/// `room-overlap` when a row overlaps a verified room in the database; 409 `room-conflict` when events would then
-/// conflict.
+/// 400 `bad-import` with every invalid row; a row that overlaps an earlier row on the same place is invalid. 409
+/// `room-overlap` if a row overlaps a verified room in the database; 409 `room-conflict` if events would then conflict.
 pub fn import_table(
     conn: &mut AnyConnection,
     table: &[u8],
@@ -56,7 +55,7 @@ pub fn import_table(
 /// A row of the table, and the room that it describes.
 struct Row {
     number: usize,
-    /// The room's id, unless there is such a room already.
+    /// The id of the room, unless an equal room exists.
     id: DbUuid,
     place_key: String,
     room: NewRoom,
@@ -64,12 +63,11 @@ struct Row {
 
 impl Row {
     fn new(row: ImportedRoom, by: DbUuid) -> Result<Self, Error> {
-        let at =
+        let timestamp =
             |at| Timestamp::new(at).map(DbTimestamp).ok_or_else(|| Problem::internal("a parsed time is out of range"));
-        let (starts_at, ends_at) = (at(row.start)?, at(row.end)?);
+        let (starts_at, ends_at) = (timestamp(row.start)?, timestamp(row.end)?);
         let place_key = place_key(&row.place);
-        let room =
-            NewRoom { place: row.place, starts_at, ends_at, verified: true, made_for_event: false, admins: vec![by] };
+        let room = NewRoom { verified: true, ..NewRoom::new(row.place, starts_at, ends_at, vec![by]) };
         Ok(Self { number: row.row, id: DbUuid::new(), place_key, room })
     }
 
@@ -88,7 +86,7 @@ fn import(conn: &mut AnyConnection, rows: &[Row], zone: Tz, by: DbUuid, now: DbT
     let existing = load_existing(conn, rows)?;
     let mut overlaps: Vec<DbUuid> = Vec::new();
     let mut violations = Vec::new();
-    // The room of each row, and the rows that need a new one.
+    // The room of each row, and the rows that need a new room.
     let mut ids: Vec<DbUuid> = Vec::new();
     let mut new: Vec<&Row> = Vec::new();
     let mut new_at_place: HashMap<&str, Vec<&Row>> = HashMap::new();
@@ -96,10 +94,10 @@ fn import(conn: &mut AnyConnection, rows: &[Row], zone: Tz, by: DbUuid, now: DbT
         let period = row.period().span();
         let existing = existing.get(row.place_key.as_str()).map_or(&[][..], Vec::as_slice);
         let earlier = new_at_place.entry(&row.place_key).or_default();
-        if let Some(same) = existing.iter().find(|room| room.span() == period) {
-            ids.push(same.id);
-        } else if let Some(same) = earlier.iter().find(|other| other.period().span() == period) {
-            ids.push(same.id);
+        let equal_room = existing.iter().find(|room| room.span() == period).map(|room| room.id);
+        let equal_row = || earlier.iter().find(|other| other.period().span() == period).map(|other| other.id);
+        if let Some(id) = equal_room.or_else(equal_row) {
+            ids.push(id);
         } else {
             overlaps.extend(existing.iter().filter(|room| room.span().overlaps(&period)).map(|room| room.id));
             if let Some(other) = earlier.iter().find(|other| other.period().span().overlaps(&period)) {
@@ -129,7 +127,7 @@ fn import(conn: &mut AnyConnection, rows: &[Row], zone: Tz, by: DbUuid, now: DbT
     Ok(ids.iter().filter_map(|id| by_id.get(id).cloned()).collect())
 }
 
-/// The verified rooms around the times of the rows, by place.
+/// The verified rooms that overlap the time from the first row's start to the last row's end, by place.
 fn load_existing(conn: &mut AnyConnection, rows: &[Row]) -> Result<HashMap<String, Vec<VerifiedRoom>>, Error> {
     let first = rows.iter().map(|row| row.room.starts_at).min();
     let last = rows.iter().map(|row| row.room.ends_at).max();

@@ -1,4 +1,4 @@
-//! A span of time as clients see it.
+//! Spans of time on the wire.
 
 use chrono_tz::Tz;
 use common::time::{Timestamp, Zoned};
@@ -12,10 +12,10 @@ use super::overlap::Span;
 #[serde(rename_all = "camelCase")]
 #[schema(as = duration)]
 pub struct Interval {
-    /// The first instant inside.
+    /// The first instant inside the span.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_start: Zoned,
-    /// The first instant after.
+    /// The first instant after the span.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_end: Zoned,
 }

@@ -1,7 +1,7 @@
-//! Rooms: spans of time on a place, such as "S516, 18:00 to 21:00 on 4 April".
+//! Rooms: places during a period, such as "S516, 18:00 to 21:00 on 4 April".
 //!
-//! Invariants, all kept under the lock of the place ([`booking`]):
-//! * two verified rooms on one place never overlap;
+//! Invariants, which hold under the lock of the place ([`booking`]):
+//! * two verified rooms of one place never overlap;
 //! * no two events conflict (contract, "No double booking"); [`overlap`] decides which do.
 
 pub mod booking;
@@ -19,7 +19,7 @@ use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::{
     interval::Interval,
-    wire::{ResponseRoom, out_of_order, span},
+    wire::{ResponseRoom, check_span, out_of_order},
 };
 
 /// Registers the operations below `/rooms`.

@@ -1,13 +1,14 @@
-//! The rule of double booking: which uses of a place exclude each other, and when a room is free (contract, "No double
+//! The rule against double booking: which uses of a place exclude each other, and when a room is free (contract, "No double
 //! booking").
 //!
-//! Nothing else decides this. Queries bring the events and the verified rooms of a place and a time; too many do no harm.
-//! `GET /rooms` and a booking both ask here, so what is offered can be booked and what is refused is not offered.
+//! Only this module decides this. Callers load the events and the verified rooms of a place during some time; additional
+//! ones do no harm. `GET /rooms` and bookings both use this module, so every free time can be booked, and no refused time
+//! is shown as free.
 
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use service_kit::database::types::DbUuid;
+use service_kit::database::types::{DbTimestamp, DbUuid};
 
 /// A half-open span of time, `[start, end)`: touching spans do not overlap.
 ///
@@ -25,6 +26,12 @@ impl Span {
     #[must_use]
     pub fn new(start: DateTime<Utc>, end: DateTime<Utc>) -> Option<Self> {
         (start < end).then_some(Self { start, end })
+    }
+
+    /// The span between two times of a row or of a valid request. `starts_at < ends_at` is not checked.
+    #[must_use]
+    pub fn between(starts_at: DbTimestamp, ends_at: DbTimestamp) -> Self {
+        Self { start: starts_at.utc(), end: ends_at.utc() }
     }
 
     /// Whether some instant lies in both spans.
@@ -53,11 +60,11 @@ pub struct Use {
     pub room: DbUuid,
     /// When the event takes place.
     pub span: Span,
-    /// Whether others may share the place meanwhile (`sharedRoom` on the wire).
+    /// Whether other shared events may use the place at the same time (`sharedRoom` on the wire).
     pub shared: bool,
 }
 
-/// Whether two uses of one place exclude each other. `verified` holds the periods of the place's verified rooms.
+/// Whether two uses of one place exclude each other. `verified` are the periods of the place's verified rooms.
 ///
 /// Two uses conflict when they overlap, not both are shared, and they are in the same room or a verified room overlaps
 /// the time that they have in common. An event lies inside its room's period, so an event in a verified room conflicts
@@ -77,8 +84,7 @@ pub fn conflicts_made_by_verifying(period: Span, uses: &[Use]) -> Vec<usize> {
     let mut found = vec![false; uses.len()];
     for (n, &a) in by_start.iter().enumerate() {
         for &b in by_start[n + 1..].iter().take_while(|&&b| uses[b].span.start < uses[a].span.end) {
-            let both = (&uses[a], &uses[b]);
-            if conflicts(both.0, both.1, &[period]) && !conflicts(both.0, both.1, &[]) {
+            if conflicts(&uses[a], &uses[b], &[period]) && !conflicts(&uses[a], &uses[b], &[]) {
                 (found[a], found[b]) = (true, true);
             }
         }
@@ -94,13 +100,13 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    /// Arranges the uses of a place; `verified` holds the periods of its verified rooms. Both may come in any order.
+    /// Arranges the uses of a place; `verified` are the periods of its verified rooms. Both may be in any order.
     #[must_use]
     pub fn new(uses: &[Use], verified: &[Span]) -> Self {
         let verified = union(verified.to_vec());
         Self {
             by_any: BusyTimes::new(uses.iter(), &verified),
-            by_exclusive: BusyTimes::new(uses.iter().filter(|it| !it.shared), &verified),
+            by_exclusive: BusyTimes::new(uses.iter().filter(|usage| !usage.shared), &verified),
         }
     }
 
@@ -114,7 +120,7 @@ impl Occupancy {
 
     /// When a shared event can use `room` during `period`: `sharedTimes` on the wire.
     ///
-    /// The same promises as [`free_times`](Self::free_times).
+    /// Ordered, non-empty and maximal, as [`free_times`](Self::free_times).
     #[must_use]
     pub fn shared_times(&self, room: DbUuid, period: Span) -> Vec<Span> {
         self.by_exclusive.gaps(room, period)
@@ -124,17 +130,17 @@ impl Occupancy {
 /// The times that some uses take from the rooms of a place.
 #[derive(Debug, Clone, Default)]
 struct BusyTimes {
-    /// From every room: the parts of the uses that a verified room covers. Ordered and disjoint.
+    /// Taken from every room: the parts of the uses that a verified room covers. Ordered and disjoint.
     everywhere: Vec<Span>,
-    /// From the room of the use: all of it.
+    /// Taken from the room of the use: the whole span.
     in_room: HashMap<DbUuid, Vec<Span>>,
 }
 
 impl BusyTimes {
     fn new<'a>(uses: impl Iterator<Item = &'a Use>, verified: &[Span]) -> Self {
         let mut in_room: HashMap<DbUuid, Vec<Span>> = HashMap::new();
-        for it in uses {
-            in_room.entry(it.room).or_default().push(it.span);
+        for usage in uses {
+            in_room.entry(usage.room).or_default().push(usage.span);
         }
         let everywhere = intersections(&union(in_room.values().flatten().copied().collect()), verified);
         Self { everywhere, in_room }
@@ -148,7 +154,7 @@ impl BusyTimes {
     }
 }
 
-/// The times that lie in one of the spans at least, ordered and disjoint.
+/// The times that lie in at least one of the spans, ordered and disjoint.
 fn union(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_unstable();
     spans.dedup_by(|next, last| {
@@ -165,9 +171,9 @@ fn union(mut spans: Vec<Span>) -> Vec<Span> {
 fn intersections(a: &[Span], b: &[Span]) -> Vec<Span> {
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
     let mut found = Vec::new();
-    while let (Some(one), Some(other)) = (a.peek(), b.peek()) {
-        found.extend(one.intersection(other));
-        if one.end <= other.end {
+    while let (Some(first), Some(second)) = (a.peek(), b.peek()) {
+        found.extend(first.intersection(second));
+        if first.end <= second.end {
             a.next()
         } else {
             b.next()
@@ -176,7 +182,7 @@ fn intersections(a: &[Span], b: &[Span]) -> Vec<Span> {
     found
 }
 
-/// What is left of `period` when all of `busy` is cut out.
+/// The parts of `period` outside all of `busy`.
 fn gaps(period: Span, mut busy: Vec<Span>) -> Vec<Span> {
     busy.retain(|span| span.overlaps(&period));
     let mut gaps = Vec::new();

@@ -1,14 +1,14 @@
-//! When two ways of writing a place mean the same place.
+//! The key by which names of places are compared.
 
 use caseless::default_case_fold_str;
 use unicode_normalization::UnicodeNormalization;
 
-/// The key by which places compare: equal keys, one place (contract, "No double booking").
+/// The key of a place. Two names with the same key are one place (contract, "No double booking").
 ///
-/// Compatibility decomposition, full case folding, NFKC, then white space trimmed from both ends. Folding needs the
-/// decomposed form: `ᾳ` folds to two letters, and a mark that follows it would end up on the wrong one. Trimming comes
-/// last because NFKC makes white space out of other characters. Idempotent. A place of nothing but white space has
-/// the empty key; a key may be longer than its place (`㍿` becomes `株式会社`).
+/// The steps are compatibility decomposition, full case folding, NFKC, and trimming white space from both ends. Folding
+/// needs the decomposed form: `ᾳ` folds to two letters, and a mark that follows it would end up on the wrong one. Trimming
+/// comes last because NFKC turns other characters into white space. The function is idempotent. A name of only white space
+/// has the empty key. A key may be longer than its name (`㍿` becomes `株式会社`).
 #[must_use]
 pub fn place_key(place: &str) -> String {
     let decomposed: String = place.nfkd().collect();
@@ -33,7 +33,7 @@ mod tests {
     }
 
     #[test]
-    fn different_places_stay_apart() {
+    fn different_places_have_different_keys() {
         assert_ne!(place_key("S516"), place_key("S51"));
         assert_ne!(place_key("S 516"), place_key("S516"));
         assert_ne!(place_key("ガイダンス"), place_key("カイタンス"));
@@ -50,7 +50,7 @@ mod tests {
         for character in '\0'..=char::MAX {
             let place = character.to_string();
             let key = place_key(&place);
-            // Most characters are their own key, and asking again would only repeat the question.
+            // For a character that is its own key, the assertion is trivial.
             if key != place {
                 assert_eq!(place_key(&key), key, "U+{:04X}", u32::from(character));
             }
@@ -58,7 +58,7 @@ mod tests {
     }
 
     /// Characters that normalisation or folding changes, marks that move or join, and white space.
-    fn tricky() -> impl Strategy<Value = String> {
+    fn any_name() -> impl Strategy<Value = String> {
         let character = prop_oneof![
             any::<char>(),
             prop::sample::select(
@@ -72,13 +72,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_key_is_its_own_key(place in tricky()) {
+        fn a_key_is_its_own_key(place in any_name()) {
             let key = place_key(&place);
             prop_assert_eq!(place_key(&key), key);
         }
 
         #[test]
-        fn normal_forms_case_and_margins_do_not_matter(place in tricky()) {
+        fn normal_forms_case_and_margins_do_not_matter(place in any_name()) {
             let key = place_key(&place);
             prop_assert_eq!(&place_key(&place.nfd().collect::<String>()), &key);
             prop_assert_eq!(&place_key(&place.nfkd().collect::<String>()), &key);

@@ -7,8 +7,8 @@ use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     after,
     database::{
-        AnyConnection, MultiBackend, PageBounds, folded_ids, id_in,
-        types::{DbTimestamp, DbUuid, IdList},
+        AnyConnection, MultiBackend, PageBounds, id_in,
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
     with_connection,
@@ -58,37 +58,45 @@ pub struct Room {
     pub shared_times: Vec<Span>,
 }
 
-/// Which rooms.
+/// A selection of rooms that are not deleted.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// Only these, a thousand at most.
+    /// Only these, at most a thousand.
     pub ids: Option<Vec<DbUuid>>,
     /// Only periods that end after this.
     pub from: Option<DbTimestamp>,
     /// Only periods that begin before this.
     pub to: Option<DbTimestamp>,
-    /// Only verified ones.
+    /// Only rooms at the place with this key.
+    pub place_key: Option<String>,
+    /// Only verified rooms.
     pub only_verified: bool,
 }
 
-fn selected(selection: &Selection) -> rooms::BoxedQuery<'static, MultiBackend> {
-    let mut query = rooms::table.filter(rooms::deleted_at.is_null()).into_boxed();
-    if let Some(ids) = &selection.ids {
-        query = query.filter(rooms::id.eq_any(ids.clone()));
+impl Selection {
+    fn query(&self) -> rooms::BoxedQuery<'static, MultiBackend> {
+        let mut query = rooms::table.filter(rooms::deleted_at.is_null()).into_boxed();
+        if let Some(ids) = &self.ids {
+            query = query.filter(rooms::id.eq_any(ids.clone()));
+        }
+        if let Some(key) = &self.place_key {
+            query = query.filter(rooms::place_key.eq(key.clone()));
+        }
+        if self.only_verified {
+            query = query.filter(rooms::verified.eq(true));
+        }
+        if self.ids.is_none() && self.from.is_none() && self.to.is_none() {
+            query = query.filter(readable_in_list_order!(rooms));
+        }
+        during!(query, rooms, self.from, self.to)
     }
-    if selection.only_verified {
-        query = query.filter(rooms::verified.eq(true));
-    }
-    if selection.ids.is_none() && selection.from.is_none() && selection.to.is_none() {
-        query = query.filter(readable_in_list_order!(rooms));
-    }
-    during!(query, rooms, selection.from, selection.to)
 }
 
-/// What rooms are ordered by.
+/// The sort key of lists of rooms.
 pub type Position = (DbTimestamp, String, DbUuid);
 
-/// Rooms by start, place and id. The number of statements does not grow with the number of rooms.
+/// The selected rooms, by start, place and id. The event `exclude` does not count as a use of a room. The number of
+/// statements does not depend on the number of rooms.
 ///
 /// # Errors
 /// When the database fails.
@@ -96,7 +104,7 @@ pub fn load(conn: &mut AnyConnection, selection: &Selection, exclude: Option<DbU
     load_page(conn, selection, exclude, &PageBounds::all())
 }
 
-/// A part of that list, small enough for one statement to name each of its rooms.
+/// One page of that list.
 ///
 /// # Errors
 /// When the database fails.
@@ -104,28 +112,30 @@ pub fn load_page(
     conn: &mut AnyConnection,
     selection: &Selection,
     exclude: Option<DbUuid>,
-    slice: &PageBounds<Position>,
+    bounds: &PageBounds<Position>,
 ) -> Result<Vec<Room>, Error> {
-    let mut query = selected(selection);
-    if let Some((at, place, id)) = &slice.after {
+    let mut query = selection.query();
+    if let Some((at, place, id)) = &bounds.after {
         query = after!(query, rooms::starts_at; > *at, rooms::place; > place.clone(), rooms::id; > *id);
     }
     let query = query.select(Row::as_select()).order((rooms::starts_at, rooms::place, rooms::id));
-    let rows: Vec<Row> = query.limit(slice.rows).load(conn)?;
+    let rows: Vec<Row> = query.limit(bounds.rows).load(conn)?;
     if rows.is_empty() { Ok(Vec::new()) } else { load_children(conn, rows, exclude) }
 }
 
-/// These rooms with their administrators and free times.
+/// Loads the administrators and free times of rooms.
 fn load_children(conn: &mut AnyConnection, rows: Vec<Row>, exclude: Option<DbUuid>) -> Result<Vec<Room>, Error> {
     let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
-    let admins: Vec<(DbUuid, IdList)> = with_connection!(conn, c => room_admins::table
+    let mut admins: HashMap<DbUuid, Vec<DbUuid>> = HashMap::new();
+    let found: Vec<(DbUuid, DbUuid)> = with_connection!(conn, c => room_admins::table
         .filter(id_in(room_admins::room_id, &ids))
-        .group_by(room_admins::room_id)
-        .select((room_admins::room_id, folded_ids(room_admins::user_id)))
+        .order((room_admins::room_id, room_admins::user_id))
         .load(c)?);
-    let mut admins: HashMap<_, _> = admins.into_iter().collect();
+    for (room, user) in found {
+        admins.entry(room).or_default().push(user);
+    }
     let with_admins = |row: Row| {
-        let admins = admins.remove(&row.id).unwrap_or_default().0;
+        let admins = admins.remove(&row.id).unwrap_or_default();
         (row, admins)
     };
     load_times(conn, rows.into_iter().map(with_admins).collect(), exclude)
@@ -144,9 +154,9 @@ pub fn load_times(
     let uses = booking::load_uses(conn, &periods, exclude)?;
     let occupancies: HashMap<String, Occupancy> =
         uses.into_iter().map(|(place_key, uses)| (place_key, uses.occupancy())).collect();
-    let unused = Occupancy::default();
+    let no_uses = Occupancy::default();
     let room = |(row, admins): (Row, Vec<DbUuid>)| {
-        let occupancy = occupancies.get(&row.place_key).unwrap_or(&unused);
+        let occupancy = occupancies.get(&row.place_key).unwrap_or(&no_uses);
         let period = row.period().span();
         Room {
             free_times: occupancy.free_times(row.id, period),
@@ -158,16 +168,16 @@ pub fn load_times(
     Ok(rooms.into_iter().map(room).collect())
 }
 
-/// One room.
+/// One room. The event `exclude` does not count as a use of it.
 ///
 /// # Errors
-/// 404 when there is none.
+/// 404 when there is none, or it is deleted.
 pub fn get(conn: &mut AnyConnection, id: DbUuid, exclude: Option<DbUuid>) -> Result<Room, Error> {
     let row = find(conn, id)?.ok_or_else(not_found)?;
     load_children(conn, vec![row], exclude)?.pop().ok_or_else(not_found)
 }
 
-/// These rooms, a thousand at most, by start, place and id.
+/// The rooms with these ids, at most a thousand, by start, place and id.
 ///
 /// # Errors
 /// When the database fails.
@@ -191,7 +201,7 @@ pub(super) fn not_found() -> Error {
 /// Checks that a room exists.
 ///
 /// # Errors
-/// 404 when there is none.
+/// 404 when there is none, or it is deleted.
 pub fn check_exists(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     find(conn, id)?.map(|_| ()).ok_or_else(not_found)
 }
@@ -205,15 +215,15 @@ pub fn find(conn: &mut AnyConnection, id: DbUuid) -> Result<Option<Row>, Error> 
     Ok(with_connection!(conn, c => room.select(Row::as_select()).first(c)).optional()?)
 }
 
-/// The columns of a room, if there is one; locks its place.
+/// Locks the place of a room and returns the room's columns, if the room exists and is not deleted.
 ///
 /// # Errors
-/// [`Error::Stale`] when the room moved to another place meanwhile.
+/// [`Error::Stale`] if the room has moved to another place before the lock.
 pub fn find_locked(conn: &mut AnyConnection, id: DbUuid) -> Result<Option<Row>, Error> {
-    let Some(seen) = find(conn, id)? else { return Ok(None) };
-    booking::lock_places(conn, vec![seen.place_key.clone()])?;
+    let Some(before) = find(conn, id)? else { return Ok(None) };
+    booking::lock_places(conn, vec![before.place_key.clone()])?;
     match find(conn, id)? {
-        Some(row) if row.place_key != seen.place_key => Err(Error::Stale),
+        Some(row) if row.place_key != before.place_key => Err(Error::Stale),
         row => Ok(row),
     }
 }

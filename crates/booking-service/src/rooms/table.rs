@@ -1,4 +1,4 @@
-//! Reading the CSV of `POST /rooms/all` (contract, booking, Operations): parsing and checking, no database.
+//! Parses and checks the CSV of `POST /rooms/all` (contract, booking, Operations), without the database.
 
 use std::str;
 
@@ -19,10 +19,10 @@ const START_TIME: &str = "Start time";
 const END_TIME: &str = "End time";
 const LOCATION: &str = "Location";
 
-/// The columns each file must have. Nothing reads the subject, but files without it are of some other kind.
+/// The required columns. The subject is ignored, but a file without it is not a table of rooms.
 const COLUMNS: [&str; 6] = [SUBJECT, START_DATE, END_DATE, START_TIME, END_TIME, LOCATION];
 
-/// One data row, checked: `start < end`, a location that is not blank and at most [`MAX_LOCATION`] long.
+/// A valid data row: `start < end`, a location that is not blank and has at most [`MAX_LOCATION`] characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedRoom {
     /// The number of the data row, from 1; see [`parse`].
@@ -35,31 +35,31 @@ pub struct ImportedRoom {
     pub end: DateTime<Utc>,
 }
 
-/// One thing wrong with the file.
+/// One error in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellError {
     /// The number of the data row, from 1; 0 is the header, or the file as a whole.
     pub row: usize,
-    /// The column by its name in the contract; none when the error is not about one column.
+    /// The column by its name in the contract; `None` if the error is not about one column.
     pub column: Option<String>,
     /// What is wrong, for programs: kebab-case, and stable.
     ///
     /// Header: `empty-file`, `missing-column`, `duplicate-column`. Row: `too-many-rows`, `too-many-cells`,
     /// `end-not-after-start`. Cell: `missing-cell`, `not-utf-8`, `bad-date`, `bad-time`, `no-such-local-time`,
-    /// `blank`, `too-long`, `control-character`. Anything else in the way of reading: `not-csv`.
+    /// `blank`, `too-long`, `control-character`. A record that is not CSV: `not-csv`.
     pub code: &'static str,
     /// What is wrong, for people.
     pub message: String,
 }
 
-/// Reads `bytes` as a CSV file of rooms, with local times in `zone`; a local time that occurs twice is the earlier.
+/// Parses a CSV file of rooms with local times in `zone`. A local time that occurs twice is the earlier instant.
 ///
-/// Data rows count from 1. Neither the header nor blank lines count, so a quoted line break does not shift the
-/// numbers. Columns are found by name, without regard to case or white space around it; further ones are ignored.
+/// Data rows are numbered from 1, without the header and blank lines. Columns are found by name, regardless of case and
+/// surrounding white space. Other columns are ignored.
 ///
 /// # Errors
-/// Everything wrong with the file at once, in the order of the file. Without a usable header no row is read; rows
-/// after the first [`MAX_ROWS`] are reported once and not read.
+/// All errors in the file, in the order of the file. After an error in the header no row is read. Rows after the first
+/// [`MAX_ROWS`] are one error and are not read.
 pub fn parse(bytes: &[u8], zone: Tz) -> Result<Vec<ImportedRoom>, Vec<CellError>> {
     // Spreadsheets put a byte order mark before the first column's name.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
@@ -90,7 +90,7 @@ pub fn parse(bytes: &[u8], zone: Tz) -> Result<Vec<ImportedRoom>, Vec<CellError>
     if errors.is_empty() { Ok(rooms) } else { Err(errors) }
 }
 
-/// Whether a record comes from a line of nothing but white space. Lone separators make a row, and a bad one.
+/// Whether a record comes from a line of only white space. A line of only separators is a row, and not valid.
 fn is_blank(record: &ByteRecord) -> bool {
     record.len() == 1 && record[0].trim_ascii().is_empty()
 }
@@ -99,7 +99,7 @@ fn error(row: usize, column: Option<&str>, code: &'static str, message: &str) ->
     CellError { row, column: column.map(str::to_owned), code, message: message.to_owned() }
 }
 
-/// Where each of [`COLUMNS`] stands, and how many cells a row has.
+/// The position of each of [`COLUMNS`], and the number of cells in a row.
 struct Header {
     positions: [usize; COLUMNS.len()],
     width: usize,
@@ -109,8 +109,8 @@ impl Header {
     fn read(record: &ByteRecord) -> Result<Self, Vec<CellError>> {
         let mut errors = Vec::new();
         let positions = COLUMNS.map(|column| {
-            let is_it = |name: &[u8]| name.trim_ascii().eq_ignore_ascii_case(column.as_bytes());
-            let mut found = record.iter().enumerate().filter(|(_, name)| is_it(name)).map(|(position, _)| position);
+            let has_name = |name: &[u8]| name.trim_ascii().eq_ignore_ascii_case(column.as_bytes());
+            let mut found = record.iter().enumerate().filter(|(_, name)| has_name(name)).map(|(position, _)| position);
             let position = found.next();
             if position.is_none() {
                 errors.push(error(0, Some(column), "missing-column", "the header does not name this column"));
@@ -124,7 +124,7 @@ impl Header {
     }
 }
 
-/// One data row while it is read; every method reports what is wrong and answers `None` for it.
+/// A data row that is being parsed. Each method reports its errors and returns `None` for them.
 struct Row<'a> {
     number: usize,
     record: &'a ByteRecord,
@@ -138,7 +138,7 @@ impl<'a> Row<'a> {
         if self.record.len() > self.header.width {
             self.report(None, "too-many-cells", "the row has more cells than the header");
         }
-        // Nothing uses the subject, but a file that is UTF-8 in part only is damaged.
+        // The subject is ignored, but text that is not UTF-8 means that the file is damaged.
         self.cell(SUBJECT);
         let start = self.time(zone, START_DATE, START_TIME);
         let end = self.time(zone, END_DATE, END_TIME);
@@ -190,7 +190,7 @@ impl<'a> Row<'a> {
             let message = format!("clocks in {zone} skip this time on that day");
             self.report(Some(time_column), "no-such-local-time", &message);
         }
-        instant.map(|it| it.to_utc())
+        instant.map(|instant| instant.to_utc())
     }
 
     fn location(&mut self) -> Option<&'a str> {
@@ -211,7 +211,7 @@ impl<'a> Row<'a> {
 
 fn parse_date(text: &str) -> Option<NaiveDate> {
     let date = has_shape(text, "0000/00/00").then(|| NaiveDate::parse_from_str(text, "%Y/%m/%d").ok())??;
-    // In the first and the last years an offset could move the instant out of what RFC 3339 can say.
+    // In the first and last years, an offset could move the instant out of the range of RFC 3339.
     (1..=9998).contains(&date.year()).then_some(date)
 }
 
@@ -219,10 +219,10 @@ fn parse_time(text: &str) -> Option<NaiveTime> {
     has_shape(text, "00:00").then(|| NaiveTime::parse_from_str(text, "%H:%M").ok())?
 }
 
-/// Whether `text` has a digit where `shape` has a `0` and equals it elsewhere; chrono alone takes `+1/4/ 1` too.
+/// Whether `text` has a digit where `shape` has a `0` and equals it elsewhere. Without this check chrono accepts `+1/4/ 1`.
 fn has_shape(text: &str, shape: &str) -> bool {
-    let fits = |(byte, pattern): (u8, u8)| if pattern == b'0' { byte.is_ascii_digit() } else { byte == pattern };
-    text.len() == shape.len() && text.bytes().zip(shape.bytes()).all(fits)
+    let matches = |(byte, pattern): (u8, u8)| if pattern == b'0' { byte.is_ascii_digit() } else { byte == pattern };
+    text.len() == shape.len() && text.bytes().zip(shape.bytes()).all(matches)
 }
 
 #[cfg(test)]

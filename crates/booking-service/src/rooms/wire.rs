@@ -20,7 +20,7 @@ use super::{
     queries::{Room, Selection},
 };
 
-/// A period of time on a place.
+/// A place during a period of time.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -28,7 +28,7 @@ use super::{
     "timeEnd": "2026-04-04T21:00:00+09:00", "verified": true,
     "freeTimes": [{"timeStart": "2026-04-04T20:00:00+09:00", "timeEnd": "2026-04-04T21:00:00+09:00"}],
     "sharedTimes": [{"timeStart": "2026-04-04T20:00:00+09:00", "timeEnd": "2026-04-04T21:00:00+09:00"}],
-    "admins": ["0198c0de-0000-7000-8000-000000000001"], "createdBy": "0198c0de-0000-7000-8000-000000000001",
+    "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "createdBy": "f4626cad-abe0-5cf0-9f8a-af69cd254c29",
     "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
 }))]
 pub struct ResponseRoom {
@@ -38,11 +38,11 @@ pub struct ResponseRoom {
     time_start: Zoned,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_end: Zoned,
-    /// A privileged user confirmed that the club may use it.
+    /// Whether a privileged user has confirmed that the club may use the room.
     verified: bool,
     /// The parts of the period that no event uses.
     free_times: Vec<Interval>,
-    /// The parts of the period without an exclusive event, free ones included.
+    /// The parts of the period that no exclusive event uses, including the free times.
     shared_times: Vec<Interval>,
     admins: Vec<DbUuid>,
     created_by: DbUuid,
@@ -77,7 +77,7 @@ impl ResponseRoom {
 #[deserr(error = Violations, rename_all = camelCase, validate = ends_after_start -> Violations)]
 #[schema(rename_all = "camelCase", example = json!({
     "place": "S516", "timeStart": "2026-04-04T18:00:00+09:00", "timeEnd": "2026-04-04T21:00:00+09:00",
-    "admins": ["0198c0de-0000-7000-8000-000000000001"]
+    "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"]
 }))]
 pub struct RequestRoom {
     #[schema(inline)]
@@ -104,16 +104,10 @@ pub fn out_of_order(at: ValuePointerRef<'_>) -> Violations {
 }
 
 impl RequestRoom {
-    /// As the database takes it.
-    pub fn to_new(&self) -> NewRoom {
-        NewRoom {
-            place: self.place.to_string(),
-            starts_at: DbTimestamp(self.time_start),
-            ends_at: DbTimestamp(self.time_end),
-            verified: false,
-            made_for_event: false,
-            admins: self.admins.iter().map(|(_, id)| DbUuid(id)).collect(),
-        }
+    /// The unverified room to insert.
+    pub fn to_new_room(&self) -> NewRoom {
+        let admins = self.admins.iter().map(|(_, id)| DbUuid(id)).collect();
+        NewRoom::new(self.place.to_string(), DbTimestamp(self.time_start), DbTimestamp(self.time_end), admins)
     }
 }
 
@@ -122,41 +116,41 @@ impl RequestRoom {
 #[deserr(error = Violations, rename_all = camelCase)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub struct ListQuery {
-    /// Rooms whose period ends after this.
+    /// Only rooms whose period ends after this time.
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     date_begin: Option<Timestamp>,
-    /// Rooms whose period begins before this.
+    /// Only rooms whose period begins before this time.
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     date_end: Option<Timestamp>,
-    /// An event that does not count as a use: the one that a form is editing.
+    /// An event that does not count as a use, such as the event that a form edits.
     #[deserr(rename = "excludeEventID", default)]
     #[param(rename = "excludeEventID", value_type = Option<uuid::Uuid>, nullable = false)]
     exclude_event_id: Option<Id>,
-    /// Only rooms that a privileged user confirmed.
+    /// Only rooms that a privileged user has confirmed.
     #[deserr(default)]
     #[param(value_type = Option<bool>, nullable = false)]
     only_verified: Flag,
 }
 
 impl ListQuery {
-    /// What to select, and which event to leave out of the uses.
+    /// The selection, and the event that does not count as a use.
     ///
     /// # Errors
-    /// 400 when the span ends before it begins.
+    /// 400 when the span does not begin before it ends.
     pub fn into_selection(self) -> Result<(Selection, Option<DbUuid>), Error> {
-        let (from, to) = span(self.date_begin, self.date_end)?;
+        let (from, to) = check_span(self.date_begin, self.date_end)?;
         let selection = Selection { from, to, only_verified: self.only_verified.0, ..Selection::default() };
         Ok((selection, self.exclude_event_id.map(DbUuid::from)))
     }
 }
 
-/// The ends of a span in the query.
+/// Checks a span in query parameters. Either end may be missing.
 ///
 /// # Errors
 /// 400 when it does not begin before it ends.
-pub fn span(
+pub fn check_span(
     begin: Option<Timestamp>,
     end: Option<Timestamp>,
 ) -> Result<(Option<DbTimestamp>, Option<DbTimestamp>), Error> {
@@ -168,7 +162,7 @@ pub fn span(
     Ok((begin.map(DbTimestamp), end.map(DbTimestamp)))
 }
 
-/// How to show one room.
+/// How to show a room.
 #[derive(Debug, Deserr, IntoParams)]
 #[deserr(error = Violations)]
 #[into_params(parameter_in = Query)]
@@ -199,7 +193,7 @@ pub struct DeleteQuery {
 #[deserr(error = Violations, rename_all = camelCase)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub struct ImportQuery {
-    /// Check only, change nothing.
+    /// Only check the table and change nothing.
     #[deserr(default)]
     #[param(value_type = Option<bool>, nullable = false)]
     pub dry_run: Flag,

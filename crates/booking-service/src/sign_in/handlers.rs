@@ -3,37 +3,37 @@
 use std::cmp::Reverse;
 
 use actix_web::{
-    HttpMessage, HttpRequest, HttpResponse, Responder, delete, get,
+    HttpMessage, HttpRequest, delete, get,
     http::{
         StatusCode,
-        header::{self, Accept, Header, HeaderValue},
+        header::{self, Accept, Header},
     },
     mime, post,
     web::{Data, Path},
 };
 use chrono_tz::Tz;
 use common::{input::Id, problem::Problem, time::Timestamp};
+use maud::html;
 use service_kit::{
     credentials,
     database::{AnyConnection, JobOwner, types::DbUuid},
     error::{Error, Failure},
     guard::Target,
-    http::{Body, ListPage, Page, Reply, client_ip::ClientIp, query},
-    middleware::{access_log::LoggedUser, problem_responses::log_failure},
-    state::{AppState, Now},
+    http::{Body, ListPage, Page, Reply, client_ip::ClientIp, credential::Credential, html::HtmlPage, query},
+    middleware::access_log::LoggedUser,
+    state::{AppState, Now, ProblemPage},
 };
 
 use super::{
-    failure::bad_login,
-    html,
-    pending::{self, Pending},
+    failure::{self, bad_login},
+    pending::{self, CALLBACK, Pending},
     provider::{Provider, development::DEVELOPMENT_PAGE},
     queries::{self, SessionRow},
     tokens,
     wire::{AuthParams, CallbackQuery, CreatedToken, RequestToken, ResponseSession, ResponseToken},
 };
 use crate::{
-    auth::{Caller, SignedIn, holds_session, stay_active},
+    auth::{Caller, SignedIn, authenticate, session, stay_active},
     club::{Club, Zone},
     limits::Limits,
 };
@@ -66,7 +66,8 @@ pub async fn auth_params(
     let login = Pending::begin(&req, state.origins(), &club.keys, now.0)?;
     let url = provider.address(&club, &req, &login).await?;
     let reply = Reply::created(&AuthParams { url })?.with(header::CACHE_CONTROL, "no-store");
-    Ok(reply.with(header::SET_COOKIE, login.cookie(&club, now.0)))
+    let reply = reply.with(header::SET_COOKIE, login.session_cookie(&req, &club, now.0));
+    Ok(reply.with_cookies(login.cookies(&req, &club, now.0)))
 }
 
 /// Finish a sign-in
@@ -81,10 +82,12 @@ pub async fn auth_params(
         ("session" = String, Cookie, description = "The sign-in that `/authParams` has begun")
     ),
     responses(
-        (status = 302, description = "Signed in; on to the front end"),
+        (status = 302, description = "Signed in, now or by another sign-in of this browser; on to the front end"),
         (status = 400, description = "Bad, expired or replayed", body = String, content_type = "text/html"),
-        (status = 403, description = "The account is not active, or its name cannot be used", body = String,
-            content_type = "text/html"),
+        (status = 403, description = "The account is not a member's, not active, or its name cannot be used",
+            body = String, content_type = "text/html"),
+        (status = 429, description = "Over the rate limit; the same address works after `Retry-After` seconds",
+            body = String, content_type = "text/html"),
         (status = 503, description = "The provider does not answer", body = String, content_type = "text/html")
     )
 )]
@@ -97,72 +100,114 @@ pub async fn callback(
     provider: Data<Provider>,
     club: Club,
     now: Now,
-) -> HttpResponse {
-    // A sign-in that has to wait goes on after that: the browser keeps its cookie.
-    if let Err(problem) = limits.sign_in.charge(from.into()) {
-        return HttpResponse::from_error(Failure(problem));
-    }
-    let problem = match finish(&req, &state, &provider, &club, now.0).await {
-        Ok(reply) => return reply.respond_to(&req),
-        Err(Failure(problem)) => problem,
+) -> Result<Reply, Failure> {
+    limits.sign_in.charge(from.into())?;
+    let sent: CallbackQuery = query::parse(req.query_string()).map_err(|_| bad_login())?;
+    let to_front_end = |origin: &str| {
+        let reply = Reply::empty(StatusCode::FOUND).with(header::LOCATION, format!("{origin}/callback"));
+        reply.with(header::CACHE_CONTROL, "no-store")
     };
-    // After a fault of ours the same callback may still succeed.
-    let is_over = problem.status() < 500 && !holds_session(&req);
-    let mut response = if wants_page(&req) {
-        log_failure(&req, &problem);
-        sorry(&club, &problem).respond_to(&req)
-    } else {
-        HttpResponse::from_error(Failure(problem))
+    let Some(login) = Pending::from_request(&req, &club.keys, &sent.state, now.0) else {
+        // The browser may have lost the cookie to newer sign-ins. Otherwise anybody may have sent it here: this ends
+        // nothing.
+        let is_late =
+            pending::is_ours(&club.keys, &sent.state) && is_signed_in(&req, &state, &sent.state, now.0).await?;
+        return if is_late { Ok(to_front_end("")) } else { Err(bad_login().into()) };
     };
-    if is_over && let Ok(clear) = HeaderValue::try_from(pending::no_cookie(&club)) {
-        response.headers_mut().append(header::SET_COOKIE, clear);
+    let no_cookie = login.no_cookie(&club);
+    // The options may have changed since it began.
+    let origin = login.origin.clone().filter(|origin| state.origins().is_other(origin)).unwrap_or_default();
+    let reply = to_front_end(&origin);
+    let is_new_session =
+        |secret: String| !login.previous.as_ref().is_some_and(|hash| credentials::is_hash_of(hash, &secret));
+    if session(&req).is_some_and(is_new_session) && is_signed_in(&req, &state, &login.state, now.0).await? {
+        return Ok(reply.with(header::SET_COOKIE, no_cookie));
     }
-    response
+    match finish(&req, &state, &provider, &club, sent, login, now.0).await {
+        Ok(cookie) => Ok(reply.with_cookies([cookie, no_cookie])),
+        // After a fault of ours the same callback may still succeed.
+        Err(Failure(problem)) if problem.status() < 500 => Err(Failure(problem.header("set-cookie", no_cookie))),
+        Err(failure) => Err(failure),
+    }
 }
 
+/// Whether the browser is signed in, and not by the sign-in with this state.
+async fn is_signed_in(req: &HttpRequest, app: &AppState, state: &str, now: Timestamp) -> Result<bool, Failure> {
+    let Some(secret) = session(req) else { return Ok(false) };
+    let (owner, state) = (JobOwner::of_credential(&secret), state.to_owned());
+    let found = app.database().read(owner, move |conn| {
+        let (caller, _) = authenticate(conn, &Credential::Session(secret.clone()), now)?;
+        Ok((caller.id.0, queries::is_finished(conn, &state)?))
+    });
+    match found.await {
+        Ok((user, is_finished)) => {
+            req.extensions_mut().insert(LoggedUser(user));
+            Ok(!is_finished)
+        }
+        Err(Error::Problem(problem)) if problem.status() < 500 => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Exchanges the code and makes a session. Returns its `Set-Cookie`.
 async fn finish(
     req: &HttpRequest,
     state: &AppState,
     provider: &Provider,
     club: &Club,
+    sent: CallbackQuery,
+    login: Pending,
     now: Timestamp,
-) -> Result<Reply, Failure> {
-    let sent: CallbackQuery = query::parse(req.query_string()).map_err(|_| bad_login())?;
-    let login = Pending::of(req, &club.keys).filter(|login| login.accepts(&sent.state, now)).ok_or_else(bad_login)?;
-    let returned = sent.returned()?;
-    let who = provider.exchange(club, returned, &login, now).await?;
+) -> Result<String, Failure> {
+    let who = provider.exchange(club, sent.returned()?, &login, now).await?;
     let secret = credentials::random_secret()?;
     let cookie = pending::session_cookie(club, &secret, now);
-    // The options may have changed since it began.
-    let origin = login.origin.clone().filter(|origin| state.origins().is_other(origin)).unwrap_or_default();
+    let policy = club.sign_in_policy;
     let user = state
         .database()
-        .write(JobOwner::Internal, move |conn| queries::finish(conn, &login, &who, &secret, now))
+        .write(JobOwner::Internal, move |conn| queries::finish(conn, &login, &who, policy, &secret, now))
         .await?;
     req.extensions_mut().insert(LoggedUser(user.0));
     // Not while the browser waits: if that took too long, its session would be there and its cookie lost.
     let db = state.database().clone();
     actix_web::rt::spawn(async move {
         if let Err(error) = db.write(JobOwner::Internal, move |conn| queries::forget_expired(conn, now)).await {
-            log::warn!("expired sessions could not be deleted: {error:?}");
+            db.log_failure("expired sessions could not be deleted", error);
         }
     });
-    let reply = Reply::empty(StatusCode::FOUND).with(header::LOCATION, format!("{origin}/callback"));
-    Ok(reply.with(header::SET_COOKIE, cookie).with(header::CACHE_CONTROL, "no-store"))
+    Ok(cookie)
 }
 
-/// Whether the caller is a browser that shows the answer to somebody.
-fn wants_page(req: &HttpRequest) -> bool {
-    Accept::parse(req).is_ok_and(|accept| accept.preference().essence_str() == mime::TEXT_HTML.essence_str())
+/// The page for a browser whose sign-in cannot be finished. Another caller gets a problem.
+#[must_use]
+pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
+    let is_html = |accept: Accept| accept.preference().essence_str() == mime::TEXT_HTML.essence_str();
+    if req.path() != CALLBACK || !Accept::parse(req).is_ok_and(is_html) {
+        return None;
+    }
+    let (app, club) = (AppState::from_request(req).ok()?, req.app_data::<Data<Club>>()?);
+    let start = if club.is_development { DEVELOPMENT_PAGE } else { "/" };
+    let sent: Option<CallbackQuery> = query::parse(req.query_string()).ok();
+    let is_overlapping = sent.is_some_and(|sent| {
+        pending::is_ours(&club.keys, &sent.state) && pending::has_other(req, &club.keys, &sent.state, app.clock().now())
+    });
+    Some(Box::new(move |problem| {
+        let page = sorry(start, problem);
+        // Another sign-in of this browser may be about to end. Then the same address leads to the front end.
+        if is_overlapping && problem.status() == 400 { page.with(header::REFRESH, "2") } else { page }
+    }))
 }
 
-/// The page for somebody whose sign-in failed. It shows nothing that came with the request.
-fn sorry(club: &Club, problem: &Problem) -> Reply {
-    let again = if club.is_development { DEVELOPMENT_PAGE } else { "/" };
-    let content = format!("<p>{}</p>\n<p><a href=\"{again}\">Try again</a></p>", html::escape(problem.code().about));
+/// The page of a failed sign-in. It shows no part of the request.
+fn sorry(start: &str, problem: &Problem) -> Reply {
+    // A caller over the rate limit may repeat the same request.
+    let again = if problem.status() == 429 { "" } else { start };
+    let body = html! {
+        p { (failure::words(problem)) }
+        @if failure::may_be_repeated(problem) { p { a href=(again) { "Try again" } } }
+    };
     let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::BAD_REQUEST);
-    let page = html::page(status, problem.code().title, &content);
-    if status == StatusCode::SERVICE_UNAVAILABLE { page.with(header::RETRY_AFTER, "1") } else { page }
+    HtmlPage::new(problem.code().title, &[], body).reply(status)
 }
 
 /// Sign out
@@ -176,8 +221,8 @@ fn sorry(club: &Club, problem: &Problem) -> Reply {
 #[post("/logout")]
 pub async fn logout(who: SignedIn, club: Club, now: Now) -> Result<Reply, Failure> {
     who.create(move |conn, me| {
-        queries::end_of(conn, me.id, me.need_session()?, now.0)?;
-        Ok(Reply::no_content().with(header::SET_COOKIE, pending::no_cookie(&club)))
+        queries::end_of(conn, me.id, me.require_session()?, now.0)?;
+        Ok(Reply::no_content().with(header::SET_COOKIE, pending::no_session_cookie(&club)))
     })
     .await
 }
@@ -196,7 +241,7 @@ pub async fn list_sessions(who: SignedIn, zone: Zone, now: Now, page: Page) -> R
 }
 
 fn sessions(conn: &mut AnyConnection, me: &Caller, zone: Tz, now: Timestamp, page: &Page) -> Result<ListPage, Error> {
-    let current = me.need_session()?;
+    let current = me.require_session()?;
     let position = |row: &SessionRow| (Reverse(row.created_at), row.id);
     page.rows_of_all(queries::sessions_of(conn, me.id, now)?, position, |row| {
         Ok(ResponseSession::new(&row, current, zone))
@@ -215,14 +260,14 @@ fn sessions(conn: &mut AnyConnection, me: &Caller, zone: Tz, now: Timestamp, pag
 #[delete("/me/sessions/{sessionID}")]
 pub async fn end_session(who: SignedIn, club: Club, now: Now, session: Path<Id>) -> Result<Reply, Failure> {
     let (session, zone) = (DbUuid::from(*session), club.zone);
-    let target = Target::own("sessions", move |conn, me| {
+    let target = Target::of_caller("sessions", move |conn, me| {
         sessions(conn, me, zone, now.0, &Page::all()).map(ListPage::into_reply)
     });
     who.update(target, move |conn, me| {
-        let current = me.need_session()?;
+        let current = me.require_session()?;
         queries::end_of(conn, me.id, session, now.0)?;
         let reply = Reply::no_content();
-        Ok(if session == current { reply.with(header::SET_COOKIE, pending::no_cookie(&club)) } else { reply })
+        Ok(if session == current { reply.with(header::SET_COOKIE, pending::no_session_cookie(&club)) } else { reply })
     })
     .await
 }
@@ -243,7 +288,7 @@ pub async fn end_session(who: SignedIn, club: Club, now: Now, session: Path<Id>)
 pub async fn create_token(who: SignedIn, zone: Zone, now: Now, body: Body<RequestToken>) -> Result<Reply, Failure> {
     let new = body.0.into();
     who.update(tokens_target(zone.0), move |conn, me| {
-        me.need_session()?;
+        me.require_session()?;
         stay_active(conn, me.id)?;
         let (id, token) = tokens::make(conn, me.id, &new, now.0)?;
         Ok(Reply::created(&CreatedToken::new(id, &new, &token, now.0, zone.0))?.secret())
@@ -265,12 +310,16 @@ pub async fn list_tokens(who: SignedIn, zone: Zone, page: Page) -> Result<Reply,
 }
 
 fn show_tokens(conn: &mut AnyConnection, user: DbUuid, zone: Tz, page: &Page) -> Result<ListPage, Error> {
-    page.rows_of_all(tokens::of(conn, user)?, |row| (row.created_at, row.id), |row| Ok(ResponseToken::new(row, zone)))
+    page.rows_of_all(
+        tokens::of_user(conn, user)?,
+        |row| (row.created_at, row.id),
+        |row| Ok(ResponseToken::new(row, zone)),
+    )
 }
 
 /// The caller's tokens, which an operation changes.
 fn tokens_target(zone: Tz) -> Target<Caller> {
-    Target::own("tokens", move |conn, me: &Caller| {
+    Target::of_caller("tokens", move |conn, me: &Caller| {
         show_tokens(conn, me.id, zone, &Page::all()).map(ListPage::into_reply)
     })
 }
@@ -286,7 +335,7 @@ fn tokens_target(zone: Tz) -> Target<Caller> {
 pub async fn revoke_token(who: SignedIn, zone: Zone, now: Now, token: Path<Id>) -> Result<Reply, Failure> {
     let token = DbUuid::from(*token);
     who.update(tokens_target(zone.0), move |conn, me| {
-        me.need_session()?;
+        me.require_session()?;
         tokens::revoke_of(conn, me.id, token, now.0)?;
         Ok(Reply::no_content())
     })

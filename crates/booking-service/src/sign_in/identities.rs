@@ -3,7 +3,7 @@
 //! * Who has signed in before is known by the provider's stable id; what they are called there does not matter any
 //!   more.
 //! * Who signs in first is the user with that id, else the one with that name, whom the directory brought; else a user
-//!   is made.
+//!   is made, unless only people of the directory may sign in.
 //! * A user belongs to one person of a provider for ever. Whoever comes to have the name later is somebody else.
 
 use common::{problem::Problem, time::Timestamp};
@@ -24,6 +24,7 @@ use service_kit::{
 use crate::{
     auth::ACTIVE,
     codes,
+    config::SignInPolicy,
     schema::{identities, users},
 };
 
@@ -50,13 +51,27 @@ pub struct Person {
 /// The user that a person is, made if need be.
 ///
 /// # Errors
-/// 403 `name-taken` when the user with this name is another person.
-pub fn user_of(conn: &mut AnyConnection, person: &Person, now: Timestamp) -> Result<DbUuid, Error> {
+/// 403 `not-a-member` when the policy asks for the directory and it does not list the user; 403 `name-taken` when the
+/// user with this name is another person.
+pub fn user_of(
+    conn: &mut AnyConnection,
+    person: &Person,
+    policy: SignInPolicy,
+    now: Timestamp,
+) -> Result<DbUuid, Error> {
     let known = identities::table.find((&person.provider, &person.subject)).select(identities::user_id);
-    if let Some(user) = known.first(conn).optional()? {
+    let known: Option<DbUuid> = known.first(conn).optional()?;
+    let present = match known {
+        Some(user) => Some(user),
+        None => present(conn, person)?,
+    };
+    if policy == SignInPolicy::Directory {
+        check_listed(conn, present)?;
+    }
+    if let Some(user) = known {
         return Ok(user);
     }
-    let user = match present(conn, person)? {
+    let user = match present {
         Some(user) => user,
         None => make(conn, person, now)?,
     };
@@ -81,6 +96,14 @@ pub fn user_of(conn: &mut AnyConnection, person: &Person, now: Timestamp) -> Res
             .execute(conn),
     )?;
     Ok(user)
+}
+
+fn check_listed(conn: &mut AnyConnection, user: Option<DbUuid>) -> Result<(), Error> {
+    let listed = match user {
+        Some(user) => users::table.find(user).select(users::in_directory).first(conn).optional()?,
+        None => None,
+    };
+    if listed == Some(true) { Ok(()) } else { Err(Problem::new(codes::NOT_A_MEMBER).into()) }
 }
 
 /// The user with the person's id, else with their name.

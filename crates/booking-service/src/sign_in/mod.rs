@@ -1,13 +1,13 @@
 //! Sign-in: how a browser gets a session, and the API tokens of programs (contract, "Sign-in").
 //!
-//! * A sign-in under way ([`pending::Pending`]) lives in the browser's cookie alone; any replica can finish it, once.
+//! * A sign-in under way ([`pending::Pending`]) lives in a cookie of the browser alone; any replica can finish it, once.
+//! * A browser may have several under way. The first one to end makes the session, and the others lead to the front end.
 //! * A session or token is kept as its hash; neither can be read back from the database.
 //! * Who somebody is, a provider says ([`provider`]); which user that is, [`identities`] says.
 //! * The session is a new one at each sign-in, and the one that the browser had before ends.
 
 mod failure;
 mod handlers;
-mod html;
 pub mod identities;
 mod pages;
 pub mod pending;
@@ -16,12 +16,12 @@ pub mod queries;
 pub mod tokens;
 mod wire;
 
-use actix_web::{
-    guard::fn_guard,
-    web::{self, Data},
-};
-use service_kit::state::AppState;
+pub use self::handlers::problem_page;
+use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;
+
+/// Where a browser begins a sign-in, if there is no front end.
+pub const PAGE: &str = "/sign-in";
 
 /// Registers signing in and out.
 pub fn routes(config: &mut ServiceConfig<'_>) {
@@ -38,10 +38,15 @@ pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
         .service(handlers::revoke_token);
 }
 
-/// Registers the pages of a development installation. Where there is a front end, `/callback` is its own.
+/// Registers the page of a development installation.
 pub fn pages(config: &mut web::ServiceConfig) {
-    let without_front_end =
-        fn_guard(|ctx| ctx.app_data::<Data<AppState>>().is_some_and(|service| !service.has_front_end()));
-    let arrived = web::resource("/callback").guard(without_front_end).route(web::get().to(pages::arrived));
-    config.route("/dev/sign-in", web::get().to(pages::choose)).service(arrived);
+    config.route("/dev/sign-in", web::get().to(pages::choose));
+}
+
+/// Registers the pages that stand in for those of a front end.
+pub fn front_pages(config: &mut web::ServiceConfig) {
+    config
+        .route("/", web::get().to(pages::front))
+        .route(PAGE, web::get().to(pages::begin))
+        .route("/callback", web::get().to(pages::arrived));
 }

@@ -1,4 +1,9 @@
-//! A sign-in under way, kept in the browser and nowhere else; and the cookie that holds it, or the session.
+//! A sign-in under way, which the browser keeps and nobody else; and the cookies of sign-ins and sessions.
+//!
+//! * Each pending sign-in has a cookie of its own, named after its state, so that those of several tabs do not end each
+//!   other.
+//! * `POST /authParams` also answers a cookie `session` (contract, "Sign-in"): a program may keep no other. A browser
+//!   sends it to the callback alone, so that it never takes the place of a session.
 
 use actix_web::{
     HttpRequest,
@@ -18,7 +23,7 @@ use service_kit::{
 };
 
 use crate::{
-    auth::{PENDING_MARK, SESSION_COOKIE},
+    auth::{PENDING_MARK, SESSION_COOKIE, session},
     club::Club,
 };
 
@@ -27,6 +32,24 @@ pub const MAX_AGE: TimeDelta = TimeDelta::minutes(10);
 
 /// How long a session lasts.
 pub const SESSION: TimeDelta = TimeDelta::days(30);
+
+/// How long after its begin a sign-in is expected to end without anybody's help.
+const QUICK: TimeDelta = TimeDelta::seconds(30);
+
+/// The most pending sign-ins of a browser.
+const MOST: usize = 5;
+
+/// The beginning of the name of a pending sign-in's cookie.
+const LOGIN_COOKIE: &str = "login_";
+
+/// How many characters of the state are part of that name.
+const NAME_LENGTH: usize = 8;
+
+/// Where the provider sends the browser.
+pub const CALLBACK: &str = "/api/callback";
+
+/// The use for which the keys mark a state.
+const STATE: &str = "state";
 
 /// The use for which the keys seal a sign-in.
 const SEAL: &str = "login";
@@ -57,12 +80,14 @@ impl Pending {
     /// When the operating system has no randomness to give.
     pub fn begin(req: &HttpRequest, origins: &Origins, keys: &Keys, now: Timestamp) -> Result<Self, Error> {
         let origin = req.headers().get(header::ORIGIN).and_then(|value| value.to_str().ok());
-        let previous = match Self::of(req, keys) {
+        // A program that keeps one cookie has the pending sign-in in the place of the session.
+        let unfinished = req.cookie(SESSION_COOKIE).and_then(|cookie| Self::in_session(keys, cookie.value()));
+        let previous = match unfinished {
             Some(unfinished) => unfinished.previous,
-            None => req.cookie(SESSION_COOKIE).map(|cookie| credentials::hash(cookie.value())),
+            None => session(req).map(|secret| credentials::hash(&secret)),
         };
         Ok(Self {
-            state: credentials::random_secret()?,
+            state: new_state(keys)?,
             nonce: credentials::random_secret()?,
             previous,
             origin: origin.filter(|origin| origins.is_other(origin)).map(str::to_owned),
@@ -71,48 +96,126 @@ impl Pending {
         })
     }
 
-    /// The one under way in the browser that sent `req`. It may have expired.
+    /// The one under way with this state in the browser that sent `req`.
     #[must_use]
-    pub fn of(req: &HttpRequest, keys: &Keys) -> Option<Self> {
-        let cookie = req.cookie(SESSION_COOKIE)?;
-        let (key, json) = keys.open_by(SEAL, cookie.value().strip_prefix(PENDING_MARK)?)?;
+    pub fn from_request(req: &HttpRequest, keys: &Keys, state: &str, now: Timestamp) -> Option<Self> {
+        let (cookies, name) = (req.cookies().ok()?, cookie_name(state));
+        let has_session = session(req).is_some();
+        let mut found = cookies.iter().filter_map(|cookie| match cookie.name() {
+            SESSION_COOKIE if !has_session => Self::in_session(keys, cookie.value()),
+            other if other == name => Self::open(keys, cookie.value()),
+            _ => None,
+        });
+        found.find(|login| credentials::same(&login.state, state) && !login.has_expired(now))
+    }
+
+    fn in_session(keys: &Keys, cookie: &str) -> Option<Self> {
+        Self::open(keys, cookie.strip_prefix(PENDING_MARK)?)
+    }
+
+    fn open(keys: &Keys, sealed: &str) -> Option<Self> {
+        let (key, json) = keys.open_by(SEAL, sealed)?;
         Some(Self { key, ..serde_json::from_str(&json).ok()? })
     }
 
-    /// Whether a callback with this state finishes it.
-    #[must_use]
-    pub fn accepts(&self, state: &str, now: Timestamp) -> bool {
-        credentials::same(&self.state, state) && now.micros() < self.expires_micros
+    fn has_expired(&self, now: Timestamp) -> bool {
+        self.expires_micros <= now.micros()
     }
 
-    /// The `Set-Cookie` that keeps it in the browser.
+    /// The `Set-Cookie` values that keep it in the browser that sent `req`, and take from the browser the oldest pending
+    /// sign-ins that are too many.
     #[must_use]
-    pub fn cookie(&self, club: &Club, now: Timestamp) -> String {
-        let json = serde_json::json!(self).to_string();
-        set_cookie(club, format!("{PENDING_MARK}{}", club.keys.seal(SEAL, json)), Some((now, MAX_AGE)))
+    pub fn cookies(&self, req: &HttpRequest, club: &Club, now: Timestamp) -> Vec<String> {
+        let sealed = club.keys.seal(SEAL, serde_json::json!(self).to_string());
+        let own = set_cookie(club, &cookie_name(&self.state), sealed, "/", Some((now, MAX_AGE)));
+        let surplus = surplus(req, &club.keys, now);
+        std::iter::once(own)
+            .chain(surplus.iter().map(|name| set_cookie(club, name, String::new(), "/", None)))
+            .collect()
     }
+
+    /// The `Set-Cookie` that keeps it as the cookie `session`.
+    #[must_use]
+    pub fn session_cookie(&self, req: &HttpRequest, club: &Club, now: Timestamp) -> String {
+        let value = format!("{PENDING_MARK}{}", club.keys.seal(SEAL, serde_json::json!(self).to_string()));
+        // Browsers send an origin with every POST, programs do not.
+        let path = if req.headers().contains_key(header::ORIGIN) { CALLBACK } else { "/" };
+        set_cookie(club, SESSION_COOKIE, value, path, Some((now, MAX_AGE)))
+    }
+
+    /// The `Set-Cookie` that takes it from the browser.
+    #[must_use]
+    pub fn no_cookie(&self, club: &Club) -> String {
+        set_cookie(club, &cookie_name(&self.state), String::new(), "/", None)
+    }
+}
+
+/// A state: random, and marked as ours, see [`is_ours`].
+fn new_state(keys: &Keys) -> Result<String, Error> {
+    let random = credentials::random_secret()?;
+    Ok(format!("{random}.{}", keys.derive(&[STATE, &random])))
+}
+
+/// Whether a sign-in of this installation has this state, in whichever browser it began.
+#[must_use]
+pub fn is_ours(keys: &Keys, state: &str) -> bool {
+    state.split_once('.').is_some_and(|(random, mark)| keys.has_derived(&[STATE, random], mark))
+}
+
+/// Whether a sign-in with another state began a moment ago in the browser that sent `req`, and so may be about to end.
+#[must_use]
+pub fn has_other(req: &HttpRequest, keys: &Keys, state: &str, now: Timestamp) -> bool {
+    let (Ok(cookies), own) = (req.cookies(), cookie_name(state)) else { return false };
+    let mut others = cookies.iter().filter(|cookie| cookie.name().starts_with(LOGIN_COOKIE) && cookie.name() != own);
+    others.any(|cookie| {
+        let login = Pending::open(keys, cookie.value());
+        login.is_some_and(|login| now.plus(MAX_AGE - QUICK).micros() < login.expires_micros)
+    })
+}
+
+/// The name of the cookie of the sign-in with this state.
+fn cookie_name(state: &str) -> String {
+    format!("{LOGIN_COOKIE}{}", state.get(..NAME_LENGTH).unwrap_or_default())
+}
+
+/// The names of the cookies that make room for one more sign-in: of those that are over, and of the oldest others.
+fn surplus(req: &HttpRequest, keys: &Keys, now: Timestamp) -> Vec<String> {
+    let Ok(cookies) = req.cookies() else { return Vec::new() };
+    // When each expires; what cannot be read is over.
+    let mut found: Vec<_> = cookies
+        .iter()
+        .filter(|cookie| cookie.name().starts_with(LOGIN_COOKIE))
+        .map(|cookie| {
+            let login = Pending::open(keys, cookie.value()).filter(|login| !login.has_expired(now));
+            (login.map(|login| login.expires_micros), cookie.name().to_owned())
+        })
+        .collect();
+    found.sort();
+    let over = found.iter().filter(|(expires, _)| expires.is_none()).count();
+    found.truncate(over.max((found.len() + 1).saturating_sub(MOST)));
+    found.into_iter().map(|(_, name)| name).collect()
 }
 
 /// The `Set-Cookie` of a session that begins now.
 #[must_use]
 pub fn session_cookie(club: &Club, secret: &str, now: Timestamp) -> String {
-    set_cookie(club, secret.to_owned(), Some((now, SESSION)))
+    set_cookie(club, SESSION_COOKIE, secret.to_owned(), "/", Some((now, SESSION)))
 }
 
-/// The `Set-Cookie` that takes session or sign-in from the browser.
+/// The `Set-Cookie` that takes the session from the browser.
 #[must_use]
-pub fn no_cookie(club: &Club) -> String {
-    set_cookie(club, String::new(), None)
+pub fn no_session_cookie(club: &Club) -> String {
+    set_cookie(club, SESSION_COOKIE, String::new(), "/", None)
 }
 
 /// Both `Max-Age` and `Expires`, because old clients know only the latter.
-fn set_cookie(club: &Club, value: String, lasting: Option<(Timestamp, TimeDelta)>) -> String {
+fn set_cookie(club: &Club, name: &str, value: String, path: &str, lasting: Option<(Timestamp, TimeDelta)>) -> String {
     let (max_age, expires) = match lasting {
         Some((now, lasts)) => (lasts.num_seconds(), now.plus(lasts).utc().timestamp()),
         None => (0, 0),
     };
-    Cookie::build(SESSION_COOKIE, value)
-        .path("/")
+    Cookie::build(name, value)
+        .path(path)
         .http_only(true)
         .same_site(SameSite::Lax)
         .secure(club.is_https)

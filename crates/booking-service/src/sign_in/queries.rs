@@ -5,6 +5,7 @@ use common::{
     time::Timestamp,
 };
 use diesel::{
+    dsl::{exists, select},
     prelude::*,
     result::{DatabaseErrorKind, Error as DieselError},
 };
@@ -25,6 +26,7 @@ use super::{
 };
 use crate::{
     auth::{IDLE, stay_active},
+    config::SignInPolicy,
     schema::{sessions, spent_logins},
 };
 
@@ -35,11 +37,12 @@ const STEP: i64 = 500;
 /// whose session it is.
 ///
 /// # Errors
-/// 400 `bad-login` when it has been finished already, 403 when the user is not active or somebody else.
+/// 400 `bad-login` when it has been finished already, 403 when the user is not active, not listed or somebody else.
 pub fn finish(
     conn: &mut AnyConnection,
     login: &Pending,
     who: &Who,
+    policy: SignInPolicy,
     secret: &str,
     now: Timestamp,
 ) -> Result<DbUuid, Error> {
@@ -56,7 +59,7 @@ pub fn finish(
     };
     let user = match who {
         Who::User(user) => *user,
-        Who::Person(person) => identities::user_of(conn, person, now)?,
+        Who::Person(person) => identities::user_of(conn, person, policy, now)?,
     };
     stay_active(conn, user)?;
     if let Some(previous) = &login.previous {
@@ -73,6 +76,15 @@ pub fn finish(
         ))
         .execute(conn)?;
     Ok(user)
+}
+
+/// Whether the sign-in with this state has been finished. Not known any more once it would have expired.
+///
+/// # Errors
+/// When the database fails.
+pub fn is_finished(conn: &mut AnyConnection, state: &str) -> Result<bool, Error> {
+    let row = spent_logins::table.find(credentials::hash(state));
+    Ok(select(exists(row)).get_result(conn)?)
 }
 
 /// Ends the session whose secret has this hash, if there is one.

@@ -143,7 +143,7 @@ pub fn list(conn: &mut AnyConnection, user: Option<&str>) -> Result<Vec<TokenRow
 ///
 /// # Errors
 /// When the database fails.
-pub fn of(conn: &mut AnyConnection, user: DbUuid) -> Result<Vec<TokenRow>, Error> {
+pub fn of_user(conn: &mut AnyConnection, user: DbUuid) -> Result<Vec<TokenRow>, Error> {
     let query = api_tokens::table
         .inner_join(users::table)
         .filter(api_tokens::user_id.eq(user))

@@ -14,7 +14,7 @@ use service_kit::{
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    failure::bad_login,
+    failure::refused_by_provider,
     provider::exchange::Returned,
     queries::SessionRow,
     tokens::{NewToken, TokenName, TokenRow},
@@ -47,35 +47,15 @@ pub struct CallbackQuery {
     pub error: Option<String>,
 }
 
-/// The errors with which a provider sends a browser back (RFC 6749, section 4.1.2.1; OpenID Connect Core 1.0, section
-/// 3.1.2.6). The log tells others no more than that they are others: anybody can write anything there.
-const REFUSALS: [&str; 11] = [
-    "access_denied",
-    "account_selection_required",
-    "consent_required",
-    "interaction_required",
-    "invalid_request",
-    "invalid_scope",
-    "login_required",
-    "server_error",
-    "temporarily_unavailable",
-    "unauthorized_client",
-    "unsupported_response_type",
-];
-
 impl CallbackQuery {
     /// What the provider gave for a sign-in that it did not refuse.
     ///
     /// # Errors
-    /// 400 `bad-login` when it did.
+    /// 400 `bad-login` when it did, 503 `sign-in-misconfigured` when it refuses this service.
     pub fn returned(self) -> Result<Returned, Problem> {
         match (self.code, self.error) {
             (Some(code), None) => Ok(Returned { code, issuer: self.iss }),
-            (_, error) => {
-                let known = REFUSALS.iter().find(|refusal| error.as_deref() == Some(refusal));
-                log::warn!("the sign-in provider refuses: {}", known.unwrap_or(&"no code"));
-                Err(bad_login())
-            }
+            (_, error) => Err(refused_by_provider(error.as_deref())),
         }
     }
 }
@@ -102,6 +82,7 @@ pub struct RequestToken {
 enum RequestScope {
     Read,
     Write,
+    Board,
 }
 
 impl From<RequestToken> for NewToken {
@@ -109,6 +90,7 @@ impl From<RequestToken> for NewToken {
         let scope = match request.scope {
             RequestScope::Read => Scope::Read,
             RequestScope::Write => Scope::Write,
+            RequestScope::Board => Scope::Board,
         };
         Self { name: request.name.into_inner(), scope, expires_at: request.expires_at }
     }

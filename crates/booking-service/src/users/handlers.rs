@@ -21,7 +21,7 @@ use service_kit::{
 
 use super::{
     queries, sync,
-    wire::{ListQuery, RequestPrivileged, ResponseUser},
+    wire::{ListQuery, RequestPrivileged, ResponseUser, SyncQuery},
 };
 use crate::{
     auth::{Privileged, SignedIn},
@@ -73,41 +73,51 @@ pub async fn get(who: SignedIn, club: Club, id: Path<Id>) -> Result<Reply, Failu
     who.read(move |conn, _| show(conn, (*id).into(), &club.origin)).await
 }
 
-/// Bring users and groups in from the directory
+/// Copy users and groups from the directory
 ///
-/// Needs a privileged user. Adds and renames users, changes their states and replaces the directory's groups. A user
-/// who is no longer active loses sessions, tokens and feed. Answers 503, with nothing changed, when the directory
-/// cannot be read or there is none.
+/// Needs a privileged user. Adds and renames users, changes their states, deactivates those whom the directory no longer
+/// lists, and replaces the directory's groups. A user who is no longer active loses sessions, tokens and feed. Answers
+/// 503 and changes nothing if the directory cannot be read or is not configured.
 #[utoipa::path(
     tag = "users",
     operation_id = "syncUsers",
-    responses((status = 201, description = "Everything is as the directory says"))
+    params(SyncQuery),
+    responses(
+        (status = 201, description = "Users and groups match the directory"),
+        (status = 409, description = "The directory would deactivate more than half of the active members")
+    )
 )]
 #[post("/sync")]
-pub async fn synchronize(who: Privileged, state: Data<AppState>, club: Club, now: Now) -> Result<Reply, Failure> {
-    // Reading the directory takes long, so the right to do this is looked up before as well.
+pub async fn synchronize(
+    who: Privileged,
+    state: Data<AppState>,
+    club: Club,
+    now: Now,
+    query: Query<SyncQuery>,
+) -> Result<Reply, Failure> {
+    // Reading the directory takes long, so the caller's rights are also checked before it.
     who.authorize().await?;
     let directory = service_kit::directory::fetch(club.directory.as_ref()).await?;
-    let done = who.create(move |conn, _| {
-        sync::apply(conn, &directory, DbTimestamp(now.0))?;
+    let outcome = who.create(move |conn, _| {
+        sync::apply(conn, &directory, query.0.force.0, DbTimestamp(now.0))?;
         Ok(Reply::empty(StatusCode::CREATED))
     });
-    let reply = done.await?;
-    state.copies().of(COPY).tell(now.0);
+    let reply = outcome.await?;
+    state.copies().status(COPY).tell(now.0);
     Ok(reply)
 }
 
-/// Make a user privileged, or no longer
+/// Grant or revoke the privilege of a user
 ///
-/// Needs a privileged user. Without a body it grants the privilege.
+/// Needs a privileged user. Without a body the privilege is granted.
 #[utoipa::path(
     tag = "users",
     operation_id = "grantPrivilege",
     params(("userID" = uuid::Uuid, Path, description = "The user")),
     request_body(content = Option<RequestPrivileged>),
     responses(
-        (status = 204, description = "It is so"),
-        (status = 409, description = "Taken from the last privileged user")
+        (status = 204, description = "Granted or revoked"),
+        (status = 409, description = "The user is the last active privileged user")
     )
 )]
 #[patch("/{userID}/privileged")]

@@ -1,4 +1,4 @@
-//! Pictures of users for whom the directory has none: the first letter of the name on a colour of its own.
+//! Icons of users for whom the directory has none: the first letter of the name on a colour derived from the name.
 
 use actix_web::{
     HttpResponse,
@@ -7,14 +7,14 @@ use actix_web::{
 };
 use url::Url;
 
-/// Registers the page. It is public and reads nothing, so it does not tell who is a user.
+/// Registers the page. It is public and does not read the database, so it does not reveal which users exist.
 pub fn routes(config: &mut web::ServiceConfig) {
     config.service(web::resource("/icons/{name}.svg").get(icon).default_service(web::to(only_get)));
 }
 
-/// The address of the picture for this name at `origin`.
+/// The address of the icon for this name at `origin`.
 pub fn address(origin: &str, name: &str) -> String {
-    // The origin comes from a parsed address, so the fallback is never shown.
+    // The origin comes from a parsed address, so the fallback is never used.
     Url::parse(origin).map_or_else(
         |_| origin.to_owned(),
         |mut url| {

@@ -1,9 +1,9 @@
-//! Users: members of the club as the directory knows them, and who of them is privileged.
+//! Users: the members of the club, copied from the directory, and which of them are privileged.
 //!
-//! * A user is never deleted; one who left stays as the maker and attendee of past events, with their name.
-//! * The id is who they are; names are unique at any time, but may move from one user to another.
-//! * [`sync`] copies users and their groups from the directory; nothing else changes names and states.
-//! * Once there is a privileged user, there is one: the last one cannot give it up.
+//! * Users are never deleted. A former member remains the creator and attendee of past events.
+//! * The id identifies a user. Names are unique at any time, but a name may move from one user to another.
+//! * [`sync`] copies users and their groups from the directory. Nothing else changes names and states.
+//! * The last active privileged user cannot lose the privilege, except by becoming inactive in the directory.
 
 mod handlers;
 mod icon;
@@ -26,7 +26,7 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
         .service(handlers::set_privileged);
 }
 
-/// Registers the built-in pictures.
+/// Registers the built-in icons.
 pub fn pages(config: &mut web::ServiceConfig) {
     icon::routes(config);
 }

@@ -36,16 +36,16 @@ pub struct User {
 pub fn list(
     conn: &mut AnyConnection,
     include_suspended: bool,
-    slice: &PageBounds<(String, DbUuid)>,
+    bounds: &PageBounds<(String, DbUuid)>,
 ) -> Result<Vec<User>, Error> {
     let mut query = users::table.select(User::as_select()).order((users::name, users::id)).into_boxed();
     if !include_suspended {
         query = query.filter(users::state.eq(ACTIVE));
     }
-    if let Some((name, id)) = &slice.after {
+    if let Some((name, id)) = &bounds.after {
         query = after!(query, users::name; > name, users::id; > *id);
     }
-    Ok(query.limit(slice.rows).load(conn)?)
+    Ok(query.limit(bounds.rows).load(conn)?)
 }
 
 /// One user.
@@ -66,8 +66,8 @@ pub fn active_ids(conn: &mut AnyConnection) -> Result<Vec<DbUuid>, Error> {
     Ok(with_connection!(conn, c => active.load(c))?)
 }
 
-/// Notes each id of a request's list that is no user's (contract, "Identifiers"): at `/admins/3`, for a list at
-/// `/admins`.
+/// Adds a violation for each id of a request's list that is not the id of a user (contract, "Identifiers"). `pointer` is
+/// that of the list, such as `/admins`; the violations are at `/admins/3` and so on.
 ///
 /// # Errors
 /// When the database fails.
@@ -78,17 +78,17 @@ pub fn note_unknown<const MIN: usize>(
     violations: &mut Violations,
 ) -> Result<(), Error> {
     let (indices, ids): (Vec<_>, Vec<_>) = set.iter().map(|(index, id)| (index, DbUuid(id))).unzip();
-    for unknown in unknown(conn, &ids)? {
-        violations.push(format!("{pointer}/{}", indices[unknown]), "unknown-user", "names no user");
+    for index in unknown_indexes(conn, &ids)? {
+        violations.push(format!("{pointer}/{}", indices[index]), "unknown-user", "names no user");
     }
     Ok(())
 }
 
-/// The indexes of those ids that are no user's.
+/// The indexes in `ids` of those that are not the id of a user.
 ///
 /// # Errors
 /// When the database fails.
-pub fn unknown(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<usize>, Error> {
+pub fn unknown_indexes(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<usize>, Error> {
     let mut existing = HashSet::new();
     for ids in ids.chunks(1000) {
         existing.extend(users::table.filter(users::id.eq_any(ids)).select(users::id).load::<DbUuid>(conn)?);
@@ -96,14 +96,14 @@ pub fn unknown(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<usize>, E
     Ok(ids.iter().enumerate().filter(|(_, id)| !existing.contains(id)).map(|(index, _)| index).collect())
 }
 
-/// Makes a user privileged, or no longer (contract, `PATCH /users/{userID}/privileged`). Changes nothing when it is so.
+/// Grants a user the privilege or revokes it (contract, `PATCH /users/{userID}/privileged`).
 ///
 /// # Errors
 /// 404 for an unknown user; 409 `last-privileged-user` when no active privileged user would be left.
 pub fn set_privileged(conn: &mut AnyConnection, id: DbUuid, privileged: bool) -> Result<(), Error> {
     let user = get(conn, id)?;
     if !privileged && user.privileged {
-        let holders = hold_privileged(conn)?;
+        let holders = lock_privileged(conn)?;
         if holders.iter().filter(|(_, state)| *state == ACTIVE).all(|(holder, _)| *holder == id) {
             return Err(Problem::new(codes::LAST_PRIVILEGED).into());
         }
@@ -114,18 +114,18 @@ pub fn set_privileged(conn: &mut AnyConnection, id: DbUuid, privileged: bool) ->
     Ok(())
 }
 
-/// Id and state of the privileged users, who stay as they are until the transaction ends. Two of them who take each
-/// other's privilege meet here, in the same order.
-fn hold_privileged(conn: &mut AnyConnection) -> Result<Vec<(DbUuid, i16)>, Error> {
+/// Locks the privileged users until the end of the transaction and returns their ids and states. Of two users who revoke
+/// each other's privilege at the same time, one waits here. The order of the locks prevents a deadlock.
+fn lock_privileged(conn: &mut AnyConnection) -> Result<Vec<(DbUuid, i16)>, Error> {
     let query = users::table.select((users::id, users::state)).order(users::id);
-    // Both have a partial index; each knows it only by its own words.
+    // Each database uses its partial index only if the condition is written as in the index.
     Ok(match conn {
         AnyConnection::Postgresql(pg) => query.filter(users::privileged).for_update().load(pg)?,
         AnyConnection::Sqlite(sqlite) => query.filter(diesel::dsl::sql::<Bool>("privileged = 1")).load(sqlite)?,
     })
 }
 
-/// Makes the user of this name privileged, for the command line. Returns whether the user was not privileged before.
+/// Grants the privilege to the user with this name, for the command line. Returns whether the user did not have it.
 ///
 /// # Errors
 /// 404 for an unknown name.

@@ -5,8 +5,9 @@
 //! * A name belongs to whom the directory gives it. When another user holds it, one the directory does not know, that
 //!   one is renamed out of the way: `name~` and the first 8 characters of its id.
 //! * A user who is not active any more loses sessions, tokens and feed address for good.
-//! * Users that the directory does not know are left as they are. A group that it does not know any more is marked as
-//!   deleted, and comes back when the directory has it again.
+//! * A user whom the directory no longer lists is deactivated; one whom it never listed is left as they are. A group that
+//!   it no longer lists is marked as deleted, and comes back when the directory has it again.
+//! * A directory that would deactivate more than half of the active members is refused, unless forced.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -17,7 +18,7 @@ use service_kit::{
         AnyConnection, Database, JobOwner,
         types::{DbTimestamp, DbUuid},
     },
-    directory::{self, DirectoryGroup, DirectoryUser, Snapshot},
+    directory::{self, DirectoryGroup, DirectoryUser, Snapshot, UserState},
     error::Error,
     with_connection,
 };
@@ -31,29 +32,33 @@ use crate::{
 /// Rows of one statement: databases limit the number of values.
 const CHUNK: usize = 1000;
 
+/// `users.state` of a deactivated user.
+const DEACTIVATED: i16 = UserState::Deactivated as i16;
+
 /// `groups.kind` of a group of the directory.
 pub const DIRECTORY: i16 = 2;
 
 /// Makes users and directory groups what the directory says now, in one transaction.
 ///
 /// # Errors
-/// 503 with nothing changed when there is no directory, when it cannot be read, or when the database fails.
-pub async fn run(db: &Database, club: &Club, now: Timestamp) -> Result<(), Error> {
+/// 503 with nothing changed when there is no directory, when it cannot be read, or when the database fails; 409 when the
+/// directory is suspicious and `force` is not set.
+pub async fn run(db: &Database, club: &Club, force: bool, now: Timestamp) -> Result<(), Error> {
     let directory = directory::fetch(club.directory.as_ref()).await?;
-    db.write(JobOwner::Internal, move |conn| apply(conn, &directory, DbTimestamp(now))).await
+    db.write(JobOwner::Internal, move |conn| apply(conn, &directory, force, DbTimestamp(now))).await
 }
 
 /// Makes users and directory groups what the directory said.
 ///
 /// # Errors
-/// When the database fails.
-pub fn apply(conn: &mut AnyConnection, directory: &Snapshot, now: DbTimestamp) -> Result<(), Error> {
+/// When the database fails; 409 when the directory is suspicious and `force` is not set.
+pub fn apply(conn: &mut AnyConnection, directory: &Snapshot, force: bool, now: DbTimestamp) -> Result<(), Error> {
     // Whoever reads users before changing names must be the only one who changes them. Readers go on.
     if let AnyConnection::Postgresql(pg) = conn {
         sql_query("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE").execute(pg)?;
     }
-    put_users(conn, &directory.users, now)?;
-    end_access(conn, &directory.users, now)?;
+    let inactive = put_users(conn, &directory.users, force, now)?;
+    end_access(conn, &inactive, now)?;
     put_groups(conn, &directory.groups, now)
 }
 
@@ -65,6 +70,7 @@ struct UserRow {
     display_name: String,
     icon: String,
     state: i16,
+    in_directory: bool,
 }
 
 impl From<&DirectoryUser> for UserRow {
@@ -75,18 +81,47 @@ impl From<&DirectoryUser> for UserRow {
             display_name: user.display_name.clone(),
             icon: user.icon.clone().unwrap_or_default(),
             state: user.state.number().into(),
+            in_directory: true,
         }
     }
 }
 
-fn put_users(conn: &mut AnyConnection, directory: &[DirectoryUser], now: DbTimestamp) -> Result<(), Error> {
+/// Makes users what the directory says, and returns those of it who are not active, and those who have left it.
+fn put_users(
+    conn: &mut AnyConnection,
+    directory: &[DirectoryUser],
+    force: bool,
+    now: DbTimestamp,
+) -> Result<Vec<DbUuid>, Error> {
     let present: Vec<UserRow> = users::table.select(UserRow::as_select()).load(conn)?;
     let wanted: Vec<UserRow> = directory.iter().map(UserRow::from).collect();
+    let listed: HashSet<_> = wanted.iter().map(|user| user.id).collect();
+    let unlisted = present.iter().filter(|user| user.in_directory && !listed.contains(&user.id));
+    let unlisted: Vec<_> = unlisted.map(|user| user.id).collect();
+    if !force {
+        let active: HashSet<_> = present.iter().filter(|user| user.state == ACTIVE).map(|user| user.id).collect();
+        let deactivated = wanted.iter().filter(|user| user.state == DEACTIVATED).map(|user| &user.id).chain(&unlisted);
+        directory::check_deactivations(active.len(), deactivated.filter(|id| active.contains(id)).count())?;
+    }
     // Names are unique at any moment, also halfway: first the names in the way are freed, then everything is put.
     save(conn, &moved_aside(&present, &wanted), now)?;
     let present: HashMap<_, _> = present.into_iter().map(|user| (user.id, user)).collect();
-    let changed: Vec<_> = wanted.into_iter().filter(|user| present.get(&user.id) != Some(user)).collect();
-    save(conn, &changed, now)
+    let changed: Vec<_> = wanted.iter().filter(|user| present.get(&user.id) != Some(user)).cloned().collect();
+    let is_renamed =
+        |user: &&UserRow| present.get(&user.id).is_some_and(|before| before.display_name != user.display_name);
+    let renamed: Vec<_> = changed.iter().filter(is_renamed).map(|user| user.id).collect();
+    for ids in renamed.chunks(CHUNK) {
+        diesel::update(users::table.filter(users::id.eq_any(ids)))
+            .set(users::display_name_changed_at.eq(now))
+            .execute(conn)?;
+    }
+    save(conn, &changed, now)?;
+    for ids in unlisted.chunks(CHUNK) {
+        diesel::update(users::table.filter(users::id.eq_any(ids)))
+            .set((users::state.eq(DEACTIVATED), users::in_directory.eq(false), users::updated_at.eq(now)))
+            .execute(conn)?;
+    }
+    Ok(wanted.iter().filter(|user| user.state != ACTIVE).map(|user| user.id).chain(unlisted).collect())
 }
 
 /// The users whose name somebody else is to have: under the name that they keep, when the directory does not know
@@ -118,6 +153,7 @@ fn save(conn: &mut AnyConnection, rows: &[UserRow], now: DbTimestamp) -> Result<
                     users::display_name.eq(&user.display_name),
                     users::icon.eq(&user.icon),
                     users::state.eq(user.state),
+                    users::in_directory.eq(user.in_directory),
                     users::privileged.eq(false),
                     users::created_at.eq(now),
                     users::updated_at.eq(now),
@@ -134,6 +170,7 @@ fn save(conn: &mut AnyConnection, rows: &[UserRow], now: DbTimestamp) -> Result<
                 users::display_name.eq(excluded(users::display_name)),
                 users::icon.eq(excluded(users::icon)),
                 users::state.eq(excluded(users::state)),
+                users::in_directory.eq(excluded(users::in_directory)),
                 users::updated_at.eq(excluded(users::updated_at)),
             ))
             .execute(c))?;
@@ -142,9 +179,7 @@ fn save(conn: &mut AnyConnection, rows: &[UserRow], now: DbTimestamp) -> Result<
 }
 
 /// Takes from those who are not active what they could come in by.
-fn end_access(conn: &mut AnyConnection, directory: &[DirectoryUser], now: DbTimestamp) -> Result<(), Error> {
-    let inactive = directory.iter().filter(|user| i16::from(user.state.number()) != ACTIVE);
-    let inactive: Vec<_> = inactive.map(|user| DbUuid(user.id)).collect();
+fn end_access(conn: &mut AnyConnection, inactive: &[DbUuid], now: DbTimestamp) -> Result<(), Error> {
     for ids in inactive.chunks(CHUNK) {
         diesel::update(sessions::table.filter(sessions::user_id.eq_any(ids)).filter(sessions::revoked_at.is_null()))
             .set(sessions::revoked_at.eq(now))
@@ -312,6 +347,7 @@ mod tests {
             name,
             icon: String::new(),
             state: ACTIVE,
+            in_directory: true,
         }
     }
 

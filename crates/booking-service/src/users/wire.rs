@@ -12,7 +12,7 @@ use super::{icon, queries::User};
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ResponseUser, example = json!({
-    "userId": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "displayName": "Alice",
+    "userId": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "displayName": "Alice",
     "icon": "https://club.example/icons/alice.svg", "privileged": false, "state": 1
 }))]
 pub struct ResponseUser {
@@ -20,7 +20,7 @@ pub struct ResponseUser {
     /// The sign-in name.
     name: String,
     display_name: String,
-    /// Absolute address of a picture.
+    /// Absolute address of an image.
     icon: String,
     privileged: bool,
     /// 0 deactivated, 1 active, 2 suspended.
@@ -49,10 +49,21 @@ impl ResponseUser {
 #[deserr(error = Violations)]
 #[into_params(parameter_in = Query)]
 pub struct ListQuery {
-    /// Also those who are suspended or deactivated.
+    /// Include suspended and deactivated users.
     #[deserr(rename = "include-suspended", default)]
     #[param(rename = "include-suspended", value_type = Option<bool>)]
     pub include_suspended: Flag,
+}
+
+/// How to copy the directory.
+#[derive(Debug, Deserr, IntoParams)]
+#[deserr(error = Violations)]
+#[into_params(parameter_in = Query)]
+pub struct SyncQuery {
+    /// Accept a directory that deactivates more than half of the active members.
+    #[deserr(default)]
+    #[param(value_type = Option<bool>, nullable = false)]
+    pub force: Flag,
 }
 
 /// Whether a user is privileged.

@@ -1,4 +1,4 @@
-//! Finding a time: what `GET /availability` offers can be booked, and nothing that can be booked is missing.
+//! `GET /availability`: the free times that it finds can be booked, and none is missing.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -20,32 +20,32 @@ use crate::{
     pages::walk,
 };
 
-/// The path for a span of hours from now.
+/// The path for a span, in hours from now.
 fn path(club: &Club, (from, to): (i64, i64), rest: &str) -> String {
     let (from, to) = (hours_from_now(club, from), hours_from_now(club, to));
     format!("/api/availability?dateBegin={from}&dateEnd={to}{rest}")
 }
 
-fn ask(club: &Club, hours: (i64, i64), rest: &str) -> Answer {
+fn search(club: &Club, hours: (i64, i64), rest: &str) -> Answer {
     club.by(BOB).get(&path(club, hours, rest))
 }
 
 /// Place, start and end in hours from now.
-fn offers(club: &Club, answer: &Value) -> Vec<(String, f64, f64)> {
+fn free_times(club: &Club, answer: &Value) -> Vec<(String, f64, f64)> {
     let now = hours_from_now(club, 0).utc();
     let hours = |at: &Value| {
         let at: DateTime<Utc> = at.as_str().unwrap().parse().unwrap();
         f64::from(i32::try_from((at - now).num_minutes()).unwrap()) / 60.0
     };
-    let offer = |it: &Value| (text(&it["place"]), hours(&it["timeStart"]), hours(&it["timeEnd"]));
-    answer.as_array().unwrap().iter().map(offer).collect()
+    let free_time = |item: &Value| (text(&item["place"]), hours(&item["timeStart"]), hours(&item["timeEnd"]));
+    answer.as_array().unwrap().iter().map(free_time).collect()
 }
 
-fn found(club: &Club, hours: (i64, i64), rest: &str) -> Vec<(String, f64, f64)> {
-    offers(club, &ask(club, hours, rest).expect(200).json())
+fn find(club: &Club, hours: (i64, i64), rest: &str) -> Vec<(String, f64, f64)> {
+    free_times(club, &search(club, hours, rest).expect(200).json())
 }
 
-fn offer(place: &str, from: f64, to: f64) -> (String, f64, f64) {
+fn free_time(place: &str, from: f64, to: f64) -> (String, f64, f64) {
     (place.to_owned(), from, to)
 }
 
@@ -57,22 +57,27 @@ fn free_times_that_are_long_enough_are_found(#[values(Sqlite, Postgres)] backend
     room(&club, ALICE, "Hall", (1, 4));
     event(&club, BOB, At::Room(&first), (2, 3));
     declare_shared(&club, BOB, At::Room(&first), (5, 7)).expect(201);
-    let all = |rest: &str| found(&club, (-24, 24), rest);
+    let all = |rest: &str| find(&club, (-24, 24), rest);
     assert_eq!(
         all("&minutes=60"),
-        [offer("S516", 0.0, 2.0), offer("S516", 3.0, 5.0), offer("S517", 3.0, 6.0), offer("S516", 7.0, 9.0)]
+        [
+            free_time("S516", 0.0, 2.0),
+            free_time("S516", 3.0, 5.0),
+            free_time("S517", 3.0, 6.0),
+            free_time("S516", 7.0, 9.0)
+        ]
     );
-    assert_eq!(all("&minutes=121"), [offer("S517", 3.0, 6.0)]);
-    assert_eq!(all("&minutes=121&shared=true"), [offer("S516", 3.0, 9.0), offer("S517", 3.0, 6.0)]);
+    assert_eq!(all("&minutes=121"), [free_time("S517", 3.0, 6.0)]);
+    assert_eq!(all("&minutes=121&shared=true"), [free_time("S516", 3.0, 9.0), free_time("S517", 3.0, 6.0)]);
     assert_eq!(all("&minutes=181&onlyVerified=false"), []);
-    assert_eq!(all("&minutes=180&onlyVerified=0"), [offer("Hall", 1.0, 4.0), offer("S517", 3.0, 6.0)]);
+    assert_eq!(all("&minutes=180&onlyVerified=0"), [free_time("Hall", 1.0, 4.0), free_time("S517", 3.0, 6.0)]);
     // Clipped to the span.
     assert_eq!(
-        found(&club, (1, 4), "&minutes=60"),
-        [offer("S516", 1.0, 2.0), offer("S516", 3.0, 4.0), offer("S517", 3.0, 4.0)]
+        find(&club, (1, 4), "&minutes=60"),
+        [free_time("S516", 1.0, 2.0), free_time("S516", 3.0, 4.0), free_time("S517", 3.0, 4.0)]
     );
-    assert_eq!(found(&club, (10, 24), "&minutes=15"), []);
-    let answer = ask(&club, (-24, 24), "&minutes=60").json();
+    assert_eq!(find(&club, (10, 24), "&minutes=15"), []);
+    let answer = search(&club, (-24, 24), "&minutes=60").json();
     assert_eq!(answer[0]["roomId"], json!(first));
     assert!(answer[0].get("freeUsers").is_none() && answer[0].get("busyUsers").is_none());
     let pages = walk(&club.by(BOB), &path(&club, (-24, 24), "&minutes=60"), 1, || {});
@@ -90,7 +95,11 @@ fn hours_of_the_day_are_those_of_the_club(#[values(Sqlite, Postgres)] backend: B
         let span = "dateBegin=2030-03-31T00:00:00%2B01:00&dateEnd=2030-04-02T00:00:00%2B02:00";
         let path = format!("/api/availability?{span}&minutes=15&onlyVerified=false&between={between}");
         let list = club.by(BOB).get(&path).expect(200).json();
-        list.as_array().unwrap().iter().map(|it| (text(&it["timeStart"]), text(&it["timeEnd"]))).collect::<Vec<_>>()
+        list.as_array()
+            .unwrap()
+            .iter()
+            .map(|item| (text(&item["timeStart"]), text(&item["timeEnd"])))
+            .collect::<Vec<_>>()
     };
     let times = |start: &str, end: &str| (start.to_owned(), end.to_owned());
     assert_eq!(
@@ -128,14 +137,14 @@ fn people_are_counted_and_not_named(#[values(Sqlite, Postgres)] backend: Backend
     busy(CAROL, "y", (1, 2), "attendance");
     busy(BOB, "z", (0, 1), "absent");
     busy(BOB, "z", (2, 3), "attendance");
-    let gone = busy(BOB, "w", (0, 9), "attendance");
-    club.by(BOB).delete(&format!("/api/events/{gone}")).expect(204);
+    let deleted = busy(BOB, "w", (0, 9), "attendance");
+    club.by(BOB).delete(&format!("/api/events/{deleted}")).expect(204);
     let counts = |rest: &str| {
-        let list = ask(&club, (0, 24), &format!("&minutes=60{rest}")).expect(200).json();
+        let list = search(&club, (0, 24), &format!("&minutes=60{rest}")).expect(200).json();
         list.as_array()
             .unwrap()
             .iter()
-            .map(|it| (it["freeUsers"].as_u64().unwrap(), it["busyUsers"].as_u64().unwrap()))
+            .map(|item| (item["freeUsers"].as_u64().unwrap(), item["busyUsers"].as_u64().unwrap()))
             .collect::<Vec<_>>()
     };
     assert_eq!(counts(&format!("&groupId={few}")), [(1, 1), (1, 1)]);
@@ -143,13 +152,13 @@ fn people_are_counted_and_not_named(#[values(Sqlite, Postgres)] backend: Backend
     assert_eq!(counts(&format!("&groupId={empty}")), [(0, 0), (0, 0)]);
     let both = format!("{},{},{}", id(BOB), id(DAVE), id(BOB));
     assert_eq!(counts(&format!("&userIds={both}")), [(2, 0), (2, 0)]);
-    // Bob is busy from two to three, before the second time begins; not if it is asked for from two on.
+    // Bob is busy from 2 to 3. The new room is free from 2 on, so that its free time overlaps this.
     verified_room(&club, ALICE, "S518", (2, 6));
     assert_eq!(counts(&format!("&userIds={both}")), [(2, 0), (1, 1), (2, 0)]);
 }
 
 #[rstest]
-fn a_question_that_breaks_a_rule_is_refused(#[values(Sqlite, Postgres)] backend: Backend) {
+fn invalid_parameters_are_refused(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let nobody = "0198c0de-0000-7000-8000-000000000099";
     let many: Vec<_> = (0..201).map(|n| format!("0198c0de-0000-7000-8000-{n:012}")).collect();
@@ -171,7 +180,7 @@ fn a_question_that_breaks_a_rule_is_refused(#[values(Sqlite, Postgres)] backend:
         ((0, 24), format!("&minutes=60&userIds={}&groupId={EVERYONE}", id(BOB)), "userIds"),
         ((0, 24), "&minutes=60&limit=0".to_owned(), "limit"),
     ] {
-        let problem = ask(&club, hours, &rest).refused(400, "invalid-parameter");
+        let problem = search(&club, hours, &rest).refused(400, "invalid-parameter");
         assert_eq!(problem["violations"][0]["parameter"], parameter, "{rest}");
     }
     let only_end = format!("/api/availability?minutes=60&dateEnd={}", hours_from_now(&club, 1));
@@ -179,11 +188,11 @@ fn a_question_that_breaks_a_rule_is_refused(#[values(Sqlite, Postgres)] backend:
         club.by(BOB).get(&only_end).refused(400, "invalid-parameter")["violations"][0]["parameter"],
         "dateBegin"
     );
-    assert_eq!(found(&club, (0, 31 * 24), "&minutes=1440"), []);
+    assert_eq!(find(&club, (0, 31 * 24), "&minutes=1440"), []);
 }
 
 #[rstest]
-fn a_question_takes_a_fixed_number_of_statements(#[values(Sqlite, Postgres)] backend: Backend) {
+fn the_search_takes_a_fixed_number_of_statements(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let count = |rest: &str| {
         let path = path(&club, (-1, 100), rest);
@@ -204,45 +213,45 @@ fn a_question_takes_a_fixed_number_of_statements(#[values(Sqlite, Postgres)] bac
     assert_eq!(kinds.each_ref().map(|rest| count(rest)), small);
 }
 
-/// A room or an event of the property, in quarters of an hour from now.
-type Held = (usize, i64, i64, bool);
+/// A room: the index of its place, its start and length in quarters of an hour, and whether it is verified.
+type RoomCase = (usize, i64, i64, bool);
 
 #[rstest]
-fn what_is_offered_can_be_booked_and_nothing_else_can(#[values(Sqlite, Postgres)] backend: Backend) {
+fn free_times_are_exactly_the_times_that_can_be_booked(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let places = ["S516", "ｓ516", "Discord"];
     let rooms = vec((0_usize..3, 0..40_i64, 4..30_i64, any::<bool>()), 1..5);
     let events = vec((0_usize..3, 0..40_i64, 1..12_i64, any::<bool>()), 0..6);
     let probes = vec((0_usize..5, 0..60_i64, 1..12_i64), 8);
-    let question = (0..20_i64, 1..40_i64, 1..9_i64, any::<bool>(), any::<bool>());
+    let search = (0..20_i64, 1..40_i64, 1..9_i64, any::<bool>(), any::<bool>());
     let mut runner = TestRunner::new(Config { cases: 12, failure_persistence: None, ..Config::default() });
-    // Each case has days of its own.
+    // Each case uses its own day.
     let day = std::cell::Cell::new(0);
-    let outcome = runner.run(&(rooms, events, probes, question), |(rooms, events, probes, question)| {
+    let outcome = runner.run(&(rooms, events, probes, search), |(rooms, events, probes, search)| {
         day.set(day.get() + 1);
         let start = hours_from_now(&club, day.get() * 24);
         let at = |quarter: i64| start.plus(TimeDelta::minutes(15 * quarter));
         let times = |from: i64, length: i64| json!({"timeStart": at(from).to_string(), "timeEnd": at(from + length).to_string()});
-        let mut held: Vec<(String, Held)> = Vec::new();
+        let mut room_ids: Vec<(String, RoomCase)> = Vec::new();
         for (place, from, length, verified) in rooms {
             let body = merge([times(from, length), json!({"place": places[place], "admins": [id(BOB)]})]);
-            let made = text(&club.by(BOB).post("/api/rooms", body).expect(201).json()["roomId"]);
-            // Refused if another one is in the way.
+            let room = text(&club.by(BOB).post("/api/rooms", body).expect(201).json()["roomId"]);
+            // Refused if another verified room overlaps it.
             let verified =
-                verified && club.by(ALICE).post(&format!("/api/rooms/{made}/verified"), json!({})).status == 204;
-            held.push((made, (place, from, length, verified)));
+                verified && club.by(ALICE).post(&format!("/api/rooms/{room}/verified"), json!({})).status == 204;
+            room_ids.push((room, (place, from, length, verified)));
         }
         for (place, from, length, shared) in events {
             let body = event_body(&club, BOB, At::Place(places[place]), (1, 2));
             club.by(BOB).post("/api/events", merge([body, times(from, length), json!({ "sharedRoom": shared })]));
         }
-        let (from, length, least, shared, only_verified) = question;
+        let (from, length, least, shared, only_verified) = search;
         let path = format!(
             "/api/availability?dateBegin={}&dateEnd={}&minutes={}&shared={shared}&onlyVerified={only_verified}",
             at(from), at(from + length), least * 15
         );
-        let offers = club.by(CAROL).get(&path).expect(200).json();
-        let offers = offers.as_array().unwrap();
+        let free_times = club.by(CAROL).get(&path).expect(200).json();
+        let free_times = free_times.as_array().unwrap();
         let quarter = |value: &Value| {
             let at: Timestamp = value.as_str().unwrap().parse().unwrap();
             (at.micros() - start.micros()) / (15 * 60 * 1_000_000)
@@ -252,28 +261,29 @@ fn what_is_offered_can_be_booked_and_nothing_else_can(#[values(Sqlite, Postgres)
             let body = merge([body, times(from, length), json!({ "sharedRoom": shared })]);
             club.by(CAROL).post("/api/events?dryRun=true", body).status == 200
         };
-        // Every offer, and it is as long as can be.
-        for offer in offers {
-            let (room, begin, end) = (text(&offer["roomId"]), quarter(&offer["timeStart"]), quarter(&offer["timeEnd"]));
+        // Every free time can be booked, and no longer time can.
+        for free_time in free_times {
+            let (begin, end) = (quarter(&free_time["timeStart"]), quarter(&free_time["timeEnd"]));
+            let room = text(&free_time["roomId"]);
             prop_assert!(end - begin >= least && begin >= from && end <= from + length);
-            prop_assert!(can_book(&room, begin, end - begin), "{}", offer);
-            prop_assert!(begin == from || !can_book(&room, begin - 1, end - begin + 1), "{}", offer);
-            prop_assert!(end == from + length || !can_book(&room, begin, end - begin + 1), "{}", offer);
+            prop_assert!(can_book(&room, begin, end - begin), "{}", free_time);
+            prop_assert!(begin == from || !can_book(&room, begin - 1, end - begin + 1), "{}", free_time);
+            prop_assert!(end == from + length || !can_book(&room, begin, end - begin + 1), "{}", free_time);
         }
-        // Any span in the question that can be booked is part of an offer.
+        // Any span within the search that can be booked is part of a free time.
         for (room, begin, more) in probes {
-            let Some((room, (.., verified))) = held.get(room) else { continue };
+            let Some((room, (.., verified))) = room_ids.get(room) else { continue };
             let size = least + more - 1;
-            let is_asked_for = begin >= from && begin + size <= from + length && (*verified || !only_verified);
-            let is_offered = offers.iter().any(|offer| {
-                offer["roomId"] == json!(room)
-                    && quarter(&offer["timeStart"]) <= begin
-                    && begin + size <= quarter(&offer["timeEnd"])
+            let is_within_search = begin >= from && begin + size <= from + length && (*verified || !only_verified);
+            let is_free = free_times.iter().any(|free_time| {
+                free_time["roomId"] == json!(room)
+                    && quarter(&free_time["timeStart"]) <= begin
+                    && begin + size <= quarter(&free_time["timeEnd"])
             });
-            if is_asked_for {
-                prop_assert_eq!(is_offered, can_book(room, begin, size), "{} {} {}", room, begin, size);
+            if is_within_search {
+                prop_assert_eq!(is_free, can_book(room, begin, size), "{} {} {}", room, begin, size);
             } else {
-                prop_assert!(!is_offered);
+                prop_assert!(!is_free);
             }
         }
         Ok(())
@@ -283,10 +293,10 @@ fn what_is_offered_can_be_booked_and_nothing_else_can(#[values(Sqlite, Postgres)
 }
 
 #[rstest]
-fn an_offer_is_gone_when_it_is_booked(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_booked_time_is_no_longer_free(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let room = verified_room(&club, ALICE, "S516", (0, 3));
-    assert_eq!(each(&ask(&club, (0, 9), "&minutes=180").json(), "roomId"), [&*room]);
+    assert_eq!(each(&search(&club, (0, 9), "&minutes=180").json(), "roomId"), [&*room]);
     declare(&club, BOB, At::Room(&room), (0, 3)).expect(201);
-    assert_eq!(ask(&club, (0, 9), "&minutes=15").json(), json!([]));
+    assert_eq!(search(&club, (0, 9), "&minutes=15").json(), json!([]));
 }

@@ -1,4 +1,4 @@
-//! Backups, what is restored from them, moving to PostgreSQL, and databases of other versions.
+//! Backups, restores, the move to PostgreSQL, and databases of other versions.
 
 #[path = "../../../service-kit/tests/shared/backup.rs"]
 mod rules;
@@ -30,20 +30,20 @@ use crate::{
     process::until,
 };
 
-/// Commands that need the database, besides those that every service has.
+/// The commands of this service that need the database, without the common ones.
 pub const COMMANDS: [&[&str]; 3] = [&["migrate"], &["token", "list"], &["user", "grant-privilege", "alice"]];
 
-/// A club in which there is something of everything.
+/// A club with data in every table.
 pub fn start(backend: Backend) -> Club {
     Club::start_with(backend, &["--demo"])
 }
 
-/// A request that makes something of this name.
+/// A request that creates a row with this name.
 pub fn make(name: &str) -> (&'static str, Value) {
     ("/api/tags", json!({"name": name}))
 }
 
-/// Somebody who signed in when the schema was as it was in the beginning.
+/// Adds the rows of a user who signed in with the first version of the schema.
 pub fn add_old_rows(conn: &mut AnyConnection) {
     let (id, then) = (DbUuid::new(), DbTimestamp("2026-01-02T03:04:05.678901Z".parse().unwrap()));
     diesel::insert_into(users::table)
@@ -85,7 +85,7 @@ pub fn old_rows_are_there(club: &Club) {
 }
 
 #[test]
-fn a_backup_has_what_was_acknowledged_before_and_nothing_by_half() {
+fn a_backup_has_all_acknowledged_writes_and_no_partial_ones() {
     let club = Club::start(Backend::Sqlite);
     let (acknowledged, stop) = (RwLock::new(Vec::new()), AtomicBool::new(false));
     let known = || acknowledged.read().unwrap().clone();
@@ -102,7 +102,7 @@ fn a_backup_has_what_was_acknowledged_before_and_nothing_by_half() {
                 }
             });
         }
-        // Also when this fails.
+        // Also set if an assertion fails.
         let _stop = Stop(&stop);
         for round in 0..3 {
             until("something was written", || known().len() > 20 * (round + 1));
@@ -120,7 +120,7 @@ fn a_backup_has_what_was_acknowledged_before_and_nothing_by_half() {
     });
 }
 
-/// Says at its end that it is over.
+/// Sets the flag when it is dropped.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -129,8 +129,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// A PostgreSQL server of the test's own, with a database `club` and an empty one, `restored`, whose owner has no other
-/// rights.
+/// A separate PostgreSQL server with the databases `club` and `restored`, which is empty. Their owner has no other rights.
 struct Server {
     process: Child,
     url: String,
@@ -175,8 +174,8 @@ fn as_documented(name: &str, folder: &Path, from: &str, to: &str) {
     assert!(done.status.success() && done.stderr.is_empty(), "{block}\n{done:?}");
 }
 
-/// The word for what a database shows, and the server's own for which transactions it sees.
-fn words(url: &str) -> (String, String) {
+/// The data version of a database, and the server's snapshot of transactions.
+fn versions(url: &str) -> (String, String) {
     let mut conn = url.parse::<Url>().unwrap().connect().unwrap();
     let snapshot = diesel::dsl::sql::<diesel::sql_types::Text>("pg_current_snapshot()::text");
     diesel::select((DataVersion, snapshot)).get_result(&mut conn).unwrap()
@@ -201,9 +200,9 @@ fn postgres_is_backed_up_and_restored_as_documented() {
     make(&club, "lost");
     as_documented("restore-postgres", club.folder(), "", &restored);
 
-    // Both see the same transactions, and their rows are not the same.
+    // Both databases have the same snapshot, but different rows.
     until("both see the same", || {
-        let [(here, seen), (there, too), (again, still)] = [&url, &restored, &url].map(|url| words(url));
+        let [(here, seen), (there, too), (again, still)] = [&url, &restored, &url].map(|url| versions(url));
         assert!(here != there && again != there, "{here} {there}");
         seen == too && too == still && here == again
     });
@@ -214,7 +213,7 @@ fn postgres_is_backed_up_and_restored_as_documented() {
     assert!(rules::is_replayed(&make(&club, "kept")));
     assert!(!rules::is_replayed(&make(&club, "lost")));
 
-    // And on another server.
+    // The same on another server.
     let another = Server::start();
     as_documented("restore-postgres", club.folder(), "", &another.url("restored"));
     club.move_to(&another.url("restored"));

@@ -1,4 +1,4 @@
-//! Requests that tests make again and again, with times in whole hours from now.
+//! Requests that many tests send, with times in whole hours from now.
 
 use serde_json::{Value, json};
 
@@ -12,11 +12,11 @@ pub fn span(club: &Club, from: i64, to: i64) -> Value {
     json!({"timeStart": hours_from_now(club, from).to_string(), "timeEnd": hours_from_now(club, to).to_string()})
 }
 
-/// One object with the members of all, later ones winning.
-pub fn merge<const N: usize>(parts: [Value; N]) -> Value {
+/// One object with the members of all these objects. Later members replace earlier ones.
+pub fn merge<const N: usize>(objects: [Value; N]) -> Value {
     let mut all = json!({});
-    for part in parts {
-        for (name, value) in part.as_object().unwrap() {
+    for object in objects {
+        for (name, value) in object.as_object().unwrap() {
             all[name] = value.clone();
         }
     }
@@ -28,20 +28,20 @@ pub fn room_body(club: &Club, by: &str, place: &str, (from, to): (i64, i64)) -> 
     merge([span(club, from, to), json!({"place": place, "admins": [id(by)]})])
 }
 
-/// Makes an unverified room and returns its id.
+/// Creates an unverified room and returns its id.
 pub fn room(club: &Club, by: &str, place: &str, hours: (i64, i64)) -> String {
-    let made = club.by(by).post("/api/rooms", room_body(club, by, place, hours)).expect(201).json();
-    made["roomId"].as_str().unwrap().to_owned()
+    let room = club.by(by).post("/api/rooms", room_body(club, by, place, hours)).expect(201).json();
+    room["roomId"].as_str().unwrap().to_owned()
 }
 
-/// Makes a verified room and returns its id.
+/// Creates a verified room and returns its id.
 pub fn verified_room(club: &Club, by: &str, place: &str, hours: (i64, i64)) -> String {
     let id = room(club, by, place, hours);
     club.by(ALICE).post(&format!("/api/rooms/{id}/verified"), json!({})).expect(204);
     id
 }
 
-/// Where an event is to be.
+/// The venue of an event.
 #[derive(Clone, Copy)]
 pub enum At<'a> {
     Place(&'a str),
@@ -60,22 +60,22 @@ pub fn event_body(club: &Club, by: &str, at: At<'_>, (from, to): (i64, i64)) -> 
     merge([rest, span(club, from, to), at])
 }
 
-/// Asks for an event.
+/// Sends a request for an event.
 pub fn declare(club: &Club, by: &str, at: At<'_>, hours: (i64, i64)) -> Answer {
     club.by(by).post("/api/events", event_body(club, by, at, hours))
 }
 
-/// Asks for an event that others may share the room with.
+/// Sends a request for a shared event.
 pub fn declare_shared(club: &Club, by: &str, at: At<'_>, hours: (i64, i64)) -> Answer {
     club.by(by).post("/api/events", merge([event_body(club, by, at, hours), json!({"sharedRoom": true})]))
 }
 
-/// Makes an event and returns its id.
+/// Creates an event and returns its id.
 pub fn event(club: &Club, by: &str, at: At<'_>, hours: (i64, i64)) -> String {
     text(&declare(club, by, at, hours).expect(201).json()["eventId"])
 }
 
-/// Makes a group with these members and returns its id.
+/// Creates a group with these members and returns its id.
 pub fn group(club: &Club, by: &str, name: &str, members: &[&str]) -> String {
     let members: Vec<_> = members.iter().map(|member| id(member)).collect();
     let body = json!({"name": name, "description": "", "open": false, "members": members, "admins": [id(by)]});
@@ -100,18 +100,18 @@ pub fn hours(club: &Club, spans: &Value) -> Vec<(i64, i64)> {
     spans.as_array().unwrap().iter().map(|span| (hour(&span["timeStart"]), hour(&span["timeEnd"]))).collect()
 }
 
-/// The body of a poll with two slots, after 48 and 72 hours, that ends in 24 hours and invites nobody.
+/// The body of a poll without invitees, with two slots in 48 and 72 hours and the deadline in 24 hours.
 pub fn poll_body(club: &Club, by: &str) -> Value {
     let slots = [span(club, 48, 50), span(club, 72, 74)];
     let deadline = hours_from_now(club, 24).to_string();
     json!({"name": "Kick-off", "deadline": deadline, "candidateSlots": slots, "admins": [id(by)]})
 }
 
-/// Makes a poll of such a body with other members, and returns its path and the ids of its slots.
+/// Creates a poll with this body and additional members, and returns its path and the ids of its slots.
 pub fn poll(club: &Club, by: &str, members: Value) -> (String, Vec<String>) {
     let body = merge([poll_body(club, by), members]);
-    let made = club.by(by).post("/api/draft-events", body).expect(201);
-    let path = made.header("location").unwrap().to_owned();
+    let answer = club.by(by).post("/api/draft-events", body).expect(201);
+    let path = answer.header("location").unwrap().to_owned();
     let slots = each(&club.by(by).get(&path).expect(200).json()["candidateSlots"], "slotId");
     (path, slots)
 }

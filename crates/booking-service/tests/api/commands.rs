@@ -23,18 +23,18 @@ use crate::{
     process::{Process, program, until},
 };
 
-/// What a run printed and its exit status.
+/// The output and the exit status of a run.
 pub fn outcome(command: &mut Command) -> (String, String, Option<i32>) {
     let output = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (text(output.stdout), text(output.stderr), output.status.code())
 }
 
-/// What `check-config` printed, and its exit status; where that is 78, `serve` says the same.
+/// The output and the exit status of `check-config`. If the status is 78, `serve` prints the same.
 pub fn check(arguments: &[&str], environment: &[(&str, &str)]) -> (String, Option<i32>) {
     let (out, err, status) = outcome(program(arguments).arg("check-config").envs(environment.iter().copied()));
     assert_eq!(err, "");
-    // What check-config finds is what keeps serve from starting.
+    // `serve` refuses to start for the same errors.
     if status != Some(0) {
         let (_, err, status) = outcome(program(arguments).envs(environment.iter().copied()));
         assert_eq!(err.replace("booking-service: ", ""), out);
@@ -62,7 +62,7 @@ fn sign_in_faults(key: &str, faults: &impl Fn(&[&str], &[&str])) {
     ];
     assert!(is_ok(&issuer));
     assert!(is_ok(&plain));
-    // With a provider the service may be reached from elsewhere.
+    // With a provider the service may listen on any address.
     let open = ["--bind", "0.0.0.0:3000"];
     assert!(is_ok(&[&issuer[..], &open, &["--public-url", "https://club.example"]].concat()));
     assert!(is_ok(&[&issuer[..], &open, &["--public-url", "http://localhost:3000"]].concat()));
@@ -94,8 +94,8 @@ fn sign_in_faults(key: &str, faults: &impl Fn(&[&str], &[&str])) {
     assert!(is_ok(&[&issuer[..], &below].concat()));
 }
 
-/// A sign-in provider and a key.
-const PROVIDED: [&str; 6] = [
+/// The options of a sign-in provider and a key.
+const PROVIDER_OPTIONS: [&str; 6] = [
     "--oidc-issuer",
     "https://sso.example",
     "--oauth-client-id",
@@ -105,7 +105,7 @@ const PROVIDED: [&str; 6] = [
 ];
 
 #[test]
-fn development_mode_is_for_this_machine_alone() {
+fn development_mode_needs_loopback() {
     let ok = ("ok\n".to_owned(), Some(0));
     let allowed: [&[&str]; 6] = [
         &[],
@@ -126,11 +126,11 @@ fn development_mode_is_for_this_machine_alone() {
         &["--trusted-proxies", "127.0.0.1"],
     ];
     for arguments in reachable {
-        let with_key = [arguments, &PROVIDED[4..]].concat();
+        let with_key = [arguments, &PROVIDER_OPTIONS[4..]].concat();
         let (out, status) = check(&with_key, &[]);
         assert_eq!((out.lines().count(), status), (1, Some(78)), "{arguments:?}: {out}");
         assert!(out.starts_with(arguments[0]) && out.contains("without a sign-in provider"), "{out}");
-        let provided = [arguments, &PROVIDED, &["--public-url", "https://rooms.club.example"][..]].concat();
+        let provided = [arguments, &PROVIDER_OPTIONS, &["--public-url", "https://rooms.club.example"][..]].concat();
         if arguments[0] != "--public-url" {
             assert_eq!(check(&provided, &[]), ok, "{arguments:?}");
         }
@@ -147,12 +147,12 @@ fn development_mode_is_for_this_machine_alone() {
 #[test]
 fn the_well_known_key_is_refused_and_a_provider_needs_a_key() {
     let known = ["--secret-key", "development only: anybody can read this key"];
-    for arguments in [&known[..], &[&PROVIDED[..4], &known].concat()] {
+    for arguments in [&known[..], &[&PROVIDER_OPTIONS[..4], &known].concat()] {
         let (out, status) = check(arguments, &[]);
         assert_eq!((out.lines().count(), status), (1, Some(78)), "{out}");
         assert!(out.contains("--secret-key is the well-known key"), "{out}");
     }
-    let (out, status) = check(&PROVIDED[..4], &[]);
+    let (out, status) = check(&PROVIDER_OPTIONS[..4], &[]);
     assert_eq!((out.lines().count(), status), (1, Some(78)), "{out}");
     assert!(out.starts_with("--secret-key is needed"), "{out}");
 }
@@ -179,7 +179,7 @@ fn the_key_is_random_at_each_start_in_development_unless_one_is_given(#[values(S
 }
 
 #[test]
-fn a_proxy_of_half_the_internet_is_refused() {
+fn a_trusted_proxy_with_too_many_addresses_is_refused() {
     for (block, large) in [
         ("0.0.0.0/1,128.0.0.0/1", 2),
         ("0.0.0.0/0", 1),
@@ -187,7 +187,7 @@ fn a_proxy_of_half_the_internet_is_refused() {
         ("::/0", 1),
         ("10.0.0.0/8,fd00::/8,192.0.2.0/24,2001:db8::/32", 0),
     ] {
-        let (out, status) = check(&[&PROVIDED[..], &["--trusted-proxies", block]].concat(), &[]);
+        let (out, status) = check(&[&PROVIDER_OPTIONS[..], &["--trusted-proxies", block]].concat(), &[]);
         if large == 0 {
             assert_eq!((out.as_str(), status), ("ok\n", Some(0)), "{block}");
         } else {
@@ -210,8 +210,8 @@ fn a_token_is_not_sent_by_plain_http_to_another_machine() {
     assert_eq!(check(&plain, &[("ALLOW_INSECURE_UPSTREAM", "true")]), ("ok\n".to_owned(), Some(0)));
 }
 
-/// A program that may not write what its folder's owner may.
-fn as_nobody(arguments: &[&str]) -> Command {
+/// The program as a user without write access.
+fn as_unprivileged_user(arguments: &[&str]) -> Command {
     let mut command = program(arguments);
     if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
         command.uid(65534).gid(65534);
@@ -231,12 +231,12 @@ fn a_database_that_cannot_be_written_is_named_in_one_sentence() {
             std::fs::set_permissions(name, Permissions::from_mode(0o444)).unwrap();
         }
     }
-    // A schema that is current leaves `migrate` nothing to write where the folder can hold SQLite's working files.
+    // In a writable folder `migrate` succeeds: with a current schema it writes only SQLite's temporary files.
     for (mode, commands) in [(0o555, &["serve", "migrate"][..]), (0o777, &["serve"])] {
         std::fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
         for &command in commands {
             let arguments = [command, "--bind", "127.0.0.1:0", "--log", "off", "--database-url", &url];
-            let (out, err, status) = outcome(&mut as_nobody(&arguments));
+            let (out, err, status) = outcome(&mut as_unprivileged_user(&arguments));
             assert_eq!((out.as_str(), err.lines().count(), status), ("", 1, Some(1)), "{mode:o} {command}: {err}");
             assert!(err.contains(file.to_str().unwrap()), "{err}");
             assert!(!err.contains(['{', '(', '"']), "Rust debug text: {err}");
@@ -257,7 +257,7 @@ fn an_address_in_use_is_named() {
 }
 
 #[test]
-fn it_listens_on_a_name() {
+fn the_service_listens_on_a_host_name() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}/club.sqlite3", folder.path().display());
     let mut child = program(&["--bind", "localhost:0", "--workers", "1", "--database-url", &url]).spawn().unwrap();
@@ -270,7 +270,7 @@ fn it_listens_on_a_name() {
 }
 
 #[test]
-fn no_command_makes_a_database_but_serve_and_migrate() {
+fn only_serve_and_migrate_create_a_database() {
     let folder = tempfile::tempdir().unwrap();
     let (file, directory) = (folder.path().join("club.sqlite3"), folder.path().join("club.toml"));
     std::fs::write(&directory, "[[users]]\nname = \"erin\"\ndisplayName = \"Erin\"\nstate = \"active\"\n").unwrap();
@@ -311,7 +311,7 @@ fn the_help_of_a_command_has_its_own_options_only() {
 }
 
 #[test]
-fn every_fault_of_the_options_is_named() {
+fn every_error_in_the_options_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let key = folder.path().join("key");
     std::fs::write(&key, "0123456789abcdef0123456789abcdef\n").unwrap();
@@ -365,7 +365,7 @@ fn every_fault_of_the_options_is_named() {
 }
 
 #[test]
-fn what_is_no_option_ends_with_status_2_and_says_why() {
+fn invalid_arguments_end_with_status_2_and_a_message() {
     let bad: &[(&[&str], &str)] = &[
         (&["--time-zone", "Mars/Olympus"], "--time-zone"),
         (&["--bind", "3000"], "--bind"),
@@ -385,7 +385,7 @@ fn what_is_no_option_ends_with_status_2_and_says_why() {
 }
 
 #[test]
-fn the_environment_counts_unless_it_is_empty_and_arguments_go_first() {
+fn arguments_override_the_environment_and_empty_variables_are_ignored() {
     let environment = [("SECRET_KEY", "short"), ("EVERYONE_GROUP", "")];
     assert!(check(&[], &environment).0.contains("--secret-key must have 32"));
     let long = "0123456789abcdef0123456789abcdef";
@@ -393,9 +393,9 @@ fn the_environment_counts_unless_it_is_empty_and_arguments_go_first() {
     let names = options(&Cli::command()).into_iter().map(|(_, name)| name).collect::<Vec<_>>();
     let empty: Vec<_> = names.iter().map(|name| (name.as_str(), "")).collect();
     assert_eq!(check(&[], &empty).0, "ok\n");
-    // An empty variable beside a file is no second secret.
+    // An empty variable and a file are not two secrets.
     assert!(check(&["--secret-key-file", "/dev/null"], &empty).0.contains("is empty"));
-    // The help stays whole.
+    // Empty variables do not change the help.
     let (help, ..) = outcome(program(&["--help"]).envs(empty.iter().copied()));
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(names.iter().all(|name| help.contains(&format!("[env: {name}"))), "{help}");
@@ -446,7 +446,7 @@ fn help_names_every_option_with_its_variable_and_default_and_no_secret() {
         let has_none = has_none.iter().chain(&of_provider).any(|option| *option == long) || long.ends_with("-file");
         assert!(default || has_none, "{long}: {about}");
     }
-    // Every option of ours can be given by the environment.
+    // Every option has an environment variable.
     for option in command.get_arguments().filter(|option| !matches!(option.get_id().as_str(), "help" | "version")) {
         assert!(option.get_env().is_some(), "{option}");
         assert!(option.is_global_set(), "{option}");
@@ -454,7 +454,7 @@ fn help_names_every_option_with_its_variable_and_default_and_no_secret() {
 }
 
 #[test]
-fn options_stand_before_or_after_the_command() {
+fn options_may_come_before_or_after_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}/club.sqlite3", folder.path().display());
     for arguments in [["--database-url", &url, "migrate"], ["migrate", "--database-url", &url]] {
@@ -480,7 +480,8 @@ fn the_document_and_the_version_are_printed() {
     assert_eq!(out, format!("booking-service {}\n", env!("CARGO_PKG_VERSION")));
 }
 
-fn on(club: &Club, arguments: &[&str]) -> (String, String, Option<i32>) {
+/// The real program on the database of a club.
+pub fn on(club: &Club, arguments: &[&str]) -> (String, String, Option<i32>) {
     let url = club.config.database.url.as_ref().unwrap().reveal();
     outcome(program(arguments).args(["--database-url", url, "--time-zone", "Asia/Tokyo"]))
 }
@@ -564,7 +565,7 @@ fn a_user_is_made_privileged(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 #[rstest]
-fn the_directory_is_brought_in(#[values(Sqlite, Postgres)] backend: Backend) {
+fn the_command_sync_copies_the_directory(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let file = club.folder().join("club.toml");
     std::fs::write(&file, "[[users]]\nname = \"erin\"\ndisplayName = \"Erin\"\nstate = \"active\"\n").unwrap();

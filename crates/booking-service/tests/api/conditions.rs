@@ -1,4 +1,4 @@
-//! Entity tags and `If-None-Match` (contract, "Conditional requests and retries"). Changes that name a version are in
+//! Entity tags and `If-None-Match` (contract, "Conditional requests and retries"). The tests of `If-Match` are in
 //! `editors`.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
@@ -29,25 +29,25 @@ pub fn tag(answer: &Answer) -> String {
     answer.header("etag").unwrap_or_else(|| panic!("no tag: {answer:?}")).to_owned()
 }
 
-/// The part of a tag that stands for the content: what is before it also changes when anything else does.
+/// The hash of the content in a tag. The fingerprint before it also changes with any other change of the database.
 fn content(tag: &str) -> &str {
     let tag = tag.trim_matches('"').split(':').next().unwrap();
     tag.rsplit('.').next().unwrap()
 }
 
-/// A member asks again, having the answer with this tag.
+/// A member's request with this tag in `If-None-Match`.
 fn again(club: &Club, member: &str, path: &str, tag: &str) -> Answer {
     club.by(member).header("if-none-match", tag).get(path)
 }
 
-/// The statements that the service has sent, over all services of this process that share its pool.
+/// The number of statements that the services of this process have sent.
 pub fn statements(club: &Club) -> u64 {
     let metrics = club.anonymous().get("/metrics").expect(200).text();
     let line = metrics.lines().find(|line| line.starts_with("db_statements_total ")).unwrap();
     line.rsplit_once(' ').unwrap().1.parse().unwrap()
 }
 
-/// Something of everything: an event with tag, room, group, token and feed of BOB's. The paths that show them.
+/// Creates an event of BOB with a tag, a room, a group, a token and a feed, and returns the paths that show them.
 fn everything(club: &Club) -> Vec<String> {
     let group = group(club, BOB, "g", &[BOB, CAROL]);
     let room = room(club, BOB, "S516", (0, 9));
@@ -58,7 +58,7 @@ fn everything(club: &Club) -> Vec<String> {
     let event = text(&club.by(BOB).post("/api/events", body).expect(201).json()["eventId"]);
     club.by(BOB).post("/api/users/me/tokens", json!({"name": "bot", "scope": "read"})).expect(201);
     let user = id(BOB);
-    let of_objects = [
+    let object_paths = [
         format!("/api/events/{event}"),
         format!("/api/rooms/{room}"),
         format!("/api/rooms/{room}/events"),
@@ -69,7 +69,7 @@ fn everything(club: &Club) -> Vec<String> {
         format!("/api/users/{user}/groups"),
         feed(club, BOB),
     ];
-    let others = [
+    let other_paths = [
         "/api/events",
         "/api/rooms",
         "/api/groups",
@@ -84,7 +84,7 @@ fn everything(club: &Club) -> Vec<String> {
         "/api/version",
         "/openapi.json",
     ];
-    of_objects.into_iter().chain(others.map(str::to_owned)).collect()
+    object_paths.into_iter().chain(other_paths.map(str::to_owned)).collect()
 }
 
 fn feed(club: &Club, member: &str) -> String {
@@ -92,8 +92,8 @@ fn feed(club: &Club, member: &str) -> String {
     format!("/api/ical/v1/{}{secret}", id(member))
 }
 
-/// Status and headers of an answer whose body is not looked at: the client of the other tests unpacks nothing.
-fn packed(club: &Club, path: &str, headers: &[(&str, &str)]) -> (u16, BTreeMap<String, String>) {
+/// The status and the headers of an answer that may be compressed, which the client of the other tests does not support.
+fn get_headers(club: &Club, path: &str, headers: &[(&str, &str)]) -> (u16, BTreeMap<String, String>) {
     let mut stream = TcpStream::connect(club.origin(0).strip_prefix("http://").unwrap()).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n").unwrap();
     write!(stream, "cookie: session=session-of-{BOB}\r\n").unwrap();
@@ -114,18 +114,18 @@ fn packed(club: &Club, path: &str, headers: &[(&str, &str)]) -> (u16, BTreeMap<S
     (status, headers)
 }
 
-/// What shows a change, to whom, and the change.
+/// The path that shows a change, the member who reads it, and the change.
 type Change<'a> = (&'a str, &'a str, Box<dyn Fn() -> Answer + 'a>);
 
 #[rstest]
-fn what_the_caller_has_is_not_sent_again(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_unchanged_answer_is_304(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     for path in everything(&club) {
         let first = club.by(BOB).get(&path).expect(200);
         let known = tag(&first);
-        let not_an_answer = format!("\"no.such\", W/{known}");
-        for sent in [known.as_str(), &format!("W/{known}"), &not_an_answer, "*"] {
-            let second = again(&club, BOB, &path, sent).expect(304);
+        let one_of_two = format!("\"no.such\", W/{known}");
+        for value in [known.as_str(), &format!("W/{known}"), &one_of_two, "*"] {
+            let second = again(&club, BOB, &path, value).expect(304);
             assert!(second.body.is_empty(), "{path}");
             assert_eq!(content(&tag(&second)), content(&known), "{path}");
             for name in ["cache-control", "vary", "x-request-id"] {
@@ -136,23 +136,23 @@ fn what_the_caller_has_is_not_sent_again(#[values(Sqlite, Postgres)] backend: Ba
         let head = club.by(BOB).header("if-none-match", &known).send("HEAD", &path, None);
         assert_eq!((head.status, content(&tag(&head))), (304, content(&known)), "{path}");
         assert_eq!(content(&tag(&club.by(BOB).send("HEAD", &path, None).expect(200))), content(&known), "{path}");
-        // What cannot be read is as if it were not there.
+        // Values that cannot be parsed or do not match are ignored.
         for sent in ["\"no.such\"", "no tag", "", "W/", "\"\""] {
-            let whole = again(&club, BOB, &path, sent).expect(200);
-            assert_eq!(whole.body, first.body, "{path}: {sent}");
+            let second = again(&club, BOB, &path, sent).expect(200);
+            assert_eq!(second.body, first.body, "{path}: {sent}");
         }
     }
 }
 
 #[rstest]
-fn a_list_that_is_unchanged_is_not_even_read(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_unchanged_list_is_not_read(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     everything(&club);
-    // The statements that load a list; signing in and the transaction take the others.
+    // The number of statements that load the list. The others look up the caller and control the transaction.
     for (path, saved) in [("/api/tags", 1), ("/api/events", 4), ("/api/groups", 4), ("/api/users", 1)] {
-        // On PostgreSQL all databases of the server count as one state, and other tests write to theirs.
-        let mut tries = 0..500;
-        let is_so = tries.any(|_| {
+        // On PostgreSQL all databases of the server share one data version, and other tests write to theirs.
+        let mut attempts = 0..500;
+        let saves_statements = attempts.any(|_| {
             let before = statements(&club);
             let known = tag(&club.by(BOB).get(path).expect(200));
             let between = statements(&club);
@@ -161,10 +161,10 @@ fn a_list_that_is_unchanged_is_not_even_read(#[values(Sqlite, Postgres)] backend
             assert!(after - between <= between - before, "{path}");
             between - before == after - between + saved
         });
-        assert!(is_so, "{path}");
-        assert!(club.is_postgres() || tries.start == 1, "{path}: on SQLite nobody else writes");
+        assert!(saves_statements, "{path}");
+        assert!(club.is_postgres() || attempts.start == 1, "{path}: on SQLite nobody else writes");
     }
-    // What is not read may be missing.
+    // A table that is not read may be missing.
     if let conn @ AnyConnection::Sqlite(_) = &mut club.connect() {
         let known = tag(&club.by(BOB).get("/api/tags").expect(200));
         conn.batch_execute("PRAGMA legacy_alter_table = ON; ALTER TABLE tags RENAME TO elsewhere").unwrap();
@@ -174,7 +174,7 @@ fn a_list_that_is_unchanged_is_not_even_read(#[values(Sqlite, Postgres)] backend
 }
 
 #[rstest]
-fn a_change_through_the_service_is_seen(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_change_through_the_service_changes_the_tag(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     everything(&club);
     let event = event(&club, BOB, At::Place("x"), (3, 4));
@@ -210,9 +210,9 @@ fn a_change_through_the_service_is_seen(#[values(Sqlite, Postgres)] backend: Bac
 }
 
 #[rstest]
-fn a_server_that_follows_another_gives_no_word_for_its_state(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_standby_server_has_no_data_version(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    // It does not say which transactions are under way, so that its snapshots look alike.
+    // A standby does not report running transactions, so its snapshots look alike.
     if club.is_postgres() {
         let conn = &mut club.connect();
         let up = include_str!("../../migrations/postgres/2026-11-20-030000_conditions/up.sql");
@@ -223,15 +223,15 @@ fn a_server_that_follows_another_gives_no_word_for_its_state(#[values(Sqlite, Po
         )
         .unwrap();
         conn.batch_execute(&up[up.find("CREATE VIEW last_change").unwrap()..]).unwrap();
-        let mut word = || diesel::select(DataVersion).get_result::<String>(conn).unwrap();
-        assert_ne!(word(), word());
+        let mut data_version = || diesel::select(DataVersion).get_result::<String>(conn).unwrap();
+        assert_ne!(data_version(), data_version());
         let known = tag(&club.by(BOB).get("/api/events").expect(200));
         again(&club, BOB, "/api/events", &known).expect(304);
     }
 }
 
 #[rstest]
-fn a_change_by_hand_is_seen(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_change_by_hand_changes_the_tag(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     everything(&club);
     let conn = &mut club.connect();
@@ -266,7 +266,7 @@ fn a_change_by_hand_is_seen(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 #[rstest]
-fn what_time_has_changed_is_sent(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_answer_that_time_has_changed_is_sent(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     event(&club, BOB, At::Place("x"), (1, 2));
     let feed = feed(&club, BOB);
@@ -289,24 +289,24 @@ fn what_time_has_changed_is_sent(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 #[rstest]
-fn the_tag_of_one_caller_is_no_news_of_another(#[values(Sqlite, Postgres)] backend: Backend) {
+fn the_tag_of_one_caller_reveals_nothing_to_another(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let of_bob = group(&club, BOB, "g", &[BOB]);
-    let body = merge([event_body(&club, BOB, At::Place("x"), (1, 2)), json!({"groupId": of_bob})]);
+    let bobs_group = group(&club, BOB, "g", &[BOB]);
+    let body = merge([event_body(&club, BOB, At::Place("x"), (1, 2)), json!({"groupId": bobs_group})]);
     club.by(BOB).post("/api/events", body).expect(201);
     for path in ["/api/users/me", "/api/users/me/events", "/api/users/me/groups", "/api/users/me/ical"] {
         let known = tag(&club.by(BOB).get(path).expect(200));
         let carols = again(&club, CAROL, path, &known).expect(200);
         assert_eq!(carols.body, club.by(CAROL).get(path).body, "{path}");
     }
-    // What both are shown alike still has a mark for each.
+    // Equal content has another fingerprint for each caller.
     let [bobs, carols] = [BOB, CAROL].map(|member| tag(&club.by(member).get("/api/tags").expect(200)));
     assert_eq!(content(&bobs), content(&carols));
     assert_ne!(bobs, carols);
 }
 
 #[rstest]
-fn who_may_not_see_it_is_refused_whatever_tag_they_have(#[values(Sqlite, Postgres)] backend: Backend) {
+fn authorization_comes_before_the_tag(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let path = format!("/api/events/{}", event(&club, BOB, At::Place("x"), (1, 2)));
     let known = tag(&club.by(BOB).get(&path).expect(200));
@@ -326,7 +326,7 @@ fn who_may_not_see_it_is_refused_whatever_tag_they_have(#[values(Sqlite, Postgre
 }
 
 #[rstest]
-fn replicas_agree_and_other_options_make_other_answers(#[values(Sqlite, Postgres)] backend: Backend) {
+fn replicas_have_the_same_tags_and_other_options_have_others(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut club = club;
     let twin = club.start_another();
@@ -339,7 +339,7 @@ fn replicas_agree_and_other_options_make_other_answers(#[values(Sqlite, Postgres
     for (path, other) in [("/api/events", elsewhen), ("/api/users", elsewhere)] {
         let here = || club.by(BOB).get(path).expect(200);
         let there = |service: usize, tag: &str| club.by(BOB).at(service).header("if-none-match", tag).get(path);
-        // To the mark, too; on PostgreSQL other tests may write in between.
+        // The fingerprints are also equal. On PostgreSQL other tests may write in between.
         assert!((0..500).any(|_| tag(&here()) == tag(&club.by(BOB).at(twin).get(path))), "{path}");
         there(twin, &tag(&here())).expect(304);
         let differs = there(other, &tag(&here())).expect(200);
@@ -348,9 +348,9 @@ fn replicas_agree_and_other_options_make_other_answers(#[values(Sqlite, Postgres
 }
 
 #[rstest]
-fn another_build_makes_its_answers_anew(#[values(Sqlite, Postgres)] backend: Backend) {
+fn another_build_has_other_tags(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    // On PostgreSQL other tests make other states.
+    // On PostgreSQL other tests change the data version.
     if !club.is_postgres() {
         let (file, url) = (club.folder().join("program"), club.config.database.url.as_ref().unwrap().reveal());
         std::fs::copy(PROGRAM, &file).unwrap();
@@ -367,7 +367,7 @@ fn another_build_makes_its_answers_anew(#[values(Sqlite, Postgres)] backend: Bac
         };
         let first = known();
         assert_eq!(known(), first, "after a restart");
-        // The same operations and options; what they answer may be mended.
+        // Another time of the program's file means another build, whose answers may differ.
         File::options().write(true).open(&file).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
         let other = known();
         assert_eq!((content(&other), other != first), (content(&first), true));
@@ -375,21 +375,21 @@ fn another_build_makes_its_answers_anew(#[values(Sqlite, Postgres)] backend: Bac
 }
 
 #[rstest]
-fn a_packed_answer_has_a_tag_of_its_own(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_compressed_answer_has_its_own_tag(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     everything(&club);
     let plain = tag(&club.by(BOB).get("/api/events").expect(200));
     for coding in ["gzip", "br", "zstd"] {
-        let (status, headers) = packed(&club, "/api/events", &[("accept-encoding", coding)]);
+        let (status, headers) = get_headers(&club, "/api/events", &[("accept-encoding", coding)]);
         assert_eq!((status, headers["content-encoding"].as_str()), (200, coding));
         assert!(headers["vary"].to_lowercase().contains("accept-encoding"), "{headers:?}");
         let own = &headers["etag"];
         assert!(own.ends_with(&format!(":{coding}\"")) && content(own) == content(&plain), "{own}");
-        let asked = [("accept-encoding", coding), ("if-none-match", own)];
-        let (status, headers) = packed(&club, "/api/events", &asked);
+        let headers = [("accept-encoding", coding), ("if-none-match", own)];
+        let (status, headers) = get_headers(&club, "/api/events", &headers);
         assert_eq!((status, headers.get("content-encoding")), (304, None));
         assert!(headers["etag"].ends_with(&format!(":{coding}\"")), "{headers:?}");
-        // Whoever has the content in one coding has it in another.
+        // The tag of one coding is valid for the content in any coding.
         again(&club, BOB, "/api/events", own).expect(304);
     }
 }

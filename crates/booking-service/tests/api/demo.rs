@@ -1,4 +1,4 @@
-//! `--demo`: a believable club in an empty database, made once.
+//! `--demo`: fills an empty database once.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
@@ -37,8 +37,8 @@ fn time(value: &Value) -> DateTime<FixedOffset> {
     value.as_str().unwrap().parse().unwrap()
 }
 
-/// The list without what is made at random or at the start, sorted: what a person sees.
-fn seen(items: &[Value]) -> Vec<String> {
+/// The items of a list without random ids and times of creation, sorted.
+fn without_ids(items: &[Value]) -> Vec<String> {
     let line = |item: &Value| {
         let mut item = item.as_object().unwrap().clone();
         item.retain(|name, _| !["roomId", "eventId", "groupId", "createdAt", "updatedAt"].contains(&name.as_str()));
@@ -54,11 +54,11 @@ fn seen(items: &[Value]) -> Vec<String> {
 
 fn everything(club: &Club) -> Vec<String> {
     let paths = ["/api/users?include-suspended=true", "/api/groups", "/api/rooms", "/api/events"];
-    paths.iter().flat_map(|path| seen(&list(club, path))).collect()
+    paths.iter().flat_map(|path| without_ids(&list(club, path))).collect()
 }
 
 #[rstest]
-fn an_empty_database_gets_a_believable_club(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_empty_database_is_filled(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start_with(backend, &["--demo"]);
     assert_eq!(list(&club, "/api/users?include-suspended=true").len(), 60);
     let (rooms, events) = (list(&club, "/api/rooms?onlyVerified=true"), list(&club, "/api/events"));
@@ -71,17 +71,17 @@ fn an_empty_database_gets_a_believable_club(#[values(Sqlite, Postgres)] backend:
     assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], false);
 
     assert_eq!(double_bookings(&club), []);
-    // Declared in advance, never in the future, for a time not far away.
+    // Everything was created before its start and before now, and starts within 58 days.
     let now = club.clock.now().utc();
     for item in rooms.iter().chain(&events) {
         assert!(time(&item["createdAt"]) < time(&item["timeStart"]) && time(&item["createdAt"]) < now, "{item}");
         assert!((time(&item["timeStart"]) - now.fixed_offset()).abs() < TimeDelta::days(58), "{item}");
     }
-    // Something of each kind, in both halves of the time.
+    // Past and future events have the same variety.
     let groups: BTreeSet<_> = events.iter().map(|event| event["groupId"].to_string()).collect();
     assert_eq!(groups.len(), 12);
-    for half in [true, false] {
-        let half: Vec<_> = events.iter().filter(|event| (time(&event["timeStart"]) < now) == half).collect();
+    for is_past in [true, false] {
+        let half: Vec<_> = events.iter().filter(|event| (time(&event["timeStart"]) < now) == is_past).collect();
         let has = |what: &str, is: &dyn Fn(&Value) -> bool| assert!(half.iter().any(|event| is(event)), "{what}");
         has("shared", &|event| event["sharedRoom"] == true);
         has("open", &|event| event["open"] == true);
@@ -89,7 +89,7 @@ fn an_empty_database_gets_a_believable_club(#[values(Sqlite, Postgres)] backend:
         has("tags", &|event| event["tags"].as_array().unwrap().len() > 1);
         has("admins", &|event| event["admins"].as_array().unwrap().len() > 1);
     }
-    // Everybody who was asked is on the list, with all three answers.
+    // The attendees are all active members, with each of the three answers.
     let meeting = events.iter().find(|event| event["name"] == "Lightning talks #1").unwrap();
     let meeting = club.by(BOB).get(&format!("/api/events/{}", meeting["eventId"].as_str().unwrap())).json();
     assert_eq!(meeting["attendees"].as_array().unwrap().len(), 57);
@@ -121,9 +121,9 @@ fn the_club_has_six_polls_in_every_state(#[values(Sqlite, Postgres)] backend: Ba
 fn both_databases_show_the_same_club_on_the_same_day() {
     let today = |club: &Club| club.clock.now().utc().with_timezone(&club.config.time_zone).date_naive();
     let [sqlite, postgres] = [demo(Backend::Sqlite), demo(Backend::Postgres)];
-    let begun = today(&sqlite);
+    let start_date = today(&sqlite);
     let (one, other) = (everything(&sqlite), everything(&postgres));
-    if today(&postgres) == begun {
+    if today(&postgres) == start_date {
         assert_eq!(one, other);
     }
 }
@@ -139,11 +139,11 @@ fn a_second_start_changes_nothing(#[values(Sqlite, Postgres)] backend: Backend) 
     assert_eq!(list(&club, "/api/rooms"), rooms);
     assert_eq!(list(&club, "/api/groups").len(), 12);
 
-    // Emptied by hand it stays empty.
-    let gone = events::deleted_at.eq(Some(DbTimestamp(club.clock.now())));
-    diesel::update(events::table).set(gone).execute(&mut club.connect()).unwrap();
-    let gone = rooms::deleted_at.eq(Some(DbTimestamp(club.clock.now())));
-    diesel::update(rooms::table).set(gone).execute(&mut club.connect()).unwrap();
+    // A database whose rows are all deleted stays empty.
+    let deletion = events::deleted_at.eq(Some(DbTimestamp(club.clock.now())));
+    diesel::update(events::table).set(deletion).execute(&mut club.connect()).unwrap();
+    let deletion = rooms::deleted_at.eq(Some(DbTimestamp(club.clock.now())));
+    diesel::update(rooms::table).set(deletion).execute(&mut club.connect()).unwrap();
     club.start_another();
     assert!(list(&club, "/api/events").is_empty() && list(&club, "/api/rooms").is_empty());
 }
@@ -165,14 +165,14 @@ fn groups_made_here(conn: &mut AnyConnection) -> i64 {
 }
 
 #[rstest]
-fn many_who_fill_at_once_fill_once(#[values(Sqlite, Postgres)] backend: Backend) {
+fn concurrent_fills_fill_once(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let about = booking_service::club::Club::new(&club.config).unwrap();
+    let settings = booking_service::club::Club::new(&club.config).unwrap();
     let fill = || {
         System::new().block_on(async {
             let db = server::open(&club.config).await.unwrap();
-            // One that cannot wait as long as the other takes is told so, and nothing has happened.
-            let _ = fill(&db, &about, club.clock.now()).await;
+            // A fill that waits too long for another one fails and changes nothing.
+            let _ = fill(&db, &settings, club.clock.now()).await;
         });
     };
     std::thread::scope(|scope| {
@@ -183,7 +183,7 @@ fn many_who_fill_at_once_fill_once(#[values(Sqlite, Postgres)] backend: Backend)
     assert_eq!(groups_made_here(&mut club.connect()), 3);
     assert!((270..=330).contains(&list(&club, "/api/events").len()));
     assert_eq!(double_bookings(&club), []);
-    // Nobody of a real directory becomes privileged by the demo.
+    // The demo makes no member of a real directory privileged.
     assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], false);
 }
 

@@ -11,12 +11,19 @@ use crate::{
 mod browser;
 
 #[test]
-fn whoever_opens_the_page_signs_in_and_tries_the_operations() {
-    let club = Club::start(Backend::Sqlite);
+fn a_visitor_signs_in_and_tries_operations_on_the_page() {
+    let club = Club::start_with(Backend::Sqlite, &["--demo"]);
     let node = node(include_str!("../../../service-kit/tests/real/docs.mjs"));
-    let operations = ["getMe", "postTag"];
-    let [me, made] = browser::try_out(node, club.origin(0), 41, BOB, "/dev/sign-in", operations);
-    assert_eq!((&me["status"], &me["body"]["name"]), (&json!("200"), &json!(BOB)), "{me}");
-    assert_eq!((&made["status"], &made["body"]["name"]), (&json!("201"), &json!("lecture")), "{made}");
-    assert_eq!(club.by(BOB).get("/api/tags").expect(200).json()[0]["tagId"], made["body"]["tagId"]);
+    // The examples of the document name a user of the demonstration, and days that are to come.
+    let operations = ["getMe", "postTag", "addRooms", "addEvents", "createGroup", "createDraftEvent"];
+    let (seen, answers) = browser::try_out(node, club.origin(0), 41, BOB, "/dev/sign-in", &operations);
+    assert_eq!((&answers[0]["status"], &answers[0]["body"]["name"]), (&json!("200"), &json!(BOB)), "{seen}");
+    for (operation, answer) in operations.iter().zip(&answers).skip(1) {
+        assert_eq!(answer["status"], "201", "{operation}: {answer}");
+    }
+    assert_eq!(answers[1]["body"]["name"], "workshop");
+    assert_eq!(seen["links"], json!(["/", "/sign-in", "/openapi.json"]));
+    // No page can set the cookie of a session.
+    let schemes = seen["schemes"].as_array().unwrap();
+    assert!(schemes.len() == 1 && schemes[0].as_str().unwrap().starts_with("token"), "{schemes:?}");
 }

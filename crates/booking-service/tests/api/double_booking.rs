@@ -21,7 +21,7 @@ use crate::{
     harness::{ALICE, BOB, CAROL, Club, hours_from_now},
 };
 
-/// Every pair of events in the database that conflicts, found by comparing each with each in the words of the contract.
+/// Every pair of conflicting events in the database, found by comparing all pairs by the rule of the contract.
 pub fn double_bookings(club: &Club) -> Vec<(DbUuid, DbUuid)> {
     struct Event {
         id: DbUuid,
@@ -103,7 +103,7 @@ fn a_verified_place_is_one_room_however_it_is_written(#[values(Sqlite, Postgres)
         declare(&club, CAROL, At::Place(spelling), (3, 5)).refused(409, "room-conflict");
     }
     declare(&club, CAROL, At::Place("S517"), (3, 5)).expect(201);
-    // An instant event in the way of the verified room.
+    // An instant event also excludes events in the verified room.
     event(&club, BOB, At::Place("ｓ516"), (6, 7));
     declare(&club, CAROL, At::Room(&room), (6, 7)).refused(409, "room-conflict");
 }
@@ -136,20 +136,20 @@ fn instant_events_exclude_each_other_while_a_verified_room_covers_their_place(
     event(&club, BOB, At::Place("S516"), (8, 14));
     declare(&club, CAROL, At::Place("S516"), (9, 12)).expect(201);
     declare(&club, CAROL, At::Place("S516"), (7, 10)).refused(409, "room-conflict");
-    // What an unverified room offers can be booked in it, and nothing else.
+    // Exactly the free times of an unverified room can be booked.
     let room = room(&club, CAROL, "s516", (0, 20));
     let path = format!("/api/rooms/{room}");
     let shown = club.by(CAROL).get(&path).json();
     assert_eq!(hours(&club, &shown["freeTimes"]), [(0, 2), (4, 5), (7, 8), (9, 20)]);
     assert_eq!(hours(&club, &shown["sharedTimes"]), [(0, 2), (4, 8), (9, 20)]);
     assert_eq!(
-        club.by(CAROL).get("/api/rooms").json().as_array().unwrap().iter().find(|it| it["roomId"] == room),
+        club.by(CAROL).get("/api/rooms").json().as_array().unwrap().iter().find(|item| item["roomId"] == room),
         Some(&shown)
     );
     declare(&club, CAROL, At::Room(&room), (8, 10)).refused(409, "room-conflict");
     declare(&club, CAROL, At::Room(&room), (9, 20)).expect(201);
     assert_eq!(double_bookings(&club), []);
-    // A move and a change to exclusive use are checked, too.
+    // A move is checked as well.
     let put = |id: &str, hours| {
         club.by(BOB).put(&format!("/api/events/{id}"), event_body(&club, BOB, At::Place("S516"), hours))
     };
@@ -165,7 +165,7 @@ fn instant_events_exclude_each_other_while_a_verified_room_covers_their_place(
 }
 
 #[rstest]
-fn a_change_into_the_way_of_another_is_refused_and_changes_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_change_that_conflicts_is_refused_and_changes_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let room = verified_room(&club, ALICE, "S516", (0, 9));
     event(&club, BOB, At::Room(&room), (2, 4));
@@ -176,7 +176,7 @@ fn a_change_into_the_way_of_another_is_refused_and_changes_nothing(#[values(Sqli
         club.by(BOB).put(&path, event_body(&club, BOB, at, (3, 6))).refused(409, "room-conflict");
     }
     assert_eq!(club.by(BOB).get(&path).json(), before);
-    // It is not in its own way.
+    // An event does not conflict with itself.
     club.by(BOB).put(&path, event_body(&club, BOB, At::Room(&room), (4, 7))).expect(200);
     // A shared event that becomes exclusive.
     declare_shared(&club, CAROL, At::Room(&room), (7, 9)).expect(201);
@@ -189,8 +189,8 @@ fn a_change_into_the_way_of_another_is_refused_and_changes_nothing(#[values(Sqli
 #[rstest]
 fn rooms_and_bookings_never_disagree(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    // Random attempts on a few rooms of two places: what freeTimes and sharedTimes offer is taken, all else refused.
-    // Two verified rooms cover a part of the one place.
+    // Random bookings of a few rooms of two places: those within freeTimes or sharedTimes succeed, all others are refused.
+    // Two verified rooms cover a part of one place.
     let mut rooms = [(0, 4), (7, 9)].map(|hours| verified_room(&club, ALICE, "S516", hours)).to_vec();
     rooms.extend(["s516 ", "Discord", "Ｓ516"].map(|place| room(&club, ALICE, place, (0, 12))));
     // The last room has no events, so it is free exactly when a new room at its place is.
@@ -200,10 +200,10 @@ fn rooms_and_bookings_never_disagree(#[values(Sqlite, Postgres)] backend: Backen
     let outcome = runner.run(&attempt, |(n, from, length, shared)| {
         let (from, to) = (from, (from + length).min(12));
         let shown = club.by(BOB).get(&format!("/api/rooms/{}", rooms[n])).expect(200).json();
-        let offered = if shared { &shown["sharedTimes"] } else { &shown["freeTimes"] };
+        let free_times = if shared { &shown["sharedTimes"] } else { &shown["freeTimes"] };
         let (start, end) = (hours_from_now(&club, from).utc(), hours_from_now(&club, to).utc());
         let time = |value: &Value| value.as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
-        let fits = offered
+        let is_free = free_times
             .as_array()
             .unwrap()
             .iter()
@@ -216,7 +216,7 @@ fn rooms_and_bookings_never_disagree(#[values(Sqlite, Postgres)] backend: Backen
             status,
             if is_outside {
                 400
-            } else if fits {
+            } else if is_free {
                 201
             } else {
                 409
@@ -231,7 +231,7 @@ fn rooms_and_bookings_never_disagree(#[values(Sqlite, Postgres)] backend: Backen
 const ROUNDS: i64 = 20;
 const ATTEMPTS: usize = 50;
 
-/// Fires all attempts at the same moment, spread over the services, and returns their statuses in order.
+/// Runs all attempts at the same time, distributed over the services, and returns their statuses in order.
 fn at_once(services: usize, attempt: impl Fn(usize, usize) -> u16 + Sync) -> Vec<u16> {
     let barrier = Barrier::new(ATTEMPTS);
     std::thread::scope(|scope| {
@@ -247,24 +247,24 @@ fn at_once(services: usize, attempt: impl Fn(usize, usize) -> u16 + Sync) -> Vec
     })
 }
 
-/// Asks again while the service says that it is too busy (503), as a client does. A refusal for that reason changes
-/// nothing, so it must not change who wins either.
-fn answered(ask: impl Fn() -> u16) -> u16 {
-    (0..50).map(|_| ask()).find(|status| *status != 503).unwrap_or(503)
+/// Repeats a request while the answer is 503, as a client does. A 503 changes nothing, so it must not change which request
+/// succeeds.
+fn retry_while_busy(send: impl Fn() -> u16) -> u16 {
+    (0..50).map(|_| send()).find(|status| *status != 503).unwrap_or(503)
 }
 
-/// Two replicas on PostgreSQL; SQLite has one process at a time.
+/// Starts a second replica on PostgreSQL. Returns the number of replicas.
 fn start_services(club: &mut Club) -> usize {
     if club.is_postgres() { club.start_another() + 1 } else { 1 }
 }
 
-/// Twenty rounds of fifty simultaneous attempts: of every five one moves an event that is out of the way, and one confirms
-/// a poll; `wish` says where the n-th attempt wants to be, given the rooms of its round, and whether it would share. All want one span.
-/// One of them wins.
+/// Runs twenty rounds of fifty concurrent attempts to book one span. Of every five attempts, one moves an event from another
+/// place and one confirms a poll. `target` returns the venue of the n-th attempt, given the rooms of its round, and whether
+/// it is shared. In each round, one attempt succeeds.
 fn one_winner_each_round(
     mut club: Club,
     rooms: impl Fn(&Club, (i64, i64)) -> Vec<String>,
-    wish: impl for<'a> Fn(&'a [String], usize) -> (At<'a>, bool) + Sync,
+    target: impl for<'a> Fn(&'a [String], usize) -> (At<'a>, bool) + Sync,
 ) {
     let services = start_services(&mut club);
     for round in 0..ROUNDS {
@@ -274,12 +274,12 @@ fn one_winner_each_round(
         let slot = json!({"candidateSlots": [span(&club, hours.0, hours.1)]});
         let polls: Vec<_> = (0..ATTEMPTS / 5).map(|_| poll(&club, BOB, slot.clone())).collect();
         let statuses = at_once(services, |n, service| {
-            let (at, shared) = wish(&rooms, n);
+            let (at, shared) = target(&rooms, n);
             let body = merge([event_body(&club, BOB, at, hours), json!({ "sharedRoom": shared })]);
             let (poll, slots) = &polls[n / 5];
             let confirmation = merge([body.clone(), json!({ "slotId": slots[0] })]);
             let client = club.by(BOB).at(service);
-            answered(|| match n % 5 {
+            retry_while_busy(|| match n % 5 {
                 4 => client.put(&format!("/api/events/{}", movers[n / 5]), body.clone()).status,
                 2 => client.post(&format!("{poll}/confirm"), confirmation.clone()).status,
                 _ => client.post("/api/events", body.clone()).status,
@@ -298,7 +298,7 @@ fn one_winner_each_round(
 }
 
 #[rstest]
-fn fifty_at_once_for_the_same_room(#[values(Sqlite, Postgres)] backend: Backend) {
+fn fifty_concurrent_bookings_of_one_room(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     one_winner_each_round(
         club,
@@ -308,7 +308,7 @@ fn fifty_at_once_for_the_same_room(#[values(Sqlite, Postgres)] backend: Backend)
 }
 
 #[rstest]
-fn fifty_at_once_for_one_place_under_two_rows_and_spellings(#[values(Sqlite, Postgres)] backend: Backend) {
+fn fifty_concurrent_bookings_of_one_place_with_two_rooms_and_spellings(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     one_winner_each_round(
         club,
@@ -318,7 +318,7 @@ fn fifty_at_once_for_one_place_under_two_rows_and_spellings(#[values(Sqlite, Pos
 }
 
 #[rstest]
-fn fifty_at_once_of_whom_one_would_share(#[values(Sqlite, Postgres)] backend: Backend) {
+fn fifty_concurrent_bookings_of_which_one_is_shared(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     one_winner_each_round(
         club,
@@ -328,7 +328,7 @@ fn fifty_at_once_of_whom_one_would_share(#[values(Sqlite, Postgres)] backend: Ba
 }
 
 #[rstest]
-fn fifty_at_once_of_whom_most_only_name_a_verified_place(#[values(Sqlite, Postgres)] backend: Backend) {
+fn fifty_concurrent_bookings_that_mostly_name_a_verified_place(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     one_winner_each_round(
         club,
@@ -349,13 +349,13 @@ fn verifying_while_others_name_the_place(#[values(Sqlite, Postgres)] backend: Ba
         let hours = (round * 10, round * 10 + 4);
         let room = room(&club, ALICE, "S516", hours);
         let statuses = at_once(services, |n, service| {
-            // In every other round the verification is more often early.
+            // In every other round there are more verifications.
             if n % 5 == 0 || (round % 2 == 0 && n % 5 < 3) {
                 let path = format!("/api/rooms/{room}/verified");
-                answered(|| club.by(ALICE).at(service).send("POST", &path, None).status)
+                retry_while_busy(|| club.by(ALICE).at(service).send("POST", &path, None).status)
             } else {
                 let body = event_body(&club, BOB, At::Place("ｓ516"), hours);
-                answered(|| club.by(BOB).at(service).post("/api/events", body.clone()).status)
+                retry_while_busy(|| club.by(BOB).at(service).post("/api/events", body.clone()).status)
             }
         });
         assert!(statuses.iter().all(|status| [201, 204, 409].contains(status)), "{statuses:?}");
@@ -369,8 +369,8 @@ fn verifying_while_others_name_the_place(#[values(Sqlite, Postgres)] backend: Ba
 #[rstest]
 fn verifying_while_others_book(#[values(Sqlite, Postgres)] backend: Backend) {
     let mut club = Club::start(backend);
-    // Two rows of one place, both unverified: events in the one do not conflict with those in the other, until
-    // one of the rows is verified.
+    // Two unverified rooms of one place: events in one room do not conflict with events in the other, until one of the
+    // rooms is verified.
     let services = start_services(&mut club);
     for round in 0..ROUNDS {
         let hours = (round * 10, round * 10 + 4);
@@ -380,10 +380,10 @@ fn verifying_while_others_book(#[values(Sqlite, Postgres)] backend: Backend) {
             let room = &rooms[n % 2];
             if booking && n % 5 != 0 {
                 let body = event_body(&club, BOB, At::Room(room), hours);
-                answered(|| club.by(BOB).at(service).post("/api/events", body.clone()).status)
+                retry_while_busy(|| club.by(BOB).at(service).post("/api/events", body.clone()).status)
             } else {
                 let path = format!("/api/rooms/{room}/verified");
-                answered(|| club.by(ALICE).at(service).send("POST", &path, None).status)
+                retry_while_busy(|| club.by(ALICE).at(service).send("POST", &path, None).status)
             }
         });
         assert!(statuses.iter().all(|status| [201, 204, 409].contains(status)), "{statuses:?}");
@@ -401,14 +401,14 @@ fn verifying_while_others_book(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 #[rstest]
-fn imports_at_once_make_each_room_once(#[values(Sqlite, Postgres)] backend: Backend) {
+fn concurrent_imports_create_each_room_once(#[values(Sqlite, Postgres)] backend: Backend) {
     let mut club = Club::start(backend);
     let services = start_services(&mut club);
     let table = "Subject,Start date,End date,Start time,End time,Location\n\
             x,2030/04/04,2030/04/04,18:00,21:00,S516\nx,2030/04/04,2030/04/04,18:00,21:00,S517\n";
     let statuses = at_once(services, |_, service| {
         let client = club.by(ALICE).at(service).header("content-type", "text/csv");
-        answered(|| client.send_bytes("POST", "/api/rooms/all", table.as_bytes().to_vec()).status)
+        retry_while_busy(|| client.send_bytes("POST", "/api/rooms/all", table.as_bytes().to_vec()).status)
     });
     assert!(statuses.iter().all(|status| *status == 201), "{statuses:?}");
     assert_eq!(club.by(BOB).get("/api/rooms").json().as_array().unwrap().len(), 2);

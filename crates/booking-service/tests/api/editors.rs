@@ -1,4 +1,4 @@
-//! Changes that name the version they are of: `If-Match` (contract, "Conditional requests and retries").
+//! `If-Match` (contract, "Conditional requests and retries").
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
@@ -15,21 +15,21 @@ use crate::{
     harness::{ALICE, Answer, BOB, CAROL, Client, Club, DOCUMENT, id},
 };
 
-/// How many edit at once.
+/// The number of concurrent editors.
 const EDITORS: usize = 50;
 
-/// A change of what has this tag.
+/// A client that sends this tag in `If-Match`.
 fn of<'a>(client: Client<'a>, tag: &str) -> Client<'a> {
     client.header("if-match", tag)
 }
 
-/// An event, its path and the body that changes nothing.
-fn made(club: &Club) -> (String, Value) {
+/// Creates an event, and returns its path and a body that changes nothing.
+fn create_event(club: &Club) -> (String, Value) {
     let path = format!("/api/events/{}", event(club, BOB, At::Place("x"), (1, 2)));
     (path, event_body(club, BOB, At::Place("x"), (1, 2)))
 }
 
-/// Sends again what a busy database had no time for.
+/// Repeats a request while the answer is 503.
 fn until_served(send: impl Fn() -> Answer) -> Answer {
     loop {
         let answer = send();
@@ -39,7 +39,7 @@ fn until_served(send: impl Fn() -> Answer) -> Answer {
     }
 }
 
-/// Runs this many at once; `run` is told its number.
+/// Calls `run` with each number below `count`, on as many threads at once.
 fn at_once<T: Send>(count: usize, run: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let barrier = std::sync::Barrier::new(count);
     std::thread::scope(|scope| {
@@ -50,32 +50,32 @@ fn at_once<T: Send>(count: usize, run: impl Fn(usize) -> T + Sync) -> Vec<T> {
                 run(n)
             })
         };
-        let running: Vec<_> = (0..count).map(start).collect();
-        running.into_iter().map(|thread| thread.join().unwrap()).collect()
+        let threads: Vec<_> = (0..count).map(start).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
 }
 
-/// The services of a club: two where the database has several writers.
+/// The number of services: two on PostgreSQL, one on SQLite.
 fn replicas(club: &mut Club) -> usize {
     if club.is_postgres() { club.start_another() + 1 } else { 1 }
 }
 
-/// What of a tag stands for the content: its mark also changes when anything else in the database does.
+/// The hash of the content in a tag. The fingerprint before it also changes with any other change of the database.
 fn content(tag: &str) -> &str {
     tag.trim_matches('"').rsplit('.').next().unwrap()
 }
 
-/// Asserts that a change was refused, and told the present tag.
+/// Asserts that a change was refused with 412 and the current tag.
 #[track_caller]
-fn refused(answer: &Answer, present: &str) {
-    assert_eq!(content(&tag(answer)), content(present));
+fn refused(answer: &Answer, current: &str) {
+    assert_eq!(content(&tag(answer)), content(current));
     answer.clone().refused(412, "precondition-failed");
 }
 
 #[rstest]
-fn of_two_editors_with_one_tag_the_second_is_told(#[values(Sqlite, Postgres)] backend: Backend) {
+fn the_second_of_two_editors_with_one_tag_is_refused(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let (path, body) = made(&club);
+    let (path, body) = create_event(&club);
     let named = |name: &str| merge([body.clone(), json!({ "name": name })]);
     let edit = |tag: &str, name: &str| of(club.by(BOB), tag).put(&path, named(name));
     let known = tag(&club.by(BOB).get(&path).expect(200));
@@ -84,13 +84,13 @@ fn of_two_editors_with_one_tag_the_second_is_told(#[values(Sqlite, Postgres)] ba
     refused(&late, &tag(&club.by(BOB).get(&path)));
     assert_eq!(club.by(BOB).get(&path).json()["name"], "first");
     assert_eq!(edit(&tag(&late), "second").expect(200).json()["name"], "second");
-    // The tag in the answer to a change is that of what can be read then.
+    // The answer to a change has the tag of the changed resource.
     let third = edit(&tag(&club.by(BOB).get(&path)), "third").expect(200);
     club.by(BOB).header("if-none-match", &tag(&third)).get(&path).expect(304);
     assert_eq!(edit(&tag(&third), "fourth").expect(200).json()["name"], "fourth");
-    // Nobody has to name a version.
+    // The header is optional.
     club.by(BOB).put(&path, body.clone()).expect(200);
-    // The content counts: what is the same again may be changed by who knew it.
+    // A change of the members changes the group's tag.
     let back = json!({"description": "", "name": "g", "open": true, "admins": [id(BOB)], "members": [id(BOB)]});
     let group = format!("/api/groups/{}", group(&club, BOB, "g", &[BOB]));
     let before = club.by(BOB).put(&group, back.clone()).expect(200);
@@ -99,12 +99,12 @@ fn of_two_editors_with_one_tag_the_second_is_told(#[values(Sqlite, Postgres)] ba
 }
 
 #[rstest]
-fn what_the_header_may_say(#[values(Sqlite, Postgres)] backend: Backend) {
+fn valid_and_invalid_values_of_if_match(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let (path, body) = made(&club);
+    let (path, body) = create_event(&club);
     let edit = |sent: &str| of(club.by(BOB), sent).put(&path, body.clone());
     let present = || tag(&club.by(BOB).get(&path).expect(200));
-    // A change moves updatedAt, and so the tag.
+    // Each change sets updatedAt, and so changes the tag.
     edit("*").expect(200);
     // An empty header counts as absent.
     edit("").expect(200);
@@ -123,10 +123,10 @@ fn what_the_header_may_say(#[values(Sqlite, Postgres)] backend: Backend) {
         assert_eq!(content(&present()), content(&before), "{unreadable:?}");
     }
     club.by(BOB).header("if-match", "\"a\"").header("if-match", &present()).put(&path, body.clone()).expect(200);
-    // Reading and making ask for no version.
+    // GET and POST ignore the header.
     of(club.by(BOB), "no tag").get(&path).expect(200);
     of(club.by(BOB), "\"x\"").post(&format!("{path}/tags"), json!({"name": "x"})).expect(204);
-    // Who may not is refused; what is gone is gone.
+    // 401, 403 and 404 come before 412.
     of(club.anonymous(), "\"x\"").put(&path, body.clone()).refused(401, "not-signed-in");
     of(club.by(CAROL), &present()).put(&path, body.clone()).refused(403, "forbidden");
     let known = present();
@@ -136,9 +136,9 @@ fn what_the_header_may_say(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 #[rstest]
-fn what_hangs_on_a_resource_goes_by_its_tag(#[values(Sqlite, Postgres)] backend: Backend) {
+fn sub_resources_use_the_tag_of_their_resource(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let (event, _) = made(&club);
+    let (event, _) = create_event(&club);
     let group = format!("/api/groups/{}", group(&club, BOB, "g", &[BOB]));
     let open = json!({"name": "g", "description": "", "open": true, "members": [id(BOB)], "admins": [id(BOB)]});
     club.by(BOB).put(&group, open).expect(200);
@@ -167,7 +167,7 @@ fn what_hangs_on_a_resource_goes_by_its_tag(#[values(Sqlite, Postgres)] backend:
             refused(&again, &tag(&club.by(who).get(above)));
         }
     }
-    // What is the caller's own has no id in its path.
+    // Resources of the caller have no id in their path.
     let secret = tag(&club.by(BOB).get("/api/users/me/ical").expect(200));
     of(club.by(BOB), &secret).put("/api/users/me/ical", json!({})).expect(200);
     refused(
@@ -183,11 +183,11 @@ fn what_hangs_on_a_resource_goes_by_its_tag(#[values(Sqlite, Postgres)] backend:
 }
 
 #[rstest]
-fn of_many_at_once_with_one_tag_one_succeeds(#[values(Sqlite, Postgres)] backend: Backend) {
+fn one_of_many_concurrent_changes_with_one_tag_succeeds(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut club = club;
     let replicas = replicas(&mut club);
-    let (path, body) = made(&club);
+    let (path, body) = create_event(&club);
     let known = tag(&club.by(BOB).get(&path).expect(200));
     let statuses = at_once(EDITORS, |n| {
         let body = merge([body.clone(), json!({"name": format!("editor {n}")})]);
@@ -202,7 +202,7 @@ fn no_editor_overwrites_another(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut club = club;
     let replicas = replicas(&mut club);
-    let (path, body) = made(&club);
+    let (path, body) = create_event(&club);
     at_once(EDITORS, |n| {
         let client = || club.by(BOB).at(n % replicas);
         loop {
@@ -221,21 +221,21 @@ fn no_editor_overwrites_another(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 #[rstest]
-fn a_careful_editor_loses_no_tag_of_a_careless_one(#[values(Sqlite, Postgres)] backend: Backend) {
+fn if_match_prevents_the_loss_of_concurrently_added_tags(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut club = club;
     let replicas = replicas(&mut club);
-    let (path, body) = made(&club);
-    let left = AtomicUsize::new(19);
+    let (path, body) = create_event(&club);
+    let remaining = AtomicUsize::new(19);
     at_once(20, |n| {
         if n > 0 {
             let (tags, tag) = (format!("{path}/tags"), json!({"name": format!("t{n}")}));
             until_served(|| club.by(CAROL).at(n % replicas).post(&tags, tag.clone())).expect(204);
-            left.fetch_sub(1, Ordering::SeqCst);
+            remaining.fetch_sub(1, Ordering::SeqCst);
             return;
         }
-        // The whole event with the tags that were read: without the tag it would take off what was added since.
-        while left.load(Ordering::SeqCst) > 0 {
+        // Replaces the whole event with the tags that were read. Without `If-Match` this removes tags added since.
+        while remaining.load(Ordering::SeqCst) > 0 {
             let read = until_served(|| club.by(BOB).get(&path)).expect(200);
             let tags = read.json()["tags"].clone();
             let body = merge([body.clone(), json!({"tags": tags})]);
@@ -250,7 +250,7 @@ fn a_careful_editor_loses_no_tag_of_a_careless_one(#[values(Sqlite, Postgres)] b
 #[rstest]
 fn an_answer_has_a_tag_when_the_document_says_so(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let (path, body) = made(&club);
+    let (path, body) = create_event(&club);
     let group = format!("/api/groups/{}", group(&club, BOB, "g", &[BOB]));
     let room = format!("/api/rooms/{}", room(&club, BOB, "S516", (0, 9)));
     let renamed = json!({"name": "h", "description": "", "open": true, "admins": [id(BOB)]});
@@ -258,7 +258,7 @@ fn an_answer_has_a_tag_when_the_document_says_so(#[values(Sqlite, Postgres)] bac
         ("/api/events/{eventID}", "PUT", &path, Some(body)),
         ("/api/groups/{groupID}", "PUT", &group, Some(renamed)),
         ("/api/users/me/ical", "PUT", &"/api/users/me/ical".to_owned(), None),
-        // What is gone has no next version.
+        // A deleted resource has no next version.
         ("/api/rooms/{roomID}", "DELETE", &room, None),
     ] {
         let described = &DOCUMENT["paths"][template][method.to_lowercase()]["responses"]["200"]["headers"];
@@ -268,7 +268,7 @@ fn an_answer_has_a_tag_when_the_document_says_so(#[values(Sqlite, Postgres)] bac
 }
 
 #[rstest]
-fn a_user_can_be_asked_for(#[values(Sqlite, Postgres)] backend: Backend) {
+fn one_user_can_be_read(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let path = format!("/api/users/{}", id(CAROL));
     let user = club.by(BOB).get(&path).expect(200);

@@ -142,7 +142,7 @@ fn only_its_administrators_and_privileged_users_change_an_event(#[values(Sqlite,
 }
 
 #[rstest]
-fn a_change_keeps_the_maker_and_the_answers(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_change_keeps_the_creator_and_the_answers(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let (first, second) = (group(&club, BOB, "a", &[BOB, CAROL]), group(&club, BOB, "b", &[CAROL, DAVE]));
     let body = |group: &str| merge([event_body(&club, BOB, At::Place("x"), (1, 2)), json!({"groupId": group})]);
@@ -171,7 +171,7 @@ fn an_instant_room_moves_changes_and_goes_with_its_event(#[values(Sqlite, Postgr
     assert_eq!((&moved["room"]["roomId"], &moved["room"]["place"]), (&json!(room), &json!("Zoom")));
     assert_eq!(moved["room"]["timeStart"], moved["timeStart"]);
     assert_eq!(moved["room"]["admins"], moved["admins"]);
-    // Named by its id, it still is the event's own room.
+    // A request that names the room by its id still means the event's own room.
     let moved = club.by(BOB).put(&path, event_body(&club, BOB, At::Room(&room), (4, 5))).expect(200).json();
     assert_eq!(moved["room"]["timeStart"], moved["timeStart"]);
     assert_eq!(club.by(BOB).get("/api/rooms").json().as_array().unwrap().len(), 1);
@@ -192,7 +192,7 @@ fn an_instant_room_that_another_event_uses_stays(#[values(Sqlite, Postgres)] bac
     club.by(BOB).put(&path, shared((1, 4))).expect(200);
     let guest = merge([event_body(&club, CAROL, At::Room(&room), (2, 3)), json!({"sharedRoom": true})]);
     let guest = text(&club.by(CAROL).post("/api/events", guest).expect(201).json()["eventId"]);
-    // Exclusive would conflict with the guest, also without moving.
+    // An exclusive event would conflict with the other event in the room.
     club.by(BOB).put(&path, event_body(&club, BOB, At::Place("Discord"), (1, 4))).refused(409, "room-conflict");
     let renamed = club.by(BOB).put(&path, merge([shared((1, 4)), json!({"name": "n"})])).expect(200).json();
     assert_eq!(renamed["room"]["roomId"], room);
@@ -288,7 +288,7 @@ fn a_users_events_by_relation(#[values(Sqlite, Postgres)] backend: Backend) {
         assert_eq!(ids("?relation=attendees"), expected(&[&attends]));
         assert_eq!(club.by(BOB).get(&format!("{base}?relation=x")).expect(400).pointers(), ["relation"]);
     }
-    // The everyone group is everybody who is active.
+    // All active users are members of the everyone group.
     let suspended = club.by(BOB).get(&format!("/api/users/{}/events", id("susan"))).expect(200).json();
     assert_eq!(suspended, json!([]));
 }
@@ -315,7 +315,7 @@ fn answers_are_for_members_of_the_group_or_everybody_when_open(#[values(Sqlite, 
 }
 
 #[rstest]
-fn tags_are_put_on_and_taken_off(#[values(Sqlite, Postgres)] backend: Backend) {
+fn tags_are_added_and_removed(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let event = event(&club, BOB, At::Place("x"), (1, 2));
     let path = format!("/api/events/{event}/tags");
@@ -336,7 +336,7 @@ fn tags_are_put_on_and_taken_off(#[values(Sqlite, Postgres)] backend: Backend) {
     club.by(CAROL).delete(&format!("{path}/{encoded}")).refused(404, "not-found");
     club.by(BOB).delete(&format!("{path}/locked")).expect(204);
     assert_eq!(tags(), []);
-    // A privileged user is as good as an administrator.
+    // A privileged user has the same rights as an administrator.
     club.by(ALICE).post(&path, json!({"name": "locked", "locked": true})).expect(204);
     club.by(ALICE).delete(&format!("{path}/locked")).expect(204);
     assert_eq!(club.by(BOB).post(&path, json!({"name": ""})).expect(400).pointers(), ["/name"]);
@@ -399,7 +399,7 @@ fn a_list_takes_a_fixed_number_of_statements(#[values(Sqlite, Postgres)] backend
     }
     let large: Vec<_> = paths.iter().map(|path| count(path)).collect();
     assert_eq!(small, large, "{paths:?}");
-    // BEGIN and COMMIT; the caller, the events, their administrators, tags and attendees.
+    // BEGIN, COMMIT, the caller, the events, their administrators, tags and attendees.
     assert_eq!(small[0], 7);
     // The caller; the event with its room and group; the members of the everyone group; what uses the place; the verified
     // rooms; the tags; the answers.
@@ -407,7 +407,7 @@ fn a_list_takes_a_fixed_number_of_statements(#[values(Sqlite, Postgres)] backend
 }
 
 #[rstest]
-fn a_past_event_keeps_a_room_that_is_gone_but_books_it_no_more(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_event_keeps_a_deleted_room_but_cannot_move_in_it(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let room = verified_room(&club, BOB, "S516", (-5, 10));
     let event = event(&club, BOB, At::Room(&room), (-4, -3));
@@ -424,7 +424,7 @@ fn a_past_event_keeps_a_room_that_is_gone_but_books_it_no_more(#[values(Sqlite, 
 }
 
 #[rstest]
-fn an_instant_room_that_is_gone_is_made_anew_for_another_time(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_deleted_instant_room_is_replaced_when_the_event_moves(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     for again in ["place", "room"] {
         let event = event(&club, BOB, At::Place("Discord"), (-4, -3));
@@ -440,7 +440,7 @@ fn an_instant_room_that_is_gone_is_made_anew_for_another_time(#[values(Sqlite, P
 }
 
 #[rstest]
-fn an_event_whose_group_is_gone_can_still_be_changed(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_event_of_a_deleted_group_can_be_changed(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let (gone, other) = (group(&club, BOB, "gone", &[BOB]), group(&club, BOB, "other", &[BOB]));
     let body = |group: &str| merge([event_body(&club, BOB, At::Place("x"), (-2, -1)), json!({"groupId": group})]);
@@ -456,7 +456,7 @@ fn an_event_whose_group_is_gone_can_still_be_changed(#[values(Sqlite, Postgres)]
     assert_eq!(club.by(BOB).get("/api/events").json()[0]["groupId"], json!(gone));
 }
 
-/// A group that nobody but Dave is in.
+/// A group with Dave as its only member.
 fn group_of_dave(club: &Club) -> String {
     group(club, DAVE, "others", &[DAVE])
 }

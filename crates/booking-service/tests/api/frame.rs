@@ -1,4 +1,4 @@
-//! What stands around the operations of the real service. The foundation's own tests go into more detail.
+//! Problems, HEAD, metrics, the document and CORS of the real service. The tests of service-kit go into more detail.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use booking_service::codes;
@@ -46,7 +46,7 @@ fn head_is_get_without_the_body(#[values(Sqlite, Postgres)] backend: Backend) {
         for name in ["content-type", "content-length", "cache-control", "content-security-policy"] {
             assert_eq!(head.header(name), get.header(name), "{path}");
         }
-        // PostgreSQL numbers the transactions of all databases in one row, so the mark may be another one.
+        // On PostgreSQL the fingerprint changes with the transactions of other databases.
         let hash = |answer: &Answer| answer.header("etag").map(|tag| tag.rsplit('.').next().unwrap().to_owned());
         assert_eq!(hash(&head), hash(&get), "{path}");
     }
@@ -67,7 +67,7 @@ fn metrics_count_by_route_and_never_by_path(#[values(Sqlite, Postgres)] backend:
     assert!(text.contains("http_requests_total{method=\"GET\",route=\"-\",status=\"404\"} 1\n"), "{text}");
     assert!(text.contains("{method=\"other\",route=\"/api/users/me\""), "{text}");
     assert!(text.ends_with("# EOF\n"));
-    // Every line is a comment, or a name, labels and a number.
+    // Every line is a comment, or has a name, labels and a number.
     for line in text.lines().filter(|line| !line.starts_with("# ")) {
         let (series, value) = line.rsplit_once(' ').unwrap();
         let name = series.split('{').next().unwrap();
@@ -102,7 +102,7 @@ fn the_docs_load_nothing_from_elsewhere() {
     let policy = page.header("content-security-policy").unwrap();
     assert!(policy.contains("default-src 'self'") && !policy.contains("http") && !policy.contains("eval"), "{policy}");
     let html = page.text();
-    // What the policy would stop is not there: scripts in the page itself, and anything by a full address.
+    // The page contains nothing that its policy forbids: no inline scripts and no absolute addresses.
     assert!(html.split("<script").skip(1).all(|script| script.trim_start().starts_with("src=")), "{html}");
     assert!(!html.contains("://") && !html.contains("=\"//") && !html.contains(" on"), "{html}");
     let mut parts = 0;
@@ -116,7 +116,7 @@ fn the_docs_load_nothing_from_elsewhere() {
         let path = format!("/docs/{}", part.trim_start_matches("./"));
         let answer = club.anonymous().get(&path).expect(200);
         assert!(answer.header("content-type").unwrap().contains(kind), "{path}: {:?}", answer.header("content-type"));
-        // The styles bring their pictures along.
+        // The styles contain their images.
         assert!(kind != "css" || !answer.text().contains("@import") && !answer.text().contains("url(http"), "{path}");
         parts += 1;
     }

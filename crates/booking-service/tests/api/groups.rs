@@ -74,7 +74,7 @@ fn the_everyone_group_has_all_active_users(#[values(Sqlite, Postgres)] backend: 
 }
 
 #[rstest]
-fn what_a_group_needs_is_checked(#[values(Sqlite, Postgres)] backend: Backend) {
+fn invalid_groups_are_refused(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let post = |body: Value| club.by(BOB).post("/api/groups", body).expect(400);
     assert_eq!(post(json!({})).pointers(), ["/admins", "/description", "/name", "/open"]);
@@ -141,7 +141,7 @@ fn admins_and_privileged_users_change_a_group(#[values(Sqlite, Postgres)] backen
     assert_eq!((&changed["createdBy"], &changed["createdAt"]), (&group["createdBy"], &group["createdAt"]));
     assert_ne!(changed["updatedAt"], group["updatedAt"]);
     assert_eq!(club.by(BOB).get(&path).expect(200).json(), changed);
-    // Bob is no admin any more.
+    // Bob is no longer an admin.
     club.by(BOB).put(&path, body.clone()).refused(403, "forbidden");
     let mut body = body;
     body["members"] = json!([]);
@@ -151,7 +151,7 @@ fn admins_and_privileged_users_change_a_group(#[values(Sqlite, Postgres)] backen
 }
 
 #[rstest]
-fn who_wants_joins_and_leaves_an_open_group(#[values(Sqlite, Postgres)] backend: Backend) {
+fn anybody_joins_and_leaves_an_open_group(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let group = make(&club, "art", &json!({"open": true}));
     let (path, me) = (path(&group), format!("{}/members/me", path(&group)));
@@ -190,7 +190,7 @@ fn groups_not_made_here_are_read_only(#[values(Sqlite, Postgres)] backend: Backe
 }
 
 #[rstest]
-fn a_deleted_group_is_gone_but_for_its_events(#[values(Sqlite, Postgres)] backend: Backend) {
+fn only_its_events_show_a_deleted_group(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let group = make(&club, "art", &json!({"open": true, "members": [id(CAROL)]}));
     let (path, uid) = (path(&group), uid(&group));
@@ -208,22 +208,22 @@ fn a_deleted_group_is_gone_but_for_its_events(#[values(Sqlite, Postgres)] backen
     assert_eq!(of(&club, CAROL, "?relation=belongs-or-admins"), [EVERYONE]);
     let conn = &mut club.connect();
     assert_eq!(queries::member_ids(conn, uid).unwrap(), [id(CAROL)]);
-    assert!(!queries::hold(conn, uid).unwrap());
+    assert!(!queries::lock_against_deletion(conn, uid).unwrap());
     club.by(ALICE).delete(&self::path(&make(&club, "another", &json!({})))).expect(204);
 }
 
 #[rstest]
-fn events_to_come_keep_a_group_unless_forced(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_group_with_events_to_come_is_deleted_only_with_force(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let group = make(&club, "art", &json!({}));
     let other = make(&club, "band", &json!({}));
     let past = event(&club, uid(&group), -3, None);
     let now = event(&club, uid(&group), 0, None);
     let soon = event(&club, uid(&group), 24, None);
-    // Another group's event uses the room that was made for this one.
+    // An event of another group uses the room that was made for this event.
     let shared = event(&club, uid(&group), 48, None);
     let guest = event(&club, uid(&other), 48, Some(shared.room));
-    // One that uses the room of somebody else.
+    // An event that uses a room of another event.
     let visitor = event(&club, uid(&group), 72, Some(past.room));
 
     let problem = club.by(BOB).delete(&path(&group)).refused(409, "events-to-come");
@@ -276,7 +276,7 @@ fn a_users_groups_are_found_by_relation(#[values(Sqlite, Postgres)] backend: Bac
 }
 
 #[rstest]
-fn other_slices_ask_for_members(#[values(Sqlite, Postgres)] backend: Backend) {
+fn other_slices_read_members(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let conn = &mut club.connect();
     let group = uid(&make(&club, "a", &json!({"members": [id(CAROL), id(SUSAN)]})));
@@ -293,12 +293,12 @@ fn other_slices_ask_for_members(#[values(Sqlite, Postgres)] backend: Backend) {
     ] {
         assert_eq!(queries::is_member(conn, group, id(user)).unwrap(), expected, "{user}");
     }
-    assert!(queries::hold(conn, group).unwrap());
-    assert!(!queries::hold(conn, DbUuid::new()).unwrap());
+    assert!(queries::lock_against_deletion(conn, group).unwrap());
+    assert!(!queries::lock_against_deletion(conn, DbUuid::new()).unwrap());
 }
 
 #[rstest]
-fn changes_at_the_same_time_leave_a_group_whole(#[values(Sqlite, Postgres)] backend: Backend) {
+fn concurrent_changes_leave_a_group_consistent(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let group = make(&club, "art", &json!({"open": true}));
     let (path, me) = (path(&group), format!("{}/members/me", path(&group)));
@@ -325,7 +325,7 @@ fn no_event_is_made_for_a_group_that_is_being_deleted(#[values(Sqlite, Postgres)
             let begin = if club.is_postgres() { "BEGIN" } else { "BEGIN IMMEDIATE" };
             start.wait();
             conn.batch_execute(begin).unwrap();
-            let made = queries::hold(conn, uid(&group)).unwrap();
+            let made = queries::lock_against_deletion(conn, uid(&group)).unwrap();
             let made = made.then(|| event_by(conn, &club, uid(&group), 24, None));
             conn.batch_execute("COMMIT").unwrap();
             made
@@ -357,11 +357,11 @@ fn the_list_takes_as_many_statements_for_many_groups_as_for_one(#[values(Sqlite,
         make(&club, &format!("group {n}"), &json!({"members": [id(ALICE), id(BOB)]}));
     }
     assert_eq!(statements(""), few);
-    // A page without everyone does not ask who that is.
+    // A page without the everyone group does not read its members.
     assert_eq!(statements("?limit=10"), few - 1);
 }
 
-/// A group made by bob, who is its admin unless `more` says otherwise.
+/// Creates a group as Bob, who is its admin unless `more` replaces this.
 fn make(club: &Club, name: &str, more: &Value) -> Value {
     let mut body = json!({"name": name, "description": "", "open": false, "admins": [id(BOB)]});
     for (member, value) in more.as_object().unwrap() {
@@ -378,7 +378,7 @@ fn uid(group: &Value) -> DbUuid {
     DbUuid(group["groupId"].as_str().unwrap().parse().unwrap())
 }
 
-/// The ids of members, in their order.
+/// The ids of members, in the order of ids.
 fn ids(names: &[&str]) -> Value {
     let mut ids: Vec<_> = names.iter().map(|name| id(name)).collect();
     ids.sort();
@@ -390,7 +390,7 @@ fn of(club: &Club, user: &str, query: &str) -> Vec<DbUuid> {
     found.as_array().unwrap().iter().map(|id| DbUuid(id.as_str().unwrap().parse().unwrap())).collect()
 }
 
-/// A group as the sync makes them.
+/// A directory group.
 fn directory_group(club: &Club, name: &str) -> DbUuid {
     let (id, now) = (DbUuid::new(), DbTimestamp(club.clock.now()));
     diesel::insert_into(groups::table)
@@ -408,14 +408,14 @@ fn directory_group(club: &Club, name: &str) -> DbUuid {
     id
 }
 
-/// An event as the tables have it.
+/// An event in the database.
 struct Event {
     id: DbUuid,
     room: DbUuid,
     owns_room: bool,
 }
 
-/// An event of two hours that began or begins in so many, in a room of its own or in another one's.
+/// Inserts an event of two hours that starts in `hours` hours, in this room or in a new one.
 fn event(club: &Club, group: DbUuid, hours: i64, room: Option<DbUuid>) -> Event {
     event_by(&mut club.connect(), club, group, hours, room)
 }

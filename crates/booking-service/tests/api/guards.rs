@@ -1,5 +1,5 @@
-//! What holds for every operation: refusals, sites, paths, methods, HEAD. The requests are made from the OpenAPI
-//! document, so that a new operation is held to the same. Who may call what is in `matrix`.
+//! Rules for every operation: refusals, other sites, paths, methods, HEAD. The requests are generated from the OpenAPI
+//! document, so they include new operations. The tests of access are in `matrix`.
 
 use crate::harness::{
     Backend::{self, Postgres, Sqlite},
@@ -18,12 +18,12 @@ use crate::{
     tokens::{by_token, make_token},
 };
 
-/// Sends an operation with this in the place of each parameter.
+/// Sends an operation with this value for each path parameter.
 fn send(operation: &Operation, client: Client<'_>, value: &str) -> Answer {
     operation.send(client, &operation.path_with(|_| value.to_owned()), &json!({}))
 }
 
-fn guarded() -> Vec<Operation> {
+fn operations_with_sign_in() -> Vec<Operation> {
     Operation::all().into_iter().filter(|operation| !operation.is_public()).collect()
 }
 
@@ -40,7 +40,7 @@ fn walk(value: &Value, at: &str, visit: &mut impl FnMut(&Value, &str)) {
 }
 
 #[test]
-fn the_document_holds_together() {
+fn references_and_examples_of_the_document_are_valid() {
     let schemas = DOCUMENT["components"]["schemas"].as_object().unwrap();
     for generic in ["Text", "IdSet", "Id"] {
         assert!(!schemas.contains_key(generic), "{generic} stands for types of different bounds");
@@ -53,8 +53,8 @@ fn the_document_holds_together() {
         if let (Some(example), Some(schema)) = (value.get("example"), value.get("schema"))
             && !at.contains("csv")
         {
-            let whole = json!({"components": DOCUMENT["components"], "allOf": [schema]});
-            let validator = jsonschema::validator_for(&whole).unwrap_or_else(|error| panic!("{at}: {error}"));
+            let schema = json!({"components": DOCUMENT["components"], "allOf": [schema]});
+            let validator = jsonschema::validator_for(&schema).unwrap_or_else(|error| panic!("{at}: {error}"));
             let errors: Vec<_> = validator.iter_errors(example).map(|error| error.to_string()).collect();
             assert!(errors.is_empty(), "{at}: {errors:?}");
         }
@@ -62,11 +62,11 @@ fn the_document_holds_together() {
     let tag = &schemas["RequestTag"]["properties"]["name"];
     assert_eq!((&tag["minLength"], &tag["maxLength"]), (&json!(1), &json!(16)));
     assert_eq!(schemas["RequestRoom"]["properties"]["admins"]["minItems"], 1);
-    let holds = |schema: &Value, value: &Value| jsonschema::validator_for(schema).unwrap().is_valid(value);
-    for (name, fits) in
+    let is_valid = |schema: &Value, value: &Value| jsonschema::validator_for(schema).unwrap().is_valid(value);
+    for (name, expected) in
         [("x", true), ("a\tb", true), (" 五 ", true), (" ", false), ("a\u{0}", false), ("\u{85}", false)]
     {
-        assert_eq!(holds(tag, &json!(name)), fits, "{name:?}");
+        assert_eq!(is_valid(tag, &json!(name)), expected, "{name:?}");
     }
 }
 
@@ -80,11 +80,11 @@ fn the_version_is_for_everybody(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 #[rstest]
-fn whoever_is_not_let_in_does_not_learn_what_there_is(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_unauthenticated_caller_does_not_learn_what_exists(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let reader = make_token(&club, ALICE, "read");
     let nothing = id("nothing").to_string();
-    for operation in guarded() {
+    for operation in operations_with_sign_in() {
         send(&operation, club.anonymous(), &nothing).refused(401, "not-signed-in");
         send(&operation, club.by(SUSAN), &nothing).refused(403, "account-inactive");
         if operation.method != "GET" {
@@ -101,7 +101,7 @@ fn a_bad_credential_is_401_whatever_else_is_wrong(#[values(Sqlite, Postgres)] ba
     club.by(BOB).delete(&format!("/api/users/me/tokens/{token_id}")).expect(204);
     let bad = [club.anonymous().header("cookie", "session=ended"), by_token(&club, &revoked)];
     let (nothing, mut refused) = (id("nothing").to_string(), 0);
-    for operation in guarded() {
+    for operation in operations_with_sign_in() {
         let path = operation.path_with(|_| nothing.clone());
         let requests = [
             (path.clone(), "application/json", "{"),
@@ -121,14 +121,14 @@ fn a_bad_credential_is_401_whatever_else_is_wrong(#[values(Sqlite, Postgres)] ba
                 send(client.clone()).refused(401, "bad-credentials");
             }
             send(club.by(SUSAN)).refused(403, "account-inactive");
-            // A good credential is told what is wrong. These operations end it.
+            // With a valid credential, the answer is about the request. The excluded operations end the session.
             if !operation.path.ends_with("/logout") && !operation.path.contains("session") {
                 let answer = send(club.by(ALICE));
                 assert_ne!(answer.status, 401, "{answer:?}");
                 refused += usize::from(matches!(answer.status, 400 | 415));
             }
         }
-        // Headers that cannot be read.
+        // Invalid headers.
         for (name, value) in [("if-match", "x"), ("if-none-match", "x"), ("idempotency-key", "")] {
             for client in &bad {
                 send(&operation, client.clone().header(name, value), &nothing).refused(401, "bad-credentials");
@@ -171,12 +171,12 @@ fn a_page_of_plain_http_may_not_write_where_the_public_address_is_https(#[values
 }
 
 #[rstest]
-fn another_site_is_refused_before_anything_else_is_judged(#[values(Sqlite, Postgres)] backend: Backend) {
+fn another_site_is_refused_before_other_checks(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let writes: Vec<_> = Operation::all().into_iter().filter(|operation| operation.method != "GET").collect();
     assert!(writes.len() > 20);
     for operation in writes {
-        // Nothing of these requests is right but the cookie.
+        // Only the cookie of these requests is valid.
         for path in [id("somebody").to_string(), "x".to_owned()].map(|id| operation.path_with(|_| id.clone())) {
             for media_type in [
                 None,
@@ -187,7 +187,8 @@ fn another_site_is_refused_before_anything_else_is_judged(#[values(Sqlite, Postg
             ] {
                 for (name, value) in [("origin", "https://evil.example"), ("sec-fetch-site", "cross-site")] {
                     let client = club.by(BOB).header(name, value);
-                    let client = media_type.into_iter().fold(client, |it, kind| it.header("content-type", kind));
+                    let client =
+                        media_type.into_iter().fold(client, |client, kind| client.header("content-type", kind));
                     let body = vec![b'{'; 10];
                     client.send_bytes(&operation.method, &path, body).refused(403, "cross-site-request");
                 }
@@ -199,9 +200,9 @@ fn another_site_is_refused_before_anything_else_is_judged(#[values(Sqlite, Postg
 }
 
 #[rstest]
-fn an_id_that_is_none_is_400_and_one_that_names_nothing_404(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_invalid_id_is_400_and_an_unknown_id_404(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    for operation in guarded().iter().filter(|operation| operation.path.contains('{')) {
+    for operation in operations_with_sign_in().iter().filter(|operation| operation.path.contains('{')) {
         for bad in ["x", "00000000-0000-0000-0000-000000000000", "0198c0de000070008000000000000001", "%FF"] {
             let refused = send(operation, club.by(ALICE), bad).expect(400);
             let id = operation.path.split(['{', '}']).nth(1).unwrap();
@@ -214,14 +215,14 @@ fn an_id_that_is_none_is_400_and_one_that_names_nothing_404(#[values(Sqlite, Pos
 }
 
 #[rstest]
-fn another_method_is_405_with_those_that_there_are(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_unsupported_method_is_405_with_allow(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let operations = Operation::all();
     let value = id("somebody").to_string();
     for path in operations.iter().map(|operation| &operation.path) {
-        // A path in words takes its own methods only: /rooms/all is no /rooms/{roomID}.
+        // A literal path has only its own methods: /rooms/all is not /rooms/{roomID}.
         let same = operations.iter().filter(|other| other.path == *path);
-        let mut allowed: Vec<_> = same.map(|it| &*it.method).collect();
+        let mut allowed: Vec<_> = same.map(|operation| &*operation.method).collect();
         if allowed.contains(&"GET") {
             allowed.push("HEAD");
         }

@@ -1,4 +1,4 @@
-//! A real service on a real database for each test, and a client that holds every answer to the OpenAPI document.
+//! A real service on a real database for each test, and a client that validates every answer against the OpenAPI document.
 
 use std::{
     sync::{
@@ -35,7 +35,7 @@ mod client;
 pub use self::client::{Answer, Client, DOCUMENT};
 use booking_service::server::ABOUT;
 
-/// Which database.
+/// The kind of database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
     Sqlite,
@@ -57,12 +57,12 @@ pub const KEY: &str = "0123456789-abcdefghijklmnopqrstuvwxyz";
 /// A running service with its database and five members.
 pub struct Club {
     services: Vec<Service>,
-    /// Of the first service; further ones share it.
+    /// The clock that all services share.
     pub clock: Clock,
     pub config: Config,
     hour: AtomicI64,
     url: Url,
-    // Before the folder, so that it is closed when the folder goes.
+    // Dropped before the folder, so that its connections are closed first.
     agent: Agent,
     folder: TempDir,
 }
@@ -78,7 +78,7 @@ impl Club {
         Self::start_with(backend, &[])
     }
 
-    /// With more options, as on the command line.
+    /// Starts a service with additional command-line options.
     pub fn start_with(backend: Backend, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = match backend {
@@ -90,13 +90,13 @@ impl Club {
         club
     }
 
-    /// On a database that may be there already, without adding members to it.
+    /// Starts a service on a database that may already exist, without adding members.
     pub fn start_at(url: &str, folder: TempDir, options: &[&str]) -> Self {
         let mut arguments = vec!["booking-service", "--database-url", url];
         if !options.contains(&"--bind") {
             arguments.extend(["--bind", "127.0.0.1:0"]);
         }
-        // So that no test is limited that is not about that.
+        // No rate limits, except in tests of them.
         for option in ["--rate-limit", "--sign-in-rate-limit", "--feed-rate-limit"] {
             if !options.contains(&option) {
                 arguments.extend([option, "0"]);
@@ -120,12 +120,12 @@ impl Club {
         club
     }
 
-    /// Where the database is, as an option.
+    /// The address of the database, as an option.
     pub fn url(&self) -> &str {
         self.config.database.url.as_ref().unwrap().reveal()
     }
 
-    /// Stops all, and starts one on this database.
+    /// Stops all services, and starts one on this database.
     pub fn move_to(&mut self, url: &str) {
         self.stop_all();
         self.config.database.url = Some(url.parse().unwrap());
@@ -133,7 +133,7 @@ impl Club {
         self.start_another();
     }
 
-    /// Stops all.
+    /// Stops all services.
     pub fn stop_all(&mut self) {
         for mut service in self.services.drain(..) {
             let stop = service.stop.clone();
@@ -147,23 +147,23 @@ impl Club {
         }
     }
 
-    /// Starts one more service on the same database, and returns its index.
+    /// Starts another service on the same database, and returns its index.
     pub fn start_another(&mut self) -> usize {
-        let (ready, started) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let (config, clock) = (self.config.clone(), self.clock.clone());
         let thread = std::thread::spawn(move || {
             System::new().block_on(async move {
                 let running = server::start(&config, clock).await.unwrap();
-                ready.send((format!("http://{}", running.address), running.stop())).unwrap();
+                sender.send((format!("http://{}", running.address), running.stop())).unwrap();
                 running.serve().await.unwrap();
             });
         });
-        let (address, stop) = started.recv().expect("the service starts");
+        let (address, stop) = receiver.recv().expect("the service starts");
         self.services.push(Service { address, stop, thread: Some(thread) });
         self.services.len() - 1
     }
 
-    /// A connection of the test's own.
+    /// A connection for the test itself.
     pub fn connect(&self) -> AnyConnection {
         self.url.connect().unwrap()
     }
@@ -185,7 +185,7 @@ impl Club {
         use schema::users;
         let (conn, now) = (&mut self.connect(), DbTimestamp(self.clock.now()));
         for (name, state, privileged) in MEMBERS {
-            // The demo has members of its own, the four active ones among them.
+            // The demo creates its own members, which include the four active ones.
             if self.config.demo {
                 if state == 1 {
                     self.add_session(name, DbUuid(directory::demo::member_id(name)));
@@ -219,7 +219,7 @@ impl Club {
                 sessions::user_id.eq(user),
                 sessions::created_at.eq(now),
                 sessions::expires_at.eq(DbTimestamp(now.plus(chrono::TimeDelta::days(3000)))),
-                // Never idle, whatever a test does to the clock.
+                // Never idle, even if a test advances the clock.
                 sessions::last_used_at.eq(DbTimestamp(now.plus(chrono::TimeDelta::days(3000)))),
             ))
             .execute(&mut self.connect())
@@ -253,7 +253,7 @@ fn session(member: &str) -> String {
     format!("session-of-{member}")
 }
 
-/// A schema of its own in the PostgreSQL that `scripts/test` started.
+/// Creates a schema in the PostgreSQL server that `scripts/test` started, and returns the address.
 pub fn postgres_schema() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let base = std::env::var("TEST_POSTGRES_URL")
@@ -264,12 +264,13 @@ pub fn postgres_schema() -> String {
     format!("{base}&options=-csearch_path%3D{name}")
 }
 
-/// A browser that cannot finish its sign-in is answered a page.
+/// Whether the answer is a page for a browser whose sign-in failed.
 fn is_page(answer: &Answer) -> bool {
-    answer.request.contains("/api/callback") && answer.header("content-type").is_some_and(|kind| kind.contains("html"))
+    (answer.request.contains("/api/callback") || answer.request.contains(" /board"))
+        && answer.header("content-type").is_some_and(|kind| kind.contains("html"))
 }
 
-/// What only this service's answers have.
+/// Checks the rules that only this service's answers follow.
 fn check_own_rules(answer: &Answer, problem: Option<&Value>) {
     assert!(answer.header("x-knoq-version").is_some(), "{} has no version", answer.request);
     assert_eq!(answer.header("x-knoq-need-authorization").is_some(), answer.status == 401, "{}", answer.request);
@@ -280,8 +281,8 @@ fn check_own_rules(answer: &Answer, problem: Option<&Value>) {
 
 const HOUR: i64 = 3_600_000_000;
 
-/// These hours from the present one. The hour stays the same when the real clock passes the next one during a test, and
-/// follows when the test moves its clock.
+/// The start of the current hour plus `hours`. The current hour does not change when the real clock reaches the next hour
+/// during a test. It changes when the test advances its clock.
 pub fn hours_from_now(club: &Club, hours: i64) -> Timestamp {
     let hour = club.clock.now().micros() / HOUR;
     let known = club.hour.load(Ordering::Relaxed);

@@ -12,14 +12,14 @@ use crate::{
     process::{Process, program},
 };
 
-/// What it says of the service at an address, and its exit status.
+/// The output for the service at an address, and the exit status.
 fn health(bind: &str) -> (String, Option<i32>) {
     let (out, err, status) = outcome(program(&["health"]).env("BIND", bind));
     assert_eq!(out, "");
     (err, status)
 }
 
-/// Asserts that it says in one line why the service at an address is not ready.
+/// Asserts that it prints in one line why the service at an address is not ready.
 #[track_caller]
 pub fn is_unhealthy(bind: &str, why: &str) {
     let (said, status) = health(bind);
@@ -41,12 +41,12 @@ fn a_service_is_healthy_until_it_drains(#[values(Sqlite, Postgres)] backend: Bac
 }
 
 #[test]
-fn where_no_service_can_be_known_to_be_ready_the_reason_is_said() {
+fn an_unhealthy_service_is_explained_in_one_line() {
     is_unhealthy("127.0.0.1:0", "port 0");
     is_unhealthy("127.0.0.1:1", "refused");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    // Takes the connection, as every listener does, and nobody answers.
+    // A listener that accepts connections and never answers.
     is_unhealthy(&address, "no answer within 5 s");
     std::thread::spawn(move || {
         for client in listener.incoming() {

@@ -10,10 +10,14 @@ use chrono::{DateTime, TimeDelta};
 use common::time::Timestamp;
 use diesel::prelude::*;
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 use service_kit::database::types::{DbTimestamp, DbUuid};
 
-use crate::harness::{ALICE, Answer, BOB, CAROL, Club, DAVE, SUSAN, id};
+use crate::{
+    builders::{At, event_body, merge, room, text},
+    harness::{ALICE, Answer, BOB, CAROL, Club, DAVE, SUSAN, id},
+    sync::start_with_file,
+};
 
 /// Where a member's feed is, as front ends build it.
 fn feed_path(club: &Club, member: &str) -> String {
@@ -379,7 +383,7 @@ fn a_feed_that_has_not_changed_is_not_sent_again(#[values(Sqlite, Postgres)] bac
     assert_eq!(status(&[("if-none-match", &format!("\"x\", W/{etag}"))]), 304);
     assert_eq!(status(&[("if-none-match", "*")]), 304);
     assert_eq!(status(&[("if-none-match", "\"x\"")]), 200);
-    // An answer changes the feed but not the time of the last change of its events, so that time decides nothing.
+    // A feed also changes when somebody joins a group or time passes, and no event does, so that time decides nothing.
     assert_eq!(status(&[("if-modified-since", "Fri, 02 Jan 2026 03:04:05 GMT")]), 200);
     assert_eq!(status(&[("if-none-match", "\"x\""), ("if-modified-since", "Fri, 02 Jan 2026 03:04:05 GMT")]), 200);
     let same = club.anonymous().header("if-none-match", &etag).get(&path).expect(304);
@@ -405,7 +409,6 @@ fn a_feed_that_has_not_changed_is_not_sent_again(#[values(Sqlite, Postgres)] bac
 fn a_change_of_time_place_or_status_counts_in_the_sequence_and_others_do_not(
     #[values(Sqlite, Postgres)] backend: Backend,
 ) {
-    use crate::builders::{At, event_body, merge, room, text};
     let club = Club::start(backend);
     let body = |at, hours| event_body(&club, BOB, at, hours);
     let made = club.by(BOB).post("/api/events", body(At::Place("x"), (1, 2))).expect(201).json();
@@ -435,6 +438,98 @@ fn a_change_of_time_place_or_status_counts_in_the_sequence_and_others_do_not(
     shows("3", "CONFIRMED");
     club.by(BOB).delete(&format!("/api/rooms/{room}?force=true")).expect(200);
     shows("4", "CANCELLED");
+}
+
+#[rstest]
+fn an_answer_changes_the_times_of_its_event_and_of_the_feed(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let make = |hours, name: &str| {
+        let body = merge([event_body(&club, BOB, At::Place("x"), hours), json!({"name": name, "open": true})]);
+        let made = club.by(BOB).post("/api/events", body).expect(201).json();
+        format!("/api/events/{}", text(&made["eventId"]))
+    };
+    let (one, two) = (make((1, 2), "one"), make((3, 4), "two"));
+    let path = feed_path(&club, BOB);
+    let answer = |event: &str, schedule: &str| {
+        club.clock.advance(TimeDelta::seconds(2));
+        club.by(BOB).put(&format!("{event}/attendees/me"), json!({"schedule": schedule})).expect(204);
+    };
+    let now = || club.clock.now().utc();
+    // `DTSTAMP` of both events, after what has to agree with it.
+    let stamps = || {
+        let found = feed(&club, &path);
+        let stamps = all(&found, "DTSTAMP");
+        assert_eq!(stamps, all(&found, "LAST-MODIFIED"));
+        let latest = DateTime::parse_from_rfc2822(found.header("last-modified").unwrap()).unwrap();
+        assert_eq!(stamps.iter().max().unwrap(), &latest.format("%Y%m%dT%H%M%SZ").to_string());
+        (stamps, found.header("etag").unwrap().to_owned(), found.body)
+    };
+    let at = |time: DateTime<chrono::Utc>| time.format("%Y%m%dT%H%M%SZ").to_string();
+    let (made, tag, _) = stamps();
+
+    answer(&one, "attendance");
+    let (answered, answered_tag, bytes) = stamps();
+    assert!(answered[0] > made[0] && answered[0] <= at(now()), "{answered:?}");
+    assert_eq!(answered[1], made[1]);
+    assert_ne!(answered_tag, tag);
+    // The event itself has not changed.
+    let shown = club.by(BOB).get(&one).json();
+    assert_eq!(shown["createdAt"], shown["updatedAt"]);
+    // The same answer once more changes nothing.
+    answer(&one, "attendance");
+    assert_eq!(stamps(), (answered.clone(), answered_tag, bytes));
+
+    answer(&two, "absent");
+    let (other, ..) = stamps();
+    assert!(other[0] == answered[0] && other[1] > answered[0], "{other:?}");
+    answer(&one, "absent");
+    let (again, ..) = stamps();
+    assert!(again[0] > other[1] && again[1] == other[1], "{again:?}");
+    // A later change of the event counts as before.
+    club.clock.advance(TimeDelta::seconds(2));
+    club.by(BOB).post(&format!("{one}/tags"), json!({"name": "t"})).expect(204);
+    let (tagged, ..) = stamps();
+    assert!(tagged[0] > again[0], "{tagged:?}");
+    // Somebody else's answer changes the entries that show it, and no others.
+    let shown =
+        ["", "?attendees=true"].map(|query| (format!("{path}{query}"), feed(&club, &format!("{path}{query}")).body));
+    club.clock.advance(TimeDelta::seconds(2));
+    club.by(CAROL).put(&format!("{one}/attendees/me"), json!({"schedule": "attendance"})).expect(204);
+    for (path, before) in shown {
+        let after = feed(&club, &path);
+        let shows_answer = after.text().contains("CN=CAROL;PARTSTAT=ACCEPTED");
+        assert_eq!(after.body != before, shows_answer, "{path}");
+        assert_eq!(all(&after, "DTSTAMP")[0] > tagged[0], shows_answer, "{path}");
+    }
+}
+
+#[rstest]
+fn another_name_of_the_organizer_changes_the_times_of_an_event(#[values(Sqlite, Postgres)] backend: Backend) {
+    let mut club = Club::start(backend);
+    let path = {
+        event(&club, "e", group(&club, "g", &[BOB]));
+        feed_path(&club, BOB)
+    };
+    let before = feed(&club, &path);
+    club.clock.advance(TimeDelta::seconds(2));
+    let directory = |alice: &Value| {
+        let others =
+            [BOB, CAROL, DAVE].map(|name| json!({"id": id(name), "name": name, "displayName": name.to_uppercase()}));
+        let users = [&[alice.clone()][..], &others].concat();
+        json!({"users": users, "groups": []})
+    };
+    let alice = json!({"id": id(ALICE), "name": ALICE, "displayName": "ALICE"});
+    let pictured = merge([alice.clone(), json!({"icon": "https://club.example/alice.png"})]);
+    let replica = start_with_file(&mut club, &directory(&pictured));
+    let file = club.config.directory.directory_file.clone().unwrap();
+    // The feed does not show the picture.
+    assert_eq!(feed(&club, &path).body, before.body);
+    club.clock.advance(TimeDelta::seconds(2));
+    std::fs::write(&file, directory(&merge([alice, json!({"displayName": "Alice"})])).to_string()).unwrap();
+    club.by(ALICE).at(replica).send("POST", "/api/users/sync", None).expect(201);
+    let after = feed(&club, &path);
+    assert_eq!(all(&after, "DTSTAMP"), all(&after, "LAST-MODIFIED"));
+    assert!(all(&after, "DTSTAMP") > all(&before, "DTSTAMP"), "{}", after.text());
 }
 
 #[rstest]

@@ -3,6 +3,8 @@
 #[path = "../../../service-kit/tests/shared/mariadb.rs"]
 mod mariadb;
 
+use std::process::Command;
+
 use booking_service::{
     groups::EVERYONE,
     schema::{events, users},
@@ -20,19 +22,19 @@ use crate::{
         Backend::{self, Postgres, Sqlite},
         Club, id,
     },
-    process::program,
+    process::{PROGRAM, program},
 };
 
 const SCHEMA: &str = include_str!("import/schema.sql");
 const SMALL: &str = include_str!("import/small.sql");
 const CLUB: &str = include_str!("import/club.sql");
 
-/// What the other system calls it.
+/// The id of a row in the source.
 fn id_of(kind: u8, number: u32) -> String {
     format!("{number:08x}-0000-4000-8000-{kind:012x}")
 }
 
-/// The first so many users, as the directory calls them.
+/// The ids and names in the directory of the first `number` users.
 fn known_users(number: u32) -> Vec<(String, String)> {
     (1..=number).map(|number| (id_of(1, number), format!("user{number}"))).collect()
 }
@@ -46,7 +48,7 @@ fn import(club: &Club, source: &SourceDatabase, users: u32, options: &[&str]) ->
     Printed::by(program(&[&fixed[..], &more, options].concat()).env("TIME_ZONE", "Europe/Berlin"))
 }
 
-/// Everything that a member sees.
+/// Everything that a member can read.
 fn everything(club: &Club) -> Vec<Value> {
     let paths = ["/api/users?include-suspended=true", "/api/groups", "/api/tags", "/api/rooms", "/api/events"];
     paths.map(|path| club.by(ALICE).get(path).expect(200).json()).to_vec()
@@ -88,7 +90,7 @@ fn a_dry_run_reports_everything_and_writes_nothing(#[values(Sqlite, Postgres)] b
     assert!(left_out.iter().any(|line| line.contains(&id_of(4, 6)) && line.contains("does not end")), "{left_out:?}");
     assert!(left_out.iter().any(|line| line.contains(&id_of(6, 5)) && line.contains("room")), "{left_out:?}");
 
-    // The same again, in earnest.
+    // The same without `--dry-run`.
     let done = import(&club, &source, 5, &[]).done();
     assert_eq!(dry.out.replace("dry run: nothing is written\n", ""), done.out);
     assert_ne!(everything(&club), before);
@@ -114,7 +116,7 @@ fn ids_creators_times_and_people_are_those_of_the_source(#[values(Sqlite, Postgr
     club.by(ALICE).get(&format!("/api/groups/{}", id_of(2, 3))).expect(404);
 
     let event = get(&format!("/api/events/{}", id_of(6, 1)));
-    // 18:00 in Berlin in winter, as Tokyo shows it.
+    // 18:00 in Berlin in winter, shown in Tokyo's time zone.
     assert_eq!(event["timeStart"], "2026-01-06T02:00:00+09:00");
     assert_eq!((&event["createdBy"], &event["admins"]), (&json!(id_of(1, 1)), &json!([id_of(1, 1)])));
     let tags = event["tags"].as_array().unwrap();
@@ -134,7 +136,7 @@ fn ids_creators_times_and_people_are_those_of_the_source(#[values(Sqlite, Postgr
 }
 
 #[rstest]
-fn a_second_import_brings_changes_and_keeps_what_was_changed_here(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_second_import_applies_changes_and_keeps_local_ones(#[values(Sqlite, Postgres)] backend: Backend) {
     let (club, mut source) = (Club::start(backend), SourceDatabase::new(&[SCHEMA, SMALL]));
     import(&club, &source, 5, &[]).done();
     let before = everything(&club);
@@ -145,11 +147,11 @@ fn a_second_import_brings_changes_and_keeps_what_was_changed_here(#[values(Sqlit
         assert!(added == 0 && updated == 0 && kept == 0 && same > 0, "{table}: {}", again.out);
     }
 
-    // Changed here: a group, and the room of the third event by verifying it.
+    // Local changes: a group, and the third event's room, which is verified.
     let group = json!({"name": "ours", "description": "", "open": true, "members": [id(BOB)], "admins": [id(BOB)]});
     club.by(ALICE).put(&format!("/api/groups/{}", id_of(2, 1)), group).expect(200);
     club.by(ALICE).delete(&format!("/api/events/{}", id_of(6, 2))).expect(204);
-    // Changed there: these, and others. A user joins whom nobody knew, and an event is deleted.
+    // Changes in the source: these rows and others, a new user, and a deleted event.
     source.run(&format!(
         "UPDATE `groups` SET name = 'theirs' WHERE id = '{}'; UPDATE events SET name = 'new name' WHERE id IN ('{}', '{}'); \
          UPDATE rooms SET place = 'Hall 2' WHERE id = '{}'; INSERT INTO event_attendees VALUES ('{}', '{}', 2); \
@@ -181,7 +183,7 @@ fn a_second_import_brings_changes_and_keeps_what_was_changed_here(#[values(Sqlit
     let answers =
         club.by(ALICE).get(&format!("/api/events/{}", id_of(6, 1))).json()["attendees"].as_array().unwrap().len();
     assert_eq!(answers, 4);
-    // Nothing is left to be done, and what is gone there goes here.
+    // There is nothing more to import, and a row that the source no longer has is deleted.
     source.run(&format!("DELETE FROM events WHERE id = '{}'", id_of(6, 4)));
     assert_eq!(import(&club, &source, 5, &[]).done().notes("no longer there"), [format!("events {}", id_of(6, 4))]);
     let last = import(&club, &source, 5, &["--update"]).done();
@@ -190,9 +192,9 @@ fn a_second_import_brings_changes_and_keeps_what_was_changed_here(#[values(Sqlit
 }
 
 #[rstest]
-fn old_feed_addresses_go_on_until_a_new_one_is_asked_for(#[values(Sqlite, Postgres)] backend: Backend) {
+fn imported_feed_addresses_work_until_a_new_one_is_made(#[values(Sqlite, Postgres)] backend: Backend) {
     let (club, mut source) = (Club::start(backend), SourceDatabase::new(&[SCHEMA, SMALL]));
-    // Bob is one of their users, so that he can sign in here.
+    // Bob is a user of the source, so that he can sign in.
     source.run(&format!(
         "INSERT INTO users VALUES ('{0}', 0, 1, 'secret-of-bob'); INSERT INTO event_attendees VALUES ('{0}', '{1}', 2); \
          UPDATE events SET time_start = NOW(), time_end = NOW() + INTERVAL 1 HOUR WHERE id = '{1}'",
@@ -223,7 +225,7 @@ fn old_feed_addresses_go_on_until_a_new_one_is_asked_for(#[values(Sqlite, Postgr
     ] {
         feed(user, secret).expect(404);
     }
-    // The first address of this service is good beside it, and a new one ends both.
+    // The imported address and the first address of this service are both valid. A new address replaces both.
     let secret = |answer: crate::harness::Answer| answer.expect(200).json()["secret"].as_str().unwrap().to_owned();
     let ours = secret(club.by(BOB).get("/api/users/me/ical"));
     feed(&bob, &ours).expect(200);
@@ -233,7 +235,7 @@ fn old_feed_addresses_go_on_until_a_new_one_is_asked_for(#[values(Sqlite, Postgr
     for dead in [ours.as_str(), "secret-of-bob"] {
         feed(&bob, dead).expect(404);
     }
-    // No later import brings it back.
+    // A later import does not restore it.
     let again = import(&club, &source, 5, &["--update"]).done();
     feed(&bob, "secret-of-bob").expect(404);
     assert_eq!(again.notes("kept"), [format!("feed addresses {bob}: has been changed here")]);
@@ -254,12 +256,12 @@ fn a_failure_is_one_sentence_and_writes_nothing(#[values(Sqlite, Postgres)] back
     };
     let password = source.password_file();
     let with_password = ["--password-file", password.as_str()];
-    run(&source.url(), &["no directory"]).failed(78, "club directory");
+    run(&source.url(), &["no directory"]).failed(78, "--directory-file");
     run(&source.url().replace('@', ":hunter2@"), &[]).failed(78, "--password-file");
     run("postgres://x@y/z", &[]).failed(78, "mysql://USER@HOST");
     run(&source.url(), &[]).failed(1, "Access denied");
     run(&source.url_at(1), &with_password).failed(1, "cannot connect");
-    // Enough for signing in and looking at the tables, but not for all rows.
+    // A limit that suffices for the connection and the table definitions, but not for all rows.
     for bytes in [8_000, 12_000] {
         let port = source.behind_a_proxy_that_breaks_off_after(bytes);
         run(&source.url_at(port), &with_password).failed(1, "nothing is written");
@@ -270,12 +272,26 @@ fn a_failure_is_one_sentence_and_writes_nothing(#[values(Sqlite, Postgres)] back
     assert_eq!(everything(&club), before);
 }
 
-/// The same lines of the source and of the answers of the service, sorted.
-fn assert_same(mut source: Vec<String>, mut here: Vec<String>) {
+/// A server of its own that says it is of this version.
+#[rstest]
+#[case("10.5.9-MariaDB", "is version 10.5.9-MariaDB: MariaDB 10.6 or MySQL 8.0 is the oldest that can be read")]
+#[case("5.7.44", "is version 5.7.44: MariaDB 10.6 or MySQL 8.0 is the oldest that can be read")]
+#[case("8.0.36", "lacks the table ")]
+fn an_old_server_is_refused(#[case] version: &str, #[case] words: &str) {
+    let club = Club::start(Sqlite);
+    let directory = directory_file(club.folder(), &known_users(5));
+    let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/mariadb"));
+    command.args(["run", "sh", "-c", r#"exec "$0" import "${TEST_MARIADB_URL}mysql" "$@""#, PROGRAM]);
+    command.args(["--database-url", club.url(), "--directory-file", &directory, "--log", "warn"]);
+    Printed::by(command.env("MARIADB_OPTIONS", format!("--version={version}"))).failed(1, words);
+}
+
+/// Asserts that the source and the service have the same lines, in any order.
+fn assert_same(mut source: Vec<String>, mut service: Vec<String>) {
     source.sort();
-    here.sort();
-    assert_eq!(source.len(), here.len());
-    let different = source.iter().zip(&here).find(|(a, b)| a != b);
+    service.sort();
+    assert_eq!(source.len(), service.len());
+    let different = source.iter().zip(&service).find(|(a, b)| a != b);
     assert_eq!(different, None);
 }
 
@@ -287,7 +303,7 @@ fn twenty_thousand_events_with_their_answers(#[values(Sqlite, Postgres)] backend
     assert_eq!(done.notes("users whom").len(), 5);
     assert!(done.notes("double bookings").is_empty() && done.notes("left out").is_empty(), "{}", done.out);
 
-    // Each page is held to the OpenAPI document, which takes long.
+    // The client validates each page against the OpenAPI document, which takes long.
     let all = |path: &str| {
         let mut all = Vec::new();
         let mut next = Some(format!("{path}?limit=1000"));
@@ -341,7 +357,7 @@ fn twenty_thousand_events_with_their_answers(#[values(Sqlite, Postgres)] backend
          DATE_FORMAT(updated_at, '%Y-%m-%dT%H:%i:%s.%f+09:00'), \
          (SELECT GROUP_CONCAT(user_id ORDER BY user_id SEPARATOR ' ') FROM group_members WHERE group_id = g.id)) FROM `groups` g";
     assert_same(source.rows(query), lines.collect());
-    // What was answered stands in the single event only.
+    // Only the detail of an event has the answers.
     for number in [4_u32, 5_000, 16_003] {
         let path = format!("/api/events/{}", id_of(6, number));
         let event = club.by(ALICE).get(&path).expect(200).json();

@@ -1,5 +1,5 @@
-//! A sign-in provider of the tests: a real server that speaks OpenID Connect and plain OAuth 2.0, holds its clients to
-//! the rules, and breaks any of its own when it is told to.
+//! A sign-in provider for the tests: a real server for OpenID Connect and plain OAuth 2.0. It checks that its clients follow
+//! the rules, and breaks its own rules if a test says so.
 
 use std::{
     collections::HashMap,
@@ -22,7 +22,7 @@ use crate::harness::{Backend, Club};
 
 pub const CLIENT: &str = "club";
 pub const SECRET: &str = "the secret of the client & co";
-/// The address by which browsers come, so that cookies and the redirect address do not depend on a free port.
+/// The public address of the service, so that cookies and the redirect address do not depend on the port.
 pub const PUBLIC: &str = "https://club.example";
 
 pub const METADATA: &str = "/.well-known/openid-configuration";
@@ -30,51 +30,51 @@ pub const KEYS: &str = "/keys";
 pub const TOKEN: &str = "/token";
 pub const USER: &str = "/me";
 
-/// How an answer goes wrong.
+/// An error in an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fault {
-    /// Closes the connection without a word.
+    /// Closes the connection without an answer.
     Close,
-    /// Takes the request and never answers.
+    /// Reads the request and never answers.
     Stall,
-    /// This status with this body, as JSON.
+    /// Answers this status with this body, as JSON.
     Status(u16, Value),
-    /// A page for people.
+    /// Answers an HTML page.
     Html,
-    /// The right answer, and then more than anybody wants to read.
+    /// Sends the correct answer, and then more bytes than the limit of clients.
     Huge,
-    /// Half of the right answer.
+    /// Sends half of the correct answer.
     Truncated,
-    /// Sends elsewhere.
+    /// Answers a redirect.
     Redirect,
-    /// This status, and in head and body all that it was sent.
+    /// Answers this status with the whole request in header and body.
     Quote(u16),
 }
 
-/// By whom an ID token is signed.
+/// The signer of an ID token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Signer {
     Issuer,
-    /// A key of somebody else's, under the id of the issuer's.
+    /// Another key with the id of the issuer's key.
     Other,
-    /// The same under an id of its own.
+    /// Another key with another id.
     Unknown,
     Nobody,
-    /// As if the public key were a shared secret.
+    /// HMAC with the public key as the secret.
     PublicKey,
-    /// The client secret, which is not only the issuer's.
+    /// HMAC with the client secret, which is not only the issuer's.
     ClientSecret,
-    /// The issuer, but the token was changed afterwards.
+    /// The issuer, but the token was changed after signing.
     Tampered,
 }
 
-/// What the provider says and does now.
+/// The current behaviour of the provider.
 pub struct Now {
-    /// Of the user who signs in: claims, and members of the user.
+    /// The claims of the user who signs in.
     pub user: Value,
-    /// What the ID token holds besides, or instead; `null` leaves a claim out.
+    /// Claims of the ID token that are added or replaced; `null` removes a claim.
     pub claims: Value,
-    /// Claims of the user that only the user info has.
+    /// Claims that only the user info contains.
     pub only_at_user_info: Vec<&'static str>,
     pub header: Value,
     pub signer: Signer,
@@ -82,16 +82,16 @@ pub struct Now {
     pub faults: HashMap<&'static str, Fault>,
     grants: HashMap<String, Grant>,
     codes: usize,
-    /// Path of each request.
+    /// The path of each request.
     asked: Vec<String>,
-    /// Each request, and each right answer to one.
+    /// Each request, and each correct answer.
     pub heard: Vec<String>,
     pub told: Vec<Value>,
-    /// Connections that are never answered.
+    /// Connections without an answer.
     stalled: Vec<TcpStream>,
 }
 
-/// What a code was given for.
+/// The sign-in of a code.
 #[derive(Clone)]
 struct Grant {
     challenge: String,
@@ -143,12 +143,12 @@ impl Issuer {
         issuer
     }
 
-    /// Changes what it says and does.
+    /// Changes the behaviour.
     pub fn set(&self, change: impl FnOnce(&mut Now)) {
         change(&mut self.now.write().unwrap());
     }
 
-    /// Signs in as this user from now on.
+    /// Sets the user who signs in.
     pub fn is_now(&self, subject: &str, name: &str) {
         self.set(|now| now.user = json!({"sub": subject, "preferred_username": name, "name": name.to_uppercase()}));
     }
@@ -172,17 +172,17 @@ impl Issuer {
         options
     }
 
-    /// A club whose members sign in here.
+    /// A club with this OpenID Connect provider.
     pub fn club(&self, backend: Backend) -> Club {
         start(backend, &self.options(), &[])
     }
 
-    /// A club to which this is a plain OAuth 2.0 server.
+    /// A club with this plain OAuth 2.0 provider.
     pub fn plain_club(&self, backend: Backend) -> Club {
         start(backend, &self.plain_options(), &[])
     }
 
-    /// Stands in for the browser's visit: holds the address to the rules, and answers the path of the callback.
+    /// Does what the browser's visit does: checks the address, and returns the path of the callback.
     pub fn approve(&self, address: &str) -> String {
         let url = Url::parse(address).unwrap();
         assert_eq!(
@@ -265,7 +265,7 @@ impl Issuer {
         let head = format!(
             "HTTP/1.1 {status} So\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{location}Connection: close\r\n\r\n"
         );
-        // A client that has read enough closes first.
+        // A client that has reached its limit closes the connection first.
         let _ = stream.write_all(format!("{head}{body}").as_bytes());
     }
 
@@ -356,7 +356,7 @@ fn jwk(key: &EcdsaKeyPair, id: &str) -> Value {
     json!({"kty": "EC", "crv": "P-256", "x": x, "y": y, "kid": id, "use": "sig", "alg": "ES256"})
 }
 
-/// Puts members in; `null` takes one out.
+/// Adds members to an object; `null` removes a member.
 fn merge(into: &mut Value, more: &Value) {
     for (name, value) in more.as_object().unwrap() {
         let into = into.as_object_mut().unwrap();

@@ -1,4 +1,4 @@
-//! The key of the installation is replaced, and nobody notices. docs/operations.md has it as steps; these are they.
+//! The replacement of the installation's key, by the steps of docs/operations.md.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
@@ -15,7 +15,7 @@ use crate::{
 const OLD: &str = "the-old-key-of-the-installation-4f1c";
 const NEW: &str = "the-new-key-of-the-installation-97ab";
 
-/// Starts one more replica with these keys, and returns its index.
+/// Starts another replica with these keys, and returns its index.
 fn replica(club: &mut Club, keys: &[&str]) -> usize {
     club.config.secret_key = Some(keys.join("\n").parse().unwrap());
     assert!(club.config.faults().is_empty(), "{:?}", club.config.faults());
@@ -27,7 +27,7 @@ fn feed_path(club: &Club, replica: usize) -> String {
     format!("/api/ical/v1/{}{}", id(BOB), answer["secret"].as_str().unwrap())
 }
 
-/// Makes a token, or is shown the one that was made.
+/// Creates a token, or replays the answer with the token.
 fn make_token(club: &Club, replica: usize) -> Answer {
     let client = club.by(BOB).at(replica).header("idempotency-key", "once");
     client.post("/api/users/me/tokens", json!({"name": "bot", "scope": "read"}))
@@ -40,7 +40,7 @@ fn former_uses(club: &Club, replica: usize) -> u32 {
 }
 
 #[rstest]
-fn what_the_old_key_made_is_good_until_it_is_taken_out(#[values(Sqlite, Postgres)] backend: Backend) {
+fn values_of_a_former_key_are_valid_until_it_is_removed(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut club = club;
     let old = replica(&mut club, &[OLD]);
@@ -54,7 +54,7 @@ fn what_the_old_key_made_is_good_until_it_is_taken_out(#[values(Sqlite, Postgres
     let made = make_token(&club, old).expect(201);
     let token = made.json()["token"].as_str().unwrap().to_owned();
 
-    // The key that made them is a former one now.
+    // The key of these values is now a former key.
     browser.service = new;
     assert_eq!(browser.who().as_deref(), Some(BOB));
     by_token(&club, &token).at(new).get("/api/users/me").expect(200);
@@ -64,7 +64,7 @@ fn what_the_old_key_made_is_good_until_it_is_taken_out(#[values(Sqlite, Postgres
     assert_eq!((again.header("idempotency-replayed"), &again.body), (Some("true"), &made.body));
     assert_eq!((former_uses(&club, new), former_uses(&club, old)), (2, 0));
 
-    // A replica that was not started anew yet knows what the new key makes.
+    // A replica on which the new key is not yet the first one accepts its values.
     let new_address = feed_path(&club, new);
     assert_ne!(new_address, address);
     for replica in [known, new, only_new] {
@@ -72,7 +72,7 @@ fn what_the_old_key_made_is_good_until_it_is_taken_out(#[values(Sqlite, Postgres
     }
     feed(&new_address, old).refused(404, "not-found");
 
-    // Without the old key sessions and tokens are what they were, and the rest says what to do.
+    // Without the old key, sessions and tokens are still valid. Its feed addresses and stored secrets are not.
     browser.service = only_new;
     assert_eq!(browser.who().as_deref(), Some(BOB));
     by_token(&club, &token).at(only_new).get("/api/users/me").expect(200);
@@ -80,7 +80,7 @@ fn what_the_old_key_made_is_good_until_it_is_taken_out(#[values(Sqlite, Postgres
     let refused = make_token(&club, only_new).refused(422, "idempotency-key-reused");
     assert_eq!(refused["detail"], "The answer can no longer be shown.");
 
-    // Who asks for another address ends both.
+    // A new address replaces both.
     let changed = club.by(BOB).at(new).put("/api/users/me/ical", json!({})).expect(200).json();
     for path in [&address, &new_address] {
         feed(path, new).refused(404, "not-found");
@@ -89,7 +89,7 @@ fn what_the_old_key_made_is_good_until_it_is_taken_out(#[values(Sqlite, Postgres
 }
 
 #[test]
-fn a_sign_in_that_is_under_way_ends_at_a_replica_with_the_new_key() {
+fn a_replica_with_the_new_key_finishes_a_pending_sign_in() {
     both(|backend| {
         let issuer = Issuer::start();
         let mut club = issuer.club(backend);
@@ -98,7 +98,7 @@ fn a_sign_in_that_is_under_way_ends_at_a_replica_with_the_new_key() {
         let only_new = replica(&mut club, &[NEW]);
         for (end, status) in [(old, 302), (new, 302), (only_new, 400)] {
             let mut browser = Browser { service: old, ..Browser::new(&club) };
-            // The issuer holds the verifier, which is derived from the key, to its challenge.
+            // The issuer checks the verifier, which is derived from the key, against the challenge.
             let address = begin(&mut browser);
             browser.service = end;
             browser.get(&issuer.approve(&address)).expect(status);

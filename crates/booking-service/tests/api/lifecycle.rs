@@ -1,4 +1,4 @@
-//! Start, drain and end of the real program.
+//! Start, drain and shutdown of the real program.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
@@ -76,7 +76,7 @@ fn migrate_may_be_repeated(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 #[rstest]
-fn idle_connections_do_not_keep_it_from_ending(#[values(Sqlite, Postgres)] backend: Backend) {
+fn idle_connections_do_not_delay_shutdown(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     for signal in ["TERM", "INT"] {
         let mut process = Process::beside(&club, &[]);
@@ -91,14 +91,14 @@ fn idle_connections_do_not_keep_it_from_ending(#[values(Sqlite, Postgres)] backe
     }
 }
 
-/// A request that takes as long as the test wants, because half of its body is still to come.
-struct UnderWay {
+/// A request that runs until the test sends the second half of its body.
+struct RunningRequest {
     process: Process,
     wire: Wire,
     rest: String,
 }
 
-impl UnderWay {
+impl RunningRequest {
     fn start(club: &Club, arguments: &[&str]) -> Self {
         let process = Process::beside(club, arguments);
         let body = json!({
@@ -112,7 +112,7 @@ impl UnderWay {
              Content-Length: {}\r\n\r\n",
             body.len()
         ));
-        // The body is asked for, so it is under way for sure.
+        // The service has asked for the body, so the request is running.
         assert_eq!(wire.read(25), "HTTP/1.1 100 Continue\r\n\r\n");
         wire.write(half);
         Self { process, wire, rest: rest.to_owned() }
@@ -127,10 +127,10 @@ impl UnderWay {
 }
 
 #[rstest]
-fn a_request_under_way_is_finished_before_the_end(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_running_request_is_finished_before_shutdown(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     for signal in ["TERM", "INT"] {
-        let mut request = UnderWay::start(&club, &[]);
+        let mut request = RunningRequest::start(&club, &[]);
         request.process.signal(signal);
         request.process.until_it_logs("draining");
         until("the port is closed", || TcpStream::connect(&request.process.address).is_err());
@@ -143,7 +143,7 @@ fn a_request_under_way_is_finished_before_the_end(#[values(Sqlite, Postgres)] ba
 #[rstest]
 fn during_the_drain_delay_it_serves_but_is_not_ready(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let mut request = UnderWay::start(&club, &["--drain-delay", "1"]);
+    let mut request = RunningRequest::start(&club, &["--drain-delay", "1"]);
     assert_eq!(request.process.get("/readyz").0, 200);
     request.process.signal("TERM");
     request.process.until_it_logs("draining");
@@ -155,17 +155,15 @@ fn during_the_drain_delay_it_serves_but_is_not_ready(#[values(Sqlite, Postgres)]
 }
 
 #[rstest]
-fn it_waits_no_longer_than_the_shutdown_time_out_nor_after_a_second_signal(
-    #[values(Sqlite, Postgres)] backend: Backend,
-) {
+fn shutdown_ends_at_its_time_out_or_a_second_signal(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let mut request = UnderWay::start(&club, &["--shutdown-timeout", "0"]);
+    let mut request = RunningRequest::start(&club, &["--shutdown-timeout", "0"]);
     request.process.signal("TERM");
     assert_eq!(request.process.wait().code(), Some(0));
     let log = request.process.log();
     assert!(log.iter().any(|line| line.contains("route=/api/rooms status=499")), "{log:#?}");
 
-    let mut request = UnderWay::start(&club, &[]);
+    let mut request = RunningRequest::start(&club, &[]);
     request.process.signal("INT");
     request.process.until_it_logs("draining");
     request.process.signal("INT");
@@ -175,9 +173,9 @@ fn it_waits_no_longer_than_the_shutdown_time_out_nor_after_a_second_signal(
 }
 
 #[test]
-fn a_directory_that_never_answers_keeps_it_neither_from_starting_nor_from_ending() {
+fn a_directory_that_never_answers_delays_neither_start_nor_shutdown() {
     let club = Club::start(Backend::Sqlite);
-    // Takes connections, as every listener does, and nobody ever reads them.
+    // A listener that accepts connections and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/api/v3", silent.local_addr().unwrap());
     let mut process = Process::beside(&club, &["--traq-url", &url, "--traq-token", "x"]);
@@ -189,7 +187,7 @@ fn a_directory_that_never_answers_keeps_it_neither_from_starting_nor_from_ending
 }
 
 #[test]
-fn what_keeps_it_from_starting_is_said_in_one_line() {
+fn a_failed_start_is_explained_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let database = format!("sqlite://{}/club.sqlite3", folder.path().display());
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! The edges: the first and last times, the longest lists, and bodies that are strange or made to hurt.
+//! Limits: the first and last times, the longest lists, and malicious bodies.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
@@ -18,7 +18,7 @@ use crate::{
     harness::{ALICE, Answer, BOB, Club, id},
 };
 
-/// Many more users.
+/// Inserts `count` users and returns their ids.
 fn add_users(club: &Club, count: usize) -> Vec<DbUuid> {
     let (conn, now) = (&mut club.connect(), DbTimestamp(club.clock.now()));
     let ids: Vec<_> = (0..count).map(|_| DbUuid::new()).collect();
@@ -81,7 +81,7 @@ fn the_first_and_the_last_times_are_like_any_other(#[values(Sqlite, Postgres)] b
         let body = merge([room_body(&club, BOB, "S516", (0, 1)), times(start, end)]);
         assert!(!club.by(BOB).post("/api/rooms", body).expect(400).pointers().is_empty());
     }
-    // The longest period there is.
+    // The longest possible period.
     let ages = times("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z");
     let room = merge([room_body(&club, BOB, "Hall", (0, 1)), ages.clone()]);
     let room = text(&club.by(BOB).post("/api/rooms", room).expect(201).json()["roomId"]);
@@ -92,7 +92,7 @@ fn the_first_and_the_last_times_are_like_any_other(#[values(Sqlite, Postgres)] b
 }
 
 #[rstest]
-fn times_that_are_equal_after_cutting_are_no_span(#[values(Sqlite, Postgres)] backend: Backend) {
+fn times_that_are_equal_after_truncation_are_no_span(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let equal = times("2030-01-01T00:00:00.0000001Z", "2030-01-01T00:00:00.0000009Z");
     let one = times("2030-01-01T00:00:00.0000009Z", "2030-01-01T00:00:00.0000010Z");
@@ -103,7 +103,7 @@ fn times_that_are_equal_after_cutting_are_no_span(#[values(Sqlite, Postgres)] ba
 }
 
 #[rstest]
-fn more_than_a_day_is_found_in_its_middle(#[values(Sqlite, Postgres)] backend: Backend) {
+fn long_rooms_and_events_are_found_in_their_middle(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let room = verified_room(&club, ALICE, "S516", (0, 24 * 30));
     let long = event(&club, BOB, At::Room(&room), (10, 24 * 9));
@@ -161,7 +161,7 @@ fn filters_of_every_shape_are_quick(#[values(Sqlite, Postgres)] backend: Backend
         format!("{attribute}{operator}{}", id(BOB))
     };
     let word = |n: usize| ["&&", "||"][n % 2];
-    // Both with as many comparisons as allowed; the first as deep as allowed to the right as well.
+    // Both have the most comparisons; the first also has the deepest nesting.
     let nested = (0..31).fold(format!("({})", compare(31)), |inner, n| format!("{}{}({inner})", compare(n), word(n)));
     let flat = (1..32).fold(compare(0), |left, n| format!("{left}{}{}", word(n), compare(n)));
     for q in [nested, flat] {
@@ -173,7 +173,7 @@ fn filters_of_every_shape_are_quick(#[values(Sqlite, Postgres)] backend: Backend
 }
 
 #[rstest]
-fn strange_bodies_are_refused_and_never_a_fault(#[values(Sqlite, Postgres)] backend: Backend) {
+fn strange_bodies_are_never_a_500(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let body = event_body(&club, BOB, At::Place("x"), (1, 2)).to_string();
     let with = |member: &str| format!("{},{member}}}", &body[..body.len() - 1]);
@@ -197,14 +197,14 @@ fn strange_bodies_are_refused_and_never_a_fault(#[values(Sqlite, Postgres)] back
     let invalid = [body.as_bytes(), b"\xff"].concat();
     let client = club.by(BOB).header("content-type", "application/json");
     client.send_bytes("POST", "/api/events", invalid).refused(400, "malformed-json");
-    // Of members that are there twice the last one counts, as in every browser.
+    // Of duplicate members the last one counts, as in browsers.
     let made = send(&club, "POST", "/api/events", &with(r#""name":"last""#)).expect(201).json();
     assert_eq!(made["name"], "last");
     send(&club, "POST", "/api/events", &with(r#""name":"\ud83d\ude00""#)).expect(201);
 }
 
 #[rstest]
-fn what_is_wrong_a_hundred_thousand_times_is_not_said_as_often(#[values(Sqlite, Postgres)] backend: Backend) {
+fn at_most_100_violations_are_listed(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let zeros = vec!["0"; 400_000].join(",");
     let body = event_body(&club, BOB, At::Place("x"), (1, 2)).to_string();
@@ -216,7 +216,7 @@ fn what_is_wrong_a_hundred_thousand_times_is_not_said_as_often(#[values(Sqlite, 
     }
     let zeros = vec![0; 10_000];
     let refused = send(&club, "POST", "/api/rooms", &json!({ "admins": zeros }).to_string()).expect(400);
-    // The first hundred of 10,003.
+    // The first hundred of 10,003 violations.
     assert_eq!(refused.pointers().len(), 100);
     assert_eq!(refused.json()["moreViolations"], 9_903);
     assert!(refused.json()["detail"].as_str().unwrap().len() < 2_000);
@@ -235,7 +235,7 @@ fn a_thousand_tags_fit_on_an_event_and_no_more(#[values(Sqlite, Postgres)] backe
 }
 
 #[rstest]
-fn a_tag_is_named_in_the_path_by_any_characters(#[values(Sqlite, Postgres)] backend: Backend) {
+fn any_tag_name_works_in_a_path(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let event = event(&club, BOB, At::Place("x"), (1, 2));
     let path = format!("/api/events/{event}/tags");
@@ -258,7 +258,7 @@ fn a_tag_is_named_in_the_path_by_any_characters(#[values(Sqlite, Postgres)] back
         }
         club.by(BOB).delete(&format!("{path}/{encoded}")).refused(404, "not-found");
     }
-    // Both forms of the letter, whichever the tag was made with.
+    // Both forms of the letter find the tag.
     club.by(BOB).post(&path, json!({"name": "e\u{301}"})).expect(204);
     club.by(BOB).delete(&format!("{path}/%C3%A9")).expect(204);
     for bad in ["%00", "a%00", "%1F", "%7F"] {
@@ -270,7 +270,7 @@ fn a_tag_is_named_in_the_path_by_any_characters(#[values(Sqlite, Postgres)] back
 }
 
 #[rstest]
-fn what_is_in_the_way_and_what_is_free_is_told_whole(#[values(Sqlite, Postgres)] backend: Backend) {
+fn all_conflicts_and_free_times_are_listed(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let room = verified_room(&club, ALICE, "S516", (0, 220));
     for n in 0..105 {
@@ -285,7 +285,7 @@ fn what_is_in_the_way_and_what_is_free_is_told_whole(#[values(Sqlite, Postgres)]
 }
 
 #[rstest]
-fn places_of_odd_characters_are_places(#[values(Sqlite, Postgres)] backend: Backend) {
+fn unusual_characters_in_places_work(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     for place in ["\u{ad}", "\u{3164}", "\u{200b}", "\u{fdfa}", "¨", "a\u{301}\u{323}"] {
         let long: String = std::iter::repeat_n(place, 32 / place.chars().count()).collect();
@@ -301,7 +301,7 @@ fn places_of_odd_characters_are_places(#[values(Sqlite, Postgres)] backend: Back
 }
 
 #[rstest]
-fn a_group_may_have_a_name_that_is_taken(#[values(Sqlite, Postgres)] backend: Backend) {
+fn two_groups_may_have_the_same_name(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let (one, two) = (group(&club, BOB, "same", &[]), group(&club, BOB, "same", &[]));
     let mut ids = [one, two];

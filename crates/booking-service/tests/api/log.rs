@@ -2,7 +2,7 @@
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use booking_service::{auth, schema::api_tokens};
-use diesel::prelude::*;
+use diesel::{connection::SimpleConnection, prelude::*};
 use rstest::rstest;
 use serde_json::Value;
 use service_kit::{
@@ -17,7 +17,8 @@ use std::{
 
 use crate::{
     harness::{BOB, Club, id},
-    process::{LONG, Process, program},
+    outage::Proxy,
+    process::{LONG, Process, Wire, program, until},
 };
 
 const SECRET: &str = "unmistakable";
@@ -54,6 +55,8 @@ fn log(club: &Club, format: &str) -> Vec<String> {
         format!("GET /api/ical/v1/{}{SECRET} HTTP/1.1\r\nReferer: https://club.example/?{SECRET}", id(BOB)),
         format!("GET /{SECRET} HTTP/1.1\r\nX-Request-Id: {SECRET} with a space"),
         format!("POST /api/users HTTP/1.1\r\nContent-Length: {}\r\n\r\n{SECRET}", SECRET.len()),
+        format!("GET /board?kiosk={token}&{SECRET}=1 HTTP/1.1"),
+        format!("GET /board?kiosk={SECRET} HTTP/1.1"),
     ];
     for request in requests {
         let (head, body) = request.split_once("\r\n\r\n").unwrap_or((&request, ""));
@@ -76,7 +79,7 @@ fn as_json_it_has_one_object_a_line_and_one_line_a_request(#[values(Sqlite, Post
     let club = Club::start(backend);
     let lines: Vec<Value> = log(&club, "json").iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let access: Vec<_> = lines.iter().filter(|line| line["target"] == "access").collect();
-    assert_eq!(access.len(), 9);
+    assert_eq!(access.len(), 11);
     for line in &access {
         assert!(line["duration_us"].as_u64().is_some() && line["bytes"].as_u64().is_some(), "{line}");
         assert!(line["time"].as_str().unwrap().ends_with('Z') && line["level"] == "INFO", "{line}");
@@ -87,7 +90,7 @@ fn as_json_it_has_one_object_a_line_and_one_line_a_request(#[values(Sqlite, Post
     assert_eq!((&first["status"], &first["caller"]), (&200.into(), &id(BOB).to_string().into()));
     assert_eq!((&second["request_id"], &second["caller"]), (&"with-token".into(), &id(BOB).to_string().into()));
     assert_eq!((&access[2]["status"], &access[2]["caller"]), (&401.into(), &"-".into()));
-    assert_eq!(access[7]["route"], "-");
+    assert_eq!((&access[7]["route"], &access[9]["route"]), (&"-".into(), &"/board".into()));
     assert!(access[0]["bytes"].as_u64().unwrap() > 50);
 }
 
@@ -96,12 +99,84 @@ fn as_text_it_has_the_same(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let lines = log(&club, "plain");
     let access: Vec<_> = lines.iter().filter(|line| line.contains(" access request ")).collect();
-    assert_eq!(access.len(), 9);
+    assert_eq!(access.len(), 11);
     let words = ["method=GET", "route=/api/users", "status=200", "request_id=with-token"];
     for word in words.into_iter().chain([format!("caller={}", id(BOB)).as_str()]) {
         assert!(access[1].split(' ').any(|part| part == word), "{word} in {}", access[1]);
     }
     assert!(access[1].contains(" duration_us=") && access[1].contains(" bytes="), "{}", access[1]);
+}
+
+/// Sends a request of Bob's.
+fn ask(process: &Process, request_id: &str) -> Wire {
+    let mut wire = process.connect();
+    let cookie = format!("Cookie: session=session-of-{BOB}\r\nX-Request-Id: {request_id}");
+    wire.write(&format!("GET /api/tags HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{cookie}\r\n\r\n"));
+    wire
+}
+
+/// The lines that mention a request.
+fn lines_of<'a>(process: &'a Process, request_id: &str) -> Vec<&'a String> {
+    let words = [format!("request_id={request_id} "), format!("\"request_id\":\"{request_id}\"")];
+    process.log().iter().filter(|line| words.iter().any(|word| line.contains(word))).collect()
+}
+
+#[rstest]
+fn the_record_of_a_failed_request_has_its_cause(
+    #[values(Sqlite, Postgres)] backend: Backend,
+    #[values("plain", "json")] format: &str,
+) {
+    let club = Club::start(backend);
+    let mut process = Process::beside(&club, &["--log", "info,access=warn", "--log-format", format]);
+    assert_eq!(ask(&process, "first").read_to_end().0, 200);
+    club.connect().batch_execute("ALTER TABLE tags RENAME TO \"no\ttags\"").unwrap();
+    assert_eq!(ask(&process, "second").read_to_end().0, 500);
+    process.signal("TERM");
+    assert!(process.wait().success());
+    assert_eq!(lines_of(&process, "first").len(), 0);
+    let [line] = lines_of(&process, "second")[..] else { panic!("{:#?}", process.log()) };
+    let words = match format {
+        "plain" => [" ERROR access request ", " status=500", " code=internal-error", " cause=\""],
+        _ => ["\"level\":\"ERROR\"", "\"status\":500", "\"code\":\"internal-error\"", "\"cause\":\""],
+    };
+    for word in words.into_iter().chain([if club.is_postgres() { "does not exist" } else { "no such table" }]) {
+        assert!(line.contains(word), "{word} in {line}");
+    }
+}
+
+#[rstest]
+fn an_outage_of_the_database_is_one_record_at_its_start_and_one_at_its_end(#[values("plain", "json")] format: &str) {
+    let club = Club::start(Postgres);
+    let (proxy, through) = Proxy::before(club.url());
+    let options = ["--database-url", &through, "--rate-limit", "0", "--log-format", format];
+    let mut process = Process::start(&options);
+    let started = process.log().len();
+    assert_eq!(process.get("/readyz").0, 200);
+    proxy.refuse(true);
+    proxy.cut();
+    let requests: Vec<_> = (0..20).map(|n| ask(&process, &format!("r{n}"))).collect();
+    let statuses: Vec<_> = requests.into_iter().map(|mut request| request.read_to_end().0).collect();
+    assert_eq!(statuses, [503; 20]);
+    proxy.refuse(false);
+    until("the database is back", || process.get("/readyz").0 == 200);
+    process.signal("TERM");
+    assert!(process.wait().success());
+
+    let is_alarming = |line: &&String| ["WARN", "ERROR"].iter().any(|level| line.contains(level));
+    let alarming: Vec<_> = process.log()[started..].iter().filter(is_alarming).collect();
+    let [start, end] = alarming[..] else { panic!("{alarming:#?}") };
+    assert!(start.contains("the database cannot be reached: "), "{start}");
+    // libpq explains that on a line of its own.
+    assert!(start.contains("No such file or directory\\n\\tIs the server running locally"), "{start}");
+    assert!(end.contains("the database is back after "), "{end}");
+    for n in 0..20 {
+        let [line] = lines_of(&process, &format!("r{n}"))[..] else { panic!("{:#?}", process.log()) };
+        assert!(line.contains("503") && line.contains("cause"), "{line}");
+    }
+    for line in process.log() {
+        let is_record = line.starts_with("{\"") || line.get(23..).is_some_and(|rest| rest.starts_with("Z "));
+        assert!(is_record, "{line:?} is no record");
+    }
 }
 
 /// A metric's value.
@@ -173,6 +248,6 @@ fn a_log_that_nobody_reads_stops_nothing(#[values(Sqlite, Postgres)] backend: Ba
     // The program ends although its log cannot be written.
     let stop = std::process::Command::new("sh").args(["-c", &format!("kill -TERM {}", child.id())]).status();
     assert!(stop.unwrap().success());
-    crate::process::until("it ends", || child.try_wait().unwrap().is_some());
+    until("it ends", || child.try_wait().unwrap().is_some());
     assert!(child.wait().unwrap().success());
 }

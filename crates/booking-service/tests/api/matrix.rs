@@ -1,4 +1,4 @@
-//! Who may do what: the access table of `docs/security.md`.
+//! The access table of `docs/security.md`.
 
 #[path = "../../../service-kit/tests/shared/matrix.rs"]
 mod table;
@@ -24,7 +24,7 @@ use service_kit::{
 };
 
 pub use self::table::Operation;
-use self::table::{Builder, Caller, Made, hold};
+use self::table::{Builder, Caller, Fixture, check_access};
 use crate::{
     builders::{self, At, event_body, merge, room_body, text},
     harness::{ALICE, BOB, CAROL, Club, DAVE, SUSAN, hours_from_now, id},
@@ -32,16 +32,16 @@ use crate::{
     tokens::make_token,
 };
 
-// As docs/security.md says who is who: BOB is the member, DAVE the stranger, CAROL the owner, ALICE the privileged one
-// and SUSAN the suspended one.
+// The roles of docs/security.md: BOB is the member, DAVE the stranger, CAROL the owner, ALICE the privileged user and SUSAN
+// the suspended user.
 
-/// The group that comes from the directory.
+/// The directory group.
 const STAFF: &str = "staff";
 
-/// The service under test, and what the builders need.
+/// The service under test, and the state of the builders.
 struct World {
     club: Club,
-    /// Which of the club's services has a directory.
+    /// The index of the service with a directory.
     service: usize,
     next: AtomicI64,
 }
@@ -53,7 +53,7 @@ impl World {
         Self { club, service, next: AtomicI64::new(0) }
     }
 
-    /// Another number each time, for names and places.
+    /// A new number for each name and place.
     fn next(&self) -> i64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
@@ -66,26 +66,26 @@ impl World {
         (24, 25 + self.next() % 2)
     }
 
-    /// An unverified room of the owner's.
-    fn room(&self) -> Made {
+    /// An unverified room of the owner.
+    fn room(&self) -> Fixture {
         let body = room_body(&self.club, CAROL, &self.place(), self.span());
         let made = self.club.by(CAROL).post("/api/rooms", merge([body, both_admins()])).expect(201).json();
-        Made::object("roomID", &text(&made["roomId"]))
+        Fixture::object("roomID", &text(&made["roomId"]))
     }
 
-    fn verified_room(&self) -> Made {
-        Made::object("roomID", &builders::verified_room(&self.club, CAROL, &self.place(), self.span()))
+    fn verified_room(&self) -> Fixture {
+        Fixture::object("roomID", &builders::verified_room(&self.club, CAROL, &self.place(), self.span()))
     }
 
-    /// The id of a group of the owner's, with the member in it.
+    /// The id of a group of the owner that contains the member.
     fn group_id(&self, open: bool) -> String {
         let group = json!({"name": "graphics", "description": "", "open": open, "members": [id(BOB), id(SUSAN)]});
         let made = self.club.by(CAROL).post("/api/groups", merge([group, both_admins()])).expect(201).json();
         text(&made["groupId"])
     }
 
-    fn group(&self, open: bool) -> Made {
-        Made::object("groupID", &self.group_id(open)).with(both_admins())
+    fn group(&self, open: bool) -> Fixture {
+        Fixture::object("groupID", &self.group_id(open)).with(both_admins())
     }
 
     /// The body of an event of such a group.
@@ -94,24 +94,24 @@ impl World {
         merge([event, json!({"groupId": self.group_id(false)}), both_admins()])
     }
 
-    fn event(&self, more: Value) -> Made {
+    fn event(&self, more: Value) -> Fixture {
         let made = self.club.by(CAROL).post("/api/events", merge([self.event_body(), more])).expect(201).json();
-        Made::object("eventID", &text(&made["eventId"]))
+        Fixture::object("eventID", &text(&made["eventId"]))
     }
 
-    fn tagged(&self, locked: bool) -> Made {
+    fn tagged(&self, locked: bool) -> Fixture {
         self.event(json!({"tags": [{"name": "rust", "locked": locked}]})).and("tagName", &"rust")
     }
 
-    /// A poll of the owner's that invites the member.
-    fn poll(&self, open: bool) -> (Made, Vec<String>, String) {
+    /// A poll of the owner that invites the member.
+    fn poll(&self, open: bool) -> (Fixture, Vec<String>, String) {
         let invited = json!({"open": open, "invitees": [id(BOB), id(SUSAN)]});
         let (path, slots) = builders::poll(&self.club, CAROL, merge([invited, both_admins()]));
-        (Made::object("draftEventID", &path.rsplit('/').next().unwrap()), slots, path)
+        (Fixture::object("draftEventID", &path.rsplit('/').next().unwrap()), slots, path)
     }
 
-    /// A poll, and the answers of those who may answer it.
-    fn answered_poll(&self, open: bool) -> Made {
+    /// A poll with the answers of all who may answer it.
+    fn answered_poll(&self, open: bool) -> Fixture {
         let (made, slots, path) = self.poll(open);
         for by in if open { &[ALICE, BOB, CAROL, DAVE][..] } else { &[BOB, CAROL] } {
             builders::answer_poll(&self.club, by, &path, &[&slots[0]]).expect(201);
@@ -119,16 +119,17 @@ impl World {
         made.with(json!({"slotIds": [slots[1]]}))
     }
 
-    /// A session of the caller's own, if they are somebody.
-    fn session_of(&self, caller: &Caller<'_>) -> Made {
+    /// A new session of the caller, if the caller is a user.
+    fn session_of(&self, caller: &Caller<'_>) -> Fixture {
         let session = caller.name.map(|name| new_session(&self.club, name, TimeDelta::days(1)).1);
-        Made::for_one(String::new(), session.map(|secret| format!("session={secret}")))
+        Fixture::for_one(String::new(), session.map(|secret| format!("session={secret}")))
     }
 
-    /// A sign-in that the caller has begun, and chosen themself in; who is nobody chooses the member.
-    fn sign_in(&self, caller: &Caller<'_>) -> Made {
+    /// A sign-in that the caller has begun and in which a user has been chosen: the caller, or the member for anonymous
+    /// callers.
+    fn sign_in(&self, caller: &Caller<'_>) -> Fixture {
         let name = caller.name.unwrap_or(BOB);
-        // Only active users can be chosen, but somebody may be suspended after that.
+        // Only active users can be chosen. A user may be suspended after that.
         set_state(&self.club, name, 1);
         let begun = caller.client.send("POST", "/api/authParams", None).expect(201);
         let cookie = begun.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
@@ -139,11 +140,11 @@ impl World {
         let link = links.find(|link| link.contains(&format!("@{name}<"))).unwrap();
         let callback = link.split('"').next().unwrap().replace("&amp;", "&");
         set_state(&self.club, name, if name == SUSAN { 2 } else { 1 });
-        Made::for_one(callback.strip_prefix("/api/callback").unwrap().to_owned(), Some(cookie))
+        Fixture::for_one(callback.strip_prefix("/api/callback").unwrap().to_owned(), Some(cookie))
     }
 }
 
-/// The owner, and the suspended one, who is to have no use of it.
+/// The owner and the suspended user as admins. The latter still has no access.
 fn both_admins() -> Value {
     json!({"admins": [id(CAROL), id(SUSAN)]})
 }
@@ -152,7 +153,7 @@ fn set_state(club: &Club, name: &str, state: i16) {
     diesel::update(users::table.find(id(name))).set(users::state.eq(state)).execute(&mut club.connect()).unwrap();
 }
 
-/// Makes a session that ends so long from now, and returns its id and its secret.
+/// Creates a session with this remaining time, and returns its id and its secret.
 fn new_session(club: &Club, name: &str, lasts: TimeDelta) -> (DbUuid, String) {
     let (session, now, secret) = (DbUuid::new(), club.clock.now(), credentials::random_secret().unwrap());
     let row = (
@@ -167,7 +168,7 @@ fn new_session(club: &Club, name: &str, lasts: TimeDelta) -> (DbUuid, String) {
     (session, secret)
 }
 
-/// Session cookies that are none: of the privileged user, who could do everything with a good one.
+/// Invalid session cookies of the privileged user.
 fn bad_cookies(club: &Club) -> [(&'static str, String); 5] {
     let (_, revoked) = new_session(club, ALICE, TimeDelta::days(1));
     club.anonymous().header("cookie", &format!("session={revoked}")).send("POST", "/api/logout", None).expect(204);
@@ -182,7 +183,7 @@ fn bad_cookies(club: &Club) -> [(&'static str, String); 5] {
     ]
 }
 
-/// `Authorization` headers that are worth nothing, of the same user.
+/// Invalid `Authorization` headers of the privileged user.
 fn bad_tokens(club: &Club) -> [(&'static str, String); 6] {
     let (conn, now) = (&mut club.connect(), club.clock.now());
     let before = now.plus(-TimeDelta::hours(2));
@@ -227,13 +228,13 @@ fn callers(club: &Club, service: usize) -> Vec<Caller<'_>> {
 }
 
 const BUILDERS: &[(&str, Builder<World>)] = &[
-    ("POST /api/rooms", |_, _| Made::body(both_admins())),
+    ("POST /api/rooms", |_, _| Fixture::body(both_admins())),
     ("GET /api/rooms/{roomID}", |world, _| world.room()),
     ("DELETE /api/rooms/{roomID}", |world, _| world.room()),
     ("POST /api/rooms/{roomID}/verified", |world, _| world.room()),
     ("DELETE /api/rooms/{roomID}/verified", |world, _| world.verified_room()),
     ("GET /api/rooms/{roomID}/events", |world, _| world.room()),
-    ("POST /api/events", |world, _| Made::body(world.event_body())),
+    ("POST /api/events", |world, _| Fixture::body(world.event_body())),
     ("GET /api/events/{eventID}", |world, _| world.event(json!({}))),
     ("PUT /api/events/{eventID}", |world, _| world.event(json!({})).with(world.event_body())),
     ("DELETE /api/events/{eventID}", |world, _| world.event(json!({}))),
@@ -243,27 +244,27 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     ("POST /api/events/{eventID}/tags, tag locked", |world, _| world.event(json!({})).with(json!({"locked": true}))),
     ("DELETE /api/events/{eventID}/tags/{tagName}, tag not locked", |world, _| world.tagged(false)),
     ("DELETE /api/events/{eventID}/tags/{tagName}, tag locked", |world, _| world.tagged(true)),
-    ("GET /api/users/{userID}/events", |_, _| Made::object("userID", &id(CAROL))),
+    ("GET /api/users/{userID}/events", |_, _| Fixture::object("userID", &id(CAROL))),
     ("GET /api/groups/{groupID}/events", |world, _| world.group(false)),
-    ("POST /api/groups", |_, _| Made::body(merge([both_admins(), json!({"members": [id(BOB)]})]))),
+    ("POST /api/groups", |_, _| Fixture::body(merge([both_admins(), json!({"members": [id(BOB)]})]))),
     ("GET /api/groups/{groupID}", |world, _| world.group(false)),
     ("PUT /api/groups/{groupID}, made here", |world, _| {
         world.group(false).with(json!({"admins": [id(CAROL)], "members": [id(BOB)]}))
     }),
     ("PUT /api/groups/{groupID}, of the directory", |_, _| {
-        Made::object("groupID", &id(STAFF)).with(json!({"admins": [id(CAROL)], "members": [id(BOB)]}))
+        Fixture::object("groupID", &id(STAFF)).with(json!({"admins": [id(CAROL)], "members": [id(BOB)]}))
     }),
     ("DELETE /api/groups/{groupID}, made here", |world, _| world.group(false)),
-    ("DELETE /api/groups/{groupID}, of the directory", |_, _| Made::object("groupID", &id(STAFF))),
+    ("DELETE /api/groups/{groupID}, of the directory", |_, _| Fixture::object("groupID", &id(STAFF))),
     ("PUT /api/groups/{groupID}/members/me, open", |world, _| world.group(true)),
     ("PUT /api/groups/{groupID}/members/me, not open", |world, _| world.group(false)),
     ("DELETE /api/groups/{groupID}/members/me, open", |world, _| world.group(true)),
     ("DELETE /api/groups/{groupID}/members/me, not open", |world, _| world.group(false)),
-    ("GET /api/users/{userID}", |_, _| Made::object("userID", &id(CAROL))),
-    ("GET /api/users/{userID}/groups", |_, _| Made::object("userID", &id(CAROL))),
-    ("GET /api/users/{userID}", |_, _| Made::object("userID", &id(CAROL))),
-    ("PATCH /api/users/{userID}/privileged", |_, _| Made::object("userID", &id(CAROL))),
-    ("POST /api/draft-events", |_, _| Made::body(merge([both_admins(), json!({"invitees": [id(BOB)]})]))),
+    ("GET /api/users/{userID}", |_, _| Fixture::object("userID", &id(CAROL))),
+    ("GET /api/users/{userID}/groups", |_, _| Fixture::object("userID", &id(CAROL))),
+    ("GET /api/users/{userID}", |_, _| Fixture::object("userID", &id(CAROL))),
+    ("PATCH /api/users/{userID}/privileged", |_, _| Fixture::object("userID", &id(CAROL))),
+    ("POST /api/draft-events", |_, _| Fixture::body(merge([both_admins(), json!({"invitees": [id(BOB)]})]))),
     ("GET /api/draft-events/{draftEventID}", |world, _| world.poll(false).0),
     ("PUT /api/draft-events/{draftEventID}", |world, _| world.poll(false).0),
     ("DELETE /api/draft-events/{draftEventID}", |world, _| world.poll(false).0),
@@ -280,7 +281,7 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     ("PUT /api/draft-events/{draftEventID}/availability, open", |world, _| world.answered_poll(true)),
     ("PUT /api/draft-events/{draftEventID}/availability, not open", |world, _| world.answered_poll(false)),
     ("GET /api/draft-events/{draftEventID}/availability/all", |world, _| world.answered_poll(true)),
-    ("GET /api/users/{userID}/draft-events", |_, _| Made::object("userID", &id(CAROL))),
+    ("GET /api/users/{userID}/draft-events", |_, _| Fixture::object("userID", &id(CAROL))),
     ("POST /api/draft-events/{draftEventID}/confirm", |world, _| {
         let (made, slots, _) = world.poll(false);
         made.with(json!({"slotId": slots[0], "place": world.place()}))
@@ -288,41 +289,41 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     ("GET /api/availability", |world, _| {
         builders::verified_room(&world.club, CAROL, &world.place(), world.span());
         let (from, to) = (hours_from_now(&world.club, 0), hours_from_now(&world.club, 48));
-        Made::default().at(&format!("dateBegin={from}&dateEnd={to}&minutes=60"))
+        Fixture::default().at(&format!("dateBegin={from}&dateEnd={to}&minutes=60"))
     }),
-    ("POST /api/tags", |world, _| Made::body(json!({"name": format!("tag {}", world.next())}))),
-    ("POST /api/users/me/tokens", |_, _| Made::body(json!({"expiresAt": "2999-01-01T00:00:00Z"}))),
+    ("POST /api/tags", |world, _| Fixture::body(json!({"name": format!("tag {}", world.next())}))),
+    ("POST /api/users/me/tokens", |_, _| Fixture::body(json!({"expiresAt": "2999-01-01T00:00:00Z"}))),
     ("DELETE /api/users/me/tokens/{tokenID}", |world, _| {
         let body = json!({"name": "matrix", "scope": "read"});
         let made = world.club.by(CAROL).post("/api/users/me/tokens", body).expect(201).json();
-        Made::object("tokenID", &text(&made["tokenId"]))
+        Fixture::object("tokenID", &text(&made["tokenId"]))
     }),
     ("DELETE /api/users/me/sessions/{sessionID}", |world, _| {
-        Made::object("sessionID", &new_session(&world.club, CAROL, TimeDelta::days(1)).0)
+        Fixture::object("sessionID", &new_session(&world.club, CAROL, TimeDelta::days(1)).0)
     }),
     ("GET /api/ical/v1/{icalToken}, right secret", |world, _| {
         let secret = world.club.by(CAROL).get("/api/users/me/ical").expect(200).json();
-        Made::object("icalToken", &format!("{}{}", id(CAROL), text(&secret["secret"])))
+        Fixture::object("icalToken", &format!("{}{}", id(CAROL), text(&secret["secret"])))
     }),
     ("GET /api/ical/v1/{icalToken}, wrong secret", |_, _| {
-        Made::object("icalToken", &format!("{}{}", id(CAROL), credentials::random_secret().unwrap()))
+        Fixture::object("icalToken", &format!("{}{}", id(CAROL), credentials::random_secret().unwrap()))
     }),
     ("GET /api/callback, begun by the caller", World::sign_in),
-    ("GET /api/callback, begun by nobody", |_, _| Made::for_one("?code=x&state=y".to_owned(), None)),
+    ("GET /api/callback, begun by nobody", |_, _| Fixture::for_one("?code=x&state=y".to_owned(), None)),
     ("POST /api/logout", World::session_of),
 ];
 
 #[rstest]
-fn everybody_may_do_what_the_table_says_and_nothing_else(#[values(Sqlite, Postgres)] backend: Backend) {
+fn access_matches_the_table(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let world = World::new(club);
-    hold("booking-service", &world, BUILDERS, &callers(&world.club, world.service));
+    check_access("booking-service", &world, BUILDERS, &callers(&world.club, world.service));
 }
 
 #[rstest]
-fn every_operation_knows_versions_retries_and_pages(#[values(Sqlite, Postgres)] backend: Backend) {
+fn every_operation_supports_versions_retries_and_pages(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let world = World::new(club);
     let callers = callers(&world.club, world.service);
-    conditions::hold("booking-service", &world, BUILDERS, &callers, &["POST /api/logout"]);
+    conditions::check_all("booking-service", &world, BUILDERS, &callers, &["POST /api/logout"]);
 }

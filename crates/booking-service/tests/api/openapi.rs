@@ -1,4 +1,4 @@
-//! The OpenAPI document says what the contract says, and is committed.
+//! The OpenAPI document agrees with the contract and is committed.
 
 #[path = "../../../service-kit/tests/shared/openapi.rs"]
 mod document;
@@ -127,7 +127,7 @@ busyUsers? integer
 const CONTRACT: Contract = Contract { base: "/api", operations: OPERATIONS, types: TYPES };
 
 #[test]
-fn the_committed_document_is_the_present_one() {
+fn the_committed_document_is_current() {
     let output = crate::process::program(&["openapi"]).output().unwrap();
     pinned("docs/openapi/booking.json", &String::from_utf8(output.stdout).unwrap());
 }

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const SOCKET: &str = ".s.PGSQL.5432";
 
 /// Stands between a service and the database, and does what networks do.
-struct Proxy {
+pub struct Proxy {
     folder: TempDir,
     gate: Arc<RwLock<()>>,
     streams: Arc<RwLock<Vec<UnixStream>>>,
@@ -34,7 +34,7 @@ struct Proxy {
 
 impl Proxy {
     /// A proxy before the server of an address that names a folder of sockets, and the address through it.
-    fn before(url: &str) -> (Self, String) {
+    pub fn before(url: &str) -> (Self, String) {
         let server = url.split("host=").nth(1).unwrap().split('&').next().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let through = url.replace(&format!("host={server}"), &format!("host={}", folder.path().display()));
@@ -62,14 +62,14 @@ impl Proxy {
     }
 
     /// Cuts every connection.
-    fn cut(&self) {
+    pub fn cut(&self) {
         for stream in self.streams.write().unwrap().drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 
     /// Lets nobody connect, or lets them again.
-    fn refuse(&self, refuse: bool) {
+    pub fn refuse(&self, refuse: bool) {
         let (open, away) = (self.folder.path().join(SOCKET), self.folder.path().join("away"));
         if refuse { std::fs::rename(open, away) } else { std::fs::rename(away, open) }.unwrap();
     }

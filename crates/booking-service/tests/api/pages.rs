@@ -23,7 +23,7 @@ use crate::{
     harness::{ALICE, Answer, BOB, CAROL, Client, Club, DOCUMENT, hours_from_now, id},
 };
 
-/// The path that an answer links to as the next page.
+/// The path of the next page, from the answer's `Link` header.
 fn next(answer: &Answer) -> Option<String> {
     let link = answer.header("link")?;
     let path = link.strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\""));
@@ -35,7 +35,7 @@ pub fn with(path: &str, parameter: &str) -> String {
     format!("{path}{}{parameter}", if path.contains('?') { '&' } else { '?' })
 }
 
-/// Follows the links from the first page on. Calls `between` after each page.
+/// Reads all pages and returns their rows. Calls `between` after each page.
 pub fn walk(client: &Client<'_>, path: &str, limit: usize, mut between: impl FnMut()) -> Vec<Value> {
     let (mut rows, mut path) = (Vec::new(), with(path, &format!("limit={limit}")));
     loop {
@@ -53,7 +53,7 @@ pub fn walk(client: &Client<'_>, path: &str, limit: usize, mut between: impl FnM
     }
 }
 
-/// A list of which rows come and go.
+/// A list whose rows can be created and removed.
 struct List {
     path: &'static str,
     member: &'static str,
@@ -65,7 +65,7 @@ const LISTS: [List; 5] = [
     List {
         path: "/api/events",
         member: "eventId",
-        // Two starts, so that many have the same.
+        // Only two different starts, so that many events have the same.
         make: |club, n| event(club, BOB, At::Place(&format!("place {n}")), if n % 3 == 0 { (1, 2) } else { (3, 4) }),
         remove: |club, id| {
             club.by(BOB).delete(&format!("/api/events/{id}")).expect(204);
@@ -111,7 +111,7 @@ const LISTS: [List; 5] = [
         member: "tagId",
         make: |club, n| {
             let (id, now) = (DbUuid::new(), DbTimestamp(club.clock.now()));
-            // As far as the database is concerned two may have one name.
+            // The database allows two tags with one name if their keys differ.
             let name = (tags::id.eq(id), tags::name.eq(format!("t{}", n % 3)), tags::name_key.eq(id.to_string()));
             diesel::insert_into(tags::table)
                 .values((name, tags::created_at.eq(now), tags::updated_at.eq(now)))
@@ -125,40 +125,40 @@ const LISTS: [List; 5] = [
     },
 ];
 
-/// What comes (an odd number) and goes (an even one) after each page.
-fn holds_while_rows_come_and_go(club: &Club, list: &List, first: usize, limit: usize, changes: &[Vec<usize>]) {
+/// Reads a list in pages. After each page, each odd number of `changes` creates a row and each even one removes a row.
+fn check_pages_while_rows_change(club: &Club, list: &List, first: usize, limit: usize, changes: &[Vec<usize>]) {
     let mut present: Vec<String> = (0..first).map(|n| (list.make)(club, n)).collect();
-    let mut throughout: BTreeSet<String> = present.iter().cloned().collect();
+    let mut permanent: BTreeSet<String> = present.iter().cloned().collect();
     let mut changes = changes.iter();
     let rows = walk(&club.by(BOB), list.path, limit, || {
         for change in changes.next().into_iter().flatten() {
             if change % 2 == 1 {
                 present.push((list.make)(club, change / 2));
             } else if !present.is_empty() {
-                let gone = present.remove(change / 2 % present.len());
-                (list.remove)(club, &gone);
-                throughout.remove(&gone);
+                let removed = present.remove(change / 2 % present.len());
+                (list.remove)(club, &removed);
+                permanent.remove(&removed);
             }
         }
     });
-    let seen = each(&json!(rows), list.member);
-    let distinct: BTreeSet<_> = seen.iter().cloned().collect();
-    assert_eq!(distinct.len(), seen.len(), "shown twice: {seen:?}");
-    assert!(throughout.is_subset(&distinct), "skipped: {:?}", throughout.difference(&distinct));
-    let whole = each(&club.by(BOB).get(list.path).expect(200).json(), list.member);
-    let still: Vec<_> = seen.iter().filter(|id| whole.contains(id)).collect();
-    let expected: Vec<_> = whole.iter().filter(|id| distinct.contains(*id)).collect();
-    assert_eq!(still, expected, "another order than that of the whole list");
-    // Pages of what stays as it is are the whole list.
+    let paged = each(&json!(rows), list.member);
+    let distinct: BTreeSet<_> = paged.iter().cloned().collect();
+    assert_eq!(distinct.len(), paged.len(), "shown twice: {paged:?}");
+    assert!(permanent.is_subset(&distinct), "skipped: {:?}", permanent.difference(&distinct));
+    let all = each(&club.by(BOB).get(list.path).expect(200).json(), list.member);
+    let order: Vec<_> = paged.iter().filter(|id| all.contains(id)).collect();
+    let expected: Vec<_> = all.iter().filter(|id| distinct.contains(*id)).collect();
+    assert_eq!(order, expected, "another order than that of the whole list");
+    // The pages of an unchanged list are the whole list.
     for limit in [1, limit, 1000] {
-        assert_eq!(each(&json!(walk(&club.by(BOB), list.path, limit, || ())), list.member), whole, "limit {limit}");
+        assert_eq!(each(&json!(walk(&club.by(BOB), list.path, limit, || ())), list.member), all, "limit {limit}");
     }
     for id in present {
         (list.remove)(club, &id);
     }
 }
 
-/// Every `GET` of the document whose answer is a list: its path, and what the document says of it.
+/// The path and the documentation of every `GET` operation whose answer is a list.
 fn lists() -> BTreeMap<&'static str, &'static Value> {
     let paths = DOCUMENT["paths"].as_object().unwrap().iter();
     let lists = paths.map(|(path, item)| (path.as_str(), &item["get"]));
@@ -170,13 +170,13 @@ fn lists() -> BTreeMap<&'static str, &'static Value> {
 }
 
 #[rstest]
-fn pages_lead_past_every_row_once(#[values(Sqlite, Postgres)] backend: Backend) {
+fn pages_contain_every_row_once(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut runner = TestRunner::new(Config { cases: 4, failure_persistence: None, ..Config::default() });
     let changes = vec(vec(0..40_usize, 0..3), 0..6);
     for list in LISTS {
         let run = |(first, limit, changes): (usize, usize, Vec<Vec<usize>>)| {
-            holds_while_rows_come_and_go(&club, &list, first, limit, &changes);
+            check_pages_while_rows_change(&club, &list, first, limit, &changes);
             Ok(())
         };
         runner.run(&(0..9_usize, 1..5_usize, changes.clone()), run).unwrap();
@@ -184,7 +184,7 @@ fn pages_lead_past_every_row_once(#[values(Sqlite, Postgres)] backend: Backend) 
 }
 
 #[rstest]
-fn a_long_list_is_sent_part_by_part(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_long_list_is_streamed(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let (conn, now) = (&mut club.connect(), DbTimestamp(club.clock.now()));
     let rows: Vec<_> = (0..2500)
@@ -209,7 +209,7 @@ fn a_long_list_is_sent_part_by_part(#[values(Sqlite, Postgres)] backend: Backend
     let whole = client.get("/api/users").expect(200);
     let rows = whole.json().as_array().unwrap().clone();
     assert_eq!(rows.len(), 2504);
-    // Of which HEAD needs the first alone.
+    // HEAD reads only the first rows.
     let statements = |method: &str| {
         let before = statements(&club);
         client.send(method, "/api/users", None).expect(200);
@@ -217,13 +217,13 @@ fn a_long_list_is_sent_part_by_part(#[values(Sqlite, Postgres)] backend: Backend
     };
     assert!(statements("HEAD") < statements("GET"));
     assert_eq!(walk(&client, "/api/users", 400, || ()), rows);
-    // Just so many that there is nothing after a part.
+    // A number of rows with which the last chunk is full.
     let shown = client.get("/api/users?include-suspended=true").expect(200).json().as_array().unwrap().len();
     assert_eq!(shown, 2505);
     diesel::delete(users::table.filter(users::name.ge("member 1996"))).execute(conn).unwrap();
     let even = client.get("/api/users").expect(200);
     assert_eq!(even.json().as_array().unwrap().len(), 2000);
-    // There is no hash of what is not there yet; the state alone says that it is the same.
+    // The tag of a streamed list has only a fingerprint and no hash.
     let tag = even.header("etag").unwrap().to_owned();
     assert!(tag.ends_with(".\""), "{tag}");
     let again = || client.clone().header("if-none-match", &tag).get("/api/users");
@@ -233,7 +233,7 @@ fn a_long_list_is_sent_part_by_part(#[values(Sqlite, Postgres)] backend: Backend
 }
 
 #[rstest]
-fn many_tags_are_sent_part_by_part_as_well(#[values(Sqlite, Postgres)] backend: Backend) {
+fn many_tags_are_streamed(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let (conn, now) = (&mut club.connect(), DbTimestamp(club.clock.now()));
     let tag =
@@ -295,7 +295,7 @@ fn every_list_has_pages(#[values(Sqlite, Postgres)] backend: Backend) {
         }
         let page = client.get(&with(&path, "limit=1")).expect(200);
         let linked = next(&page).unwrap_or_else(|| panic!("{path} has no link"));
-        // A page has a tag of its own.
+        // Each page has its own tag.
         let tags = [&whole, &page, &client.get(&linked)].map(|answer| answer.header("etag").unwrap().to_owned());
         assert!(tags[0] != tags[1] && tags[1] != tags[2], "{path}");
         cursors.push((path, linked.split("cursor=").nth(1).unwrap().to_owned()));
@@ -329,7 +329,7 @@ fn every_list_has_pages(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 #[rstest]
-fn a_cursor_is_of_one_filter(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_cursor_is_valid_for_one_filter(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     for hours in [(1, 2), (3, 4), (5, 6)] {
         event(&club, BOB, At::Place("x"), hours);
@@ -341,7 +341,7 @@ fn a_cursor_is_of_one_filter(#[values(Sqlite, Postgres)] backend: Backend) {
     assert!(link.starts_with("/api/events?") && link.contains("q=user"), "{link}");
     assert_eq!(walk(&club.by(BOB), &format!("/api/events?{q}"), 1, || ()).len(), 3);
     let cursor = link.split("cursor=").nth(1).unwrap();
-    // Another number of rows is still the same list.
+    // A cursor does not depend on the limit.
     assert_eq!(get(&format!("{q}&limit=7&cursor={cursor}")).expect(200).json().as_array().unwrap().len(), 2);
     let (others, later) = (format!("q=user%21%3D{}", id(BOB)), format!("{q}&dateBegin=2020-01-01T00:00:00Z"));
     for other in [String::new(), others, later] {
@@ -351,9 +351,9 @@ fn a_cursor_is_of_one_filter(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 #[rstest]
-fn after_a_page_the_whole_rest_may_come(#[values(Sqlite, Postgres)] backend: Backend) {
+fn the_rest_of_a_list_may_follow_a_page(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    // More rows than a statement takes values.
+    // More rows than the number of values that a statement can bind.
     let (id, now) = if club.is_postgres() { ("md5(n::text)::uuid", "now()") } else { ("randomblob(16)", "0") };
     let rows = format!(
         "INSERT INTO groups (id, kind, name, description, open, created_at, updated_at)
@@ -364,14 +364,14 @@ fn after_a_page_the_whole_rest_may_come(#[values(Sqlite, Postgres)] backend: Bac
     let page = club.by(BOB).get("/api/groups?limit=1").expect(200);
     let link = next(&page).unwrap();
     let rest = club.by(BOB).get(&link.replace("limit=1&", "")).expect(200);
-    // And everyone's.
+    // The groups and the everyone group, without the first page.
     assert_eq!(rest.json().as_array().unwrap().len(), 33_000);
 }
 
 #[rstest]
-fn a_cursor_that_somebody_made_up_is_no_fault_of_ours(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_forged_cursor_is_never_a_500(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    // Anybody can make one for a tag whose name no database takes.
+    // A cursor can contain a name that no database accepts.
     let request = TestRequest::with_uri("/api/tags?limit=1").to_http_request();
     let page = Page::extract(&request).into_inner().unwrap();
     let reply = page.rows(vec![1, 2], |_| ("a\0b", DbUuid::nil()), Ok).unwrap().into_reply();

@@ -1,4 +1,4 @@
-//! Answers to polls, and what they add up to.
+//! Answers to polls, and the results.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use chrono::TimeDelta;
@@ -44,7 +44,7 @@ fn an_answer_is_given_changed_and_shown(#[values(Sqlite, Postgres)] backend: Bac
 }
 
 #[rstest]
-fn an_answer_that_breaks_a_rule_changes_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_invalid_answer_changes_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let (path, slots) = poll(&club, BOB, json!({"invitees": [id(CAROL)]}));
     let (_, others) = poll(&club, BOB, json!({}));
@@ -77,10 +77,10 @@ fn answers_end_with_the_deadline(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let (path, slots) = poll(&club, BOB, json!({"open": true}));
     let own = format!("{path}/availability");
-    // Anybody may answer an open one.
+    // Anybody may answer an open poll.
     answer_poll(&club, CAROL, &path, &[&slots[0]]).expect(201);
     let before = club.by(CAROL).get(&own).json();
-    // It is open when it is read, and no longer when the answer comes.
+    // The deadline passes between reading and answering.
     assert_eq!(club.by(DAVE).get(&path).json()["status"], "open");
     club.clock.advance(TimeDelta::hours(25));
     answer_poll(&club, DAVE, &path, &[&slots[0]]).refused(403, "poll-closed");
@@ -90,7 +90,7 @@ fn answers_end_with_the_deadline(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 #[rstest]
-fn who_is_no_longer_invited_keeps_the_answer(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_removed_invitee_keeps_the_answer(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let (path, slots) = poll(&club, BOB, json!({"invitees": [id(CAROL), id(DAVE)]}));
     answer_poll(&club, CAROL, &path, &[&slots[0]]).expect(201);
@@ -142,7 +142,7 @@ fn results_count_every_answer(#[values(Sqlite, Postgres)] backend: Backend) {
     assert_eq!(club.by(BOB).get(&path).json()["respondedCount"], 3);
 }
 
-/// Runs both at once.
+/// Runs both at the same time.
 fn together<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
     let barrier = std::sync::Barrier::new(2);
     std::thread::scope(|scope| {
@@ -157,7 +157,7 @@ fn together<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> 
 }
 
 #[rstest]
-fn of_two_answers_of_one_member_one_is_taken(#[values(Sqlite, Postgres)] backend: Backend) {
+fn one_of_two_concurrent_answers_is_stored(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     for _ in 0..10 {
         let (path, slots) = poll(&club, BOB, json!({"invitees": [id(CAROL)]}));

@@ -1,4 +1,4 @@
-//! A poll becomes an event; and dry runs of bookings.
+//! The confirmation of polls, and dry runs of bookings.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use chrono::TimeDelta;
@@ -59,14 +59,14 @@ fn a_slot_becomes_an_event(#[values(Sqlite, Postgres)] backend: Backend) {
     assert_eq!(problem["eventId"], event["eventId"]);
     answer_poll(&club, DAVE, &path, &[]).refused(403, "poll-closed");
     club.by(BOB).put(&path, json!({"name": "New"})).refused(403, "poll-closed");
-    // The event is one like any other, and stays without the poll.
+    // The event can be changed like any other, and stays when the poll is deleted.
     club.by(DAVE).put(&format!("{location}/attendees/me"), json!({"schedule": "absent"})).expect(204);
     club.by(BOB).delete(&path).expect(204);
     club.by(BOB).get(&location).expect(200);
 }
 
 #[rstest]
-fn a_room_that_is_taken_leaves_the_poll_as_it_was(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_conflict_leaves_the_poll_unchanged(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let room = verified_room(&club, ALICE, "S516", (48, 60));
     let taken = event(&club, DAVE, At::Room(&room), (49, 51));
@@ -83,7 +83,7 @@ fn a_room_that_is_taken_leaves_the_poll_as_it_was(#[values(Sqlite, Postgres)] ba
     assert!(outside["detail"].as_str().is_some());
     assert_eq!(club.by(BOB).get(&path).json(), before);
     assert_eq!(club.by(BOB).get("/api/events").json().as_array().unwrap().len(), 1);
-    // Once the room is free, after the deadline as well.
+    // When the room is free, the poll can be confirmed, also after the deadline.
     club.by(DAVE).delete(&format!("/api/events/{taken}")).expect(204);
     club.clock.advance(TimeDelta::hours(30));
     let event = confirm(BOB, confirmation(&slots[0], json!({ "roomId": room }))).expect(201).json();
@@ -92,7 +92,7 @@ fn a_room_that_is_taken_leaves_the_poll_as_it_was(#[values(Sqlite, Postgres)] ba
 }
 
 #[rstest]
-fn a_confirmation_that_breaks_a_rule_is_refused(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_invalid_confirmation_is_refused(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let (path, slots) = poll(&club, BOB, json!({"invitees": [id(CAROL)]}));
     let (_, others) = poll(&club, BOB, json!({}));
@@ -119,14 +119,14 @@ fn a_confirmation_that_breaks_a_rule_is_refused(#[values(Sqlite, Postgres)] back
     assert_eq!((again.header("idempotency-replayed"), &again.body), (Some("true"), &first.body));
 }
 
-/// What anybody can see.
+/// The lists that a booking changes.
 fn state(club: &Club) -> Vec<Value> {
     let lists = ["/api/events", "/api/rooms", "/api/tags", "/api/users/me/draft-events?relation=admins"];
     lists.iter().map(|path| club.by(BOB).get(path).expect(200).json()).collect()
 }
 
-/// An answer without what differs between two objects that are made alike.
-fn alike(mut answer: Value) -> Value {
+/// An answer without the fields that differ between two equal requests.
+fn without_ids(mut answer: Value) -> Value {
     for pointer in ["", "/room"] {
         let object = answer.pointer_mut(pointer).unwrap().as_object_mut().unwrap();
         for member in ["eventId", "roomId", "createdAt", "updatedAt"] {
@@ -163,11 +163,11 @@ fn a_dry_run_answers_as_the_change_would_and_stores_nothing(#[values(Sqlite, Pos
             if value == "1" {
                 let made =
                     club.by(BOB).send(method, &format!("{path}?dryRun=false"), Some(body.clone())).expect(status);
-                assert_eq!(alike(dry.json()), alike(made.json()), "{method} {path}");
+                assert_eq!(without_ids(dry.json()), without_ids(made.json()), "{method} {path}");
             }
         }
     }
-    // The same refusals.
+    // A dry run is refused for the same reasons.
     let before = state(&club);
     let room_body = |hours| event_body(&club, CAROL, At::Room(&room), hours);
     let dry = |by: &str, method: &str, path: &str, body: Value| {
@@ -188,7 +188,7 @@ fn a_dry_run_answers_as_the_change_would_and_stores_nothing(#[values(Sqlite, Pos
     };
     put("\"stale\"").refused(412, "precondition-failed");
     put(&tag).expect(200);
-    // A key belongs to the dry run as to any other request.
+    // A dry run supports Idempotency-Key like any other request.
     let keyed = |query: &str| {
         club.by(CAROL).header("idempotency-key", "dry").post(&format!("/api/events{query}"), room_body((8, 9)))
     };
@@ -199,7 +199,7 @@ fn a_dry_run_answers_as_the_change_would_and_stores_nothing(#[values(Sqlite, Pos
 }
 
 #[rstest]
-fn a_dry_run_by_somebody_who_may_not_is_refused(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_dry_run_without_the_right_is_refused(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let room = room(&club, BOB, "S516", (0, 9));
     let body = event_body(&club, BOB, At::Room(&room), (1, 2));

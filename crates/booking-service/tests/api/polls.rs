@@ -1,4 +1,4 @@
-//! Availability polls: making, reading, changing and deleting them, and the lists of a user.
+//! Availability polls: creating, reading, changing and deleting them, and the lists of a user.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use chrono::TimeDelta;
@@ -51,7 +51,7 @@ fn a_poll_is_made_and_shown(#[values(Sqlite, Postgres)] backend: Backend) {
     }
     assert_eq!((&detail["tags"][0]["name"], &detail["tags"][0]["locked"]), (&json!("rust"), &json!(true)));
     assert!(detail.get("eventId").is_none());
-    // What a list shows is part of it.
+    // The detail contains all fields of the list.
     for (member, value) in made.as_object().unwrap() {
         assert_eq!(detail.as_object_mut().unwrap().remove(member).unwrap(), *value, "{member}");
     }
@@ -59,7 +59,7 @@ fn a_poll_is_made_and_shown(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 #[rstest]
-fn a_poll_that_breaks_a_rule_is_not_made(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_invalid_poll_is_refused(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let nobody = "0198c0de-0000-7000-8000-000000000099";
     let one = span(&club, 48, 50);
@@ -91,7 +91,7 @@ fn a_poll_that_breaks_a_rule_is_not_made(#[values(Sqlite, Postgres)] backend: Ba
             json!({"candidateSlots": [merge([date("2030-04-04", "9:00", "10:00"), one.clone()])]}),
             vec!["/candidateSlots/0"],
         ),
-        // The same time in two forms.
+        // The same slot in two forms.
         (
             json!({"candidateSlots": [
                 date("2030-04-04", "9:05", "10:00"), times("2030-04-04T00:05:00Z", "2030-04-04T01:00:00Z")
@@ -122,7 +122,7 @@ fn slots_are_in_the_zone_of_the_club(#[values(Sqlite, Postgres)] backend: Backen
         times.collect::<Vec<_>>()
     };
     let times = |start: &str, end: &str| (start.to_owned(), end.to_owned());
-    // On the days on which summer time begins and ends; in the past, and over midnight; by time.
+    // Slots on the days on which summer time begins and ends, in the past and over midnight. They are ordered by time.
     let slots = json!([
         slot("2030-03-31", "1:30", "03:30"),
         slot("2030-10-27", "02:30", "03:30"),
@@ -284,6 +284,6 @@ fn lists_and_results_take_a_fixed_number_of_statements(#[values(Sqlite, Postgres
         poll(&club, BOB, json!({"invitees": [id(CAROL)]}));
     }
     assert_eq!(paths.each_ref().map(|path| count(path)), small);
-    // BEGIN and COMMIT; the caller, the poll, its slots, invitees, answers and choices.
+    // BEGIN, COMMIT, the caller, the poll, its slots, invitees, answers and choices.
     assert_eq!(small[1], 8);
 }

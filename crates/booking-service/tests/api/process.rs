@@ -1,4 +1,4 @@
-//! The real program as a process of its own.
+//! The real program as a separate process.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -11,13 +11,13 @@ use std::{
 
 use crate::harness::Club;
 
-/// Longer than anything here may take; whoever runs into it has hung.
+/// Longer than any step of a test. A step that takes longer hangs.
 pub const LONG: Duration = Duration::from_secs(30);
 
-/// Where the program is.
+/// The path of the program.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_booking-service");
 
-/// The program, with nothing of this process's environment.
+/// The program, without the environment of this process.
 pub fn program(arguments: &[&str]) -> Command {
     program_at(Path::new(PROGRAM), arguments)
 }
@@ -28,12 +28,12 @@ fn program_at(file: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Asks again and again, until it is so.
+/// Waits until the condition is true.
 #[track_caller]
-pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
     let (_keep, never) = mpsc::channel::<()>();
-    while !is_so() {
+    while !condition() {
         assert!(begun.elapsed() < LONG, "not so in time: {what}");
         let _ = never.recv_timeout(Duration::from_millis(5));
     }
@@ -49,12 +49,12 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts it and waits for nothing.
+    /// Starts the program without waiting.
     pub fn spawn(arguments: &[&str]) -> Self {
         Self::spawn_at(Path::new(PROGRAM), arguments)
     }
 
-    /// The same, of a copy of the program.
+    /// Starts a copy of the program without waiting.
     pub fn spawn_at(file: &Path, arguments: &[&str]) -> Self {
         let base = ["--bind", "127.0.0.1:0", "--workers", "1", "--database-connections", "2"];
         let mut child = program_at(file, &[&base, arguments].concat()).spawn().unwrap();
@@ -64,14 +64,14 @@ impl Process {
         Self { child, lines, log: Vec::new(), address: String::new() }
     }
 
-    /// Starts it and waits until it listens.
+    /// Starts the program and waits until it listens.
     pub fn start(arguments: &[&str]) -> Self {
         let mut process = Self::spawn(arguments);
         process.until_it_listens();
         process
     }
 
-    /// One more replica on the database of a club.
+    /// Starts another replica on the database of a club.
     pub fn beside(club: &Club, arguments: &[&str]) -> Self {
         let url = club.config.database.url.as_ref().unwrap().reveal();
         Self::start(&[&["--database-url", url], arguments].concat())
@@ -98,12 +98,12 @@ impl Process {
 
     /// Sends a signal, such as `TERM`.
     pub fn signal(&self, name: &str) {
-        // The shell has kill built in; the program of that name is not on every machine.
+        // `kill` is built into the shell; not every machine has the program.
         let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.child.id())]).status();
         assert!(sent.unwrap().success());
     }
 
-    /// Waits for its end.
+    /// Waits until the process ends.
     #[track_caller]
     pub fn wait(&mut self) -> ExitStatus {
         let begun = Instant::now();
@@ -116,7 +116,7 @@ impl Process {
         }
     }
 
-    /// All that it has written to standard error and that has been waited for.
+    /// The lines of standard error that have been read so far.
     pub fn log(&self) -> &[String] {
         &self.log
     }
@@ -127,7 +127,7 @@ impl Process {
         Wire(stream)
     }
 
-    /// One GET on a connection of its own: status and the rest.
+    /// Sends a GET on a new connection. Returns the status and the whole answer.
     pub fn get(&self, path: &str) -> (u16, String) {
         let mut wire = self.connect();
         wire.write(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
@@ -142,7 +142,7 @@ impl Drop for Process {
     }
 }
 
-/// A connection that sends exactly what it is told.
+/// A connection for raw bytes.
 pub struct Wire(TcpStream);
 
 impl Wire {
@@ -150,14 +150,14 @@ impl Wire {
         self.0.write_all(text.as_bytes()).unwrap();
     }
 
-    /// So many bytes.
+    /// Reads this number of bytes.
     pub fn read(&mut self, length: usize) -> String {
         let mut bytes = vec![0; length];
         self.0.read_exact(&mut bytes).unwrap();
         String::from_utf8(bytes).unwrap()
     }
 
-    /// Status and all the rest, until the other side closes.
+    /// Reads until the other side closes. Returns the status and the whole answer.
     #[track_caller]
     pub fn read_to_end(&mut self) -> (u16, String) {
         let mut text = String::new();

@@ -1,5 +1,4 @@
-//! A provider that is away, slow or out of its mind is nobody's problem but of those who sign in, and theirs only for as
-//! long as it is.
+//! A provider that is unavailable, slow or broken affects only sign-ins, and only while it is.
 
 use std::time::Instant;
 
@@ -13,7 +12,7 @@ use crate::{
     sign_in::{Browser, HTML, both},
 };
 
-/// 503 as the contract has it, and nothing of what the provider said.
+/// Asserts a 503 as in the contract, without any text of the provider.
 #[track_caller]
 fn unavailable(answer: Answer) {
     assert!(answer.header("retry-after").is_some(), "{answer:?}");
@@ -41,10 +40,10 @@ fn faults() -> Vec<Fault> {
     ]
 }
 
-// The database plays no part in these.
+// The database does not matter in these tests.
 
 #[test]
-fn garbage_for_metadata_or_keys_stops_sign_in_only() {
+fn invalid_metadata_or_keys_stop_only_sign_in() {
     for path in [METADATA, KEYS] {
         for fault in faults() {
             let issuer = Issuer::start();
@@ -58,7 +57,7 @@ fn garbage_for_metadata_or_keys_stops_sign_in_only() {
 }
 
 #[test]
-fn metadata_that_is_not_to_be_trusted_is_not_used() {
+fn untrustworthy_metadata_is_not_used() {
     for metadata in [
         json!({"issuer": "https://evil.example"}),
         json!({"issuer": null}),
@@ -72,7 +71,7 @@ fn metadata_that_is_not_to_be_trusted_is_not_used() {
         let club = issuer.club(Backend::Sqlite);
         unavailable(club.anonymous().post("/api/authParams", json!({})));
     }
-    // By plain HTTP and not of this machine by its name, though it can be reached.
+    // Plain HTTP with a host name that is not a loopback name, although it is reachable.
     for (member, path) in [("jwks_uri", KEYS), ("token_endpoint", TOKEN), ("userinfo_endpoint", USER)] {
         let issuer = Issuer::start();
         let unsafe_address = format!("{}{path}", issuer.address.replace("127.0.0.1", "0.0.0.0"));
@@ -101,13 +100,13 @@ fn garbage_at(path: &'static str, issuer: &Issuer, club: &Club) {
         assert_eq!(browser.who(), None);
         assert_eq!(issuer.asked("/elsewhere"), 0);
         issuer.set(|now| now.faults.clear());
-        // The same browser, and the same sign-in.
+        // The same browser can finish the same sign-in.
         browser.get(&issuer.approve(&url)).expect(302);
     }
 }
 
 #[test]
-fn garbage_for_a_token_or_a_user_is_no_sign_in() {
+fn an_invalid_token_or_user_is_no_sign_in() {
     both(|backend| {
         let issuer = Issuer::start();
         let club = issuer.club(backend);
@@ -150,8 +149,8 @@ fn a_service_starts_without_its_provider_and_finds_it_later() {
 }
 
 #[test]
-fn a_provider_that_is_not_there_at_all_is_unavailable() {
-    // A port on which nobody listens any more.
+fn an_unreachable_provider_is_503() {
+    // A port without a listener.
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (issuer, public) = (format!("http://{gone}"), "https://club.example");
     let options = ["--oidc-issuer", &issuer, "--oauth-client-id", "club", "--public-url", public];
@@ -161,7 +160,7 @@ fn a_provider_that_is_not_there_at_all_is_unavailable() {
 }
 
 #[test]
-fn a_provider_that_never_answers_holds_up_nobody_else() {
+fn a_provider_that_never_answers_delays_nothing_else() {
     both(|backend| {
         let issuer = Issuer::start();
         let club = issuer.club(backend);
@@ -181,7 +180,7 @@ fn a_provider_that_never_answers_holds_up_nobody_else() {
                 club.by(BOB).get("/api/rooms").expect(200);
                 begin(&mut Browser::new(&club));
             }
-            // All of that while the others wait, of whom the first gives up after 5 seconds.
+            // All of this while other sign-ins wait, the first of which ends after 5 seconds.
             assert!(waiting.iter().all(|one| !one.is_finished()) || asked.elapsed() > LONG / 8);
             for one in waiting {
                 one.join().unwrap();
@@ -192,7 +191,7 @@ fn a_provider_that_never_answers_holds_up_nobody_else() {
 }
 
 #[test]
-fn metadata_that_never_comes_is_waited_for_a_few_seconds() {
+fn a_request_for_metadata_times_out_after_a_few_seconds() {
     let issuer = Issuer::start();
     issuer.set(|now| drop(now.faults.insert(METADATA, Fault::Stall)));
     let club = issuer.club(Backend::Sqlite);
@@ -206,6 +205,6 @@ fn metadata_that_never_comes_is_waited_for_a_few_seconds() {
         }
     });
     assert!(begun.elapsed() < LONG / 2);
-    // One of them asked for all.
+    // One request fetched the metadata for all.
     assert_eq!(issuer.asked(METADATA), 1);
 }

@@ -1,4 +1,4 @@
-//! The `q` filter: whatever the expression, the answer is what a reader of the contract would pick by hand.
+//! The `q` filter: for random expressions, the answer agrees with an evaluation by the rules of the contract.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use booking_service::events::filter::{Attribute, Filter, parse};
@@ -15,7 +15,7 @@ use crate::{
     harness::{ALICE, BOB, CAROL, Club, DAVE, id},
 };
 
-/// What the contract says of one event, from its detail.
+/// Whether an event matches by the rules of the contract, from its detail.
 fn matches(filter: &Filter, event: &Value) -> bool {
     match filter {
         Filter::Everything => true,
@@ -37,7 +37,7 @@ fn matches(filter: &Filter, event: &Value) -> bool {
     }
 }
 
-/// Expressions over the ids that exist, and one that does not.
+/// Random expressions with these ids.
 fn expression(ids: Vec<Uuid>) -> impl Strategy<Value = String> {
     let attribute = prop::sample::select(vec!["event", "user", "group", "tag"]);
     let operator = prop::sample::select(vec!["==", "!=", " == ", "\n!= "]);
@@ -85,7 +85,7 @@ fn random_filters_pick_what_the_contract_says(#[values(Sqlite, Postgres)] backen
         events.push(detail);
     }
     let mut runner = TestRunner::new(Config { cases: 250, failure_persistence: None, ..Config::default() });
-    // The events follow each other without a gap, so a span from one to another holds these and no more.
+    // The events follow each other without a gap, so a span from one to another contains exactly the events between.
     let span = prop::option::of((0..events.len(), 0..events.len()).prop_map(|(a, b)| (a.min(b), a.max(b))));
     let outcome = runner.run(&(expression(ids), span), |(q, span)| {
         let filter = parse(&q).unwrap();
@@ -103,7 +103,7 @@ fn random_filters_pick_what_the_contract_says(#[values(Sqlite, Postgres)] backen
 }
 
 #[rstest]
-fn what_is_no_filter_is_refused_with_its_position(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_invalid_filter_is_refused_with_the_position(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     event(&club, BOB, At::Place("x"), (1, 2));
     for empty in ["", "  \n"] {
@@ -139,7 +139,7 @@ fn a_filter_has_at_most_32_comparisons(#[values(Sqlite, Postgres)] backend: Back
     let problem = get(&club, &filter(33)).refused(400, "filter-too-long");
     assert_eq!(problem["position"], 32 * (comparison.len() + 2));
     assert_eq!(problem["violations"][0]["parameter"], "q");
-    // Parentheses make no difference, and neither do other errors behind the limit.
+    // Parentheses and later errors make no difference.
     let nested = format!("({})&&({})", filter(16), filter(17));
     get(&club, &nested).refused(400, "filter-too-long");
     get(&club, &format!("{}||user", filter(32))).refused(400, "filter-too-long");

@@ -1,5 +1,5 @@
-//! What happens between reading and writing: each test holds a lock, or a row that is not committed yet, and lets a
-//! request run into it; where that cannot be staged, many run at once.
+//! Concurrent changes between a request's reads and writes. Most tests hold a lock or an uncommitted row and send a request
+//! that waits for it; the others send many requests at once.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
@@ -19,12 +19,13 @@ use crate::{
     sign_in::{Browser, set_state},
 };
 
-/// Runs `request` while a transaction is open, in which `before` ran before it began and `meanwhile` once it waits.
-fn meanwhile<T: Send>(
+/// Runs `request` while another transaction is open. That transaction runs `before` first, `after` once the request waits,
+/// and then commits.
+fn during_transaction<T: Send>(
     club: &Club,
     before: impl FnOnce(&mut AnyConnection),
     request: impl FnOnce() -> T + Send,
-    meanwhile: impl FnOnce(&mut AnyConnection),
+    after: impl FnOnce(&mut AnyConnection),
 ) -> T {
     let conn = &mut club.connect();
     conn.batch_execute(if club.is_postgres() { "BEGIN" } else { "BEGIN IMMEDIATE" }).unwrap();
@@ -32,13 +33,13 @@ fn meanwhile<T: Send>(
     std::thread::scope(|scope| {
         let request = scope.spawn(request);
         pause(300);
-        meanwhile(conn);
+        after(conn);
         conn.batch_execute("COMMIT").unwrap();
         request.join().unwrap()
     })
 }
 
-#[expect(clippy::disallowed_methods, reason = "the request must come to its lock, which nothing else tells")]
+#[expect(clippy::disallowed_methods, reason = "nothing else shows that the request waits for its lock")]
 fn pause(millis: u64) {
     std::thread::sleep(Duration::from_millis(millis));
 }
@@ -53,36 +54,36 @@ fn uid(id: &str) -> DbUuid {
     DbUuid(id.parse().unwrap())
 }
 
-/// What a sync of the directory does to Bob, as far as what he makes meanwhile may depend on it.
+/// Suspends Bob and removes his feed, as a sync of the directory does.
 fn suspend(conn: &mut AnyConnection) {
     let bob = users::table.find(id(BOB));
     diesel::update(bob).set((users::state.eq(2), users::feed_nonce.eq(None::<String>))).execute(conn).unwrap();
 }
 
 #[rstest]
-fn who_is_suspended_while_signing_in_gets_no_session(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_user_suspended_during_sign_in_gets_no_session(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut browser = Browser::new(&club);
     let page = browser.begin();
     let callback = browser.choose(&page, BOB);
-    meanwhile(&club, suspend, || browser.get(&callback), |_| {}).refused(403, "account-inactive");
+    during_transaction(&club, suspend, || browser.get(&callback), |_| {}).refused(403, "account-inactive");
     set_state(&club, BOB, 1);
-    assert_eq!(browser.who(), None, "it would be good again as soon as he is");
+    assert_eq!(browser.who(), None, "the session would be valid after the suspension");
 }
 
 #[rstest]
-fn who_is_suspended_while_making_a_token_or_a_feed_gets_none(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_user_suspended_while_making_a_token_or_feed_gets_none(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let bob = club.by(BOB);
     let token = || bob.post("/api/users/me/tokens", json!({"name": "bot", "scope": "write"}));
-    meanwhile(&club, suspend, token, |_| {}).refused(403, "account-inactive");
+    during_transaction(&club, suspend, token, |_| {}).refused(403, "account-inactive");
     let nonce = || -> Option<String> {
         users::table.find(id(BOB)).select(users::feed_nonce).first(&mut club.connect()).unwrap()
     };
     for method in ["GET", "PUT"] {
         set_state(&club, BOB, 1);
         let feed = || bob.send(method, "/api/users/me/ical", None);
-        meanwhile(&club, suspend, feed, |_| {}).refused(403, "account-inactive");
+        during_transaction(&club, suspend, feed, |_| {}).refused(403, "account-inactive");
         assert_eq!(nonce(), None, "{method}");
     }
     set_state(&club, BOB, 1);
@@ -90,7 +91,7 @@ fn who_is_suspended_while_making_a_token_or_a_feed_gets_none(#[values(Sqlite, Po
 }
 
 #[rstest]
-fn an_answer_that_arrives_while_its_giver_is_invited_stays(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_answer_during_the_invitation_of_its_user_stays(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let (first, second) = (group(&club, BOB, "a", &[BOB]), group(&club, BOB, "b", &[CAROL, DAVE]));
     let body =
@@ -107,7 +108,8 @@ fn an_answer_that_arrives_while_its_giver_is_invited_stays(#[values(Sqlite, Post
             .execute(conn)
             .unwrap();
     };
-    let changed = meanwhile(&club, answer, || club.by(BOB).put(&path, body(&second)), |_| {}).expect(200).json();
+    let changed =
+        during_transaction(&club, answer, || club.by(BOB).put(&path, body(&second)), |_| {}).expect(200).json();
     let mut expected = [(id(CAROL), "attendance"), (id(DAVE), "pending")];
     expected.sort();
     assert_eq!(
@@ -117,7 +119,7 @@ fn an_answer_that_arrives_while_its_giver_is_invited_stays(#[values(Sqlite, Post
 }
 
 #[rstest]
-fn who_stops_being_an_administrator_while_waiting_changes_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_caller_who_loses_the_right_while_waiting_changes_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let both = json!({"admins": [id(BOB), id(CAROL)]});
     let body = merge([event_body(&club, BOB, At::Place("x"), (1, 2)), both]);
@@ -127,13 +129,14 @@ fn who_stops_being_an_administrator_while_waiting_changes_nothing(#[values(Sqlit
         diesel::delete(event_admins::table.find((uid(&event), id(CAROL)))).execute(conn).unwrap();
     };
     let put = || club.by(CAROL).put(&path, body.clone());
-    meanwhile(&club, |conn| lock_place(conn, "x"), put, dismiss).refused(403, "forbidden");
+    during_transaction(&club, |conn| lock_place(conn, "x"), put, dismiss).refused(403, "forbidden");
     club.by(BOB).put(&path, body.clone()).expect(200);
-    meanwhile(&club, |conn| lock_place(conn, "x"), || club.by(CAROL).delete(&path), dismiss).refused(403, "forbidden");
+    during_transaction(&club, |conn| lock_place(conn, "x"), || club.by(CAROL).delete(&path), dismiss)
+        .refused(403, "forbidden");
 }
 
 #[rstest]
-fn a_place_that_is_verified_while_somebody_names_it_takes_one_event(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_place_that_is_verified_during_a_booking_takes_one_event(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let first = event(&club, BOB, At::Place("S516"), (1, 2));
     let room = room(&club, BOB, "S516", (0, 4));
@@ -141,12 +144,13 @@ fn a_place_that_is_verified_while_somebody_names_it_takes_one_event(#[values(Sql
         diesel::update(rooms::table.find(uid(&room))).set(rooms::verified.eq(true)).execute(conn).unwrap();
     };
     let book = || club.by(CAROL).post("/api/events", event_body(&club, CAROL, At::Place("s516"), (1, 2)));
-    let problem = meanwhile(&club, |conn| lock_place(conn, "s516"), book, verify).refused(409, "room-conflict");
+    let problem =
+        during_transaction(&club, |conn| lock_place(conn, "s516"), book, verify).refused(409, "room-conflict");
     assert_eq!(each(&problem["conflicts"], "eventId"), [first]);
 }
 
 #[rstest]
-fn tags_and_changes_of_one_event_wait_for_each_other_in_one_order(#[values(Sqlite, Postgres)] backend: Backend) {
+fn changes_of_an_event_and_of_its_tags_do_not_deadlock(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let event = event(&club, BOB, At::Place("x"), (1, 2));
     let took = std::cell::Cell::new(Duration::ZERO);
@@ -170,13 +174,13 @@ fn tags_and_changes_of_one_event_wait_for_each_other_in_one_order(#[values(Sqlit
         took.set(begun.elapsed());
     };
     let add = || club.by(CAROL).post(&format!("/api/events/{event}/tags"), json!({"name": "new"}));
-    meanwhile(&club, lock, add, make_tag).expect(204);
+    during_transaction(&club, lock, add, make_tag).expect(204);
     let took = took.get();
     assert!(took < Duration::from_millis(700), "they were in each other's way for {took:?}");
 }
 
 #[rstest]
-fn a_group_that_is_deleted_leaves_the_room_that_somebody_is_booking(#[values(Sqlite, Postgres)] backend: Backend) {
+fn deleting_a_group_keeps_a_room_that_is_being_booked(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     for round in 0..15 {
         let gone = group(&club, BOB, "gone", &[BOB]);
@@ -206,7 +210,7 @@ fn a_group_that_is_deleted_leaves_the_room_that_somebody_is_booking(#[values(Sql
 }
 
 #[rstest]
-fn a_group_that_is_deleted_waits_for_the_places_of_its_events(#[values(Sqlite, Postgres)] backend: Backend) {
+fn deleting_a_group_waits_for_the_places_of_its_events(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let gone = group(&club, BOB, "gone", &[BOB]);
     let body = |group: &str| {
@@ -215,19 +219,19 @@ fn a_group_that_is_deleted_waits_for_the_places_of_its_events(#[values(Sqlite, P
     let owner = club.by(BOB).post("/api/events", body(&gone)).expect(201).json();
     let room = text(&owner["room"]["roomId"]);
     let guest = club.by(CAROL).post("/api/events", body(crate::builders::EVERYONE)).expect(201).json();
-    // As a booking does: it holds the place, and then the event is in the room.
+    // Like a booking: locks the place, and then puts the event in the room.
     let book = |conn: &mut AnyConnection| {
         let guest = events::table.find(uid(guest["eventId"].as_str().unwrap()));
         diesel::update(guest).set((events::room_id.eq(uid(&room)), events::owns_room.eq(false))).execute(conn).unwrap();
     };
     let delete = || club.by(BOB).delete(&format!("/api/groups/{gone}?force=true"));
-    meanwhile(&club, |conn| lock_place(conn, "x"), delete, book).expect(204);
+    during_transaction(&club, |conn| lock_place(conn, "x"), delete, book).expect(204);
     club.by(BOB).get(&format!("/api/rooms/{room}")).expect(200);
     club.by(BOB).get(&format!("/api/events/{}", text(&owner["eventId"]))).refused(404, "not-found");
 }
 
 #[rstest]
-fn events_that_change_places_both_arrive(#[values(Sqlite, Postgres)] backend: Backend) {
+fn two_events_can_swap_places(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let [one, two] = ["p", "q"].map(|place| event(&club, BOB, At::Place(place), (1, 2)));
     let to = |event: &str, place: &str| {
@@ -246,7 +250,7 @@ fn events_that_change_places_both_arrive(#[values(Sqlite, Postgres)] backend: Ba
 }
 
 #[rstest]
-fn what_is_deleted_while_somebody_changes_it_stays_deleted(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_concurrent_change_does_not_undo_a_deletion(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     for round in 0..10 {
         let group = group(&club, BOB, "g", &[BOB]);

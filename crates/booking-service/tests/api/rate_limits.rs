@@ -1,4 +1,4 @@
-//! Who may call how often, and who pays for it. Each test is over long before a limit gives anything back by itself.
+//! Rate limits, and the caller for whom a request counts. Each test ends long before a limit recovers.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use chrono::TimeDelta;
@@ -7,21 +7,21 @@ use serde_json::json;
 
 use crate::{
     harness::{Answer, BOB, CAROL, Client, Club, id},
-    sign_in::Browser,
+    sign_in::{Browser, HTML},
     tokens::{by_token, make_token},
 };
 
 const VERSION: &str = "/api/version";
 const ME: &str = "/api/users/me";
 
-/// Asserts that an answer is a 429 that says to wait so long.
+/// Asserts that an answer is a 429 with this `Retry-After`.
 #[track_caller]
 fn limited(answer: Answer, seconds: u32) {
     assert_eq!(answer.header("retry-after"), Some(&*seconds.to_string()), "{answer:?}");
     answer.refused(429, "rate-limited");
 }
 
-/// An anonymous request that a proxy passes on.
+/// An anonymous request that a proxy forwards.
 fn forwarded<'club>(club: &'club Club, addresses: &str) -> Client<'club> {
     club.anonymous().header("x-forwarded-for", addresses)
 }
@@ -33,7 +33,7 @@ fn feed(club: &Club, member: &str) -> String {
 }
 
 #[rstest]
-fn whoever_is_not_signed_in_pays_by_address(#[values(Sqlite, Postgres)] backend: Backend) {
+fn anonymous_requests_count_for_the_address(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start_with(backend, &["--rate-limit", "3"]);
     for path in [VERSION, "/openapi.json", "/nowhere"] {
         assert!(club.anonymous().get(path).status < 429);
@@ -44,14 +44,14 @@ fn whoever_is_not_signed_in_pays_by_address(#[values(Sqlite, Postgres)] backend:
     let head = club.anonymous().send("HEAD", VERSION, None).expect(429);
     assert_eq!(head.header("retry-after"), Some("20"));
     limited(club.anonymous().post("/api/authParams", json!({})), 20);
-    // Anybody may say this; nobody vouches for it.
+    // Without a trusted proxy the header has no effect.
     limited(forwarded(&club, "198.51.100.7").get(VERSION), 20);
     for path in ["/livez", "/readyz", "/metrics"] {
         (0..10).for_each(|_| {
             club.anonymous().get(path).expect(200);
         });
     }
-    // Users of the same address are none of it.
+    // Signed-in users of the same address are not limited by it.
     club.by(BOB).get(ME).expect(200);
     club.clock.advance(TimeDelta::seconds(20));
     club.anonymous().get(VERSION).expect(200);
@@ -74,7 +74,7 @@ fn a_trusted_proxy_says_whose_address_it_is(#[values(Sqlite, Postgres)] backend:
 }
 
 #[rstest]
-fn a_user_pays_for_all_their_sessions_and_tokens_and_for_nobody_elses(#[values(Sqlite, Postgres)] backend: Backend) {
+fn all_sessions_and_tokens_of_a_user_count_together(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start_with(backend, &["--rate-limit", "20"]);
     let (mut one, mut two) = (Browser::new(&club), Browser::new(&club));
     one.sign_in(BOB);
@@ -100,13 +100,13 @@ fn a_user_pays_for_all_their_sessions_and_tokens_and_for_nobody_elses(#[values(S
 }
 
 #[rstest]
-fn a_bad_credential_is_paid_for_by_the_address(#[values(Sqlite, Postgres)] backend: Backend) {
+fn invalid_credentials_count_for_the_address(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start_with(backend, &["--rate-limit", "4"]);
     let cookie = |value: &str| club.anonymous().header("cookie", &format!("session={value}"));
     by_token(&club, "clubbooking_x_y").get(ME).refused(401, "bad-credentials");
     club.anonymous().header("authorization", "Basic x").get(ME).refused(401, "bad-credentials");
     cookie("guess").get(ME).refused(401, "bad-credentials");
-    // Nobody looks at it here, so it makes nobody of anybody.
+    // This path does not check credentials, so the request counts as anonymous.
     cookie("guess").get(VERSION).expect(200);
     for n in 0..3 {
         limited(by_token(&club, &format!("guess{n}")).get(ME), 15);
@@ -135,9 +135,9 @@ fn credentials_of_an_address_are_not_looked_up_after_60_bad_ones(#[values(Sqlite
         from(by_token(&club, &format!("guess{n}"))).get(ME).refused(401, "bad-credentials");
     }
     refused(from(by_token(&club, "guess")).get(ME));
-    // Nobody can tell a good credential from a bad one now.
+    // Valid credentials are now refused as well.
     refused(from(club.by(BOB)).get(ME));
-    // Whoever sends none, comes from elsewhere or monitors the service goes on.
+    // Requests without credentials, from other addresses and for monitoring are still answered.
     from(club.anonymous()).get(VERSION).expect(200);
     from(club.by(BOB)).get("/livez").expect(200);
     club.by(BOB).header("x-forwarded-for", "198.51.100.8").get(ME).expect(200);
@@ -148,7 +148,7 @@ fn credentials_of_an_address_are_not_looked_up_after_60_bad_ones(#[values(Sqlite
 }
 
 #[rstest]
-fn sign_ins_are_few_for_each_address(#[values(Sqlite, Postgres)] backend: Backend) {
+fn sign_ins_are_limited_by_address(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start_with(backend, &["--sign-in-rate-limit", "3"]);
     let mut browser = Browser::new(&club);
     let page = browser.begin();
@@ -166,7 +166,30 @@ fn sign_ins_are_few_for_each_address(#[values(Sqlite, Postgres)] backend: Backen
 }
 
 #[rstest]
-fn sign_ins_by_a_proxy_are_few_for_each_client(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_browser_whose_sign_in_has_to_wait_sees_a_page(#[values(Sqlite, Postgres)] backend: Backend) {
+    for option in ["--sign-in-rate-limit", "--rate-limit"] {
+        let club = Club::start_with(backend, &[option, "3"]);
+        let mut browser = Browser { accept: HTML, ..Browser::new(&club) };
+        let page = browser.begin();
+        let callback = browser.choose(&page, BOB);
+        while club.anonymous().post("/api/authParams", json!({})).status == 201 {}
+        let answer = browser.get(&callback).expect(429);
+        assert_eq!(answer.header("retry-after"), Some("20"));
+        assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"));
+        assert_eq!((answer.header("cache-control"), answer.header("set-cookie")), (Some("no-store"), None));
+        assert!(answer.header("content-security-policy").unwrap().contains("frame-ancestors 'none'"));
+        let page = answer.text();
+        // The same address again.
+        assert!(page.contains("Too many requests") && page.contains("<a href=\"\">Try again</a>"), "{page}");
+        limited(Browser { accept: "*/*", ..browser.clone() }.get(&callback), 20);
+        club.clock.advance(TimeDelta::minutes(1));
+        browser.get(&callback).expect(302);
+        assert_eq!(browser.who().as_deref(), Some(BOB));
+    }
+}
+
+#[rstest]
+fn sign_ins_through_a_proxy_are_limited_by_client(#[values(Sqlite, Postgres)] backend: Backend) {
     let urls = ["a", "t", "u"].map(|path| format!("https://sso.example/{path}"));
     let provider = ["--oauth-authorize-url", &urls[0], "--oauth-token-url", &urls[1], "--oauth-user-url", &urls[2]];
     let limit = ["--sign-in-rate-limit", "3", "--trusted-proxies", "127.0.0.1", "--oauth-client-id", "club"];
@@ -179,7 +202,7 @@ fn sign_ins_by_a_proxy_are_few_for_each_client(#[values(Sqlite, Postgres)] backe
 }
 
 #[rstest]
-fn a_sign_in_that_was_told_to_wait_is_not_used_up(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_rate_limited_sign_in_can_be_retried(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start_with(backend, &["--rate-limit", "4"]);
     let mut browser = Browser::new(&club);
     let page = browser.begin();
@@ -196,7 +219,7 @@ fn a_sign_in_that_was_told_to_wait_is_not_used_up(#[values(Sqlite, Postgres)] ba
 }
 
 #[rstest]
-fn feeds_are_paid_for_by_their_owners_and_guesses_by_the_address(#[values(Sqlite, Postgres)] backend: Backend) {
+fn feeds_count_for_their_owners_and_guesses_for_the_address(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start_with(backend, &["--feed-rate-limit", "2"]);
     let (bobs, carols) = (feed(&club, BOB), feed(&club, CAROL));
     club.anonymous().get(&bobs).expect(200);
@@ -213,7 +236,7 @@ fn feeds_are_paid_for_by_their_owners_and_guesses_by_the_address(#[values(Sqlite
 }
 
 #[rstest]
-fn a_feed_with_its_secret_costs_its_reader_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_feed_with_its_secret_does_not_count_for_the_address(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start_with(backend, &["--rate-limit", "2"]);
     let feed = feed(&club, BOB);
     (0..5).for_each(|_| {

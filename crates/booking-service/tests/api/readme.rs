@@ -1,5 +1,5 @@
-//! docs/configuration.md lists every option as it is, docs/adding-an-endpoint.md shows a real handler, and no link of the
-//! documentation is broken.
+//! The documentation: docs/configuration.md lists every option, docs/adding-an-endpoint.md shows a real handler, and no link
+//! is broken.
 
 use std::{
     collections::BTreeSet,
@@ -13,7 +13,7 @@ use service_kit::config::options_table;
 
 use crate::openapi::pinned;
 
-/// The folder of the repository.
+/// The root folder of the repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
@@ -74,7 +74,7 @@ fn code_spans(line: &str) -> (Vec<&str>, String) {
     (spans, parts().filter(|(n, _)| n % 2 == 0).map(|(_, text)| text).collect())
 }
 
-/// The fragments by which the headings of a page are linked to, as GitHub makes them.
+/// The fragments of links to the headings of a page, as GitHub generates them.
 fn fragments(page: &Path) -> BTreeSet<String> {
     let headings = prose(page).into_iter().filter(|line| line.starts_with('#'));
     let fragment = |heading: String| {
@@ -128,7 +128,7 @@ fn every_path_of_the_repository_that_a_page_names_exists() {
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
-/// A function of a file with its attributes and documentation, indented by as much as the guide is.
+/// A function of a file with its attributes and documentation, indented as in the guide.
 fn sample(file: &str, function: &str) -> String {
     let text = fs::read_to_string(root().join(file)).unwrap();
     let name = text.find(&format!("fn {function}(")).unwrap_or_else(|| panic!("{file} has no {function}"));

@@ -1,6 +1,6 @@
-//! Sign-in with a real provider: request by request, and once in a real browser.
+//! Sign-in with a real provider, request by request and in a real browser.
 
-use std::{env, net::TcpListener};
+use std::net::TcpListener;
 
 use serde_json::{Value, json};
 use url::Url;
@@ -14,18 +14,18 @@ mod nginx;
 pub mod real;
 use self::{
     nginx::Nginx,
-    real::{Jar, Provider, Registered, node, parameter},
+    real::{Jar, Provider, Registered, chromium, parameter},
 };
 
 const HTML: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
-/// An address for a service, known beforehand, as the provider wants to know where it sends browsers back to. Nobody
-/// else takes ports of this host.
+/// A free address for a service. It must be known before the start, because the redirect address is registered at the
+/// provider. Nothing else uses ports of this host.
 fn free_address() -> String {
     TcpListener::bind("127.0.0.3:0").unwrap().local_addr().unwrap().to_string()
 }
 
-/// A service that is a new client of the provider, with OpenID Connect unless the options say otherwise.
+/// A service that is a new client of the provider, by OpenID Connect unless the options replace this.
 fn club(backend: Backend, provider: &Provider, method: &str, options: &[&str]) -> Club {
     let address = free_address();
     let client = provider.register(&format!("http://{address}/api/callback"), method, "RS256");
@@ -38,7 +38,7 @@ fn club(backend: Backend, provider: &Provider, method: &str, options: &[&str]) -
 }
 
 fn club_of(client: &Registered, backend: Backend, options: &[&str]) -> Club {
-    // In one word each: the provider makes ids and secrets that may begin with a hyphen.
+    // With `=`, because the provider generates ids and secrets that may begin with a hyphen.
     let id = format!("--oauth-client-id={}", client.id);
     let secret = client.secret.as_ref().map(|secret| format!("--oauth-client-secret={secret}"));
     let own = [Some(id.as_str()), secret.as_deref()];
@@ -46,7 +46,7 @@ fn club_of(client: &Registered, backend: Backend, options: &[&str]) -> Club {
     Club::start_with(backend, &all)
 }
 
-/// A browser without pages.
+/// A browser that does not render pages.
 struct Browser<'club> {
     club: &'club Club,
     provider: &'club Provider,
@@ -68,7 +68,7 @@ impl<'club> Browser<'club> {
         answer
     }
 
-    /// From the front end's button to the path at which the provider sends the browser back.
+    /// Signs in at the provider, and returns the path of the callback.
     fn come_back_as(&mut self, user: &str) -> String {
         let begun = self.send("POST", "/api/authParams").expect(201).json();
         let address = format!("{}&login_hint={user}", begun["url"].as_str().unwrap());
@@ -86,7 +86,7 @@ impl<'club> Browser<'club> {
         self.send("GET", "/api/users/me").expect(200).json()
     }
 
-    /// That this callback is answered by a page that says so and leads back, and that nobody is signed in then.
+    /// Asserts that this callback is refused with a page that links back, and that no user is signed in.
     #[track_caller]
     fn is_refused(&mut self, status: u16, callback: &str) {
         let page = self.send("GET", callback).expect(status).text();
@@ -122,7 +122,7 @@ fn members_and_newcomers_sign_in_at_public_and_confidential_clients() {
         assert!(is_listed());
         let mut again = Browser::new(&club, &provider);
         assert_eq!(again.sign_in("erika"), erika);
-        // The provider still knows this browser, and so the hint no longer counts.
+        // The provider has a session with this browser, so the hint has no effect.
         assert_eq!(again.sign_in(BOB), erika);
 
         let mut susan = Browser::new(&club, &provider);
@@ -132,7 +132,7 @@ fn members_and_newcomers_sign_in_at_public_and_confidential_clients() {
 }
 
 #[test]
-fn a_plain_oauth_server_that_checks_as_strictly_lets_them_in_too() {
+fn users_sign_in_at_a_strict_plain_oauth_server() {
     let provider = Provider::start();
     let address = |path: &str| format!("{}/{path}", provider.issuer);
     let (authorize, token, user) = (address("auth"), address("token"), address("me"));
@@ -148,17 +148,17 @@ fn a_plain_oauth_server_that_checks_as_strictly_lets_them_in_too() {
 }
 
 #[test]
-fn a_sign_in_that_the_provider_or_we_refuse_ends_at_a_page_that_leads_back() {
+fn a_refused_sign_in_ends_at_a_page_that_links_back() {
     let provider = Provider::start();
     let club = club(Backend::Sqlite, &provider, "client_secret_basic", &[]);
     let mut browser = Browser::new(&club, &provider);
     let denied = browser.come_back_as("deny");
     assert!(denied.contains("error=access_denied"), "{denied}");
     browser.is_refused(400, &denied);
-    // And it can be tried again in the same browser.
+    // The same browser can try again.
     assert_eq!(browser.sign_in(BOB)["name"], BOB);
 
-    // A code that the provider gave for somebody else's sign-in does not fit this one's verifier.
+    // A code of another sign-in does not match this sign-in's verifier.
     let mut thief = Browser::new(&club, &provider);
     let stolen = code(&Browser::new(&club, &provider).come_back_as(ALICE));
     let own = thief.come_back_as(BOB);
@@ -178,52 +178,94 @@ fn a_sign_in_that_the_provider_or_we_refuse_ends_at_a_page_that_leads_back() {
 }
 
 #[test]
-fn a_client_whose_secret_is_wrong_gets_nobody_in() {
+fn a_client_with_a_wrong_secret_signs_nobody_in() {
     let (provider, address) = (Provider::start(), free_address());
     let client = provider.register(&format!("http://{address}/api/callback"), "client_secret_basic", "RS256");
     let forger = Registered { secret: Some("guessed".to_owned()), ..client };
     let club = club_of(&forger, Backend::Sqlite, &["--bind", &address, "--oidc-issuer", &provider.issuer]);
     let mut browser = Browser::new(&club, &provider);
     let callback = browser.come_back_as(BOB);
-    browser.is_refused(503, &callback);
+    let page = browser.send("GET", &callback).expect(503).text();
+    assert!(page.contains("not set up correctly") && !page.contains("Try again"), "{page}");
+    browser.send("GET", "/api/users/me").expect(401);
 }
 
-/// What a real browser sees at the end of a sign-in that begins here, and for which the provider gets this hint.
-fn in_chromium(club: &Club, origin: &str, hint: &str) -> Value {
-    let mut program = node(include_str!("../../../service-kit/tests/real/browser.mjs"));
-    program.env("PATH", env::var("PATH").unwrap()).env("HOME", club.folder());
-    let done = program.env("ORIGIN", origin).env("HINT", hint).output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    serde_json::from_slice(&done.stdout).unwrap()
+/// A site as it may be: the pages of a front end, and the service under the same origin.
+struct Site {
+    origin: String,
+    provider: Provider,
+    _club: Club,
+    _nginx: Nginx,
+}
+
+impl Site {
+    fn start(backend: Backend) -> Self {
+        let (provider, service) = (Provider::start(), free_address());
+        let front = include_str!("../../../service-kit/tests/real/front.html");
+        let site = format!(
+            "location / {{ root .; default_type text/html; try_files /front =404; }}
+            location /api/ {{ proxy_pass http://{service}; proxy_set_header Host $http_host; }}"
+        );
+        let nginx = Nginx::start(&site, &[("front", front)]);
+        let origin = format!("http://{}", nginx.address);
+        let client = provider.register(&format!("{origin}/api/callback"), "none", "RS256");
+        let options = ["--bind", &service, "--public-url", &origin, "--oidc-issuer", &provider.issuer];
+        let club = club_of(&client, backend, &options);
+        Self { origin, provider, _club: club, _nginx: nginx }
+    }
+
+    /// What a real browser sees that runs this program, and for which the provider gets this hint.
+    fn in_chromium(&self, program: &str, hint: &str, more: &[(&str, &str)]) -> Value {
+        chromium(program, &[&[("ORIGIN", &*self.origin), ("HINT", hint)], more].concat())
+    }
 }
 
 #[test]
 fn a_real_browser_signs_in() {
-    let (provider, service) = (Provider::start(), free_address());
-    // A site as it may be: the pages of a front end, and the service under the same origin.
-    let front = include_str!("../../../service-kit/tests/real/front.html");
-    let site = format!(
-        "location / {{ root .; default_type text/html; try_files /front =404; }}
-        location /api/ {{ proxy_pass http://{service}; proxy_set_header Host $http_host; }}"
-    );
-    let site = Nginx::start(&site, &[("front", front)]);
-    let (origin, issuer) = (format!("http://{}", site.address), &provider.issuer);
-    let client = provider.register(&format!("{origin}/api/callback"), "none", "RS256");
-    let options = ["--bind", &service, "--public-url", &origin, "--oidc-issuer", issuer];
-    let club = club_of(&client, Backend::Sqlite, &options);
-
-    let seen = in_chromium(&club, &origin, BOB);
+    let program = include_str!("../../../service-kit/tests/real/browser.mjs");
+    let site = Site::start(Backend::Sqlite);
+    let (origin, issuer) = (&site.origin, &site.provider.issuer);
+    let seen = site.in_chromium(program, BOB, &[]);
     assert_eq!((&seen["title"], &seen["says"]), (&json!("部室予約"), &json!(BOB)), "{seen}");
     let visited: Vec<_> = seen["visited"].as_array().unwrap().iter().map(|address| address.as_str().unwrap()).collect();
     assert_eq!(visited[..2], [&format!("{origin}/"), &format!("{issuer}/auth")], "{seen}");
     assert_eq!(visited[visited.len() - 2..], [&format!("{origin}/api/callback"), &format!("{origin}/callback")]);
-    // No script of the page can read it.
+    // Scripts of the page cannot read the cookie.
     assert_eq!(seen["script"], "");
     let cookies = seen["cookies"].as_array().unwrap();
     let session = cookies.iter().find(|cookie| cookie["name"] == "session").unwrap();
     assert_eq!((&session["httpOnly"], &session["sameSite"]), (&json!(true), &json!("Lax")), "{session}");
     assert_eq!((&session["path"], &session["secure"]), (&json!("/"), &json!(false)), "{session}");
 
-    let denied = in_chromium(&club, &origin, "deny");
+    let denied = site.in_chromium(program, "deny", &[]);
     assert_eq!(denied["links"], json!([["Try again", format!("{origin}/")]]), "{denied}");
+}
+
+#[test]
+fn tabs_and_pages_that_begin_several_sign_ins_at_once_all_end_signed_in() {
+    let program = include_str!("../../../service-kit/tests/real/tabs.mjs");
+    for backend in [Backend::Sqlite, Backend::Postgres] {
+        let site = Site::start(backend);
+        for (tabs, each) in [(1, "6"), (2, "2"), (5, "1")] {
+            let seen = site.in_chromium(program, BOB, &[("TABS", &tabs.to_string()), ("EACH", each)]);
+            let all = json!(vec![BOB; tabs]);
+            assert_eq!((&seen["says"], &seen["later"]), (&all, &all), "{tabs} tabs with {each} each: {seen}");
+        }
+    }
+}
+
+#[test]
+fn a_page_whose_name_is_rebound_to_this_machine_cannot_use_a_development_installation() {
+    let club = Club::start(Backend::Sqlite);
+    let port = club.origin(0).rsplit(':').next().unwrap();
+    let requests = json!([["/api/authParams", {"method": "POST"}], ["/dev/sign-in"], ["/api/version"], ["/nowhere"]]);
+    let program = include_str!("../../../service-kit/tests/real/rebinding.mjs");
+    let seen = chromium(program, &[("PORT", port), ("REQUESTS", &requests.to_string())]);
+    assert_eq!(seen["other"], json!({"opened": 421, "fetched": [421, 421, 421, 421], "cookies": []}), "{seen}");
+    // The same page by a name of this machine.
+    assert_eq!(
+        (&seen["own"]["opened"], &seen["own"]["fetched"]),
+        (&json!(404), &json!([201, 200, 200, 404])),
+        "{seen}"
+    );
 }

@@ -35,9 +35,9 @@ fn keyed<'a>(client: Client<'a>, key: &str) -> Client<'a> {
     client.header("idempotency-key", key)
 }
 
-/// Asserts that an answer is the one that was given before, again.
+/// Asserts that an answer is a replay of the first one.
 #[track_caller]
-fn same(first: &Answer, second: &Answer) {
+fn assert_replayed(first: &Answer, second: &Answer) {
     let replayed = |answer: &Answer| answer.header("idempotency-replayed").map(str::to_owned);
     assert_eq!((replayed(first), replayed(second)), (None, Some("true".to_owned())));
     assert_eq!((second.status, &second.body), (first.status, &first.body));
@@ -46,15 +46,15 @@ fn same(first: &Answer, second: &Answer) {
     }
 }
 
-/// What the database keeps of an answer: id, hash of the request, headers, body, whether it is sealed.
-type Kept = (Vec<u8>, Vec<u8>, Option<String>, Option<Vec<u8>>, bool);
+/// A stored answer: id, hash of the request, headers, body, whether it is encrypted.
+type StoredAnswer = (Vec<u8>, Vec<u8>, Option<String>, Option<Vec<u8>>, bool);
 
-/// How many events there are, deleted ones included.
-fn events_in(club: &Club) -> i64 {
+/// The number of events, including deleted ones.
+fn count_events(club: &Club) -> i64 {
     events::table.count().get_result(&mut club.connect()).unwrap()
 }
 
-fn kept_in(club: &Club) -> i64 {
+fn count_keys(club: &Club) -> i64 {
     idempotency_keys::table.count().get_result(&mut club.connect()).unwrap()
 }
 
@@ -62,8 +62,8 @@ fn body(club: &Club) -> Value {
     event_body(club, BOB, At::Place("x"), (1, 2))
 }
 
-/// Forwards connections to the service. Of the first `drops` it drops the answer once it has all of it: the service has
-/// done its work, and the client does not learn of it.
+/// Forwards connections to the service. It drops the complete answers of the first `drops` requests, so that the client does
+/// not receive them although the service has processed the requests.
 struct Proxy {
     address: String,
     dropped: Arc<AtomicUsize>,
@@ -75,7 +75,7 @@ impl Proxy {
         let address = listener.local_addr().unwrap().to_string();
         let (service, dropped) = (service.strip_prefix("http://").unwrap().to_owned(), Arc::new(AtomicUsize::new(0)));
         let count = dropped.clone();
-        // Ends with the process.
+        // The thread ends with the process.
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 let (mut from_client, mut to_client) = (client.try_clone().unwrap(), client);
@@ -97,7 +97,7 @@ impl Proxy {
     }
 }
 
-/// Sends until there is an answer, and returns its status and text and how often it was sent.
+/// Repeats a request until there is an answer. Returns the status, the text and the number of requests.
 fn until_answered(proxy: &Proxy, path: &str, key: Option<&str>, body: &Value) -> (u16, String, usize) {
     let body = body.to_string();
     let key = key.map_or_else(String::new, |key| format!("idempotency-key: {key}\r\n"));
@@ -106,34 +106,34 @@ fn until_answered(proxy: &Proxy, path: &str, key: Option<&str>, body: &Value) ->
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
-    for sent in 1..10 {
+    for requests in 1..10 {
         let mut stream = TcpStream::connect(&proxy.address).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
-        // A connection that is reset is an answer that did not come.
+        // A reset connection means that there is no answer.
         if stream.read_to_string(&mut answer).is_ok() && !answer.is_empty() {
-            return (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer, sent);
+            return (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer, requests);
         }
     }
     panic!("never answered");
 }
 
 #[rstest]
-fn an_answer_is_given_again(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_answer_is_replayed(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut club = club;
     let path = "/api/events";
     let first = keyed(club.by(BOB), KEY).post(path, body(&club)).expect(201);
     assert!(first.header("location").is_some());
-    same(&first, &keyed(club.by(BOB), KEY).post(path, body(&club)));
-    // By another replica, which started later; with another credential of theirs, see below.
+    assert_replayed(&first, &keyed(club.by(BOB), KEY).post(path, body(&club)));
+    // By another replica that started later.
     let twin = club.start_another();
-    same(&first, &keyed(club.by(BOB).at(twin), KEY).post(path, body(&club)));
-    assert_eq!(events_in(&club), 1);
-    // What happened to it since does not matter.
+    assert_replayed(&first, &keyed(club.by(BOB).at(twin), KEY).post(path, body(&club)));
+    assert_eq!(count_events(&club), 1);
+    // Later changes of the event do not matter.
     club.by(BOB).delete(first.header("location").unwrap()).expect(204);
-    same(&first, &keyed(club.by(BOB), KEY).post(path, body(&club)));
-    assert_eq!(events_in(&club), 1);
+    assert_replayed(&first, &keyed(club.by(BOB), KEY).post(path, body(&club)));
+    assert_eq!(count_events(&club), 1);
 }
 
 #[rstest]
@@ -144,14 +144,14 @@ fn a_key_stands_for_one_request_of_one_caller_to_one_path(#[values(Sqlite, Postg
     let other = merge([rooms(), json!({"place": "S517"})]);
     keyed(club.by(BOB), KEY).post("/api/rooms", other).refused(422, "idempotency-key-reused");
     keyed(club.by(BOB), KEY).post("/api/rooms?x=1", rooms()).refused(422, "idempotency-key-reused");
-    // Others have keys of their own, and so has each path.
+    // Keys are separate for each caller and path.
     let carols = keyed(club.by(CAROL), KEY).post("/api/rooms", rooms()).expect(201);
     assert_ne!(carols.json()["roomId"], first.json()["roomId"]);
     keyed(club.by(BOB), KEY).post("/api/events", body(&club)).expect(201);
     let second = keyed(club.by(BOB), "another").post("/api/rooms", rooms()).expect(201);
     assert_ne!(second.json()["roomId"], first.json()["roomId"]);
-    same(&first, &keyed(club.by(BOB), KEY).post("/api/rooms", rooms()));
-    // What is not a POST can be sent again anyway.
+    assert_replayed(&first, &keyed(club.by(BOB), KEY).post("/api/rooms", rooms()));
+    // Other methods than POST ignore the header.
     for _ in 0..2 {
         let changed = keyed(club.by(BOB), KEY).put("/api/users/me/ical", json!({})).expect(200);
         assert_eq!(changed.header("idempotency-replayed"), None);
@@ -160,21 +160,21 @@ fn a_key_stands_for_one_request_of_one_caller_to_one_path(#[values(Sqlite, Postg
 }
 
 #[rstest]
-fn what_a_key_may_be(#[values(Sqlite, Postgres)] backend: Backend) {
+fn valid_and_invalid_keys(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let longest = "k".repeat(255);
     for good in ["k", &longest, "8e03978e-40d5-43e8-bc93-6894a57f9324", "\"quoted\"", "a b"] {
         let first = keyed(club.by(BOB), good).post("/api/rooms", room_body(&club, BOB, "S516", (1, 2))).expect(201);
-        same(&first, &keyed(club.by(BOB), good).post("/api/rooms", room_body(&club, BOB, "S516", (1, 2))));
+        assert_replayed(&first, &keyed(club.by(BOB), good).post("/api/rooms", room_body(&club, BOB, "S516", (1, 2))));
     }
-    let before = kept_in(&club);
+    let before = count_keys(&club);
     let too_long = "k".repeat(256);
     for bad in [keyed(club.by(BOB), ""), keyed(club.by(BOB), &too_long), keyed(keyed(club.by(BOB), "a"), "a")] {
         let refused = bad.post("/api/tags", json!({"name": "never"})).expect(400);
         assert_eq!(refused.pointers(), ["Idempotency-Key"]);
     }
-    assert_eq!((club.by(BOB).get("/api/tags").json(), kept_in(&club)), (json!([]), before));
-    // A request that cannot even be read keeps no key.
+    assert_eq!((club.by(BOB).get("/api/tags").json(), count_keys(&club)), (json!([]), before));
+    // A request that cannot be parsed stores no key.
     keyed(club.by(BOB), KEY).post("/api/tags", json!({})).expect(400);
     keyed(club.by(BOB), KEY).post("/api/tags", json!({"name": "good"})).expect(201);
 }
@@ -193,44 +193,42 @@ fn duplicates_at_once_have_one_effect(#[values(Sqlite, Postgres)] backend: Backe
                 barrier.wait();
                 loop {
                     let answer = keyed(club.by(BOB).at(n % replicas), KEY).post("/api/events", body.clone());
-                    // Whoever waited too long for the first asks again.
+                    // A request that waited too long for the first one is repeated.
                     if answer.status != 503 {
                         return answer;
                     }
                 }
             })
         };
-        let running: Vec<_> = (0..20).map(send).collect();
-        running.into_iter().map(|thread| thread.join().unwrap()).collect()
+        let threads: Vec<_> = (0..20).map(send).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     let (replayed, first): (Vec<_>, Vec<_>) =
         answers.iter().partition(|answer| answer.header("idempotency-replayed").is_some());
     assert_eq!((first.len(), replayed.len()), (1, 19));
     for answer in replayed {
-        same(first[0], answer);
+        assert_replayed(first[0], answer);
     }
-    assert_eq!(events_in(&club), 1);
+    assert_eq!(count_events(&club), 1);
 }
 
 #[rstest]
-fn a_refusal_is_given_again_and_has_no_effect(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_refusal_is_replayed_and_has_no_effect(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let room = verified_room(&club, ALICE, "S516", (0, 9));
     let taken = event_body(&club, BOB, At::Room(&room), (1, 3));
     let first = club.by(CAROL).post("/api/events", taken.clone()).expect(201).json();
-    // The tags would be made before the conflict is found, or after; either way none is left.
+    // The refused request creates no tags.
     let body = merge([taken, json!({"tags": [{"name": "never"}]})]);
     let refused = keyed(club.by(BOB), KEY).post("/api/events", body.clone());
     refused.clone().refused(409, "room-conflict");
     club.by(CAROL).delete(&format!("/api/events/{}", text(&first["eventId"]))).refused(403, "forbidden");
     club.by(ALICE).delete(&format!("/api/events/{}", text(&first["eventId"]))).expect(204);
-    let again = keyed(club.by(BOB), KEY).post("/api/events", body.clone());
-    assert_eq!((again.status, again.header("idempotency-replayed")), (409, Some("true")));
-    assert_eq!(again.body, refused.body);
+    assert_replayed(&refused, &keyed(club.by(BOB), KEY).post("/api/events", body.clone()));
     assert_eq!(club.by(BOB).get("/api/tags").json(), json!([]));
-    assert_eq!(events_in(&club), 1);
+    assert_eq!(count_events(&club), 1);
     keyed(club.by(BOB), "another").post("/api/events", body).expect(201);
-    // A rule that only the operation knows: there is no such group.
+    // A violation that only the operation finds: the group does not exist.
     let unknown = merge([event_body(&club, BOB, At::Place("y"), (4, 5)), json!({"groupId": id("nothing")})]);
     let refused = keyed(club.by(BOB), "third").post("/api/events", unknown.clone()).expect(400);
     let again = keyed(club.by(BOB), "third").post("/api/events", unknown).expect(400);
@@ -238,7 +236,7 @@ fn a_refusal_is_given_again_and_has_no_effect(#[values(Sqlite, Postgres)] backen
     assert_eq!(again.pointers(), refused.pointers());
     let rooms: i64 = rooms::table.filter(rooms::place.eq("y")).count().get_result(&mut club.connect()).unwrap();
     assert_eq!(rooms, 0);
-    // A place is noted before it is known that two rows are about the same time.
+    // The import inserts the place before it finds that two rows overlap.
     let table = "Subject,Start date,End date,Start time,End time,Location\n\
             x,2027/04/04,2027/04/04,18:00,21:00,Nowhere\nx,2027/04/04,2027/04/04,20:00,22:00,Nowhere\n";
     let client = keyed(club.by(ALICE), KEY).header("content-type", "text/csv");
@@ -250,7 +248,7 @@ fn a_refusal_is_given_again_and_has_no_effect(#[values(Sqlite, Postgres)] backen
 }
 
 #[rstest]
-fn a_fault_of_ours_is_not_kept(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_server_error_is_not_stored(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut club = club;
     let replica = start_with_file(&mut club, &with_members(&[], &[]));
@@ -259,10 +257,10 @@ fn a_fault_of_ours_is_not_kept(#[values(Sqlite, Postgres)] backend: Backend) {
     std::fs::write(&file, "{").unwrap();
     let sync = || keyed(club.by(ALICE).at(replica), KEY).send("POST", "/api/users/sync", None);
     sync().refused(503, "unavailable");
-    assert_eq!(kept_in(&club), 0);
+    assert_eq!(count_keys(&club), 0);
     std::fs::write(&file, good).unwrap();
     let first = sync().expect(201);
-    same(&first, &sync());
+    assert_replayed(&first, &sync());
 }
 
 #[rstest]
@@ -271,18 +269,18 @@ fn a_key_is_free_after_a_day(#[values(Sqlite, Postgres)] backend: Backend) {
     let send = |name: &str| keyed(club.by(BOB), KEY).post("/api/tags", json!({ "name": name }));
     let first = send("one").expect(201);
     club.clock.advance(TimeDelta::hours(23));
-    same(&first, &send("one"));
+    assert_replayed(&first, &send("one"));
     send("two").refused(422, "idempotency-key-reused");
     club.clock.advance(TimeDelta::hours(2));
     let second = send("two").expect(201);
     assert_eq!(second.header("idempotency-replayed"), None);
-    same(&second, &send("two"));
+    assert_replayed(&second, &send("two"));
     club.clock.advance(TimeDelta::hours(23));
-    same(&second, &send("two"));
-    assert_eq!(kept_in(&club), 1);
+    assert_replayed(&second, &send("two"));
+    assert_eq!(count_keys(&club), 1);
 }
 
-/// Adds keys, of whoever has the first one, whose answers have so many bytes.
+/// Adds keys of the caller of the first stored key, with answers of `size` bytes.
 fn add_keys(club: &Club, keys: usize, size: i32) {
     let conn = &mut club.connect();
     let (caller, expires): (Vec<u8>, DbTimestamp) = idempotency_keys::table
@@ -305,7 +303,7 @@ fn add_keys(club: &Club, keys: usize, size: i32) {
     .unwrap();
 }
 
-/// Asserts that a request is refused because its caller has too many keys, and when that ends.
+/// Asserts that a request is refused because its caller has too many keys, with the time of `Retry-After`.
 #[track_caller]
 fn too_many_keys(answer: &Answer) {
     let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
@@ -323,20 +321,20 @@ fn a_caller_has_at_most_1000_keys(#[values(Sqlite, Postgres)] backend: Backend) 
     add_keys(&club, 998, 0);
     send(BOB, 1).expect(201);
     too_many_keys(&send(BOB, 2));
-    assert_eq!(kept_in(&club), 1000);
-    // What has been answered is answered again, and the refused request had no effect.
-    same(&first, &send(BOB, 0));
+    assert_eq!(count_keys(&club), 1000);
+    // Stored answers are still replayed, and the refused request had no effect.
+    assert_replayed(&first, &send(BOB, 0));
     assert_eq!(each(&club.by(BOB).get("/api/tags").json(), "name").len(), 2);
-    // Others have keys of their own, and without a key nobody is limited.
+    // Other callers, and requests without a key, are not limited.
     send(CAROL, 0).expect(201);
     club.by(BOB).post("/api/tags", json!({"name": "bob2"})).expect(201);
-    // Keys that have expired do not count, whether they have been deleted or not.
+    // Expired keys do not count, whether they have been deleted or not.
     club.clock.advance(TimeDelta::hours(24));
     send(BOB, 3).expect(201);
 }
 
 #[rstest]
-fn a_key_that_is_free_again_counts_like_a_new_one(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_expired_key_counts_like_a_new_one(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let send = |key: &str, name: &str| keyed(club.by(BOB), key).post("/api/tags", json!({ "name": name }));
     send("old", "one").expect(201);
@@ -371,7 +369,7 @@ fn a_callers_answers_take_at_most_4_mib(#[values(Sqlite, Postgres)] backend: Bac
     let last = idempotency_keys::table.find(0_usize.to_be_bytes().to_vec());
     diesel::update(last).set(idempotency_keys::size.eq(2 << 20)).execute(&mut club.connect()).unwrap();
     too_many_keys(&send(BOB, 2));
-    same(&first, &send(BOB, 0));
+    assert_replayed(&first, &send(BOB, 0));
     send(CAROL, 0).expect(201);
     club.clock.advance(TimeDelta::hours(24));
     send(BOB, 2).expect(201);
@@ -386,15 +384,15 @@ fn a_long_refusal_is_stored_compressed_with_its_first_100_violations(#[values(Sq
     let first = send().expect(400);
     let problem = first.json();
     assert_eq!((problem["violations"].as_array().unwrap().len(), &problem["moreViolations"]), (100, &json!(2900)));
-    let again = send();
-    assert_eq!((again.status, &again.body), (first.status, &first.body));
+    assert_eq!(first.header("cache-control"), Some("no-store"));
+    assert_replayed(&first, &send());
     let size: i32 = idempotency_keys::table.select(idempotency_keys::size).first(&mut club.connect()).unwrap();
     let size = usize::try_from(size).unwrap();
     assert!(size > 0 && size < first.body.len() / 2, "{size} of {}", first.body.len());
 }
 
 #[rstest]
-fn what_has_expired_is_forgotten_step_by_step(#[values(Sqlite, Postgres)] backend: Backend) {
+fn expired_keys_are_deleted_in_steps(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let send = |n: usize| keyed(club.by(BOB), &format!("k{n}")).post("/api/tags", json!({"name": format!("t{n}")}));
     for n in 0..5 {
@@ -404,40 +402,40 @@ fn what_has_expired_is_forgotten_step_by_step(#[values(Sqlite, Postgres)] backen
     let late = send(5).expect(201);
     club.clock.advance(TimeDelta::hours(12));
     let (conn, now) = (&mut club.connect(), club.clock.now());
-    let mut forget = |most| delete_expired(conn, now, most).unwrap();
-    assert_eq!((forget(2), forget(2), forget(2), forget(2)), (2, 2, 1, 0));
-    assert_eq!(kept_in(&club), 1);
-    same(&late, &send(5));
+    let mut delete = |limit| delete_expired(conn, now, limit).unwrap();
+    assert_eq!((delete(2), delete(2), delete(2), delete(2)), (2, 2, 1, 0));
+    assert_eq!(count_keys(&club), 1);
+    assert_replayed(&late, &send(5));
     assert_eq!(each(&club.by(BOB).get("/api/tags").json(), "name").len(), 6);
 }
 
 #[rstest]
-fn what_is_used_again_is_not_forgotten(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_reused_key_is_not_deleted(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    // SQLite lets nobody write meanwhile.
+    // SQLite has only one writer.
     if club.is_postgres() {
         let send = || keyed(club.by(BOB), KEY).post("/api/tags", json!({"name": "t"}));
         send().expect(201);
         club.clock.advance(TimeDelta::hours(25));
         let (now, other) = (club.clock.now(), &mut club.connect());
-        // As a request with the old key does it, whose transaction ends while the row is being deleted.
+        // Like a request that reuses the expired key, whose transaction commits while the row is being deleted.
         other.batch_execute("BEGIN").unwrap();
         let again = DbTimestamp(now.plus(TimeDelta::hours(24)));
         diesel::update(idempotency_keys::table).set(idempotency_keys::expires_at.eq(again)).execute(other).unwrap();
         let pid: i32 = diesel::select(sql::<Integer>("pg_backend_pid()")).get_result(other).unwrap();
         std::thread::scope(|scope| {
-            let forgotten = scope.spawn(|| delete_expired(&mut club.connect(), now, 200).unwrap());
+            let deletion = scope.spawn(|| delete_expired(&mut club.connect(), now, 200).unwrap());
             let waits = format!("SELECT 1 / count(*) FROM pg_stat_activity WHERE {pid} = ANY(pg_blocking_pids(pid))");
             until("it waits for the row", || club.connect().batch_execute(&waits).is_ok());
             other.batch_execute("COMMIT").unwrap();
-            assert_eq!(forgotten.join().unwrap(), 0);
+            assert_eq!(deletion.join().unwrap(), 0);
         });
-        assert_eq!(kept_in(&club), 1);
+        assert_eq!(count_keys(&club), 1);
     }
 }
 
 #[rstest]
-fn a_new_token_is_shown_again_and_stands_nowhere(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_new_token_is_replayed_and_stored_encrypted(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let key = "a-key-that-is-nowhere";
     let send =
@@ -445,12 +443,12 @@ fn a_new_token_is_shown_again_and_stands_nowhere(#[values(Sqlite, Postgres)] bac
     let first = send(club.by(BOB)).expect(201);
     let token = text(&first.json()["token"]);
     let second = send(club.by(BOB));
-    same(&first, &second);
+    assert_replayed(&first, &second);
     assert_eq!(second.header("cache-control"), Some("no-store"));
     assert_eq!(each(&club.by(BOB).get("/api/users/me/tokens").json(), "name"), ["bot"]);
     by_token(&club, &token).get("/api/users/me").expect(200);
     let secret = &token.strip_prefix("clubbooking_").unwrap()[..20];
-    let kept: Vec<Kept> = idempotency_keys::table
+    let kept: Vec<StoredAnswer> = idempotency_keys::table
         .select((
             idempotency_keys::id,
             idempotency_keys::request_hash,
@@ -467,17 +465,17 @@ fn a_new_token_is_shown_again_and_stands_nowhere(#[values(Sqlite, Postgres)] bac
             assert!(!has(secret) && !has(key) && !has("bot"), "{}", String::from_utf8_lossy(column));
         }
     }
-    // A token may not make tokens, so it may not be shown one that its owner made either.
+    // A token may not create tokens, so it also gets no replay of an answer with a token.
     send(by_token(&club, &token)).refused(403, "forbidden");
 }
 
 #[rstest]
-fn who_has_lost_the_right_is_shown_nothing_again(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_caller_who_lost_the_right_gets_no_replay(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let token = make_token(&club, BOB, "write");
     let send = || keyed(by_token(&club, &token), KEY).post("/api/tags", json!({"name": "x"}));
     let first = send().expect(201);
-    same(&first, &send());
+    assert_replayed(&first, &send());
     let id = text(&club.by(BOB).get("/api/users/me/tokens").json()[0]["tokenId"]);
     club.by(BOB).delete(&format!("/api/users/me/tokens/{id}")).expect(204);
     send().refused(401, "bad-credentials");
@@ -490,24 +488,24 @@ fn who_has_lost_the_right_is_shown_nothing_again(#[values(Sqlite, Postgres)] bac
 }
 
 #[rstest]
-fn an_answer_that_got_lost_is_asked_for_again(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_lost_answer_is_replayed(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let path = "/api/events";
     let (safe, unsafe_) = (Proxy::start(club.origin(0), 3), Proxy::start(club.origin(0), 1));
     let (status, answer, sent) = until_answered(&safe, path, Some(KEY), &body(&club));
     assert_eq!((status, sent, safe.dropped.load(Ordering::SeqCst)), (201, 4, 3), "{answer}");
     assert!(answer.to_lowercase().contains("idempotency-replayed: true"), "{answer}");
-    assert_eq!(events_in(&club), 1);
-    // Without a key the same happens twice.
+    assert_eq!(count_events(&club), 1);
+    // Without a key, the repeated request creates a second event.
     let (status, answer, sent) = until_answered(&unsafe_, path, None, &body(&club));
     assert_eq!((status, sent, unsafe_.dropped.load(Ordering::SeqCst)), (201, 2, 1), "{answer}");
-    assert_eq!(events_in(&club), 3);
+    assert_eq!(count_events(&club), 3);
 }
 
 #[rstest]
-fn a_claim_that_is_not_committed_is_waited_for(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_request_waits_for_an_uncommitted_key(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    // Another replica that has claimed the key and dies.
+    // Another replica inserts the key and does not commit.
     keyed(club.by(BOB), KEY).post("/api/tags", json!({"name": "x"})).expect(201);
     let row: (Vec<u8>, DbTimestamp) = idempotency_keys::table
         .select((idempotency_keys::id, idempotency_keys::expires_at))
@@ -529,7 +527,7 @@ fn a_claim_that_is_not_committed_is_waited_for(#[values(Sqlite, Postgres)] backe
             crate::process::until("it waits", || club.connect().batch_execute(waits).is_ok());
         }
         conn.batch_execute("ROLLBACK").unwrap();
-        // Nobody has answered, so it is done now: the tag is there already.
+        // No answer was stored, so the operation runs: the tag already exists.
         let answer = waiting.join().unwrap();
         assert_eq!(answer.header("idempotency-replayed"), None);
         answer.refused(409, "duplicate-name");

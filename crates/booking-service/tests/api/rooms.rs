@@ -80,7 +80,7 @@ fn the_list_takes_rooms_whose_period_overlaps_the_span(#[values(Sqlite, Postgres
 }
 
 #[rstest]
-fn free_and_shared_times_are_what_events_leave(#[values(Sqlite, Postgres)] backend: Backend) {
+fn free_and_shared_times_exclude_events(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let room = verified_room(&club, BOB, "S516", (0, 10));
     let exclusive = event(&club, BOB, At::Room(&room), (2, 3));
@@ -95,14 +95,14 @@ fn free_and_shared_times_are_what_events_leave(#[values(Sqlite, Postgres)] backe
     let without = club.by(CAROL).get(&format!("{path}?excludeEventID={exclusive}")).expect(200).json();
     assert_eq!(hours(&club, &without["freeTimes"]), [(0, 5), (8, 10)]);
     assert_eq!(club.by(CAROL).get(&format!("/api/rooms?excludeEventID={exclusive}")).json()[0], without);
-    // An unverified room on the place is excluded by the verified one's events, and the other way round.
+    // Events in the verified room exclude an unverified room of the place, and vice versa.
     let other = self::room(&club, CAROL, "ｓ516", (1, 4));
     let shown = club.by(CAROL).get(&format!("/api/rooms/{other}")).expect(200).json();
     assert_eq!(hours(&club, &shown["freeTimes"]), [(1, 2), (3, 4)]);
 }
 
 #[rstest]
-fn a_room_that_is_not_there(#[values(Sqlite, Postgres)] backend: Backend) {
+fn unknown_rooms_are_404(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let nowhere = format!("/api/rooms/{}", id("nothing"));
     club.by(ALICE).get(&nowhere).refused(404, "not-found");
@@ -117,7 +117,7 @@ fn a_room_that_is_not_there(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 #[rstest]
-fn deleting_a_room_spares_events_to_come_unless_forced(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_room_with_events_to_come_is_deleted_only_with_force(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let room = verified_room(&club, BOB, "S516", (-5, 10));
     let past = event(&club, BOB, At::Room(&room), (-4, -3));
@@ -173,7 +173,7 @@ fn verified_rooms_on_one_place_never_overlap(#[values(Sqlite, Postgres)] backend
 }
 
 #[rstest]
-fn verifying_refuses_what_would_then_conflict(#[values(Sqlite, Postgres)] backend: Backend) {
+fn verifying_is_refused_if_events_would_conflict(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let taken = event(&club, BOB, At::Place("S516"), (2, 3));
     let room = room(&club, BOB, "S516", (1, 4));
@@ -187,13 +187,13 @@ fn verifying_refuses_what_would_then_conflict(#[values(Sqlite, Postgres)] backen
 }
 
 #[rstest]
-fn verifying_refuses_conflicts_between_events_elsewhere_on_the_place(#[values(Sqlite, Postgres)] backend: Backend) {
+fn verifying_is_refused_if_events_in_other_rooms_would_conflict(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let room = room(&club, BOB, "S516", (1, 4));
     let one = event(&club, BOB, At::Place("S516"), (0, 3));
     let other = event(&club, CAROL, At::Place("s516"), (2, 6));
     let shares = declare_shared(&club, BOB, At::Place("S516"), (3, 4)).expect(201).json();
-    // Another event overlaps this one, but not during the room.
+    // Another event overlaps this one, but not during the room's period.
     event(&club, CAROL, At::Place("S516"), (4, 8));
     let verify = || club.by(ALICE).post(&format!("/api/rooms/{room}/verified"), json!({}));
     let problem = verify().refused(409, "room-conflict");
@@ -207,7 +207,7 @@ fn verifying_refuses_conflicts_between_events_elsewhere_on_the_place(#[values(Sq
 }
 
 #[rstest]
-fn an_import_refuses_what_would_then_conflict(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_import_is_refused_if_events_would_conflict(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let at = |place: &str, from: &str, to: &str| {
         let times =
@@ -270,10 +270,10 @@ fn an_instant_room_disappears_with_the_last_event_that_uses_it(#[values(Sqlite, 
             _ => drop(club.by(BOB).delete(&format!("/api/groups/{gone_group}?force=true")).expect(204)),
         }
         assert_eq!(status(), 404, "{leave}");
-        // A room that somebody made stays.
+        // A room that a user made stays.
         assert_eq!(club.by(BOB).get(&format!("/api/rooms/{other}")).status, 200);
     }
-    // Once it is verified, it is no event's.
+    // A verified room does not belong to an event.
     let owner = declare_shared(&club, BOB, At::Place("S516"), (1, 4)).expect(201).json();
     let room = text(&owner["room"]["roomId"]);
     club.by(ALICE).post(&format!("/api/rooms/{room}/verified"), json!({})).expect(204);
@@ -307,7 +307,7 @@ fn an_import_makes_verified_rooms_of_all_rows(#[values(Sqlite, Postgres)] backen
     assert!(made.as_array().unwrap().iter().all(|room| room["verified"] == true));
     assert_eq!(made[0]["admins"], json!([id(ALICE)]));
     assert_eq!(club.by(BOB).get("/api/rooms").json(), made);
-    // Again, and with a row twice: the same rooms, not more.
+    // A second import with a duplicate row returns the same rooms.
     let again = import(&club, ALICE, "", &format!("{HEADER}\n{ROW}\n{ROW}\nx,2030/05/01,2030/05/01,1:00,02:00,S516"));
     assert_eq!(again.expect(400).json()["violations"][0]["row"], 3);
     let again = format!("{HEADER}\n{ROW}\nclub,2030/05/01,2030/05/01,01:00,02:00,S516\n{ROW}\n");
@@ -317,7 +317,7 @@ fn an_import_makes_verified_rooms_of_all_rows(#[values(Sqlite, Postgres)] backen
 }
 
 #[rstest]
-fn a_bad_row_imports_nothing_and_all_are_named(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_bad_row_imports_nothing_and_all_bad_rows_are_listed(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let table = format!("{HEADER}\n{ROW}\nclub,2030-04-04,2030/04/04,18:00,25:00,\n");
     let problem = import(&club, ALICE, "", &table).refused(400, "bad-import");
@@ -339,7 +339,7 @@ fn a_bad_row_imports_nothing_and_all_are_named(#[values(Sqlite, Postgres)] backe
 }
 
 #[rstest]
-fn an_import_keeps_clear_of_verified_rooms(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_import_must_not_overlap_verified_rooms(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let first = import(&club, ALICE, "", &format!("{HEADER}\n{ROW}")).expect(201).json();
     let overlapping = format!("{HEADER}\nx,2030/04/04,2030/04/04,20:00,22:00,s516");

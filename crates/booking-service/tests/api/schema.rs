@@ -1,4 +1,4 @@
-//! The two sets of migrations and `schema.rs` say the same.
+//! Both sets of migrations agree with `schema.rs`.
 
 #[path = "../../../service-kit/tests/shared/schema.rs"]
 mod rules;
@@ -33,7 +33,7 @@ fn every_table_can_be_read_as_the_code_declares_it(#[values(Sqlite, Postgres)] b
 }
 
 #[test]
-fn on_sqlite_every_change_of_what_is_shown_is_noted() {
+fn sqlite_triggers_change_the_data_version() {
     rules::every_change_of_what_is_shown_is_noted(&[
         "idempotency_keys",
         "identities",
@@ -44,6 +44,6 @@ fn on_sqlite_every_change_of_what_is_shown_is_noted() {
 }
 
 #[test]
-fn no_table_is_forgotten_when_the_database_is_moved() {
+fn copy_to_copies_every_table() {
     rules::all_are_copied(schema::TABLES);
 }

@@ -1,4 +1,4 @@
-//! What the command line says of secrets.
+//! Options with secrets.
 
 use std::{fs::Permissions, os::unix::fs::PermissionsExt as _};
 
@@ -10,7 +10,7 @@ use crate::{
     process::program,
 };
 
-/// A service that others reach, with everything right.
+/// Valid options of a service with a public address.
 const OPEN: [&str; 8] = [
     "--bind",
     "0.0.0.0:3000",
@@ -24,7 +24,7 @@ const OPEN: [&str; 8] = [
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 
 #[test]
-fn a_secret_that_is_none_is_refused_where_others_reach_the_service() {
+fn weak_secrets_are_refused_on_public_addresses() {
     let faults = |secrets: &[(&str, &str)], words: &[&str]| {
         let (out, status) = check(&OPEN, secrets);
         let lines: Vec<_> = out.lines().collect();
@@ -39,7 +39,7 @@ fn a_secret_that_is_none_is_refused_where_others_reach_the_service() {
     faults(&[], &["--secret-key is needed"]);
     faults(&[("SECRET_KEY", "development only: anybody can read this key")], &["--secret-key is the well-known key"]);
     faults(&[("SECRET_KEY", &"xyz".repeat(20))], &["--secret-key must have 6 different characters"]);
-    // Former keys, in lines of their own, are held to the same.
+    // Former keys, on further lines, follow the same rules.
     assert_eq!(check(&OPEN, &[("SECRET_KEY", &format!("{KEY}\n\nan-older-key-{KEY}\n"))]).1, Some(0));
     faults(&[("SECRET_KEY", &format!("{KEY}\nhunter2"))], &["--secret-key, former key 1, must have 32 characters"]);
     faults(&[("SECRET_KEY", &format!("{KEY}\n{}", "xyz".repeat(20)))], &["former key 1, must have 6 different"]);
@@ -51,7 +51,7 @@ fn a_secret_that_is_none_is_refused_where_others_reach_the_service() {
         assert!(known.0.starts_with("--database-url has a password") && !known.0.contains(password), "{}", known.0);
         assert_eq!(check(&[], &[("DATABASE_URL", &url)]).1, Some(0));
     }
-    // All at once.
+    // All errors at once.
     faults(
         &[
             ("SECRET_KEY", "hunter2"),
@@ -73,7 +73,7 @@ fn a_secret_that_is_none_is_refused_where_others_reach_the_service() {
 }
 
 #[test]
-fn a_secret_file_holds_something_and_a_warning_says_who_may_read_it() {
+fn empty_secret_files_are_refused_and_readable_ones_give_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("secret");
     let path = file.to_str().unwrap();
@@ -106,7 +106,7 @@ fn a_secret_file_holds_something_and_a_warning_says_who_may_read_it() {
 }
 
 #[test]
-fn no_option_shows_a_secret_to_who_prints_it() {
+fn debug_output_of_the_options_has_no_secret() {
     let command = Cli::command();
     let is_secret = |option: &&clap::Arg| {
         let long = option.get_long().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! No secret leaves the service: not by its log at the most talkative level, not by an answer, not by its metrics, and
-//! what stands in the database is worth nothing.
+//! No secret leaves the service: not in the log at the most verbose level, not in answers, not in metrics. The database
+//! contains no usable secret.
 
 #[path = "../../../service-kit/tests/shared/canary.rs"]
 mod canary;
@@ -23,7 +23,8 @@ use service_kit::{
 use url::form_urlencoded;
 
 use self::canary::{
-    Canary, Door, Program, as_text, assert_found, database_that_refuses, dump, echo, found, header, hex, is_in, walk,
+    Canary, Program, RecordingClient, as_text, assert_found, database_that_refuses, dump, echo, find_canaries, header,
+    hex, is_in, walk,
 };
 use crate::{
     harness::{ALICE, BOB, Club, id},
@@ -36,12 +37,12 @@ const SESSION: &str = "canary-session-of-alice-0c55e2";
 const BAD_SESSION: &str = "canary-session-of-nobody-93b1d4";
 const DIRECTORY: &str = "canary-directory-token-b8/+&=2e61";
 const PASSWORD: &str = "canary-database-password-5d20af";
-/// Everything, and by name what the log passes over.
-const TALKATIVE: &str = "trace,ureq=trace,ureq_proto::client=trace,ureq::run=trace,actix_web::types::path=trace";
+/// The most verbose level, also for the targets that the log omits by default.
+const VERBOSE: &str = "trace,ureq=trace,ureq_proto::client=trace,ureq::run=trace,actix_web::types::path=trace";
 const STRAY: &str = "canary-stray-secret-4e8c17";
 const BASIC: &str = "canary-user:canary-password-a96f03";
 
-/// A token of the right form with a text that is known beforehand.
+/// A well-formed token with this text.
 fn token(text: &str) -> String {
     let start = format!("{TOKEN_PREFIX}_{text}");
     let token = format!("{start}_{}", hex(&credentials::hash(&start)[..4]));
@@ -49,8 +50,8 @@ fn token(text: &str) -> String {
     token
 }
 
-/// Gives Alice a session and a token whose secrets are known.
-fn let_in(club: &Club, token: &str) {
+/// Gives Alice a session and a token with known secrets.
+fn add_credentials(club: &Club, token: &str) {
     let (conn, now) = (&mut club.connect(), DbTimestamp(club.clock.now()));
     let until = DbTimestamp(now.plus(TimeDelta::days(1)));
     diesel::insert_into(sessions::table)
@@ -77,13 +78,13 @@ fn let_in(club: &Club, token: &str) {
         .unwrap();
 }
 
-/// The address of the club's database, with a password where it may have one.
+/// The address of the club's database, with a password if its kind supports one.
 fn with_password(club: &Club) -> String {
     let url = club.config.database.url.as_ref().unwrap().reveal();
     if club.is_postgres() { format!("{url}&password={PASSWORD}") } else { url.to_owned() }
 }
 
-/// What one sign-in has of secrets, so far as they are known outside the service.
+/// The secrets of one sign-in that are known outside the service.
 struct SignIn {
     cookie: String,
     callback: String,
@@ -91,8 +92,8 @@ struct SignIn {
 }
 
 impl SignIn {
-    fn begin(door: &Door, issuer: &Issuer, canaries: &mut Vec<Canary>) -> Self {
-        let (status, answer) = door.ask("POST", "/api/authParams", &[("User-Agent", STRAY)], b"");
+    fn begin(client: &RecordingClient, issuer: &Issuer, canaries: &mut Vec<Canary>) -> Self {
+        let (status, answer) = client.send_unrecorded("POST", "/api/authParams", &[("User-Agent", STRAY)], b"");
         assert_eq!(status, 201, "{answer}");
         let cookie = header(&answer, "set-cookie").unwrap().split(';').next().unwrap().to_owned();
         let body: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
@@ -111,47 +112,47 @@ impl SignIn {
         Self { cookie, callback, state }
     }
 
-    /// Comes back with this path, as a program and as a browser.
-    fn end(&self, door: &Door, path: &str) -> Vec<(u16, String)> {
+    /// Sends the callback with this path, as a program and as a browser.
+    fn end(&self, client: &RecordingClient, path: &str) -> Vec<(u16, String)> {
         let accepts = ["application/json", "text/html"];
-        let send = |accept| door.send("GET", path, &[("Cookie", self.cookie.as_str()), ("Accept", accept)], b"");
+        let send = |accept| client.send("GET", path, &[("Cookie", self.cookie.as_str()), ("Accept", accept)], b"");
         accepts.map(send).into()
     }
 }
 
 /// Every way in which a sign-in ends.
-fn sign_in(door: &Door, issuer: &Issuer, canaries: &mut Vec<Canary>) {
+fn sign_in(client: &RecordingClient, issuer: &Issuer, canaries: &mut Vec<Canary>) {
     for path in [METADATA, KEYS] {
         issuer.set(|now| drop(now.faults.insert(path, Fault::Quote(400))));
-        let (status, _) = door.send("POST", "/api/authParams", &[("Cookie", &format!("session={SESSION}"))], b"");
+        let (status, _) = client.send("POST", "/api/authParams", &[("Cookie", &format!("session={SESSION}"))], b"");
         assert_eq!(status, 503);
     }
     issuer.set(|now| now.faults.clear());
-    // It is asked again only after a second.
+    // The provider is asked again only after a second.
     let mut first = None;
     crate::process::until("the provider is asked again", || {
-        let (status, answer) = door.ask("POST", "/api/authParams", &[], b"");
+        let (status, answer) = client.send_unrecorded("POST", "/api/authParams", &[], b"");
         first = Some(answer);
         status == 201
     });
     let quoted = [Fault::Quote(200), Fault::Quote(400), Fault::Quote(401), Fault::Quote(302), Fault::Quote(503)];
     let faults = [Fault::Close, Fault::Html, Fault::Huge, Fault::Truncated, Fault::Redirect];
     for fault in quoted.into_iter().chain(faults) {
-        let login = SignIn::begin(door, issuer, canaries);
+        let login = SignIn::begin(client, issuer, canaries);
         issuer.set(|now| drop(now.faults.insert(TOKEN, fault.clone())));
-        for (status, answer) in login.end(door, &login.callback) {
+        for (status, answer) in login.end(client, &login.callback) {
             assert!([400, 503].contains(&status), "{fault:?}: {answer}");
         }
         issuer.set(|now| now.faults.clear());
     }
     for signer in [Signer::Other, Signer::Unknown, Signer::Nobody, Signer::ClientSecret, Signer::Tampered] {
-        let login = SignIn::begin(door, issuer, canaries);
+        let login = SignIn::begin(client, issuer, canaries);
         issuer.set(|now| now.signer = signer);
-        let (status, answer) = login.end(door, &login.callback).remove(0);
+        let (status, answer) = login.end(client, &login.callback).remove(0);
         assert!([400, 503].contains(&status), "{signer:?}: {answer}");
     }
     issuer.set(|now| now.signer = Signer::Issuer);
-    let login = SignIn::begin(door, issuer, canaries);
+    let login = SignIn::begin(client, issuer, canaries);
     for bad in [
         query(&[("state", &login.state), ("error", STRAY), ("error_description", STRAY)]),
         query(&[("state", &login.state), ("error", "access_denied"), ("error_description", STRAY)]),
@@ -160,17 +161,17 @@ fn sign_in(door: &Door, issuer: &Issuer, canaries: &mut Vec<Canary>) {
         query(&[("state", STRAY), ("code", STRAY)]),
         STRAY.to_owned(),
     ] {
-        for (status, answer) in login.end(door, &format!("/api/callback?{bad}")) {
+        for (status, answer) in login.end(client, &format!("/api/callback?{bad}")) {
             assert_eq!(status, 400, "{answer}");
         }
     }
-    door.send("GET", &login.callback, &[("Referer", &format!("https://club.example{}", login.callback))], b"");
-    let (status, answer) = login.end(door, &login.callback).remove(0);
+    client.send("GET", &login.callback, &[("Referer", &format!("https://club.example{}", login.callback))], b"");
+    let (status, answer) = login.end(client, &login.callback).remove(0);
     assert_eq!(status, 302, "{answer}");
     let cookie = header(&answer, "set-cookie").unwrap().split(';').next().unwrap();
     canaries.push(Canary::new("session of the sign-in", cookie.split_once('=').unwrap().1));
-    assert_eq!(door.send("GET", "/api/users/me", &[("Cookie", cookie)], b"").0, 200);
-    // What only service and provider know of each other.
+    // The secrets between the service and the provider.
+    assert_eq!(client.send("GET", "/api/users/me", &[("Cookie", cookie)], b"").0, 200);
     let now = issuer.now.read().unwrap();
     for said in now.told.iter().filter_map(|told| told["id_token"].as_str()) {
         canaries.extend(said.split('.').filter(|part| part.len() > 40).map(|part| Canary::new("ID token", part)));
@@ -186,12 +187,12 @@ fn sign_in(door: &Door, issuer: &Issuer, canaries: &mut Vec<Canary>) {
     assert!(heard.contains("code_verifier=") && heard.contains("authorization: Basic ") && now.told.len() > 5);
 }
 
-/// The secrets that are answered to whom they belong.
-fn own_secrets(door: &Door, canaries: &mut Vec<Canary>) -> String {
+/// The secrets that the service returns to their owner.
+fn own_secrets(client: &RecordingClient, canaries: &mut Vec<Canary>) -> String {
     let cookie = format!("session={SESSION}");
     let mine = |method: &str, path: &str, body: Value| {
         let headers = [("Cookie", cookie.as_str()), ("Content-Type", "application/json")];
-        let (status, answer) = door.ask(method, path, &headers, body.to_string().as_bytes());
+        let (status, answer) = client.send_unrecorded(method, path, &headers, body.to_string().as_bytes());
         assert!(status < 300, "{answer}");
         serde_json::from_str::<Value>(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap()
     };
@@ -207,8 +208,8 @@ fn own_secrets(door: &Door, canaries: &mut Vec<Canary>) -> String {
         (format!("/api/ical/v1/{}{STRAY}", id(ALICE)), 404),
         (format!("/api/ical/v1/{}{secret}", id(BOB)), 404),
     ] {
-        assert_eq!(door.send("GET", &path, &[("Referer", &format!("https://club.example{path}"))], b"").0, expected);
-        door.send("POST", &path, &[], b"");
+        assert_eq!(client.send("GET", &path, &[("Referer", &format!("https://club.example{path}"))], b"").0, expected);
+        client.send("POST", &path, &[], b"");
     }
     canaries.push(Canary::new("feed secret", &*secret));
     canaries.push(Canary::new("token that was made", made));
@@ -223,7 +224,7 @@ fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
         diesel::delete(sessions::table.filter(sessions::token_hash.eq(credentials::hash(SESSION))))
             .execute(&mut club.connect())
             .unwrap();
-        let_in(&club, &right);
+        add_credentials(&club, &right);
         let mut canaries: Vec<_> = [
             ("key of the installation", KEY),
             ("session", SESSION),
@@ -240,16 +241,18 @@ fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
         let folder = tempfile::tempdir().unwrap();
         let mut command = program(&["--bind", "127.0.0.1:0", "--workers", "1", "--database-connections", "2"]);
         command.args(["--rate-limit", "0", "--sign-in-rate-limit", "0", "--feed-rate-limit", "0"]);
-        command.args(["--log", TALKATIVE, "--log-format", format, "--traq-url", &directory]).args(issuer.options());
+        command
+            .args(["--log", VERBOSE, "--log-format", format, "--traq-url", &directory, "--sign-in", "anyone"])
+            .args(issuer.options());
         command.env("SECRET_KEY", KEY).env("TRAQ_TOKEN", DIRECTORY).env("DATABASE_URL", with_password(&club));
         let running = Program::start(command, folder.path());
-        let door = Door::new(running.address());
+        let client = RecordingClient::new(running.address());
 
-        sign_in(&door, &issuer, &mut canaries);
-        let made = own_secrets(&door, &mut canaries);
+        sign_in(&client, &issuer, &mut canaries);
+        let made = own_secrets(&client, &mut canaries);
         let basic = format!("Basic {}", base64(BASIC));
         walk(
-            &door,
+            &client,
             &[
                 ("Cookie", format!("session={SESSION}")),
                 ("Authorization", format!("Bearer {right}")),
@@ -261,13 +264,13 @@ fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
             STRAY,
             &["getIcalSecret", "resetIcalSecret", "createToken"],
         );
-        let (_, metrics) = door.send("GET", "/metrics", &[], b"");
-        let log = running.end();
+        let (_, metrics) = client.send("GET", "/metrics", &[], b"");
+        let log = running.terminate();
         let url: Url = club.config.database.url.as_ref().unwrap().reveal().parse().unwrap();
         let kept = dump(&url, &mut club.connect());
 
-        // The search finds what is there.
-        let sent = door.sent.borrow();
+        // The search finds secrets where they are expected.
+        let sent = client.requests.borrow();
         let of_callers = [
             "session",
             "bad session",
@@ -307,11 +310,11 @@ fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
         assert!(spent_logins::table.count().get_result::<i64>(&mut club.connect()).unwrap() > 0);
         assert!(log.contains("TRACE") && log.contains("actix_http::h1"), "the log is not whole");
 
-        // And nothing is where it must not be.
-        let answered = door.answered.borrow();
+        // The search finds no secret elsewhere.
+        let answered = client.answers.borrow();
         let places = [("log", log.as_str()), ("metrics", &metrics), ("answers", &answered), ("database", &kept)];
-        let mut leaks: Vec<_> = places.iter().flat_map(|(name, text)| found(name, text, &canaries)).collect();
-        leaks.extend(found("log", &log, &[Canary::new("database password", PASSWORD)]));
+        let mut leaks: Vec<_> = places.iter().flat_map(|(name, text)| find_canaries(name, text, &canaries)).collect();
+        leaks.extend(find_canaries("log", &log, &[Canary::new("database password", PASSWORD)]));
         assert!(leaks.is_empty(), "{} leaks:\n{}", leaks.len(), leaks.join("\n"));
     }
 }
@@ -329,7 +332,7 @@ fn decoded(text: &str) -> String {
 #[test]
 fn the_password_of_a_database_that_does_not_answer_or_does_not_take_it_is_not_shown() {
     let (refusing, told) = database_that_refuses();
-    // Nobody listens there any more.
+    // A port without a listener.
     let down = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     for (address, asks) in [(&refusing, true), (&down, false)] {
         for format in ["plain", "json"] {
@@ -338,9 +341,9 @@ fn the_password_of_a_database_that_does_not_answer_or_does_not_take_it_is_not_sh
                 let mut program = program(&["--bind", "127.0.0.1:0", "--log", "trace", "--log-format", format]);
                 program.env("DATABASE_URL", format!("postgres://club:{PASSWORD}@{address}/club?sslmode=disable"));
                 program.args(command);
-                let (status, output) = Program::start(program, folder.path()).ended();
+                let (status, output) = Program::start(program, folder.path()).wait_for_exit();
                 assert_eq!(status, Some(1), "{output}");
-                let leaks = found("output", &output, &[Canary::new("database password", PASSWORD)]);
+                let leaks = find_canaries("output", &output, &[Canary::new("database password", PASSWORD)]);
                 assert!(leaks.is_empty() && output.contains("booking-service: "), "{leaks:?} {output}");
                 let heard: String = told.try_iter().collect();
                 assert_eq!(heard.contains(PASSWORD), asks, "{output}");

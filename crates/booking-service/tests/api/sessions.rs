@@ -21,7 +21,7 @@ use crate::{
 
 const PATH: &str = "/api/users/me/sessions";
 
-/// The id of the session that a browser has.
+/// The id of a browser's session.
 fn current(browser: &Browser<'_>) -> String {
     let listed = browser.clone().get(PATH).expect(200).json();
     let mut current = listed.as_array().unwrap().iter().filter(|session| session["current"] == true);
@@ -36,19 +36,19 @@ fn signed_in<'club>(club: &'club Club, member: &str) -> Browser<'club> {
     browser
 }
 
-/// When a session was last used, as noted.
-fn noted(club: &Club, session: &str) -> DbTimestamp {
+/// The stored last use of a session.
+fn last_use(club: &Club, session: &str) -> DbTimestamp {
     let session = sessions::table.find(DbUuid(session.parse().unwrap()));
     session.select(sessions::last_used_at).first(&mut club.connect()).unwrap()
 }
 
-/// When Bob's only token was last used, as noted.
-fn token_noted(club: &Club) -> Option<DbTimestamp> {
+/// The stored last use of Bob's only token.
+fn token_last_use(club: &Club) -> Option<DbTimestamp> {
     api_tokens::table.select(api_tokens::last_used_at).first(&mut club.connect()).unwrap()
 }
 
-/// A connection that keeps all others from writing to the tokens until it commits.
-fn keep_from_writing(club: &Club) -> AnyConnection {
+/// A connection that blocks all other writes to the tokens until it commits.
+fn block_writes(club: &Club) -> AnyConnection {
     let mut conn = club.connect();
     let begin = match conn {
         AnyConnection::Sqlite(_) => "BEGIN IMMEDIATE",
@@ -58,18 +58,18 @@ fn keep_from_writing(club: &Club) -> AnyConnection {
     conn
 }
 
-/// Uses a session, and waits until that is noted.
-fn use_noted(club: &Club, browser: &Browser<'_>, session: &str) {
-    let before = noted(club, session);
+/// Uses a session, and waits until the use is stored.
+fn use_and_wait(club: &Club, browser: &Browser<'_>, session: &str) {
+    let before = last_use(club, session);
     assert_eq!(browser.who().as_deref(), Some(BOB));
-    until("the use is noted", || noted(club, session) > before);
+    until("the use is stored", || last_use(club, session) > before);
 }
 
 diesel::table! {
     writes (one) { one -> Integer, }
 }
 
-/// From here on, counts how often the use of a token is noted.
+/// Creates a trigger that counts the writes of a token's last use.
 fn count_writes(club: &Club) {
     let mut conn = club.connect();
     let count = match &conn {
@@ -87,18 +87,18 @@ fn count_writes(club: &Club) {
     conn.batch_execute(&trigger).unwrap();
 }
 
-fn written(club: &Club) -> i64 {
+fn count_of_writes(club: &Club) -> i64 {
     writes::table.count().get_result(&mut club.connect()).unwrap()
 }
 
 #[rstest]
-fn ones_own_sessions_are_listed_newest_first(#[values(Sqlite, Postgres)] backend: Backend) {
+fn own_sessions_are_listed_newest_first(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let (one, two, carols) = (signed_in(&club, BOB), signed_in(&club, BOB), signed_in(&club, CAROL));
     let (first, second) = (current(&one), current(&two));
     let listed = one.clone().get(PATH).expect(200).json();
     assert_eq!(each(&listed, "sessionId")[..2], [second, first.clone()]);
-    // And the one that every member of these tests has.
+    // The third one is the session that every member of the tests has.
     assert_eq!(listed.as_array().unwrap().len(), 3);
     assert!(!each(&listed, "sessionId").contains(&current(&carols)));
     let mine = listed.as_array().unwrap().iter().find(|session| session["sessionId"] == *first).unwrap();
@@ -106,7 +106,7 @@ fn ones_own_sessions_are_listed_newest_first(#[values(Sqlite, Postgres)] backend
     let at = |field: &str| chrono::DateTime::parse_from_rfc3339(mine[field].as_str().unwrap()).unwrap();
     assert_eq!(at("expiresAt") - at("createdAt"), TimeDelta::days(30));
     assert!(mine["createdAt"].as_str().unwrap().ends_with("+09:00"), "{mine}");
-    // Those made at the same instant come by id.
+    // Sessions with equal times are ordered by id.
     diesel::update(sessions::table)
         .set(sessions::created_at.eq(DbTimestamp(club.clock.now())))
         .execute(&mut club.connect())
@@ -129,11 +129,11 @@ fn a_session_is_ended_from_another(#[values(Sqlite, Postgres)] backend: Backend)
     }
     assert_eq!(carols.who().as_deref(), Some(CAROL));
     assert_eq!(here.send("DELETE", &format!("{PATH}/x")).expect(400).pointers(), ["sessionID"]);
-    // Its own: like a sign-out.
+    // Ending the own session is a sign-out.
     let before = here.clone();
     let cookie = here.send("DELETE", &own).expect(204).header("set-cookie").unwrap().to_owned();
     assert!(cookie.starts_with("session=;") && cookie.contains("Max-Age=0"), "{cookie}");
-    assert_eq!((here.cookie, before.who()), (None, None));
+    assert_eq!((here.session(), before.who()), (None, None));
     before.clone().send("DELETE", &own).refused(401, "bad-credentials");
 }
 
@@ -153,7 +153,7 @@ fn a_session_ends_after_fourteen_days_without_use(#[values(Sqlite, Postgres)] ba
     let (used, idle) = (signed_in(&club, BOB), signed_in(&club, BOB));
     let (used_id, idle_id) = (current(&used), current(&idle));
     club.clock.advance(TimeDelta::days(14) - TimeDelta::minutes(1));
-    use_noted(&club, &used, &used_id);
+    use_and_wait(&club, &used, &used_id);
     club.clock.advance(TimeDelta::minutes(1));
     idle.clone().get("/api/users/me").refused(401, "bad-credentials");
     let listed = each(&used.clone().get(PATH).expect(200).json(), "sessionId");
@@ -170,10 +170,10 @@ fn a_session_ends_after_thirty_days_however_much_it_is_used(#[values(Sqlite, Pos
     let session = current(&browser);
     for days in [10, 10] {
         club.clock.advance(TimeDelta::days(days));
-        use_noted(&club, &browser, &session);
+        use_and_wait(&club, &browser, &session);
     }
     club.clock.advance(TimeDelta::days(10) - TimeDelta::minutes(1));
-    use_noted(&club, &browser, &session);
+    use_and_wait(&club, &browser, &session);
     club.clock.advance(TimeDelta::minutes(1));
     browser.clone().get("/api/users/me").refused(401, "bad-credentials");
     assert!(!each(&club.by(BOB).get(PATH).json(), "sessionId").contains(&session));
@@ -181,29 +181,29 @@ fn a_session_ends_after_thirty_days_however_much_it_is_used(#[values(Sqlite, Pos
 }
 
 #[rstest]
-fn uses_are_shown_to_the_hour(#[values(Sqlite, Postgres)] backend: Backend) {
+fn uses_are_recorded_once_an_hour(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let browser = signed_in(&club, BOB);
     let session = current(&browser);
-    let made = noted(&club, &session);
+    let made = last_use(&club, &session);
     club.clock.advance(TimeDelta::minutes(59));
     assert_eq!(browser.who().as_deref(), Some(BOB));
     club.clock.advance(TimeDelta::minutes(1));
-    use_noted(&club, &browser, &session);
-    assert!(*noted(&club, &session) >= made.plus(TimeDelta::hours(1)), "not that of a minute ago");
+    use_and_wait(&club, &browser, &session);
+    assert!(*last_use(&club, &session) >= made.plus(TimeDelta::hours(1)), "not that of a minute ago");
     let shown = |list: &Value, id: &str, field: &str| {
         let found = list.as_array().unwrap().iter().find(|one| one[id] == *session || id == "tokenId");
         found.unwrap()[field].as_str().map(|at| at.parse().unwrap())
     };
     let list = club.by(BOB).get(PATH).json();
-    assert_eq!(shown(&list, "sessionId", "lastUsedAt"), Some(*noted(&club, &session)));
+    assert_eq!(shown(&list, "sessionId", "lastUsedAt"), Some(*last_use(&club, &session)));
 
     let token = make_token(&club, BOB, "read");
     let tokens = || club.by(BOB).get("/api/users/me/tokens").expect(200).json();
     assert_eq!(tokens()[0].get("lastUsedAt"), None);
     by_token(&club, &token).get("/api/users/me").expect(200);
-    until("the use is noted", || token_noted(&club).is_some());
-    assert_eq!(shown(&tokens(), "tokenId", "lastUsedAt"), token_noted(&club).map(|at| *at));
+    until("the use is stored", || token_last_use(&club).is_some());
+    assert_eq!(shown(&tokens(), "tokenId", "lastUsedAt"), token_last_use(&club).map(|at| *at));
 }
 
 #[rstest]
@@ -211,31 +211,31 @@ fn two_hundred_requests_are_one_write(#[values(Sqlite, Postgres)] backend: Backe
     let club = Club::start(backend);
     let token = make_token(&club, BOB, "read");
     count_writes(&club);
-    let ask = |times: u32| {
+    let send = |times: u32| {
         for _ in 0..times {
             by_token(&club, &token).get("/api/users/me").expect(200);
         }
     };
-    // While nobody can write, none of them sees that another has noted it.
-    let mut in_the_way = keep_from_writing(&club);
-    ask(20);
-    assert_eq!(token_noted(&club), None);
-    in_the_way.batch_execute("COMMIT").unwrap();
-    until("the use is noted", || token_noted(&club).is_some());
+    // While writes are blocked, each request sees the old last use.
+    let mut blocker = block_writes(&club);
+    send(20);
+    assert_eq!(token_last_use(&club), None);
+    blocker.batch_execute("COMMIT").unwrap();
+    until("the use is stored", || token_last_use(&club).is_some());
     std::thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| ask(45));
+            scope.spawn(|| send(45));
         }
     });
-    assert_eq!(written(&club), 1);
+    assert_eq!(count_of_writes(&club), 1);
 }
 
 #[rstest]
-fn a_use_is_noted_even_when_the_service_ends(#[values(Sqlite, Postgres)] backend: Backend) {
+fn shutdown_writes_the_last_uses(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let token = make_token(&club, BOB, "read");
     let mut process = Process::beside(&club, &[]);
-    let mut in_the_way = keep_from_writing(&club);
+    let mut blocker = block_writes(&club);
     let mut wire = process.connect();
     wire.write(&format!(
         "GET /api/users/me HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
@@ -243,8 +243,8 @@ fn a_use_is_noted_even_when_the_service_ends(#[values(Sqlite, Postgres)] backend
     assert_eq!(wire.read_to_end().0, 200);
     process.signal("TERM");
     process.until_it_logs("draining");
-    assert_eq!(token_noted(&club), None);
-    in_the_way.batch_execute("COMMIT").unwrap();
+    assert_eq!(token_last_use(&club), None);
+    blocker.batch_execute("COMMIT").unwrap();
     assert!(process.wait().success());
-    assert!(token_noted(&club).is_some());
+    assert!(token_last_use(&club).is_some());
 }

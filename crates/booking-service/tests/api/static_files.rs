@@ -1,4 +1,4 @@
-//! A front end that the service serves itself. The foundation's own tests go into more detail.
+//! A front end that the service serves. The tests of service-kit go into more detail.
 
 use std::{fs, path::Path};
 
@@ -20,15 +20,15 @@ pub fn front_end() -> tempfile::TempDir {
 }
 
 #[test]
-fn the_front_end_has_every_path_but_those_of_the_service() {
+fn the_front_end_has_all_paths_except_those_of_the_service() {
     let folder = front_end();
     let club = Club::start_with(Backend::Sqlite, &["--static", folder.path().to_str().unwrap()]);
     let browser = club.by(BOB).header("accept", "text/html,*/*;q=0.8");
-    // Where a sign-in ends is a page of the front end, also in a development installation.
+    // The page at the end of a sign-in is the front end's, also in development mode.
     for path in ["/", "/callback", "/events/new?room=5", "/apidocs", "/users", "/dev"] {
         assert_eq!(browser.get(path).expect(200).text(), INDEX, "{path}");
     }
-    // Whoever signs in has what was loaded before.
+    // Files do not depend on the cookie, unlike operations.
     let varies = |path: &str| {
         let answer = browser.get(path).expect(200);
         answer.headers.iter().any(|(name, value)| name == "vary" && value.contains("Cookie"))
@@ -46,7 +46,7 @@ fn the_front_end_has_every_path_but_those_of_the_service() {
 }
 
 #[test]
-fn a_folder_without_a_front_end_is_a_fault_of_the_options() {
+fn a_folder_without_a_front_end_is_an_error_in_the_options() {
     let folder = front_end();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     assert_eq!(check(&["--time-zone", "Asia/Tokyo", "--static", &path("")], &[]), ("ok\n".to_owned(), Some(0)));
@@ -60,13 +60,13 @@ fn a_folder_without_a_front_end_is_a_fault_of_the_options() {
     let empty = path("empty");
     fs::create_dir(&empty).unwrap();
     assert_eq!(fault(&empty), format!("--static: {empty} has no index.html\n"));
-    // Such a page would be refused to everybody.
+    // A link that leads out of the folder is not served.
     std::os::unix::fs::symlink("../index.html", Path::new(&empty).join("index.html")).unwrap();
     assert_eq!(fault(&empty), format!("--static: {empty} has no index.html\n"));
 }
 
 #[test]
-fn a_front_end_in_utc_is_warned_of() {
+fn a_front_end_with_utc_gives_a_warning() {
     let folder = front_end();
     for (zone, is_warned) in [("UTC", true), ("Asia/Tokyo", false)] {
         let front_end = ["--static", folder.path().to_str().unwrap(), "--time-zone", zone, "check-config"];

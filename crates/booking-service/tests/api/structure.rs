@@ -1,4 +1,4 @@
-//! What the source of this service is held to.
+//! The rules for the source of this service.
 
 #[path = "../../../service-kit/tests/shared/structure.rs"]
 mod rules;
@@ -6,9 +6,9 @@ mod rules;
 use rules::Layout;
 
 const LAYOUT: Layout = Layout {
-    slices: &["users", "groups", "tags", "rooms", "events", "availability", "polls", "ical", "sign_in"],
+    slices: &["users", "groups", "tags", "rooms", "events", "availability", "polls", "ical", "sign_in", "board"],
     base: &["auth", "club", "codes", "config", "last_use", "limits", "overlapping", "schema", "wall_clock"],
-    known: &[],
+    exceptions: &[],
     queries: &[
         "queries.rs",
         "changes.rs",

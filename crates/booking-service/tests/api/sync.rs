@@ -329,7 +329,8 @@ pub fn with_members(more: &[Value], groups: &[Value]) -> Value {
     json!({"users": members.iter().chain(more).collect::<Vec<_>>(), "groups": groups})
 }
 
-fn write(club: &Club, directory: &Value) {
+/// Replaces the directory of [`start_with_file`].
+pub fn write(club: &Club, directory: &Value) {
     std::fs::write(club.folder().join("directory.json"), directory.to_string()).unwrap();
 }
 

@@ -11,7 +11,7 @@ use service_kit::database::{Database, JobOwner, types::DbTimestamp};
 
 use crate::harness::{ALICE, BOB, Club, SUSAN};
 
-/// "pâté" with letters that carry their accents, and with accents of their own.
+/// "pâté" in the composed form (NFC) and in the decomposed form (NFD).
 const COMPOSED: &str = "p\u{e2}t\u{e9}";
 const DECOMPOSED: &str = "pa\u{302}te\u{301}";
 
@@ -29,7 +29,7 @@ fn tags_are_made_and_listed_by_name(#[values(Sqlite, Postgres)] backend: Backend
 }
 
 #[rstest]
-fn a_name_is_there_once(#[values(Sqlite, Postgres)] backend: Backend) {
+fn names_are_unique(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     club.by(BOB).post("/api/tags", json!({"name": COMPOSED})).expect(201);
     for name in [COMPOSED, DECOMPOSED] {
@@ -79,7 +79,7 @@ fn of_simultaneous_creations_one_succeeds(#[values(Sqlite, Postgres)] backend: B
 }
 
 #[rstest]
-fn tags_that_are_needed_are_made_once_however_many_need_them(#[values(Sqlite, Postgres)] backend: Backend) {
+fn concurrent_requests_create_a_tag_once(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let db = Database::open(&club.config.database_url().unwrap(), club.config.database.limits());
     let now = DbTimestamp(club.clock.now());
@@ -115,7 +115,7 @@ fn tags_that_are_needed_are_made_once_however_many_need_them(#[values(Sqlite, Po
 }
 
 #[rstest]
-fn an_old_tag_is_returned_as_it_is(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_existing_tag_is_returned_unchanged(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let made = club.by(BOB).post("/api/tags", json!({"name": "music"})).expect(201).json();
     club.clock.advance(TimeDelta::hours(1));

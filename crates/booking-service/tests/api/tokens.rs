@@ -17,7 +17,7 @@ use service_kit::{
 
 use crate::harness::{ALICE, BOB, CAROL, Client, Club, SUSAN, id};
 
-/// Makes a token of a member's.
+/// Creates a token of a member.
 pub fn make_token(club: &Club, member: &str, scope: &str) -> String {
     let made = club.by(member).post("/api/users/me/tokens", json!({"name": "made", "scope": scope})).expect(201);
     made.json()["token"].as_str().unwrap().to_owned()
@@ -51,12 +51,12 @@ fn a_token_is_shown_once_and_kept_as_a_hash(#[values(Sqlite, Postgres)] backend:
     let mut expected = made.clone();
     expected.as_object_mut().unwrap().remove("token");
     let mut listed = list.json();
-    // It may or may not have been noted by now that it was used.
+    // The last use may or may not be stored yet.
     listed[0].as_object_mut().unwrap().remove("lastUsedAt");
     assert_eq!(listed, json!([expected]));
     let hash: Vec<u8> = api_tokens::table.select(api_tokens::token_hash).first(&mut club.connect()).unwrap();
     assert_eq!(hash, credentials::hash(token));
-    // Without an end there is no expiresAt.
+    // A token that does not expire has no expiresAt.
     let endless = club.by(CAROL).post("/api/users/me/tokens", json!({"name": "x", "scope": "write"})).expect(201);
     assert_eq!(endless.json().get("expiresAt"), None);
     assert_eq!(club.by(CAROL).get("/api/users/me/tokens").json()[0].get("expiresAt"), None);
@@ -89,7 +89,7 @@ fn a_token_cannot_make_or_revoke_tokens(#[values(Sqlite, Postgres)] backend: Bac
 }
 
 #[rstest]
-fn a_body_that_breaks_a_rule_is_refused_with_all_its_faults(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_invalid_body_is_refused_with_all_violations(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let post = |body: Value| club.by(BOB).post("/api/users/me/tokens", body).expect(400).pointers();
     assert_eq!(post(json!({})), ["/name", "/scope"]);
@@ -128,7 +128,7 @@ fn tokens_are_listed_oldest_first_and_revoked_for_good(#[values(Sqlite, Postgres
 }
 
 #[rstest]
-fn a_token_dies_when_it_expires_or_its_owner_is_suspended(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_token_ends_when_it_expires_or_its_owner_is_suspended(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let soon = club.clock.now().plus(TimeDelta::hours(1));
     let body = json!({"name": "a", "scope": "read", "expiresAt": soon});
@@ -193,7 +193,7 @@ fn a_user_has_at_most_50_tokens(#[values(Sqlite, Postgres)] backend: Backend) {
     club.by(BOB).post(path, token.clone()).refused(409, "too-many-tokens");
     let error = tokens::create(&mut club.connect(), BOB, "x", Scope::Read, None, club.clock.now()).unwrap_err();
     assert_eq!(error.into_problem().status(), 409);
-    // Each user counts alone.
+    // The limit is for each user.
     club.by(CAROL).post(path, token.clone()).expect(201);
     // A token that has been revoked or has expired does not count.
     let id = club.by(BOB).get(path).json()[5]["tokenId"].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! The tour of README.md and the examples of docs/api.md, run as a reader would.
+//! Runs the tour of README.md and the examples of docs/api.md.
 
 use std::{fs, path::Path, process::Command};
 
@@ -7,10 +7,10 @@ use crate::{
     readme::readme,
 };
 
-/// What stands between what two blocks print.
+/// The separator between the output of two blocks.
 const MARK: &str = "--- next ---";
 
-/// The blocks of the tour, and what the last line of each prints, where it says so.
+/// The code blocks of a page, and the expected last line of output of each, if there is one.
 fn blocks(text: &str) -> Vec<(String, Option<String>)> {
     let blocks = text.split("\n```sh tour\n").skip(1).map(|rest| rest.split("\n```").next().unwrap().to_owned());
     blocks
@@ -34,7 +34,7 @@ fn the_examples_of_the_api_page_do_as_they_say() {
     run(&fs::read_to_string(page).unwrap());
 }
 
-/// Runs the blocks of a page, and returns what they print.
+/// Runs the code blocks of a page, and returns their output.
 fn run(text: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
@@ -49,7 +49,7 @@ fn run(text: &str) -> String {
     let blocks = blocks(text);
     assert!(blocks.len() >= 7, "the tour has {} stations", blocks.len());
     let mut all = String::new();
-    // Twice, because it says that it can start again.
+    // Twice, because the page says that it can be repeated.
     for _ in 0..2 {
         let blocks_alone: Vec<_> = blocks.iter().map(|(block, _)| block.as_str()).collect();
         let script = blocks_alone.join(&format!("\necho '{MARK}'\n"));

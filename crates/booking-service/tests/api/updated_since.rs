@@ -1,4 +1,4 @@
-//! `updatedSince` on the lists of events: what whoever keeps a copy has to learn.
+//! `updatedSince` on the lists of events: the changes that a client with a copy needs.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
@@ -13,7 +13,7 @@ use crate::{
     pages::{walk, with},
 };
 
-/// Every list of events but that of recent activity.
+/// Every list of events except the activity list.
 const LISTS: [&str; 5] = [
     "/api/events",
     "/api/rooms/{room}/events",
@@ -22,7 +22,7 @@ const LISTS: [&str; 5] = [
     "/api/users/{user}/events",
 ];
 
-/// A point in time behind everything so far, and before everything to come.
+/// Returns a time after all earlier changes and before all later ones.
 fn mark(club: &Club) -> String {
     club.clock.advance(TimeDelta::minutes(1));
     let now = club.clock.now().to_string();
@@ -43,7 +43,7 @@ fn set<const N: usize>(ids: [&str; N]) -> BTreeSet<String> {
 }
 
 #[rstest]
-fn what_is_made_changed_and_deleted_is_told(#[values(Sqlite, Postgres)] backend: Backend) {
+fn created_changed_and_deleted_events_are_listed(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let [changed, tagged, deleted, _left_alone] =
         [1, 2, 3, 4].map(|hour| event(&club, BOB, At::Place("x"), (hour, hour + 1)));
@@ -58,24 +58,24 @@ fn what_is_made_changed_and_deleted_is_told(#[values(Sqlite, Postgres)] backend:
     club.by(BOB).delete(&format!("/api/events/{deleted}")).expect(204);
     let made = event(&club, BOB, At::Place("x"), (5, 6));
     let now = rows(&club, &path);
-    // In the order of every list of events.
+    // The order is that of every list of events.
     assert_eq!(each(&now, "eventId"), [&changed, &tagged, &deleted, &made].map(String::clone));
     let is_deleted = |row: &Value| row.get("deletedAt").is_some();
     assert_eq!(now.as_array().unwrap().iter().map(is_deleted).collect::<Vec<_>>(), [false, false, true, false]);
     assert_eq!(now[1]["tags"][0]["name"], "rust");
-    // A tag that is on it already changes nothing; one that is taken off does.
+    // Adding a tag again is no change; removing one is.
     let since = mark(&club);
     let path = format!("/api/events?updatedSince={since}");
     club.by(CAROL).post(&format!("/api/events/{tagged}/tags"), json!({"name": "rust"})).expect(204);
     assert_eq!(rows(&club, &path), json!([]));
     club.by(CAROL).delete(&format!("/api/events/{tagged}/tags/rust")).expect(204);
     assert_eq!(ids(&rows(&club, &path)), set([&tagged]));
-    // Without it, deleted ones are not shown.
+    // Without the parameter, deleted events are not listed.
     assert!(!ids(&rows(&club, "/api/events")).contains(&deleted));
 }
 
 #[rstest]
-fn the_activity_list_goes_no_further_back_for_it(#[values(Sqlite, Postgres)] backend: Backend) {
+fn the_activity_list_still_goes_back_7_days(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let long_ago = event(&club, BOB, At::Place("x"), (1, 2));
     club.clock.advance(TimeDelta::days(8));
@@ -91,7 +91,7 @@ fn the_activity_list_goes_no_further_back_for_it(#[values(Sqlite, Postgres)] bac
 }
 
 #[rstest]
-fn the_point_in_time_itself_is_known_already(#[values(Sqlite, Postgres)] backend: Backend) {
+fn the_time_itself_is_exclusive(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let made = club.by(BOB).post("/api/events", event_body(&club, BOB, At::Place("x"), (1, 2))).expect(201).json();
     let at = text(&made["updatedAt"]).replace('+', "%2B");
@@ -99,7 +99,7 @@ fn the_point_in_time_itself_is_known_already(#[values(Sqlite, Postgres)] backend
     let before = hours_from_now(&club, -1);
     let path = format!("/api/events?updatedSince={before}");
     assert_eq!(ids(&rows(&club, &path)), set([made["eventId"].as_str().unwrap()]));
-    // It is a list like any other.
+    // The list has a tag like any other.
     let known = club.by(BOB).get(&path).header("etag").unwrap().to_owned();
     club.by(BOB).header("if-none-match", &known).get(&path).expect(304);
     for list in LISTS {
@@ -115,7 +115,7 @@ fn the_point_in_time_itself_is_known_already(#[values(Sqlite, Postgres)] backend
 }
 
 #[rstest]
-fn what_is_no_change_of_an_event_is_not_told(#[values(Sqlite, Postgres)] backend: Backend) {
+fn other_changes_are_not_listed(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let group = group(&club, BOB, "g", &[BOB, CAROL]);
     let room = verified_room(&club, ALICE, "S516", (0, 9));
@@ -129,33 +129,33 @@ fn what_is_no_change_of_an_event_is_not_told(#[values(Sqlite, Postgres)] backend
     club.by(ALICE).delete(&format!("/api/rooms/{room}/verified")).expect(204);
     club.by(BOB).put("/api/users/me/ical", json!({})).expect(200);
     assert_eq!(rows(&club, &path), json!([]));
-    // Whoever needs all of it asks for the whole list, with its tag.
+    // The whole list still contains the event.
     assert_eq!(ids(&rows(&club, "/api/events")), set([&event]));
 }
 
 #[rstest]
-fn every_list_of_events_tells(#[values(Sqlite, Postgres)] backend: Backend) {
+fn every_list_of_events_has_the_parameter(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let group = group(&club, BOB, "g", &[BOB]);
     let room = verified_room(&club, ALICE, "S516", (0, 9));
     let body = |hours| merge([event_body(&club, BOB, At::Room(&room), hours), json!({"groupId": group})]);
     let make = |hours| text(&club.by(BOB).post("/api/events", body(hours)).expect(201).json()["eventId"]);
-    let (gone, moved, _same) = (make((1, 2)), make((2, 3)), make((3, 4)));
+    let (deleted, moved, _same) = (make((1, 2)), make((2, 3)), make((3, 4)));
     let since = mark(&club);
-    club.by(BOB).delete(&format!("/api/events/{gone}")).expect(204);
+    club.by(BOB).delete(&format!("/api/events/{deleted}")).expect(204);
     let elsewhere = event_body(&club, BOB, At::Place("y"), (2, 3));
     club.by(BOB).put(&format!("/api/events/{moved}"), elsewhere).expect(200);
     let user = id(BOB).to_string();
     for (list, also_moved) in LISTS.into_iter().zip([true, false, false, true, true]) {
         let path = list.replace("{user}", &user).replace("{group}", &group).replace("{room}", &room);
-        let told = ids(&rows(&club, &format!("{path}?updatedSince={since}")));
-        // What has left a room or a group is in another list now.
-        assert_eq!(told, if also_moved { set([&gone, &moved]) } else { set([&gone]) }, "{path}");
+        let listed = ids(&rows(&club, &format!("{path}?updatedSince={since}")));
+        // An event that has left a room or a group is now in another list.
+        assert_eq!(listed, if also_moved { set([&deleted, &moved]) } else { set([&deleted]) }, "{path}");
     }
 }
 
 #[rstest]
-fn it_goes_with_all_the_other_parameters(#[values(Sqlite, Postgres)] backend: Backend) {
+fn the_parameter_combines_with_all_others(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let group = group(&club, CAROL, "g", &[BOB]);
     let since = mark(&club);
@@ -166,18 +166,18 @@ fn it_goes_with_all_the_other_parameters(#[values(Sqlite, Postgres)] backend: Ba
     ]);
     let of_group = text(&club.by(CAROL).post("/api/events", body).expect(201).json()["eventId"]);
     club.by(BOB).delete(&format!("/api/events/{early}")).expect(204);
-    let told = |path: &str| ids(&rows(&club, &with(path, &format!("updatedSince={since}"))));
+    let listed = |path: &str| ids(&rows(&club, &with(path, &format!("updatedSince={since}"))));
     let noon = hours_from_now(&club, 10);
-    assert_eq!(told("/api/events"), set([&early, &late, &of_group]));
-    assert_eq!(told(&format!("/api/events?dateBegin={noon}")), set([&late]));
-    assert_eq!(told(&format!("/api/events?dateEnd={noon}")), set([&early, &of_group]));
-    assert_eq!(told(&format!("/api/events?q=group%3D%3D{group}")), set([&of_group]));
-    assert_eq!(told(&format!("/api/events?q=group%21%3D{group}")), set([&early, &late]));
-    assert_eq!(told("/api/users/me/events?relation=admins"), set([&early, &late]));
+    assert_eq!(listed("/api/events"), set([&early, &late, &of_group]));
+    assert_eq!(listed(&format!("/api/events?dateBegin={noon}")), set([&late]));
+    assert_eq!(listed(&format!("/api/events?dateEnd={noon}")), set([&early, &of_group]));
+    assert_eq!(listed(&format!("/api/events?q=group%3D%3D{group}")), set([&of_group]));
+    assert_eq!(listed(&format!("/api/events?q=group%21%3D{group}")), set([&early, &late]));
+    assert_eq!(listed("/api/users/me/events?relation=admins"), set([&early, &late]));
     let mine = format!("/api/users/me/events?relation=belongs-or-admins&dateEnd={noon}");
-    assert_eq!(told(&mine), set([&early, &of_group]));
-    assert_eq!(told(&format!("/api/users/{}/events?relation=admins", id(CAROL))), set([&of_group]));
-    // Page by page.
+    assert_eq!(listed(&mine), set([&early, &of_group]));
+    assert_eq!(listed(&format!("/api/users/{}/events?relation=admins", id(CAROL))), set([&of_group]));
+    // In pages.
     let pages = walk(&club.by(BOB), &format!("/api/events?updatedSince={since}"), 1, || ());
     assert_eq!(each(&json!(pages), "eventId"), [early, of_group, late]);
 }

@@ -1,4 +1,4 @@
-//! Users: the list, privileges, pictures. The sync has a file of its own.
+//! Users: the list, privileges, icons. The tests of the sync are in `sync`.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use booking_service::{
@@ -42,7 +42,7 @@ fn everything_needs_sign_in(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 #[rstest]
-fn a_user_without_a_picture_gets_a_built_in_one(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_user_without_an_icon_gets_a_built_in_one(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let address = club.by(BOB).get("/api/users/me").json()["icon"].as_str().unwrap().to_owned();
     let path = address.strip_prefix("http://127.0.0.1:0").expect(&address);
@@ -59,7 +59,7 @@ fn a_user_without_a_picture_gets_a_built_in_one(#[values(Sqlite, Postgres)] back
 }
 
 #[rstest]
-fn a_privilege_is_granted_and_taken(#[values(Sqlite, Postgres)] backend: Backend) {
+fn the_privilege_is_granted_and_revoked(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let (bob, carol) = (privileged(BOB), privileged(CAROL));
     club.anonymous().send("PATCH", &bob, None).refused(401, "not-signed-in");
@@ -78,7 +78,7 @@ fn a_privilege_is_granted_and_taken(#[values(Sqlite, Postgres)] backend: Backend
         assert!(is_privileged(&club, BOB));
     }
     club.by(ALICE).patch(&bob, json!({"privileged": false})).expect(204);
-    // To some clients this is "no body".
+    // Some clients send this instead of no body.
     club.by(ALICE).patch(&bob, json!(null)).expect(204);
     assert!(is_privileged(&club, BOB));
     club.by(BOB).patch(&carol, json!({"privileged": true})).expect(204);
@@ -93,7 +93,7 @@ fn a_privilege_is_granted_and_taken(#[values(Sqlite, Postgres)] backend: Backend
 fn the_last_privileged_user_stays(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     club.by(ALICE).patch(&privileged(ALICE), json!({"privileged": false})).refused(409, "last-privileged-user");
-    // One who cannot sign in is of no help.
+    // A suspended privileged user does not count.
     club.by(ALICE).send("PATCH", &privileged(SUSAN), None).expect(204);
     club.by(ALICE).patch(&privileged(ALICE), json!({"privileged": false})).refused(409, "last-privileged-user");
     club.by(ALICE).patch(&privileged(SUSAN), json!({"privileged": false})).expect(204);
@@ -103,7 +103,7 @@ fn the_last_privileged_user_stays(#[values(Sqlite, Postgres)] backend: Backend) 
 }
 
 #[rstest]
-fn two_who_take_the_privilege_from_each_other_do_not_both_succeed(#[values(Sqlite, Postgres)] backend: Backend) {
+fn of_two_users_who_revoke_each_other_one_succeeds(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let conn = &mut club.connect();
     for _ in 0..20 {
@@ -118,7 +118,8 @@ fn two_who_take_the_privilege_from_each_other_do_not_both_succeed(#[values(Sqlit
             [scope.spawn(take(ALICE, BOB)), scope.spawn(take(BOB, ALICE))].map(|run| run.join().unwrap()).into()
         });
         statuses.sort_unstable();
-        // The slower one is refused as no longer privileged, or as it would take the last one's privilege.
+        // The second request is refused because its caller is no longer privileged, or because it would revoke the last
+        // privilege.
         assert!(matches!(statuses[..], [204, 403 | 409]), "{statuses:?}");
         let left: i64 = users::table.filter(users::privileged.eq(true)).count().get_result(conn).unwrap();
         assert_eq!(left, 1);
@@ -126,7 +127,7 @@ fn two_who_take_the_privilege_from_each_other_do_not_both_succeed(#[values(Sqlit
 }
 
 #[rstest]
-fn a_reading_token_changes_nobody(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_read_only_token_cannot_grant_the_privilege(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let token = ApiToken::generate(booking_service::auth::TOKEN_PREFIX).unwrap();
     diesel::insert_into(api_tokens::table)

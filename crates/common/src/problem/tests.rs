@@ -17,7 +17,7 @@ fn the_body_has_every_member_of_the_contract() {
 }
 
 #[test]
-fn the_explanation_stays_short() {
+fn the_detail_lists_ten_violations_at_most() {
     let many = |count: usize| {
         let mut violations = Violations::default();
         (0..count).for_each(|n| violations.push(format!("/{n}"), "required", "is required"));
@@ -28,7 +28,7 @@ fn the_explanation_stays_short() {
 }
 
 #[test]
-fn a_cause_is_never_shown() {
+fn the_cause_is_not_in_the_body() {
     let problem = Problem::internal("SELECT secret FROM users");
     assert!(!problem.body("r", Legacy::Errors).to_string().contains("secret"));
     assert_eq!(problem.cause(), Some("SELECT secret FROM users"));

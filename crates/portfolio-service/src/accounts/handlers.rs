@@ -27,19 +27,19 @@ fn show(conn: &mut AnyConnection, user: DbUuid, id: DbUuid) -> Result<Reply, Err
     Reply::json(&Account::new(queries::get(conn, user, id)?)?)
 }
 
-/// The account that an operation changes. The accounts of a user share the user's lock.
+/// The account that an operation changes. All accounts of a user have the same lock.
 fn target(user: DbUuid, id: DbUuid) -> Target<Caller> {
     Target::new(format!("user {user}"), move |conn, _| show(conn, user, id))
 }
 
 /// The types of accounts
 ///
-/// Where members have accounts, and which addresses each type accepts.
+/// The sites on which members have accounts, and the addresses that each type accepts.
 #[utoipa::path(
     tags = ["accounts", "additions"],
     operation_id = "getAccountTypes",
     security((), ("proxy" = []), ("token" = [])),
-    responses((status = 200, description = "The types by number", body = [Info], content_type = "application/json"))
+    responses((status = 200, description = "The types, ordered by number", body = [Info], content_type = "application/json"))
 )]
 #[get("/account-types")]
 pub async fn types(who: Visitor, page: Page) -> Result<Reply, Failure> {
@@ -59,7 +59,7 @@ pub async fn types(who: Visitor, page: Page) -> Result<Reply, Failure> {
 #[get("/{userId}/accounts")]
 pub async fn list(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Failure> {
     who.list(page, move |conn, _, page| {
-        users::queries::need(conn, (*user).into())?;
+        users::queries::check_exists(conn, (*user).into())?;
         let accounts = users::queries::accounts_of(conn, (*user).into())?;
         page.rows_of_all(accounts, |account| account.type_, Account::new)
     })
@@ -113,7 +113,7 @@ pub async fn get(who: Visitor, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
 
 /// Change an account of a user
 ///
-/// For the user themself and admins. Type and address must fit afterwards.
+/// For the user themself and admins. The resulting type must accept the resulting address.
 #[utoipa::path(
     tag = "accounts",
     operation_id = "editUserAccount",

@@ -1,5 +1,5 @@
-//! Accounts of members elsewhere. A user has one of each [type](crate::account_type) at most, and its address is one
-//! that the type accepts.
+//! Accounts of members on other sites. A user has at most one account of each [type](crate::account_type), and the type
+//! accepts its address.
 
 mod handlers;
 mod queries;
@@ -7,7 +7,7 @@ mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-/// Registers the list of types.
+/// Registers the list of account types.
 pub fn routes(config: &mut ServiceConfig<'_>) {
     config.service(handlers::types);
 }

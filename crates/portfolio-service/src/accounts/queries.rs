@@ -12,7 +12,7 @@ use service_kit::{
 
 use crate::{account_type::AccountType, codes, schema::accounts, users::queries::Account};
 
-/// An account to be added.
+/// A new account.
 #[derive(Debug, Clone)]
 pub struct NewAccount {
     pub type_: AccountType,
@@ -20,7 +20,7 @@ pub struct NewAccount {
     pub display_name: String,
 }
 
-/// What to change of an account. What is `None` stays.
+/// Changes of an account. A field that is `None` stays.
 #[derive(Debug, Clone)]
 pub struct Change {
     pub type_: Option<AccountType>,
@@ -28,9 +28,10 @@ pub struct Change {
     pub display_name: Option<String>,
 }
 
-const ONE_OF_A_TYPE: &str = "accounts.user_id, accounts.type";
+/// The columns of the constraint that a user has at most one account of each type.
+const UNIQUE_TYPE: &str = "accounts.user_id, accounts.type";
 
-fn second() -> Problem {
+fn second_account() -> Problem {
     Problem::new(codes::SECOND_ACCOUNT)
 }
 
@@ -50,7 +51,7 @@ pub fn get(conn: &mut AnyConnection, user: DbUuid, id: DbUuid) -> Result<Account
 /// Adds an account to a user.
 ///
 /// # Errors
-/// 409 when the user has one of this type.
+/// 409 when the user has an account of this type.
 pub fn add(conn: &mut AnyConnection, user: DbUuid, new: &NewAccount, now: DbTimestamp) -> Result<Account, Error> {
     let id = DbUuid::new();
     let row = (
@@ -62,15 +63,15 @@ pub fn add(conn: &mut AnyConnection, user: DbUuid, new: &NewAccount, now: DbTime
         accounts::created_at.eq(now),
         accounts::updated_at.eq(now),
     );
-    diesel::insert_into(accounts::table).values(row).execute(conn).on_unique(ONE_OF_A_TYPE, second)?;
+    diesel::insert_into(accounts::table).values(row).execute(conn).on_unique(UNIQUE_TYPE, second_account)?;
     Ok(Account { id, display_name: new.display_name.clone(), type_: new.type_.number(), url: new.url.clone() })
 }
 
 /// Changes an account of this user.
 ///
 /// # Errors
-/// 404 when there is none, or it is another user's; 400 when type and address do not fit afterwards; 409 when the user
-/// has another one of the type.
+/// 404 when there is none, or it is another user's; 400 when the resulting type does not accept the resulting address;
+/// 409 when the user has another account of the type.
 pub fn edit(
     conn: &mut AnyConnection,
     user: DbUuid,
@@ -79,7 +80,7 @@ pub fn edit(
     now: DbTimestamp,
 ) -> Result<(), Error> {
     let query = accounts::table.find(id).filter(accounts::user_id.eq(user));
-    // Held, so that two changes at the same time cannot leave a pair behind that neither of them checked.
+    // The lock keeps concurrent changes of type and address from leaving a pair that neither of them has checked.
     let present = match conn {
         AnyConnection::Postgresql(pg) => query.for_update().select(Account::as_select()).first(pg).optional()?,
         AnyConnection::Sqlite(sqlite) => query.select(Account::as_select()).first(sqlite).optional()?,
@@ -89,8 +90,8 @@ pub fn edit(
     let type_ = type_.ok_or_else(|| Problem::internal("an account has an unknown type"))?;
     let url = change.url.as_ref().unwrap_or(&present.url);
     if !type_.accepts(url) {
-        let at = if change.url.is_some() { "/url" } else { "/type" };
-        return Err(Problem::invalid(at, "wrong-address", type_.refusal()).into());
+        let pointer = if change.url.is_some() { "/url" } else { "/type" };
+        return Err(Problem::invalid(pointer, "wrong-address", type_.refusal()).into());
     }
     diesel::update(accounts::table.find(id))
         .set((
@@ -100,7 +101,7 @@ pub fn edit(
             accounts::updated_at.eq(now),
         ))
         .execute(conn)
-        .on_unique(ONE_OF_A_TYPE, second)?;
+        .on_unique(UNIQUE_TYPE, second_account)?;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! What accounts look like in requests. In answers they are [`users::Account`](crate::users::Account).
+//! The JSON of accounts in requests. Answers have [`users::Account`](crate::users::Account).
 
 use common::{input::Text, problem::Violations};
 use deserr::{Deserr, ValuePointerRef};
@@ -9,7 +9,7 @@ use crate::account_type::AccountType;
 
 /// A new account.
 #[derive(Debug, Clone, Deserr, ToSchema)]
-#[deserr(error = Violations, rename_all = camelCase, validate = accepted -> Violations)]
+#[deserr(error = Violations, rename_all = camelCase, validate = check_address -> Violations)]
 #[schema(rename_all = "camelCase", example = json!({
     "type": 5, "url": "https://github.com/alice", "displayName": "Alice"
 }))]
@@ -17,13 +17,13 @@ pub struct AddAccountRequest {
     #[deserr(rename = "type")]
     #[schema(rename = "type")]
     type_: AccountType,
-    /// One that the type accepts.
+    /// An address that the type accepts.
     url: String,
     #[schema(inline)]
     display_name: Text<1, 256>,
 }
 
-fn accepted(account: AddAccountRequest, at: ValuePointerRef<'_>) -> Result<AddAccountRequest, Violations> {
+fn check_address(account: AddAccountRequest, at: ValuePointerRef<'_>) -> Result<AddAccountRequest, Violations> {
     if account.type_.accepts(&account.url) {
         return Ok(account);
     }
@@ -33,13 +33,13 @@ fn accepted(account: AddAccountRequest, at: ValuePointerRef<'_>) -> Result<AddAc
 }
 
 impl AddAccountRequest {
-    /// As the database takes it.
+    /// Converts to a new row.
     pub fn into_new(self) -> NewAccount {
         NewAccount { type_: self.type_, url: self.url, display_name: self.display_name.into_inner() }
     }
 }
 
-/// What to change of an account. What is left out stays; type and address must fit afterwards.
+/// Changes of an account. A field that is left out stays. The resulting type must accept the resulting address.
 #[derive(Debug, Clone, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase)]
 #[schema(rename_all = "camelCase", example = json!({"displayName": "Alice"}))]
@@ -56,7 +56,7 @@ pub struct EditUserAccountRequest {
 }
 
 impl EditUserAccountRequest {
-    /// As the database takes it.
+    /// Converts to the changes of a row.
     pub fn into_change(self) -> Change {
         Change { type_: self.type_, url: self.url, display_name: self.display_name.map(Text::into_inner) }
     }

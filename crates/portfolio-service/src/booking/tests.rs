@@ -22,50 +22,51 @@ fn options(arguments: &[&str]) -> Result<Option<Source>, String> {
     cli.booking.source(&cli.directory)
 }
 
-/// A server that sends these bytes to the first who asks, and what it was asked.
+/// The address of a server that sends these bytes to its first client, and the head of that client's request.
 fn answer_with(bytes: Vec<u8>) -> (String, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let asked = thread::spawn(move || {
+    let request = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let lines = BufReader::new(stream.try_clone().unwrap()).lines().map(Result::unwrap);
-        let asked = lines.take_while(|line| !line.is_empty()).collect();
+        let head = lines.take_while(|line| !line.is_empty()).collect();
         stream.write_all(&bytes).ok();
-        asked
+        head
     });
-    (address, asked)
+    (address, request)
 }
 
 fn ok(body: &str) -> Vec<u8> {
-    linked(body, "")
+    ok_with_headers(body, "")
 }
 
-/// With more lines of the head.
-fn linked(body: &str, head: &str) -> Vec<u8> {
+/// An answer with more header lines.
+fn ok_with_headers(body: &str, headers: &str) -> Vec<u8> {
     let length = body.len();
-    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{head}Connection: close\r\n\r\n{body}").into_bytes()
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{headers}Connection: close\r\n\r\n{body}").into_bytes()
 }
 
-fn ask(bytes: Vec<u8>, change: impl FnOnce(&mut Source)) -> Result<Vec<Original>, String> {
-    let (page, asked) = ask_for(None, None, bytes, change);
-    assert_eq!(asked, "GET /api/events?limit=200 HTTP/1.1");
-    page.map(|page| page.told.into_iter().filter_map(|told| told.event).collect())
+fn fetch(bytes: Vec<u8>, change: impl FnOnce(&mut Source)) -> Result<Vec<BookingEvent>, String> {
+    let (page, request) = fetch_page(None, None, bytes, change);
+    assert_eq!(request, "GET /api/events?limit=200 HTTP/1.1");
+    page.map(|page| page.changes.into_iter().filter_map(|change| change.event).collect())
 }
 
-fn ask_for(
+/// The page that the source reads from these bytes, and the request line that it has sent.
+fn fetch_page(
     since: Option<&str>,
-    next: Option<&Next>,
+    next: Option<&NextPage>,
     bytes: Vec<u8>,
     change: impl FnOnce(&mut Source),
 ) -> (Result<Page, String>, String) {
-    let (address, asked) = answer_with(bytes);
+    let (address, request) = answer_with(bytes);
     let mut source = options(&["--booking-url", &address, "--booking-token", "hunter2"]).unwrap().unwrap();
     change(&mut source);
     let since = since.map(|since| since.parse().unwrap());
-    let answer = source.page(since, next).map_err(|failed| failed.to_string());
-    let asked = asked.join().unwrap();
-    assert!(asked.contains(&"authorization: Bearer hunter2".to_owned()), "{asked:?}");
-    (answer, asked[0].clone())
+    let page = source.page(since, next).map_err(|error| error.to_string());
+    let head = request.join().unwrap();
+    assert!(head.contains(&"authorization: Bearer hunter2".to_owned()), "{head:?}");
+    (page, head[0].clone())
 }
 
 const ONE: &str = "0198c0de-0000-7000-8000-000000000001";
@@ -107,33 +108,34 @@ fn options_need_each_other() {
 }
 
 #[test]
-fn a_list_is_read_as_far_as_it_matters() {
-    let events = ask(ok(&json!([event(json!({}))]).to_string()), |_| {}).unwrap();
+fn a_list_is_parsed_without_unknown_fields() {
+    let events = fetch(ok(&json!([event(json!({}))]).to_string()), |_| {}).unwrap();
     assert_eq!(events.len(), 1);
     assert_eq!(events[0].since.to_string(), "2026-04-04T09:00:00Z");
     assert_eq!(events[0].hosts.iter().map(ToString::to_string).collect::<Vec<_>>(), [ONE, TWO]);
-    assert_eq!(ask(ok("[]"), |_| {}).unwrap(), []);
+    assert_eq!(fetch(ok("[]"), |_| {}).unwrap(), []);
 }
 
 #[test]
-fn changes_are_told_with_what_is_deleted() {
+fn a_list_of_changes_has_deleted_events() {
     let since = "2026-04-01T09:00:00.000001Z";
-    let changed = json!({"updatedAt": "2026-04-01T18:00:00.000002+09:00"});
-    let deleted = json!({"eventId": TWO, "updatedAt": "2026-04-02T09:00:00Z", "deletedAt": "2026-04-02T09:00:00Z"});
-    let answer: Vec<_> = [changed, deleted, json!({})].into_iter().map(event).collect();
-    let (page, asked) = ask_for(Some(since), None, ok(&Value::from(answer).to_string()), |_| {});
-    assert_eq!(asked, "GET /api/events?limit=200&updatedSince=2026-04-01T09%3A00%3A00.000001Z HTTP/1.1");
-    let told = page.unwrap().told;
-    let at: Vec<_> = told.iter().map(|told| told.changed_at.map(|at| at.to_string()).unwrap_or_default()).collect();
-    assert_eq!(at, ["2026-04-01T09:00:00.000002Z", "2026-04-02T09:00:00Z", ""]);
-    let there: Vec<_> = told.iter().map(|told| (told.id.to_string(), told.event.is_some())).collect();
-    assert_eq!(there, [(ONE.to_owned(), true), (TWO.to_owned(), false), (ONE.to_owned(), true)]);
+    let update = json!({"updatedAt": "2026-04-01T18:00:00.000002+09:00"});
+    let deletion = json!({"eventId": TWO, "updatedAt": "2026-04-02T09:00:00Z", "deletedAt": "2026-04-02T09:00:00Z"});
+    let answer: Vec<_> = [update, deletion, json!({})].into_iter().map(event).collect();
+    let (page, request) = fetch_page(Some(since), None, ok(&Value::from(answer).to_string()), |_| {});
+    assert_eq!(request, "GET /api/events?limit=200&updatedSince=2026-04-01T09%3A00%3A00.000001Z HTTP/1.1");
+    let changes = page.unwrap().changes;
+    let times: Vec<_> =
+        changes.iter().map(|change| change.changed_at.map(|at| at.to_string()).unwrap_or_default()).collect();
+    assert_eq!(times, ["2026-04-01T09:00:00.000002Z", "2026-04-02T09:00:00Z", ""]);
+    let existing: Vec<_> = changes.iter().map(|change| (change.id.to_string(), change.event.is_some())).collect();
+    assert_eq!(existing, [(ONE.to_owned(), true), (TWO.to_owned(), false), (ONE.to_owned(), true)]);
 }
 
 #[test]
-fn a_page_leads_to_the_next_at_the_same_address_and_to_no_other() {
+fn a_page_links_only_to_a_next_page_of_the_same_list() {
     let body = json!([event(json!({}))]).to_string();
-    let next = |link: &str| ask_for(None, None, linked(&body, link), |_| {}).0.map(|page| page.next);
+    let next = |link: &str| fetch_page(None, None, ok_with_headers(&body, link), |_| {}).0.map(|page| page.next);
     let query = "a=%26&limit=200&cursor=x-_";
     for link in [
         format!("Link: </api/events?{query}>; rel=\"next\"\r\n"),
@@ -141,7 +143,7 @@ fn a_page_leads_to_the_next_at_the_same_address_and_to_no_other() {
         format!("Link: </style.css>; rel=preload, <?{query}>; rel=\"last next\", </other>; rel=prev\r\n"),
         format!("Link: </style.css>; rel=preload\r\nLink: </prefix/api/events?{query}>; rel=\"next\"\r\n"),
     ] {
-        assert_eq!(next(&link), Ok(Some(Next(query.to_owned()))), "{link}");
+        assert_eq!(next(&link), Ok(Some(NextPage(query.to_owned()))), "{link}");
     }
     for link in ["", "Link: </style.css>; rel=preload; title=next\r\n", "Link: </api/events?x>; rel=prev\r\n"] {
         assert_eq!(next(link), Ok(None), "{link}");
@@ -156,47 +158,49 @@ fn a_page_leads_to_the_next_at_the_same_address_and_to_no_other() {
         "</api/events?x; rel=next",
         "</api/events?\u{e9}>; rel=next",
     ] {
-        let failed = next(&format!("Link: {link}\r\n")).expect_err(link);
-        assert_eq!(failed, "booking-service: the answer leads to a next page that is not at the configured address");
+        let error = next(&format!("Link: {link}\r\n")).expect_err(link);
+        assert_eq!(error, "booking-service: the answer leads to a next page that is not at the configured address");
     }
-    // The path stays the configured one.
-    let (_, asked) = ask_for(None, Some(&Next(query.to_owned())), ok("[]"), |source| source.base.set_path("/x/"));
-    assert_eq!(asked, format!("GET /x/api/events?{query} HTTP/1.1"));
-    let (empty, _) = ask_for(None, None, linked("[]", "Link: <?x>; rel=next\r\n"), |_| {});
+    // The path remains the configured one.
+    let (_, request) =
+        fetch_page(None, Some(&NextPage(query.to_owned())), ok("[]"), |source| source.base.set_path("/x/"));
+    assert_eq!(request, format!("GET /x/api/events?{query} HTTP/1.1"));
+    let (empty, _) = fetch_page(None, None, ok_with_headers("[]", "Link: <?x>; rel=next\r\n"), |_| {});
     assert!(empty.unwrap_err().contains("without events"));
 }
 
 #[test]
-fn one_that_limits_how_often_says_when_to_ask_again() {
-    let wait = |retry: &str| {
-        let head = format!("HTTP/1.1 429 Too Many Requests\r\n{retry}Content-Length: 2\r\n\r\n{{}}");
+fn a_rate_limit_says_when_to_retry() {
+    let retry_after = |header: &str| {
+        let head = format!("HTTP/1.1 429 Too Many Requests\r\n{header}Content-Length: 2\r\n\r\n{{}}");
         let (address, _) = answer_with(head.into_bytes());
         let source = options(&["--booking-url", &address, "--booking-token", "t"]).unwrap().unwrap();
-        let failed = source.page(None, None).unwrap_err();
-        assert_eq!(failed.to_string(), "booking-service: it answered status 429");
-        failed.wait
+        let error = source.page(None, None).unwrap_err();
+        assert_eq!(error.to_string(), "booking-service: it answered status 429");
+        error.retry_after
     };
-    assert_eq!(wait("Retry-After: 3\r\n"), Some(Duration::from_secs(3)));
+    assert_eq!(retry_after("Retry-After: 3\r\n"), Some(Duration::from_secs(3)));
     for other in ["", "Retry-After: 3600\r\n", "Retry-After: -1\r\n", "Retry-After: Fri, 01 Jan 2027 00:00:00 GMT\r\n"]
     {
-        assert_eq!(wait(other), None, "{other}");
+        assert_eq!(retry_after(other), None, "{other}");
     }
 }
 
 #[test]
-fn whatever_else_it_answers_is_an_error_that_quotes_nothing() {
-    let whole = json!([event(json!({}))]).to_string();
-    let cut = |at: usize| {
-        let mut bytes = ok(&whole);
-        bytes.truncate(bytes.len() - at);
+fn any_other_answer_is_an_error_that_does_not_quote_it() {
+    let list = json!([event(json!({}))]).to_string();
+    let truncated = |missing: usize| {
+        let mut bytes = ok(&list);
+        bytes.truncate(bytes.len() - missing);
         bytes
     };
     let chunked = |rest: &str| {
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n";
         format!("{head}2\r\n[]\r\n{rest}").into_bytes()
     };
-    assert_eq!(ask(chunked("0\r\n\r\n"), |_| {}).unwrap(), []);
-    let list = |changes: &[Value]| ok(&Value::from(changes.iter().cloned().map(event).collect::<Vec<_>>()).to_string());
+    assert_eq!(fetch(chunked("0\r\n\r\n"), |_| {}).unwrap(), []);
+    let with_events =
+        |changes: &[Value]| ok(&Value::from(changes.iter().cloned().map(event).collect::<Vec<_>>()).to_string());
     let answers = [
         ok(""),
         ok("<html>secret</html>"),
@@ -204,9 +208,9 @@ fn whatever_else_it_answers_is_an_error_that_quotes_nothing() {
         ok("null"),
         ok("[{}]"),
         ok(&"[".repeat(100_000)),
-        cut(1),
-        cut(whole.len() / 2),
-        cut(whole.len()),
+        truncated(1),
+        truncated(list.len() / 2),
+        truncated(list.len()),
         chunked(""),
         chunked("5\r\nab"),
         b"HTTP/1.1 200 OK\r\nContent-Le".to_vec(),
@@ -217,27 +221,27 @@ fn whatever_else_it_answers_is_an_error_that_quotes_nothing() {
         b"HTTP/1.1 204 No Content\r\n\r\n".to_vec(),
         b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\n[]".to_vec(),
         b"HTTP/1.1 503 secret\r\nContent-Length: 2\r\n\r\n[]".to_vec(),
-        list(&[json!({"eventId": "x"})]),
-        list(&[json!({"eventId": "00000000-0000-0000-0000-000000000000"})]),
-        list(&[json!({"name": null})]),
-        list(&[json!({"name": "a\0b"})]),
-        list(&[json!({"timeEnd": "secret"})]),
-        list(&[json!({"timeEnd": "2026-04-04T08:59:59Z"})]),
-        list(&[json!({"admins": "x"})]),
-        list(&[json!({}), json!({"eventId": TWO, "admins": [1]})]),
+        with_events(&[json!({"eventId": "x"})]),
+        with_events(&[json!({"eventId": "00000000-0000-0000-0000-000000000000"})]),
+        with_events(&[json!({"name": null})]),
+        with_events(&[json!({"name": "a\0b"})]),
+        with_events(&[json!({"timeEnd": "secret"})]),
+        with_events(&[json!({"timeEnd": "2026-04-04T08:59:59Z"})]),
+        with_events(&[json!({"admins": "x"})]),
+        with_events(&[json!({}), json!({"eventId": TWO, "admins": [1]})]),
     ];
     for answer in answers {
         let shown = String::from_utf8_lossy(&answer).chars().take(200).collect::<String>();
-        let failed = ask(answer, |_| {}).expect_err(&shown);
-        assert!(failed.starts_with("booking-service: "), "{failed}");
-        assert!(!failed.contains("secret") && !failed.contains("hunter2") && !failed.contains("127.0.0.1"), "{failed}");
+        let error = fetch(answer, |_| {}).expect_err(&shown);
+        assert!(error.starts_with("booking-service: "), "{error}");
+        assert!(!error.contains("secret") && !error.contains("hunter2") && !error.contains("127.0.0.1"), "{error}");
     }
-    let failed = ask(ok(&" ".repeat(2000)), |source| source.limits.bytes = 1000).unwrap_err();
-    assert!(failed.contains("larger than 1000 bytes"), "{failed}");
+    let error = fetch(ok(&" ".repeat(2000)), |source| source.limits.bytes = 1000).unwrap_err();
+    assert!(error.contains("larger than 1000 bytes"), "{error}");
 }
 
 #[test]
-fn nobody_waits_longer_than_the_limit() {
+fn a_request_fails_after_its_time_limit() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let mut source = options(&["--booking-url", &address, "--booking-token", "t"]).unwrap().unwrap();

@@ -39,7 +39,7 @@ fn target(id: DbUuid) -> Target<Caller> {
 
 /// List contests
 ///
-/// The newest first: by their beginning, the latest one first, then by id.
+/// Ordered by start, the latest first, and by id.
 #[utoipa::path(
     tag = "contests",
     operation_id = "getContests",
@@ -51,9 +51,9 @@ pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
     who.list(page, |conn, _, page| page.rows(queries::list(conn, &page.bounds()?)?, Row::position, Contest::new)).await
 }
 
-/// Make a contest
+/// Create a contest
 ///
-/// For any active member. It has no teams yet.
+/// For any active member. The new contest has no teams.
 #[utoipa::path(
     tag = "contests",
     operation_id = "createContest",
@@ -76,7 +76,7 @@ pub async fn create(who: Member, Now(now): Now, body: Body<CreateContestRequest>
 
 /// One contest
 ///
-/// With its teams by name, each with its members by name.
+/// With its teams and their members, both ordered by name.
 #[utoipa::path(
     tag = "contests",
     operation_id = "getContest",
@@ -91,7 +91,7 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
 
 /// Change a contest
 ///
-/// For its creator and admins. What is left out stays.
+/// For its creator and admins. A field that is left out stays.
 #[utoipa::path(
     tag = "contests",
     operation_id = "editContest",
@@ -115,7 +115,7 @@ pub async fn update(
 
 /// Delete a contest
 ///
-/// For its creator and admins. Its teams go with it.
+/// For its creator and admins. Its teams are deleted as well.
 #[utoipa::path(
     tag = "contests",
     operation_id = "deleteContest",
@@ -130,8 +130,8 @@ pub async fn delete(who: ContestCreator, id: Path<Id>) -> Result<Reply, Failure>
 
 /// Contests of a user
 ///
-/// Those in one of whose teams the user is, with those teams. The newest first: by their beginning, the latest one
-/// first, then by id.
+/// The contests with a team that the user is a member of, with those teams. Ordered by start, the latest first, and by
+/// id.
 #[utoipa::path(
     tag = "users",
     operation_id = "getUserContests",

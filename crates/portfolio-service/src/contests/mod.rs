@@ -1,9 +1,11 @@
-//! Contests that members took part in, each with its [teams](crate::teams), which go with it.
+//! Contests that members took part in, with their [teams](crate::teams). A deleted contest deletes its teams.
 
 mod handlers;
+mod page;
 pub mod queries;
 mod wire;
 
+use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 /// Registers the operations below `/contests`.
@@ -19,4 +21,9 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
 /// Registers the operations below `/users`.
 pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
     config.service(handlers::of_user);
+}
+
+/// Registers the pages.
+pub fn pages(config: &mut web::ServiceConfig) {
+    config.route("/contests", web::get().to(page::list)).route("/contests/{contestId}", web::get().to(page::show));
 }

@@ -31,11 +31,11 @@ pub struct Row {
     until: Option<DbTimestamp>,
 }
 
-/// What contests are ordered by.
+/// The columns that lists of contests are ordered by.
 pub type Position = (DbTimestamp, DbUuid);
 
 impl Row {
-    /// Where it is in a list.
+    /// The values of the columns that lists are ordered by.
     #[must_use]
     pub fn position(&self) -> Position {
         (self.since, self.id)
@@ -44,14 +44,14 @@ impl Row {
     /// When it takes place.
     ///
     /// # Errors
-    /// 500 for what no write leaves behind.
+    /// 500 when it ends before it begins, which no write allows.
     pub fn duration(&self) -> Result<Duration, Error> {
         let until = self.until.map(|until| until.0);
         Duration::new(self.since.0, until).ok_or_else(|| Problem::internal("a contest ends before it begins").into())
     }
 }
 
-/// A contest as asked for.
+/// A new contest.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Draft {
@@ -61,7 +61,7 @@ pub struct Draft {
     pub duration: Duration,
 }
 
-/// What to change; what is not there stays.
+/// Changes of a contest. A field that is `None` stays.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Changes {
@@ -71,29 +71,29 @@ pub struct Changes {
     pub duration: Option<Duration>,
 }
 
-/// Contests, the newest first: by their beginning, the latest one first, then by id.
+/// Contests, ordered by start, the latest first, and by id.
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection, slice: &PageBounds<Position>) -> Result<Vec<Row>, Error> {
-    let newest = (contests::since.desc(), contests::id);
-    let mut query = contests::table.select(Row::as_select()).order(newest).into_boxed();
-    if let Some((since, id)) = slice.after {
+pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<Position>) -> Result<Vec<Row>, Error> {
+    let order = (contests::since.desc(), contests::id);
+    let mut query = contests::table.select(Row::as_select()).order(order).into_boxed();
+    if let Some((since, id)) = bounds.after {
         query = after!(query, contests::since; < since, contests::id; > id);
     }
-    Ok(query.limit(slice.rows).load(conn)?)
+    Ok(query.limit(bounds.rows).load(conn)?)
 }
 
-/// The contests in one of whose teams a user is, the newest first, each with those teams.
+/// The contests with a team that a user is a member of, in the order of [`list`], each with those teams.
 ///
 /// # Errors
 /// 404 when there is no such user.
 pub fn of_user(
     conn: &mut AnyConnection,
     user: DbUuid,
-    slice: &PageBounds<Position>,
+    bounds: &PageBounds<Position>,
 ) -> Result<Vec<(Row, Vec<teams::queries::Row>)>, Error> {
-    users::queries::need(conn, user)?;
+    users::queries::check_exists(conn, user)?;
     let ids = contest_team_members::table
         .inner_join(contest_teams::table)
         .filter(contest_team_members::user_id.eq(user))
@@ -103,11 +103,11 @@ pub fn of_user(
         .select(Row::as_select())
         .order((contests::since.desc(), contests::id))
         .into_boxed();
-    if let Some((since, id)) = slice.after {
+    if let Some((since, id)) = bounds.after {
         query = after!(query, contests::since; < since, contests::id; > id);
     }
-    let rows: Vec<Row> = query.limit(slice.rows).load(conn)?;
-    let of_these = slice.is_page().then(|| rows.iter().map(|row| row.id).collect());
+    let rows: Vec<Row> = query.limit(bounds.rows).load(conn)?;
+    let of_these = bounds.is_page().then(|| rows.iter().map(|row| row.id).collect());
     let mut of_contest = teams::queries::of_user(conn, user, of_these)?;
     let contest = |row: Row| {
         let teams = of_contest.remove(&row.id).unwrap_or_default();
@@ -128,7 +128,7 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<(Row, String, String)
     found.optional()?.ok_or_else(not_found)
 }
 
-/// Makes a contest without teams.
+/// Creates a contest without teams.
 ///
 /// # Errors
 /// 409 when the name is taken.

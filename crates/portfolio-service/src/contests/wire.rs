@@ -1,7 +1,7 @@
-//! What contests look like on the wire.
+//! The JSON of contests.
 
 use common::{
-    // By its own name, utoipa would take it for chrono's type, which is a string.
+    // utoipa maps every type called `Duration` to the string of chrono's.
     duration::Duration as Span,
     input::Text,
     problem::Violations,
@@ -31,16 +31,16 @@ pub struct Contest {
 }
 
 impl Contest {
-    /// A contest as listed.
+    /// Converts a row.
     ///
     /// # Errors
-    /// 500 for what no write leaves behind.
+    /// 500 when the contest ends before it begins, which no write allows.
     pub fn new(row: Row) -> Result<Self, Error> {
         Ok(Self { id: row.id, duration: row.duration()?, name: row.name })
     }
 }
 
-/// A contest with all that hangs on it.
+/// A contest with all fields and its teams.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -48,7 +48,7 @@ impl Contest {
     "duration": {"since": "2026-04-04T09:00:00Z"}, "link": "https://cup.example", "description": "Every spring.",
     "teams": [{
         "id": "0198c0de-0000-7000-8000-000000000060", "name": "club A", "result": "3rd",
-        "members": [{"id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": ""}]
+        "members": [{"id": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "realName": ""}]
     }]
 }))]
 pub struct ContestDetail {
@@ -57,7 +57,7 @@ pub struct ContestDetail {
     /// Empty when there is none.
     link: String,
     description: String,
-    /// By name.
+    /// Ordered by name.
     teams: Vec<ContestTeam>,
 }
 
@@ -80,7 +80,7 @@ impl ContestDetail {
 pub struct UserContest {
     #[serde(flatten)]
     contest: Contest,
-    /// The user's teams only, by name.
+    /// Only the teams of the user, ordered by name.
     teams: Vec<ContestTeamWithoutMembers>,
 }
 
@@ -88,7 +88,7 @@ impl UserContest {
     /// A contest with the user's teams.
     ///
     /// # Errors
-    /// 500 for what no write leaves behind.
+    /// 500 when the contest ends before it begins, which no write allows.
     pub fn new((row, teams): (Row, Vec<teams::queries::Row>)) -> Result<Self, Error> {
         let teams = teams.into_iter().map(ContestTeamWithoutMembers::from).collect();
         Ok(Self { contest: Contest::new(row)?, teams })
@@ -115,7 +115,7 @@ pub struct CreateContestRequest {
 }
 
 impl CreateContestRequest {
-    /// As the database takes it.
+    /// Converts to a new row.
     #[must_use]
     pub fn into_draft(self) -> Draft {
         Draft {
@@ -127,7 +127,7 @@ impl CreateContestRequest {
     }
 }
 
-/// What to change about a contest; what is left out stays.
+/// Changes of a contest. A field that is left out stays.
 #[derive(Debug, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase)]
 #[schema(rename_all = "camelCase", example = json!({"duration": {"since": "2026-04-04T09:00:00Z"}}))]
@@ -149,7 +149,7 @@ pub struct EditContestRequest {
 }
 
 impl EditContestRequest {
-    /// As the database takes it.
+    /// Converts to the changes of a row.
     #[must_use]
     pub fn into_changes(self) -> Changes {
         Changes {

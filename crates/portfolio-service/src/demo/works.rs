@@ -1,4 +1,4 @@
-//! Projects and contests of the made-up club, with ids of their own that never change.
+//! Projects and contests of the demo club, with fixed ids.
 
 use chrono::TimeDelta;
 use common::{semester::YearWithSemester, time::Timestamp};
@@ -13,7 +13,7 @@ use service_kit::{
 };
 use uuid::Uuid;
 
-use super::scene::{Scene, before};
+use super::club::{DemoClub, semester_before};
 use crate::{
     schema::{contest_team_members, contest_teams, contests, project_members, projects},
     span::Half,
@@ -72,41 +72,37 @@ const CONTESTS: [(&str, &str); 5] = [
 
 const RESULTS: [&str; 6] = ["1st", "3rd", "準優勝", "12th of 80", "Best newcomers", "予選敗退"];
 
-fn id(of: &str) -> DbUuid {
-    DbUuid(Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("made-up club: {of}").as_bytes()))
+fn id(name: &str) -> DbUuid {
+    DbUuid(Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("made-up club: {name}").as_bytes()))
 }
 
 fn half(semester: YearWithSemester, earlier: usize) -> Half {
-    before(semester, earlier).into()
+    semester_before(semester, earlier).into()
 }
 
-/// Forty projects: the oldest began eight semesters ago, the newest in this one; half of them are over.
-pub(super) fn make_projects(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
+/// Adds forty projects. The oldest began eight semesters ago, the newest one semester ago; almost half of them are over.
+pub(super) fn make_projects(conn: &mut AnyConnection, demo: &DemoClub) -> Result<(), Error> {
     let (mut rows, mut members) = (Vec::new(), Vec::new());
     for (index, (name, description)) in PROJECTS.iter().enumerate() {
-        // How many semesters ago it began, and ended.
+        // The number of semesters since its start and its end.
         let (began, ended) = (8 - index / 5, (index % 2 == 0 && index < 35).then_some((8 - index / 5) / 2));
         let project = id(&format!("project {name}"));
         let people: Vec<_> =
-            (0..2 + index % 5).map(|n| scene.members[(index * 7 + n * 11) % scene.members.len()].1).collect();
+            (0..2 + index % 5).map(|n| demo.members[(index * 7 + n * 11) % demo.members.len()].1).collect();
         rows.push((
             (projects::id.eq(project), projects::name.eq(*name), projects::description.eq(*description)),
             projects::link.eq(if index % 3 == 0 { format!("https://works.example/{index}") } else { String::new() }),
-            (projects::since.eq(half(scene.present, began)), projects::until.eq(ended.map(|e| half(scene.present, e)))),
-            (
-                projects::created_by.eq(people[0]),
-                projects::created_at.eq(scene.now),
-                projects::updated_at.eq(scene.now),
-            ),
+            (projects::since.eq(half(demo.present, began)), projects::until.eq(ended.map(|e| half(demo.present, e)))),
+            (projects::created_by.eq(people[0]), projects::created_at.eq(demo.now), projects::updated_at.eq(demo.now)),
         ));
         for (n, user) in people.into_iter().enumerate() {
-            // Some came later, and some left earlier.
+            // Some members join later, and some leave earlier.
             let since = began.saturating_sub(n % 2).max(ended.unwrap_or(0));
             let until = if n % 3 == 2 { Some(since) } else { ended };
             members.push((
                 (project_members::project_id.eq(project), project_members::user_id.eq(user)),
-                project_members::since.eq(half(scene.present, since)),
-                project_members::until.eq(until.map(|until| half(scene.present, until))),
+                project_members::since.eq(half(demo.present, since)),
+                project_members::until.eq(until.map(|until| half(demo.present, until))),
             ));
         }
     }
@@ -117,26 +113,26 @@ pub(super) fn make_projects(conn: &mut AnyConnection, scene: &Scene) -> Result<(
     Ok(())
 }
 
-/// Fifteen contests, five in each of the last three years, with one to three teams; the newest is still going on.
-pub(super) fn make_contests(conn: &mut AnyConnection, scene: &Scene) -> Result<(), Error> {
+/// Adds fifteen contests with one to three teams each, five in each of the last three years. The latest is still going on.
+pub(super) fn make_contests(conn: &mut AnyConnection, demo: &DemoClub) -> Result<(), Error> {
     let (mut rows, mut teams, mut members) = (Vec::new(), Vec::new(), Vec::new());
     let days = TimeDelta::days(20);
     for number in 0..3 * CONTESTS.len() {
         let (name, description) = CONTESTS[number % CONTESTS.len()];
-        let is_last = number == 0;
-        // All but the last are over, so none of them may be of this semester.
-        let year = before(scene.present, 2 * (number / CONTESTS.len()) + usize::from(!is_last));
-        let name = format!("{name} {}", year.year());
+        let is_latest = number == 0;
+        // The other contests are over, so they are not in the present semester.
+        let semester = semester_before(demo.present, 2 * (number / CONTESTS.len()) + usize::from(!is_latest));
+        let name = format!("{name} {}", semester.year());
         let contest = id(&format!("contest {name}"));
-        let begins = year.starts_at() + TimeDelta::hours(1) + days * [0, 1, 2, 3, 4][number % CONTESTS.len()];
-        let timestamp = |at| Timestamp::new(at).map_or(scene.now, DbTimestamp);
-        let until = (!is_last).then(|| timestamp(begins + TimeDelta::hours([5, 48, 8, 60, 12][number % 5])));
-        let creator = scene.members[number].1;
+        let begins = semester.starts_at() + TimeDelta::hours(1) + days * [0, 1, 2, 3, 4][number % CONTESTS.len()];
+        let timestamp = |at| Timestamp::new(at).map_or(demo.now, DbTimestamp);
+        let until = (!is_latest).then(|| timestamp(begins + TimeDelta::hours([5, 48, 8, 60, 12][number % 5])));
+        let creator = demo.members[number].1;
         rows.push((
             (contests::id.eq(contest), contests::name.eq(name.clone()), contests::description.eq(description)),
-            contests::link.eq(format!("https://contest.example/{}/{}", year.year(), number % CONTESTS.len())),
+            contests::link.eq(format!("https://contest.example/{}/{}", semester.year(), number % CONTESTS.len())),
             (contests::since.eq(timestamp(begins)), contests::until.eq(until)),
-            (contests::created_by.eq(creator), contests::created_at.eq(scene.now), contests::updated_at.eq(scene.now)),
+            (contests::created_by.eq(creator), contests::created_at.eq(demo.now), contests::updated_at.eq(demo.now)),
         ));
         for n in 0..=number % 3 {
             let team = id(&format!("team {n} of contest {name}"));
@@ -145,11 +141,11 @@ pub(super) fn make_contests(conn: &mut AnyConnection, scene: &Scene) -> Result<(
                 (contest_teams::id.eq(team), contest_teams::contest_id.eq(contest)),
                 (contest_teams::name.eq(format!("Club {letter}")), contest_teams::link.eq("")),
                 contest_teams::description.eq(format!("Team {letter} of the club.")),
-                contest_teams::result.eq(if is_last { "" } else { RESULTS[(number + n) % RESULTS.len()] }),
+                contest_teams::result.eq(if is_latest { "" } else { RESULTS[(number + n) % RESULTS.len()] }),
                 contest_teams::created_by.eq(creator),
-                (contest_teams::created_at.eq(scene.now), contest_teams::updated_at.eq(scene.now)),
+                (contest_teams::created_at.eq(demo.now), contest_teams::updated_at.eq(demo.now)),
             ));
-            let people = (0..3).map(|m| scene.members[(number * 13 + n * 17 + m * 5) % scene.members.len()].1);
+            let people = (0..3).map(|m| demo.members[(number * 13 + n * 17 + m * 5) % demo.members.len()].1);
             members.extend(
                 people.map(|user| (contest_team_members::team_id.eq(team), contest_team_members::user_id.eq(user))),
             );

@@ -10,6 +10,8 @@
 //!   minutes before the latest change that it knows: what is being changed now may show later, with an earlier time.
 //! * The latest change that it knows is told again each time. When it is not, the booking-service was set back to an
 //!   earlier state, or does not tell of deleted events; then the next round asks for all.
+//! * A list of all events that lacks more than half of the copy is believed the second time, an interval later (contract,
+//!   booking "The club directory").
 //! * A booking-service that tells more than changes does not know this, and is always asked for all.
 
 use std::{pin::pin, sync::Arc};
@@ -29,7 +31,7 @@ use service_kit::{
 use tokio::sync::oneshot;
 
 use super::{lease, reading::Reading, store};
-use crate::booking::{EventChange, Failed, Next, Page, Source};
+use crate::booking::{EventChange, FetchError, NextPage, Page, Source};
 
 /// For how many rounds a lease is: a holder that misses so many is taken for dead.
 const LEASE_ROUNDS: i32 = 3;
@@ -52,7 +54,7 @@ pub async fn forget(db: &Database) -> Result<(), Error> {
 
 /// Copies until the service ends. Never waited for by a request.
 pub async fn run(service: Data<AppState>, source: Source) {
-    let copied = service.copies().of(store::SOURCE);
+    let copied = service.copies().status(store::SOURCE);
     let mut task = Copier {
         service: service.clone(),
         source: Arc::new(source),
@@ -60,6 +62,7 @@ pub async fn run(service: Data<AppState>, source: Source) {
         copied,
         progress: None,
         tells_changes: true,
+        was_suspicious: false,
         changed: store::Changed::default(),
     };
     let (db, me) = (service.database().clone(), task.me);
@@ -70,7 +73,7 @@ pub async fn run(service: Data<AppState>, source: Source) {
             if let Err(error) =
                 db.write(JobOwner::Internal, move |conn| lease::give_back(conn, store::SOURCE, me)).await
             {
-                log::warn!("the lease of the copy of the events stays until it expires: {error:?}");
+                db.log_failure("the lease of the copy of the events stays until it expires", error);
             }
         }
     });
@@ -85,10 +88,11 @@ pub async fn run(service: Data<AppState>, source: Source) {
             Ok(()) => true,
             Err(cause) => {
                 task.copied.fail();
-                // Once, and not each round while it lasts.
-                let level = if worked { log::Level::Warn } else { log::Level::Debug };
+                // Once, and not each round while it lasts. An outage of the database has records of its own.
+                let is_outage = service.database().is_out_of_reach();
+                let level = if worked && !is_outage { log::Level::Warn } else { log::Level::Debug };
                 log::log!(level, "the copy of the events stays as it is: {cause}");
-                false
+                worked && is_outage
             }
         };
         if works && !worked {
@@ -109,6 +113,8 @@ struct Copier {
     progress: Option<Progress>,
     /// Whether the booking-service can tell what changed, so far as is known.
     tells_changes: bool,
+    /// Whether the last list of all events lacked most of the copy.
+    was_suspicious: bool,
     /// What this round changed so far.
     changed: store::Changed,
 }
@@ -179,7 +185,7 @@ impl Copier {
         {
             self.store(rest, None, asked_at).await?;
             let later = self.read(Some(since), asked_at).await?;
-            reading.put_right(later.0);
+            reading.merge(later.0);
             rest = later.1;
         }
         self.store(rest, Some(reading), asked_at).await?;
@@ -196,14 +202,14 @@ impl Copier {
         let (mut reading, mut next) = (Reading::new(since), None);
         let rest = loop {
             let page = self.fetch(since, next).await?;
-            let told = reading.take(page.told)?;
+            let told = reading.take(page.changes)?;
             next = page.next;
             if next.is_none() {
                 break told;
             }
             self.store(told, None, asked_at).await?;
         };
-        if reading.is_more {
+        if reading.ignores_since {
             log::info!("the booking-service cannot tell what changed, and is asked for all events each time");
             self.tells_changes = false;
         }
@@ -227,16 +233,16 @@ impl Copier {
     }
 
     /// A page of the booking-service; asked for once more if it says when, as one does that limits how often.
-    async fn fetch(&self, since: Option<Timestamp>, next: Option<Next>) -> Result<Page, String> {
+    async fn fetch(&self, since: Option<Timestamp>, next: Option<NextPage>) -> Result<Page, String> {
         let mut answer = self.ask(since, next.clone()).await?;
-        if let Err(Failed { wait: Some(wait), .. }) = &answer {
+        if let Err(FetchError { retry_after: Some(wait), .. }) = &answer {
             self.keeping_the_lease(tokio::time::sleep(*wait)).await?;
             answer = self.ask(since, next).await?;
         }
         answer.map_err(|failed| failed.to_string())
     }
 
-    async fn ask(&self, since: Option<Timestamp>, next: Option<Next>) -> Result<Result<Page, Failed>, String> {
+    async fn ask(&self, since: Option<Timestamp>, next: Option<NextPage>) -> Result<Result<Page, FetchError>, String> {
         let (answer, answered) = oneshot::channel();
         let source = self.source.clone();
         // A thread of its own: it may wait for long, and nothing waits for it when the service ends.
@@ -275,7 +281,7 @@ impl Copier {
         asked_at: Timestamp,
     ) -> Result<(), String> {
         let (me, until, now) = (self.me, self.term(), DbTimestamp(asked_at));
-        let has_ended = ended.is_some();
+        let (has_ended, force) = (ended.is_some(), self.was_suspicious);
         let done = self.service.database().write(JobOwner::Internal, move |conn| {
             if !lease::keep(conn, store::SOURCE, me, until)? {
                 return Ok(Err(TAKEN_OVER));
@@ -284,16 +290,22 @@ impl Copier {
             let Some(reading) = &ended else { return Ok(Ok(changed)) };
             // A replica without a booking-service drops the copy, and so what was stored before.
             let others = if reading.is_complete() {
-                store::keep_only(conn, &reading.there())?
+                store::keep_only(conn, &reading.existing_ids(), force)?
             } else {
-                store::noted(conn)?.map(|_| 0)
+                store::noted(conn)?.map(|_| 0).ok_or(store::DROPPED)
             };
-            let Some(others) = others else { return Ok(Err("the copy was dropped meanwhile")) };
-            changed.deleted += others;
+            match others {
+                Ok(others) => changed.deleted += others,
+                Err(reason) => return Ok(Err(reason)),
+            }
             store::note(conn, now)?;
             Ok(Ok(changed))
         });
-        let changed = done.await.map_err(in_words)??;
+        let done = done.await.map_err(in_words)?;
+        if has_ended {
+            self.was_suspicious = done == Err(store::SUSPICIOUS);
+        }
+        let changed = done?;
         self.changed.written += changed.written;
         self.changed.deleted += changed.deleted;
         if has_ended {

@@ -24,7 +24,7 @@ fn show(conn: &mut AnyConnection, id: DbUuid, caller: Option<&Caller>) -> Result
 
 /// List events
 ///
-/// Ordered by start and id. Private ones only for their hosts and admins.
+/// Ordered by start and id. Private events are listed only for their hosts and admins.
 #[utoipa::path(
     tag = "events",
     operation_id = "getEvents",
@@ -41,7 +41,7 @@ pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
 
 /// One event
 ///
-/// A private one only for its hosts and admins. An anonymous one has no hosts, but for themselves and admins.
+/// Only its hosts and admins see a private event, and the hosts of an anonymous one.
 #[utoipa::path(
     tag = "events",
     operation_id = "getEvent",
@@ -54,7 +54,7 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
     who.read(move |conn, caller| show(conn, (*id).into(), caller.as_ref())).await
 }
 
-/// Change how much of an event is shown
+/// Change the level of an event
 ///
 /// For its hosts and admins.
 #[utoipa::path(
@@ -77,9 +77,9 @@ pub async fn update(who: EventHost, id: Path<Id>, body: Body<EditEventRequest>) 
     .await
 }
 
-/// Events that a user hosted
+/// Events of a host
 ///
-/// Ordered by start and id. Of private and anonymous ones, only their hosts and admins learn here who hosted them.
+/// Ordered by start and id. Private and anonymous events are listed only for their hosts and admins.
 #[utoipa::path(
     tag = "users",
     operation_id = "getUserEvents",
@@ -90,7 +90,7 @@ pub async fn update(who: EventHost, id: Path<Id>, body: Body<EditEventRequest>) 
 #[get("/{userId}/events")]
 pub async fn of_user(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Failure> {
     who.list(page, move |conn, caller, page| {
-        users::queries::need(conn, (*user).into())?;
+        users::queries::check_exists(conn, (*user).into())?;
         page.rows(queries::of_user(conn, (*user).into(), caller.as_ref(), &page.bounds()?)?, Row::position, Event::new)
     })
     .await

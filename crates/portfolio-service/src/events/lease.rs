@@ -1,5 +1,6 @@
-//! Which replica does a background task: the holder of the task's row. Whoever stops without giving it back holds it
-//! until it expires. By the clocks of the replicas, which must agree to well within the time a lease is for.
+//! Leases of background tasks: only the replica that holds a task's lease runs the task. A replica that stops without
+//! giving its lease back holds it until it expires. Expiry goes by the clocks of the replicas, which must differ by much
+//! less than the duration of a lease.
 
 use diesel::prelude::*;
 use service_kit::{
@@ -13,7 +14,7 @@ use service_kit::{
 
 use crate::schema::leases;
 
-/// Takes the lease when it is free or expired, or makes it last longer for its holder. Whether it is held now.
+/// Takes the lease when it is free or expired, or extends it for its holder. Returns whether `me` holds it now.
 ///
 /// # Errors
 /// When the database fails.
@@ -24,32 +25,32 @@ pub fn take(
     now: DbTimestamp,
     until: DbTimestamp,
 ) -> Result<bool, Error> {
-    let mine = leases::holder.eq(me).or(leases::expires_at.le(now));
-    let taken = diesel::update(leases::table.find(task).filter(mine))
+    let can_be_taken = leases::holder.eq(me).or(leases::expires_at.le(now));
+    let updated = diesel::update(leases::table.find(task).filter(can_be_taken))
         .set((leases::holder.eq(me), leases::expires_at.eq(until)))
         .execute(conn)?;
-    if taken > 0 {
+    if updated > 0 {
         return Ok(true);
     }
-    // Nobody ever held it, or somebody does.
+    // There is no row, or another replica holds the lease.
     let row = (leases::task.eq(task), leases::holder.eq(me), leases::expires_at.eq(until));
-    let made = with_connection!(conn, c => diesel::insert_into(leases::table).values(row).on_conflict_do_nothing().execute(c)?);
-    Ok(made > 0)
+    let inserted = with_connection!(conn, c => diesel::insert_into(leases::table).values(row).on_conflict_do_nothing().execute(c)?);
+    Ok(inserted > 0)
 }
 
-/// Makes the lease last longer, if it is still held. In the transaction of what only the holder may do, it keeps
-/// everybody else out until the end of that transaction.
+/// Extends the lease if `me` still holds it, and returns whether that is so. It locks the row, so no other replica can take
+/// the lease before the transaction ends.
 ///
 /// # Errors
 /// When the database fails.
 pub fn keep(conn: &mut AnyConnection, task: &str, me: DbUuid, until: DbTimestamp) -> Result<bool, Error> {
-    let kept = diesel::update(leases::table.find(task).filter(leases::holder.eq(me)))
+    let updated = diesel::update(leases::table.find(task).filter(leases::holder.eq(me)))
         .set(leases::expires_at.eq(until))
         .execute(conn)?;
-    Ok(kept > 0)
+    Ok(updated > 0)
 }
 
-/// Gives the lease back.
+/// Gives the lease back if `me` holds it.
 ///
 /// # Errors
 /// When the database fails.

@@ -1,11 +1,11 @@
-//! Events: a copy of what the booking-service has, and how much of each is shown outside.
+//! Events: a copy of the booking-service's events, and the level of each, which says who sees it.
 //!
-//! * A background task copies ([`copy`]); reads never wait for it. With several replicas the holder of a lease in the
-//!   database copies, the others look on ([`lease`]).
-//! * The level of an event is this service's own: it is kept apart from the copy and outlives it. An event without one
-//!   is anonymous.
-//! * A private event is there for its hosts and admins only; the hosts of an anonymous one are shown to themselves and
-//!   admins only, also by way of what a user hosted.
+//! * A background task updates the copy ([`copy`]); reads never wait for it. Of several replicas, only the holder of a
+//!   lease in the database updates the copy ([`lease`]).
+//! * The booking-service knows no levels. They are stored apart from the copy and are not deleted with it. An event
+//!   without a level is anonymous.
+//! * Only its hosts and admins see a private event. Only its hosts and admins see the hosts of an anonymous event, also
+//!   in lists of the events of a user.
 
 pub mod copy;
 mod handlers;

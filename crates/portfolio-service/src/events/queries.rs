@@ -1,4 +1,4 @@
-//! Events in the database, for whoever looks at them.
+//! Events in the database, as callers see them.
 
 use common::{duration::Duration, problem::Problem};
 use diesel::{OptionalExtension, prelude::*};
@@ -19,10 +19,10 @@ use crate::{
     users::Person,
 };
 
-/// `event_levels.level` of an event that is shown without its hosts, and of one that nobody gave a level.
+/// `event_levels.level` of an event whose hosts are not shown. It is also the level of an event without a row.
 pub const ANONYMOUS: i16 = 0;
 
-/// `event_levels.level` of an event that is shown as it is.
+/// `event_levels.level` of an event that is shown with its hosts.
 const PUBLIC: i16 = 1;
 
 /// An event as listed.
@@ -35,11 +35,11 @@ pub struct Event {
     pub level: i16,
 }
 
-/// What events are ordered by.
+/// The columns that lists of events are ordered by.
 pub type Position = (DbTimestamp, DbUuid);
 
 impl Event {
-    /// Where it is in a list.
+    /// The values of the columns that lists are ordered by.
     #[must_use]
     pub fn position(&self) -> Position {
         (DbTimestamp(self.duration.since()), self.id)
@@ -54,14 +54,14 @@ fn event((id, name, since, until, level): Columns) -> Result<Event, Error> {
     Ok(Event { id, name, duration, level: level.unwrap_or(ANONYMOUS) })
 }
 
-/// The events that this caller may see by start, then by id.
+/// The events that the caller may see, ordered by start and id.
 ///
 /// # Errors
 /// When the database fails.
 pub fn list(
     conn: &mut AnyConnection,
     caller: Option<&Caller>,
-    slice: &PageBounds<Position>,
+    bounds: &PageBounds<Position>,
 ) -> Result<Vec<Event>, Error> {
     let level = event_levels::level.nullable();
     let is_shown = level.is_null().or(level.ne(PRIVATE));
@@ -69,24 +69,24 @@ pub fn list(
         .left_join(event_levels::table)
         .select((events::id, events::name, events::since, events::until, level))
         .order((events::since, events::id))
-        .limit(slice.rows)
+        .limit(bounds.rows)
         .into_boxed();
     let mut query = match caller {
         Some(caller) if caller.admin => query,
         Some(caller) => {
-            let hosted = event_hosts::table.filter(event_hosts::user_id.eq(caller.id)).select(event_hosts::event_id);
-            query.filter(is_shown.or(events::id.eq_any(hosted)))
+            let own = event_hosts::table.filter(event_hosts::user_id.eq(caller.id)).select(event_hosts::event_id);
+            query.filter(is_shown.or(events::id.eq_any(own)))
         }
         None => query.filter(is_shown),
     };
-    if let Some((since, id)) = slice.after {
+    if let Some((since, id)) = bounds.after {
         query = after!(query, events::since; > since, events::id; > id);
     }
     query.load::<Columns>(conn)?.into_iter().map(event).collect()
 }
 
-/// The events that a user hosted by start, then by id, as far as this caller may know of it. That somebody hosted an
-/// anonymous event is for its hosts and admins to know.
+/// The events that a user hosts, ordered by start and id. Private and anonymous ones are listed only for admins and for
+/// their hosts.
 ///
 /// # Errors
 /// When the database fails.
@@ -94,7 +94,7 @@ pub fn of_user(
     conn: &mut AnyConnection,
     user: DbUuid,
     caller: Option<&Caller>,
-    slice: &PageBounds<Position>,
+    bounds: &PageBounds<Position>,
 ) -> Result<Vec<Event>, Error> {
     let level = event_levels::level.nullable();
     let query = event_hosts::table
@@ -102,33 +102,33 @@ pub fn of_user(
         .filter(event_hosts::user_id.eq(user))
         .select((events::id, events::name, events::since, events::until, level))
         .order((events::since, events::id))
-        .limit(slice.rows)
+        .limit(bounds.rows)
         .into_boxed();
     let mut query = match caller {
         Some(caller) if caller.admin || caller.id == user => query,
         Some(caller) => {
             let other = diesel::alias!(event_hosts as other);
-            let hosted = other
+            let own = other
                 .filter(other.field(event_hosts::user_id).eq(caller.id))
                 .select(other.field(event_hosts::event_id));
-            query.filter(level.eq(PUBLIC).or(events::id.nullable().eq_any(hosted.nullable())))
+            query.filter(level.eq(PUBLIC).or(events::id.nullable().eq_any(own.nullable())))
         }
         None => query.filter(level.eq(PUBLIC)),
     };
-    if let Some((since, id)) = slice.after {
+    if let Some((since, id)) = bounds.after {
         query = after!(query, events::since; > since, events::id; > id);
     }
     query.load::<Columns>(conn)?.into_iter().map(event).collect()
 }
 
-/// An event with all that is shown of it.
+/// All fields of an event.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Detail {
     pub event: Event,
     pub description: String,
     pub place: String,
-    /// By name. Nobody, when they are not for this caller to know.
+    /// Ordered by name; empty when the caller may not see them.
     pub hosts: Vec<Person>,
 }
 
@@ -155,10 +155,10 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid, caller: Option<&Caller>) -> Res
         .load(conn)?;
     let (columns, description, place) = found.ok_or_else(not_found)?;
     let event = event(columns)?;
-    let is_inside = caller.is_some_and(|caller| caller.admin || hosts.iter().any(|host| host.id == caller.id));
+    let is_host_or_admin = caller.is_some_and(|caller| caller.admin || hosts.iter().any(|host| host.id == caller.id));
     match event.level {
-        PRIVATE if !is_inside => Err(not_found()),
-        ANONYMOUS if !is_inside => Ok(Detail { event, description, place, hosts: Vec::new() }),
+        PRIVATE if !is_host_or_admin => Err(not_found()),
+        ANONYMOUS if !is_host_or_admin => Ok(Detail { event, description, place, hosts: Vec::new() }),
         _ => Ok(Detail { event, description, place, hosts }),
     }
 }

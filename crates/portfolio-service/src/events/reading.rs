@@ -1,89 +1,93 @@
-//! One reading of the booking-service's events, page by page: what it told of which event, without the events.
+//! The state of one pass over the booking-service's list of events, page by page. It holds ids and times, not events.
 
 use std::collections::{HashMap, HashSet};
 
 use common::time::Timestamp;
 use service_kit::database::types::DbUuid;
 
-use crate::booking::{EventChange, PAGE};
+use crate::booking::{EventChange, PAGE_SIZE};
 
-/// What was told so far.
+/// The pages of a list that have been read so far.
 #[derive(Debug)]
 pub struct Reading {
-    /// Only of what changed since then; else of all events.
+    /// The list has only the events that changed after this time; without it, all events.
     since: Option<Timestamp>,
-    seen: HashMap<DbUuid, Seen>,
-    /// Whether it told more than it was asked for: an older one does not know how to tell only what changed.
-    pub is_more: bool,
+    /// The latest version of each event of the list.
+    versions: HashMap<DbUuid, Version>,
+    /// Whether the list has events that did not change after `since`: older versions of the booking-service ignore the
+    /// parameter.
+    pub ignores_since: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct Version {
     changed_at: Option<Timestamp>,
-    is_there: bool,
+    is_deleted: bool,
 }
 
 impl Reading {
-    /// Nothing yet of all events, or of those that changed after a moment.
+    /// A reading of the list of all events, or of those that changed after `since`, before its first page.
     #[must_use]
     pub fn new(since: Option<Timestamp>) -> Self {
-        Self { since, seen: HashMap::new(), is_more: false }
+        Self { since, versions: HashMap::new(), ignores_since: false }
     }
 
-    /// Takes the next page, and gives what of it is news, each event once. One that moves in the list while that is read
-    /// may stand where it was and where it is now.
+    /// Adds the next page. Returns its changes that are the latest of their event: an event that moves in the list while
+    /// the list is read can be on two pages.
     ///
     /// # Errors
-    /// When an event is told twice and did not change in between; so a list that leads in a circle ends here.
+    /// When the same version of an event is listed twice. This also ends a list whose pages link in a circle.
     pub fn take(&mut self, mut page: Vec<EventChange>) -> Result<Vec<EventChange>, String> {
         for EventChange { id, changed_at, event } in &page {
-            self.is_more |= self.since.is_some_and(|since| changed_at.is_none_or(|at| at <= since));
-            let seen = Seen { changed_at: *changed_at, is_there: event.is_some() };
-            match self.seen.get(id) {
+            self.ignores_since |= self.since.is_some_and(|since| changed_at.is_none_or(|at| at <= since));
+            let version = Version { changed_at: *changed_at, is_deleted: event.is_none() };
+            match self.versions.get(id) {
                 Some(other) if other.changed_at == *changed_at => {
-                    return Err("the booking-service tells of an event twice".to_owned());
+                    return Err("the booking-service lists an event twice".to_owned());
                 }
                 Some(other) if other.changed_at > *changed_at => {}
-                _ => drop(self.seen.insert(*id, seen)),
+                _ => drop(self.versions.insert(*id, version)),
             }
         }
-        page.retain(|told| self.seen.get(&told.id).is_some_and(|seen| seen.changed_at == told.changed_at));
+        page.retain(|change| {
+            self.versions.get(&change.id).is_some_and(|version| version.changed_at == change.changed_at)
+        });
         Ok(page)
     }
 
-    /// Whether these are all events there are, so that one that is not among them is deleted as well.
+    /// Whether the list has all events, so that an event that it does not have is deleted.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.since.is_none()
     }
 
-    /// Whether it was told bit by bit, so that an event that moved meanwhile may be missing.
+    /// Whether the list may have more than one page, so that an event that moved meanwhile may be missing.
     #[must_use]
     pub fn is_long(&self) -> bool {
-        self.seen.len() >= PAGE
+        self.versions.len() >= PAGE_SIZE
     }
 
-    /// The same, put right by a reading of what changed after this one had begun.
-    pub fn put_right(&mut self, later: Self) {
-        self.seen.extend(later.seen);
+    /// Adds the changes that were made while this list was read.
+    pub fn merge(&mut self, later: Self) {
+        self.versions.extend(later.versions);
     }
 
-    /// The latest change that was told, and of which event.
+    /// The latest change, as its time and event.
     #[must_use]
     pub fn latest(&self) -> Option<(Timestamp, DbUuid)> {
-        self.seen.iter().filter_map(|(id, seen)| Some((seen.changed_at?, *id))).max()
+        self.versions.iter().filter_map(|(id, version)| Some((version.changed_at?, *id))).max()
     }
 
-    /// Whether it told of this change of an event, or of a later one.
+    /// Whether the list has this change of an event, or a later one.
     #[must_use]
     pub fn has(&self, (at, event): (Timestamp, DbUuid)) -> bool {
-        self.seen.get(&event).is_some_and(|seen| seen.changed_at.is_some_and(|told| told >= at))
+        self.versions.get(&event).is_some_and(|version| version.changed_at.is_some_and(|changed_at| changed_at >= at))
     }
 
-    /// The events that are there.
+    /// The events of the list that are not deleted.
     #[must_use]
-    pub fn there(&self) -> HashSet<DbUuid> {
-        self.seen.iter().filter(|(_, seen)| seen.is_there).map(|(id, _)| *id).collect()
+    pub fn existing_ids(&self) -> HashSet<DbUuid> {
+        self.versions.iter().filter(|(_, version)| !version.is_deleted).map(|(id, _)| *id).collect()
     }
 }
 
@@ -91,7 +95,7 @@ impl Reading {
 mod tests {
     use super::*;
 
-    fn told(id: DbUuid, at: Option<&str>) -> EventChange {
+    fn deletion(id: DbUuid, at: Option<&str>) -> EventChange {
         EventChange { id, changed_at: at.map(|at| at.parse().unwrap()), event: None }
     }
 
@@ -99,47 +103,47 @@ mod tests {
     const NEW: Option<&str> = Some("2026-03-02T00:00:00Z");
 
     #[test]
-    fn an_event_that_moves_while_the_list_is_read_counts_as_it_is_in_the_end() {
+    fn of_an_event_that_moves_in_the_list_only_the_latest_change_counts() {
         let (one, two) = (DbUuid::new(), DbUuid::new());
-        let (was, is, other) = (told(one, OLD), told(one, NEW), told(two, OLD));
-        for page in [[was.clone(), other.clone(), is.clone()], [is.clone(), other.clone(), was.clone()]] {
-            let mut news = Reading::new(None).take(page.into()).unwrap();
-            news.sort_by_key(|told| told.id);
-            assert_eq!(news, [is.clone(), other.clone()]);
+        let (old, new, other) = (deletion(one, OLD), deletion(one, NEW), deletion(two, OLD));
+        for page in [[old.clone(), other.clone(), new.clone()], [new.clone(), other.clone(), old.clone()]] {
+            let mut changes = Reading::new(None).take(page.into()).unwrap();
+            changes.sort_by_key(|change| change.id);
+            assert_eq!(changes, [new.clone(), other.clone()]);
         }
         let mut reading = Reading::new(None);
-        assert_eq!(reading.take(vec![was.clone()]).unwrap(), std::slice::from_ref(&was));
-        assert_eq!(reading.take(vec![other, is.clone()]).unwrap().len(), 2);
-        assert!(reading.take(vec![was]).unwrap().is_empty());
+        assert_eq!(reading.take(vec![old.clone()]).unwrap(), std::slice::from_ref(&old));
+        assert_eq!(reading.take(vec![other, new.clone()]).unwrap().len(), 2);
+        assert!(reading.take(vec![old]).unwrap().is_empty());
         assert!(reading.has((NEW.unwrap().parse().unwrap(), one)));
-        for again in [is, told(two, OLD)] {
+        for again in [new, deletion(two, OLD)] {
             assert!(reading.take(vec![again]).is_err());
         }
     }
 
     #[test]
-    fn what_changed_while_it_was_read_puts_it_right() {
+    fn changes_made_while_the_list_is_read_are_merged() {
         let [stays, goes, moves] = [DbUuid::new(), DbUuid::new(), DbUuid::new()];
-        let is_there = Seen { changed_at: NEW.map(|at| at.parse().unwrap()), is_there: true };
+        let existing = Version { changed_at: NEW.map(|at| at.parse().unwrap()), is_deleted: false };
         let mut reading = Reading::new(None);
-        reading.seen.extend([(stays, is_there), (goes, is_there)]);
+        reading.versions.extend([(stays, existing), (goes, existing)]);
         let mut later = Reading::new(OLD.map(|at| at.parse().unwrap()));
-        later.take(vec![told(goes, NEW)]).unwrap();
-        later.seen.insert(moves, is_there);
-        reading.put_right(later);
-        assert_eq!(reading.there(), HashSet::from([stays, moves]));
+        later.take(vec![deletion(goes, NEW)]).unwrap();
+        later.versions.insert(moves, existing);
+        reading.merge(later);
+        assert_eq!(reading.existing_ids(), HashSet::from([stays, moves]));
     }
 
     #[test]
-    fn one_that_tells_more_than_was_asked_for_is_noticed() {
-        let is_more = |since: Option<&str>, told| {
+    fn a_booking_service_that_ignores_since_is_recognized() {
+        let ignores_since = |since: Option<&str>, change| {
             let mut reading = Reading::new(since.map(|since| since.parse().unwrap()));
-            reading.take(vec![told]).unwrap();
-            reading.is_more
+            reading.take(vec![change]).unwrap();
+            reading.ignores_since
         };
         let id = DbUuid::new();
-        assert!(!is_more(OLD, told(id, NEW)) && !is_more(None, told(id, None)));
-        // One that was not changed since tells that the question was not understood; so does one that does not say.
-        assert!(is_more(OLD, told(id, OLD)) && is_more(OLD, told(id, None)));
+        assert!(!ignores_since(OLD, deletion(id, NEW)) && !ignores_since(None, deletion(id, None)));
+        // An event that did not change after that time, and one without a time.
+        assert!(ignores_since(OLD, deletion(id, OLD)) && ignores_since(OLD, deletion(id, None)));
     }
 }

@@ -1,9 +1,10 @@
-//! Bringing the copy of the events up to date with what the booking-service has.
+//! Writes the copy of the events.
 
 use std::collections::{HashMap, HashSet};
 
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
+    copies::is_suspicious,
     database::{
         AnyConnection,
         types::{DbTimestamp, DbUuid},
@@ -13,67 +14,81 @@ use service_kit::{
 };
 
 use crate::{
-    booking::{EventChange, Original},
+    booking::{BookingEvent, EventChange},
     schema::{copies, event_hosts, events},
 };
 
 /// `copies.source` of the events.
 pub const SOURCE: &str = "events";
 
-/// What a copy changed.
+/// How many events an update of the copy changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Changed {
-    /// New or different ones.
+    /// New or different events.
     pub written: usize,
-    /// Those that are gone.
+    /// Deleted events.
     pub deleted: usize,
 }
 
-/// Makes the copies of these events equal to what was told of them. Levels are no part of it.
+/// Makes the copies of these events equal to the events of the booking-service. Levels do not change.
 ///
 /// # Errors
 /// When the database fails.
-pub fn bring_up_to_date(conn: &mut AnyConnection, told: &[EventChange], now: DbTimestamp) -> Result<Changed, Error> {
-    let mut copies = load(conn, told)?;
+pub fn bring_up_to_date(conn: &mut AnyConnection, changes: &[EventChange], now: DbTimestamp) -> Result<Changed, Error> {
+    let mut copies = load(conn, changes)?;
     let mut outdated = Vec::new();
-    let fresh: Vec<&Original> = told
+    let different: Vec<&BookingEvent> = changes
         .iter()
-        .filter_map(|told| told.event.as_ref())
-        .filter(|original| match copies.remove(&original.id) {
-            Some(copy) if copy == **original => false,
+        .filter_map(|change| change.event.as_ref())
+        .filter(|event| match copies.remove(&event.id) {
+            Some(copy) if copy == **event => false,
             Some(_) => {
-                outdated.push(original.id);
+                outdated.push(event.id);
                 true
             }
             None => true,
         })
         .collect();
-    // What is left of the copies is told to be deleted.
-    let changed = Changed { written: fresh.len(), deleted: copies.len() };
+    // The events of the remaining copies are deleted.
+    let deleted = copies.len();
     outdated.extend(copies.into_keys());
     delete(conn, &outdated)?;
-    insert(conn, &fresh, now)?;
-    Ok(changed)
+    insert(conn, &different, now)?;
+    Ok(Changed { written: different.len(), deleted })
 }
 
-/// Deletes the copies of all other events; how many that were. `None` when not all of these are there: somebody else
-/// dropped the copy while it was made.
+/// Why copies are kept: another replica dropped the copy while it was made.
+pub const DROPPED: &str = "the copy was dropped meanwhile";
+
+/// Why copies are kept: the list lacks more than half of them.
+pub const SUSPICIOUS: &str =
+    "the booking-service lacks most of the events of the copy; they are deleted if it lacks them the next time as well";
+
+/// Deletes the copies of all other events and returns their number, or the reason why they are kept. `force` deletes them
+/// also when they are most of the copy.
 ///
 /// # Errors
 /// When the database fails.
-pub fn keep_only(conn: &mut AnyConnection, told: &HashSet<DbUuid>) -> Result<Option<usize>, Error> {
+pub fn keep_only(
+    conn: &mut AnyConnection,
+    ids: &HashSet<DbUuid>,
+    force: bool,
+) -> Result<Result<usize, &'static str>, Error> {
     let copies: Vec<DbUuid> = events::table.select(events::id).load(conn)?;
-    let (kept, others): (Vec<_>, Vec<_>) = copies.into_iter().partition(|copy| told.contains(copy));
-    if kept.len() < told.len() {
-        return Ok(None);
+    let (found, others): (Vec<_>, Vec<_>) = copies.into_iter().partition(|copy| ids.contains(copy));
+    if found.len() < ids.len() {
+        return Ok(Err(DROPPED));
+    }
+    if !force && is_suspicious(found.len() + others.len(), others.len()) {
+        return Ok(Err(SUSPICIOUS));
     }
     delete(conn, &others)?;
-    Ok(Some(others.len()))
+    Ok(Ok(others.len()))
 }
 
 fn delete(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<(), Error> {
     for ids in ids.chunks(1000) {
-        // Their hosts go with them.
+        // Deletes their hosts as well.
         diesel::delete(events::table.filter(events::id.eq_any(ids))).execute(conn)?;
     }
     Ok(())
@@ -90,8 +105,8 @@ struct Row {
     until: DbTimestamp,
 }
 
-fn load(conn: &mut AnyConnection, told: &[EventChange]) -> Result<HashMap<DbUuid, Original>, Error> {
-    let ids: Vec<DbUuid> = told.iter().map(|told| told.id).collect();
+fn load(conn: &mut AnyConnection, changes: &[EventChange]) -> Result<HashMap<DbUuid, BookingEvent>, Error> {
+    let ids: Vec<DbUuid> = changes.iter().map(|change| change.id).collect();
     let mut copies = HashMap::new();
     for ids in ids.chunks(1000) {
         let rows = events::table.filter(events::id.eq_any(ids)).select(Row::as_select()).load(conn)?;
@@ -104,9 +119,9 @@ fn load(conn: &mut AnyConnection, told: &[EventChange]) -> Result<HashMap<DbUuid
     Ok(copies)
 }
 
-fn copies_of(rows: Vec<Row>, hosts: Vec<(DbUuid, DbUuid)>) -> HashMap<DbUuid, Original> {
+fn copies_of(rows: Vec<Row>, hosts: Vec<(DbUuid, DbUuid)>) -> HashMap<DbUuid, BookingEvent> {
     let copy = |Row { id, name, description, place, since, until }: Row| {
-        (id, Original { id, name, description, place, since, until, hosts: Vec::new() })
+        (id, BookingEvent { id, name, description, place, since, until, hosts: Vec::new() })
     };
     let mut copies: HashMap<_, _> = rows.into_iter().map(copy).collect();
     for (event, user) in hosts {
@@ -117,46 +132,43 @@ fn copies_of(rows: Vec<Row>, hosts: Vec<(DbUuid, DbUuid)>) -> HashMap<DbUuid, Or
     copies
 }
 
-fn insert(conn: &mut AnyConnection, originals: &[&Original], now: DbTimestamp) -> Result<(), Error> {
-    for originals in originals.chunks(1000) {
-        let row = |original: &&Original| {
+fn insert(conn: &mut AnyConnection, new: &[&BookingEvent], now: DbTimestamp) -> Result<(), Error> {
+    for new in new.chunks(1000) {
+        let row = |event: &&BookingEvent| {
             (
-                events::id.eq(original.id),
-                events::name.eq(original.name.clone()),
-                events::description.eq(original.description.clone()),
-                events::place.eq(original.place.clone()),
-                events::since.eq(original.since),
-                events::until.eq(original.until),
+                events::id.eq(event.id),
+                events::name.eq(event.name.clone()),
+                events::description.eq(event.description.clone()),
+                events::place.eq(event.place.clone()),
+                events::since.eq(event.since),
+                events::until.eq(event.until),
                 events::updated_at.eq(now),
             )
         };
-        let rows: Vec<_> = originals.iter().map(row).collect();
+        let rows: Vec<_> = new.iter().map(row).collect();
         with_connection!(conn, c => diesel::insert_into(events::table).values(rows).execute(c)?);
     }
-    let host = |original: &&Original| {
-        let event = original.id;
-        let row = move |user: &DbUuid| (event_hosts::event_id.eq(event), event_hosts::user_id.eq(*user));
-        original.hosts.iter().map(row).collect::<Vec<_>>()
-    };
-    let rows: Vec<_> = originals.iter().flat_map(host).collect();
+    let hosts = new.iter().flat_map(|event| event.hosts.iter().map(move |user| (event.id, *user)));
+    let rows: Vec<_> =
+        hosts.map(|(event, user)| (event_hosts::event_id.eq(event), event_hosts::user_id.eq(user))).collect();
     for rows in rows.chunks(1000) {
         with_connection!(conn, c => diesel::insert_into(event_hosts::table).values(rows).execute(c)?);
     }
     Ok(())
 }
 
-/// Drops the copy, as if there never had been one. Levels stay.
+/// Deletes the copy. Levels stay.
 ///
 /// # Errors
 /// When the database fails.
 pub fn forget(conn: &mut AnyConnection) -> Result<(), Error> {
-    // Their hosts go with them.
+    // Deletes their hosts as well.
     diesel::delete(events::table).execute(conn)?;
     diesel::delete(copies::table.find(SOURCE)).execute(conn)?;
     Ok(())
 }
 
-/// Notes when the copy was last made.
+/// Stores the time of the last update of the copy.
 ///
 /// # Errors
 /// When the database fails.
@@ -171,7 +183,7 @@ pub fn note(conn: &mut AnyConnection, now: DbTimestamp) -> Result<(), Error> {
     Ok(())
 }
 
-/// When the copy was last made, by any replica.
+/// The time of the last update of the copy by any replica. `None` when there is no copy.
 ///
 /// # Errors
 /// When the database fails.

@@ -1,7 +1,7 @@
-//! What events look like on the wire.
+//! The JSON of events.
 
 use common::{
-    // By its own name, utoipa would take it for chrono's type, which is a string.
+    // utoipa maps every type called `Duration` to the string of chrono's.
     duration::Duration as Span,
     problem::{Problem, Violations},
 };
@@ -19,19 +19,19 @@ use utoipa::{
 use super::queries;
 use crate::users::User;
 
-/// How much of an event is shown outside; a number on the wire.
+/// Who sees an event and its hosts; a number in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventLevel {
-    /// 0: published without its hosts.
+    /// 0: everybody sees the event; its hosts and admins see the hosts.
     Anonymous,
-    /// 1: published.
+    /// 1: everybody sees the event and its hosts.
     Public,
-    /// 2: not shown outside.
+    /// 2: only its hosts and admins see the event.
     Private,
 }
 
 impl EventLevel {
-    /// The number on the wire and in the database.
+    /// The number in JSON and in the database.
     #[must_use]
     pub fn number(self) -> i16 {
         self as i16
@@ -62,7 +62,9 @@ impl PartialSchema for EventLevel {
         ObjectBuilder::new()
             .schema_type(Type::Integer)
             .enum_values(Some([0, 1, 2]))
-            .description(Some("0 anonymous: published without its hosts; 1 public; 2 private: not shown outside"))
+            .description(Some(
+                "0 anonymous: the hosts are hidden; 1 public; 2 private: only hosts and admins see the event",
+            ))
             .into()
     }
 }
@@ -84,10 +86,10 @@ pub struct Event {
 }
 
 impl Event {
-    /// An event as listed.
+    /// Converts a row.
     ///
     /// # Errors
-    /// 500 for what no write leaves behind.
+    /// 500 for an unknown level, which no write allows.
     pub fn new(event: queries::Event) -> Result<Self, Error> {
         let level = EventLevel::from_number(event.level.into());
         let level = level.ok_or_else(|| Problem::internal("an event has an unknown level"))?;
@@ -95,29 +97,29 @@ impl Event {
     }
 }
 
-/// An event with all that is shown of it.
+/// An event with all fields.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
     "id": "0198c0de-0000-7000-8000-000000000020", "name": "Rust evening", "level": 1,
     "duration": {"since": "2026-04-04T09:00:00Z", "until": "2026-04-04T11:00:00Z"},
     "description": "Bring a laptop.", "place": "S516",
-    "hostname": [{"id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": ""}]
+    "hostname": [{"id": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "realName": ""}]
 }))]
 pub struct EventDetail {
     #[serde(flatten)]
     event: Event,
     description: String,
     place: String,
-    /// The hosts by name; empty for others than hosts and admins when the event is anonymous.
+    /// The hosts, ordered by name. Empty if the event is anonymous and the caller is neither a host nor an admin.
     hostname: Vec<User>,
 }
 
 impl EventDetail {
-    /// An event with all that is shown of it.
+    /// Converts a row.
     ///
     /// # Errors
-    /// 500 for what no write leaves behind.
+    /// 500 for an unknown level, which no write allows.
     pub fn new(detail: queries::Detail) -> Result<Self, Error> {
         let hostname = detail.hosts.into_iter().map(User::from).collect();
         let (description, place) = (detail.description, detail.place);
@@ -125,7 +127,7 @@ impl EventDetail {
     }
 }
 
-/// What to change about an event; what is left out stays.
+/// Changes of an event. A field that is left out stays.
 #[derive(Debug, Clone, Copy, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase)]
 #[schema(rename_all = "camelCase", example = json!({"level": 1}))]

@@ -46,7 +46,7 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
 
 /// The groups of a user
 ///
-/// In which the user is or once was, each span. Ordered by name and time.
+/// Each span in which the user is or was a member. Ordered by name and start.
 #[utoipa::path(
     tag = "groups",
     operation_id = "getUserGroups",
@@ -57,7 +57,7 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
 #[get("/{userId}/groups")]
 pub async fn of_user(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Failure> {
     who.list(page, move |conn, _, page| {
-        users::queries::need(conn, (*user).into())?;
+        users::queries::check_exists(conn, (*user).into())?;
         page.rows_of_all(queries::of_user(conn, (*user).into())?, Membership::position, UserGroup::new)
     })
     .await

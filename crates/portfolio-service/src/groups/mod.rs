@@ -1,5 +1,5 @@
-//! Groups of the club's directory, with the history of their members. Nobody edits them here: the
-//! sync keeps them, and the semesters in which members came and went.
+//! Groups of the club's directory, with the history of their members. No operation edits them: the sync updates them
+//! and records the semesters in which members join and leave.
 
 mod handlers;
 pub mod queries;

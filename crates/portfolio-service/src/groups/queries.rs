@@ -30,25 +30,25 @@ pub struct Detail {
     pub group: Group,
     pub link: String,
     pub description: String,
-    /// By name.
+    /// Ordered by name.
     pub admins: Vec<Person>,
-    /// Each span, by name and time.
+    /// Each span of each member, ordered by name and start.
     pub members: Vec<(Person, YearWithSemesterDuration)>,
 }
 
-/// Groups by name.
+/// Groups, ordered by name.
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection, slice: &PageBounds<(String, DbUuid)>) -> Result<Vec<Group>, Error> {
+pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<(String, DbUuid)>) -> Result<Vec<Group>, Error> {
     let mut query = groups::table.select(Group::as_select()).order((groups::name, groups::id)).into_boxed();
-    if let Some((name, id)) = &slice.after {
+    if let Some((name, id)) = &bounds.after {
         query = after!(query, groups::name; > name, groups::id; > *id);
     }
-    Ok(query.limit(slice.rows).load(conn)?)
+    Ok(query.limit(bounds.rows).load(conn)?)
 }
 
-/// One group, in three statements whatever the number of its people.
+/// One group, in three statements for any number of members.
 ///
 /// # Errors
 /// 404 when there is none.
@@ -86,22 +86,22 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// Where it is in the list of a user's.
+    /// The values of the columns that lists are ordered by.
     #[must_use]
     pub fn position(&self) -> (String, DbUuid, Half, DbUuid) {
         (self.group.name.clone(), self.group.id, self.since, self.id)
     }
 
-    /// Its semesters.
+    /// The semesters in the group.
     ///
     /// # Errors
-    /// 500 for what no write leaves behind.
+    /// 500 when the span ends before it begins, which no write allows.
     pub fn span(&self) -> Result<YearWithSemesterDuration, Error> {
         Columns::from((self.since, self.until)).span()
     }
 }
 
-/// The groups in which a user is or was, each span, by name and time.
+/// Each span in which a user is or was in a group, ordered by name of the group and start.
 ///
 /// # Errors
 /// When the database fails.

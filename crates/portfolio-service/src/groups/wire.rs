@@ -1,4 +1,4 @@
-//! What groups look like on the wire.
+//! The JSON of groups.
 
 use common::semester::YearWithSemesterDuration;
 use serde::Serialize;
@@ -29,7 +29,7 @@ impl From<queries::Group> for Group {
 #[schema(example = json!({
     "id": "0198c0de-0000-7000-8000-000000000030", "name": "graphics", "link": "", "admin": [],
     "members": [{
-        "id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": "",
+        "id": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "realName": "",
         "duration": {"since": {"year": 2026, "semester": 0}}
     }],
     "description": "We draw."
@@ -38,9 +38,9 @@ pub struct GroupDetail {
     id: DbUuid,
     name: String,
     link: String,
-    /// The administrators, by name.
+    /// The administrators, ordered by name.
     admin: Vec<User>,
-    /// Who is or was a member, by name; whoever came back is there more than once.
+    /// Present and former members, ordered by name. A member who has returned is listed once for each span.
     members: Vec<GroupMember>,
     description: String,
 }
@@ -92,7 +92,7 @@ impl UserGroup {
     /// A group with the user's span.
     ///
     /// # Errors
-    /// 500 for what no write leaves behind.
+    /// 500 when the span ends before it begins, which no write allows.
     pub fn new(membership: queries::Membership) -> Result<Self, Error> {
         Ok(Self { duration: membership.span()?, group: membership.group.into() })
     }

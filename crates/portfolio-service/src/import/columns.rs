@@ -1,4 +1,4 @@
-//! Columns that several tables have.
+//! Columns that several tables of the source have.
 
 use common::semester::{Semester, YearWithSemester};
 use service_kit::import::row::{Fault, SourceRow};
@@ -20,8 +20,8 @@ pub fn span(row: &SourceRow) -> Result<(Half, Option<Half>), Fault> {
     let half = |year: &str, semester: &str| {
         let number = Semester::from_number(row.number(semester)?);
         let year = i32::try_from(row.number(year)?).ok();
-        let found = year.zip(number).and_then(|(year, number)| YearWithSemester::new(year, number));
-        found.map(Half::from).ok_or_else(|| "has a semester that does not exist".to_owned())
+        let semester = year.zip(number).and_then(|(year, number)| YearWithSemester::new(year, number));
+        semester.map(Half::from).ok_or_else(|| "has a semester that does not exist".to_owned())
     };
     let since = half("since_year", "since_semester")?;
     let until = if row.number("until_year")? == 0 { None } else { Some(half("until_year", "until_semester")?) };

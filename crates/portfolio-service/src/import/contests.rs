@@ -1,4 +1,4 @@
-//! Contests and their teams.
+//! Imports contests and their teams.
 
 use std::collections::{HashMap, HashSet};
 
@@ -62,17 +62,17 @@ impl Imported for Team {
     const KIND: &'static str = TEAMS.name;
 }
 
-/// Brings the contests in.
+/// Imports the contests.
 pub fn bring_in(conn: &mut AnyConnection, import: &mut Import) -> Result<(), Error> {
     import.each_page(conn, &CONTESTS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
         let names: Vec<_> = page.iter().filter_map(|(_, row)| row.text("name").ok()).collect();
-        let taken = contests::table.filter(contests::name.eq_any(&names)).select((contests::name, contests::id));
-        let mut taken: HashMap<_, _> = taken.load::<(String, DbUuid)>(conn)?.into_iter().collect();
+        let ids_by_name = contests::table.filter(contests::name.eq_any(&names)).select((contests::name, contests::id));
+        let mut ids_by_name: HashMap<_, _> = ids_by_name.load::<(String, DbUuid)>(conn)?.into_iter().collect();
         let mut incoming = Vec::new();
         for (id, row) in page {
             let contest = read(import, id, &row).and_then(|contest| {
-                let first = *taken.entry(contest.name.clone()).or_insert(id);
+                let first = *ids_by_name.entry(contest.name.clone()).or_insert(id);
                 if first == id { Ok(contest) } else { Err(format!("the contest {first} has the same name")) }
             });
             match contest {
@@ -146,17 +146,17 @@ fn write(conn: &mut AnyConnection, added: &[(DbUuid, Contest)], updated: &[(DbUu
     Ok(())
 }
 
-/// Brings the teams in, with their members.
+/// Imports the teams with their members.
 pub fn bring_teams_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets) -> Result<(), Error> {
     import.each_page(conn, &TEAMS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
         let mut members = import.people(&TEAM_MEMBERS, "team_id", &ids, &targets.users)?;
-        let of: Vec<_> = page.iter().filter_map(|(_, row)| row.id("contest_id").ok()).collect();
-        let here: Vec<DbUuid> = contests::table.filter(contests::id.eq_any(&of)).select(contests::id).load(conn)?;
-        let here: HashSet<_> = here.into_iter().collect();
+        let contests: Vec<_> = page.iter().filter_map(|(_, row)| row.id("contest_id").ok()).collect();
+        let contests = contests::table.filter(contests::id.eq_any(&contests)).select(contests::id);
+        let contests: HashSet<_> = contests.load::<DbUuid>(conn)?.into_iter().collect();
         let mut incoming = Vec::new();
         for (id, row) in page {
-            match read_team(&row, &here, members.remove(&id).unwrap_or_default()) {
+            match read_team(&row, &contests, members.remove(&id).unwrap_or_default()) {
                 Ok(team) => {
                     let texts = [
                         ("name", team.name.as_str(), 1..=32),

@@ -1,4 +1,4 @@
-//! How much of an event is published. The events come from the booking-service.
+//! Imports levels of events. The events come from the booking-service.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ impl Imported for Level {
     const KIND: &'static str = LEVELS.name;
 }
 
-/// Brings the levels in.
+/// Imports the levels.
 pub fn bring_in(conn: &mut AnyConnection, import: &mut Import) -> Result<(), Error> {
     import.each_page(conn, &LEVELS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();

@@ -1,4 +1,4 @@
-//! Groups: their links, and the spans of their members.
+//! Imports the links of groups and the spans of their members.
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,7 +25,7 @@ use crate::{
     span::Half,
 };
 
-/// A first and a last semester.
+/// The first and the last semester.
 type Span = (Half, Option<Half>);
 
 pub const GROUPS: SourceTable = SourceTable { name: "groups", columns: &["group_id", "name", "link", "description"] };
@@ -45,15 +45,15 @@ impl Imported for Link {
     }
 }
 
-/// Makes the groups that are not here, and brings in the links of all and the spans of their members.
+/// Adds the groups that are missing, and imports the links of all groups and the spans of their members.
 pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets) -> Result<(), Error> {
     import.each_page(conn, &GROUPS, "group_id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
-        let here: Vec<DbUuid> = groups::table.filter(groups::id.eq_any(&ids)).select(groups::id).load(conn)?;
-        let here: HashSet<_> = here.into_iter().collect();
-        let (mut new, mut wanted) = (Vec::new(), Vec::new());
+        let existing: Vec<DbUuid> = groups::table.filter(groups::id.eq_any(&ids)).select(groups::id).load(conn)?;
+        let existing: HashSet<_> = existing.into_iter().collect();
+        let (mut new, mut incoming) = (Vec::new(), Vec::new());
         for (id, row) in page {
-            if !here.contains(&id) {
+            if !existing.contains(&id) {
                 new.push((
                     (groups::id.eq(id), groups::name.eq(row.text("name").unwrap_or_default())),
                     (groups::link.eq(""), groups::description.eq(row.text("description").unwrap_or_default())),
@@ -61,14 +61,14 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets
                 ));
             }
             match link(&row, "link") {
-                Ok(link) => wanted.push((id, Link(link))),
+                Ok(link) => incoming.push((id, Link(link))),
                 Err(fault) => import.report.left_out(GROUPS.name, &id.to_string(), &format!("its link: {fault}")),
             }
         }
         with_connection!(conn, c => diesel::insert_into(groups::table).values(&new).execute(c))?;
         let links = groups::table.filter(groups::id.eq_any(&ids)).select((groups::id, groups::link));
         let present = links.load::<(DbUuid, String)>(conn)?.into_iter().map(|(id, link)| (id, Link(link)));
-        let changes = import.merge(conn, wanted, &present.collect())?;
+        let changes = import.merge(conn, incoming, &present.collect())?;
         for (id, Link(link)) in changes.added.into_iter().filter(|(_, link)| !link.is_blank()).chain(changes.updated) {
             diesel::update(groups::table.find(id))
                 .set((groups::link.eq(link), groups::updated_at.eq(targets.now)))
@@ -78,8 +78,8 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets
     })
 }
 
-/// Adds the spans that are not here. The directory says who is in a group now, so that an open span is made longer, and
-/// none is ended.
+/// Adds the missing spans. The directory says who is in a group now, so an import extends open spans to an earlier start
+/// and never ends one.
 fn bring_spans_in(
     conn: &mut AnyConnection,
     import: &mut Import,
@@ -88,14 +88,14 @@ fn bring_spans_in(
 ) -> Result<(), Error> {
     let member = |row: &SourceRow| Ok((existing_user(row, "user_id", &targets.users)?, span(row)?));
     let spans = import.converted_children(&MEMBERS, "group_id", ids, member)?;
-    let here = group_memberships::table.filter(group_memberships::group_id.eq_any(ids)).select((
+    let existing = group_memberships::table.filter(group_memberships::group_id.eq_any(ids)).select((
         group_memberships::group_id,
         group_memberships::user_id,
         group_memberships::since,
         group_memberships::until,
     ));
     let mut by_member: HashMap<(DbUuid, DbUuid), Vec<Span>> = HashMap::new();
-    for (group, user, since, until) in here.load::<(DbUuid, DbUuid, Half, Option<Half>)>(conn)? {
+    for (group, user, since, until) in existing.load::<(DbUuid, DbUuid, Half, Option<Half>)>(conn)? {
         by_member.entry((group, user)).or_default().push((since, until));
     }
     let mut rows = Vec::new();

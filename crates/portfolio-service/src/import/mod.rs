@@ -1,11 +1,11 @@
-//! `import`: the database of the system that this service replaces.
+//! `import`: copies the database of the system that this service replaces.
 //!
-//! * `users`: what members say of themselves, and their accounts.
-//! * `groups`: their links, and since when who was in them. Names, descriptions and administrators come from the club
-//!   directory, by the ordinary sync, which runs last and also says who is in them now.
-//! * `events`: their levels. The events come from the booking-service.
-//! * `projects`, `contests`: with their members and teams. That system does not know who made them, so that they belong
-//!   to a deactivated user: members of a project may edit it, and admins everything.
+//! * `users`: profiles and accounts of members.
+//! * `groups`: links of groups and spans of their members. The ordinary sync, which runs last, updates names,
+//!   descriptions, administrators and present members from the club directory.
+//! * `events`: levels of events. The events come from the booking-service.
+//! * `projects`, `contests`: with their members and teams. The source does not store their creators, so they belong to a
+//!   deactivated user. Members of a project may edit it, and admins may edit everything.
 
 mod columns;
 mod contests;
@@ -30,7 +30,7 @@ use service_kit::{
 use self::targets::{CREATOR, Targets};
 use crate::{schema::users as user_rows, sync};
 
-/// The tables that are read.
+/// The tables of the source.
 pub const TABLES: &[SourceTable] = &[
     users::USERS,
     users::ACCOUNTS,
@@ -44,7 +44,7 @@ pub const TABLES: &[SourceTable] = &[
     contests::TEAM_MEMBERS,
 ];
 
-/// Brings all of it in, in one transaction.
+/// Imports all tables in one transaction.
 ///
 /// # Errors
 /// When the source or the database fails; nothing is written then.
@@ -66,10 +66,10 @@ pub async fn run(
         projects::bring_in(conn, import, &targets)?;
         contests::bring_in(conn, import)?;
         contests::bring_teams_in(conn, import, &targets)?;
-        sync::apply(conn, &directory, present, now)?;
-        // What the server would find out by itself within minutes; plans are bad until then.
+        sync::apply(conn, &directory, false, present, now)?;
+        // Autovacuum would collect the statistics only some minutes later.
         if let AnyConnection::Postgresql(pg) = conn {
-            // Not of other tables, which somebody else may have locked.
+            // Only these tables: another transaction may have locked others.
             sql_query(
                 "ANALYZE users, accounts, groups, projects, project_members, contests, contest_teams, imported_rows",
             )
@@ -80,7 +80,7 @@ pub async fn run(
     import.run(db, work).await
 }
 
-/// Lets nobody else write meanwhile, so that they wait and none of the two has to be broken off. Others read on.
+/// Locks the tables against other writers, who wait, so that no deadlock or conflict ends a transaction. Reads continue.
 fn lock(conn: &mut AnyConnection) -> Result<(), Error> {
     if let AnyConnection::Postgresql(pg) = conn {
         sql_query(
@@ -93,9 +93,9 @@ fn lock(conn: &mut AnyConnection) -> Result<(), Error> {
 }
 
 fn make_creator(conn: &mut AnyConnection, now: DbTimestamp) -> Result<(), Error> {
-    let here = user_rows::table.find(CREATOR).select(user_rows::id).first::<DbUuid>(conn).optional()?;
-    if here.is_none() {
-        users::make(conn, &[(CREATOR, "imported".to_owned())], now)?;
+    let creator = user_rows::table.find(CREATOR).select(user_rows::id).first::<DbUuid>(conn).optional()?;
+    if creator.is_none() {
+        users::insert_deactivated(conn, &[(CREATOR, "imported".to_owned())], now)?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Projects, with their members.
+//! Imports projects with their members.
 
 use std::collections::HashMap;
 
@@ -67,7 +67,7 @@ impl Imported for Project {
     const KIND: &'static str = PROJECTS.name;
 }
 
-/// Brings the projects in.
+/// Imports the projects.
 pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets) -> Result<(), Error> {
     import.each_page(conn, &PROJECTS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
@@ -77,12 +77,12 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets
             members.dedup_by_key(|(user, _)| *user);
         }
         let names: Vec<_> = page.iter().filter_map(|(_, row)| row.text("name").ok()).collect();
-        let taken = projects::table.filter(projects::name.eq_any(&names)).select((projects::name, projects::id));
-        let mut taken: HashMap<_, _> = taken.load::<(String, DbUuid)>(conn)?.into_iter().collect();
+        let ids_by_name = projects::table.filter(projects::name.eq_any(&names)).select((projects::name, projects::id));
+        let mut ids_by_name: HashMap<_, _> = ids_by_name.load::<(String, DbUuid)>(conn)?.into_iter().collect();
         let mut incoming = Vec::new();
         for (id, row) in page {
             let project = read(import, id, &row, members.remove(&id).unwrap_or_default()).and_then(|project| {
-                let first = *taken.entry(project.name.clone()).or_insert(id);
+                let first = *ids_by_name.entry(project.name.clone()).or_insert(id);
                 if first == id { Ok(project) } else { Err(format!("the project {first} has the same name")) }
             });
             match project {
@@ -101,7 +101,7 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets
         for (id, project) in &changes.updated {
             update(conn, *id, project)?;
         }
-        put_members(conn, &changes.updated)
+        insert_members(conn, &changes.updated)
     })?;
     for ids in import.gone::<Project>(conn, load)?.chunks(CHUNK) {
         diesel::delete(projects::table.filter(projects::id.eq_any(ids))).execute(conn)?;
@@ -149,7 +149,7 @@ fn load(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbUuid, Proj
     Ok(rows.load::<Row>(conn)?.into_iter().map(project).collect())
 }
 
-/// The columns but the id and the creator, as values.
+/// The values of all columns except the id and the creator.
 macro_rules! columns {
     ($project:expr) => {
         (
@@ -167,17 +167,17 @@ fn insert(conn: &mut AnyConnection, new: &[(DbUuid, Project)]) -> Result<(), Err
         .map(|(id, project)| (projects::id.eq(*id), projects::created_by.eq(CREATOR), columns!(project)))
         .collect();
     with_connection!(conn, c => diesel::insert_into(projects::table).values(&rows).execute(c))?;
-    put_members(conn, new)
+    insert_members(conn, new)
 }
 
-/// Changes a project, without its members, who end.
+/// Updates a project and deletes its members.
 fn update(conn: &mut AnyConnection, id: DbUuid, project: &Project) -> Result<(), Error> {
     diesel::update(projects::table.find(id)).set(columns!(project)).execute(conn)?;
     diesel::delete(project_members::table.filter(project_members::project_id.eq(id))).execute(conn)?;
     Ok(())
 }
 
-fn put_members(conn: &mut AnyConnection, new: &[(DbUuid, Project)]) -> Result<(), Error> {
+fn insert_members(conn: &mut AnyConnection, new: &[(DbUuid, Project)]) -> Result<(), Error> {
     let members = new.iter().flat_map(|(id, project)| project.members.iter().map(|member| (*id, *member)));
     let rows: Vec<_> = members
         .map(|(id, (user, (since, until)))| {

@@ -1,4 +1,4 @@
-//! What members say of themselves, and their accounts elsewhere.
+//! Imports the profiles of members and their accounts on other sites.
 
 use std::collections::{HashMap, HashSet};
 
@@ -30,6 +30,7 @@ use crate::{
 pub const USERS: SourceTable = SourceTable { name: "users", columns: &["id", "name", "description", "check"] };
 pub const ACCOUNTS: SourceTable = SourceTable { name: "accounts", columns: &["id", "type", "name", "url", "user_id"] };
 
+/// The heading of the users whom the directory does not have, in the report.
 const UNKNOWN: &str = "users whom the directory does not know; new ones are deactivated";
 
 #[derive(Serialize)]
@@ -46,8 +47,8 @@ impl Imported for Profile {
     }
 }
 
-/// Makes the users who are not here, adds what users say of themselves, and returns the ids of everybody here. The sync
-/// with the directory says later what they are called and whether they are active.
+/// Adds the missing users, imports the profiles of all users of the source, and returns the ids of all users of this
+/// service. The sync, which runs later, updates names and states from the directory.
 pub fn bring_in(
     conn: &mut AnyConnection,
     import: &mut Import,
@@ -57,18 +58,17 @@ pub fn bring_in(
     let directory_ids: HashSet<_> = directory.users.iter().map(|user| DbUuid(user.id)).collect();
     import.each_page(conn, &USERS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
-        let here: Vec<DbUuid> = users::table.filter(users::id.eq_any(&ids)).select(users::id).load(conn)?;
-        let here: HashSet<_> = here.into_iter().collect();
+        let existing: Vec<DbUuid> = users::table.filter(users::id.eq_any(&ids)).select(users::id).load(conn)?;
+        let existing: HashSet<_> = existing.into_iter().collect();
         let (mut new, mut incoming) = (Vec::new(), Vec::new());
         for (id, row) in page {
-            let profile = read(&row);
-            if !here.contains(&id) {
+            if !existing.contains(&id) {
                 new.push((id, row.text("name").unwrap_or_default()));
             }
             if !directory_ids.contains(&id) {
                 import.report.note(UNKNOWN, || id.to_string());
             }
-            match profile {
+            match read(&row) {
                 Ok(profile) => {
                     import.report.check_limits(USERS.name, id, &[("description", &profile.bio, 0..=256)]);
                     incoming.push((id, profile));
@@ -76,7 +76,7 @@ pub fn bring_in(
                 Err(fault) => import.report.left_out(USERS.name, &id.to_string(), &fault),
             }
         }
-        make(conn, &new, now)?;
+        insert_deactivated(conn, &new, now)?;
         let profiles = users::table.filter(users::id.eq_any(&ids));
         let profiles: Vec<(DbUuid, String, bool)> =
             profiles.select((users::id, users::bio, users::publishes_real_name)).load(conn)?;
@@ -97,23 +97,23 @@ fn read(row: &SourceRow) -> Result<Profile, Fault> {
     Ok(Profile { bio: row.text("description")?, publishes_real_name: row.flag("check")? })
 }
 
-/// Makes deactivated users with these ids and names. Whose name is taken or no sign-in name is called by the first eight
-/// digits of the id, or by all of them.
-pub fn make(conn: &mut AnyConnection, new: &[(DbUuid, String)], now: DbTimestamp) -> Result<(), Error> {
+/// Inserts deactivated users with these ids and names. A user whose name is taken or is not a sign-in name is named by the
+/// first eight digits of the id, or by all digits if those are taken as well.
+pub fn insert_deactivated(conn: &mut AnyConnection, new: &[(DbUuid, String)], now: DbTimestamp) -> Result<(), Error> {
     let candidates = |id: &DbUuid, name: &str| {
         let digits = id.0.simple().to_string();
         [name.to_owned(), digits[..8].to_owned(), digits]
     };
     let names: Vec<_> = new.iter().flat_map(|(id, name)| candidates(id, name)).collect();
-    let mut taken = HashSet::new();
+    let mut taken_names = HashSet::new();
     for names in names.chunks(CHUNK) {
-        taken.extend(users::table.filter(users::name.eq_any(names)).select(users::name).load::<String>(conn)?);
+        taken_names.extend(users::table.filter(users::name.eq_any(names)).select(users::name).load::<String>(conn)?);
     }
     let rows: Vec<_> = new
         .iter()
         .map(|(id, name)| {
             let mut names = candidates(id, name).into_iter();
-            let name = names.find(|name| is_sign_in_name(name) && taken.insert(name.clone()));
+            let name = names.find(|name| is_sign_in_name(name) && taken_names.insert(name.clone()));
             (
                 (users::id.eq(*id), users::name.eq(name.unwrap_or_default()), users::real_name.eq("")),
                 (users::state.eq(0), users::created_at.eq(now), users::updated_at.eq(now)),
@@ -138,19 +138,20 @@ impl Imported for Account {
     const KIND: &'static str = ACCOUNTS.name;
 }
 
-/// Brings the accounts in: of each type, the first of a user.
+/// Imports the accounts: of each user, the first account of each type.
 pub fn bring_accounts_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets) -> Result<(), Error> {
     import.each_page(conn, &ACCOUNTS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
         let owners: Vec<_> = page.iter().filter_map(|(_, row)| row.id("user_id").ok()).collect();
-        let taken = accounts::table.filter(accounts::user_id.eq_any(&owners));
-        let taken: Vec<(DbUuid, i16, DbUuid)> =
-            taken.select((accounts::user_id, accounts::type_, accounts::id)).load(conn)?;
-        let mut taken: HashMap<_, _> = taken.into_iter().map(|(user, number, id)| ((user, number), id)).collect();
+        let ids_by_type = accounts::table.filter(accounts::user_id.eq_any(&owners));
+        let ids_by_type: Vec<(DbUuid, i16, DbUuid)> =
+            ids_by_type.select((accounts::user_id, accounts::type_, accounts::id)).load(conn)?;
+        let mut ids_by_type: HashMap<_, _> =
+            ids_by_type.into_iter().map(|(user, number, id)| ((user, number), id)).collect();
         let mut incoming = Vec::new();
         for (id, row) in page {
             let account = read_account(&row, targets).and_then(|account| {
-                let first = *taken.entry((account.user, account.number)).or_insert(id);
+                let first = *ids_by_type.entry((account.user, account.number)).or_insert(id);
                 if first == id { Ok(account) } else { Err(format!("{first} is an account of the same type")) }
             });
             match account {

@@ -20,7 +20,7 @@ use super::{
         UserProject,
     },
 };
-use crate::auth::{Caller, Member, ProjectCreator, ProjectEditor, Visitor};
+use crate::auth::{Caller, Member, ProjectCreator, ProjectEditor, RecentProjectEditor, Visitor};
 
 fn detail(conn: &mut AnyConnection, id: DbUuid) -> Result<ProjectDetail, Error> {
     let (row, link, description) = queries::get(conn, id)?;
@@ -98,7 +98,7 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
 /// Change a project
 ///
 /// For its creator, its members and admins. What is left out stays. Sent at the same time as the list of members,
-/// both take effect, whichever comes first.
+/// both take effect, whichever comes first; so members who took themselves off the list may do this for another minute.
 #[utoipa::path(
     tag = "projects",
     operation_id = "editProject",
@@ -108,7 +108,7 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
 )]
 #[patch("/{projectId}")]
 pub async fn update(
-    who: ProjectEditor,
+    who: RecentProjectEditor,
     Now(now): Now,
     id: Path<Id>,
     body: Body<EditProjectRequest>,
@@ -152,7 +152,8 @@ pub async fn list_members(who: Visitor, id: Path<Id>, page: Page) -> Result<Repl
 
 /// Change the members of a project
 ///
-/// For its creator, its members and admins. The whole new list.
+/// For its creator, its members and admins. The whole new list. An edge of a span that is the project's own follows the
+/// project's span when that changes.
 #[utoipa::path(
     tag = "projects",
     operation_id = "editProjectMembers",
@@ -171,8 +172,8 @@ pub async fn put_members(
     let target = Target::new(format!("project {id}"), move |conn, _| {
         show_members(conn, id, &Page::all()).map(ListPage::into_reply)
     });
-    who.update(target, move |conn, _| {
-        queries::put_members(conn, id, &members, DbTimestamp(now)).map(|()| Reply::no_content())
+    who.update(target, move |conn, me| {
+        queries::put_members(conn, id, &members, me.id, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
 }

@@ -3,12 +3,15 @@
 //! * A member's span is stored as sent, and shown by its part inside the project's span, or as stored where the two do
 //!   not meet (contract, "Member spans"). So neither the project's span nor the list of members is ever checked
 //!   against the other, and changes to both may come at once, in any order.
+//! * An edge that was sent equal to the project's own follows the project's.
 //! * Whoever changes a project or its members first locks the project's row.
 
 mod handlers;
+mod page;
 pub mod queries;
 mod wire;
 
+use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 /// Registers the operations below `/projects`.
@@ -26,4 +29,9 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
 /// Registers the operations below `/users`.
 pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
     config.service(handlers::of_user);
+}
+
+/// Registers the pages.
+pub fn pages(config: &mut web::ServiceConfig) {
+    config.route("/projects", web::get().to(page::list)).route("/projects/{projectId}", web::get().to(page::show));
 }

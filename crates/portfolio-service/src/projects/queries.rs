@@ -16,9 +16,10 @@ use service_kit::{
 };
 
 use crate::{
+    departures,
     schema::{project_members, projects, users},
     span::{Columns, Half},
-    users::{self as people, Person, known},
+    users::{self as people, Person, references},
 };
 
 /// A project as listed.
@@ -51,6 +52,27 @@ impl Row {
     }
 }
 
+/// The span of a member of a project.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = project_members)]
+struct MemberSpan {
+    since: Half,
+    until: Option<Half>,
+    follows_since: bool,
+    follows_until: bool,
+}
+
+impl MemberSpan {
+    /// As it is shown inside the project's span (contract, "Member spans").
+    fn shown_within(&self, project: YearWithSemesterDuration) -> Result<YearWithSemesterDuration, Error> {
+        let sent = Columns::from((self.since, self.until)).span()?;
+        let since = if self.follows_since { project.since() } else { sent.since() };
+        let until = if self.follows_until { project.until() } else { sent.until() };
+        // Without a span between the edges, the two do not meet.
+        Ok(YearWithSemesterDuration::new(since, until).unwrap_or(sent).shown_within(project))
+    }
+}
+
 /// A project as asked for.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
@@ -75,13 +97,13 @@ pub struct Changes {
 ///
 /// # Errors
 /// When the database fails.
-pub fn list(conn: &mut AnyConnection, slice: &PageBounds<Position>) -> Result<Vec<Row>, Error> {
+pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<Position>) -> Result<Vec<Row>, Error> {
     let newest = (projects::since.desc(), projects::id);
     let mut query = projects::table.select(Row::as_select()).order(newest).into_boxed();
-    if let Some((since, id)) = slice.after {
+    if let Some((since, id)) = bounds.after {
         query = after!(query, projects::since; < since, projects::id; > id);
     }
-    Ok(query.limit(slice.rows).load(conn)?)
+    Ok(query.limit(bounds.rows).load(conn)?)
 }
 
 /// One project with its link and its description.
@@ -103,10 +125,10 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<(Row, String, String)
 pub fn members(
     conn: &mut AnyConnection,
     id: DbUuid,
-    slice: &PageBounds<people::queries::Position>,
+    bounds: &PageBounds<people::queries::Position>,
 ) -> Result<Vec<(Person, YearWithSemesterDuration)>, Error> {
     let found: Option<Row> = projects::table.find(id).select(Row::as_select()).first(conn).optional()?;
-    members_within(conn, id, found.ok_or_else(not_found)?.span()?, slice)
+    members_within(conn, id, found.ok_or_else(not_found)?.span()?, bounds)
 }
 
 /// The members of a project that has this span.
@@ -117,22 +139,20 @@ pub fn members_within(
     conn: &mut AnyConnection,
     id: DbUuid,
     whole: YearWithSemesterDuration,
-    slice: &PageBounds<people::queries::Position>,
+    bounds: &PageBounds<people::queries::Position>,
 ) -> Result<Vec<(Person, YearWithSemesterDuration)>, Error> {
     let members = project_members::table
         .inner_join(users::table)
         .filter(project_members::project_id.eq(id))
         .order((users::name, users::id))
-        .limit(slice.rows);
-    let span = (project_members::since, project_members::until);
-    let rows: Vec<(Person, (Half, Option<Half>))> = match &slice.after {
-        None => with_connection!(conn, c => members.select((Person::as_select(), span)).load(c)),
-        Some((name, id)) => {
-            after!(members, users::name; > name, users::id; > *id).select((Person::as_select(), span)).load(conn)
-        }
+        .limit(bounds.rows);
+    let rows: Vec<(Person, MemberSpan)> = match &bounds.after {
+        None => with_connection!(conn, c => members.select((Person::as_select(), MemberSpan::as_select())).load(c)),
+        Some((name, id)) => after!(members, users::name; > name, users::id; > *id)
+            .select((Person::as_select(), MemberSpan::as_select()))
+            .load(conn),
     }?;
-    let member = |(person, span)| Ok((person, Columns::from(span).span()?.shown_within(whole)));
-    rows.into_iter().map(member).collect()
+    rows.into_iter().map(|(person, span)| Ok((person, span.shown_within(whole)?))).collect()
 }
 
 /// The projects of a user, the newest first, each with the user's own span as it is shown.
@@ -142,21 +162,21 @@ pub fn members_within(
 pub fn of_user(
     conn: &mut AnyConnection,
     user: DbUuid,
-    slice: &PageBounds<Position>,
+    bounds: &PageBounds<Position>,
 ) -> Result<Vec<(Row, YearWithSemesterDuration)>, Error> {
-    people::queries::need(conn, user)?;
+    people::queries::check_exists(conn, user)?;
     let mut query = project_members::table
         .inner_join(projects::table)
         .filter(project_members::user_id.eq(user))
-        .select((Row::as_select(), project_members::since, project_members::until))
+        .select((Row::as_select(), MemberSpan::as_select()))
         .order((projects::since.desc(), projects::id))
         .into_boxed();
-    if let Some((since, id)) = slice.after {
+    if let Some((since, id)) = bounds.after {
         query = after!(query, projects::since; < since, projects::id; > id);
     }
-    let rows: Vec<(Row, Half, Option<Half>)> = query.limit(slice.rows).load(conn)?;
-    let project = |(row, since, until): (Row, _, _)| {
-        let shown = Columns::from((since, until)).span()?.shown_within(row.span()?);
+    let rows: Vec<(Row, MemberSpan)> = query.limit(bounds.rows).load(conn)?;
+    let project = |(row, span): (Row, MemberSpan)| {
+        let shown = span.shown_within(row.span()?)?;
         Ok((row, shown))
     };
     rows.into_iter().map(project).collect()
@@ -208,7 +228,7 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     if deleted == 0 { Err(not_found()) } else { Ok(()) }
 }
 
-/// Puts a new list of members in the place of the present one. Each user is in it once.
+/// Puts a new list of members in the place of the present one, on behalf of `me`. Each user is in it once.
 ///
 /// # Errors
 /// 404 when there is no such project; 400 for an unknown user.
@@ -216,6 +236,7 @@ pub fn put_members(
     conn: &mut AnyConnection,
     id: DbUuid,
     members: &[(DbUuid, YearWithSemesterDuration)],
+    me: DbUuid,
     now: DbTimestamp,
 ) -> Result<(), Error> {
     // Locks the project. Otherwise two lists sent at once would mix, or meet in a row of both.
@@ -224,7 +245,15 @@ pub fn put_members(
         return Err(not_found());
     }
     let users: Vec<_> = members.iter().map(|(user, _)| *user).collect();
-    known::require(conn, &users, |n| format!("/members/{n}/userId"))?;
+    references::check_exist(conn, &users, |n| format!("/members/{n}/userId"))?;
+    let (since, until): (Half, Option<Half>) =
+        projects::table.find(id).select((projects::since, projects::until)).first(conn)?;
+    if !users.contains(&me) {
+        let was_member = project_members::table.find((id, me)).select(project_members::user_id);
+        if was_member.first::<DbUuid>(conn).optional()?.is_some() {
+            departures::record(conn, id, me, now)?;
+        }
+    }
     diesel::delete(project_members::table.filter(project_members::project_id.eq(id))).execute(conn)?;
     let row = |(user, span): &(DbUuid, YearWithSemesterDuration)| {
         let span = Columns::from(*span);
@@ -233,6 +262,8 @@ pub fn put_members(
             project_members::user_id.eq(*user),
             project_members::since.eq(span.since),
             project_members::until.eq(span.until),
+            project_members::follows_since.eq(span.since == since),
+            project_members::follows_until.eq(span.until == until),
         )
     };
     let rows: Vec<_> = members.iter().map(row).collect();

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::queries::{Changes, Draft, Row};
 use crate::{
     link::Link,
-    users::{Person, User, known},
+    users::{Person, User, references},
 };
 
 /// A project in a list.
@@ -43,7 +43,7 @@ impl Project {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
-    "id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": "",
+    "id": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "realName": "",
     "duration": {"since": {"year": 2025, "semester": 1}}
 }))]
 pub struct ProjectMember {
@@ -69,7 +69,7 @@ impl ProjectMember {
     "duration": {"since": {"year": 2025, "semester": 1}}, "link": "https://club.example/robot",
     "description": "It reads the timetable aloud.",
     "members": [{
-        "id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": "",
+        "id": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "realName": "",
         "duration": {"since": {"year": 2025, "semester": 1}}
     }]
 }))]
@@ -198,7 +198,7 @@ pub struct MemberSpan {
 #[derive(Debug, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase, validate = each_once -> Violations)]
 #[schema(rename_all = "camelCase", example = json!({"members": [{
-    "userId": "0198c0de-0000-7000-8000-000000000001", "duration": {"since": {"year": 2025, "semester": 1}}
+    "userId": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "duration": {"since": {"year": 2025, "semester": 1}}
 }]}))]
 pub struct EditProjectMembersRequest {
     /// Each user once.
@@ -210,8 +210,8 @@ fn each_once(
     _: ValuePointerRef<'_>,
 ) -> Result<EditProjectMembersRequest, Violations> {
     let users = request.members.iter().map(|member| member.user_id.into());
-    let repeats = known::repeats(users, |n| format!("/members/{n}/userId"));
-    if repeats.0.is_empty() { Ok(request) } else { Err(repeats) }
+    references::check_unique(users, |n| format!("/members/{n}/userId"))?;
+    Ok(request)
 }
 
 impl EditProjectMembersRequest {

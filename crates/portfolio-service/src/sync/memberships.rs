@@ -47,7 +47,7 @@ fn changes(open: &BTreeMap<Link, (DbUuid, Half)>, members: &BTreeSet<Link>, pres
 
 /// Makes groups, their administrators and the spans of their members what the directory says. Whoever is not among
 /// `known` is left out.
-pub(super) fn put(
+pub(super) fn update(
     conn: &mut AnyConnection,
     directory: &[DirectoryGroup],
     known: &HashSet<DbUuid>,

@@ -1,7 +1,8 @@
 //! Users as the directory says.
 //!
 //! A name belongs to whom the directory gives it. When another user holds it, one whom the directory does not know, that
-//! one is renamed out of the way. A user whose name is no sign-in name (contract, "Types": User) is left as they are.
+//! one is renamed out of the way. A user whose name is no sign-in name (contract, "Types": User) is left as they are. All
+//! users come from the directory, so whom it does not list is deactivated.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,12 +12,15 @@ use service_kit::{
         AnyConnection, ROWS_PER_STATEMENT,
         types::{DbTimestamp, DbUuid},
     },
-    directory::DirectoryUser,
+    directory::{DirectoryUser, UserState, check_deactivations},
     error::Error,
     with_connection,
 };
 
-use crate::{identity::is_sign_in_name, schema::users};
+use crate::{caller::ACTIVE, identity::is_sign_in_name, schema::users};
+
+/// `users.state` of a deactivated user.
+const DEACTIVATED: i16 = UserState::Deactivated as i16;
 
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
 #[diesel(table_name = users)]
@@ -39,22 +43,36 @@ impl From<&DirectoryUser> for Row {
 }
 
 /// Makes users what the directory says, and returns all who are here then.
-pub(super) fn put(
+pub(super) fn update(
     conn: &mut AnyConnection,
     directory: &[DirectoryUser],
+    force: bool,
     now: DbTimestamp,
 ) -> Result<HashSet<DbUuid>, Error> {
     let present: Vec<Row> = users::table.select(Row::as_select()).load(conn)?;
+    let listed: HashSet<_> = directory.iter().map(|user| DbUuid(user.id)).collect();
+    let unlisted = present.iter().filter(|user| user.state != DEACTIVATED && !listed.contains(&user.id));
+    let unlisted: Vec<_> = unlisted.map(|user| user.id).collect();
     let (wanted, unfit): (Vec<_>, Vec<_>) = directory.iter().partition(|user| is_sign_in_name(&user.name));
     for user in unfit {
         log::warn!("club directory: the user {} is left out, as {:?} is no sign-in name", user.id, user.name);
     }
     let wanted: Vec<Row> = wanted.into_iter().map(Row::from).collect();
+    if !force {
+        let active: HashSet<_> = present.iter().filter(|user| user.state == ACTIVE).map(|user| user.id).collect();
+        let deactivated = wanted.iter().filter(|user| user.state == DEACTIVATED).map(|user| &user.id).chain(&unlisted);
+        check_deactivations(active.len(), deactivated.filter(|id| active.contains(id)).count())?;
+    }
     // Names are unique at any moment, also halfway: first the names in the way are freed, then everything is put.
     save(conn, &moved_aside(&present, &wanted), now)?;
     let before: HashMap<_, _> = present.iter().map(|user| (user.id, user)).collect();
     let changed: Vec<_> = wanted.iter().filter(|user| before.get(&user.id) != Some(user)).cloned().collect();
     save(conn, &changed, now)?;
+    for ids in unlisted.chunks(ROWS_PER_STATEMENT) {
+        diesel::update(users::table.filter(users::id.eq_any(ids)))
+            .set((users::state.eq(DEACTIVATED), users::updated_at.eq(now)))
+            .execute(conn)?;
+    }
     Ok(present.iter().chain(&wanted).map(|user| user.id).collect())
 }
 

@@ -20,7 +20,7 @@ use super::{
     },
 };
 use crate::{
-    auth::{Caller, Member, TeamCreator, TeamEditor, Visitor},
+    auth::{Caller, Member, RecentTeamEditor, TeamCreator, TeamEditor, Visitor},
     users::{Person, User},
 };
 
@@ -40,14 +40,14 @@ fn show_members(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid, page: &Pa
     page.rows(queries::members(conn, id, &bounds)?, Person::position, |person| Ok(User::from(person)))
 }
 
-/// The team that an operation changes. The teams of a contest share its lock.
+/// The team that an operation changes. All teams of a contest have the same lock.
 fn target(contest: DbUuid, id: DbUuid) -> Target<Caller> {
     Target::new(format!("contest {contest}"), move |conn, _| show(conn, contest, id))
 }
 
 /// Teams of a contest
 ///
-/// Ordered by name and id, each with its members by name.
+/// Ordered by name and id, each with its members, who are ordered by name.
 #[utoipa::path(
     tag = "contests",
     operation_id = "getContestTeams",
@@ -59,7 +59,7 @@ fn target(contest: DbUuid, id: DbUuid) -> Target<Caller> {
 pub async fn list(who: Visitor, contest: Path<Id>, page: Page) -> Result<Reply, Failure> {
     let contest = DbUuid::from(*contest);
     who.list(page, move |conn, _, page| {
-        queries::need_contest(conn, contest)?;
+        queries::check_contest(conn, contest)?;
         let teams = queries::of_contest(conn, contest, &page.bounds()?)?;
         page.rows(teams, |(row, _)| (row.name.clone(), row.id), |team| Ok(ContestTeam::from(team)))
     })
@@ -68,7 +68,7 @@ pub async fn list(who: Visitor, contest: Path<Id>, page: Page) -> Result<Reply, 
 
 /// Add a team to a contest
 ///
-/// For any active member. It has no members yet.
+/// For any active member. The new team has no members.
 #[utoipa::path(
     tag = "contests",
     operation_id = "addContestTeam",
@@ -109,8 +109,9 @@ pub async fn get(who: Visitor, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
 
 /// Change a team
 ///
-/// For its creator, its members, the creator of the contest, and admins. What is left out stays. Sent at the same time
-/// as the list of members, both take effect, whichever comes first.
+/// For its creator, its members, the creator of the contest, and admins. A field that is left out stays. A change and a
+/// new list of members at the same time both take effect, in either order, so members who remove themselves may change
+/// the team for another minute.
 #[utoipa::path(
     tag = "contests",
     operation_id = "editContestTeam",
@@ -120,7 +121,7 @@ pub async fn get(who: Visitor, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
 )]
 #[patch("/{contestId}/teams/{teamId}")]
 pub async fn update(
-    who: TeamEditor,
+    who: RecentTeamEditor,
     Now(now): Now,
     path: Path<(Id, Id)>,
     body: Body<EditContestTeamRequest>,
@@ -165,7 +166,7 @@ pub async fn list_members(who: Visitor, path: Path<(Id, Id)>, page: Page) -> Res
 
 /// Change the members of a team
 ///
-/// For its creator, its members, the creator of the contest, and admins. The whole new list.
+/// For its creator, its members, the creator of the contest, and admins. The list replaces the present one.
 #[utoipa::path(
     tag = "contests",
     operation_id = "editContestTeamMembers",
@@ -184,8 +185,8 @@ pub async fn put_members(
     let target = Target::new(format!("contest {contest}"), move |conn, _| {
         show_members(conn, contest, id, &Page::all()).map(ListPage::into_reply)
     });
-    who.update(target, move |conn, _| {
-        queries::put_members(conn, id, &members, DbTimestamp(now)).map(|()| Reply::no_content())
+    who.update(target, move |conn, me| {
+        queries::put_members(conn, id, &members, me.id, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
 }

@@ -1,7 +1,7 @@
-//! Teams of a contest: who took part in it, under which name, and how it ended for them.
+//! Teams of contests, with their members and results.
 //!
 //! * A team is found only below its own contest.
-//! * Whoever changes a team or its members first locks the team's row, so that changes to both may come at once.
+//! * A change of a team or of its members locks the team's row, so concurrent changes of both are safe.
 
 mod handlers;
 pub mod queries;

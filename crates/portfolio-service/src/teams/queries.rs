@@ -15,8 +15,9 @@ use service_kit::{
 };
 
 use crate::{
+    departures,
     schema::{contest_team_members, contest_teams, contests, users},
-    users::{self as people, Person, known},
+    users::{self as people, Person, references},
 };
 
 /// A team as listed.
@@ -29,10 +30,10 @@ pub struct Row {
     pub result: String,
 }
 
-/// A team with its members by name.
+/// A team with its members, ordered by name.
 pub type Team = (Row, Vec<Person>);
 
-/// A team as asked for.
+/// A new team.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Draft {
@@ -42,7 +43,7 @@ pub struct Draft {
     pub result: String,
 }
 
-/// What to change; what is not there stays.
+/// Changes of a team. A field that is `None` stays.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Changes {
@@ -52,20 +53,20 @@ pub struct Changes {
     pub result: Option<String>,
 }
 
-/// The teams of a contest by name, then by id. None when there is no such contest.
+/// The teams of a contest, ordered by name and id. The list is empty when there is no such contest.
 ///
 /// # Errors
 /// When the database fails.
 pub fn of_contest(
     conn: &mut AnyConnection,
     contest: DbUuid,
-    slice: &PageBounds<(String, DbUuid)>,
+    bounds: &PageBounds<(String, DbUuid)>,
 ) -> Result<Vec<Team>, Error> {
     let teams = contest_teams::table
         .filter(contest_teams::contest_id.eq(contest))
         .order((contest_teams::name, contest_teams::id))
-        .limit(slice.rows);
-    let rows: Vec<Row> = match &slice.after {
+        .limit(bounds.rows);
+    let rows: Vec<Row> = match &bounds.after {
         None => with_connection!(conn, c => teams.select(Row::as_select()).load(c)),
         Some((name, id)) => {
             after!(teams, contest_teams::name; > name, contest_teams::id; > *id).select(Row::as_select()).load(conn)
@@ -75,7 +76,7 @@ pub fn of_contest(
         .inner_join(contest_teams::table)
         .inner_join(users::table)
         .order((users::name, users::id));
-    let members: Vec<(DbUuid, Person)> = if slice.is_page() {
+    let members: Vec<(DbUuid, Person)> = if bounds.is_page() {
         let of_these = contest_team_members::team_id.eq_any(rows.iter().map(|row| row.id));
         members.filter(of_these).select((contest_teams::id, Person::as_select())).load(conn)
     } else {
@@ -93,7 +94,7 @@ pub fn of_contest(
     Ok(rows.into_iter().map(team).collect())
 }
 
-/// The teams that a user is in, of these contests or of all, by name, then by id, each with its contest.
+/// The teams of these contests, or of all, that a user is a member of: for each contest, ordered by name and id.
 ///
 /// # Errors
 /// When the database fails.
@@ -132,14 +133,14 @@ pub fn get(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid) -> Result<(Row
     found.ok_or_else(not_found)
 }
 
-/// The members of a team by name.
+/// The members of a team, ordered by name.
 ///
 /// # Errors
 /// When the database fails.
 pub fn members(
     conn: &mut AnyConnection,
     id: DbUuid,
-    slice: &PageBounds<people::queries::Position>,
+    bounds: &PageBounds<people::queries::Position>,
 ) -> Result<Vec<Person>, Error> {
     let mut query = contest_team_members::table
         .inner_join(users::table)
@@ -147,22 +148,22 @@ pub fn members(
         .select(Person::as_select())
         .order((users::name, users::id))
         .into_boxed();
-    if let Some((name, id)) = &slice.after {
+    if let Some((name, id)) = &bounds.after {
         query = after!(query, users::name; > name, users::id; > *id);
     }
-    Ok(query.limit(slice.rows).load(conn)?)
+    Ok(query.limit(bounds.rows).load(conn)?)
 }
 
-/// Refuses the id of no contest.
+/// Checks that there is a contest with this id.
 ///
 /// # Errors
-/// 404 when there is no such contest.
-pub fn need_contest(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
+/// 404 when there is none.
+pub fn check_contest(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     let found = contests::table.find(id).select(contests::id).first::<DbUuid>(conn).optional()?;
     found.map(|_| ()).ok_or_else(|| Problem::not_found("contest").into())
 }
 
-/// Makes a team without members.
+/// Creates a team without members.
 ///
 /// # Errors
 /// 404 when there is no such contest.
@@ -173,7 +174,7 @@ pub fn create(
     me: DbUuid,
     now: DbTimestamp,
 ) -> Result<Row, Error> {
-    // Locks the contest against its deletion, which would else end this with a broken reference.
+    // Locks the contest. Otherwise its concurrent deletion would make the insert violate the foreign key.
     let found = diesel::update(contests::table.find(contest)).set(contests::updated_at.eq(now)).execute(conn)?;
     if found == 0 {
         return Err(Problem::not_found("contest").into());
@@ -216,17 +217,29 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     if deleted == 0 { Err(not_found()) } else { Ok(()) }
 }
 
-/// Puts a new list of members in the place of the present one. Each user is in it once.
+/// Replaces the members of a team on behalf of `me`. `members` has no repeated ids.
 ///
 /// # Errors
 /// 404 when there is no such team; 400 for an unknown user.
-pub fn put_members(conn: &mut AnyConnection, id: DbUuid, members: &[DbUuid], now: DbTimestamp) -> Result<(), Error> {
-    // Locks the team. Otherwise two lists sent at once would mix, or meet in a row of both.
+pub fn put_members(
+    conn: &mut AnyConnection,
+    id: DbUuid,
+    members: &[DbUuid],
+    me: DbUuid,
+    now: DbTimestamp,
+) -> Result<(), Error> {
+    // Locks the team. Otherwise two concurrent lists would mix, or conflict in a row that both insert.
     let found = diesel::update(contest_teams::table.find(id)).set(contest_teams::updated_at.eq(now)).execute(conn)?;
     if found == 0 {
         return Err(not_found());
     }
-    known::require(conn, members, |n| format!("/members/{n}"))?;
+    references::check_exist(conn, members, |n| format!("/members/{n}"))?;
+    if !members.contains(&me) {
+        let was_member = contest_team_members::table.find((id, me)).select(contest_team_members::user_id);
+        if was_member.first::<DbUuid>(conn).optional()?.is_some() {
+            departures::record(conn, id, me, now)?;
+        }
+    }
     diesel::delete(contest_team_members::table.filter(contest_team_members::team_id.eq(id))).execute(conn)?;
     let row = |user: &DbUuid| (contest_team_members::team_id.eq(id), contest_team_members::user_id.eq(*user));
     let rows: Vec<_> = members.iter().map(row).collect();

@@ -1,4 +1,4 @@
-//! What teams look like on the wire.
+//! The JSON of teams.
 
 use common::{
     input::{Id, Text},
@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::queries::{Changes, Draft, Row, Team};
 use crate::{
     link::Link,
-    users::{User, known},
+    users::{User, references},
 };
 
 /// A team in a list.
@@ -22,7 +22,7 @@ use crate::{
 pub struct ContestTeamWithoutMembers {
     id: DbUuid,
     name: String,
-    /// How the contest ended for it; empty while that is not said.
+    /// The result of the team in the contest; empty when there is none yet.
     result: String,
 }
 
@@ -37,12 +37,12 @@ impl From<Row> for ContestTeamWithoutMembers {
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
     "id": "0198c0de-0000-7000-8000-000000000060", "name": "club A", "result": "3rd",
-    "members": [{"id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": ""}]
+    "members": [{"id": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "realName": ""}]
 }))]
 pub struct ContestTeam {
     #[serde(flatten)]
     team: ContestTeamWithoutMembers,
-    /// By name.
+    /// Ordered by name.
     members: Vec<User>,
 }
 
@@ -52,12 +52,12 @@ impl From<Team> for ContestTeam {
     }
 }
 
-/// A team with all that hangs on it.
+/// A team with all fields.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
     "id": "0198c0de-0000-7000-8000-000000000060", "name": "club A", "result": "3rd",
-    "members": [{"id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": ""}],
+    "members": [{"id": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "realName": ""}],
     "link": "https://club.example/a", "description": "Our first time."
 }))]
 pub struct ContestTeamDetail {
@@ -97,7 +97,7 @@ pub struct AddContestTeamRequest {
 }
 
 impl AddContestTeamRequest {
-    /// As the database takes it.
+    /// Converts to a new row.
     #[must_use]
     pub fn into_draft(self) -> Draft {
         Draft {
@@ -109,7 +109,7 @@ impl AddContestTeamRequest {
     }
 }
 
-/// What to change about a team; what is left out stays.
+/// Changes of a team. A field that is left out stays.
 #[derive(Debug, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase)]
 #[schema(rename_all = "camelCase", example = json!({"result": "3rd"}))]
@@ -130,7 +130,7 @@ pub struct EditContestTeamRequest {
 }
 
 impl EditContestTeamRequest {
-    /// As the database takes it.
+    /// Converts to the changes of a row.
     #[must_use]
     pub fn into_changes(self) -> Changes {
         Changes {
@@ -142,26 +142,26 @@ impl EditContestTeamRequest {
     }
 }
 
-/// The whole new list of members.
+/// The new list of members, which replaces the present one.
 #[derive(Debug, Deserr, ToSchema)]
-#[deserr(error = Violations, rename_all = camelCase, validate = each_once -> Violations)]
-#[schema(rename_all = "camelCase", example = json!({"members": ["0198c0de-0000-7000-8000-000000000001"]}))]
+#[deserr(error = Violations, rename_all = camelCase, validate = check_members -> Violations)]
+#[schema(rename_all = "camelCase", example = json!({"members": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"]}))]
 pub struct EditContestTeamMembersRequest {
     /// Each user once.
     #[schema(value_type = Vec<uuid::Uuid>)]
     members: Vec<Id>,
 }
 
-fn each_once(
+fn check_members(
     request: EditContestTeamMembersRequest,
     _: ValuePointerRef<'_>,
 ) -> Result<EditContestTeamMembersRequest, Violations> {
-    let repeats = known::repeats(request.members.iter().map(|id| (*id).into()), |n| format!("/members/{n}"));
-    if repeats.0.is_empty() { Ok(request) } else { Err(repeats) }
+    references::check_unique(request.members.iter().map(|id| (*id).into()), |n| format!("/members/{n}"))?;
+    Ok(request)
 }
 
 impl EditContestTeamMembersRequest {
-    /// As the database takes it.
+    /// The ids.
     #[must_use]
     pub fn into_members(self) -> Vec<DbUuid> {
         self.members.into_iter().map(DbUuid::from).collect()

@@ -17,7 +17,7 @@ use super::{
     queries::{self, Person},
     wire::{EditUserRequest, ListQuery, User, UserDetail},
 };
-use crate::auth::{KnownMember, UserSelf, Visitor};
+use crate::auth::{ProfileOwner, UserSelf, Visitor};
 
 fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
     Reply::json(&UserDetail::new(queries::get(conn, id)?)?)
@@ -25,7 +25,7 @@ fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
 
 /// List users
 ///
-/// Ordered by name. Only active ones, unless asked for others.
+/// Ordered by name. Only active users, unless a parameter selects others.
 #[utoipa::path(
     tag = "users",
     operation_id = "getUsers",
@@ -45,7 +45,7 @@ pub async fn list(who: Visitor, page: Page, query: Query<ListQuery>) -> Result<R
 
 /// The caller
 ///
-/// With `check`: whether the real name is published. 404 when the directory does not know the sign-in name.
+/// With `check`: whether the real name is published. 404 when there is no user of the caller's sign-in name.
 #[utoipa::path(
     tag = "users",
     operation_id = "getMe",
@@ -55,7 +55,7 @@ pub async fn list(who: Visitor, page: Page, query: Query<ListQuery>) -> Result<R
     )
 )]
 #[get("/me")]
-pub async fn me(who: KnownMember) -> Result<Reply, Failure> {
+pub async fn me(who: ProfileOwner) -> Result<Reply, Failure> {
     who.read(move |conn, me| Reply::json(&UserDetail::own(queries::get(conn, me.id)?)?)).await
 }
 
@@ -74,7 +74,7 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
 
 /// Change a user
 ///
-/// For the user themself and admins. The name and the state are the directory's.
+/// For the user themself and admins. The name and the state come from the directory.
 #[utoipa::path(
     tag = "users",
     operation_id = "editUser",

@@ -1,18 +1,18 @@
-//! Users: members of the club as the directory knows them.
+//! Users: members of the club, copied from the directory.
 //!
-//! * A user is never deleted: one who left stays in the histories of projects, contests and groups, with their name.
-//! * The real name leaves this slice only through [`Person`], and only when its owner publishes it.
+//! * A user is never deleted. Former members stay in the histories of projects, contests and groups.
+//! * The real name leaves this slice only through [`Person`], and only if its owner publishes it.
 
 mod handlers;
-pub mod known;
 pub mod queries;
+pub mod references;
 mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::{
     queries::Person,
-    wire::{Account, User},
+    wire::{Account, User, on_page},
 };
 
 /// Registers the operations below `/users`.

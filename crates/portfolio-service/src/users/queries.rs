@@ -14,86 +14,100 @@ use service_kit::{
 
 use crate::{
     auth::ACTIVE,
+    identity::is_sign_in_name,
     schema::{accounts, users},
 };
 
-/// A user as everybody may see them.
+/// The fields of a user that lists show.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
 #[diesel(table_name = users)]
 pub struct Person {
-    /// Who.
+    /// The id.
     pub id: DbUuid,
     /// The sign-in name.
     pub name: String,
     real_name: String,
     publishes_real_name: bool,
+    state: i16,
 }
 
-/// What people are ordered by.
+/// The columns that lists of users are ordered by.
 pub type Position = (String, DbUuid);
 
 impl Person {
-    /// Where they are in a list.
+    /// The values of the columns that lists are ordered by.
     #[must_use]
     pub fn position(&self) -> Position {
         (self.name.clone(), self.id)
     }
 
-    /// The name in real life if its owner publishes it, else empty.
+    /// 0 deactivated, 1 active, 2 suspended.
     #[must_use]
-    pub fn into_real_name(self) -> String {
-        if self.publishes_real_name { self.real_name } else { String::new() }
+    pub fn state(&self) -> i16 {
+        self.state
+    }
+
+    /// Whether the account is active. Other users have no public pages.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.state == ACTIVE
+    }
+
+    /// The real name if its owner publishes it, otherwise empty.
+    #[must_use]
+    pub fn real_name(&self) -> &str {
+        if self.publishes_real_name { &self.real_name } else { "" }
     }
 }
 
 /// Which users to list.
 #[derive(Debug, Clone)]
 pub enum Selection {
-    /// The active ones.
+    /// The active users.
     Active,
-    /// All.
+    /// All users.
     All,
-    /// The one of this sign-in name, in any state.
+    /// The user with this sign-in name, in any state.
     Named(String),
-    /// None: what is asked for is no name. PostgreSQL would not even take U+0000.
+    /// No user: the requested name is not a sign-in name. PostgreSQL would reject one with U+0000.
     Nobody,
 }
 
-/// The selected users by name.
+/// The selected users, ordered by name.
 ///
 /// # Errors
 /// When the database fails.
 pub fn list(
     conn: &mut AnyConnection,
     selection: &Selection,
-    slice: &PageBounds<Position>,
+    bounds: &PageBounds<Position>,
 ) -> Result<Vec<Person>, Error> {
-    let query = users::table.select(Person::as_select()).order((users::name, users::id)).limit(slice.rows).into_boxed();
+    let query =
+        users::table.select(Person::as_select()).order((users::name, users::id)).limit(bounds.rows).into_boxed();
     let mut query = match selection {
         Selection::Active => query.filter(users::state.eq(ACTIVE)),
         Selection::All => query,
         Selection::Named(name) => query.filter(users::name.eq(name)),
         Selection::Nobody => return Ok(Vec::new()),
     };
-    if let Some((name, id)) = &slice.after {
+    if let Some((name, id)) = &bounds.after {
         query = after!(query, users::name; > name, users::id; > *id);
     }
     Ok(query.load(conn)?)
 }
 
-/// A user with all that is shown of them.
+/// All fields of a user.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Detail {
     pub person: Person,
-    pub state: i16,
     pub bio: String,
     pub publishes_real_name: bool,
-    /// By type.
+    /// Ordered by type.
     pub accounts: Vec<Account>,
 }
 
-/// An account elsewhere.
+/// An account on another site.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = accounts)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
@@ -110,38 +124,50 @@ pub struct Account {
 /// 404 when there is none.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Detail, Error> {
     let user = users::table.find(id);
-    let found: Option<(Person, i16, String)> =
-        with_connection!(conn, c => user.select((Person::as_select(), users::state, users::bio)).first(c))
-            .optional()?;
-    let (person, state, bio) = found.ok_or_else(not_found)?;
+    let found: Option<(Person, String)> =
+        with_connection!(conn, c => user.select((Person::as_select(), users::bio)).first(c)).optional()?;
+    let (person, bio) = found.ok_or_else(not_found)?;
     let publishes_real_name = person.publishes_real_name;
-    Ok(Detail { person, state, bio, publishes_real_name, accounts: accounts_of(conn, id)? })
+    Ok(Detail { person, bio, publishes_real_name, accounts: accounts_of(conn, id)? })
 }
 
-/// The accounts of a user by type; none when there is no such user.
+/// The id of the user of this sign-in name.
+///
+/// # Errors
+/// 404 when there is none.
+pub fn id_by_name(conn: &mut AnyConnection, name: &str) -> Result<DbUuid, Error> {
+    if !is_sign_in_name(name) {
+        return Err(not_found());
+    }
+    users::table.filter(users::name.eq(name)).select(users::id).first(conn).optional()?.ok_or_else(not_found)
+}
+
+/// The accounts of a user, ordered by type. The list is empty when there is no such user.
 ///
 /// # Errors
 /// When the database fails.
 pub fn accounts_of(conn: &mut AnyConnection, user: DbUuid) -> Result<Vec<Account>, Error> {
-    // A type is there once at most, so it orders them all.
+    // A user has at most one account of each type, so the order is total.
     let accounts = accounts::table.filter(accounts::user_id.eq(user)).order(accounts::type_);
     Ok(with_connection!(conn, c => accounts.select(Account::as_select()).load(c))?)
 }
 
-/// Refuses an id that is no user's.
+/// Checks that there is a user with this id.
 ///
 /// # Errors
-/// 404.
-pub fn need(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
+/// 404 when there is none.
+pub fn check_exists(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     let found = users::table.find(id).select(users::id).first::<DbUuid>(conn).optional()?;
     found.map(|_| ()).ok_or_else(not_found)
 }
 
-fn not_found() -> Error {
+/// 404: there is no user, or none to be shown.
+#[must_use]
+pub fn not_found() -> Error {
     Problem::not_found("user").into()
 }
 
-/// What a user may change of themself. What is `None` stays.
+/// Changes of a user. A field that is `None` stays.
 #[derive(Debug, Clone, Default, AsChangeset)]
 #[diesel(table_name = users)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]

@@ -1,10 +1,11 @@
-//! What users look like on the wire.
+//! The JSON of users.
 
 use common::{
     input::{Flag, Text},
     problem::{Problem, Violations},
 };
 use deserr::Deserr;
+use maud::{Markup, html};
 use serde::Serialize;
 use service_kit::{database::types::DbUuid, error::Error};
 use utoipa::{
@@ -21,7 +22,7 @@ use crate::{account_type::AccountType, identity::is_sign_in_name};
 /// A member of the club.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(example = json!({"id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": ""}))]
+#[schema(example = json!({"id": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "realName": ""}))]
 pub struct User {
     id: DbUuid,
     /// The sign-in name.
@@ -33,15 +34,24 @@ pub struct User {
 
 impl From<Person> for User {
     fn from(person: Person) -> Self {
-        Self { id: person.id, name: person.name.clone(), real_name: person.into_real_name() }
+        Self { id: person.id, real_name: person.real_name().to_owned(), name: person.name }
     }
 }
 
-/// A member of the club in full.
+/// A member of the club on a page: the names, linked to the member's own page if there is one.
+#[must_use]
+pub fn on_page(person: &Person) -> Markup {
+    html! {
+        @if person.is_active() { a href={ "/people/" (person.name) } { (person.name) } } @else { (person.name) }
+        @if !person.real_name().is_empty() { " (" (person.real_name()) ")" }
+    }
+}
+
+/// A member of the club with all fields.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
-    "id": "0198c0de-0000-7000-8000-000000000001", "name": "alice", "realName": "", "state": 1, "bio": "I draw.",
+    "id": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "realName": "", "state": 1, "bio": "I draw.",
     "accounts": []
 }))]
 pub struct UserDetail {
@@ -53,7 +63,7 @@ pub struct UserDetail {
     real_name: String,
     state: UserAccountState,
     bio: String,
-    /// By type.
+    /// Ordered by type.
     accounts: Vec<Account>,
     /// Whether the real name is published; only at `GET /users/me`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,17 +72,18 @@ pub struct UserDetail {
 }
 
 impl UserDetail {
-    /// A user as everybody sees them.
+    /// The answer to everybody.
     ///
     /// # Errors
     /// 500 for an account of an unknown type.
     pub fn new(user: Detail) -> Result<Self, Error> {
+        let state = UserAccountState(user.person.state());
         let User { id, name, real_name } = user.person.into();
         let accounts = user.accounts.into_iter().map(Account::new).collect::<Result<_, _>>()?;
-        Ok(Self { id, name, real_name, state: UserAccountState(user.state), bio: user.bio, accounts, check: None })
+        Ok(Self { id, name, real_name, state, bio: user.bio, accounts, check: None })
     }
 
-    /// A user as they see themself.
+    /// The answer to the user themself.
     ///
     /// # Errors
     /// 500 for an account of an unknown type.
@@ -82,7 +93,7 @@ impl UserDetail {
     }
 }
 
-/// Whether an account may be used: 0 deactivated, 1 active, 2 suspended.
+/// Whether a user may sign in: 0 deactivated, 1 active, 2 suspended.
 #[derive(Debug, Serialize)]
 pub struct UserAccountState(i16);
 
@@ -96,7 +107,7 @@ impl PartialSchema for UserAccountState {
 
 impl ToSchema for UserAccountState {}
 
-/// An account elsewhere.
+/// An account on another site.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -111,7 +122,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// An account as everybody sees it.
+    /// Converts a row.
     ///
     /// # Errors
     /// 500 for an unknown type.
@@ -122,7 +133,27 @@ impl Account {
     }
 }
 
-/// What to change of a user. What is left out stays.
+impl Account {
+    /// The name of its type.
+    #[must_use]
+    pub fn type_name(&self) -> &'static str {
+        self.type_.name()
+    }
+
+    /// The name of the account.
+    #[must_use]
+    pub fn display_name(&self) -> &str {
+        &self.display_name
+    }
+
+    /// The address.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+/// Changes of a user. A field that is left out stays.
 #[derive(Debug, Clone, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase)]
 #[schema(rename_all = "camelCase", example = json!({"bio": "I draw.", "check": true}))]
@@ -137,7 +168,7 @@ pub struct EditUserRequest {
 }
 
 impl EditUserRequest {
-    /// As the database takes it.
+    /// Converts to the changes of a row.
     pub fn into_change(self) -> Change {
         Change { bio: self.bio.map(Text::into_inner), publishes_real_name: self.check }
     }
@@ -148,21 +179,21 @@ impl EditUserRequest {
 #[deserr(error = Violations, rename_all = camelCase)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub struct ListQuery {
-    /// Also those who are suspended or deactivated. Not together with `name`.
+    /// Whether to include suspended and deactivated users. Not together with `name`.
     #[deserr(default)]
     #[param(value_type = Option<bool>, nullable = false)]
     include_suspended: Option<Flag>,
-    /// Only the user of exactly this sign-in name, in any state. Not together with `includeSuspended`.
+    /// Only the user with exactly this sign-in name, in any state. Not together with `includeSuspended`.
     #[deserr(default)]
     #[param(nullable = false)]
     name: Option<String>,
 }
 
 impl ListQuery {
-    /// What to select.
+    /// Converts to a selection.
     ///
     /// # Errors
-    /// 400 when both filters are given.
+    /// 400 when both parameters are given.
     pub fn into_selection(self) -> Result<Selection, Error> {
         Ok(match (self.include_suspended, self.name) {
             (Some(_), Some(_)) => {

@@ -109,7 +109,7 @@ fn a_user_has_one_account_of_a_type(#[values(Sqlite, Postgres)] backend: Backend
 }
 
 #[rstest]
-fn of_two_at_the_same_time_one_is_added(#[values(Sqlite, Postgres)] backend: Backend) {
+fn of_two_concurrent_accounts_of_a_type_one_is_added(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     for round in 0..10 {
         let add = || club.by(BOB).post(&accounts(BOB), github("bob"));
@@ -127,7 +127,7 @@ fn of_two_at_the_same_time_one_is_added(#[values(Sqlite, Postgres)] backend: Bac
 }
 
 #[rstest]
-fn of_two_that_become_one_type_at_the_same_time_one_does(#[values(Sqlite, Postgres)] backend: Backend) {
+fn of_two_concurrent_changes_to_one_type_one_succeeds(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     for round in 0..20 {
         let add =
@@ -147,7 +147,7 @@ fn of_two_that_become_one_type_at_the_same_time_one_does(#[values(Sqlite, Postgr
 }
 
 #[rstest]
-fn null_in_a_change_is_as_if_it_were_left_out(#[values(Sqlite, Postgres)] backend: Backend) {
+fn null_in_a_change_is_like_a_missing_field(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let path = add(&club, BOB, github("bob"));
     let before = club.anonymous().get(&path).json();
@@ -181,7 +181,7 @@ fn a_change_checks_type_and_address_together(#[values(Sqlite, Postgres)] backend
 }
 
 #[rstest]
-fn a_change_of_the_type_and_one_of_the_address_leave_a_pair_that_fits(#[values(Sqlite, Postgres)] backend: Backend) {
+fn concurrent_changes_of_type_and_address_leave_a_valid_account(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     for _ in 0..20 {
         let path = add(&club, BOB, json!({"type": 0, "url": "https://github.com/bob", "displayName": "b"}));

@@ -1,4 +1,4 @@
-//! Backups, what is restored from them, moving to PostgreSQL, and databases of other versions.
+//! Backups, restoring them, moving to PostgreSQL, and databases of other versions.
 
 #[path = "../../../service-kit/tests/shared/backup.rs"]
 mod rules;
@@ -23,17 +23,17 @@ pub const PROGRAM: &str = env!("CARGO_BIN_EXE_portfolio-service");
 /// Commands that need the database, besides those that every service has.
 pub const COMMANDS: [&[&str]; 1] = [&["migrate"]];
 
-/// A club in which there is something of everything.
+/// A club with rows of every kind.
 pub fn start(backend: Backend) -> Club {
     Club::start_empty(backend, &["--demo"])
 }
 
-/// A request that makes something of this name.
+/// A request that creates an object with this name.
 pub fn make(name: &str) -> (&'static str, Value) {
     ("/api/v1/contests", contest_body(name))
 }
 
-/// A member, as one was when the schema was as it was in the beginning.
+/// Inserts a member, with the columns of the first version of the schema.
 pub fn add_old_rows(conn: &mut AnyConnection) {
     let then = DbTimestamp("2026-01-02T03:04:05.678901Z".parse().unwrap());
     diesel::insert_into(users::table)
@@ -55,7 +55,7 @@ pub fn old_rows_are_there(club: &Club) {
 }
 
 #[test]
-fn of_a_booking_service_that_was_restored_the_copy_is_right_at_once() {
+fn the_copy_follows_a_restored_booking_service() {
     let mut booking = Booking::start();
     let options = booking.options();
     let options: Vec<_> = options.iter().map(String::as_str).collect();
@@ -69,11 +69,11 @@ fn of_a_booking_service_that_was_restored_the_copy_is_right_at_once() {
     };
     booking.declare("kept", &[BOB]);
     names(&["kept"]);
-    booking.keep(&["backup", "file"]);
+    booking.run_command(&["backup", "file"]);
     booking.declare("lost", &[BOB]);
     names(&["kept", "lost"]);
     booking.stop();
-    booking.keep(&["restore", "file"]);
+    booking.run_command(&["restore", "file"]);
     booking.resume();
     booking.declare("new", &[BOB]);
     names(&["kept", "new"]);

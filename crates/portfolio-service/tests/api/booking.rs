@@ -1,4 +1,4 @@
-//! The real booking-service, a program of its own on a database of its own, and a false one that answers as told.
+//! The real booking-service, as a process with its own database, and a fake one with configurable answers.
 
 use std::{
     env, fs,
@@ -23,41 +23,41 @@ use url::Url;
 
 use crate::harness::{ALICE, BOB, CAROL, id};
 
-/// The program: as `scripts/test` has built it, or built now. This crate does not depend on the other service, so cargo
-/// does not build it by itself.
+/// The program of the booking-service, built by `scripts/test` or here. This crate does not depend on the other service, so
+/// cargo does not build it with the tests.
 static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
     if let Some(built) = env::var_os("BOOKING_SERVICE_PROGRAM") {
         return built.into();
     }
     let build = ["build", "--locked", "--quiet", "-p", "booking-service"];
     assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
-    // Beside the folder in which this test itself lies.
+    // In the parent of the folder of this test program.
     env::current_exe().unwrap().parent().unwrap().with_file_name("booking-service")
 });
 
-/// Asks again and again, until it is so.
+/// Waits until a condition holds.
 #[track_caller]
-pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
     let (_keep, never) = mpsc::channel::<()>();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "not so in time: {what}");
+    while !condition() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "not in time: {what}");
         let _ = never.recv_timeout(Duration::from_millis(5));
     }
 }
 
-/// The group of everybody.
+/// The id of the group of all members.
 const EVERYONE: &str = "11111111-1111-1111-1111-111111111111";
 
 /// An origin whose pages may call the booking-service.
 pub const CORS_ORIGIN: &str = "http://localhost:5173";
 
-/// A running booking-service that knows Alice, Bob and Carol by the ids they have here.
+/// A running booking-service with the users Alice, Bob and Carol, whose ids are the same as in this service.
 pub struct Booking {
-    /// Stays the same over restarts.
+    /// The same after restarts.
     pub address: SocketAddr,
     running: Option<Child>,
-    /// Alice's, to read; and Bob's.
+    /// Alice's token with the scope `read`, and Bob's with the scope `write`.
     tokens: (String, String),
     folder: TempDir,
 }
@@ -67,7 +67,7 @@ impl Booking {
         Self::prepare().started()
     }
 
-    /// With 2000 more events, copies of one, written straight into its database.
+    /// Starts one with 2000 copies of an event, which are inserted into its database.
     pub fn start_large() -> Self {
         let booking = Self::start();
         booking.declare("copied", &[CAROL]);
@@ -96,7 +96,7 @@ impl Booking {
 
     fn started(mut self) -> Self {
         self.resume();
-        // What copies needs no more than to read.
+        // The copy needs only to read.
         self.tokens = (self.token(ALICE, "read"), self.token(BOB, "write"));
         self
     }
@@ -122,22 +122,22 @@ impl Booking {
     }
 
     /// Runs a command on its database.
-    pub fn keep(&self, command: &[&str]) {
+    pub fn run_command(&self, command: &[&str]) {
         let done = self.program().args(["--log", "off"]).args(command).output().unwrap();
         assert!(done.status.success(), "{done:?}");
     }
 
-    /// The options of a portfolio-service that copies from here.
+    /// The options of a portfolio-service that copies the events of this booking-service.
     pub fn options(&self) -> Vec<String> {
         options(&format!("http://{}", self.address), &self.tokens.0)
     }
 
-    /// A token of Bob's, to write.
+    /// Bob's token, with the scope `write`.
     pub fn bobs_token(&self) -> &str {
         &self.tokens.1
     }
 
-    /// Starts it again where it was.
+    /// Starts it again at the same address.
     pub fn resume(&mut self) {
         let mut program = self.program();
         program.args(["serve", "--workers", "1", "--bind", &self.address.to_string()]).stderr(Stdio::piped());
@@ -148,12 +148,12 @@ impl Booking {
             rest.split([',', ' ']).next()?.parse().ok()
         });
         self.address = address.expect("the booking-service starts");
-        // It would stop at a pipe that nobody empties.
+        // A full pipe would block the process.
         std::thread::spawn(move || log.for_each(drop));
         self.running = Some(child);
     }
 
-    /// Stops it; nobody listens there now.
+    /// Stops it.
     pub fn stop(&mut self) {
         if let Some(mut child) = self.running.take() {
             assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
@@ -183,7 +183,7 @@ impl Booking {
         })
     }
 
-    /// Bob declares an event of these hosts; its id.
+    /// Bob creates an event with these hosts. Returns its id.
     pub fn declare(&self, name: &str, hosts: &[&str]) -> String {
         let made = self.send("POST", "/api/events", Some(&Self::body(name, "S516", hosts)));
         made["eventId"].as_str().unwrap().to_owned()
@@ -215,12 +215,12 @@ impl Drop for Booking {
     }
 }
 
-/// The options of a portfolio-service that copies from this address, twenty times a second.
+/// The options of a portfolio-service that copies the events of this address twenty times a second.
 pub fn options(address: &str, token: &str) -> Vec<String> {
     options_with(address, token, "0.05")
 }
 
-/// The same five times a second, so that a lease outlives a busy moment of the machine.
+/// As [`options`], five times a second, so that a lease does not expire while the machine is busy.
 pub fn calm_options(address: &str, token: &str) -> Vec<String> {
     options_with(address, token, "0.2")
 }
@@ -229,123 +229,130 @@ fn options_with(address: &str, token: &str, interval: &str) -> Vec<String> {
     ["--booking-url", address, "--booking-token", token, "--booking-interval", interval].map(str::to_owned).into()
 }
 
-/// What the false booking-service does with who asks.
+/// How the fake booking-service answers.
 #[derive(Debug, Clone)]
-pub enum Manner {
+pub enum Behavior {
     /// Sends these bytes.
     Answer(Vec<u8>),
-    /// Tells these events, or those of them that changed since the moment asked for.
-    Tell(Vec<Value>),
-    /// The same in pages, and in those of all events none that `moves`; but sends these bytes in place of the one from this event on.
+    /// Lists these events, or those that changed after the requested time.
+    List(Vec<Value>),
+    /// As `List` in pages. A list of all events has none that `moves`. Instead of the page that begins with this event, it
+    /// sends these bytes.
     Pages(Vec<Value>, Option<(usize, Vec<u8>)>),
-    /// The same in pages, each when it is asked for the second time.
-    Busy(Vec<Value>),
-    /// Sends the first of these bytes, then nothing for as long as it runs.
+    /// As `List` in pages, each of which is sent for its second request; the first one is refused by the rate limit.
+    RateLimited(Vec<Value>),
+    /// Sends these bytes and then nothing, with the connection open.
     Stall(Vec<u8>),
+    /// Sends this list to the first request for all events, then behaves in the other way.
+    Once(Value, Box<Behavior>),
 }
 
-impl Manner {
-    /// A whole answer with status 200.
+impl Behavior {
+    /// A complete answer with status 200.
     pub fn json(body: &Value) -> Self {
         Self::Answer(Self::page(body, ""))
     }
 
-    /// The bytes of one, with more lines in its head.
-    pub fn page(body: &Value, head: &str) -> Vec<u8> {
+    /// The bytes of an answer with status 200 and more header lines.
+    pub fn page(body: &Value, headers: &str) -> Vec<u8> {
         let body = body.to_string();
         let length = body.len();
-        format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{head}Connection: close\r\n\r\n{body}").into_bytes()
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{headers}Connection: close\r\n\r\n{body}").into_bytes()
     }
 }
 
-/// An event as the booking-service answers it, so far as it matters.
-pub fn answered(event: DbUuid, name: &str, hosts: &[&str]) -> Value {
+/// The fields of an event in the booking-service's JSON that the copy needs.
+pub fn event_json(event: DbUuid, name: &str, hosts: &[&str]) -> Value {
     json!({
         "eventId": event, "name": name, "description": "", "place": "S516", "timeStart": "2030-04-04T09:00:00Z",
         "timeEnd": "2030-04-04T11:00:00Z", "admins": hosts.iter().map(|host| id(host)).collect::<Vec<_>>(),
     })
 }
 
-/// The same, as it is since it was changed.
-pub fn changed(mut event: Value, at: &str) -> Value {
+/// The event after a change at this time.
+pub fn changed_event(mut event: Value, at: &str) -> Value {
     event["updatedAt"] = at.into();
     event
 }
 
-/// The same, as it is since it was deleted.
-pub fn deleted(event: Value, at: &str) -> Value {
-    let mut event = changed(event, at);
+/// The event after its deletion at this time.
+pub fn deleted_event(event: Value, at: &str) -> Value {
+    let mut event = changed_event(event, at);
     event["deletedAt"] = at.into();
     event
 }
 
-/// A false booking-service.
-pub struct False {
+/// A fake booking-service.
+pub struct FakeBooking {
     pub address: String,
-    manner: Arc<RwLock<Manner>>,
-    asked: Arc<RwLock<Vec<Asked>>>,
+    behavior: Arc<RwLock<Behavior>>,
+    requests: Arc<RwLock<Vec<ListRequest>>>,
     ended: Arc<AtomicBool>,
 }
 
-impl False {
-    pub fn start(manner: Manner) -> Self {
+impl FakeBooking {
+    pub fn start(behavior: Behavior) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let this =
-            Self { address, manner: Arc::new(RwLock::new(manner)), asked: Arc::default(), ended: Arc::default() };
-        let (manner, asked, ended) = (this.manner.clone(), this.asked.clone(), this.ended.clone());
+        let this = Self {
+            address,
+            behavior: Arc::new(RwLock::new(behavior)),
+            requests: Arc::default(),
+            ended: Arc::default(),
+        };
+        let (behavior, requests, ended) = (this.behavior.clone(), this.requests.clone(), this.ended.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 if ended.load(Ordering::Relaxed) {
                     return;
                 }
-                let (manner, asked) = (manner.clone(), asked.clone());
-                std::thread::spawn(move || serve(&stream.unwrap(), &manner, &asked));
+                let (behavior, requests) = (behavior.clone(), requests.clone());
+                std::thread::spawn(move || serve(&stream.unwrap(), &behavior, &requests));
             }
         });
         this
     }
 
-    pub fn now(&self, manner: Manner) {
-        *self.manner.write().unwrap_or_else(PoisonError::into_inner) = manner;
+    pub fn set_behavior(&self, behavior: Behavior) {
+        *self.behavior.write().unwrap_or_else(PoisonError::into_inner) = behavior;
     }
 
-    /// The tokens of all who asked so far.
-    pub fn asked(&self) -> Vec<String> {
-        self.questions().into_iter().map(|asked| asked.token).collect()
+    /// The tokens of all requests so far.
+    pub fn tokens(&self) -> Vec<String> {
+        self.requests().into_iter().map(|request| request.token).collect()
     }
 
-    /// All that was asked so far.
-    pub fn questions(&self) -> Vec<Asked> {
-        self.asked.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// All requests so far.
+    pub fn requests(&self) -> Vec<ListRequest> {
+        self.requests.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until it is asked `times` times more.
+    /// Waits for `count` more requests.
     #[track_caller]
-    pub fn until_asked(&self, times: usize) {
-        let before = self.asked().len();
-        until("the booking-service is asked", || self.asked().len() >= before + times);
+    pub fn wait_for_requests(&self, count: usize) {
+        let before = self.tokens().len();
+        until("the booking-service receives requests", || self.tokens().len() >= before + count);
     }
 }
 
-/// What the false booking-service was asked.
+/// A request to the fake booking-service.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ListRequest {
     pub token: String,
-    /// Only for what changed after this.
+    /// `updatedSince`: only events that changed after this time.
     pub since: Option<Timestamp>,
-    /// From which event on.
+    /// The index of the first requested event.
     pub from: usize,
 }
 
-impl Drop for False {
+impl Drop for FakeBooking {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
         TcpStream::connect(self.address.trim_start_matches("http://")).ok();
     }
 }
 
-fn serve(stream: &TcpStream, manner: &RwLock<Manner>, asked: &RwLock<Vec<Asked>>) {
+fn serve(stream: &TcpStream, behavior: &RwLock<Behavior>, requests: &RwLock<Vec<ListRequest>>) {
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
     let Some(first) = lines.next() else { return };
     let address = Url::parse(&format!("http://false{}", first.split(' ').nth(1).unwrap())).unwrap();
@@ -355,46 +362,54 @@ fn serve(stream: &TcpStream, manner: &RwLock<Manner>, asked: &RwLock<Vec<Asked>>
     let token = lines.find_map(|line| line.strip_prefix("authorization: Bearer ").map(str::to_owned));
     let Some(token) = token else { return };
     for _ in lines {}
-    // What it will do is settled before it counts, so that whoever waits for the count knows what was done.
-    let manner = manner.read().unwrap_or_else(PoisonError::into_inner).clone();
-    let is_again = {
-        let mut asked = asked.write().unwrap_or_else(PoisonError::into_inner);
-        let is_again = asked.last().is_some_and(|last| (last.since, last.from) == (since, from));
-        asked.push(Asked { token, since, from });
-        is_again
+    // Read before the request is counted, so that after the count the test knows which behavior it got.
+    let behavior = {
+        let mut present = behavior.write().unwrap_or_else(PoisonError::into_inner);
+        let behavior = present.clone();
+        if let (Behavior::Once(_, next), None) = (&behavior, since) {
+            *present = (**next).clone();
+        }
+        behavior
+    };
+    let is_repeated = {
+        let mut requests = requests.write().unwrap_or_else(PoisonError::into_inner);
+        let is_repeated = requests.last().is_some_and(|last| (last.since, last.from) == (since, from));
+        requests.push(ListRequest { token, since, from });
+        is_repeated
     };
     let mut stream = stream;
-    match manner {
-        Manner::Answer(bytes) => drop(stream.write_all(&bytes)),
-        Manner::Tell(events) => drop(stream.write_all(&Manner::page(&told(events, since).into(), ""))),
-        Manner::Pages(_, Some((bad, bytes))) if bad == from => drop(stream.write_all(&bytes)),
-        Manner::Busy(_) if !is_again => {
+    match behavior {
+        Behavior::Answer(bytes) => drop(stream.write_all(&bytes)),
+        Behavior::Once(list, _) => drop(stream.write_all(&Behavior::page(&list, ""))),
+        Behavior::List(events) => drop(stream.write_all(&Behavior::page(&listed(events, since).into(), ""))),
+        Behavior::Pages(_, Some((bad, bytes))) if bad == from => drop(stream.write_all(&bytes)),
+        Behavior::RateLimited(_) if !is_repeated => {
             let head = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n";
             stream.write_all(head.as_bytes()).ok();
         }
-        Manner::Pages(events, _) | Manner::Busy(events) => {
-            let events = told(events, since);
+        Behavior::Pages(events, _) | Behavior::RateLimited(events) => {
+            let events = listed(events, since);
             let rest = events.get(from..).unwrap_or_default();
             let (page, others) = rest.split_at(limit.min(rest.len()));
             let mut next = address.clone();
             let parameters = address.query_pairs().filter(|(name, _)| name != "cursor");
             next.query_pairs_mut().clear().extend_pairs(parameters).append_pair("cursor", &(from + limit).to_string());
             let link = format!("Link: <{}?{}>; rel=\"next\"\r\n", next.path(), next.query().unwrap());
-            stream.write_all(&Manner::page(&page.into(), if others.is_empty() { "" } else { &link })).ok();
+            stream.write_all(&Behavior::page(&page.into(), if others.is_empty() { "" } else { &link })).ok();
         }
-        Manner::Stall(bytes) => {
+        Behavior::Stall(bytes) => {
             stream.write_all(&bytes).ok();
-            // Until the other side gives up.
+            // Until the client closes the connection.
             stream.read_exact(&mut [0]).ok();
         }
     }
 }
 
-/// Those of the events that are told of.
-fn told(events: Vec<Value>, since: Option<Timestamp>) -> Vec<Value> {
-    let is_told = |event: &Value| match since {
+/// The events of a list.
+fn listed(events: Vec<Value>, since: Option<Timestamp>) -> Vec<Value> {
+    let is_listed = |event: &Value| match since {
         Some(since) => event["updatedAt"].as_str().unwrap().parse::<Timestamp>().unwrap() > since,
         None => event["deletedAt"].is_null() && event["moves"].is_null(),
     };
-    events.into_iter().filter(is_told).collect()
+    events.into_iter().filter(is_listed).collect()
 }

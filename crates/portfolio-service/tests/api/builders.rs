@@ -1,18 +1,18 @@
-//! Requests that tests make again and again.
+//! Requests of many tests.
 
 use serde_json::{Value, json};
 
 use crate::harness::{Club, id};
 
-/// An id that names nothing.
+/// An id without an object.
 pub const NOBODY: &str = "0198c0de-0000-7000-8000-00000000dead";
 
-/// A semester as the wire has it: the year, and 0 or 1.
+/// A semester in JSON.
 pub fn semester((year, half): (i32, i32)) -> Value {
     json!({"year": year, "semester": half})
 }
 
-/// A span of semesters as the wire has it.
+/// A span of semesters in JSON.
 pub fn span(since: (i32, i32), until: Option<(i32, i32)>) -> Value {
     match until {
         Some(until) => json!({"since": semester(since), "until": semester(until)}),
@@ -20,7 +20,7 @@ pub fn span(since: (i32, i32), until: Option<(i32, i32)>) -> Value {
     }
 }
 
-/// One object with the members of both, those of `more` winning.
+/// The object `body` with the members of `more`, which replace those of the same name.
 pub fn with(mut body: Value, more: Value) -> Value {
     let Value::Object(more) = more else { panic!("{more} is no object") };
     for (name, value) in more {
@@ -34,12 +34,12 @@ pub fn project_body(name: &str) -> Value {
     json!({"name": name, "description": "about it", "duration": span((2024, 0), None)})
 }
 
-/// Makes a project and returns its path.
+/// Creates a project and returns its path.
 pub fn project(club: &Club, by: &str, name: &str) -> String {
     made(club, by, "/api/v1/projects", project_body(name))
 }
 
-/// Posts to a list and returns the path of what was made.
+/// Creates an object by POST to a list, and returns its path.
 pub fn made(club: &Club, by: &str, list: &str, body: Value) -> String {
     let answer = club.by(by).post(list, body).expect(201);
     let path = format!("{list}/{}", text(&answer.json()["id"]));
@@ -47,7 +47,7 @@ pub fn made(club: &Club, by: &str, list: &str, body: Value) -> String {
     path
 }
 
-/// A member with the span of their own, for the body of `PUT …/members`.
+/// A member with a span, for the body of `PUT …/members`.
 pub fn member(name: &str, since: (i32, i32), until: Option<(i32, i32)>) -> Value {
     json!({"userId": id(name), "duration": span(since, until)})
 }
@@ -57,7 +57,7 @@ pub fn contest_body(name: &str) -> Value {
     json!({"name": name, "description": "about it", "duration": {"since": "2026-04-01T09:00:00Z"}})
 }
 
-/// Makes a contest and returns its path.
+/// Creates a contest and returns its path.
 pub fn contest(club: &Club, by: &str, name: &str) -> String {
     made(club, by, "/api/v1/contests", contest_body(name))
 }
@@ -67,7 +67,7 @@ pub fn team_body(name: &str) -> Value {
     json!({"name": name, "description": "about it"})
 }
 
-/// Makes a team and returns its path.
+/// Creates a team and returns its path.
 pub fn team(club: &Club, by: &str, contest: &str, name: &str) -> String {
     made(club, by, &format!("{contest}/teams"), team_body(name))
 }

@@ -1,4 +1,4 @@
-//! The command line of the real program: what it says of secrets.
+//! The command line of the real program.
 
 use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, process::Command};
 
@@ -9,8 +9,8 @@ use crate::harness::{Backend, Club};
 
 const TOKEN: &str = "clubbooking_0123456789_0123";
 
-/// A service that others reach, with everything right.
-const OPEN: [&str; 8] = [
+/// The options of a public service without errors.
+const PUBLIC_SERVICE: [&str; 8] = [
     "--bind",
     "0.0.0.0:3001",
     "--trusted-proxies",
@@ -21,7 +21,7 @@ const OPEN: [&str; 8] = [
     "https://traq.example/api/v3",
 ];
 
-/// What `check-config` and `serve` say alike, and the exit status.
+/// The output and the exit status of `check-config`, which `serve` has as well when an option is wrong.
 fn check(arguments: &[&str], secrets: &[(&str, &str)]) -> (String, Option<i32>) {
     let run = |command: &str| {
         let mut program = Command::new(env!("CARGO_BIN_EXE_portfolio-service"));
@@ -31,18 +31,18 @@ fn check(arguments: &[&str], secrets: &[(&str, &str)]) -> (String, Option<i32>) 
     };
     let (out, err, status) = run("check-config");
     if status == Some(78) {
-        let (_, told, ended) = run("serve");
-        assert_eq!((told.replace("portfolio-service: ", ""), ended), (out.clone(), status));
+        let (_, serve_err, serve_status) = run("serve");
+        assert_eq!((serve_err.replace("portfolio-service: ", ""), serve_status), (out.clone(), status));
     }
     (out + &err, status)
 }
 
 #[test]
-fn a_secret_that_is_none_is_refused_where_others_reach_the_service() {
+fn a_public_service_refuses_weak_secrets() {
     let right = [("BOOKING_TOKEN", TOKEN), ("TRAQ_TOKEN", TOKEN)];
-    assert_eq!(check(&OPEN, &right), ("ok\n".to_owned(), Some(0)));
+    assert_eq!(check(&PUBLIC_SERVICE, &right), ("ok\n".to_owned(), Some(0)));
     let (out, status) = check(
-        &OPEN,
+        &PUBLIC_SERVICE,
         &[
             ("BOOKING_TOKEN", "hunter2"),
             ("TRAQ_TOKEN", "hunter3"),
@@ -53,12 +53,12 @@ fn a_secret_that_is_none_is_refused_where_others_reach_the_service() {
     assert_eq!((out.lines().count(), status), (3, Some(78)), "{out}");
     assert!(out.lines().zip(words).all(|(line, word)| line.starts_with(word)), "{out}");
     assert!(!out.contains("hunter") && !out.contains("postgres"), "{out}");
-    let (out, status) = check(&OPEN, &[("DATABASE_URL", "postgres://club:hunt/er2@db/club")]);
+    let (out, status) = check(&PUBLIC_SERVICE, &[("DATABASE_URL", "postgres://club:hunt/er2@db/club")]);
     assert_eq!((out.lines().count(), status), (3, Some(78)), "{out}");
     assert!(out.contains("--booking-token") && out.contains("--traq-token") && !out.contains("hunt"), "{out}");
-    // On this machine only, anything goes.
+    // A service on a loopback address accepts them.
     let local = [("BOOKING_TOKEN", "x"), ("TRAQ_TOKEN", "x"), ("DATABASE_URL", "postgres://club:postgres@db/club")];
-    assert_eq!(check(&OPEN[4..], &local), ("ok\n".to_owned(), Some(0)));
+    assert_eq!(check(&PUBLIC_SERVICE[4..], &local), ("ok\n".to_owned(), Some(0)));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_token_is_not_sent_by_plain_http_to_another_machine() {
 }
 
 #[test]
-fn no_command_makes_a_database_but_serve_and_migrate() {
+fn only_serve_and_migrate_create_a_database() {
     let folder = tempfile::tempdir().unwrap();
     let (file, directory) = (folder.path().join("club.sqlite3"), folder.path().join("club.json"));
     std::fs::write(&directory, r#"{"users": [], "groups": []}"#).unwrap();
@@ -92,9 +92,9 @@ fn no_command_makes_a_database_but_serve_and_migrate() {
         (String::from_utf8(output.stderr).unwrap(), output.status.code())
     };
     let sync = ["sync", "--directory-file", directory.to_str().unwrap()];
-    let (said, status) = run(&sync);
-    assert_eq!((said.lines().count(), status), (1, Some(1)), "{said}");
-    assert!(said.contains(&format!("there is no database at {url}")) && !file.exists(), "{said}");
+    let (stderr, status) = run(&sync);
+    assert_eq!((stderr.lines().count(), status), (1, Some(1)), "{stderr}");
+    assert!(stderr.contains(&format!("there is no database at {url}")) && !file.exists(), "{stderr}");
     assert_eq!(run(&["migrate"]), (String::new(), Some(0)));
     assert_eq!(run(&sync), (format!("portfolio-service: database {url}\n"), Some(0)));
 }
@@ -108,13 +108,13 @@ fn an_address_in_use_is_named() {
     let mut program = Command::new(env!("CARGO_BIN_EXE_portfolio-service"));
     let arguments = ["--log", "off", "--bind", &address, "--database-url", &url];
     let output = program.env_clear().args(arguments).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((said.lines().count(), output.status.code()), (1, Some(1)), "{said}");
-    assert!(said.contains(&format!("cannot listen on {address}: Address already in use")), "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((stderr.lines().count(), output.status.code()), (1, Some(1)), "{stderr}");
+    assert!(stderr.contains(&format!("cannot listen on {address}: Address already in use")), "{stderr}");
 }
 
 #[test]
-fn a_secret_file_holds_something_and_a_warning_says_who_may_read_it() {
+fn a_secret_file_is_not_empty_and_a_readable_one_is_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("secret");
     let (path, gone) = (file.to_str().unwrap(), folder.path().join("none"));
@@ -144,14 +144,14 @@ fn a_secret_file_holds_something_and_a_warning_says_who_may_read_it() {
 }
 
 #[test]
-fn no_option_shows_a_secret_to_who_prints_it() {
+fn debug_output_and_help_have_no_secret() {
     let secrets = ["database-url", "traq-token", "booking-token"];
     for option in Cli::command().get_arguments() {
         let is_secret = secrets.contains(&option.get_long().unwrap_or_default());
         assert_eq!(option.is_hide_env_values_set(), is_secret, "{option}: the help shows the environment");
     }
     let given: Vec<_> = secrets.iter().map(|option| format!("--{option}=canary-secret")).collect();
-    let arguments = ["portfolio-service"].into_iter().chain(OPEN).chain(given.iter().map(String::as_str));
+    let arguments = ["portfolio-service"].into_iter().chain(PUBLIC_SERVICE).chain(given.iter().map(String::as_str));
     let cli = service_kit::config::parse::<Cli>(arguments).unwrap();
     let source = cli.config.booking.source(&cli.config.directory).unwrap().unwrap();
     let shown = format!("{cli:?} {cli:#?} {source:?} {:?} {:?}", cli.config.directory(), cli.config.identity());
@@ -159,7 +159,7 @@ fn no_option_shows_a_secret_to_who_prints_it() {
 }
 
 #[test]
-fn health_asks_the_service_that_the_options_describe() {
+fn health_checks_the_service_at_the_bind_address() {
     let club = Club::start(Backend::Sqlite);
     let health = |bind: &str| {
         let mut program = Command::new(env!("CARGO_BIN_EXE_portfolio-service"));
@@ -167,7 +167,7 @@ fn health_asks_the_service_that_the_options_describe() {
         (String::from_utf8(output.stderr).unwrap(), output.status.code())
     };
     assert_eq!(health(club.origin(0).strip_prefix("http://").unwrap()), (String::new(), Some(0)));
-    let (said, status) = health("127.0.0.1:1");
-    assert!(said.starts_with("portfolio-service: http://127.0.0.1:1/readyz: "), "{said}");
-    assert_eq!((said.lines().count(), status), (1, Some(1)), "{said}");
+    let (stderr, status) = health("127.0.0.1:1");
+    assert!(stderr.starts_with("portfolio-service: http://127.0.0.1:1/readyz: "), "{stderr}");
+    assert_eq!((stderr.lines().count(), status), (1, Some(1)), "{stderr}");
 }

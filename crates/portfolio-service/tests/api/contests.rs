@@ -27,7 +27,7 @@ fn a_contest_is_made_read_changed_and_deleted_with_its_teams(#[values(Sqlite, Po
     let made = answer.json();
     let path = format!("{CONTESTS}/{}", text(&made["id"]));
     assert_eq!(answer.header("location"), Some(&*path));
-    // UTC with Z, and finer digits than microseconds cut.
+    // In UTC, truncated to microseconds.
     let utc = json!({"since": "2026-04-04T09:00:00.123456Z", "until": "2026-04-05T00:00:00Z"});
     let mut expected = with(body, json!({"id": made["id"], "teams": [], "duration": utc}));
     expected.as_object_mut().unwrap().remove("extra");
@@ -42,9 +42,9 @@ fn a_contest_is_made_read_changed_and_deleted_with_its_teams(#[values(Sqlite, Po
         ("name", json!("cup")),
         ("link", json!("")),
         ("description", json!("each spring")),
-        // Without an end it goes on.
+        // Without `until` it is still going on.
         ("duration", json!({"since": "2026-04-04T09:00:00Z"})),
-        // A moment.
+        // `until` may equal `since`.
         ("duration", json!({"since": "2026-04-04T09:00:00Z", "until": "2026-04-04T09:00:00Z"})),
     ] {
         club.by(BOB).patch(&path, json!({ field: value })).expect(204);
@@ -63,7 +63,7 @@ fn a_contest_is_made_read_changed_and_deleted_with_its_teams(#[values(Sqlite, Po
 }
 
 #[rstest]
-fn the_newest_come_first_and_ties_end_in_the_id(#[values(Sqlite, Postgres)] backend: Backend) {
+fn contests_are_ordered_by_start_descending_and_id(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let since = [
         "2024-01-01T00:00:00Z",
@@ -164,7 +164,7 @@ fn who_may_edit(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 #[rstest]
-fn what_is_not_there_is_404_and_what_is_no_id_is_400(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_unknown_id_is_404_and_a_malformed_one_is_400(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let nowhere = format!("{CONTESTS}/{NOBODY}");
     club.anonymous().get(&nowhere).refused(404, "not-found");
@@ -214,7 +214,7 @@ fn every_broken_rule_is_named(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 #[rstest]
-fn a_taken_name_is_409_also_at_once(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_taken_name_is_409_also_for_concurrent_requests(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut club = club;
     let second = club.start_another();

@@ -6,14 +6,14 @@ use service_kit::directory::demo::{member_id, members};
 
 use crate::harness::{Backend, Club};
 
-fn all(club: &Club, path: &str) -> Vec<Value> {
+fn list(club: &Club, path: &str) -> Vec<Value> {
     club.anonymous().get(&format!("/api/v1{path}")).expect(200).json().as_array().unwrap().clone()
 }
 
-fn the_demo_is_a_believable_club(backend: Backend) {
+fn the_demo_has_data_of_every_kind(backend: Backend) {
     let mut club = Club::start_empty(backend, &["--demo"]);
     let replica = club.start_another();
-    let users = all(&club, "/users?includeSuspended=true");
+    let users = list(&club, "/users?includeSuspended=true");
     assert_eq!(users.len(), 60);
     let mut accounts = 0;
     for user in &users {
@@ -30,7 +30,7 @@ fn the_demo_is_a_believable_club(backend: Backend) {
     assert!(members().all(|name| users.iter().any(|user| user["name"] == name)));
     assert!(users.iter().any(|user| user["realName"] != "") && users.iter().any(|user| user["realName"] == ""));
 
-    let groups = all(&club, "/groups");
+    let groups = list(&club, "/groups");
     assert_eq!(groups.len(), 8);
     for group in groups {
         let group =
@@ -40,41 +40,41 @@ fn the_demo_is_a_believable_club(backend: Backend) {
         assert!(!group["admin"].as_array().unwrap().is_empty());
     }
 
-    let projects = all(&club, "/projects");
+    let projects = list(&club, "/projects");
     assert_eq!(projects.len(), 40);
     assert!(projects.iter().any(|project| project["duration"]["until"].is_object()));
     let mut semesters: Vec<_> = projects.iter().map(|project| project["duration"]["since"].to_string()).collect();
     semesters.dedup();
     assert!(semesters.len() >= 6, "{semesters:?}");
     for project in projects {
-        let members = all(&club, &format!("/projects/{}/members", project["id"].as_str().unwrap()));
+        let members = list(&club, &format!("/projects/{}/members", project["id"].as_str().unwrap()));
         assert!(members.len() >= 2, "{project}");
     }
-    let contests = all(&club, "/contests");
+    let contests = list(&club, "/contests");
     assert_eq!(contests.len(), 15);
     let mut results = 0;
     for contest in contests {
-        let teams = all(&club, &format!("/contests/{}/teams", contest["id"].as_str().unwrap()));
+        let teams = list(&club, &format!("/contests/{}/teams", contest["id"].as_str().unwrap()));
         assert!(!teams.is_empty() && teams.iter().all(|team| team["members"].as_array().unwrap().len() == 3));
         results += teams.iter().filter(|team| team["result"] != "").count();
     }
     assert!(results > 20, "{results}");
 
-    // What is there is left alone, also by a sync.
+    // A sync does not change the demo data.
     let alice = format!("/users/{}/groups", member_id("alice"));
-    let before = all(&club, &alice);
+    let before = list(&club, &alice);
     assert!(!before.is_empty());
     let admin = club.by("alice").at(replica);
     admin.send("POST", "/api/v1/users/sync", None).expect(204);
-    assert_eq!(all(&club, &alice), before);
+    assert_eq!(list(&club, &alice), before);
 }
 
 #[test]
 fn sqlite() {
-    the_demo_is_a_believable_club(Backend::Sqlite);
+    the_demo_has_data_of_every_kind(Backend::Sqlite);
 }
 
 #[test]
 fn postgres() {
-    the_demo_is_a_believable_club(Backend::Postgres);
+    the_demo_has_data_of_every_kind(Backend::Postgres);
 }

@@ -11,11 +11,15 @@ use crate::{
 mod browser;
 
 #[test]
-fn whoever_opens_the_page_says_who_they_are_and_tries_the_operations() {
-    let club = Club::start(Backend::Sqlite);
+fn the_page_signs_a_user_in_and_calls_operations() {
+    let club = Club::start_empty(Backend::Sqlite, &["--demo"]);
     let node = node(include_str!("../../../service-kit/tests/real/docs.mjs"));
-    let [me, made] = browser::try_out(node, club.origin(0), 39, BOB, "", ["getMe", "createProject"]);
+    let operations = ["getMe", "createProject", "createContest"];
+    let (seen, answers) = browser::try_out(node, club.origin(0), 39, BOB, "", &operations);
+    let [me, project, contest] = answers.as_slice() else { panic!("{seen}") };
     assert_eq!((&me["status"], &me["body"]["name"]), (&json!("200"), &json!(BOB)), "{me}");
-    assert_eq!(made["status"], "201", "{made}");
-    assert_eq!(club.anonymous().get("/api/v1/projects").expect(200).json()[0]["id"], made["body"]["id"]);
+    assert_eq!((&project["status"], &contest["status"]), (&json!("201"), &json!("201")), "{project} {contest}");
+    let path = format!("/api/v1/projects/{}", project["body"]["id"].as_str().unwrap());
+    assert_eq!(club.anonymous().get(&path).expect(200).json()["name"], project["body"]["name"]);
+    assert_eq!(seen["links"], json!(["/", "/openapi.json"]));
 }

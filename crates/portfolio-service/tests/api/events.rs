@@ -1,4 +1,4 @@
-//! Events: what is shown of them to whom. How they come here is tested in `event_copy`.
+//! Events: what each caller sees. The tests of the copy are in `event_copy`.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use diesel::prelude::*;
@@ -14,7 +14,7 @@ use crate::{
 
 const EVENTS: &str = "/api/v1/events";
 
-/// Puts an event where the copy would put it, and returns its id.
+/// Inserts an event as the copy does, and returns its id.
 pub fn plant(club: &Club, name: &str, since: &str, hosts: &[&str], level: Option<i16>) -> String {
     let (conn, id, since) = (&mut club.connect(), DbUuid::new(), DbTimestamp(since.parse().unwrap()));
     let until = DbTimestamp(since.plus(chrono::TimeDelta::hours(2)));
@@ -60,7 +60,7 @@ fn without_a_booking_service_there_are_none(#[values(Sqlite, Postgres)] backend:
 #[rstest]
 fn a_public_event_is_shown_with_its_hosts(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    // One host is not known here yet.
+    // One host is not a user of this service yet.
     let event = plant(&club, "open day", DAY, &[CAROL, BOB, "newcomer"], Some(1));
     let listed = json!({
         "id": event, "name": "open day", "level": 1,
@@ -100,14 +100,14 @@ fn lists_are_ordered_by_start_then_by_id(#[values(Sqlite, Postgres)] backend: Ba
 }
 
 #[rstest]
-fn who_sees_what(#[values(Sqlite, Postgres)] backend: Backend) {
+fn the_level_decides_who_sees_an_event_and_its_hosts(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let levels = [("unset", None), ("anonymous", Some(0)), ("public", Some(1)), ("private", Some(2))];
     let events = levels.map(|(name, level)| (name, plant(&club, name, DAY, &[BOB, CAROL, SUSAN], level)));
     let of_bob = format!("/api/v1/users/{}/events", id(BOB));
     let all = ["unset", "anonymous", "public", "private"];
     let hosts = json!([user(BOB), user(CAROL), user(SUSAN)]);
-    // A suspended host sees what everybody sees.
+    // A suspended host sees what an anonymous caller sees.
     for who in [None, Some(DAVE), Some(SUSAN), Some("stranger")] {
         assert_eq!(names(&club, who, EVENTS), all[..3], "{who:?}");
         assert_eq!(names(&club, who, &of_bob), ["public"], "{who:?}");
@@ -134,7 +134,7 @@ fn who_sees_what(#[values(Sqlite, Postgres)] backend: Backend) {
             assert_eq!(detail["hostname"], hosts);
         }
     }
-    // What is hidden takes no place in a limited list.
+    // A hidden event does not count for the limit of a list.
     plant(&club, "hidden", "1990-01-01T00:00:00Z", &[ALICE], Some(2));
     assert_eq!(names(&club, None, &format!("{EVENTS}?limit=1")), ["unset"]);
     assert_eq!(names(&club, Some(CAROL), &format!("{of_bob}?limit=2")), ["unset", "anonymous"]);
@@ -152,7 +152,7 @@ fn hosts_and_admins_set_the_level(#[values(Sqlite, Postgres)] backend: Backend) 
         club.by(who).patch(&path, json!({})).expect(204);
         assert_eq!(level(), value);
     }
-    // Private now: it is not there for others, whatever they try.
+    // The event is private now, so others get 404.
     club.by(CAROL).patch(&path, json!({"level": 1})).refused(404, "not-found");
     club.by(ALICE).patch(&path, json!({"level": 0})).expect(204);
     let problem = club.by(CAROL).patch(&path, json!({"level": 1})).refused(403, "forbidden");
@@ -177,7 +177,7 @@ fn hosts_and_admins_set_the_level(#[values(Sqlite, Postgres)] backend: Backend) 
 }
 
 #[rstest]
-fn levels_set_at_once_end_as_one_of_them(#[values(Sqlite, Postgres)] backend: Backend) {
+fn one_of_two_concurrent_levels_remains(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     for round in 0..40 {
         let event = plant(&club, &format!("e{round}"), DAY, &[BOB], None);
@@ -194,7 +194,7 @@ fn levels_set_at_once_end_as_one_of_them(#[values(Sqlite, Postgres)] backend: Ba
 }
 
 #[rstest]
-fn nothing_private_is_told_to_others(#[values(Sqlite, Postgres)] backend: Backend) {
+fn private_events_and_hidden_hosts_are_not_shown_to_others(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let private = plant(&club, "plot", DAY, &[BOB], Some(2));
     let anonymous = plant(&club, "seance", DAY, &[BOB], Some(0));

@@ -17,7 +17,7 @@ fn docs() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// Runs to its end, which must be a good one.
+/// Runs a command that must succeed, and returns its output.
 #[track_caller]
 fn run(command: &mut Command) -> String {
     let done = command.output().unwrap();
@@ -28,7 +28,7 @@ fn run(command: &mut Command) -> String {
 }
 
 #[test]
-fn the_examples_compile_and_do_what_they_say() {
+fn the_examples_compile_and_run() {
     // Below the packages, where Node and TypeScript look for them.
     let node = || node_in("real-examples");
     let packages = node().get_current_dir().unwrap().to_owned();
@@ -44,7 +44,7 @@ fn the_examples_compile_and_do_what_they_say() {
         command
     };
     let program = |path: &str| packages.join("node_modules").join(path);
-    // It mostly waits.
+    // Runs in parallel, because it mostly waits.
     let mut unit = node();
     let unit = unit.args(["--test", "client.test.ts"]).stdout(Stdio::piped()).spawn().unwrap();
     for service in ["booking", "portfolio"] {
@@ -73,7 +73,7 @@ fn the_examples_compile_and_do_what_they_say() {
     assert!(said.contains(&format!("I am {BOB}\n")) && said.ends_with("and deleted a project\n"), "{said}");
 }
 
-/// What stands between `// #region NAME` and `// #endregion` in a file of the examples.
+/// The text between `// #region NAME` and `// #endregion` in a file of the examples.
 fn region(file: &str, name: &str) -> String {
     let text = fs::read_to_string(docs().join("examples").join(file)).unwrap();
     let (_, rest) = text.split_once(&format!("// #region {name}\n")).unwrap_or_else(|| panic!("{file} has no {name}"));

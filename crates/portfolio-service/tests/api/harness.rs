@@ -1,4 +1,4 @@
-//! A real service on a real database for each test, and a client that holds every answer to the OpenAPI document.
+//! A real service on a real database for each test, and a client that checks every answer against the OpenAPI document.
 
 use std::{
     sync::{
@@ -33,14 +33,14 @@ mod client;
 pub use self::client::{Answer, Client, DOCUMENT};
 use portfolio_service::server::ABOUT;
 
-/// Which database.
+/// The kind of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
     Sqlite,
     Postgres,
 }
 
-/// The members of every test's club: sign-in names.
+/// The sign-in names of the members of every club.
 pub const ALICE: &str = "alice"; // an admin
 pub const BOB: &str = "bob";
 pub const CAROL: &str = "carol";
@@ -52,11 +52,11 @@ const MEMBERS: [(&str, i16); 6] = [(ALICE, 1), (BOB, 1), (CAROL, 1), (DAVE, 1), 
 /// A running service with its database and six members.
 pub struct Club {
     services: Vec<Service>,
-    /// Of the first service; further ones share it.
+    /// The clock of all services.
     pub clock: Clock,
     pub config: Config,
     url: Url,
-    // Before the folder, so that it is closed when the folder goes.
+    // Dropped before the folder.
     agent: Agent,
     folder: TempDir,
 }
@@ -72,14 +72,14 @@ impl Club {
         Self::start_with(backend, &[])
     }
 
-    /// With more options, as on the command line.
+    /// Starts one with more options, as on the command line.
     pub fn start_with(backend: Backend, options: &[&str]) -> Self {
         let club = Self::start_empty(backend, options);
         club.add_members();
         club
     }
 
-    /// Without any member.
+    /// Starts one without members.
     pub fn start_empty(backend: Backend, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = match backend {
@@ -89,12 +89,12 @@ impl Club {
         Self::start_at(&url, folder, options)
     }
 
-    /// On a database that may be there already.
+    /// Starts one on a database that may exist already.
     pub fn start_at(url: &str, folder: TempDir, options: &[&str]) -> Self {
         let mut arguments = vec!["portfolio-service", "--database-url", url, "--bind", "127.0.0.1:0"];
         arguments.extend(["--workers", "1", "--database-connections", "4", "--time-zone", "Asia/Tokyo"]);
         arguments.extend(["--admins", ALICE]);
-        // So that no test is limited that is not about that.
+        // Without a limit, except in tests of rate limits.
         if !options.contains(&"--rate-limit") {
             arguments.extend(["--rate-limit", "0"]);
         }
@@ -108,12 +108,12 @@ impl Club {
         club
     }
 
-    /// Where the database is, as an option.
+    /// The URL of the database.
     pub fn url(&self) -> &str {
         self.config.database.url.as_ref().unwrap().reveal()
     }
 
-    /// Starts one more service on the same database, and returns its index.
+    /// Starts another service on the same database, and returns its index.
     pub fn start_another(&mut self) -> usize {
         let (ready, started) = mpsc::channel();
         let (config, clock) = (self.config.clone(), self.clock.clone());
@@ -142,13 +142,13 @@ impl Club {
         }
     }
 
-    /// Stops all, and starts one in place of the first.
+    /// Stops all services, and starts one.
     pub fn restart(&mut self) {
         self.stop_all();
         self.start_another();
     }
 
-    /// Stops all, and starts one on this database.
+    /// Stops all services, and starts one on this database.
     pub fn move_to(&mut self, url: &str) {
         self.stop_all();
         self.config.database.url = Some(url.parse().unwrap());
@@ -156,13 +156,13 @@ impl Club {
         self.start_another();
     }
 
-    /// Stops all.
+    /// Stops all services.
     pub fn stop_all(&mut self) {
         (0..self.services.len()).for_each(|service| self.stop(service));
         self.services.clear();
     }
 
-    /// A connection of the test's own.
+    /// A new connection to the database.
     pub fn connect(&self) -> AnyConnection {
         self.url.connect().unwrap()
     }
@@ -198,12 +198,12 @@ impl Club {
         }
     }
 
-    /// A request by a member, as the proxy names them.
+    /// A client of a member, whose name is in the header of the proxy.
     pub fn by(&self, member: &str) -> Client<'_> {
         self.anonymous().header("x-forwarded-user", member)
     }
 
-    /// A request without any credential.
+    /// A client without credentials.
     pub fn anonymous(&self) -> Client<'_> {
         Client { club: self, service: 0, headers: Vec::new() }
     }
@@ -220,12 +220,12 @@ pub fn id(member: &str) -> DbUuid {
     DbUuid(Uuid::new_v5(&Uuid::NAMESPACE_OID, member.as_bytes()))
 }
 
-/// The name in real life of a member, which nobody may see until its owner publishes it.
+/// The real name of a member, which no answer shows until its owner publishes it.
 pub fn real_name(member: &str) -> String {
     format!("real name of {member}")
 }
 
-/// A schema of its own in the PostgreSQL that `scripts/test` started.
+/// A new schema in the PostgreSQL of `scripts/test`.
 pub fn postgres_schema() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let base = std::env::var("TEST_POSTGRES_URL")
@@ -236,12 +236,12 @@ pub fn postgres_schema() -> String {
     format!("{base}&options=-csearch_path%3D{name}")
 }
 
-/// No error is a page here.
+/// This service has no error pages.
 fn is_page(_: &Answer) -> bool {
     false
 }
 
-/// What only this service's answers have.
+/// Checks the rules for answers of this service only.
 fn check_own_rules(answer: &Answer, problem: Option<&Value>) {
     assert_eq!(answer.header("www-authenticate").is_some(), answer.status == 401, "{}", answer.request);
     if let Some(problem) = problem {

@@ -1,4 +1,4 @@
-//! Who a request is from.
+//! The identity of callers.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
@@ -33,7 +33,7 @@ fn edit(client: &Client<'_>) -> Answer {
 }
 
 #[rstest]
-fn a_header_that_is_no_name_is_refused_even_where_nobody_need_sign_in(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_invalid_name_in_the_header_is_refused_even_by_public_operations(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let too_long = "x".repeat(33);
     for name in ["bob smith", "bob@club.example", "b\u{e9}", too_long.as_str(), "bob,alice", "../bob"] {
@@ -49,12 +49,12 @@ fn a_header_that_is_no_name_is_refused_even_where_nobody_need_sign_in(#[values(S
     for nobody in ["", "-"] {
         me(&club.anonymous().header("x-showcase-user", nobody)).refused(401, "not-signed-in");
     }
-    // A header's name is read in any case, but is no other name for that.
+    // The name of the header is case-insensitive. Similar names are other headers.
     me(&club.anonymous().header("X-FORWARDED-User", BOB)).expect(200);
     for other in ["x_forwarded_user", "x-forwarded_user", "x-forwarded-user-", "x-forwarded-for", "remote-user"] {
         me(&club.anonymous().header(other, BOB)).refused(401, "not-signed-in");
     }
-    // Names are told apart by case, as everywhere.
+    // Sign-in names are case-sensitive.
     me(&club.by("Bob")).refused(404, "not-found");
 }
 
@@ -105,20 +105,20 @@ fn a_proxied_write_must_not_come_from_another_site(#[values(Sqlite, Postgres)] b
 }
 
 #[rstest]
-fn a_credential_that_nobody_can_check_is_refused(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_token_without_a_configured_issuer_is_refused(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let client = club.anonymous().header("authorization", "Bearer x.y.z");
     me(&client).refused(401, "bad-credentials");
     client.get("/api/v1/users").refused(401, "bad-credentials");
-    // The proxy's own, which it passed on.
+    // A proxy may forward its own credential.
     me(&club.by(BOB).header("authorization", "Basic Ym9iOmI=")).expect(200);
 }
 
 #[test]
-fn a_header_is_believed_only_from_the_configured_proxies() {
-    for (trusted, is_believed) in [("127.0.0.0/8,::1", true), ("10.0.0.0/8,192.168.0.1", false)] {
-        let club = Club::start_with(Backend::Sqlite, &["--trusted-proxies", trusted]);
-        if is_believed {
+fn the_header_is_trusted_only_from_the_configured_proxies() {
+    for (proxies, is_trusted) in [("127.0.0.0/8,::1", true), ("10.0.0.0/8,192.168.0.1", false)] {
+        let club = Club::start_with(Backend::Sqlite, &["--trusted-proxies", proxies]);
+        if is_trusted {
             me(&club.by(BOB)).expect(200);
         } else {
             me(&club.by(BOB)).refused(401, "not-signed-in");
@@ -133,7 +133,7 @@ fn a_header_is_believed_only_from_the_configured_proxies() {
     me(&club.anonymous().header("x-member", BOB)).expect(200);
 }
 
-/// A token issuer: a key, and a server that tells it.
+/// A token issuer: a key, and a server that publishes it.
 pub struct Issuer {
     key: EcdsaKeyPair,
     pub address: String,
@@ -172,7 +172,7 @@ impl Issuer {
 }
 
 #[test]
-fn a_proxy_that_says_no_names_is_believed_none() {
+fn with_identity_headers_none_no_header_is_trusted() {
     let issuer = Issuer::start();
     let options = ["--oidc-issuer", &issuer.address, "--oidc-audience", "portfolio", "--trusted-proxies", "127.0.0.1"];
     let club = Club::start_with(Backend::Sqlite, &[&options[..], &["--identity-headers", "none"]].concat());
@@ -182,7 +182,7 @@ fn a_proxy_that_says_no_names_is_believed_none() {
 }
 
 #[test]
-fn a_token_of_the_issuer_says_who_it_is() {
+fn a_token_of_the_issuer_identifies_the_caller() {
     let issuer = Issuer::start();
     let options = ["--oidc-issuer", &issuer.address, "--oidc-audience", "portfolio", "--trusted-proxies", "127.0.0.1"];
     let club = Club::start_with(Backend::Sqlite, &options);
@@ -192,7 +192,7 @@ fn a_token_of_the_issuer_says_who_it_is() {
     let by = |token: &str| club.anonymous().header("authorization", &format!("bearer {token}"));
     let bob = issuer.token(&claims(BOB));
     assert_eq!(me(&by(&bob)).expect(200).json()["name"], BOB);
-    // A token is no cookie: no other site can send it along.
+    // Unlike a cookie, a browser does not send a token with requests of other sites.
     edit(&by(&bob).header("origin", "https://evil.example")).expect(204);
     edit(&by(&issuer.token(&claims(CAROL)))).refused(403, "forbidden");
     edit(&by(&issuer.token(&claims(ALICE)))).expect(204);
@@ -215,7 +215,7 @@ fn a_token_of_the_issuer_says_who_it_is() {
 }
 
 #[test]
-fn an_issuer_that_is_away_is_503_for_tokens_only() {
+fn an_unreachable_issuer_is_503_only_for_tokens() {
     let options =
         ["--oidc-issuer", "https://sso.example", "--oidc-audience", "a", "--jwks-url", "http://127.0.0.1:9/k"];
     let club = Club::start_with(Backend::Sqlite, &options);
@@ -229,7 +229,7 @@ fn an_issuer_that_is_away_is_503_for_tokens_only() {
 }
 
 #[test]
-fn an_issuer_that_does_not_answer_holds_up_tokens_for_seconds_and_nobody_else() {
+fn an_issuer_that_does_not_answer_delays_only_requests_with_tokens() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let keys = format!("http://{}/keys", listener.local_addr().unwrap());
     let options = ["--oidc-issuer", "https://sso.example", "--oidc-audience", "a", "--jwks-url", &keys];
@@ -239,8 +239,8 @@ fn an_issuer_that_does_not_answer_holds_up_tokens_for_seconds_and_nobody_else() 
     let begun = Instant::now();
     std::thread::scope(|scope| {
         let tokens = [(); 10].map(|()| scope.spawn(by_token));
-        // Whoever is here was asked for the keys, and says nothing.
-        let asked = listener.accept().unwrap();
+        // The service requests the keys on this connection and gets no answer.
+        let connection = listener.accept().unwrap();
         let others = Instant::now();
         for _ in 0..20 {
             club.anonymous().get("/api/v1/users").expect(200);
@@ -249,16 +249,16 @@ fn an_issuer_that_does_not_answer_holds_up_tokens_for_seconds_and_nobody_else() 
         for answer in tokens.map(|token| token.join().unwrap()) {
             answer.refused(503, "unavailable");
         }
-        drop(asked);
+        drop(connection);
     });
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-    // And not for every token again.
+    // Later tokens are not delayed again.
     let begun = Instant::now();
     by_token().refused(503, "unavailable");
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
 }
 
-/// Runs `check-config` and returns its status and what it says.
+/// Runs a command and returns its status and its output.
 fn check(options: &[&str]) -> (i32, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portfolio-service"));
     let done = command.env_clear().args(["--database-url", "sqlite:///nowhere/x"]).args(options).output().unwrap();
@@ -267,7 +267,7 @@ fn check(options: &[&str]) -> (i32, String) {
 }
 
 #[test]
-fn it_refuses_to_start_where_others_reach_it_and_nobody_is_known() {
+fn a_public_service_needs_a_source_of_identity() {
     let public = ["--bind", "0.0.0.0:0"];
     for command in ["check-config", "serve"] {
         let (status, said) = check(&[&public[..], &[command]].concat());
@@ -299,7 +299,7 @@ fn it_refuses_to_start_where_others_reach_it_and_nobody_is_known() {
 }
 
 #[test]
-fn development_mode_is_for_this_machine_alone() {
+fn development_mode_is_allowed_only_on_loopback_addresses() {
     for allowed in [&["--public-url", "http://localhost:8080"][..], &["--bind", "localhost:3001"]] {
         assert_eq!(check(&[allowed, &["check-config"]].concat()), (0, "ok\n".to_owned()), "{allowed:?}");
     }
@@ -315,7 +315,7 @@ fn development_mode_is_for_this_machine_alone() {
         }
         assert_eq!(check(&[reachable, &provided, &["check-config"]].concat()), (0, "ok\n".to_owned()));
     }
-    // A proxy on this machine that signs people in is the usual installation.
+    // An authenticating proxy on this machine is the usual installation.
     let proxied = ["--trusted-proxies", "127.0.0.1", "--public-url", "https://portfolio.club.example", "check-config"];
     assert_eq!(check(&proxied), (0, "ok\n".to_owned()));
 }

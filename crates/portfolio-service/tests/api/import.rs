@@ -1,4 +1,4 @@
-//! `import`, from a real MariaDB into both databases.
+//! `import` from a real MariaDB into both databases.
 
 #[path = "../../../service-kit/tests/shared/mariadb.rs"]
 mod mariadb;
@@ -19,7 +19,7 @@ const SCHEMA: &str = include_str!("import/schema.sql");
 const ODD: &str = include_str!("import/odd.sql");
 const CLUB: &str = include_str!("import/club.sql");
 
-/// What the other system calls it.
+/// The id of an object in the source.
 fn id_of(kind: u8, number: u32) -> String {
     format!("{number:08x}-0000-4000-8000-{kind:012x}")
 }
@@ -37,7 +37,7 @@ fn get(club: &Club, path: &str) -> Value {
     club.by(ALICE).get(&format!("/api/v1{path}")).expect(200).json()
 }
 
-/// Everything that a list shows.
+/// The lists of all objects.
 fn everything(club: &Club) -> Vec<Value> {
     ["/users?includeSuspended=true", "/projects", "/contests", "/groups"].map(|path| get(club, path)).to_vec()
 }
@@ -134,7 +134,7 @@ fn a_failure_is_one_sentence_and_writes_nothing(#[values(Sqlite, Postgres)] back
         program.env_clear().args(["import", url, "--database-url", club.url(), "--log", "warn"]);
         Printed::by(program.args(["--password-file", &source.password_file()]).args(options))
     };
-    run(&source.url(), &[]).failed(78, "club directory");
+    run(&source.url(), &[]).failed(78, "--directory-file");
     run(&source.url_at(port), &["--directory-file", &directory]).failed(1, "nothing is written");
     source.run("ALTER TABLE projects DROP COLUMN until_year");
     import(&club, &source, 2, &[]).failed(1, "the column projects.until_year");

@@ -1,5 +1,5 @@
-//! Nothing private comes out, whoever asks: unmistakable strings in every private field, and a walk through all GETs
-//! as each kind of caller. What is new and private is planted in [`plant`].
+//! No answer has private data of others. The tests write unmistakable strings into every private field and send every
+//! GET as each kind of caller. A new private field needs a string in [`plant`].
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
@@ -12,30 +12,31 @@ use crate::{
     objects::Objects,
 };
 
-/// Every kind of caller; the empty name is nobody.
+/// Every kind of caller; the empty name is an anonymous one.
 const CALLERS: [&str; 7] = ["", ALICE, BOB, CAROL, SUSAN, DORA, "stranger"];
 
-/// A string, where it is secret, and who may see it there.
+/// A private string.
 struct Secret {
     text: String,
-    /// How the paths begin at which it is one.
-    at: &'static str,
+    /// The prefix of the paths at which it is private.
+    path_prefix: &'static str,
+    /// Who may see it there.
     seen_by: Vec<&'static str>,
 }
 
-fn secret(text: impl Into<String>, at: &'static str, seen_by: &[&'static str]) -> Secret {
-    Secret { text: text.into(), at, seen_by: seen_by.to_vec() }
+fn secret(text: impl Into<String>, path_prefix: &'static str, seen_by: &[&'static str]) -> Secret {
+    Secret { text: text.into(), path_prefix, seen_by: seen_by.to_vec() }
 }
 
-/// Makes objects whose private fields hold secrets.
+/// Creates objects whose private fields have secrets.
 fn plant(club: &Club, objects: &mut Objects) -> Vec<Secret> {
     objects.grow(club, 2);
-    // Every member has a real name; dave publishes his.
+    // Every member has a real name. Dave publishes his.
     club.by(DAVE).patch(&format!("/api/v1/users/{}", id(DAVE)), json!({"check": true})).expect(204);
     let mut secrets = vec![secret(real_name(DAVE), "", &CALLERS), secret(real_name("m"), "", &[])];
     secrets.extend([ALICE, BOB, CAROL, SUSAN, DORA].map(|name| secret(real_name(name), "", &[])));
 
-    // Somebody who hosts nothing else.
+    // A user who hosts only the events below.
     let host = "secret-host";
     objects.add_user(club, id(host), host);
     secrets.push(secret(real_name(host), "", &[]));
@@ -44,11 +45,11 @@ fn plant(club: &Club, objects: &mut Objects) -> Vec<Secret> {
         objects.add("eventId", DbUuid(id.parse().unwrap()));
         id
     };
-    // A private event is for its hosts and admins, with all that is known of it; hosts who are not active are not asked.
+    // Only active hosts and admins see a private event.
     let private = event("never-to-be-seen", Some(2));
     let insiders = [ALICE, BOB];
     secrets.extend(["never-to-be-seen", "about never-to-be-seen", &private].map(|text| secret(text, "", &insiders)));
-    // Who hosted an anonymous event is for its hosts and admins.
+    // Only active hosts and admins see who hosts an anonymous event.
     for (name, level) in [("by-somebody", Some(0)), ("by-who-knows", None)] {
         event(name, level);
         secrets.push(secret(name, "/api/v1/users/", &insiders));
@@ -57,8 +58,8 @@ fn plant(club: &Club, objects: &mut Objects) -> Vec<Secret> {
     secrets
 }
 
-/// What to ask besides the operations themselves.
-const ASIDES: [&str; 12] = [
+/// Paths besides those of the operations.
+const OTHER_PATHS: [&str; 22] = [
     "/api/v1/users?name=bob",
     "/api/v1/users?name=susan",
     "/api/v1/users?includeSuspended=true",
@@ -71,17 +72,29 @@ const ASIDES: [&str; 12] = [
     "/problems",
     "/openapi.json",
     "/docs/",
+    "/",
+    "/projects",
+    "/contests",
+    "/people/alice",
+    "/people/bob",
+    "/people/carol",
+    "/people/dave",
+    "/people/susan",
+    "/people/dora",
+    "/people/secret-host",
 ];
 
 fn every_get(objects: &Objects) -> Vec<String> {
     let templates = DOCUMENT["paths"].as_object().unwrap().iter().filter(|(_, item)| item["get"].is_object());
     let mut paths: Vec<_> = templates.flat_map(|(template, _)| objects.paths(template, false)).collect();
-    paths.extend(ASIDES.map(str::to_owned));
+    let pages = ["/projects/{projectId}", "/contests/{contestId}"];
+    paths.extend(pages.iter().flat_map(|template| objects.paths(template, false)));
+    paths.extend(OTHER_PATHS.map(str::to_owned));
     paths
 }
 
-/// Everything in an answer that somebody could read.
-fn whole(answer: &Answer) -> String {
+/// The headers and the body of an answer.
+fn headers_and_body(answer: &Answer) -> String {
     format!("{:?} {}", answer.headers, answer.text())
 }
 
@@ -90,7 +103,7 @@ fn by<'a>(club: &'a Club, caller: &str) -> Client<'a> {
 }
 
 #[rstest]
-fn nobody_sees_what_is_not_for_them(#[values(Sqlite, Postgres)] backend: Backend) {
+fn every_caller_sees_only_the_secrets_that_they_may_see(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut objects = Objects::new();
     let secrets = plant(&club, &mut objects);
@@ -98,8 +111,8 @@ fn nobody_sees_what_is_not_for_them(#[values(Sqlite, Postgres)] backend: Backend
     for caller in CALLERS {
         let mut seen = vec![false; secrets.len()];
         for path in &paths {
-            let found = whole(&by(&club, caller).get(path));
-            let here = |secret: &Secret| path.starts_with(secret.at) && found.contains(&secret.text);
+            let found = headers_and_body(&by(&club, caller).get(path));
+            let here = |secret: &Secret| path.starts_with(secret.path_prefix) && found.contains(&secret.text);
             for (secret, seen) in secrets.iter().zip(&mut seen).filter(|(secret, _)| here(secret)) {
                 assert!(secret.seen_by.contains(&caller), "{caller:?} sees {:?} at {path}: {found}", secret.text);
                 *seen = true;
@@ -112,13 +125,13 @@ fn nobody_sees_what_is_not_for_them(#[values(Sqlite, Postgres)] backend: Backend
 }
 
 #[rstest]
-fn a_refusal_says_nothing_private_either(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_refusal_has_no_private_data(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let bob = format!("/api/v1/users/{}", id(BOB));
     for caller in CALLERS.into_iter().filter(|caller| ![ALICE, BOB].contains(caller)) {
         for (method, path) in [("PATCH", bob.clone()), ("POST", format!("{bob}/accounts"))] {
             let found = by(&club, caller).send(method, &path, Some(json!({"bio": "x"})));
-            assert!(found.status >= 400 && !whole(&found).contains("real name of"), "{caller:?} {path}");
+            assert!(found.status >= 400 && !headers_and_body(&found).contains("real name of"), "{caller:?} {path}");
         }
     }
 }

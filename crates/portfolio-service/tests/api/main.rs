@@ -3,6 +3,7 @@
 
 mod booking;
 mod builders;
+mod front_page;
 mod harness;
 mod objects;
 
@@ -16,16 +17,20 @@ mod event_copy;
 mod event_pages;
 mod events;
 mod examples;
+mod feeds;
+mod former_members;
 mod identity;
 mod import;
 mod leaks;
 mod matrix;
 mod openapi;
 mod operations;
+mod people;
 mod plans;
 mod projects;
 mod rate_limits;
 mod readme;
+mod real_browser;
 mod real_issuer;
 mod real_proxy;
 mod schema;

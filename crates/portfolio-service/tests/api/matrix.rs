@@ -15,7 +15,7 @@ use portfolio_service::schema::accounts;
 use serde_json::{Value, json};
 use service_kit::database::types::DbUuid;
 
-use self::table::{Builder, Caller, Made, hold};
+use self::table::{Builder, Caller, Fixture, check_access};
 use crate::{
     builders::{contest, contest_body, member, project, project_body, team, with},
     events,
@@ -29,16 +29,16 @@ use crate::{
 
 const AUDIENCE: &str = "portfolio";
 
-/// What the builders need.
+/// The input of the builders.
 struct World {
     club: Club,
-    /// One that the directory has.
+    /// A group of the directory.
     group: DbUuid,
     next: AtomicU32,
 }
 
 impl World {
-    /// With a service behind a trusted proxy, and one that trusts another.
+    /// Returns also the index of a service that trusts the tests as a proxy, and of one that trusts another address.
     fn new(mut club: Club, issuer: &Issuer) -> (Self, [usize; 2]) {
         let group = DbUuid::new();
         club.config.identity.oidc_issuer = Some(issuer.address.clone());
@@ -47,50 +47,50 @@ impl World {
         let groups = json!([{"id": group, "name": "graphics", "members": [BOB], "admins": [CAROL]}]);
         let service = start(&mut club, &json!({"users": members(&[]), "groups": groups}));
         club.config.server.trusted_proxies = vec!["10.0.0.0/8".parse().unwrap()];
-        let wary = club.start_another();
-        (Self { club, group, next: AtomicU32::new(0) }, [service, wary])
+        let untrusting = club.start_another();
+        (Self { club, group, next: AtomicU32::new(0) }, [service, untrusting])
     }
 
-    /// Another name each time.
+    /// A new unique name.
     fn name(&self) -> String {
         format!("name {}", self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// A project of the owner's, with the member in it.
-    fn project(&self) -> Made {
+    /// A project of the owner with the member.
+    fn project(&self) -> Fixture {
         let path = project(&self.club, CAROL, &self.name());
-        let in_it = json!({"members": [member(BOB, (2024, 0), None), member(SUSAN, (2024, 0), None)]});
-        self.club.by(CAROL).put(&format!("{path}/members"), in_it).expect(204);
-        Made::object("projectId", &last(&path))
+        let members = json!({"members": [member(BOB, (2024, 0), None), member(SUSAN, (2024, 0), None)]});
+        self.club.by(CAROL).put(&format!("{path}/members"), members).expect(204);
+        Fixture::object("projectId", &last(&path))
     }
 
-    fn contest(&self) -> Made {
-        Made::object("contestId", &last(&contest(&self.club, CAROL, &self.name())))
+    fn contest(&self) -> Fixture {
+        Fixture::object("contestId", &last(&contest(&self.club, CAROL, &self.name())))
     }
 
-    /// A team with the member in it, by these creators.
-    fn team(&self, of_contest: &str, of_team: &str) -> Made {
+    /// A team with the member, in a contest with its own creator.
+    fn team(&self, of_contest: &str, of_team: &str) -> Fixture {
         let contest = contest(&self.club, of_contest, &self.name());
         let team = team(&self.club, of_team, &contest, "the team");
-        let in_it = json!({"members": [id(BOB), id(SUSAN)]});
-        self.club.by(of_team).put(&format!("{team}/members"), in_it).expect(204);
-        Made::object("contestId", &last(&contest)).and("teamId", &last(&team))
+        let members = json!({"members": [id(BOB), id(SUSAN)]});
+        self.club.by(of_team).put(&format!("{team}/members"), members).expect(204);
+        Fixture::object("contestId", &last(&contest)).and("teamId", &last(&team))
     }
 
     /// An event that the owner hosts.
-    fn event(&self, level: i16) -> Made {
+    fn event(&self, level: i16) -> Fixture {
         let since = "2026-04-04T09:00:00Z";
-        Made::object("eventId", &events::plant(&self.club, "open day", since, &[CAROL, SUSAN], Some(level)))
+        Fixture::object("eventId", &events::plant(&self.club, "open day", since, &[CAROL, SUSAN], Some(level)))
     }
 
-    /// The owner without any account, so that one of any type can be added.
-    fn without_account(&self) -> Made {
+    /// The owner without accounts, so that one of any type can be added.
+    fn without_account(&self) -> Fixture {
         let of_owner = accounts::table.filter(accounts::user_id.eq(id(CAROL)));
         diesel::delete(of_owner).execute(&mut self.club.connect()).unwrap();
         owner()
     }
 
-    fn account(&self) -> Made {
+    fn account(&self) -> Fixture {
         let owner = self.without_account();
         let body = json!({"displayName": "Carol", "type": 0, "url": "https://carol.example"});
         let made = self.club.by(CAROL).post(&format!("/api/v1/users/{}/accounts", id(CAROL)), body).expect(201).json();
@@ -98,24 +98,24 @@ impl World {
     }
 }
 
-fn owner() -> Made {
-    Made::object("userId", &id(CAROL))
+fn owner() -> Fixture {
+    Fixture::object("userId", &id(CAROL))
 }
 
 fn last(path: &str) -> &str {
     path.rsplit('/').next().unwrap()
 }
 
-/// What a token of the issuer's says of somebody, with some of it otherwise.
-fn claims(club: &Club, issuer: &Issuer, name: &str, otherwise: Value) -> Value {
+/// The claims of a token of the issuer, some of them replaced.
+fn claims(club: &Club, issuer: &Issuer, name: &str, replaced: Value) -> Value {
     let expires = club.clock.now().utc().timestamp() + 600;
     let claims = json!({"iss": issuer.address, "aud": AUDIENCE, "exp": expires, "preferred_username": name});
-    with(claims, otherwise)
+    with(claims, replaced)
 }
 
-/// `Authorization` headers that are worth nothing: of the admin, who could do everything with a good one.
+/// Invalid `Authorization` headers of an admin, who could do everything with a valid one.
 fn bad_tokens(club: &Club, issuer: &Issuer) -> [(&'static str, String); 8] {
-    let token = |otherwise| issuer.token(&claims(club, issuer, ALICE, otherwise));
+    let token = |replaced| issuer.token(&claims(club, issuer, ALICE, replaced));
     let good = token(json!({}));
     let (head, signature) = good.rsplit_once('.').unwrap();
     let ended = club.clock.now().utc().timestamp() - 3600;
@@ -131,8 +131,8 @@ fn bad_tokens(club: &Club, issuer: &Issuer) -> [(&'static str, String); 8] {
     ]
 }
 
-/// `service` believes the proxy that the tests come from, `wary` another one.
-fn callers<'club>(club: &'club Club, issuer: &Issuer, service: usize, wary: usize) -> Vec<Caller<'club>> {
+/// `service` trusts the tests as a proxy, and `untrusting` trusts another address.
+fn callers<'club>(club: &'club Club, issuer: &Issuer, service: usize, untrusting: usize) -> Vec<Caller<'club>> {
     let anonymous = || club.anonymous().at(service);
     let bearer = |name| {
         let token = issuer.token(&claims(club, issuer, name, json!({})));
@@ -158,7 +158,7 @@ fn callers<'club>(club: &'club Club, issuer: &Issuer, service: usize, wary: usiz
             callers.push(Caller { column, way, name: Some(name), client, refusal, instead: None });
         }
     }
-    let forged = club.by(ALICE).at(wary).header("x-showcase-user", ALICE).header("x-forwarded-for", "10.0.0.1");
+    let forged = club.by(ALICE).at(untrusting).header("x-showcase-user", ALICE).header("x-forwarded-for", "10.0.0.1");
     callers.push(nobody("forged header", "from no proxy", forged, "not-signed-in", None));
     callers
 }
@@ -175,7 +175,8 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     ("GET /api/v1/users/{userId}/contests", |_, _| owner()),
     ("GET /api/v1/users/{userId}/groups", |_, _| owner()),
     ("GET /api/v1/users/{userId}/events", |_, _| owner()),
-    ("POST /api/v1/projects", |world, _| Made::body(project_body(&world.name()))),
+    ("GET /api/v1/users/{userId}/resume.json", |_, _| owner()),
+    ("POST /api/v1/projects", |world, _| Fixture::body(project_body(&world.name()))),
     ("GET /api/v1/projects/{projectId}", |world, _| world.project()),
     ("PATCH /api/v1/projects/{projectId}", |world, _| world.project().with(json!({"name": world.name()}))),
     ("DELETE /api/v1/projects/{projectId}", |world, _| world.project()),
@@ -187,8 +188,8 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     ("PATCH /api/v1/events/{eventId}, anonymous", |world, _| world.event(0)),
     ("PATCH /api/v1/events/{eventId}, public", |world, _| world.event(1)),
     ("PATCH /api/v1/events/{eventId}, private", |world, _| world.event(2)),
-    ("GET /api/v1/groups/{groupId}", |world, _| Made::object("groupId", &world.group)),
-    ("POST /api/v1/contests", |world, _| Made::body(contest_body(&world.name()))),
+    ("GET /api/v1/groups/{groupId}", |world, _| Fixture::object("groupId", &world.group)),
+    ("POST /api/v1/contests", |world, _| Fixture::body(contest_body(&world.name()))),
     ("GET /api/v1/contests/{contestId}", |world, _| world.contest()),
     ("PATCH /api/v1/contests/{contestId}", |world, _| world.contest()),
     ("DELETE /api/v1/contests/{contestId}", |world, _| world.contest()),
@@ -209,18 +210,18 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
 ];
 
 #[rstest]
-fn everybody_may_do_what_the_table_says_and_nothing_else(#[values(Sqlite, Postgres)] backend: Backend) {
+fn the_access_of_every_caller_is_that_of_the_table(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let issuer = Issuer::start();
-    let (world, [service, wary]) = World::new(club, &issuer);
-    hold("portfolio-service", &world, BUILDERS, &callers(&world.club, &issuer, service, wary));
+    let (world, [service, untrusting]) = World::new(club, &issuer);
+    check_access("portfolio-service", &world, BUILDERS, &callers(&world.club, &issuer, service, untrusting));
 }
 
 #[rstest]
-fn every_operation_knows_versions_retries_and_pages(#[values(Sqlite, Postgres)] backend: Backend) {
+fn every_operation_supports_conditions_retries_and_pages(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let issuer = Issuer::start();
-    let (world, [service, wary]) = World::new(club, &issuer);
-    let callers = callers(&world.club, &issuer, service, wary);
-    conditions::hold("portfolio-service", &world, BUILDERS, &callers, &[]);
+    let (world, [service, untrusting]) = World::new(club, &issuer);
+    let callers = callers(&world.club, &issuer, service, untrusting);
+    conditions::check_all("portfolio-service", &world, BUILDERS, &callers, &[]);
 }

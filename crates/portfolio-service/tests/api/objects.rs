@@ -1,4 +1,4 @@
-//! Objects of every kind, for the tests that walk all operations.
+//! Objects of every kind, for the tests of all operations.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ use service_kit::database::{
 
 use crate::harness::{ALICE, BOB, CAROL, Club, DAVE, DORA, SUSAN, id, real_name};
 
-/// The objects that there are, by the name of the path parameter that takes their ids.
+/// The ids of the existing objects, by the name of their path parameter.
 #[derive(Default)]
 pub struct Objects(BTreeMap<&'static str, Vec<DbUuid>>);
 
 impl Objects {
-    /// Those that every club has: its members.
+    /// The members of every club.
     pub fn new() -> Self {
         let members = [BOB, ALICE, CAROL, DAVE, SUSAN, DORA].map(id).to_vec();
         Self(BTreeMap::from([("userId", members)]))
@@ -33,13 +33,13 @@ impl Objects {
         id
     }
 
-    /// Makes a user.
+    /// Inserts a user.
     pub fn add_user(&mut self, club: &Club, id: DbUuid, name: &str) {
         let rows = Rows { now: DbTimestamp(club.clock.now()), bob: crate::harness::id(BOB) };
         rows.user(&mut club.connect(), self.add("userId", id), name);
     }
 
-    /// Makes so many users, and so many of everything else with all users in the first; what there is grows with it.
+    /// Inserts `count` users and `count` objects of every other kind. All users become members of the first objects.
     pub fn grow(&mut self, club: &Club, count: usize) {
         let conn = &mut club.connect();
         let rows = Rows { now: DbTimestamp(club.clock.now()), bob: id(BOB) };
@@ -62,7 +62,7 @@ impl Objects {
         for user in &self.0["userId"] {
             let mut put = |sql: &str, owner: DbUuid| {
                 let [owner, user] = [owner, *user].map(|id| Rows::literal(club, id));
-                // Those who were there before stay.
+                // Earlier users are members already.
                 let sql = format!("{sql} ON CONFLICT DO NOTHING").replace("OWNER", &owner).replace("USER", &user);
                 diesel::sql_query(sql).execute(conn).unwrap();
             };
@@ -72,17 +72,20 @@ impl Objects {
                 first("groupId"),
             );
             put("INSERT INTO event_hosts VALUES (OWNER, USER)", first("eventId"));
-            put("INSERT INTO project_members VALUES (OWNER, USER, 4050, NULL)", first("projectId"));
+            put(
+                "INSERT INTO project_members (project_id, user_id, since) VALUES (OWNER, USER, 4050)",
+                first("projectId"),
+            );
             put("INSERT INTO contest_team_members VALUES (OWNER, USER)", first("teamId"));
         }
     }
 
-    /// The first of a kind, to which the others belong.
+    /// The first object of a kind.
     pub fn first(&self, parameter: &str) -> DbUuid {
         self.0[parameter][0]
     }
 
-    /// The paths of a template with each of the objects, or with the first of each.
+    /// The paths of a template with every object of each parameter, or only with the first one.
     pub fn paths(&self, template: &str, only_first: bool) -> Vec<String> {
         let mut paths = vec![template.to_owned()];
         while let Some((_, parameter)) = paths[0].split_once('{') {
@@ -99,7 +102,7 @@ impl Objects {
     }
 }
 
-/// Rows of every kind, with bob in each.
+/// Inserts rows of every kind, which all refer to Bob.
 struct Rows {
     now: DbTimestamp,
     bob: DbUuid,

@@ -1,4 +1,4 @@
-//! The OpenAPI document says what the contract says, and is committed.
+//! The OpenAPI document agrees with the contract, and the committed one is up to date.
 
 #[path = "../../../service-kit/tests/shared/openapi.rs"]
 mod document;
@@ -111,7 +111,7 @@ fn the_committed_document_is_the_present_one() {
 }
 
 #[test]
-fn every_operation_of_the_contract_is_there_and_no_other_but_additions() {
+fn the_operations_are_those_of_the_contract_and_additions() {
     CONTRACT.every_operation_is_there_and_no_other_but_additions(39);
 }
 

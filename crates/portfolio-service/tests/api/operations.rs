@@ -1,5 +1,5 @@
-//! What operators are given fits the services: the tables of docs/operations.md, the alerts and the dashboard name the
-//! metrics and labels that both services really answer.
+//! The tables of docs/operations.md, the alerts and the dashboard agree with the metrics and labels that both services
+//! export.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +26,7 @@ fn text(path: &str) -> String {
     fs::read_to_string(file(path)).unwrap()
 }
 
-/// The rows of the table between two marks in docs/operations.md, without its head.
+/// The rows of a table of docs/operations.md, which is between two markers, without its head.
 fn table(name: &str) -> Vec<Vec<String>> {
     let document = text("docs/operations.md");
     let (_, rest) = document.split_once(&format!("<!-- {name}: begin -->\n")).unwrap();
@@ -37,10 +37,10 @@ fn table(name: &str) -> Vec<Vec<String>> {
 
 type Labels = BTreeMap<String, String>;
 
-/// What `/metrics` answers.
+/// The metrics of `/metrics`.
 #[derive(Default)]
 struct Exported {
-    /// The type and the labels of each metric, by the name by which it is asked for.
+    /// The type and the labels of each metric, by its name in queries.
     metrics: BTreeMap<String, (String, BTreeSet<String>)>,
     /// Labels of each series, by its full name.
     series: BTreeMap<String, Vec<Labels>>,
@@ -77,22 +77,22 @@ impl Exported {
     }
 }
 
-/// A label with a comparison and a value, as in a selector and in an answer.
+/// A label with an operator and a value, as in selectors and in `/metrics`.
 static LABEL: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#"([a-z_]+)(=~|!~|!=|=)"([^"]*)""#).unwrap());
 
 /// `by (…)` and its like.
 static GROUPING: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b(?:by|without|on|ignoring)\s*\(([^)]*)\)").unwrap());
 
-/// A name, its selector, and the bracket that makes it a function's.
+/// A name, its selector, and the bracket that follows the name of a function.
 static NAME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\b([a-z_][a-z0-9_]*)\b\s*(\{[^}]*\})?(?:\[[^\]]*\])?\s*(\(?)").unwrap());
 
-/// The labels by which whoever asks for them marks the series of each replica.
-const OF_THE_SCRAPE: [&str; 2] = ["job", "instance"];
+/// The labels that Prometheus adds to the series of each replica.
+const TARGET_LABELS: [&str; 2] = ["job", "instance"];
 
-/// Asserts that all in an expression is exported.
+/// Asserts that the metrics and labels of an expression are exported.
 fn check(expression: &str, exported: &Exported) {
-    let mut labels = BTreeSet::from(OF_THE_SCRAPE);
+    let mut labels = BTreeSet::from(TARGET_LABELS);
     let mut names = 0;
     let bare = GROUPING.replace_all(expression, "");
     for found in NAME.captures_iter(&bare) {
@@ -101,7 +101,7 @@ fn check(expression: &str, exported: &Exported) {
             continue;
         }
         names += 1;
-        // What the scraping itself adds.
+        // Prometheus adds this metric itself.
         if name == "up" {
             continue;
         }
@@ -111,7 +111,7 @@ fn check(expression: &str, exported: &Exported) {
         for matcher in LABEL.captures_iter(selector) {
             let (label, value) = (&matcher[1], &matcher[3]);
             let of_series: BTreeSet<_> = series.iter().filter_map(|labels| labels.get(label)).collect();
-            if OF_THE_SCRAPE.contains(&label) {
+            if TARGET_LABELS.contains(&label) {
                 continue;
             }
             let pattern = Regex::new(&format!("^(?:{value})$")).unwrap();
@@ -147,7 +147,7 @@ fn dashboard() -> Value {
     serde_json::from_str(&text("deploy/grafana/dashboard.json")).unwrap()
 }
 
-/// The panels that show something.
+/// The panels with data.
 fn panels(dashboard: &Value) -> Vec<&Value> {
     dashboard["panels"].as_array().unwrap().iter().filter(|panel| panel["type"] != "row").collect()
 }
@@ -157,7 +157,7 @@ fn expressions(dashboard: &Value) -> Vec<String> {
     targets.map(|target| target["expr"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Both services after some of everything that they count: what the booking-service answers, and the portfolio-service.
+/// The metrics of the booking-service and of the portfolio-service, after events of every kind that they count.
 fn scrape() -> (Exported, Exported) {
     let booking = Booking::start();
     booking.declare("Rust evening", &[BOB]);
@@ -204,12 +204,12 @@ fn tables_alerts_and_dashboard_name_what_is_exported() {
                 .or_insert_with(|| [kind.clone(), labels(found), service.to_owned()]);
         }
     }
-    let told = table("metrics").into_iter().map(|row| {
-        let mut told: Vec<_> = row[2].split(", ").collect();
-        told.sort_unstable();
-        (row[0].clone(), [row[1].clone(), told.join(", "), row[3].clone()])
+    let documented = table("metrics").into_iter().map(|row| {
+        let mut labels: Vec<_> = row[2].split(", ").collect();
+        labels.sort_unstable();
+        (row[0].clone(), [row[1].clone(), labels.join(", "), row[3].clone()])
     });
-    assert_eq!(told.collect::<BTreeMap<_, _>>(), rows, "the table of docs/operations.md");
+    assert_eq!(documented.collect::<BTreeMap<_, _>>(), rows, "the table of docs/operations.md");
 
     let mut exported = booking;
     exported.add(portfolio);
@@ -220,7 +220,7 @@ fn tables_alerts_and_dashboard_name_what_is_exported() {
     for expression in &expressions {
         check(expression, &exported);
     }
-    // The dashboard leaves nothing out.
+    // The dashboard shows every series.
     let shown = expressions.join("\n");
     for name in exported.series.keys().filter(|name| !["_sum", "_count"].iter().any(|end| name.ends_with(end))) {
         assert!(shown.contains(name.as_str()), "{name} is not in the dashboard");
@@ -228,9 +228,9 @@ fn tables_alerts_and_dashboard_name_what_is_exported() {
 }
 
 #[test]
-fn every_alert_says_what_to_do() {
-    let told: Vec<_> = table("alerts").into_iter().map(|row| row[0].trim_matches('`').to_owned()).collect();
-    assert_eq!(told, alerts().into_iter().map(|(name, _)| name).collect::<Vec<_>>());
+fn every_alert_is_documented() {
+    let documented: Vec<_> = table("alerts").into_iter().map(|row| row[0].trim_matches('`').to_owned()).collect();
+    assert_eq!(documented, alerts().into_iter().map(|(name, _)| name).collect::<Vec<_>>());
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn promtool(arguments: &[&str], input: &str) {
 }
 
 #[test]
-fn prometheus_finds_no_fault_with_the_metrics() {
+fn promtool_accepts_the_metrics() {
     let (booking, club) = (Booking::start(), Club::start(Backend::Sqlite));
     for address in [format!("http://{}", booking.address), club.origin(0).to_owned()] {
         let metrics = |accept: &str| {
@@ -304,7 +304,7 @@ fn prometheus_finds_no_fault_with_the_metrics() {
         );
         assert!(!text.contains("# EOF"), "{text}");
         promtool(&["check", "metrics"], &text);
-        // As Prometheus asks by default.
+        // The default `Accept` of Prometheus.
         let (format, text) = metrics("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2");
         assert_eq!(format, "application/openmetrics-text; version=1.0.0; charset=utf-8");
         assert!(text.ends_with("\n# EOF\n"), "{text}");
@@ -312,19 +312,19 @@ fn prometheus_finds_no_fault_with_the_metrics() {
 }
 
 #[test]
-fn prometheus_understands_the_alerts_and_they_go_off_when_they_should() {
+fn promtool_accepts_the_alerts_and_their_tests_pass() {
     let [rules, tests] = ["rules", "rules_test"].map(|name| file(&format!("deploy/prometheus/{name}.yaml")));
     promtool(&["check", "rules", rules.to_str().unwrap()], "");
     promtool(&["test", "rules", tests.to_str().unwrap()], "");
     let tests = fs::read_to_string(tests).unwrap();
     for (name, _) in alerts() {
-        // Once where nothing is wrong, once where it is.
+        // One test in which the alert does not fire, and one in which it does.
         assert_eq!(tests.matches(&format!("alertname: {name}")).count(), 2, "{name}");
     }
 }
 
 #[test]
-fn prometheus_understands_the_dashboard() {
+fn promtool_accepts_the_expressions_of_the_dashboard() {
     let expressions = expressions(&dashboard());
     let rules: Vec<_> = expressions
         .iter()

@@ -4,6 +4,7 @@ use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
 use std::thread;
 
+use chrono::TimeDelta;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -435,4 +436,117 @@ fn names_in_real_life_are_not_shown(#[values(Sqlite, Postgres)] backend: Backend
             assert!(!club.by(who).get(&path).expect(200).text().contains(&real_name(BOB)));
         }
     }
+}
+
+#[rstest]
+fn an_edge_like_the_projects_follows_it(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let path = project(&club, BOB, "robot");
+    let move_to = |since, until| club.by(BOB).patch(&path, json!({"duration": span(since, until)})).expect(204);
+    let shown = || {
+        let members = club.anonymous().get(&format!("{path}/members")).expect(200).json();
+        let of_user = club.anonymous().get(&format!("/api/v1/users/{}/projects", id(BOB))).expect(200).json();
+        assert_eq!(of_user[0]["userDuration"], members[0]["duration"]);
+        members.as_array().unwrap().iter().map(|member| member["duration"].clone()).collect::<Vec<_>>()
+    };
+    move_to((2022, 0), Some((2024, 1)));
+    // Both edges, the first, the last, and none.
+    let list = json!([
+        member(BOB, (2022, 0), Some((2024, 1))),
+        member(CAROL, (2022, 0), Some((2024, 0))),
+        member(DAVE, (2022, 1), Some((2024, 1))),
+        member(SUSAN, (2022, 1), Some((2024, 0))),
+    ]);
+    put(&club, BOB, &path, list.clone()).expect(204);
+    let as_sent = || list.as_array().unwrap().iter().map(|member| member["duration"].clone()).collect::<Vec<_>>();
+    assert_eq!(shown(), as_sent());
+    move_to((2020, 0), Some((2026, 1)));
+    let (early, late) = ((2020, 0), Some((2026, 1)));
+    let expected =
+        [span(early, late), span(early, Some((2024, 0))), span((2022, 1), late), span((2022, 1), Some((2024, 0)))];
+    assert_eq!(shown(), expected);
+    // Narrower than what was sent, and back.
+    move_to((2023, 0), Some((2023, 1)));
+    assert_eq!(shown(), vec![span((2023, 0), Some((2023, 1))); 4]);
+    // An edge that the project comes to have by itself is none that was sent as the project's.
+    move_to((2022, 1), Some((2024, 0)));
+    move_to((2020, 0), Some((2026, 1)));
+    assert_eq!(shown(), expected);
+    move_to((2020, 0), None);
+    assert_eq!(shown()[0], span((2020, 0), None));
+    assert_eq!(shown()[2], span((2022, 1), None));
+    // Where the two do not meet, as sent.
+    move_to((2030, 0), None);
+    assert_eq!(shown(), [span((2030, 0), None), as_sent()[1].clone(), span((2030, 0), None), as_sent()[3].clone()]);
+    move_to((2010, 0), Some((2011, 0)));
+    assert_eq!(
+        shown(),
+        [
+            span((2010, 0), Some((2011, 0))),
+            span((2010, 0), Some((2011, 0))),
+            as_sent()[2].clone(),
+            as_sent()[3].clone()
+        ]
+    );
+    // The form sends back what it was shown.
+    move_to((2022, 0), Some((2024, 1)));
+    put(&club, BOB, &path, json!([member(BOB, (2022, 0), Some((2024, 1)))])).expect(204);
+    move_to((2021, 0), Some((2024, 1)));
+    assert_eq!(shown(), [span((2021, 0), Some((2024, 1)))]);
+}
+
+#[rstest]
+fn a_member_leaves_and_changes_the_project_at_once(#[values(Sqlite, Postgres)] backend: Backend) {
+    let mut club = Club::start(backend);
+    let second = club.start_another();
+    let path = project(&club, BOB, "robot");
+    for round in 0..30 {
+        put(&club, BOB, &path, json!([member(CAROL, (2024, 0), None), member(DAVE, (2024, 0), None)])).expect(204);
+        let change = json!({"description": format!("round {round}")});
+        let list = json!({"members": [member(DAVE, (2024, 0), None)]});
+        thread::scope(|scope| {
+            let club = &club;
+            let leave = || drop(club.by(CAROL).put(&format!("{path}/members"), list.clone()).expect(204));
+            let patch = || drop(club.by(CAROL).at(second).patch(&path, change.clone()).expect(204));
+            if round % 2 == 0 {
+                scope.spawn(leave);
+                scope.spawn(patch);
+            } else {
+                scope.spawn(patch);
+                scope.spawn(leave);
+            }
+        });
+        let shown = club.anonymous().get(&path).expect(200).json();
+        assert_eq!(
+            (&shown["description"], each(&shown["members"], "name")),
+            (&change["description"], vec![DAVE.into()])
+        );
+    }
+}
+
+#[rstest]
+fn who_left_may_change_the_project_for_a_minute(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let path = project(&club, BOB, "robot");
+    let other = project(&club, BOB, "another");
+    let both = || json!([member(CAROL, (2024, 0), None), member(DAVE, (2024, 0), None)]);
+    let patch = |who: &str| club.by(who).patch(&path, json!({"link": ""}));
+    put(&club, BOB, &path, both()).expect(204);
+    put(&club, CAROL, &path, json!([member(DAVE, (2024, 0), None)])).expect(204);
+    patch(CAROL).expect(204);
+    // This project, this change, and nobody else.
+    put(&club, CAROL, &path, both()).refused(403, "forbidden");
+    club.by(CAROL).delete(&path).refused(403, "forbidden");
+    club.by(CAROL).patch(&other, json!({"link": ""})).refused(403, "forbidden");
+    club.clock.advance(TimeDelta::seconds(59));
+    patch(CAROL).expect(204);
+    club.clock.advance(TimeDelta::seconds(2));
+    patch(CAROL).refused(403, "forbidden");
+    // Who is taken off by somebody else has left nothing to finish.
+    put(&club, BOB, &path, json!([])).expect(204);
+    patch(DAVE).refused(403, "forbidden");
+    // Again on the list, and off it.
+    put(&club, BOB, &path, both()).expect(204);
+    put(&club, CAROL, &path, json!([])).expect(204);
+    patch(CAROL).expect(204);
 }

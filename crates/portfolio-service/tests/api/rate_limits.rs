@@ -1,4 +1,4 @@
-//! Who may call how often, and who pays for it. Each test is over long before a limit gives anything back by itself.
+//! Rate limits. Each test ends long before a limit allows further requests by itself.
 
 use chrono::TimeDelta;
 use diesel::prelude::*;
@@ -14,9 +14,9 @@ use crate::harness::{Answer, BOB, Backend, CAROL, Club, SUSAN, id};
 const USERS: &str = "/api/v1/users";
 const ME: &str = "/api/v1/users/me";
 
-/// Asserts that an answer is a 429 that says to wait so long.
+/// Asserts that an answer is a 429 with this `Retry-After`.
 #[track_caller]
-fn limited(answer: Answer, seconds: u32) {
+fn assert_limited(answer: Answer, seconds: u32) {
     assert_eq!(answer.header("retry-after"), Some(&*seconds.to_string()), "{answer:?}");
     answer.refused(429, "rate-limited");
 }
@@ -28,16 +28,16 @@ fn on_both(options: &[&str], test: impl Fn(&Club)) {
 }
 
 #[test]
-fn whoever_is_not_signed_in_pays_by_address() {
+fn anonymous_requests_count_by_address() {
     on_both(&["--rate-limit", "3"], |club| {
         club.anonymous().get(USERS).expect(200);
         club.anonymous().get(ME).refused(401, "not-signed-in");
-        // What some proxies send of visitors.
+        // The name that some proxies send for visitors.
         club.by("-").get(USERS).expect(200);
         for path in [USERS, ME, "/api/v1/ping", "/openapi.json", "/nowhere"] {
-            limited(club.anonymous().get(path), 20);
-            limited(club.by("").get(path), 20);
-            limited(club.anonymous().header("x-forwarded-for", "198.51.100.7").get(path), 20);
+            assert_limited(club.anonymous().get(path), 20);
+            assert_limited(club.by("").get(path), 20);
+            assert_limited(club.anonymous().header("x-forwarded-for", "198.51.100.7").get(path), 20);
         }
         for path in ["/livez", "/readyz", "/metrics"] {
             (0..10).for_each(|_| {
@@ -47,39 +47,39 @@ fn whoever_is_not_signed_in_pays_by_address() {
         club.by(BOB).get(USERS).expect(200);
         club.clock.advance(TimeDelta::seconds(20));
         club.anonymous().get(USERS).expect(200);
-        limited(club.anonymous().get(USERS), 20);
+        assert_limited(club.anonymous().get(USERS), 20);
     });
 }
 
 #[test]
-fn a_trusted_proxy_says_whose_address_it_is() {
+fn a_trusted_proxy_sends_the_address_of_the_client() {
     on_both(&["--rate-limit", "2", "--trusted-proxies", "127.0.0.1"], |club| {
         let forwarded = |addresses: &str| club.anonymous().header("x-forwarded-for", addresses).get(USERS);
         forwarded("198.51.100.7").expect(200);
         forwarded("203.0.113.1, 198.51.100.7").expect(200);
-        limited(forwarded("203.0.113.2, 198.51.100.7"), 30);
+        assert_limited(forwarded("203.0.113.2, 198.51.100.7"), 30);
         forwarded("198.51.100.8").expect(200);
-        // A user is the same wherever they are.
+        // A user has the same limit at every address.
         let by = |member: &str, address: &str| club.by(member).header("x-forwarded-for", address).get(ME);
         by(BOB, "198.51.100.7").expect(200);
         by(BOB, "198.51.100.8").expect(200);
-        limited(by(BOB, "198.51.100.9"), 30);
+        assert_limited(by(BOB, "198.51.100.9"), 30);
         by(CAROL, "198.51.100.7").expect(200);
     });
 }
 
 #[test]
-fn a_name_from_whoever_is_not_trusted_makes_nobody_of_anybody() {
+fn a_name_from_an_untrusted_client_counts_by_address() {
     on_both(&["--rate-limit", "2", "--trusted-proxies", "10.0.0.0/8"], |club| {
         club.by(BOB).get(USERS).expect(200);
         club.by(CAROL).get(USERS).expect(200);
-        limited(club.by(SUSAN).get(USERS), 30);
-        limited(club.anonymous().get(USERS), 30);
+        assert_limited(club.by(SUSAN).get(USERS), 30);
+        assert_limited(club.anonymous().get(USERS), 30);
     });
 }
 
 #[test]
-fn a_user_pays_for_themself() {
+fn every_user_has_a_limit_of_their_own() {
     on_both(&["--rate-limit", "4"], |club| {
         club.by(BOB).get(ME).expect(200);
         club.by(BOB).get(USERS).expect(200);
@@ -87,9 +87,9 @@ fn a_user_pays_for_themself() {
         club.by(BOB).patch(&path, json!({"bio": "x"})).expect(204);
         club.by(BOB).get("/api/v1/projects").expect(200);
         for path in [ME, USERS, "/api/v1/projects"] {
-            limited(club.by(BOB).get(path), 15);
+            assert_limited(club.by(BOB).get(path), 15);
         }
-        limited(club.by(BOB).patch(&path, json!({"bio": "y"})), 15);
+        assert_limited(club.by(BOB).patch(&path, json!({"bio": "y"})), 15);
         assert_eq!(club.by(CAROL).get(&path).expect(200).json()["bio"], "x", "nothing was done");
         club.anonymous().get(USERS).expect(200);
     });
@@ -114,21 +114,21 @@ fn a_long_list_is_one_request() {
         with_connection!(&mut club.connect(), c => diesel::insert_into(users::table).values(rows).execute(c).unwrap());
         let list = club.by(BOB).get(USERS).expect(200).json();
         assert_eq!(list.as_array().unwrap().len(), 1100 + 4, "all, and the four who are active anyway");
-        limited(club.by(BOB).get(USERS), 60);
+        assert_limited(club.by(BOB).get(USERS), 60);
     });
 }
 
 #[test]
-fn a_bad_credential_is_paid_for_by_the_address() {
+fn a_bad_credential_counts_by_address() {
     on_both(&["--rate-limit", "4"], |club| {
         club.anonymous().header("authorization", "Bearer x.y.z").get(ME).refused(401, "bad-credentials");
         club.by("no name").get(USERS).refused(401, "bad-credentials");
         club.by("nobody").get(ME).refused(404, "not-found");
         club.by(SUSAN).get(ME).refused(403, "account-inactive");
-        limited(club.anonymous().header("authorization", "Bearer z.y.x").get(ME), 15);
-        limited(club.by("no name").get(USERS), 15);
-        limited(club.by("nobody").get(ME), 15);
-        limited(club.anonymous().get(USERS), 15);
+        assert_limited(club.anonymous().header("authorization", "Bearer z.y.x").get(ME), 15);
+        assert_limited(club.by("no name").get(USERS), 15);
+        assert_limited(club.by("nobody").get(ME), 15);
+        assert_limited(club.anonymous().get(USERS), 15);
         club.by(BOB).get(ME).expect(200);
     });
 }

@@ -1,4 +1,4 @@
-//! docs/configuration.md lists every option as it is.
+//! docs/configuration.md lists every option.
 
 use std::{fs, path::Path};
 
@@ -13,7 +13,7 @@ const BEGIN: &str = "<!-- options of portfolio-service: begin -->\n";
 const END: &str = "<!-- options of portfolio-service: end -->\n";
 
 #[test]
-fn the_table_of_options_is_the_command_line_s() {
+fn the_table_of_options_agrees_with_the_command_line() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(OPTIONS);
     let page = fs::read_to_string(file).unwrap();
     let (before, rest) = page.split_once(BEGIN).unwrap();

@@ -16,7 +16,7 @@ fn client(provider: &Provider) -> Registered {
     provider.register(BACK, "none", "RS256")
 }
 
-/// A service that takes the provider's tokens for this audience.
+/// A service that accepts the provider's tokens for this audience.
 fn club(provider: &Provider, audience: &str) -> Club {
     Club::start_with(Backend::Sqlite, &["--oidc-issuer", &provider.issuer, "--oidc-audience", audience])
 }
@@ -30,7 +30,7 @@ fn edit(club: &Club, token: &str, member: &str) -> Answer {
     client.patch(&format!("/api/v1/users/{}", id(member)), json!({"bio": "x"}))
 }
 
-/// The token with one bit of the middle of one of its parts the other way round.
+/// The token with another character in the middle of one of its parts.
 fn altered(token: &str, part: usize) -> String {
     let mut parts: Vec<_> = token.split('.').map(str::to_owned).collect();
     let middle = parts[part].len() / 2;
@@ -40,7 +40,7 @@ fn altered(token: &str, part: usize) -> String {
 }
 
 #[test]
-fn an_access_token_says_who_it_is() {
+fn an_access_token_identifies_the_caller() {
     let provider = Provider::start();
     let club = club(&provider, RESOURCE);
     let client = client(&provider);
@@ -51,14 +51,14 @@ fn an_access_token_says_who_it_is() {
     edit(&club, &provider.tokens(&client, ALICE).access, CAROL).expect(204);
     me(&club, &provider.tokens(&client, "nobody").access).refused(404, "not-found");
     me(&club, &provider.tokens(&client, "no name").access).refused(401, "bad-credentials");
-    // The same client's, but made for the client and not for this service.
+    // A token of the same client, whose audience is the client and not this service.
     me(&club, &provider.tokens(&client, BOB).id).refused(401, "bad-credentials");
     for part in 0..3 {
         me(&club, &altered(&bob, part)).refused(401, "bad-credentials");
     }
     let unsigned = format!("{}.", bob.rsplit_once('.').unwrap().0);
     me(&club, &unsigned).refused(401, "bad-credentials");
-    // It is good for ten minutes, and clocks may differ by one.
+    // It is valid for ten minutes, and clocks may differ by one.
     club.clock.advance(TimeDelta::minutes(10));
     me(&club, &bob).expect(200);
     club.clock.advance(TimeDelta::minutes(2));
@@ -66,7 +66,7 @@ fn an_access_token_says_who_it_is() {
 }
 
 #[test]
-fn an_id_token_says_who_it_is_to_the_client_that_it_is_made_for() {
+fn an_id_token_identifies_the_caller_to_its_audience() {
     let provider = Provider::start();
     for algorithm in ["RS256", "ES256"] {
         let ours = provider.register(BACK, "client_secret_post", algorithm);
@@ -90,7 +90,7 @@ fn an_id_token_says_who_it_is_to_the_client_that_it_is_made_for() {
 }
 
 #[test]
-fn a_token_goes_out_of_use_with_its_issuer_and_with_its_key() {
+fn tokens_of_former_keys_and_of_other_issuers_are_refused() {
     let (mut provider, other) = (Provider::start(), Provider::start());
     let old = provider.tokens(&client(&provider), BOB).access;
     provider.restart();

@@ -1,4 +1,4 @@
-//! Who a request is from, behind a real reverse proxy and past it.
+//! The identity of callers behind a real reverse proxy, and of requests that bypass it.
 
 use std::{
     fmt::Write as _,
@@ -15,23 +15,23 @@ use crate::harness::{ALICE, BOB, Backend, CAROL, Club, id};
 mod nginx;
 use self::nginx::Nginx;
 
-/// The address from which the proxy comes that the service believes.
+/// The address of the proxy that the service trusts.
 const PROXY: &str = "127.0.0.2";
 
-/// Who has a password at the proxy: their name.
+/// The users of the proxy, whose passwords are their names.
 const USERS: &str = "alice:{PLAIN}alice\nbob:{PLAIN}bob\n";
 
 fn nginx(server: &str) -> Nginx {
     Nginx::start(server, &[("users", USERS)])
 }
 
-/// A service that believes the proxy at [`PROXY`] and nobody else.
+/// A service that trusts only the proxy at [`PROXY`].
 fn club() -> Club {
     Club::start_with(Backend::Sqlite, &["--trusted-proxies", &format!("{PROXY}/32")])
 }
 
-/// Everybody signs in; the name goes on as the service wants it, and from the address that it believes.
-fn signs_in(club: &Club) -> String {
+/// The configuration of a proxy that requires sign-in and sends the name to the service from the trusted address.
+fn with_sign_in(club: &Club) -> String {
     format!(
         "location / {{
             auth_basic club; auth_basic_user_file users;
@@ -42,7 +42,7 @@ fn signs_in(club: &Club) -> String {
     )
 }
 
-/// Sends a request with exactly these lines in its head, and answers its status and what comes back, an object.
+/// Sends a request with exactly these header lines, and returns the status and the JSON object of the answer.
 fn send(address: SocketAddr, request: &str, lines: &[String]) -> (u16, Value) {
     let mut head = format!("{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
     for line in lines {
@@ -57,11 +57,11 @@ fn send(address: SocketAddr, request: &str, lines: &[String]) -> (u16, Value) {
     (status, body.unwrap_or_default())
 }
 
-/// Who the service says it is that sends these lines: a name, or the code of the refusal.
-fn who(address: SocketAddr, lines: &[String]) -> String {
+/// The name of the caller in the answer to a request with these header lines, or the code of the problem.
+fn caller(address: SocketAddr, lines: &[String]) -> String {
     let (status, body) = send(address, "GET /api/v1/users/me", lines);
-    let said = if status == 200 { &body["name"] } else { &body["code"] };
-    said.as_str().map_or_else(|| status.to_string(), str::to_owned)
+    let text = if status == 200 { &body["name"] } else { &body["code"] };
+    text.as_str().map_or_else(|| status.to_string(), str::to_owned)
 }
 
 fn direct(club: &Club) -> SocketAddr {
@@ -72,7 +72,7 @@ fn password(member: &str) -> String {
     format!("Authorization: Basic {}", BASE64.encode(format!("{member}:{member}")))
 }
 
-/// The ways in which somebody may claim to be Alice.
+/// Header lines with which a client may claim to be Alice.
 fn claims() -> Vec<Vec<String>> {
     [
         &["X-Forwarded-User: alice"][..],
@@ -95,17 +95,17 @@ fn claims() -> Vec<Vec<String>> {
 }
 
 #[test]
-fn whoever_signs_in_at_the_proxy_is_who_they_are_whatever_they_send() {
+fn a_user_of_the_proxy_cannot_claim_another_name() {
     let club = club();
     for underscores in ["off", "on"] {
-        let proxy = nginx(&format!("underscores_in_headers {underscores}; {}", signs_in(&club)));
-        assert_eq!(who(proxy.address, &[]), "401", "nginx itself refuses");
-        assert_eq!(who(proxy.address, &[password(BOB)]), BOB);
-        assert_eq!(who(proxy.address, &[password(ALICE)]), ALICE);
+        let proxy = nginx(&format!("underscores_in_headers {underscores}; {}", with_sign_in(&club)));
+        assert_eq!(caller(proxy.address, &[]), "401", "nginx itself refuses");
+        assert_eq!(caller(proxy.address, &[password(BOB)]), BOB);
+        assert_eq!(caller(proxy.address, &[password(ALICE)]), ALICE);
         for claim in claims() {
-            assert_eq!(who(proxy.address, &claim), "401", "{claim:?}");
+            assert_eq!(caller(proxy.address, &claim), "401", "{claim:?}");
             let lines = [claim.clone(), vec![password(BOB)]].concat();
-            assert_eq!(who(proxy.address, &lines), BOB, "underscores {underscores}: {claim:?}");
+            assert_eq!(caller(proxy.address, &lines), BOB, "underscores {underscores}: {claim:?}");
         }
     }
 }
@@ -113,11 +113,11 @@ fn whoever_signs_in_at_the_proxy_is_who_they_are_whatever_they_send() {
 #[test]
 fn a_page_writes_through_the_proxy_and_another_sites_page_does_not() {
     let club = club();
-    let proxy = nginx(&signs_in(&club));
+    let proxy = nginx(&with_sign_in(&club));
     let edit = |member: &str, origin: &str| {
         let more = ["Content-Type: application/json", "Content-Length: 11", &format!("Origin: {origin}")];
         let mut lines: Vec<_> = more.iter().map(|line| (*line).to_owned()).collect();
-        // The body, behind the empty line that ends the head.
+        // The body follows the empty line after the head.
         lines.extend([password(BOB), "\r\n{\"bio\":\"x\"}".to_owned()]);
         let (status, problem) = send(proxy.address, &format!("PATCH /api/v1/users/{}", id(member)), &lines);
         (status, problem["code"].as_str().unwrap_or_default().to_owned())
@@ -128,12 +128,12 @@ fn a_page_writes_through_the_proxy_and_another_sites_page_does_not() {
 }
 
 #[test]
-fn whoever_comes_past_the_proxy_is_nobody() {
+fn requests_that_bypass_the_proxy_are_anonymous() {
     let club = club();
-    let proxy = nginx(&signs_in(&club));
-    assert_eq!(who(proxy.address, &[password(BOB)]), BOB);
-    // One that signs people in just as well, but is not the configured one; and one that passes on whatever it is sent.
-    let stranger = signs_in(&club).replace(&format!("proxy_bind {PROXY};"), "proxy_set_header Authorization \"\";");
+    let proxy = nginx(&with_sign_in(&club));
+    assert_eq!(caller(proxy.address, &[password(BOB)]), BOB);
+    // A proxy with sign-in at another address, and a proxy that forwards all headers.
+    let stranger = with_sign_in(&club).replace(&format!("proxy_bind {PROXY};"), "proxy_set_header Authorization \"\";");
     let stranger = nginx(&stranger);
     let relay = nginx(&format!(
         "underscores_in_headers on;
@@ -141,17 +141,17 @@ fn whoever_comes_past_the_proxy_is_nobody() {
         club.origin(0)
     ));
     for claim in claims() {
-        assert_eq!(who(direct(&club), &claim), "not-signed-in", "{claim:?}");
-        assert_eq!(who(relay.address, &claim), "not-signed-in", "through a relay: {claim:?}");
+        assert_eq!(caller(direct(&club), &claim), "not-signed-in", "{claim:?}");
+        assert_eq!(caller(relay.address, &claim), "not-signed-in", "through a relay: {claim:?}");
         let signed_in = [claim.clone(), vec![password(BOB)]].concat();
-        assert_eq!(who(stranger.address, &signed_in), "not-signed-in", "through a stranger: {claim:?}");
+        assert_eq!(caller(stranger.address, &signed_in), "not-signed-in", "through a stranger: {claim:?}");
     }
 }
 
 #[test]
-fn who_need_not_sign_in_at_the_proxy_is_nobody_there() {
+fn requests_to_a_location_without_sign_in_are_anonymous() {
     let club = club();
-    // Without `auth_basic`, $remote_user is whatever name was sent; so an open location has to say that there is none.
+    // Without `auth_basic`, $remote_user is the name that the client sends, so such a location must clear the header.
     let proxy = nginx(&format!(
         "underscores_in_headers on;
         location / {{
@@ -161,22 +161,26 @@ fn who_need_not_sign_in_at_the_proxy_is_nobody_there() {
         club.origin(0)
     ));
     for claim in claims() {
-        assert_eq!(who(proxy.address, &claim), "not-signed-in", "{claim:?}");
-        assert_eq!(who(proxy.address, &[claim.clone(), vec![password(ALICE)]].concat()), "not-signed-in", "{claim:?}");
+        assert_eq!(caller(proxy.address, &claim), "not-signed-in", "{claim:?}");
+        assert_eq!(
+            caller(proxy.address, &[claim.clone(), vec![password(ALICE)]].concat()),
+            "not-signed-in",
+            "{claim:?}"
+        );
     }
 }
 
 #[test]
-fn a_header_that_the_proxy_forgot_to_take_off_makes_nobody_somebody_else() {
+fn a_header_that_the_proxy_does_not_clear_gives_no_other_name() {
     let club = club();
-    let forgetful = signs_in(&club).replace("proxy_set_header X-Showcase-User \"\";", "");
+    let forgetful = with_sign_in(&club).replace("proxy_set_header X-Showcase-User \"\";", "");
     let proxy = nginx(&forgetful);
-    assert_eq!(who(proxy.address, &[password(BOB), "X-Showcase-User: alice".to_owned()]), "bad-credentials");
-    assert_eq!(who(proxy.address, &[password(BOB), "X-Showcase-User: bob".to_owned()]), BOB);
-    // Who believes one header only has the other taken off all the same.
+    assert_eq!(caller(proxy.address, &[password(BOB), "X-Showcase-User: alice".to_owned()]), "bad-credentials");
+    assert_eq!(caller(proxy.address, &[password(BOB), "X-Showcase-User: bob".to_owned()]), BOB);
+    // A service that trusts only one header ignores the other.
     let proxies = format!("{PROXY}/32");
     let options = ["--trusted-proxies", &proxies, "--identity-headers", "X-Forwarded-User"];
     let one_header = Club::start_with(Backend::Sqlite, &options);
     let proxy = nginx(&forgetful.replace(club.origin(0), one_header.origin(0)));
-    assert_eq!(who(proxy.address, &[password(BOB), "X-Showcase-User: alice".to_owned()]), BOB);
+    assert_eq!(caller(proxy.address, &[password(BOB), "X-Showcase-User: alice".to_owned()]), BOB);
 }

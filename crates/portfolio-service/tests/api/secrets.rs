@@ -1,5 +1,4 @@
-//! No secret leaves the service: not by its log at the most talkative level, not by an answer, not by its metrics, and
-//! none stands in the database.
+//! No secret appears in the log at its most verbose level, in an answer, in the metrics, or in the database.
 
 #[path = "../../../service-kit/tests/shared/canary.rs"]
 mod canary;
@@ -11,7 +10,9 @@ use std::process::Command;
 use serde_json::json;
 use service_kit::database::Url;
 
-use self::canary::{Canary, Door, Program, assert_found, database_that_refuses, dump, echo, found, walk};
+use self::canary::{
+    Canary, Program, RecordingClient, assert_found, database_that_refuses, dump, echo, find_canaries, walk,
+};
 use crate::{
     harness::{ALICE, BOB, Club},
     identity::Issuer,
@@ -21,8 +22,8 @@ const BOOKING: &str = "clubbooking_canary/+&=booking-token-d83f_0a1b2c3d";
 const DIRECTORY: &str = "canary-directory-token-b8/+&=2e61";
 const COOKIE: &str = "canary-cookie-of-the-proxy-0c55e2";
 const PASSWORD: &str = "canary-database-password-5d20af";
-/// Everything, and by name what the log passes over.
-const TALKATIVE: &str = "trace,ureq=trace,ureq_proto::client=trace,ureq::run=trace,actix_web::types::path=trace";
+/// The most verbose level, also for the targets that are filtered by default.
+const VERBOSE_LOG: &str = "trace,ureq=trace,ureq_proto::client=trace,ureq::run=trace,actix_web::types::path=trace";
 const STRAY: &str = "canary-stray-secret-4e8c17";
 const BASIC: &str = "canary-basic-credential-a96f03";
 
@@ -32,19 +33,19 @@ fn program(arguments: &[&str]) -> Command {
     command
 }
 
-/// A token of the issuer's.
+/// A token of the issuer.
 fn token(club: &Club, issuer: &Issuer, name: &str, audience: &str) -> String {
     let expires = club.clock.now().utc().timestamp() + 600;
     issuer.token(&json!({"iss": issuer.address, "aud": audience, "exp": expires, "preferred_username": name}))
 }
 
-/// The three parts of a token: one of them is as telling as the whole.
+/// The long parts of a token. Each of them is secret.
 fn parts(name: &'static str, token: &str) -> Vec<Canary> {
     token.split('.').filter(|part| part.len() > 40).map(|part| Canary::new(name, part)).collect()
 }
 
 #[rstest]
-fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
+fn secrets_appear_nowhere(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     for (format, status) in [("plain", 200), ("json", 403)] {
         let issuer = Issuer::start();
@@ -62,23 +63,23 @@ fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
         canaries.extend(parts("token", &right));
         canaries.extend(parts("token for others", &other));
         canaries.extend(parts("forged token", &forged));
-        let ((directory, asked), (booking, asked_for_events)) = (echo(status), echo(status));
+        let ((directory, directory_requests), (booking, booking_requests)) = (echo(status), echo(status));
         let folder = tempfile::tempdir().unwrap();
         let mut command = program(&["--bind", "127.0.0.1:0", "--workers", "1", "--database-connections", "2"]);
         command.args(["--rate-limit", "0", "--admins", ALICE, "--oidc-audience", "club"]);
         command.args(["--trusted-proxies", "10.0.0.0/8", "--oidc-issuer", &issuer.address]);
-        command.args(["--log", TALKATIVE, "--log-format", format, "--traq-url", &directory]);
+        command.args(["--log", VERBOSE_LOG, "--log-format", format, "--traq-url", &directory]);
         command.args(["--booking-url", &booking, "--booking-interval", "0.1"]);
         let url = if club.is_postgres() { format!("{}&password={PASSWORD}", club.url()) } else { club.url().into() };
         command.env("DATABASE_URL", url).env("BOOKING_TOKEN", BOOKING).env("TRAQ_TOKEN", DIRECTORY);
         let running = Program::start(command, folder.path());
-        let door = Door::new(running.address());
+        let client = RecordingClient::new(running.address());
         let me = [("Authorization", format!("Bearer {right}"))].map(|(name, value)| (name, value));
         let me: Vec<_> = me.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let (status, answer) = door.send("GET", "/api/v1/users/me", &me, b"");
+        let (status, answer) = client.send("GET", "/api/v1/users/me", &me, b"");
         assert_eq!(status, 200, "{answer}");
         walk(
-            &door,
+            &client,
             &[
                 ("Authorization", format!("Bearer {right}")),
                 ("Authorization", format!("Bearer {other}")),
@@ -93,28 +94,28 @@ fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
             STRAY,
             &[],
         );
-        // A trusted proxy would be believed; a header of anybody else is not even read.
-        let (_, metrics) = door.send("GET", "/metrics", &[], b"");
-        let log = running.end();
-        let kept = dump(&club.url().parse::<Url>().unwrap(), &mut club.connect());
+        // Only a trusted proxy's header is read.
+        let (_, metrics) = client.send("GET", "/metrics", &[], b"");
+        let log = running.terminate();
+        let database = dump(&club.url().parse::<Url>().unwrap(), &mut club.connect());
 
-        // The search finds what is there.
-        let sent = door.sent.borrow();
+        // The search finds the secrets where they are expected.
+        let sent = client.requests.borrow();
         let of_others = |canary: &&Canary| !canary.name.contains("booking-service") && canary.name != "directory token";
         let callers: Vec<_> = canaries.iter().filter(of_others).cloned().collect();
         assert_found("what was sent", &sent, &callers);
-        let heard: String = asked.try_iter().collect();
-        assert_found("what the directory heard", &heard, &[Canary::new("directory token", DIRECTORY)]);
-        let heard: String = asked_for_events.try_iter().collect();
-        assert_found("what the booking-service heard", &heard, &[Canary::new("booking token", BOOKING)]);
-        assert!(kept.contains(ALICE), "the dump is not whole");
+        let requests: String = directory_requests.try_iter().collect();
+        assert_found("requests to the directory", &requests, &[Canary::new("directory token", DIRECTORY)]);
+        let requests: String = booking_requests.try_iter().collect();
+        assert_found("requests to the booking-service", &requests, &[Canary::new("booking token", BOOKING)]);
+        assert!(database.contains(ALICE), "the dump is not whole");
         assert!(log.contains("TRACE") && log.contains("actix_http::h1"), "the log is not whole");
 
-        // And nothing is where it must not be.
-        let answered = door.answered.borrow();
-        let places = [("log", log.as_str()), ("metrics", &metrics), ("answers", &answered), ("database", &kept)];
-        let mut leaks: Vec<_> = places.iter().flat_map(|(name, text)| found(name, text, &canaries)).collect();
-        leaks.extend(found("log", &log, &[Canary::new("database password", PASSWORD)]));
+        // They are nowhere else.
+        let answered = client.answers.borrow();
+        let places = [("log", log.as_str()), ("metrics", &metrics), ("answers", &answered), ("database", &database)];
+        let mut leaks: Vec<_> = places.iter().flat_map(|(name, text)| find_canaries(name, text, &canaries)).collect();
+        leaks.extend(find_canaries("log", &log, &[Canary::new("database password", PASSWORD)]));
         assert!(leaks.is_empty(), "{} leaks:\n{}", leaks.len(), leaks.join("\n"));
     }
 }
@@ -131,9 +132,9 @@ fn the_password_of_a_database_that_does_not_answer_or_does_not_take_it_is_not_sh
                 let mut program =
                     program(&["--bind", "127.0.0.1:0", "--log", "trace", "--log-format", format, command]);
                 program.env("DATABASE_URL", format!("postgres://club:{PASSWORD}@{address}/club?sslmode=disable"));
-                let (status, output) = Program::start(program, folder.path()).ended();
+                let (status, output) = Program::start(program, folder.path()).wait_for_exit();
                 assert_eq!(status, Some(1), "{output}");
-                let leaks = found("output", &output, &[Canary::new("database password", PASSWORD)]);
+                let leaks = find_canaries("output", &output, &[Canary::new("database password", PASSWORD)]);
                 assert!(leaks.is_empty() && output.contains("portfolio-service: "), "{leaks:?} {output}");
                 let heard: String = told.try_iter().collect();
                 assert_eq!(heard.contains(PASSWORD), asks, "{output}");

@@ -1,4 +1,4 @@
-//! What is true of the service as a whole.
+//! Rules for all operations.
 
 use crate::harness::{
     Backend::{self, Postgres, Sqlite},
@@ -16,8 +16,8 @@ use crate::{
 fn the_document_has_every_operation() {
     let methods = |item: &serde_json::Value| item.as_object().unwrap().len();
     let operations: usize = DOCUMENT["paths"].as_object().unwrap().values().map(methods).sum();
-    // Those of the contract, and the types of accounts.
-    assert_eq!(operations, 39 + 1);
+    // The operations of the contract, the list of account types, the résumé and two feeds.
+    assert_eq!(operations, 39 + 4);
 }
 
 #[rstest]
@@ -31,27 +31,27 @@ fn ping_needs_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 #[rstest]
-fn a_method_that_a_path_does_not_take_is_405_and_says_which_it_takes(#[values(Sqlite, Postgres)] backend: Backend) {
+fn an_unsupported_method_is_405_with_the_supported_ones(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut objects = Objects::new();
     objects.grow(&club, 1);
     for (template, item) in DOCUMENT["paths"].as_object().unwrap() {
         let path = &objects.paths(template, true)[0];
-        let mut taken: Vec<_> = item.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect();
-        if taken.contains(&"GET".to_owned()) {
-            taken.push("HEAD".to_owned());
+        let mut supported: Vec<_> = item.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect();
+        if supported.contains(&"GET".to_owned()) {
+            supported.push("HEAD".to_owned());
         }
-        taken.sort();
+        supported.sort();
         for method in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
-            if taken.iter().any(|taken| taken == method) {
+            if supported.iter().any(|supported| supported == method) {
                 continue;
             }
             for client in [club.anonymous(), club.by(BOB)] {
                 let answer = client.send(method, path, None).expect(405);
-                assert_eq!(answer.header("allow"), Some(&*taken.join(", ")), "{method} {template}");
+                assert_eq!(answer.header("allow"), Some(&*supported.join(", ")), "{method} {template}");
             }
         }
-        for unknown in [format!("{path}/"), format!("{path}/x/y/z"), path.replacen("/api/v1", "/api/v2", 1)] {
+        for unknown in [format!("{path}/"), format!("{path}/x/y/z"), format!("/api/v2{path}")] {
             for client in [club.anonymous(), club.by(BOB)] {
                 client.get(&unknown).refused(404, "not-found");
                 client.post(&unknown, json!({})).refused(404, "not-found");
@@ -133,7 +133,7 @@ fn every_body_is_json_of_a_mebibyte_at_most(#[values(Sqlite, Postgres)] backend:
 }
 
 #[rstest]
-fn development_mode_answers_only_to_names_of_this_machine(#[values(Sqlite, Postgres)] backend: Backend) {
+fn development_mode_accepts_only_loopback_hosts(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     for host in ["evil.example", "evil.example:3000", "127.0.0.1.evil.example", "10.0.0.1"] {
         for path in ["/api/v1/nowhere", "/livez", "/docs/", "/nowhere"] {

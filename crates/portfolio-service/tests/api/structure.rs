@@ -1,4 +1,4 @@
-//! What the source of this service is held to.
+//! Rules for the source of this service.
 
 #[path = "../../../service-kit/tests/shared/structure.rs"]
 mod rules;
@@ -6,7 +6,7 @@ mod rules;
 use rules::Layout;
 
 const LAYOUT: Layout = Layout {
-    slices: &["users", "accounts", "groups", "events", "projects", "teams", "contests"],
+    slices: &["users", "accounts", "groups", "events", "projects", "teams", "contests", "profiles", "feeds"],
     base: &[
         "account_type",
         "auth",
@@ -15,14 +15,17 @@ const LAYOUT: Layout = Layout {
         "club",
         "codes",
         "config",
+        "departures",
         "identity",
         "link",
+        "page",
         "rights",
         "schema",
         "span",
+        "timeline",
     ],
-    known: &[],
-    queries: &["queries.rs", "store.rs", "lease.rs", "known.rs"],
+    exceptions: &[],
+    queries: &["queries.rs", "store.rs", "lease.rs", "references.rs"],
 };
 
 #[test]

@@ -29,7 +29,7 @@ use uuid::Uuid;
 use crate::harness::{ALICE, BOB, CAROL, Club, DAVE, DORA, SUSAN, id, real_name};
 
 /// Writes the directory's file.
-fn write(club: &Club, directory: &Value) -> PathBuf {
+pub fn write(club: &Club, directory: &Value) -> PathBuf {
     let file = club.folder().join("club.json");
     std::fs::write(&file, directory.to_string()).unwrap();
     file
@@ -153,7 +153,7 @@ fn names_states_and_real_names_follow_and_what_users_say_stays(#[values(Sqlite, 
     assert_eq!(club.by(CAROL).get("/api/v1/users/me").json()["id"], json!(id(BOB)));
     club.by("david").get("/api/v1/users/me").refused(403, "account-inactive");
     club.by(SUSAN).get("/api/v1/users/me").expect(200);
-    // Whom the directory does not know any more stays as they were.
+    // Whom the directory does not list stays deactivated.
     assert_eq!(club.anonymous().get(&path(DORA)).json()["state"], 0);
 }
 
@@ -161,7 +161,9 @@ fn names_states_and_real_names_follow_and_what_users_say_stays(#[values(Sqlite, 
 fn a_name_goes_to_whom_the_directory_gives_it(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut club = club;
-    start(&mut club, &json!({"users": [{"name": BOB}, {"id": id(ALICE), "name": ALICE}]}));
+    let mut users = members(&[json!({"name": BOB})]);
+    users.retain(|user| user["id"] != json!(id(BOB)));
+    start(&mut club, &json!({ "users": users }));
     let moved = club.anonymous().get(&format!("/api/v1/users/{}", id(BOB))).expect(200).json();
     let digits = id(BOB).0.simple().to_string();
     assert_eq!(moved["name"], format!("bob-{}", &digits[24..]));
@@ -401,7 +403,7 @@ fn check_history(club: &Club, history: &[Step]) {
         }
         let at = DbTimestamp(Timestamp::from_micros(0).unwrap());
         diesel::Connection::transaction(conn, |conn| {
-            sync::apply(conn, &snapshot, semester(present), at).map_err(|error| panic!("{error:?}"))
+            sync::apply(conn, &snapshot, true, semester(present), at).map_err(|error| panic!("{error:?}"))
         })
         .unwrap_or_else(|error: diesel::result::Error| panic!("{error}"));
 

@@ -14,7 +14,7 @@ fn user(name: &str) -> String {
 }
 
 #[rstest]
-fn the_list_is_ordered_by_name_and_has_active_users_only_unless_asked(#[values(Sqlite, Postgres)] backend: Backend) {
+fn the_list_is_ordered_by_name_and_has_only_active_users_by_default(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let names = |query: &str| -> Vec<String> {
         let users = club.anonymous().get(&format!("/api/v1/users{query}")).expect(200).json();
@@ -34,7 +34,7 @@ fn the_list_is_ordered_by_name_and_has_active_users_only_unless_asked(#[values(S
     assert_eq!(bad("?includeSuspended=yes"), ["includeSuspended"]);
     assert_eq!(bad("?limit=1001"), ["limit"]);
     assert_eq!(names("?name="), names(""));
-    // What no name can be names nobody.
+    // A text that is not a sign-in name matches no user.
     for name in ["%00", "a%00b", "%F0%9F%8D%A3", "%FF", "bob%20", "BOB", "bob'--"] {
         assert_eq!(names(&format!("?name={name}")), [""; 0], "{name}");
     }
@@ -119,7 +119,7 @@ fn a_user_is_changed_by_themself_and_by_admins(#[values(Sqlite, Postgres)] backe
 }
 
 #[rstest]
-fn an_admin_who_is_suspended_is_an_admin_no_more(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_suspended_admin_has_no_rights(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     diesel::update(users::table.find(id(ALICE))).set(users::state.eq(2_i16)).execute(&mut club.connect()).unwrap();
     club.by(ALICE).patch(&user(BOB), json!({"bio": "x"})).refused(403, "account-inactive");

@@ -9,7 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use diesel::{
@@ -20,6 +20,7 @@ use diesel::{
 
 use super::{
     any_connection::AnyConnection,
+    outage::Outage,
     retry::retry_while_locked,
     types::words,
     url::{Kind, Url, with_timeouts},
@@ -112,11 +113,17 @@ pub(crate) struct Manager {
     url: Url,
     statement_timeout: Duration,
     statements: StatementCount,
+    outage: Arc<Outage>,
 }
 
 impl Manager {
-    pub(crate) fn new(url: Url, statement_timeout: Duration, statements: StatementCount) -> Self {
-        Self { url, statement_timeout, statements }
+    pub(super) fn new(url: Url, statement_timeout: Duration, statements: StatementCount, outage: Arc<Outage>) -> Self {
+        Self { url, statement_timeout, statements, outage }
+    }
+
+    /// Whether no connection can be made.
+    pub(super) fn outage(&self) -> &Outage {
+        &self.outage
     }
 }
 
@@ -125,7 +132,10 @@ impl ManageConnection for Manager {
     type Error = ConnectionError;
 
     fn connect(&self) -> ConnectionResult<AnyConnection> {
-        let mut conn = self.url.connect_with(self.statement_timeout)?;
+        let began = Instant::now();
+        let connected = self.url.connect_with(self.statement_timeout);
+        self.outage.note(began, &connected);
+        let mut conn = connected?;
         let statements = self.statements.clone();
         conn.set_instrumentation(move |event: InstrumentationEvent<'_>| {
             if matches!(event, InstrumentationEvent::StartQuery { .. }) {

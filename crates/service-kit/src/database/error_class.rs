@@ -36,6 +36,7 @@ const MESSAGES: &[(&str, ErrorClass)] = &[
     ("could not send data", Unavailable),
     ("connection has been closed", Unavailable),
     ("SSL SYSCALL error", Unavailable),
+    ("SSL error", Unavailable),
     // 57P03: starting up, shutting down, in recovery.
     ("the database system is", Unavailable),
     ("not accepting connections", Unavailable),

@@ -194,7 +194,7 @@ impl Shared {
     fn abandon_overdue(&self, state: &mut State) {
         let overdue: Vec<_> = state.overdue().take(self.size - state.abandoned).cloned().collect();
         for ticket in overdue {
-            log::warn!("a database connection that does not answer is given up");
+            log::debug!("a database connection that does not answer is given up");
             state.end(&ticket);
             state.threads -= 1;
             state.abandoned += 1;

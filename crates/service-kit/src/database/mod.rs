@@ -11,6 +11,7 @@
 
 mod any_connection;
 pub(crate) mod connection;
+mod credential_owners;
 pub(crate) mod error_class;
 mod executor;
 mod expressions;
@@ -18,6 +19,7 @@ mod job;
 pub(crate) mod lock_file;
 mod metrics;
 pub mod migrate;
+mod outage;
 mod page_bounds;
 pub(crate) mod retry;
 pub mod schema;
@@ -33,10 +35,12 @@ use std::{
 };
 
 use common::problem::Problem;
+use log::Level;
 use tokio::{sync::oneshot, time::timeout_at};
 
 pub use self::{
     any_connection::{AnyConnection, MultiBackend},
+    credential_owners::CredentialOwners,
     expressions::{DataVersion, FoldedIds, IdIn, InSubquery, UnionAll, folded_ids, id_in, in_subquery},
     job::{JobOwner, Limits, QueueKey},
     metrics::QueueMetrics,
@@ -49,6 +53,7 @@ use self::{
     job::Ticket,
     lock_file::InUse,
     migrate::{MigrationError, Migrations},
+    outage::Outage,
     transaction::Work,
 };
 use crate::error::Error;
@@ -128,8 +133,9 @@ impl Database {
     #[must_use]
     pub fn open(url: &Url, limits: Limits) -> Self {
         let statements = StatementCount::default();
+        let outage = Arc::<Outage>::default();
         let pool = |name, size| {
-            let manager = Manager::new(url.clone(), limits.work, statements.clone());
+            let manager = Manager::new(url.clone(), limits.work, statements.clone(), outage.clone());
             Arc::new(Pool { executor: Executor::new(name, size), manager: Arc::new(manager) })
         };
         let default_size = if url.is_postgres() { 8 } else { 4 };
@@ -203,6 +209,18 @@ impl Database {
         self.read(JobOwner::Internal, |conn| Ok(diesel::RunQueryDsl::execute(diesel::sql_query("SELECT 1"), conn)?))
             .await
             .is_ok()
+    }
+
+    /// Whether no connection can be made. The log then has records of the outage itself.
+    #[must_use]
+    pub fn is_out_of_reach(&self) -> bool {
+        self.reader.manager.outage().is_ongoing()
+    }
+
+    /// Logs that background work failed, unless that is part of an outage, which has records of its own.
+    pub fn log_failure(&self, what: &str, error: Error) {
+        let level = if self.is_out_of_reach() { Level::Debug } else { Level::Warn };
+        log::log!(level, "{what}: {}", error.describe());
     }
 
     /// SQL statements sent since the start, transaction control included.

@@ -94,7 +94,10 @@ fn begin_on_working_connection(
             conn.map_err(|error| Error::Unavailable(error.to_string()))?
         };
         match begin(&mut conn, ticket) {
-            Ok(()) => return Ok(conn),
+            Ok(()) => {
+                manager.outage().note_work();
+                return Ok(conn);
+            }
             Err(error) if matches!(conn, AnyConnection::Postgresql(_)) && Instant::now() < ticket.checkout_deadline => {
                 log::debug!("a database connection does not work any more: {error}");
             }

@@ -17,7 +17,7 @@ use diesel::{
     query_dsl::LoadQuery,
     serialize::{self, IsNull, Output, ToSql},
     sql_query,
-    sql_types::{BigInt, Binary, HasSqlType, SqlType, Text},
+    sql_types::{BigInt, Binary, HasSqlType, SqlOrd, SqlType, Text},
     sqlite::Sqlite,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -143,6 +143,9 @@ impl DbTimestamp {
         self.0.in_zone(zone)
     }
 }
+
+/// Both databases compare points in time, so they know the latest.
+impl SqlOrd for DbTimestamp {}
 
 impl From<Timestamp> for DbTimestamp {
     fn from(at: Timestamp) -> Self {

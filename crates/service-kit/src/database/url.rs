@@ -28,7 +28,7 @@ impl Url {
     #[must_use]
     pub fn has_known_password(&self) -> bool {
         let Kind::Postgres(url) = &self.0 else { return false };
-        let Parts { user_info, query, .. } = Parts::of(url);
+        let Parts { user_info, query, .. } = Parts::parse(url);
         let (user, password) = user_info.split_once(':').map_or((user_info, None), |(user, word)| (user, Some(word)));
         let passwords = query.unwrap_or_default().split('&').filter_map(|pair| pair.strip_prefix("password="));
         password.into_iter().chain(passwords).any(|password| {
@@ -72,7 +72,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn of(url: &'a str) -> Self {
+    fn parse(url: &'a str) -> Self {
         let rest = url.split_once("://").map_or("", |(_, rest)| rest);
         let authority = rest.split('/').next().unwrap_or_default();
         let (user_info, rest) = authority.find('@').map_or(("", rest), |at| (&rest[..at], &rest[at + 1..]));
@@ -116,7 +116,7 @@ const TIMEOUTS: [(&str, &str); 5] = [
 
 /// The URL with the time-outs that it does not set itself.
 pub(super) fn with_timeouts(url: &str) -> String {
-    let query = Parts::of(url).query;
+    let query = Parts::parse(url).query;
     let names: Vec<_> = query.unwrap_or_default().split('&').filter_map(|pair| pair.split('=').next()).collect();
     let mut separator = match query {
         None => "?",
@@ -152,7 +152,7 @@ impl FromStr for Url {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            return if Parts::of(text).are_unambiguous() {
+            return if Parts::parse(text).are_unambiguous() {
                 Ok(Self(Kind::Postgres(text.to_owned())))
             } else {
                 Err("is not understood: in user name and password, characters that have a meaning in an address must \

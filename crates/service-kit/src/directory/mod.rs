@@ -10,11 +10,11 @@ mod traq;
 
 use std::{fmt, path::PathBuf};
 
-use common::problem::Problem;
+use common::problem::{Problem, code};
 use tokio::sync::Semaphore;
 use url::Url;
 
-use crate::error::Error;
+use crate::{copies::is_suspicious, error::Error};
 
 pub use self::{
     file::{GROUP_NAMESPACE, USER_NAMESPACE},
@@ -58,6 +58,20 @@ pub async fn fetch(source: Option<&Source>) -> Result<Snapshot, Error> {
     let snapshot = task.await.map_err(Problem::internal)?.map_err(|error| Error::Unavailable(error.to_string()))?;
     log::info!("club directory: {} users and {} groups", snapshot.users.len(), snapshot.groups.len());
     Ok(snapshot)
+}
+
+/// Refuses a directory that would deactivate more than half of the active members (contract, "The club directory").
+///
+/// # Errors
+/// 409 `suspicious-directory`.
+pub fn check_deactivations(active: usize, deactivated: usize) -> Result<(), Problem> {
+    if !is_suspicious(active, deactivated) {
+        return Ok(());
+    }
+    Err(Problem::new(code::SUSPICIOUS_DIRECTORY).detail(format!(
+        "Nothing was changed: the directory would deactivate {deactivated} of {active} active members. If it is right, \
+         repeat this with force."
+    )))
 }
 
 impl Source {

@@ -38,8 +38,8 @@ pub trait Authenticator: Send + Sync + Sized + 'static {
     /// 403, or 404 for an object that the caller may not see.
     fn authorize(&self, conn: &mut AnyConnection, caller: &Self::Caller, access: Access) -> Result<(), Error>;
 
-    /// The credential of the request; `None` for an anonymous one, whose answer shared caches may store. Requests with
-    /// one credential share a part of the database threads.
+    /// The credential of the request; `None` for an anonymous one, whose answer shared caches may store. Requests
+    /// of one user, or with one credential whose user is not known, share a part of the database threads.
     fn credential(&self) -> Option<&str>;
 
     /// Called once for each request whose caller was found.

@@ -36,14 +36,14 @@ impl Conditions {
     ///
     /// # Errors
     /// 400 for a malformed `If-Match`.
-    pub fn of(req: &HttpRequest) -> Result<Self, Problem> {
+    pub fn from_request(req: &HttpRequest) -> Result<Self, Problem> {
         let method = req.method().clone();
         let changes = matches!(method, Method::PUT | Method::PATCH | Method::DELETE);
         Ok(Self {
-            state: AppState::of(req)?,
+            state: AppState::from_request(req)?,
             address: req.uri().path_and_query().map(ToString::to_string).unwrap_or_default(),
-            cached: if method == Method::GET { CachedTags::of(req) } else { CachedTags::default() },
-            expected: if changes { ExpectedTags::of(req)? } else { None },
+            cached: if method == Method::GET { CachedTags::from_request(req) } else { CachedTags::default() },
+            expected: if changes { ExpectedTags::from_request(req)? } else { None },
             is_time_dependent: req.extensions().contains::<TimeDependent>(),
             method,
         })
@@ -80,7 +80,7 @@ impl Conditions {
         let fingerprint = fingerprint.unwrap_or_else(|| etag::fingerprint(&[&Uuid::now_v7().to_string()]));
         let mut body = rows;
         body.insert(0, b'[');
-        Reply::of(StatusCode::OK, "application/json", body).with(header::ETAG, ETag::of_stream(fingerprint).text())
+        Reply::new(StatusCode::OK, "application/json", body).with(header::ETAG, ETag::of_stream(fingerprint).text())
     }
 
     /// Locks the target and compares it with `If-Match`.

@@ -10,13 +10,13 @@ use actix_web::{
     HttpMessage, HttpRequest,
     http::{
         StatusCode,
-        header::{HeaderName, HeaderValue},
+        header::{CACHE_CONTROL, HeaderName, HeaderValue},
     },
     web::Data,
 };
 use chrono::TimeDelta;
 use common::{
-    problem::{Problem, code},
+    problem::{Legacy, Problem, code},
     time::Timestamp,
 };
 use diesel::{
@@ -73,7 +73,7 @@ impl IdempotencyKey {
     ///
     /// # Errors
     /// 400 for a key that is empty, too long, sent twice or no text.
-    pub fn of(req: &HttpRequest) -> Result<Option<Self>, Problem> {
+    pub fn from_request(req: &HttpRequest) -> Result<Option<Self>, Problem> {
         let mut values = req.headers().get_all(IDEMPOTENCY_KEY);
         let (true, Some(key), others) = (req.method() == "POST", values.next(), values.count()) else {
             return Ok(None);
@@ -92,8 +92,8 @@ impl IdempotencyKey {
             key: key.to_owned(),
             path: req.path().to_owned(),
             request_hash: request.finalize().to_vec(),
-            request_id: RequestId::of(req),
-            now: AppState::of(req)?.clock().now(),
+            request_id: RequestId::from_request(req),
+            now: AppState::from_request(req)?.clock().now(),
         }))
     }
 
@@ -114,18 +114,23 @@ impl IdempotencyKey {
             return Ok(reply);
         }
         // A savepoint, so that a refusal can be stored without its effects.
-        let (stored, answer) = match conn.transaction(operation) {
-            Ok(reply) => (reply, None),
-            Err(Error::Problem(problem)) if problem.status() < 500 => {
-                let body = problem.body(&self.request_id, state.info().legacy).to_string();
-                let status = StatusCode::from_u16(problem.status()).map_err(Problem::internal)?;
-                // The first answer is rendered where all problems are.
-                (Reply::of(status, PROBLEM_MEDIA_TYPE, body.into_bytes()), Some(Reply::problem(problem)))
-            }
-            Err(other) => return Err(other),
+        let reply = match conn.transaction(operation) {
+            Err(Error::Problem(problem)) if problem.status() < 500 => self.refusal(&problem, state.info().legacy)?,
+            other => other?,
         };
-        self.store(conn, scope, keys, &stored)?;
-        Ok(answer.unwrap_or(stored))
+        self.store(conn, scope, keys, &reply)?;
+        Ok(reply)
+    }
+
+    /// A refusal as it is sent, so that its first and its later answers are the same.
+    fn refusal(&self, problem: &Problem, legacy: Legacy) -> Result<Reply, Problem> {
+        let status = StatusCode::from_u16(problem.status()).map_err(Problem::internal)?;
+        let body = problem.body(&self.request_id, legacy).to_string();
+        let mut reply = Reply::new(status, PROBLEM_MEDIA_TYPE, body.into_bytes()).with(CACHE_CONTROL, "no-store");
+        for (name, value) in problem.headers() {
+            reply = reply.with(HeaderName::try_from(*name).map_err(Problem::internal)?, value);
+        }
+        Ok(reply)
     }
 
     /// The id of the row for this scope, path and key: a hash, as each of them may be a secret.
@@ -284,7 +289,7 @@ pub(crate) async fn delete_expired_keys(state: Data<AppState>) {
             let deleted =
                 state.database().write(JobOwner::Internal, move |conn| delete_expired(conn, now, BATCH)).await;
             may_have_more = deleted.unwrap_or_else(|error| {
-                log::warn!("expired idempotency keys could not be deleted: {error:?}");
+                state.database().log_failure("expired idempotency keys could not be deleted", error);
                 0
             }) == BATCH;
         }

@@ -55,12 +55,20 @@ pub struct Guard<A> {
 struct Shared<A> {
     authenticator: A,
     state: Data<AppState>,
-    owner: JobOwner,
+    address: ClientIp,
     /// The user, once found. A transaction may run several times, but is charged once.
     user: OnceLock<Uuid>,
 }
 
 impl<A: Authenticator> Shared<A> {
+    /// Whom the database works for (contract, "Fairness").
+    fn owner(&self) -> JobOwner {
+        match self.authenticator.credential() {
+            Some(credential) => self.state.credential_owners().owner(credential),
+            None => JobOwner::Address(self.address.0),
+        }
+    }
+
     fn admit(&self, conn: &mut AnyConnection, access: Access) -> Result<Identified<A::Caller>, Error> {
         let identified = self.authenticator.identify(conn)?;
         if let Some(user) = identified.caller.user()
@@ -86,10 +94,15 @@ trait Authenticate {
 
 impl<A: Authenticator> Authenticate for Shared<A> {
     fn authenticate(self: Arc<Self>) -> Pin<Box<dyn Future<Output = Result<(), Error>>>> {
-        let database = self.state.database().clone();
-        Box::pin(
-            async move { database.read(self.owner, move |conn| self.authenticator.identify(conn).map(|_| ())).await },
-        )
+        Box::pin(async move {
+            let shared = self.clone();
+            let identify = move |conn: &mut AnyConnection| Ok(shared.authenticator.identify(conn)?.caller.user());
+            let user = self.state.database().read(self.owner(), identify).await?;
+            if let (Some(credential), Some(user)) = (self.authenticator.credential(), user) {
+                self.state.credential_owners().remember(credential, user);
+            }
+            Ok(())
+        })
     }
 }
 
@@ -110,14 +123,15 @@ impl<A: Authenticator> FromRequest for Guard<A> {
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
         let request = req.clone();
         Box::pin(async move {
-            let state = AppState::of(&request)?;
+            let state = AppState::from_request(&request)?;
             let authenticator = A::from_request(&request).await?;
-            let owner = match authenticator.credential() {
-                Some(credential) => JobOwner::of_credential(credential),
-                None => JobOwner::Address(ClientIp::of(&request).0),
-            };
-            let shared = Arc::new(Shared { authenticator, state, owner, user: OnceLock::new() });
+            let address = ClientIp::extract(&request);
+            let shared = Arc::new(Shared { authenticator, state, address, user: OnceLock::new() });
             request.extensions_mut().insert(Unauthenticated(shared.clone()));
+            if let JobOwner::Credential(_) = shared.owner() {
+                // A look-up of its own, so that the operations of a user with many new credentials have one owner.
+                shared.clone().authenticate().await?;
+            }
             Ok(Self { shared, request, queue: None, is_dry_run: false })
         })
     }
@@ -142,8 +156,8 @@ impl<A: Authenticator> Guard<A> {
     }
 
     async fn read_boxed(self, mut operation: Operation<A::Caller>) -> Result<Reply, Failure> {
-        let (shared, conditions) = (self.shared.clone(), Conditions::of(&self.request)?);
-        let result = self.shared.state.database().read(self.shared.owner, move |conn| {
+        let (shared, conditions) = (self.shared.clone(), Conditions::from_request(&self.request)?);
+        let result = self.shared.state.database().read(self.shared.owner(), move |conn| {
             let Identified { caller, data_version } = shared.admit(conn, Access::Read)?;
             let fingerprint = conditions.fingerprint(&caller.view(), data_version.as_deref());
             if let Some(not_modified) = conditions.not_modified(fingerprint.as_deref()) {
@@ -170,9 +184,10 @@ impl<A: Authenticator> Guard<A> {
     }
 
     async fn list_boxed(self, page: Page, operation: ListOperation<A::Caller>) -> Result<Reply, Failure> {
-        let (shared, conditions, first) = (self.shared.clone(), Conditions::of(&self.request)?, operation.clone());
+        let (shared, conditions, first) =
+            (self.shared.clone(), Conditions::from_request(&self.request)?, operation.clone());
         let page = page.in_chunks();
-        let result = self.shared.state.database().read(self.shared.owner, move |conn| {
+        let result = self.shared.state.database().read(self.shared.owner(), move |conn| {
             let Identified { caller, data_version } = shared.admit(conn, Access::Read)?;
             let fingerprint = conditions.fingerprint(&caller.view(), data_version.as_deref());
             if let Some(not_modified) = conditions.not_modified(fingerprint.as_deref()) {
@@ -193,7 +208,7 @@ impl<A: Authenticator> Guard<A> {
             async move {
                 let Some(page) = next else { return Ok::<_, Problem>(None) };
                 let database = shared.state.database().clone();
-                let rows = database.read_next_page(shared.owner, move |conn| {
+                let rows = database.read_next_page(shared.owner(), move |conn| {
                     let caller = shared.admit(conn, Access::Read)?.caller;
                     operation(conn, &caller, &page)
                 });
@@ -210,7 +225,7 @@ impl<A: Authenticator> Guard<A> {
     /// # Errors
     /// 400 for a malformed header.
     pub fn respond(self, reply: Reply) -> Result<Reply, Failure> {
-        Ok(Conditions::of(&self.request)?.tag(reply.public(), None))
+        Ok(Conditions::from_request(&self.request)?.tag(reply.public(), None))
     }
 
     /// Runs an operation that creates a resource, in a transaction. The transaction runs again after a conflict with
@@ -241,9 +256,9 @@ impl<A: Authenticator> Guard<A> {
         mut target: Option<Target<A::Caller>>,
         mut operation: Operation<A::Caller>,
     ) -> Result<Reply, Failure> {
-        let (shared, conditions) = (self.shared.clone(), Conditions::of(&self.request)?);
-        let (key, is_dry_run) = (IdempotencyKey::of(&self.request)?, self.is_dry_run);
-        let result = self.shared.state.database().write_keyed(self.shared.owner, self.queue, move |conn| {
+        let (shared, conditions) = (self.shared.clone(), Conditions::from_request(&self.request)?);
+        let (key, is_dry_run) = (IdempotencyKey::from_request(&self.request)?, self.is_dry_run);
+        let result = self.shared.state.database().write_keyed(self.shared.owner(), self.queue, move |conn| {
             let caller = shared.admit(conn, Access::Write)?.caller;
             let mut operation = |conn: &mut AnyConnection| {
                 if let Some(target) = &mut target {
@@ -273,16 +288,17 @@ impl<A: Authenticator> Guard<A> {
         R: FnMut(&mut AnyConnection, &A::Caller) -> Result<Option<Reply>, Error> + Send + 'static,
         C: FnMut(&mut AnyConnection, &A::Caller) -> Result<Reply, Error> + Send + 'static,
     {
-        let (reader, creator, conditions) = (self.shared.clone(), self.shared.clone(), Conditions::of(&self.request)?);
+        let (reader, creator, conditions) =
+            (self.shared.clone(), self.shared.clone(), Conditions::from_request(&self.request)?);
         let database = self.shared.state.database();
-        let found = database.read(self.shared.owner, move |conn| {
+        let found = database.read(self.shared.owner(), move |conn| {
             let caller = reader.admit(conn, Access::Read)?.caller;
             read(conn, &caller)
         });
         let result = match found.await {
             Ok(Some(reply)) => Ok(reply),
             Ok(None) => {
-                let created = database.write(self.shared.owner, move |conn| {
+                let created = database.write(self.shared.owner(), move |conn| {
                     let caller = creator.admit(conn, Access::Read)?.caller;
                     create(conn, &caller)
                 });
@@ -303,7 +319,7 @@ impl<A: Authenticator> Guard<A> {
             .shared
             .state
             .database()
-            .read(self.shared.owner, move |conn| shared.admit(conn, Access::Write).map(|_| ()));
+            .read(self.shared.owner(), move |conn| shared.admit(conn, Access::Write).map(|_| ()));
         let result = result.await;
         self.record_user();
         Ok(result?)

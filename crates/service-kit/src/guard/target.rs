@@ -27,7 +27,7 @@ impl<C> Target<C> {
     }
 
     /// A resource of which each caller has their own.
-    pub fn own(
+    pub fn of_caller(
         lock_name: impl Into<String>,
         show: impl FnMut(&mut AnyConnection, &C) -> Result<Reply, Error> + Send + 'static,
     ) -> Self {

@@ -31,7 +31,7 @@ pub struct ClientIp(pub IpAddr);
 impl ClientIp {
     /// The address of the client that sent `req`.
     #[must_use]
-    pub fn of(req: &HttpRequest) -> Self {
+    pub fn extract(req: &HttpRequest) -> Self {
         let trusted = req.app_data::<Data<TrustedProxies>>().map_or(&[][..], |trusted| &trusted.0);
         Self::behind(req, trusted)
     }
@@ -72,7 +72,7 @@ impl FromRequest for ClientIp {
     type Future = Ready<Result<Self, Failure>>;
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(Ok(Self::of(req)))
+        ready(Ok(Self::extract(req)))
     }
 }
 

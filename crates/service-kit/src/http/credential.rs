@@ -17,7 +17,7 @@ impl Credential {
     ///
     /// # Errors
     /// 401 when there is none, or the `Authorization` header has another scheme.
-    pub fn of(req: &HttpRequest, cookie: &str) -> Result<Self, Problem> {
+    pub fn from_request(req: &HttpRequest, cookie: &str) -> Result<Self, Problem> {
         if let Some(header) = req.headers().get(header::AUTHORIZATION) {
             return header
                 .to_str()

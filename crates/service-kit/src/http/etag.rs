@@ -109,7 +109,7 @@ pub struct CachedTags {
 impl CachedTags {
     /// Reads the header of a request. A malformed header is ignored: the whole answer is sent then.
     #[must_use]
-    pub fn of(req: &HttpRequest) -> Self {
+    pub fn from_request(req: &HttpRequest) -> Self {
         match IfNoneMatch::parse(req) {
             Ok(IfNoneMatch::Any) => Self { any: true, tags: Vec::new() },
             Ok(IfNoneMatch::Items(tags)) => Self { any: false, tags: tags.iter().map(ETag::parse).collect() },
@@ -149,7 +149,7 @@ impl ExpectedTags {
     ///
     /// # Errors
     /// 400 for a malformed header: ignoring it would change a version that the caller did not expect.
-    pub fn of(req: &HttpRequest) -> Result<Option<Self>, Problem> {
+    pub fn from_request(req: &HttpRequest) -> Result<Option<Self>, Problem> {
         let header = req.headers().get(IfMatch::name());
         if header.is_none_or(|value| value.as_bytes().trim_ascii().is_empty()) {
             return Ok(None);
@@ -182,11 +182,11 @@ mod tests {
     use super::*;
 
     fn cached(header: &str) -> CachedTags {
-        CachedTags::of(&TestRequest::default().insert_header(("if-none-match", header)).to_http_request())
+        CachedTags::from_request(&TestRequest::default().insert_header(("if-none-match", header)).to_http_request())
     }
 
     fn expected(header: &str) -> Result<Option<ExpectedTags>, Problem> {
-        ExpectedTags::of(&TestRequest::default().insert_header(("if-match", header)).to_http_request())
+        ExpectedTags::from_request(&TestRequest::default().insert_header(("if-match", header)).to_http_request())
     }
 
     #[test]
@@ -222,6 +222,6 @@ mod tests {
         assert!(!expected(&format!("W/{}", present.text())).unwrap().unwrap().matches(&present));
         assert!(expected("*").unwrap().unwrap().matches(&present));
         assert_eq!(expected("2").unwrap_err().status(), 400);
-        assert!(ExpectedTags::of(&TestRequest::default().to_http_request()).unwrap().is_none());
+        assert!(ExpectedTags::from_request(&TestRequest::default().to_http_request()).unwrap().is_none());
     }
 }

@@ -5,6 +5,7 @@ pub mod body;
 pub mod client_ip;
 pub mod credential;
 pub mod etag;
+pub mod html;
 pub mod jwt;
 pub mod openapi;
 pub mod origin;
@@ -18,6 +19,7 @@ pub mod static_files;
 
 pub use self::{
     body::Body,
+    html::HtmlPage,
     pagination::{ListPage, Page},
     query::Query,
     reply::{PROBLEM_MEDIA_TYPE, Reply},

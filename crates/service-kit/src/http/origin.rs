@@ -20,6 +20,12 @@ impl Origins {
         Self { public, allowed }
     }
 
+    /// The service's own origin.
+    #[must_use]
+    pub fn public(&self) -> &str {
+        &self.public
+    }
+
     /// Whether a page of this origin may call with credentials.
     #[must_use]
     pub fn allows(&self, origin: &str) -> bool {

@@ -62,7 +62,7 @@ impl FromRequest for Page {
     type Future = Ready<Result<Self, Failure>>;
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(Self::of(req.path(), req.query_string()).map_err(Failure::from))
+        ready(Self::from_query(req.path(), req.query_string()).map_err(Failure::from))
     }
 }
 
@@ -79,9 +79,9 @@ impl Page {
         Self { chunk: Some(CHUNK), ..self }
     }
 
-    fn of(path: &str, query: &str) -> Result<Self, Error> {
+    fn from_query(path: &str, query: &str) -> Result<Self, Error> {
         let Parameters { limit, cursor } = query::parse_only(&PARAMETERS, query)?;
-        Ok(Self { limit: limit.most(), chunk: None, cursor, path: path.to_owned(), query: query.to_owned() })
+        Ok(Self { limit: limit.max_rows(), chunk: None, cursor, path: path.to_owned(), query: query.to_owned() })
     }
 
     /// The parameters that say which list it is, in order.
@@ -219,7 +219,7 @@ impl ListPage {
     #[must_use]
     pub fn into_reply(self) -> Reply {
         let body = [b"[", self.json.as_slice(), b"]"].concat();
-        let reply = Reply::of(StatusCode::OK, "application/json", body);
+        let reply = Reply::new(StatusCode::OK, "application/json", body);
         match self.link {
             Some(link) => reply.with(header::LINK, format!("<{link}>; rel=\"next\"")),
             None => reply,
@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     fn page(query: &str) -> Page {
-        Page::of("/api/things", query).unwrap()
+        Page::from_query("/api/things", query).unwrap()
     }
 
     fn next(reply: &Reply) -> Option<String> {
@@ -302,7 +302,7 @@ mod tests {
         // An empty parameter counts as absent.
         assert!(page("cursor=&limit=").after::<(i64, String)>().unwrap().is_none());
         for bad in ["limit=0", "limit=1001", "limit=x", "limit=1&limit=2"] {
-            assert!(Page::of("/", bad).is_err(), "{bad}");
+            assert!(Page::from_query("/", bad).is_err(), "{bad}");
         }
     }
 }

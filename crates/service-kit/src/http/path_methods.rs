@@ -11,9 +11,9 @@ pub const ROOT_PATHS: &[&str] =
 pub struct PathMethods(Vec<(ResourceDef, Vec<Method>)>);
 
 impl PathMethods {
-    /// The paths of `document` and [`ROOT_PATHS`].
+    /// The paths of `document`, those of pages, and [`ROOT_PATHS`].
     #[must_use]
-    pub fn new(document: &OpenApi) -> Self {
+    pub fn new(document: &OpenApi, pages: &[&str]) -> Self {
         let operations = document.paths.paths.iter().map(|(path, item)| {
             let methods = [
                 (item.get.is_some(), Method::GET),
@@ -26,7 +26,8 @@ impl PathMethods {
             let methods = methods.into_iter().filter_map(|(exists, method)| exists.then_some(method)).collect();
             (ResourceDef::new(path.as_str()), methods)
         });
-        let root = ROOT_PATHS.iter().map(|path| (ResourceDef::new(*path), vec![Method::GET, Method::HEAD]));
+        let root =
+            ROOT_PATHS.iter().chain(pages).map(|path| (ResourceDef::new(*path), vec![Method::GET, Method::HEAD]));
         Self(operations.chain(root).collect())
     }
 

@@ -15,7 +15,7 @@ use common::problem::Problem;
 use futures_util::{Stream, StreamExt, stream};
 use serde::Serialize;
 
-use crate::error::{Error, Failure};
+use crate::error::Error;
 
 /// The media type of a problem (RFC 9457).
 pub const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";
@@ -29,7 +29,6 @@ pub struct Reply {
     headers: Vec<(HeaderName, String)>,
     body: Vec<u8>,
     is_secret: bool,
-    problem: Option<Problem>,
     rest: Option<Rest>,
 }
 
@@ -40,7 +39,7 @@ impl Reply {
     /// 500 when the value cannot be serialized.
     pub fn json(value: &impl Serialize) -> Result<Self, Error> {
         let body = serde_json::to_vec(value).map_err(Problem::internal)?;
-        Ok(Self::of(StatusCode::OK, "application/json", body))
+        Ok(Self::new(StatusCode::OK, "application/json", body))
     }
 
     /// 201 with a JSON body.
@@ -60,14 +59,7 @@ impl Reply {
     /// A body without headers.
     #[must_use]
     pub fn raw(status: StatusCode, body: Vec<u8>) -> Self {
-        Self { status, headers: Vec::new(), body, is_secret: false, problem: None, rest: None }
-    }
-
-    /// A refusal whose transaction is committed nevertheless.
-    #[must_use]
-    pub fn problem(problem: Problem) -> Self {
-        let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self { problem: Some(problem), ..Self::empty(status) }
+        Self { status, headers: Vec::new(), body, is_secret: false, rest: None }
     }
 
     /// 204.
@@ -78,7 +70,7 @@ impl Reply {
 
     /// A body of another media type.
     #[must_use]
-    pub fn of(status: StatusCode, media_type: &str, body: Vec<u8>) -> Self {
+    pub fn new(status: StatusCode, media_type: &str, body: Vec<u8>) -> Self {
         Self::raw(status, body).with(header::CONTENT_TYPE, media_type)
     }
 
@@ -87,6 +79,12 @@ impl Reply {
     pub fn with(mut self, name: HeaderName, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
+    }
+
+    /// Adds `Set-Cookie` headers.
+    #[must_use]
+    pub fn with_cookies(self, cookies: impl IntoIterator<Item = String>) -> Self {
+        cookies.into_iter().fold(self, |reply, cookie| reply.with(header::SET_COOKIE, cookie))
     }
 
     /// Removes a header.
@@ -173,9 +171,6 @@ impl Responder for Reply {
     type Body = BoxBody;
 
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
-        if let Some(problem) = self.problem {
-            return HttpResponse::from_error(Failure(problem));
-        }
         let mut response = HttpResponse::build(self.status);
         for (name, value) in self.headers {
             // No value comes from a caller unchecked, so none is left out.

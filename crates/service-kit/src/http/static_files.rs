@@ -123,7 +123,7 @@ impl StaticFiles {
         response
             .insert_header((header::CACHE_CONTROL, caching(&name)))
             .insert_header((header::CONTENT_SECURITY_POLICY, POLICY));
-        if let Some(cached) = CachedTags::of(req).matching(&open_file.tag) {
+        if let Some(cached) = CachedTags::from_request(req).matching(&open_file.tag) {
             return Ok(response.status(StatusCode::NOT_MODIFIED).insert_header((header::ETAG, cached.text())).finish());
         }
         response.insert_header((header::ETAG, open_file.tag.text())).content_type(media_type(&name));

@@ -111,7 +111,7 @@ fn copy_table(
     for row in sql_query(&all).load_iter::<Record, DefaultLoadingMode>(source)? {
         let row = row?;
         sent.add(&row);
-        chunk.put(&columns, &row)?;
+        chunk.push(&columns, &row)?;
         if chunk.is_full() {
             (table.receive)(target, chunk.finish())?;
             chunk = Chunk::default();
@@ -145,7 +145,7 @@ enum Value {
 
 impl QueryableByName<Sqlite> for Record {
     fn build<'a>(row: &impl NamedRow<'a, Sqlite>) -> deserialize::Result<Self> {
-        Self::of(row, |value| {
+        Self::from_row(row, |value| {
             Ok(match value.value_type() {
                 None => Value::Null,
                 Some(SqliteType::Text) => Value::Text(<String as FromSql<Text, Sqlite>>::from_sql(value)?),
@@ -159,12 +159,12 @@ impl QueryableByName<Sqlite> for Record {
 
 impl QueryableByName<Pg> for Record {
     fn build<'a>(row: &impl NamedRow<'a, Pg>) -> deserialize::Result<Self> {
-        Self::of(row, of_postgres)
+        Self::from_row(row, of_postgres)
     }
 }
 
 impl Record {
-    fn of<'a, DB: Backend>(
+    fn from_row<'a, DB: Backend>(
         row: &impl NamedRow<'a, DB>,
         read: impl Fn(DB::RawValue<'_>) -> deserialize::Result<Value>,
     ) -> deserialize::Result<Self> {
@@ -246,7 +246,7 @@ impl Chunk {
         self.0.len() >= FULL
     }
 
-    fn put(&mut self, columns: &[(&str, Kind)], row: &Record) -> Result<(), CommandError> {
+    fn push(&mut self, columns: &[(&str, Kind)], row: &Record) -> Result<(), CommandError> {
         self.0.extend(i16::try_from(columns.len()).map_err(|error| failed(error.to_string()))?.to_be_bytes());
         for ((name, kind), value) in columns.iter().zip(&row.0) {
             let bytes = in_binary(*kind, value).map_err(|cause| {

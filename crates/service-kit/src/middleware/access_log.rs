@@ -1,4 +1,4 @@
-//! One log record and one count in the metrics for each request.
+//! One log record and one count in the metrics for each request. The record of a failed one has the cause.
 
 use std::{
     error::Error as StdError,
@@ -16,14 +16,28 @@ use actix_web::{
     middleware::Next,
     web::{Bytes, Data},
 };
-use common::problem::Problem;
+use common::problem::{Problem, code};
+use log::{Level, Record, kv::Value};
 use uuid::Uuid;
 
-use super::{map_response, problem_responses::log, request_id::RequestId};
+use super::{map_response, request_id::RequestId};
 use crate::{metrics::InFlight, state::AppState};
 
 /// The user behind a request, for the log. The guard puts it into the request's extensions.
 pub struct LoggedUser(pub Uuid);
+
+/// The code and the cause of a 5xx, for the log. They are in the extensions of the response.
+#[derive(Clone)]
+pub struct LoggedFailure {
+    code: &'static str,
+    cause: String,
+}
+
+impl LoggedFailure {
+    pub(super) fn new(problem: &Problem) -> Self {
+        Self { code: problem.code().name, cause: problem.cause().unwrap_or("unknown").trim_end().to_owned() }
+    }
+}
 
 /// Logged instead of a route for a file or page of a front end.
 const FRONT_END: &str = "static";
@@ -53,18 +67,21 @@ pub async fn access_log<B: MessageBody + 'static>(
         status: NO_ANSWER,
         is_truncated: false,
         bytes: 0,
-        request_id: RequestId::of(req.request()),
+        request_id: RequestId::from_request(req.request()),
         user: None,
+        failure: None,
         start: Instant::now(),
         _in_flight: state.metrics().begin(),
         state,
     };
     let result = next.call(req).await;
     if let Ok(answered) = &result {
-        entry.user = answered.request().extensions().get::<LoggedUser>().map(|user| user.0);
+        let extensions = answered.request().extensions();
+        entry.user = extensions.get::<LoggedUser>().map(|user| user.0);
     }
     map_response(result, |response| {
         entry.status = response.status().as_u16();
+        entry.failure = response.extensions().get::<LoggedFailure>().cloned();
         response.map_body(|_, body| BoxBody::new(LoggedBody { body, entry }))
     })
 }
@@ -85,20 +102,32 @@ struct AccessLogEntry {
     bytes: u64,
     request_id: String,
     user: Option<Uuid>,
+    failure: Option<LoggedFailure>,
     start: Instant,
     _in_flight: InFlight,
     state: Data<AppState>,
 }
 
 impl AccessLogEntry {
-    /// Logs that the body failed after its headers were sent. The status becomes 500.
+    /// Notes that the body failed after its headers were sent. The status becomes 500.
     fn body_failed(&mut self, error: &(dyn StdError + 'static)) {
         self.is_truncated = true;
         self.status = 500;
         let mut chain = successors(Some(error), |&error| error.source());
         let problem = chain.find_map(|error| error.downcast_ref::<Problem>());
         let cause = problem.and_then(Problem::cause).map_or_else(|| error.to_string(), str::to_owned);
-        log(&self.request_id, &Problem::internal(format!("the answer was truncated: {cause}")));
+        self.failure = Some(LoggedFailure { code: code::INTERNAL.name, cause });
+    }
+
+    /// A failure is an error of the program, or a warning when something else is unavailable. One that is part of an
+    /// outage of the database is neither: the outage has records of its own.
+    fn level(&self) -> Level {
+        match self.status {
+            ..500 => Level::Info,
+            503 if self.state.database().is_out_of_reach() => Level::Info,
+            503 => Level::Warn,
+            _ => Level::Error,
+        }
     }
 }
 
@@ -108,17 +137,22 @@ impl Drop for AccessLogEntry {
         self.state.metrics().count(self.method, &self.route, self.status, duration.as_secs_f64());
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let user = self.user.map_or_else(|| "-".to_owned(), |user| user.to_string());
-        log::info!(
-            target: "access",
-            method = self.method,
-            route = self.route.as_str(),
-            status = self.status,
-            duration_us = micros,
-            bytes = self.bytes,
-            request_id = self.request_id.as_str(),
-            caller = user.as_str();
-            "{}", if self.is_truncated { "request, answer truncated" } else { "request" }
-        );
+        let mut fields = vec![
+            ("method", Value::from(self.method)),
+            ("route", Value::from(&*self.route)),
+            ("status", Value::from(self.status)),
+            ("duration_us", Value::from(micros)),
+            ("bytes", Value::from(self.bytes)),
+            ("request_id", Value::from(&*self.request_id)),
+            ("caller", Value::from(&*user)),
+        ];
+        if let Some(failure) = &self.failure {
+            fields.extend([("code", Value::from(failure.code)), ("cause", Value::from(&*failure.cause))]);
+        }
+        let message = if self.is_truncated { "request, answer truncated" } else { "request" };
+        let mut record = Record::builder();
+        let record = record.target("access").level(self.level()).key_values(&fields);
+        log::logger().log(&record.args(format_args!("{message}")).build());
     }
 }
 

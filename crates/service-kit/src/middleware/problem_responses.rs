@@ -1,7 +1,7 @@
 //! Problem bodies (RFC 9457) for every answer that is an error.
 
 use actix_web::{
-    Error, HttpMessage, HttpRequest, HttpResponse,
+    Error, HttpResponse,
     body::{BodySize, BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     http::{StatusCode, header},
@@ -10,11 +10,15 @@ use actix_web::{
 };
 use common::problem::{Problem, code};
 
-use super::{map_response, request_id::RequestId};
-use crate::{error::Failure, http::PROBLEM_MEDIA_TYPE, state::AppState};
+use super::{access_log::LoggedFailure, map_response, request_id::RequestId};
+use crate::{
+    error::Failure,
+    http::PROBLEM_MEDIA_TYPE,
+    state::{AppState, ProblemPage},
+};
 
-/// Renders the problem behind an error response, and logs a 5xx once with its cause. An answer that has a body already
-/// stays as it is, so that the middleware can be applied inside and outside of compression.
+/// Renders the problem behind an error response, and notes the cause of a 5xx for the log. An answer that has a body
+/// already stays as it is, so that the middleware can be applied inside and outside of compression.
 ///
 /// # Errors
 /// Those of the inner service.
@@ -23,28 +27,16 @@ pub async fn problem_responses<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let state = req.app_data::<Data<AppState>>().cloned();
-    let id = RequestId::of(req.request());
+    let id = RequestId::from_request(req.request());
+    // Made now, as a request that times out or panics is gone afterwards.
+    let page = state.as_ref().and_then(|state| (state.info().problem_page)(req.request()));
     map_response(next.call(req).await, |response| match state {
-        Some(state) => render(&state, &id, response),
+        Some(state) => render(&state, &id, page, response),
         None => response,
     })
 }
 
-/// Logs a 5xx with its cause, for handlers that answer it with a page of their own.
-pub fn log_failure(req: &HttpRequest, problem: &Problem) {
-    if let Some(id) = req.extensions().get::<RequestId>() {
-        log(&id.0, problem);
-    }
-}
-
-pub(super) fn log(id: &str, problem: &Problem) {
-    if problem.status() >= 500 {
-        let cause = problem.cause().unwrap_or("unknown");
-        log::error!(target: "problem", request_id = id, code = problem.code().name; "{cause}");
-    }
-}
-
-fn render(state: &AppState, id: &str, response: HttpResponse) -> HttpResponse {
+fn render(state: &AppState, id: &str, page: Option<ProblemPage>, response: HttpResponse) -> HttpResponse {
     let status = response.status();
     let failure = response.error().and_then(|error| error.as_error::<Failure>());
     // The 406 of the compression middleware has a plain text body.
@@ -56,8 +48,10 @@ fn render(state: &AppState, id: &str, response: HttpResponse) -> HttpResponse {
     }
     let generic = of_status(status);
     let problem = failure.map_or(&generic, |failure| &failure.0);
-    log(id, problem);
     let mut rendered = HttpResponse::build(StatusCode::from_u16(problem.status()).unwrap_or(status));
+    if problem.status() >= 500 {
+        rendered.extensions_mut().insert(LoggedFailure::new(problem));
+    }
     for (name, value) in response.headers() {
         if !matches!(*name, header::CONTENT_TYPE | header::CONTENT_LENGTH | header::CONTENT_ENCODING) {
             rendered.append_header((name, value));
@@ -74,6 +68,13 @@ fn render(state: &AppState, id: &str, response: HttpResponse) -> HttpResponse {
         for (name, value) in state.info().unauthorized_headers {
             rendered.insert_header((*name, *value));
         }
+    }
+    if let Some(page) = page {
+        let page = page(problem);
+        for (name, value) in page.headers() {
+            rendered.insert_header((name.clone(), value.as_str()));
+        }
+        return rendered.body(page.body().to_vec());
     }
     let body = problem.body(id, state.info().legacy).to_string();
     rendered.content_type(PROBLEM_MEDIA_TYPE).body(body)

@@ -37,7 +37,7 @@ pub async fn rate_limit<B: MessageBody + 'static>(
     let Some(state) = state.filter(|it| !EXEMPT.contains(&req.path()) && !is_file(it)) else {
         return Ok(next.call(req).await?.map_into_boxed_body());
     };
-    let key = RateLimitKey::from(ClientIp::of(req.request()));
+    let key = RateLimitKey::from(ClientIp::extract(req.request()));
     if !(state.info().has_credential)(req.request()) {
         if let Err(problem) = state.rate_limit().charge(key) {
             return Ok(req.error_response(Failure(problem)));

@@ -21,7 +21,7 @@ pub struct RequestId(pub String);
 impl RequestId {
     /// The id of a request that came through [`request_id`]; empty for any other.
     #[must_use]
-    pub fn of(req: &HttpRequest) -> String {
+    pub fn from_request(req: &HttpRequest) -> String {
         req.extensions().get::<Self>().map(|id| id.0.clone()).unwrap_or_default()
     }
 }

@@ -4,7 +4,10 @@ use actix_web::{
     Error,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
-    http::header::{self, HeaderName, HeaderValue},
+    http::{
+        StatusCode,
+        header::{self, HeaderName, HeaderValue},
+    },
     middleware::Next,
     web::Data,
 };
@@ -31,6 +34,7 @@ pub async fn response_headers<B: MessageBody + 'static>(
         state.as_ref().is_some_and(|it| it.front_end_for(req.request()).is_some()) && req.match_pattern().is_none();
     map_response(next.call(req).await, |mut response| {
         let may_be_sniffed = response.extensions().contains::<MayBeSniffed>();
+        let is_not_modified = response.status() == StatusCode::NOT_MODIFIED;
         let headers = response.headers_mut();
         if !may_be_sniffed {
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -39,7 +43,8 @@ pub async fn response_headers<B: MessageBody + 'static>(
         if !headers.contains_key(header::CACHE_CONTROL) {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
         }
-        if !headers.contains_key(header::CONTENT_SECURITY_POLICY) {
+        // A browser gives the page that it has the headers of a 304 (RFC 9111, section 3.2).
+        if !is_not_modified && !headers.contains_key(header::CONTENT_SECURITY_POLICY) {
             let is_page =
                 headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
             let policy = if is_page { PAGE_POLICY } else { DATA_POLICY };

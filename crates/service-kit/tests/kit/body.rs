@@ -7,7 +7,7 @@ use crate::server::Server;
 const GOOD: &str = r#"{"name":"S516","ownerId":"0198c0de-0000-7000-8000-000000000001"}"#;
 
 #[test]
-fn all_violations_come_at_once_with_their_pointers() {
+fn all_violations_are_reported_with_their_pointers() {
     let server = Server::start();
     let violations = |body: serde_json::Value| {
         let found = server.post("/things", body.to_string().as_bytes()).violations("invalid-body");
@@ -24,7 +24,7 @@ fn all_violations_come_at_once_with_their_pointers() {
 }
 
 #[test]
-fn what_is_no_json_is_refused_with_line_and_column() {
+fn malformed_json_is_refused_with_line_and_column() {
     let server = Server::start();
     let detail = |body: &[u8]| {
         let problem = server.post("/things", body).refused(400, "malformed-json");
@@ -37,7 +37,7 @@ fn what_is_no_json_is_refused_with_line_and_column() {
     {
         assert!(detail(bad).contains("line 1"), "{bad:?}");
     }
-    // Neither the stack nor the text of the caller comes back.
+    // Deep nesting neither overflows the stack nor is quoted in the answer.
     let deep = "[".repeat(100_000);
     assert!(!detail(deep.as_bytes()).contains("[["));
     let twice = r#"{"name":"a","name":"b","ownerId":"0198c0de-0000-7000-8000-000000000001"}"#;
@@ -59,9 +59,9 @@ fn the_media_type_is_json_or_not_given() {
     {
         send(&format!("Content-Type: {other}\r\n")).refused(415, "unsupported-media-type");
     }
-    // Packed bodies are not taken, and said to be so rather than called malformed.
-    let packed = send("Content-Encoding: gzip\r\n");
-    packed.refused(415, "unsupported-media-type");
+    // A compressed body is an unsupported media type, not malformed JSON.
+    let compressed = send("Content-Encoding: gzip\r\n");
+    compressed.refused(415, "unsupported-media-type");
     assert_eq!(send("Content-Encoding: identity\r\n").status, 200);
 }
 
@@ -81,17 +81,17 @@ fn a_body_may_be_left_out_where_it_is_optional() {
 }
 
 #[test]
-fn a_mebibyte_is_taken_and_more_is_not() {
+fn a_body_has_a_mebibyte_at_most() {
     let server = Server::start();
     let limit = 1 << 20;
     let padded = |length: usize| format!("{GOOD}{}", " ".repeat(length - GOOD.len()));
     assert_eq!(server.post("/things", padded(limit).as_bytes()).status, 200);
-    // Refused by what it declares, before anything of it is sent.
+    // Refused because of its declared length, before it is sent.
     let head = format!("POST /things HTTP/1.1\r\nContent-Length: {}", limit + 1);
     server.send(&head, b"").refused(413, "payload-too-large");
-    // A client that sends it all before it looks gets the answer too.
+    // A client that sends the complete body before it reads also receives the answer.
     server.send(&head, padded(limit + 1).as_bytes()).refused(413, "payload-too-large");
-    // Refused as soon as there is too much of it, when no length is declared.
+    // Without a declared length, refused as soon as it is too large.
     let chunk = |length: usize| format!("{length:x}\r\n{}\r\n", " ".repeat(length));
     let head = "POST /things HTTP/1.1\r\nTransfer-Encoding: chunked";
     server.send(head, chunk(limit + 1).as_bytes()).refused(413, "payload-too-large");

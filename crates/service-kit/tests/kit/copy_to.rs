@@ -1,4 +1,4 @@
-//! What is copied from SQLite to PostgreSQL arrives as it is, or nothing does.
+//! `copy-to`: all rows arrive in PostgreSQL unchanged, or none does.
 
 use common::time::Timestamp;
 use diesel::{connection::SimpleConnection, prelude::*, sql_query};
@@ -53,7 +53,7 @@ struct Odd {
     yes: Option<bool>,
 }
 
-/// Two databases, of which the first has the schema.
+/// Two databases. Only the source has the schema.
 struct Pair {
     source: TestDatabase,
     target: TestDatabase,
@@ -74,7 +74,7 @@ impl Pair {
         }
     }
 
-    /// What is in the target.
+    /// The rows of the target.
     fn found(&self) -> Vec<Odd> {
         odd::table.order(odd::id).load(&mut self.target.connect()).unwrap()
     }
@@ -135,7 +135,7 @@ fn row() -> impl Strategy<Value = Odd> {
 }
 
 #[test]
-fn values_that_travel_badly_arrive_as_they_are() {
+fn unusual_values_are_copied_unchanged() {
     let pair = Pair::new();
     migrate::run(&pair.target.url, &MIGRATIONS).unwrap();
     let mut runner = TestRunner::new(ProptestConfig::with_cases(24));
@@ -170,7 +170,7 @@ fn many() -> Vec<Odd> {
 }
 
 #[test]
-fn what_does_not_fit_into_one_statement_takes_several() {
+fn rows_that_exceed_one_statement_take_several() {
     let pair = Pair::new();
     let rows = many();
     let conn = &mut pair.source.connect();
@@ -180,7 +180,7 @@ fn what_does_not_fit_into_one_statement_takes_several() {
 }
 
 #[test]
-fn whatever_arrives_otherwise_is_noticed_and_nothing_stays() {
+fn a_row_that_differs_in_the_target_is_an_error_and_nothing_is_copied() {
     for change in ["NEW.big := NEW.big + 1", "NEW.words := NULL", "NEW.yes := NOT NEW.yes", "RETURN NULL"] {
         let pair = Pair::new();
         migrate::run(&pair.target.url, &MIGRATIONS).unwrap();
@@ -201,7 +201,7 @@ fn whatever_arrives_otherwise_is_noticed_and_nothing_stays() {
 }
 
 #[test]
-fn what_postgres_cannot_keep_is_named_and_nothing_stays() {
+fn a_value_that_postgres_cannot_store_is_named_and_nothing_is_copied() {
     let pair = Pair::new();
     let mut conn = pair.source.connect();
     for (bad, word) in [
@@ -215,7 +215,7 @@ fn what_postgres_cannot_keep_is_named_and_nothing_stays() {
         assert!(refused.starts_with(word), "{refused}");
         assert_eq!(pair.found(), []);
     }
-    // Referred to, but not there: as a program that does not look at references would leave it.
+    // A broken reference, as a program that does not enforce foreign keys would leave it.
     pair.fill(&[]);
     conn.batch_execute("PRAGMA foreign_keys = OFF; INSERT INTO notes VALUES ('lost', zeroblob(16))").unwrap();
     let refused = pair.copy().unwrap_err();

@@ -6,14 +6,14 @@ use diesel::{RunQueryDsl, sql_query};
 use service_kit::database::{AnyConnection, Url};
 use tempfile::TempDir;
 
-/// Which database.
+/// The kind of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
     Sqlite,
     Postgres,
 }
 
-/// An empty database of the test's own.
+/// An empty database for one test.
 pub struct TestDatabase {
     pub url: Url,
     pub url_text: String,
@@ -34,7 +34,7 @@ impl TestDatabase {
         Self { url: url_text.parse().unwrap(), url_text, _folder: Some(folder) }
     }
 
-    /// A schema of its own in the PostgreSQL that `scripts/test` started.
+    /// A new schema in the PostgreSQL of `scripts/test`.
     pub fn postgres() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let base = std::env::var("TEST_POSTGRES_URL").expect(
@@ -47,7 +47,7 @@ impl TestDatabase {
         Self { url: url_text.parse().unwrap(), url_text, _folder: None }
     }
 
-    /// A connection of the test's own.
+    /// A new connection to the database.
     pub fn connect(&self) -> AnyConnection {
         self.url.connect().unwrap()
     }

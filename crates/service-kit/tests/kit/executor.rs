@@ -29,10 +29,10 @@ diesel::table! {
     items (id) { id -> BigInt, }
 }
 
-/// How long a caller may wait for an answer at most, whatever the database does.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// The longest time that a caller may wait for an answer, for any state of the database.
+const MAX_WAIT: Duration = Duration::from_secs(3);
 
-/// Whom the jobs are for, where that does not matter.
+/// The owner of jobs in tests that do not depend on owners.
 const OWNER: JobOwner = JobOwner::Internal;
 
 fn owner(number: u64) -> JobOwner {
@@ -62,11 +62,11 @@ fn count(conn: &mut AnyConnection) -> Result<i64, Error> {
     Ok(items::table.count().get_result(conn)?)
 }
 
-/// Runs a future, and asserts that it does not take too long.
+/// Runs a future, and asserts that it takes less than [`MAX_WAIT`].
 async fn soon<T>(future: impl Future<Output = T>) -> T {
     let begun = Instant::now();
     let done = future.await;
-    assert!(begun.elapsed() < PATIENCE, "took {:?}", begun.elapsed());
+    assert!(begun.elapsed() < MAX_WAIT, "took {:?}", begun.elapsed());
     done
 }
 
@@ -99,7 +99,7 @@ fn paused_read() -> (impl FnMut(&mut AnyConnection) -> Result<i64, Error> + Send
     (work, Pause { has_begun, end })
 }
 
-/// The same future, after its job was queued.
+/// Polls a future once, so that its job is queued.
 fn queued<T>(read: impl Future<Output = T>) -> impl Future<Output = T> {
     let mut read = Box::pin(read);
     assert!((&mut read).now_or_never().is_none());
@@ -242,7 +242,7 @@ fn a_writer_that_waits_for_a_lock_is_503_in_time_and_reads_go_on(#[values(Sqlite
     let batch = |conn: &mut AnyConnection, sql| diesel::connection::SimpleConnection::batch_execute(conn, sql);
     batch(&mut holder, lock).unwrap();
     block_on(async {
-        // More than there are connections: some wait for the lock, others for those.
+        // More writes than connections: some wait for the lock, others for a connection.
         let writes = (0..5).map(|id| soon(db.write(OWNER, move |conn| insert(conn, id))));
         let read = async {
             let started = Instant::now();
@@ -326,7 +326,7 @@ fn a_later_page_waits_when_a_new_request_is_refused(#[values(Sqlite, Postgres)] 
             Ok(())
         });
         let others = async {
-            // The second of them when the first has waited in vain, so that the rest has waited longer than that.
+            // One after the other, so that the next page has waited longer than the first one.
             let refused = [status(soon(db.read(OWNER, count)).await), status(soon(db.read(OWNER, count)).await)];
             end.send(()).unwrap();
             refused
@@ -363,7 +363,7 @@ fn an_unreachable_database_is_503_in_time(#[values(Sqlite, Postgres)] backend: B
     block_on(async {
         assert_eq!(status(soon(db.read(OWNER, count)).await), 503);
         assert!(!soon(db.ping()).await);
-        // The callers are told in time, whatever the threads still do.
+        // The callers have their answers in time, while the threads may still wait.
         let begun = std::time::Instant::now();
         while (db.queue_metrics().waiting.get(), db.queue_metrics().refused.get()) != (0, 2) {
             assert!(begun.elapsed() < Duration::from_secs(10));
@@ -378,12 +378,12 @@ struct Setting {
     value: String,
 }
 
-/// Asks a connection of the executor.
+/// Settings of a connection of the executor.
 fn settings(db: &Database, queries: &'static [&'static str]) -> Vec<String> {
-    let asked = db.write(OWNER, move |conn| {
+    let values = db.write(OWNER, move |conn| {
         queries.iter().map(|query| Ok(sql_query(*query).get_result::<Setting>(conn)?.value)).collect()
     });
-    block_on(asked).unwrap()
+    block_on(values).unwrap()
 }
 
 #[test]
@@ -425,7 +425,7 @@ fn sixteen_expensive_reads_of_one_owner_do_not_delay_another(#[values(Sqlite, Po
     block_on(async {
         let expensive = (0..16).map(|_| async {
             while !stop.load(Ordering::Relaxed) {
-                // Whether it is answered or waits too long does not matter.
+                // It may also be refused.
                 let _ = db
                     .read(owner(1), |conn| {
                         let sql = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) \
@@ -436,7 +436,7 @@ fn sixteen_expensive_reads_of_one_owner_do_not_delay_another(#[values(Sqlite, Po
             }
         });
         let cheap = async {
-            // Until all expensive ones are queued or run.
+            // Waits until the expensive reads fill the queue.
             while db.queue_metrics().waiting.get() < 8 {
                 tokio::task::yield_now().await;
             }
@@ -456,7 +456,7 @@ fn sixteen_expensive_reads_of_one_owner_do_not_delay_another(#[values(Sqlite, Po
 }
 
 #[rstest]
-fn the_queue_takes_owners_in_turn(#[values(Sqlite, Postgres)] backend: Backend) {
+fn the_queue_alternates_between_owners(#[values(Sqlite, Postgres)] backend: Backend) {
     let database = &TestDatabase::new(backend);
     let db = one_connection(database);
     let (first, pause) = paused_read();
@@ -495,7 +495,7 @@ fn writers_that_wait_leave_connections_for_reads_and_for_other_keys(#[values(Sql
     let update = |conn: &mut AnyConnection| Ok(sql_query("UPDATE items SET id = 1 WHERE id = 1").execute(conn)?);
     let quick = Duration::from_secs(1);
     block_on(async {
-        // Each has an owner of its own, so that only the share of writers bounds them.
+        // Each has its own owner, so that only the share of writers limits them.
         let writers: Vec<_> = (0..12).map(|number| queued(db.write(owner(number), update))).collect();
         for number in 100..120 {
             let started = Instant::now();
@@ -541,19 +541,19 @@ fn frozen_connections_are_replaced_up_to_a_bound() {
     let recovers = async || {
         let started = Instant::now();
         while db.read(OWNER, count).await.is_err() {
-            assert!(started.elapsed() < PATIENCE, "no other connection was made");
+            assert!(started.elapsed() < MAX_WAIT, "no other connection was made");
         }
     };
     block_on(async {
         assert!(connect().await.into_iter().all(|read| read.is_ok()));
         proxy.freeze();
         assert!(all_at_once().await.into_iter().all(|read| status(read) == 503));
-        // While the former connections stay frozen.
+        // The former connections are still frozen.
         recovers().await;
         assert!(connect().await.into_iter().all(|read| read.is_ok()));
         assert_eq!(proxy.connections(), 16);
 
-        // No more threads than that are given up.
+        // No more threads are replaced.
         proxy.freeze();
         assert!(all_at_once().await.into_iter().all(|read| status(read) == 503));
         let begun = Instant::now();
@@ -563,7 +563,7 @@ fn frozen_connections_are_replaced_up_to_a_bound() {
             if started.elapsed() < Duration::from_millis(100) {
                 break;
             }
-            assert!(begun.elapsed() < PATIENCE, "not refused at once");
+            assert!(begun.elapsed() < MAX_WAIT, "not refused at once");
         }
         assert_eq!(proxy.connections(), 16);
 

@@ -1,4 +1,4 @@
-//! The fragments of SQL that exist for a planner's sake.
+//! The SQL fragments for query planners.
 
 use std::{
     cell::RefCell,
@@ -38,7 +38,7 @@ diesel::table! {
     things (id) { id -> DbUuid, number -> BigInt, }
 }
 
-/// Enough rows for PostgreSQL to use the index, and to estimate a longer list to cost more.
+/// Enough rows for PostgreSQL to use the index, and to estimate higher costs for longer lists.
 const THINGS: i64 = 5000;
 
 fn id(number: i64) -> DbUuid {
@@ -73,10 +73,10 @@ fn id_in_finds_the_rows_of_a_list_of_any_length(#[values(Sqlite, Postgres)] back
     proptest::test_runner::TestRunner::new(config)
         .run(&lists, |numbers| {
             let ids: Vec<_> = numbers.iter().copied().map(id).collect();
-            let mut wanted: Vec<_> = numbers.into_iter().filter(|number| *number < THINGS).collect();
-            wanted.sort_unstable();
-            wanted.dedup();
-            prop_assert_eq!(found(&mut conn.borrow_mut(), &ids), wanted);
+            let mut expected: Vec<_> = numbers.into_iter().filter(|number| *number < THINGS).collect();
+            expected.sort_unstable();
+            expected.dedup();
+            prop_assert_eq!(found(&mut conn.borrow_mut(), &ids), expected);
             Ok(())
         })
         .unwrap();
@@ -101,21 +101,21 @@ fn folded_ids_are_the_ids_of_each_group_in_order(#[values(Sqlite, Postgres)] bac
 }
 
 #[test]
-fn sqlite_prepares_three_statements_for_up_to_64_ids_and_keeps_no_other() {
+fn sqlite_caches_three_statements_for_up_to_64_ids_and_no_other() {
     let database = TestDatabase::sqlite();
     let mut conn = filled(&database);
-    let kept = Arc::new(AtomicUsize::new(0));
-    let seen = kept.clone();
+    let cached = Arc::new(AtomicUsize::new(0));
+    let counter = cached.clone();
     conn.set_instrumentation(move |event: InstrumentationEvent<'_>| {
         if matches!(event, InstrumentationEvent::CacheQuery { .. }) {
-            seen.fetch_add(1, Ordering::Relaxed);
+            counter.fetch_add(1, Ordering::Relaxed);
         }
     });
     let ids: Vec<_> = (0..100).map(id).collect();
     for count in 1..=100 {
         assert_eq!(found(&mut conn, &ids[..count]).len(), count);
     }
-    assert_eq!(kept.load(Ordering::Relaxed), 3);
+    assert_eq!(cached.load(Ordering::Relaxed), 3);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn postgres_has_one_plan_for_few_ids() {
     let plans = sql_query(
         "SELECT max(custom_plans) AS custom FROM pg_prepared_statements WHERE statement LIKE '%things%number%id%'",
     );
-    // It makes five to compare their costs with the generic plan. (The column exists since PostgreSQL 14.)
+    // It makes five custom plans to compare their costs with the generic plan. (The column exists since PostgreSQL 14.)
     assert_eq!(plans.get_result::<Plans>(&mut conn).unwrap().custom, 5);
 }
 
@@ -161,7 +161,7 @@ impl<Q: QueryFragment<Pg>> QueryFragment<Pg> for Explain<Q> {
     }
 }
 
-/// SQLite has four columns, of which the last one is the text.
+/// `EXPLAIN QUERY PLAN` of a query. The answer has four columns, of which the last one is the text.
 struct SqlitePlan<Q>(Q);
 
 impl<Q> Query for SqlitePlan<Q> {
@@ -194,7 +194,7 @@ fn plan<Q: QueryFragment<Pg> + QueryFragment<diesel::sqlite::Sqlite>>(conn: &mut
 }
 
 #[rstest]
-fn id_in_uses_the_index_for_every_length_that_is_kept(#[values(Sqlite, Postgres)] backend: Backend) {
+fn id_in_uses_the_index_for_every_length(#[values(Sqlite, Postgres)] backend: Backend) {
     let mut conn = filled(&TestDatabase::new(backend));
     for length in [1, 2, 16, 50] {
         let ids: Vec<_> = (0..length).map(id).collect();

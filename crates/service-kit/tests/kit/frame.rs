@@ -1,4 +1,4 @@
-//! The frame around every request.
+//! The middleware and the routes of every service.
 
 use std::{
     sync::{RwLock, atomic::Ordering},
@@ -11,12 +11,12 @@ use futures_util::{StreamExt, stream};
 
 use crate::server::{Connection, PARTS, Server};
 
-/// Asks again and again, until it is so.
+/// Waits until a condition holds.
 #[track_caller]
-fn until(mut is_so: impl FnMut() -> bool) {
+fn until(mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "not so in time");
+    while !condition() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "not in time");
     }
 }
 
@@ -28,7 +28,7 @@ fn decoded(body: &[u8], encoding: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_sane_request_id_is_echoed_and_any_other_replaced() {
+fn a_valid_request_id_is_echoed_and_an_invalid_one_replaced() {
     let server = Server::start();
     let id = |sent: &str| {
         let answer = server.send(&format!("GET /livez HTTP/1.1\r\nX-Request-Id: {sent}"), b"");
@@ -61,13 +61,13 @@ fn head_is_get_without_the_body() {
         assert_eq!(fixed(&head.headers), fixed(&get.headers), "{path}");
         assert_eq!(head.header("content-length"), Some(get.body.len().to_string().as_str()), "{path}");
     }
-    // Nothing of a body follows: the next answer on the connection begins where the head has ended.
+    // No body follows: the next answer on the connection begins after the head.
     let mut connection = server.connect();
     for _ in 0..3 {
         connection.write("HEAD /large HTTP/1.1", b"");
         assert_eq!(connection.read(true).status, 200);
     }
-    // Nothing of it is made either.
+    // The body is not even created.
     for (method, made) in [("HEAD", 0), ("GET", 3)] {
         connection.write(&format!("{method} /parts HTTP/1.1"), b"");
         let answer = connection.read(method == "HEAD");
@@ -96,7 +96,7 @@ fn unknown_paths_and_methods_are_problems() {
 }
 
 #[test]
-fn every_answer_has_the_headers_that_keep_browsers_careful() {
+fn every_answer_has_the_security_headers() {
     let server = Server::start();
     for path in ["/livez", "/nowhere", "/panic", "/docs/", "/refused", "/large"] {
         let answer = server.get(path);
@@ -115,7 +115,7 @@ fn every_answer_has_the_headers_that_keep_browsers_careful() {
 }
 
 #[test]
-fn a_fault_of_ours_tells_the_caller_nothing() {
+fn an_internal_error_has_no_details() {
     let server = Server::start();
     for (path, status, code) in [("/broken", 500, "internal-error"), ("/away", 503, "unavailable")] {
         let answer = server.get(path);
@@ -126,11 +126,11 @@ fn a_fault_of_ours_tells_the_caller_nothing() {
 }
 
 #[test]
-fn a_panic_is_a_500_and_the_service_lives_on() {
+fn a_panic_is_a_500_and_the_service_continues() {
     let server = Server::start();
     let mut connection = server.connect();
     for _ in 0..3 {
-        // The only worker, and the same connection.
+        // The same worker and the same connection.
         connection.write("GET /panic HTTP/1.1", b"");
         let answer = connection.read(false);
         answer.refused(500, "internal-error");
@@ -150,7 +150,7 @@ fn a_request_that_takes_too_long_is_503() {
     assert!(server.get("/metrics").text().contains("route=\"/never\",status=\"503\"} 1\n"));
 }
 
-/// The records of this request in the log.
+/// The log records of a request.
 fn logged(id: &str) -> Vec<String> {
     log::set_logger(&LOG).ok();
     log::set_max_level(log::LevelFilter::Info);
@@ -182,7 +182,7 @@ fn a_client_that_goes_away_before_its_answer_is_logged_and_counted() {
     let mut connection = server.connect();
     connection.write("GET /livez HTTP/1.1", b"");
     connection.write(&format!("GET /never HTTP/1.1\r\nX-Request-Id: {id}"), b"");
-    // Closed with an answer unread, a connection is reset.
+    // A connection that is closed with an unread answer is reset.
     connection.wait();
     let text = || server.get("/metrics").text();
     until(|| text().contains("http_requests_in_flight 2\n"));
@@ -194,7 +194,7 @@ fn a_client_that_goes_away_before_its_answer_is_logged_and_counted() {
 }
 
 #[test]
-fn an_answer_that_breaks_off_is_logged_and_counted_as_a_fault() {
+fn a_truncated_answer_is_logged_and_counted_as_an_error() {
     assert!(logged("broke-off").is_empty());
     let server = Server::start();
     for coding in ["identity", "gzip"] {
@@ -202,7 +202,7 @@ fn an_answer_that_breaks_off_is_logged_and_counted_as_a_fault() {
         let mut connection = server.connect();
         connection.write(&format!("GET /breaks HTTP/1.1\r\nX-Request-Id: {id}\r\nAccept-Encoding: {coding}"), b"");
         let answer = connection.read_to_end();
-        // So little is kept by the encoder to the end.
+        // The encoder buffers such a short beginning, so the client receives nothing.
         assert!(coding == "gzip" || answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
         assert!(!answer.ends_with("\r\n0\r\n\r\n"), "{answer}");
         let lines = logged(&id);
@@ -308,11 +308,11 @@ fn path_ids_are_uuids_in_any_case_and_not_nil() {
         let answer = server.get(&format!("/things/{bad}"));
         assert_eq!(answer.violations("invalid-parameter"), [("thingID".to_owned(), "not-a-uuid".to_owned())], "{bad}");
     }
-    // A name beside the id is no id, and not to be blamed.
+    // The name after the id is not an id, so it is no violation.
     let answer = server.get("/things/x/tags/music");
     assert_eq!(answer.violations("invalid-parameter"), [("thingID".to_owned(), "not-a-uuid".to_owned())]);
     assert_eq!(server.get(&format!("/things/{upper}/tags/%E9%9F%B3%2F%20")).text(), "音/ ");
-    // What is no UTF-8 becomes a name that nothing has.
+    // Invalid UTF-8 becomes a replacement character.
     assert_eq!(server.get(&format!("/things/{upper}/tags/%FF")).text(), "\u{fffd}");
 }
 
@@ -333,7 +333,7 @@ fn every_query_parameter_that_cannot_be_used_is_named() {
 }
 
 #[test]
-fn the_root_answers() {
+fn the_routes_of_every_service_answer() {
     let server = Server::start();
     assert_eq!(server.get("/livez").status, 200);
     assert_eq!(server.get("/readyz").status, 200);
@@ -348,7 +348,7 @@ fn the_root_answers() {
 }
 
 #[test]
-fn broken_http_is_refused_and_harms_nobody() {
+fn malformed_http_is_refused_and_other_requests_are_answered() {
     let server = Server::start();
     for garbage in ["\0\0\0\0\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET / HTTP/1.1\r\nA B\r\n\r\n"] {
         let mut connection = Connection::to(server.address);

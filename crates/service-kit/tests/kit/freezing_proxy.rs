@@ -1,4 +1,4 @@
-//! A proxy before PostgreSQL whose connections freeze, as those of a stopped server process do.
+//! A proxy in front of PostgreSQL whose connections can freeze, like those of a stopped server process.
 #![expect(clippy::disallowed_types, reason = "no worker is involved")]
 
 use std::{
@@ -15,7 +15,7 @@ const SOCKET: &str = ".s.PGSQL.5432";
 #[derive(Default)]
 struct State {
     connections: usize,
-    /// So many of the connections, the oldest ones, are frozen.
+    /// The number of frozen connections, which are the oldest ones.
     frozen: usize,
 }
 
@@ -28,7 +28,7 @@ pub struct FreezingProxy {
 }
 
 impl FreezingProxy {
-    /// A proxy before the server of a URL with a folder of sockets, and the URL through it.
+    /// A proxy for a URL with a folder of sockets, and the URL through the proxy.
     pub fn before(url: &str) -> (Self, String) {
         let server = url.split("host=").nth(1).unwrap().split('&').next().unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -65,7 +65,7 @@ impl FreezingProxy {
         self.shared.1.notify_all();
     }
 
-    /// How many connections there were so far.
+    /// The number of connections so far.
     pub fn connections(&self) -> usize {
         self.shared.0.lock().unwrap().connections
     }

@@ -1,4 +1,4 @@
-//! No file of any crate imports itself by way of others.
+//! No crate has an import cycle between its files.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +9,7 @@ use std::{
 /// The path of a module in its crate; empty for `lib.rs` and `main.rs`.
 type Module = Vec<String>;
 
-/// All modules of a crate, each with the code of its file without unit tests and comments.
+/// The modules of a crate, each with the code of its file without unit tests and comments.
 fn modules(root: &Path) -> BTreeMap<Module, String> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
@@ -34,7 +34,7 @@ fn modules(root: &Path) -> BTreeMap<Module, String> {
     found
 }
 
-/// The paths of a `use` tree: `a::{b, c::d}` has `a::b` and `a::c::d`.
+/// The paths of a `use` tree. For example, `a::{b, c::d}` has `a::b` and `a::c::d`.
 fn paths_of_tree(tree: &str) -> Vec<Vec<String>> {
     let tree = tree.trim();
     let segments = |path: &str| path.split("::").map(|part| part.trim().to_owned()).collect::<Vec<_>>();
@@ -58,7 +58,7 @@ fn paths_of_tree(tree: &str) -> Vec<Vec<String>> {
     parts.map(|path| [prefix.clone(), path].concat()).collect()
 }
 
-/// All paths of a file: those of its `use` declarations, and those that it writes out.
+/// The paths of a file, in `use` declarations and in other code.
 fn paths(code: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for declaration in code.split("use ").skip(1) {
@@ -67,7 +67,7 @@ fn paths(code: &str) -> Vec<Vec<String>> {
         }
     }
     let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
-    // What ends in colons is the beginning of a `use` tree.
+    // A word that ends with colons begins a `use` tree.
     let words = code.split(|c: char| !is_word(c)).filter(|word| word.contains("::") && !word.ends_with(':'));
     found.extend(words.map(|word| word.split("::").map(str::to_owned).collect()));
     found
@@ -97,7 +97,7 @@ fn imports(modules: &BTreeMap<Module, String>) -> BTreeMap<Module, BTreeSet<Modu
     modules.iter().map(of_file).collect()
 }
 
-/// Removes modules that import nothing more, until only cycles and what leads to them are left.
+/// Repeatedly removes the modules without imports. The rest are cycles, and modules that import them.
 fn cycles(mut imports: BTreeMap<Module, BTreeSet<Module>>) -> Vec<String> {
     loop {
         let done: BTreeSet<_> =

@@ -1,5 +1,5 @@
-//! Tests of the parts together: the executor on both databases, the frame on a real server, and
-//! tokens of a real issuer.
+//! Integration tests: the executor on both databases, the middleware and routes on a real server, and tokens of a real
+//! issuer.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -20,13 +20,13 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// A database with two rows, whose server writes in Japanese to everybody who does not change that.
+/// A database with two rows, and its URL with Japanese messages by default.
 fn japanese() -> (TestDatabase, Url) {
     let database = TestDatabase::postgres();
     database.connect().batch_execute("CREATE TABLE items (id BIGINT PRIMARY KEY, n BIGINT NOT NULL)").unwrap();
     database.connect().batch_execute("INSERT INTO items VALUES (1, 0), (2, 0)").unwrap();
     let url = format!("{}%20-clc_messages%3Dja_JP.UTF-8", database.url_text);
-    // Else the tests below would show nothing.
+    // Without Japanese messages, the tests below would show nothing.
     let mut plain = PgConnection::establish(&url).unwrap();
     let error = plain.batch_execute("SELECT * FROM nowhere").unwrap_err().to_string();
     assert!(error.contains("リレーション"), "the server has no Japanese messages: {error}");
@@ -50,7 +50,7 @@ fn a_lock_timeout_is_503_whatever_the_language_of_the_server() {
 #[test]
 fn a_deadlock_is_retried_whatever_the_language_of_the_server() {
     let (_database, url) = japanese();
-    // PostgreSQL looks for a deadlock after a second; the wait for a lock must not end before.
+    // PostgreSQL looks for deadlocks after a second. The time-out of a lock must be longer.
     let db =
         Database::open(&url, Limits { checkout: Duration::from_secs(10), work: Duration::from_secs(20), ..LIMITS });
     let together = Arc::new(Barrier::new(2));
@@ -82,7 +82,7 @@ fn a_role_that_may_not_change_the_language_is_refused_at_start() {
     let read = block_on(Database::open(&url, LIMITS).read(JobOwner::Internal, |conn| add(conn, 1)));
     assert_eq!(read.unwrap_err().into_problem().status(), 503);
 
-    // What the message asks for helps.
+    // The statement of the message solves the problem.
     admin.batch_execute(&format!("ALTER ROLE {role} SET lc_messages = 'C'")).unwrap();
     assert!(block_on(Database::open(&url, LIMITS).ping()));
     admin.batch_execute(&format!("DROP ROLE {role}")).unwrap();

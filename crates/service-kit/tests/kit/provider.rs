@@ -1,5 +1,4 @@
-//! The provider that the tests of sign-in and tokens talk to: that it checks what they need it to check, and that its
-//! tokens and their keys are what the verifier takes.
+//! The provider of the tests of sign-in and tokens: it validates requests, and the verifier accepts its tokens and keys.
 
 use std::time::Duration;
 
@@ -16,10 +15,10 @@ use self::real::{CHALLENGE, Jar, Provider, RESOURCE, Registered, VERIFIER, param
 
 const BACK: &str = "http://127.0.0.1:1/back";
 
-/// What a browser brings back that asked for a code with these parameters.
+/// The code or the error with which the provider redirects a browser back.
 fn back(provider: &Provider, client: &Registered, more: &[(&str, &str)]) -> Result<String, String> {
-    let asked = [&[("redirect_uri", BACK)], more].concat();
-    let back = provider.visit(&mut Jar::default(), &provider.authorize(client, "bob", &asked)).unwrap();
+    let parameters = [&[("redirect_uri", BACK)], more].concat();
+    let back = provider.visit(&mut Jar::default(), &provider.authorize(client, "bob", &parameters)).unwrap();
     assert!(back.as_str().starts_with(BACK), "{back}");
     assert_eq!(parameter(&back, "state").as_deref(), Some("s"));
     assert_eq!(parameter(&back, "iss").as_ref(), Some(&provider.issuer), "RFC 9207");
@@ -27,7 +26,7 @@ fn back(provider: &Provider, client: &Registered, more: &[(&str, &str)]) -> Resu
 }
 
 #[test]
-fn it_demands_of_a_client_what_a_good_provider_does() {
+fn the_provider_validates_requests_of_clients() {
     let provider = Provider::start();
     for method in ["none", "client_secret_post"] {
         let client = provider.register(BACK, method, "RS256");
@@ -67,7 +66,7 @@ fn name(verifier: &Verifier, token: &str) -> Result<String, Problem> {
 }
 
 #[test]
-fn a_verifier_follows_the_provider_to_its_new_keys() {
+fn a_verifier_fetches_new_keys_of_the_provider() {
     let mut provider = Provider::start();
     let expected = Expectations {
         issuer: provider.issuer.clone(),

@@ -1,4 +1,4 @@
-//! A small service of the tests' own on the real server, and a client that shows every byte.
+//! A small test service on the real server, and a client that shows every byte.
 
 use std::{
     collections::HashMap,
@@ -47,6 +47,11 @@ static ABOUT: ServiceInfo = ServiceInfo {
     has_credential: |req| req.headers().contains_key("authorization"),
     routes: |_| {},
     pages,
+    problem_page: |_| None,
+    page_paths: &[],
+    front_pages: |_| {},
+    front_page_paths: &[],
+    sign_in_page: None,
     document: || OpenApi::new(Info::new("test", "7"), Paths::new()),
 };
 
@@ -96,7 +101,7 @@ fn pages(config: &mut web::ServiceConfig) {
         .route(
             "/refused",
             web::get().to(|req: actix_web::HttpRequest| async move {
-                Err::<HttpResponse, _>(Failure::from(Credential::of(&req, "session").err().unwrap()))
+                Err::<HttpResponse, _>(Failure::from(Credential::from_request(&req, "session").err().unwrap()))
             }),
         )
         .route(
@@ -125,7 +130,7 @@ fn pages(config: &mut web::ServiceConfig) {
             "/breaks",
             web::get().to(|| async {
                 let broken = stream::once(async {
-                    // What is ready is sent first.
+                    // Yields, so that the first part is sent.
                     tokio::task::yield_now().await;
                     Err(Problem::internal("the second part is gone"))
                 });
@@ -135,7 +140,7 @@ fn pages(config: &mut web::ServiceConfig) {
         .route("/large", web::get().to(|| async { Reply::json(&"large ".repeat(20_000)).map_err(Failure::from) }));
 }
 
-/// How many parts of the answers of `/parts` were made.
+/// The number of parts of answers of `/parts` that were created.
 pub static PARTS: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Parser)]
@@ -157,7 +162,7 @@ impl Server {
         Self::start_with(&[], |_| {})
     }
 
-    /// With arguments of the command line, and with values that no argument allows.
+    /// Starts one with arguments of the command line, and with values that no argument allows.
     pub fn start_with(arguments: &[&str], change: impl FnOnce(&mut ServerOptions)) -> Self {
         let all = ["test", "--bind", "127.0.0.1:0", "--workers", "1"].iter().chain(arguments);
         let mut options = Options::parse_from(all).server;
@@ -192,7 +197,7 @@ impl Server {
         Connection::to(self.address)
     }
 
-    /// One request on a connection of its own. `head` is the request line and headers, without Host.
+    /// Sends one request on a new connection. `head` is the request line and headers, without Host.
     pub fn send(&self, head: &str, body: &[u8]) -> Answer {
         let mut connection = self.connect();
         connection.write(head, body);
@@ -203,7 +208,7 @@ impl Server {
         self.send(&format!("GET {path} HTTP/1.1"), b"")
     }
 
-    /// A body as JSON, its length declared.
+    /// Sends a JSON body with its length.
     pub fn post(&self, path: &str, body: &[u8]) -> Answer {
         let length = body.len();
         self.send(&format!("POST {path} HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {length}"), body)
@@ -219,7 +224,7 @@ impl Drop for Server {
     }
 }
 
-/// A connection that sends exactly what it is told.
+/// A connection that sends exactly the given bytes.
 pub struct Connection(TcpStream);
 
 impl Connection {
@@ -240,12 +245,12 @@ impl Connection {
         self.0.write_all(body).unwrap();
     }
 
-    /// Waits until an answer begins, and reads nothing of it.
+    /// Waits until an answer begins, without reading it.
     pub fn wait(&self) {
         assert_eq!(self.0.peek(&mut [0]).unwrap(), 1);
     }
 
-    /// Reads until the other side closes.
+    /// Reads until the server closes the connection.
     pub fn read_to_end(&mut self) -> String {
         let mut text = String::new();
         self.0.read_to_string(&mut text).unwrap();

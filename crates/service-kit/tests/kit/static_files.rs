@@ -1,4 +1,4 @@
-//! The files of a front end on a real server.
+//! Static files of a front end on a real server.
 
 use std::{
     fs::{self, File},
@@ -14,10 +14,10 @@ use crate::server::{Answer, Server};
 
 const INDEX: &str = "<!doctype html><title>部室予約</title>";
 const SCRIPT: &str = "assets/app-1a2B3c4D.js";
-/// What a browser says that goes to a page.
+/// The `Accept` header of a browser that opens a page.
 const PAGE: &str = "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
-/// A folder with a front end in it, and things around it that are nobody's business.
+/// A folder with a front end, and with files that must not be served.
 fn front_end() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let site = folder.path().join("site");
@@ -99,7 +99,7 @@ fn files_and_pages_are_served_and_nothing_else() {
 }
 
 #[test]
-fn the_service_s_own_paths_stay_its_own() {
+fn paths_of_the_service_are_not_files() {
     let folder = front_end();
     let server = serve(&folder.path().join("site"), &[]);
     for path in [
@@ -124,12 +124,12 @@ fn the_service_s_own_paths_stay_its_own() {
     assert_eq!(get(&server, "/livez", PAGE).json()["status"], "alive");
     assert!(get(&server, "/docs/", PAGE).text().contains("swagger"));
     assert_eq!(get(&server, "/things?deep=true", PAGE).json()["deep"], true);
-    // The operations of the test's own service are not below /api, and still are its own.
+    // The operations of the test service are not below /api, and take precedence as well.
     get(&server, "/things/x", PAGE).refused(400, "invalid-parameter");
 }
 
 #[test]
-fn nobody_gets_out_of_the_folder_or_sees_what_is_hidden() {
+fn files_outside_the_folder_and_hidden_files_are_not_served() {
     let folder = front_end();
     let server = serve(&folder.path().join("site"), &[]);
     for path in [
@@ -171,7 +171,7 @@ fn nobody_gets_out_of_the_folder_or_sees_what_is_hidden() {
     }
     let long = format!("/{}.js", "a".repeat(5000));
     assert_eq!(get(&server, &long, PAGE).text(), INDEX);
-    // That is a mistake of whoever made the folder, and no reason to say more than this.
+    // A loop of links is a mistake in the folder. The answer gives no details.
     get(&server, "/loop.txt", PAGE).refused(500, "internal-error");
     let pipe = folder.path().join("site/pipe.txt");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -179,7 +179,7 @@ fn nobody_gets_out_of_the_folder_or_sees_what_is_hidden() {
 }
 
 #[test]
-fn a_browser_may_keep_what_never_changes_and_asks_about_the_rest() {
+fn a_browser_may_cache_immutable_files_and_revalidates_others() {
     let folder = front_end();
     let site = folder.path().join("site");
     let server = serve(&site, &[]);
@@ -199,7 +199,7 @@ fn a_browser_may_keep_what_never_changes_and_asks_about_the_rest() {
         assert_eq!((again.status, again.header("etag"), again.body.len()), (304, Some(tag), 0), "{path}");
         assert_eq!(again.header("cache-control"), first.header("cache-control"), "{path}");
     }
-    // Another replica has the same tag for the same content, and another one for what has as many bytes.
+    // Another replica has the same tag for the same content, and another tag for other content of the same length.
     let tag = |server: &Server| server.get("/").header("etag").unwrap().to_owned();
     let (before, other) = (tag(&server), front_end());
     assert_eq!(tag(&serve(&other.path().join("site"), &[])), before);
@@ -210,7 +210,7 @@ fn a_browser_may_keep_what_never_changes_and_asks_about_the_rest() {
     assert_ne!(tag(&server), before);
     let changed = get(&server, "/", &format!("If-None-Match: {before}"));
     assert_eq!((changed.status, changed.text()), (200, INDEX.replace("部", "全")));
-    // A deployment puts another folder in place of the old one.
+    // A deployment replaces the folder.
     fs::rename(&site, folder.path().join("old")).unwrap();
     get(&server, "/", PAGE).refused(404, "not-found");
     fs::create_dir(&site).unwrap();
@@ -219,7 +219,7 @@ fn a_browser_may_keep_what_never_changes_and_asks_about_the_rest() {
 }
 
 #[test]
-fn head_and_compression_are_as_everywhere_and_writes_are_refused() {
+fn head_and_compression_are_supported_and_writes_are_refused() {
     let folder = front_end();
     let site = folder.path().join("site");
     fs::write(site.join("large.js"), "const large = 1;\n".repeat(10_000)).unwrap();
@@ -232,11 +232,13 @@ fn head_and_compression_are_as_everywhere_and_writes_are_refused() {
         }
     }
     let plain = server.get("/large.js");
-    let packed = get(&server, "/large.js", "Accept-Encoding: gzip");
-    assert_eq!(packed.header("content-encoding"), Some("gzip"));
-    assert!(packed.body.len() < plain.body.len() / 10 && packed.header("vary").unwrap().contains("accept-encoding"));
-    assert_ne!(packed.header("etag"), plain.header("etag"));
-    let known = format!("Accept-Encoding: gzip\r\nIf-None-Match: {}", packed.header("etag").unwrap());
+    let compressed = get(&server, "/large.js", "Accept-Encoding: gzip");
+    assert_eq!(compressed.header("content-encoding"), Some("gzip"));
+    assert!(
+        compressed.body.len() < plain.body.len() / 10 && compressed.header("vary").unwrap().contains("accept-encoding")
+    );
+    assert_ne!(compressed.header("etag"), plain.header("etag"));
+    let known = format!("Accept-Encoding: gzip\r\nIf-None-Match: {}", compressed.header("etag").unwrap());
     assert_eq!(get(&server, "/large.js", &known).status, 304);
     for path in ["/", "/robots.txt", "/rooms"] {
         for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "BREW"] {
@@ -248,9 +250,9 @@ fn head_and_compression_are_as_everywhere_and_writes_are_refused() {
 }
 
 #[test]
-fn parts_of_a_large_file_are_sent_and_all_of_it_never_lies_in_memory() {
+fn ranges_of_a_large_file_are_sent_without_reading_all_of_it() {
     let folder = front_end();
-    // Mostly a hole, so that it takes no room on the disk either.
+    // A sparse file, which takes no space on the disk.
     let length = 20_000_000_u64;
     let mut file = File::create(folder.path().join("site/film.webm")).unwrap();
     file.set_len(length).unwrap();
@@ -278,7 +280,7 @@ fn parts_of_a_large_file_are_sent_and_all_of_it_never_lies_in_memory() {
     let tag = server.send("HEAD /film.webm HTTP/1.1", b"").header("etag").unwrap().to_owned();
     assert_eq!(part(&format!("Range: bytes=0-5\r\nIf-Range: {tag}")).status, 206);
     assert_eq!(part(&format!("Range: bytes=0-5\r\nIf-None-Match: {tag}")).status, 304);
-    // All of it instead: the connection is left in the middle, which the service survives.
+    // The complete file instead of a range. The client closes the connection before the end.
     let since = "Sun, 06 Nov 1994 08:49:37 GMT";
     for all in [
         "Range: bytes=0-5\r\nIf-Range: \"another\"",
@@ -296,7 +298,7 @@ fn parts_of_a_large_file_are_sent_and_all_of_it_never_lies_in_memory() {
 }
 
 #[test]
-fn files_are_free_and_the_log_and_the_metrics_name_no_path() {
+fn files_have_no_rate_limit_and_metrics_have_no_paths() {
     let folder = front_end();
     let server = serve(&folder.path().join("site"), &["--rate-limit", "1"]);
     for _ in 0..20 {

@@ -1,12 +1,13 @@
-// The documentation page of a service, as somebody uses it: all operations are there, sign-in, a request from the page,
-// and how it looks. ORIGIN is where the service is. USER signs in: at PAGE, or without one by the dialog of the page. ME is
-// the operation that tells who one is, MAKE one that makes something of its example. Screenshots go to FOLDER. Prints what
+// The documentation page of a service, as somebody uses it: all operations are there, sign-in, requests from the page,
+// and how it looks. ORIGIN is where the service is. USER signs in: at PAGE, or without one by the dialog of the page. The
+// first of OPERATIONS tells who one is, the others make something of their examples. Screenshots go to FOLDER. Prints what
 // was seen, as JSON.
 
 import { mkdirSync } from 'node:fs';
 import { chromium } from 'playwright-core';
 
-const { ORIGIN, USER, PAGE, ME, MAKE, FOLDER } = process.env;
+const { ORIGIN, USER, PAGE, FOLDER } = process.env;
+const OPERATIONS = process.env.OPERATIONS.split(',');
 mkdirSync(FOLDER, { recursive: true });
 
 const browser = await chromium.launch({
@@ -38,19 +39,33 @@ try {
   const paths = await page.evaluate(async () => (await (await fetch('/openapi.json')).json()).paths);
   const operations = Object.values(paths).flatMap((item) => Object.values(item).map((operation) => operation.operationId));
   const blocks = await page.locator('.opblock').evaluateAll((all) => all.map((block) => block.id.split('-').pop()));
+  const links = await page.locator('nav a').evaluateAll((all) => all.map((link) => link.getAttribute('href')));
+
+  const filter = page.getByPlaceholder('Filter by path, name or tag');
+  await filter.fill(OPERATIONS[1].toUpperCase());
+  await page.waitForFunction(() => document.querySelectorAll('.opblock').length === 1);
+  const filtered = await page.locator('.opblock').getAttribute('id');
+  await filter.fill('');
+  await page.waitForFunction((count) => document.querySelectorAll('.opblock').length === count, blocks.length);
   await page.screenshot({ path: `${FOLDER}/wide.png` });
 
-  if (!PAGE) {
-    await page.locator('.auth-wrapper .authorize').click();
+  await page.locator('.auth-wrapper .authorize').click();
+  const schemes = await page.locator('.auth-container h4').allInnerTexts();
+  if (PAGE) {
+    await page.locator('.modal-ux .close-modal').click();
+  } else {
     const scheme = page.locator('.auth-container').filter({ hasText: 'X-Forwarded-User' });
     await scheme.getByRole('textbox').fill(USER);
     await scheme.getByRole('button', { name: 'Apply credentials' }).click();
     await page.screenshot({ path: `${FOLDER}/authorize.png` });
     await scheme.getByRole('button', { name: 'Close' }).click();
+    // Kept over this.
+    await page.reload();
+    await page.locator('.opblock').first().waitFor();
   }
 
   const answers = {};
-  for (const operation of [ME, MAKE]) {
+  for (const operation of OPERATIONS) {
     const block = page.locator(`.opblock[id$="-${operation}"]`).first();
     await block.locator('.opblock-summary-control').click();
     await block.getByRole('button', { name: 'Execute' }).click();
@@ -68,7 +83,9 @@ try {
   await page.evaluate(() => scrollTo(0, 0));
   await page.screenshot({ path: `${FOLDER}/narrow.png` });
   const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-  console.log(JSON.stringify({ elsewhere, errors, operations, blocks, answers, overflow, title: await page.title() }));
+  console.log(JSON.stringify({
+    elsewhere, errors, operations, blocks, links, filtered, schemes, answers, overflow, title: await page.title(),
+  }));
 } finally {
   await browser.close();
 }

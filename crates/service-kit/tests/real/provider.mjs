@@ -26,9 +26,11 @@ function provider(issuer) {
     extraTokenClaims: (_ctx, token) => profile(token.accountId),
     ttl: { AccessToken: 600, AuthorizationCode: 60, Grant: 600, IdToken: 600, Interaction: 600, Session: 600 },
     interactions: { url: (_ctx, interaction) => `/choose/${interaction.uid}` },
-    // Consent is not asked for.
+    // Consent is not asked for. A new grant would end the codes of the one before.
     async loadExistingGrant(ctx) {
       const { client, session } = ctx.oidc;
+      const existing = session.grantIdFor(client.clientId);
+      if (existing) return made.Grant.find(existing);
       const grant = new made.Grant({ clientId: client.clientId, accountId: session.accountId });
       grant.addOIDCScope('openid profile email');
       grant.addResourceScope(RESOURCE, 'edit');

@@ -1,5 +1,5 @@
-//! Backups, what is restored from them, moving to PostgreSQL, and databases of other versions. Both services include
-//! this file in their tests, by its path.
+//! Backups, restoring them, moving to PostgreSQL, and databases of other versions. Both services include this file in
+//! their tests, by its path.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use super::{COMMANDS, MIGRATIONS, PROGRAM, add_old_rows, make, old_rows_are_there, start};
 use crate::harness::{ALICE, Answer, Backend, Club, DOCUMENT, postgres_schema};
 
-/// What a command printed, what it complained of, and its exit status.
+/// The standard output, the standard error and the exit status of a command.
 pub fn run(url: &str, arguments: &[&str]) -> (String, String, Option<i32>) {
     let mut program = Command::new(PROGRAM);
     let output = program.env_clear().args(["--log", "warn", "--database-url", url]).args(arguments).output().unwrap();
@@ -29,7 +29,7 @@ pub fn run(url: &str, arguments: &[&str]) -> (String, String, Option<i32>) {
     (text(output.stdout), text(output.stderr), output.status.code())
 }
 
-/// Runs a command that succeeds, and returns what it printed.
+/// Runs a command that must succeed, and returns its output.
 #[track_caller]
 pub fn done(url: &str, arguments: &[&str]) -> String {
     let (out, err, status) = run(url, arguments);
@@ -37,7 +37,7 @@ pub fn done(url: &str, arguments: &[&str]) -> String {
     out
 }
 
-/// Runs a command that is refused, in one line with this in it.
+/// Runs a command that must fail with one line that has `word`.
 #[track_caller]
 fn refused(url: &str, arguments: &[&str], word: &str) {
     let (out, err, status) = run(url, arguments);
@@ -45,7 +45,7 @@ fn refused(url: &str, arguments: &[&str], word: &str) {
     assert!(err.contains(word), "{arguments:?}: {word:?} in {err}");
 }
 
-/// The same, where the options are at fault.
+/// Runs a command that must fail because of its options, with one line that has `word`.
 #[track_caller]
 fn faulty(url: &str, arguments: &[&str], word: &str) {
     let (out, err, status) = run(url, arguments);
@@ -53,7 +53,7 @@ fn faulty(url: &str, arguments: &[&str], word: &str) {
     assert!(err.contains(word), "{arguments:?}: {word:?} in {err}");
 }
 
-/// What alice is answered to each question that needs nothing but an address.
+/// The successful answers to Alice for all GETs without parameters in the path.
 pub fn answers(club: &Club) -> Vec<(String, Answer)> {
     let paths = DOCUMENT["paths"].as_object().unwrap().iter();
     let paths = paths.filter(|(path, item)| item["get"].is_object() && !path.contains('{'));
@@ -73,7 +73,7 @@ pub fn same(found: &[(String, Answer)], expected: &[(String, Answer)]) {
     assert_eq!(found.len(), expected.len());
 }
 
-/// Makes something of this name, with a key under which it may be tried again.
+/// Creates an object with this name, with an idempotency key.
 pub fn keyed(club: &Club, name: &str) -> Answer {
     let (path, body): (&str, Value) = make(name);
     club.by(ALICE).header("idempotency-key", name).post(path, body)
@@ -87,7 +87,7 @@ fn path(folder: &TempDir, name: &str) -> String {
     folder.path().join(name).to_str().unwrap().to_owned()
 }
 
-/// The files beside a database whose names go on with this.
+/// The files in the folder of a database whose names begin with its name and `end`.
 fn beside(url: &str, end: &str) -> Vec<PathBuf> {
     let file = Path::new(url.strip_prefix("sqlite://").unwrap());
     let begin = format!("{}{end}", file.file_name().unwrap().to_str().unwrap());
@@ -95,8 +95,8 @@ fn beside(url: &str, end: &str) -> Vec<PathBuf> {
     files.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(&begin)).collect()
 }
 
-/// Stops a club and waits until nobody uses its database. Workers end a moment after their service, and a process that
-/// another test starts holds what was open here until it has become the program that it is to be.
+/// Stops a club and waits until its database is not in use. Workers end a moment after their service, and a process that
+/// another test has forked holds the open files of this one until it executes its program.
 fn stop(club: &mut Club) {
     club.stop_all();
     let lock = fs::File::open(&beside(club.url(), ".lock")[0]).unwrap();
@@ -139,21 +139,21 @@ fn a_restored_database_answers_as_it_did_when_it_was_backed_up() {
     same(&answers(&club), &then);
     assert_eq!(fs::read(file).unwrap(), bytes);
 
-    // Whoever has seen what is lost is not told that it is still so: neither now nor when as much has happened again.
-    let is_told = |club: &Club| {
+    // A tag of the lost state never matches again, neither now nor after the same number of changes.
+    let count_changed = |club: &Club| {
         let differ = later.iter().zip(answers(club)).filter(|((_, later), (_, now))| later.body != now.body);
         let differ = differ.map(|((path, later), _)| {
             club.by(ALICE).header("if-none-match", later.header("etag").unwrap()).get(path).expect(200);
         });
         differ.count()
     };
-    assert!(is_told(&club) > 0);
-    // What was done is not done again, and what is lost is.
+    assert!(count_changed(&club) > 0);
+    // A request before the backup is replayed, and a lost one is executed again.
     assert!(is_replayed(&keyed(&club, "kept").expect(201)));
     assert!(!is_replayed(&keyed(&club, "lost").expect(201)));
-    assert!(is_told(&club) > 0);
+    assert!(count_changed(&club) > 0);
 
-    // And back.
+    // Restores the database that was replaced.
     stop(&mut club);
     done(&url, &["restore", kept[0].to_str().unwrap()]);
     club.move_to(&url);
@@ -173,7 +173,7 @@ fn a_backup_goes_where_there_is_no_database_yet() {
 }
 
 #[test]
-fn what_is_no_good_backup_is_refused_and_nothing_changes() {
+fn an_invalid_backup_is_refused_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (database, good, bad) = (path(&folder, "database"), path(&folder, "good"), path(&folder, "bad"));
     let url = format!("sqlite://{database}");
@@ -223,12 +223,12 @@ fn what_is_no_good_backup_is_refused_and_nothing_changes() {
     assert_eq!(fs::read(&database).unwrap(), before);
     assert!(beside(&url, ".before-").is_empty() && beside(&url, ".restoring").is_empty());
 
-    // Another program than ours has it open.
+    // Another program has it open.
     let mut other = url.parse::<Url>().unwrap().connect().unwrap();
     sql_query("SELECT * FROM users").execute(&mut other).unwrap();
     refused(&url, &["restore", &good], "a program uses");
     drop(other);
-    // Somebody else's log beside it would be taken for a part of the new one.
+    // SQLite would apply a write-ahead log of another database to the restored one.
     fs::rename(&database, path(&folder, "away")).unwrap();
     fs::write(format!("{database}-wal"), "a log").unwrap();
     refused(&url, &["restore", &good], "belongs to another database");
@@ -246,7 +246,7 @@ fn a_backup_that_cannot_be_made_leaves_nothing() {
     refused(&url, &["backup", &file], "there is no database at");
     done(&url, &["migrate"]);
     refused(&url, &["backup", &path(&folder, "nowhere/file")], "cannot write");
-    // SQLite must not take it for an address.
+    // SQLite must not interpret the name as a URI.
     let odd = Command::new(PROGRAM)
         .env_clear()
         .current_dir(&folder)
@@ -273,7 +273,7 @@ struct Name {
 }
 
 #[test]
-fn cut_off_at_any_moment_there_is_the_old_database_or_the_new_one() {
+fn a_killed_restore_leaves_the_old_or_the_new_database() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}", path(&folder, "database"));
     done(&url, &["migrate"]);
@@ -287,7 +287,7 @@ fn cut_off_at_any_moment_there_is_the_old_database_or_the_new_one() {
     mark("new");
     let file = path(&folder, "backup");
     done(&url, &["backup", &file]);
-    // What is there when it is killed. Without any of them: at once.
+    // The file that exists when the process is killed; with "\0" it is killed at once.
     let moments = ["\0", ".restoring", ".restoring-wal", ".before-", "\0", ".restoring", ".before-"];
     let mut seen = Vec::new();
     for moment in moments {
@@ -315,7 +315,7 @@ fn cut_off_at_any_moment_there_is_the_old_database_or_the_new_one() {
 }
 
 #[test]
-fn on_postgres_it_answers_as_it_did_on_sqlite() {
+fn after_copy_to_postgres_has_the_same_answers() {
     let mut club = start(Backend::Sqlite);
     let (url, target) = (club.url().to_owned(), postgres_schema());
     keyed(&club, "kept").expect(201);
@@ -363,7 +363,7 @@ fn apply(conn: &mut AnyConnection, migrations: &Migrations, number: usize) {
         ($conn:ident, $migrations:expr, $backend:ty) => {{
             let mut all = MigrationSource::<$backend>::migrations($migrations).unwrap();
             all.sort_by_key(|migration| migration.name().version().to_string());
-            // Makes the table that notes them.
+            // Creates the table of the applied migrations.
             $conn.applied_migrations().unwrap();
             all[..number].iter().for_each(|migration| drop($conn.run_migration(migration).unwrap()));
         }};

@@ -1,4 +1,4 @@
-//! Canaries: secrets that are sent through every door of a running program and then must be nowhere. Both services
+//! Canaries: secrets that are sent to every operation of a running program and must then appear nowhere. Both services
 //! include this file in their tests, by its path.
 
 use std::{
@@ -24,16 +24,16 @@ use url::form_urlencoded;
 
 use crate::harness::DOCUMENT;
 
-/// Longer than anything here may take; whoever runs into it has hung.
-const LONG: Duration = Duration::from_secs(60);
+/// The time limit of every wait. Nothing here takes as long unless it hangs.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// So many bytes of what is searched for are looked up.
-const START: usize = 8;
+/// The number of first bytes by which the search finds candidates.
+const PREFIX: usize = 8;
 
-/// So many bytes of each request are kept: the bodies that are too large hold the same over and over.
-const MOST_KEPT: usize = 4096;
+/// The number of bytes of each request that are recorded. Larger bodies only repeat the same text.
+const MAX_RECORDED: usize = 4096;
 
-/// A secret, and what it is.
+/// A secret and its name.
 #[derive(Debug, Clone)]
 pub struct Canary {
     pub name: &'static str,
@@ -43,17 +43,17 @@ pub struct Canary {
 impl Canary {
     pub fn new(name: &'static str, text: impl Into<String>) -> Self {
         let text = text.into();
-        assert!(text.len() >= 12, "{name}: {text:?} may stand anywhere by chance");
+        assert!(text.len() >= 12, "{name}: {text:?} is short enough to appear by chance");
         Self { name, text }
     }
 }
 
-/// Bytes as a text in which texts can be searched, whatever else they hold.
+/// Converts bytes to a text, one character for each byte, so that texts can be searched for in any bytes.
 pub fn as_text(bytes: &[u8]) -> String {
     bytes.iter().map(|&byte| char::from(byte)).collect()
 }
 
-/// All the ways in which a text may have been written down.
+/// All encodings in which a text may have been written.
 fn forms(text: &str) -> Vec<(&'static str, String)> {
     let each = |write: fn(&u8) -> String| text.as_bytes().iter().map(write).collect::<String>();
     let json = json!(text).to_string();
@@ -79,7 +79,7 @@ fn forms(text: &str) -> Vec<(&'static str, String)> {
     for before in 0..3 {
         let bytes = [&b"\0\0"[..before], text.as_bytes()].concat();
         for engine in [&BASE64_STANDARD_NO_PAD, &BASE64_URL_SAFE_NO_PAD] {
-            // Without the characters that depend on what stands before and after.
+            // Without the characters that also depend on the bytes before and after.
             let encoded = engine.encode(&bytes);
             forms.push(("base64", encoded[[0, 2, 3][before]..bytes.len() / 3 * 4].to_owned()));
         }
@@ -89,20 +89,20 @@ fn forms(text: &str) -> Vec<(&'static str, String)> {
     forms
 }
 
-/// Where the canaries stand in a text, with what stands around them: the first place of each form of each.
-pub fn found(place: &str, text: &str, canaries: &[Canary]) -> Vec<String> {
-    // One walk through the text, which may be large, however many there are.
+/// Finds the canaries in a text: the first occurrence of each encoding of each canary, with the text around it.
+pub fn find_canaries(place: &str, text: &str, canaries: &[Canary]) -> Vec<String> {
+    // One pass over the text, which may be large, for any number of canaries.
     let mut by_start: HashMap<Vec<u8>, Vec<(&str, &str, String)>> = HashMap::new();
     for canary in canaries {
         for (form, written) in forms(&canary.text) {
-            let start = written.as_bytes()[..START].to_vec();
+            let start = written.as_bytes()[..PREFIX].to_vec();
             by_start.entry(start).or_default().push((canary.name, form, written));
         }
     }
     let starts: BTreeSet<_> = by_start.keys().map(|start| start[0]).collect();
     let starts: Vec<_> = (0..=u8::MAX).map(|byte| starts.contains(&byte)).collect();
     let mut found = Vec::new();
-    for (at, window) in text.as_bytes().windows(START).enumerate() {
+    for (at, window) in text.as_bytes().windows(PREFIX).enumerate() {
         if !starts[usize::from(window[0])] {
             continue;
         }
@@ -121,15 +121,15 @@ pub fn found(place: &str, text: &str, canaries: &[Canary]) -> Vec<String> {
     found
 }
 
-/// Asserts that each canary is there: whoever does not find what is there finds nothing.
+/// Asserts that the text has each canary. This shows that the search finds what is there.
 pub fn assert_found(place: &str, text: &str, canaries: &[Canary]) {
-    let found = found(place, text, canaries);
+    let found = find_canaries(place, text, canaries);
     for Canary { name, .. } in canaries {
         assert!(found.iter().any(|line| line.starts_with(&format!("{place}: {name} ("))), "{place}: no {name}");
     }
 }
 
-/// The program as a process whose whole output is kept.
+/// The program as a process, with its complete output.
 pub struct Program {
     child: Child,
     out: PathBuf,
@@ -145,7 +145,7 @@ impl Program {
         Self { child, out, err }
     }
 
-    /// Waits until it listens, and answers where: `127.0.0.1:PORT`.
+    /// Waits until it listens, and returns the address: `127.0.0.1:PORT`.
     pub fn address(&self) -> String {
         let mut address = None;
         until("the program listens", || {
@@ -157,21 +157,21 @@ impl Program {
         address.unwrap()
     }
 
-    /// All that it has written so far.
+    /// Its output so far.
     pub fn output(&self) -> String {
         [&self.out, &self.err].map(|file| as_text(&fs::read(file).unwrap())).concat()
     }
 
-    /// Tells it to end, waits until it has, and answers all that it wrote.
-    pub fn end(mut self) -> String {
-        let told = Command::new("sh").args(["-c", &format!("kill -TERM {}", self.child.id())]).status();
-        assert!(told.unwrap().success());
+    /// Sends it SIGTERM, waits until it ends, and returns its output.
+    pub fn terminate(mut self) -> String {
+        let signal = Command::new("sh").args(["-c", &format!("kill -TERM {}", self.child.id())]).status();
+        assert!(signal.unwrap().success());
         self.wait();
         self.output()
     }
 
-    /// Waits until it ends by itself, and answers its status and all that it wrote.
-    pub fn ended(mut self) -> (Option<i32>, String) {
+    /// Waits until it ends by itself, and returns its status and its output.
+    pub fn wait_for_exit(mut self) -> (Option<i32>, String) {
         (self.wait(), self.output())
     }
 
@@ -192,43 +192,43 @@ impl Drop for Program {
     }
 }
 
-/// Asks again and again, until it is so.
+/// Waits until a condition holds.
 #[track_caller]
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     let (_keep, never) = mpsc::channel::<()>();
     while !is_so() {
-        assert!(begun.elapsed() < LONG, "not so in time: {what}");
+        assert!(begun.elapsed() < TIMEOUT, "not so in time: {what}");
         let _ = never.recv_timeout(Duration::from_millis(5));
     }
 }
 
-/// The way to a running program. Keeps what goes in and what comes out.
-pub struct Door {
+/// A client of a running program that records requests and answers.
+pub struct RecordingClient {
     pub address: String,
-    pub sent: RefCell<String>,
-    pub answered: RefCell<String>,
+    pub requests: RefCell<String>,
+    pub answers: RefCell<String>,
 }
 
-impl Door {
+impl RecordingClient {
     pub fn new(address: String) -> Self {
-        Self { address, sent: RefCell::default(), answered: RefCell::default() }
+        Self { address, requests: RefCell::default(), answers: RefCell::default() }
     }
 
-    /// Sends these bytes, and answers all that comes back until the other side closes.
+    /// Sends these bytes, and returns all bytes until the server closes the connection.
     pub fn send_bytes(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(LONG)).unwrap();
-        self.sent.borrow_mut().push_str(&as_text(&bytes[..bytes.len().min(MOST_KEPT)]));
-        // Who is sent too much closes before it has read all; what it answered before is lost at times.
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+        self.requests.borrow_mut().push_str(&as_text(&bytes[..bytes.len().min(MAX_RECORDED)]));
+        // A server that receives too much closes the connection early, and its answer may be lost.
         let _ = stream.write_all(bytes);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
         as_text(&answer)
     }
 
-    /// Sends a request whose answer is a secret for who asks, and answers status and the rest.
-    pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
+    /// Sends a request and returns status and answer, which is not recorded because it may have a secret for the caller.
+    pub fn send_unrecorded(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.address);
         for (name, value) in headers {
             head.extend([name, ": ", value, "\r\n"]);
@@ -241,17 +241,17 @@ impl Door {
         (status, answer)
     }
 
-    /// Sends a request; the answer is to be searched, but for the cookie that it sets.
+    /// Sends a request and records the answer.
     pub fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
-        let (status, answer) = self.ask(method, path, headers, body);
-        self.keep(&answer);
+        let (status, answer) = self.send_unrecorded(method, path, headers, body);
+        self.record(&answer);
         (status, answer)
     }
 
-    /// An answer that is to be searched.
-    pub fn keep(&self, answer: &str) {
-        let is_kept = |line: &&str| !line.to_ascii_lowercase().starts_with("set-cookie:");
-        self.answered.borrow_mut().extend(answer.split_inclusive('\n').filter(is_kept));
+    /// Records an answer, without the cookies that it sets.
+    pub fn record(&self, answer: &str) {
+        let is_recorded = |line: &&str| !line.to_ascii_lowercase().starts_with("set-cookie:");
+        self.answers.borrow_mut().extend(answer.split_inclusive('\n').filter(is_recorded));
     }
 }
 
@@ -263,17 +263,17 @@ pub fn header<'a>(answer: &'a str, name: &str) -> Option<&'a str> {
     lines.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
-/// Sends every operation of the document, and what is beside them, with each of these headers as credential, and with
-/// `stray` in every place where somebody may put a secret by mistake. The bodies of operations with an id in
-/// `shown` are what the caller asked for, a secret.
-pub fn walk(door: &Door, credentials: &[(&str, String)], stray: &str, shown: &[&str]) {
+/// Sends requests to every operation of the document and to other paths, with each of these headers as credential, and
+/// with `stray` in every place in which a client may send a secret by mistake. The operations with an id in `shown`
+/// answer a secret of the caller, so their bodies are not recorded.
+pub fn walk(client: &RecordingClient, credentials: &[(&str, String)], stray: &str, shown: &[&str]) {
     let referer = format!("https://club.example/?token={stray}");
     let spaced = format!("{stray} {stray}");
     let lost = [
         ("Referer", referer.as_str()),
         ("User-Agent", stray),
         ("X-Api-Key", stray),
-        // One that is echoed and logged is short and plain; whoever sends a secret as such a one publishes it.
+        // With a space it is not a valid request id. A valid one is echoed and logged by design.
         ("X-Request-Id", &spaced),
         ("Accept", "text/html"),
     ];
@@ -281,7 +281,7 @@ pub fn walk(door: &Door, credentials: &[(&str, String)], stray: &str, shown: &[&
     for (path, item) in DOCUMENT["paths"].as_object().unwrap() {
         operations.extend(item.as_object().unwrap().iter().map(|(method, about)| (method.to_uppercase(), path, about)));
     }
-    // What ends the session goes last.
+    // The operation that ends the session comes last.
     operations.sort_by_key(|(_, path, _)| path.ends_with("/logout"));
     let mut statuses = BTreeSet::new();
     for (method, path, about) in operations {
@@ -295,12 +295,12 @@ pub fn walk(door: &Door, credentials: &[(&str, String)], stray: &str, shown: &[&
         let kind = content.map_or("application/json", |(kind, _)| kind.as_str());
         let bodies = content.map_or_else(Vec::new, |(_, content)| bodies(&content["example"], stray));
         let no_body = Vec::new();
-        // What is answered to whom it belongs is no leak.
+        // A secret in the answer to its owner is no leak.
         let is_shown = about["operationId"].as_str().is_some_and(|id| shown.contains(&id));
         let send = |method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]| {
-            let (status, answer) = door.ask(method, path, headers, body);
+            let (status, answer) = client.send_unrecorded(method, path, headers, body);
             let head = answer.split("\r\n\r\n").next().unwrap();
-            door.keep(if is_shown && status < 300 { head } else { &answer });
+            client.record(if is_shown && status < 300 { head } else { &answer });
             status
         };
         for (name, value) in credentials {
@@ -312,7 +312,7 @@ pub fn walk(door: &Door, credentials: &[(&str, String)], stray: &str, shown: &[&
         let (name, value) = &credentials[0];
         let headers = [&[(*name, value.as_str()), ("Content-Type", kind)], &lost[..4]].concat();
         let body = bodies.first().unwrap_or(&no_body);
-        // What is kept for a retry is searched for with the rest of the database.
+        // Answers that are stored for a retry are part of the database, which is searched as well.
         let retried = [&headers[..], &[("Idempotency-Key", stray)]].concat();
         send(&method, &query, &retried, body);
         send(&method, &query, &retried, body);
@@ -332,14 +332,14 @@ pub fn walk(door: &Door, credentials: &[(&str, String)], stray: &str, shown: &[&
             send(&method, &right, &headers, large.as_bytes());
         }
     }
-    // Whoever is turned away at every door has seen nothing of the house.
+    // If all requests were refused, the search would show nothing.
     assert!([200, 400, 401, 404].iter().all(|status| statuses.contains(status)), "{statuses:?}");
     let (name, value) = &credentials[0];
     let headers = [&[(*name, value.as_str())], &lost[..]].concat();
     for path in ["/", "/docs", "/docs/", "/metrics", "/openapi.json", "/problems", "/livez", "/readyz", "/nowhere"] {
         for path in [path.to_owned(), format!("{path}?token={stray}"), format!("{path}/{stray}")] {
             for method in ["GET", "HEAD", "POST", "OPTIONS", stray] {
-                door.send(method, &path, &headers, b"");
+                client.send(method, &path, &headers, b"");
             }
         }
     }
@@ -353,12 +353,12 @@ pub fn walk(door: &Door, credentials: &[(&str, String)], stray: &str, shown: &[&
         format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{stray}\r\n"),
         format!("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer \u{fc}{stray}\r\n\r\n"),
     ] {
-        let answer = door.send_bytes(broken.as_bytes());
-        door.keep(&answer);
+        let answer = client.send_bytes(broken.as_bytes());
+        client.record(&answer);
     }
 }
 
-/// Bodies with `stray` where nobody looks for it, and broken ones.
+/// Bodies with `stray` in unexpected places, and malformed ones.
 fn bodies(example: &Value, stray: &str) -> Vec<Vec<u8>> {
     let mut bodies = vec![format!("{{\"name\": \"{stray}").into_bytes(), json!(stray).to_string().into_bytes()];
     match example {
@@ -386,7 +386,7 @@ struct Row {
     text: String,
 }
 
-/// All that stands in the database: the bytes of SQLite's files, or every row of every table of PostgreSQL's schema.
+/// The content of the database: the bytes of SQLite's files, or every row of every table of PostgreSQL's schema.
 pub fn dump(url: &Url, conn: &mut AnyConnection) -> String {
     if let Some(file) = url.file() {
         let name = file.file_name().unwrap().to_str().unwrap();
@@ -404,7 +404,7 @@ pub fn dump(url: &Url, conn: &mut AnyConnection) -> String {
     rows.map(|row| row.text + "\n").collect()
 }
 
-/// Bytes as pairs of digits.
+/// Bytes as hexadecimal digits.
 #[allow(dead_code, reason = "the portfolio-service keeps no hashes")]
 pub fn hex(bytes: &[u8]) -> String {
     bytes
@@ -414,18 +414,18 @@ pub fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Whether a hash stands in a dump of the database.
+/// Whether a dump of the database has a hash.
 #[allow(dead_code, reason = "the portfolio-service keeps no hashes")]
 pub fn is_in(dump: &str, hash: &[u8]) -> bool {
     dump.contains(&as_text(hash)) || dump.contains(&hex(hash))
 }
 
-/// A server of PostgreSQL's protocol that asks for a password in clear text and does not take it; what it was told it
-/// sends on.
+/// A server of PostgreSQL's protocol that asks for a password in clear text and refuses it, and a channel with the
+/// passwords that it has received.
 pub fn database_that_refuses() -> (String, mpsc::Receiver<String>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let (told, passwords) = mpsc::channel();
+    let (sender, passwords) = mpsc::channel();
     std::thread::spawn(move || {
         for mut stream in listener.incoming().map_while(Result::ok) {
             let mut talk = || -> std::io::Result<()> {
@@ -443,7 +443,7 @@ pub fn database_that_refuses() -> (String, mpsc::Receiver<String>) {
                 stream.write_all(b"E")?;
                 stream.write_all(&(u32::try_from(fields.len()).unwrap() + 4).to_be_bytes())?;
                 stream.write_all(fields.as_bytes())?;
-                let _ = told.send(as_text(&password));
+                let _ = sender.send(as_text(&password));
                 Ok(())
             };
             let _ = talk();
@@ -452,11 +452,12 @@ pub fn database_that_refuses() -> (String, mpsc::Receiver<String>) {
     (address, passwords)
 }
 
-/// A server that answers whatever it is asked with this status and, in head and body, with all that it was sent.
+/// A server that answers every request with this status and quotes the head of the request in the head and body of its
+/// answer, and a channel with the heads that it has received.
 pub fn echo(status: u16) -> (String, mpsc::Receiver<String>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let (told, all) = mpsc::channel();
+    let (sender, heads) = mpsc::channel();
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let mut reader = std::io::BufReader::new(&stream);
@@ -473,8 +474,8 @@ pub fn echo(status: u16) -> (String, mpsc::Receiver<String>) {
                 )
                 .as_bytes(),
             );
-            let _ = told.send(head);
+            let _ = sender.send(head);
         }
     });
-    (address, all)
+    (address, heads)
 }

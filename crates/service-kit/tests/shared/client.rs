@@ -1,4 +1,4 @@
-//! A client that holds every answer to the contract's headers, to the shape of problems and to the OpenAPI document.
+//! A client that checks every answer against the contract's headers, the members of problems and the OpenAPI document.
 //! The harnesses of both services include this file, by its path, as a module of theirs, and give it `Club` (the service
 //! under test), `ABOUT`, `is_page` (an error that is a page for a browser) and `check_own_rules`.
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{ABOUT, Club, check_own_rules, is_page};
 
-/// Makes requests as somebody.
+/// A client with the credentials of a caller.
 #[derive(Clone)]
 pub struct Client<'club> {
     pub(super) club: &'club Club,
@@ -32,7 +32,7 @@ impl Client<'_> {
         self
     }
 
-    /// Takes every header of this name back.
+    /// Removes every header of this name.
     pub fn without(mut self, name: &str) -> Self {
         self.headers.retain(|(header, _)| !header.eq_ignore_ascii_case(name));
         self
@@ -66,7 +66,7 @@ impl Client<'_> {
         client.send_bytes(method, path, body.unwrap_or_default())
     }
 
-    /// Any request with any body; say its media type by a header. The answer is held to the OpenAPI document.
+    /// Any request with any body, whose media type is a header. The answer is checked against the OpenAPI document.
     pub fn send_bytes(&self, method: &str, path: &str, body: Vec<u8>) -> Answer {
         let mut request = ureq::http::Request::builder()
             .method(method)
@@ -95,7 +95,7 @@ impl Client<'_> {
     }
 }
 
-/// What came back.
+/// An answer.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub(super) request: String,
@@ -163,7 +163,7 @@ fn check_headers(answer: &Answer) {
         let body = answer.json();
         assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{body}");
         assert_eq!(body["status"], answer.status, "{body}");
-        // What is answered again names the request that it was answered first.
+        // A replayed answer has the id of the first request.
         if answer.header("idempotency-replayed").is_none() {
             assert_eq!(body["instance"].as_str(), answer.header("x-request-id"), "{body}");
         }
@@ -173,15 +173,15 @@ fn check_headers(answer: &Answer) {
     check_own_rules(answer, problem.as_ref());
 }
 
-/// The document as a client sees it.
+/// The OpenAPI document in its JSON form.
 pub static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::to_value(ABOUT.openapi()).unwrap());
 
 static VALIDATORS: LazyLock<RwLock<HashMap<String, Validator>>> = LazyLock::new(RwLock::default);
 
-/// Holds an answer to what the document says of this operation and status.
+/// Checks an answer against the document's response for this operation and status.
 fn check_body(method: &str, path: &str, answer: &Answer) {
     assert!(!contains_null(&answer.body), "{} has a null: {}", answer.request, answer.text());
-    // A host that is refused is refused before it matters which operation is meant.
+    // The host is checked before the operation is known.
     if answer.status == 421 {
         return;
     }
@@ -200,8 +200,8 @@ fn check_body(method: &str, path: &str, answer: &Answer) {
     }
     let key = format!("{method} {template} {} {media_type}", answer.status);
     if !VALIDATORS.read().unwrap().contains_key(&key) {
-        let whole = json!({"components": DOCUMENT["components"], "allOf": [schema]});
-        VALIDATORS.write().unwrap().insert(key.clone(), jsonschema::validator_for(&whole).unwrap());
+        let schema = json!({"components": DOCUMENT["components"], "allOf": [schema]});
+        VALIDATORS.write().unwrap().insert(key.clone(), jsonschema::validator_for(&schema).unwrap());
     }
     let errors: Vec<_> =
         VALIDATORS.read().unwrap()[&key].iter_errors(&answer.json()).map(|error| error.to_string()).collect();
@@ -220,7 +220,7 @@ fn contains_null(body: &[u8]) -> bool {
     serde_json::from_slice(body).is_ok_and(|value| in_value(&value))
 }
 
-/// The operation that a path belongs to; literal segments go before parameters.
+/// The operation of a path. Literal segments take precedence over parameters.
 fn operation(method: &str, path: &str) -> Option<(String, &'static Value)> {
     let segments: Vec<_> = path.split('/').collect();
     let paths = DOCUMENT["paths"].as_object().unwrap();

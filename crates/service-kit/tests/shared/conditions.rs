@@ -1,11 +1,11 @@
 //! Conditional requests, safe retries and pages (contract, "Conditional requests and retries" and "Lists"): every
 //! operation of the OpenAPI document has them. Both services include this file in their tests, by its path.
 
-use super::table::{Builder, Caller, Made, Operation, send, successes};
+use super::table::{Builder, Caller, Fixture, Operation, send, successes};
 use crate::harness::Answer;
 
-/// What a test sends to one operation.
-struct Asked<'a, W> {
+/// An operation with a caller who may call it, and the status of its answer.
+struct TestCase<'a, W> {
     operation: &'a Operation,
     world: &'a W,
     builder: Option<&'a Builder<W>>,
@@ -13,12 +13,12 @@ struct Asked<'a, W> {
     expected: u16,
 }
 
-impl<W> Asked<'_, W> {
-    fn make(&self) -> Made {
-        self.builder.map_or_else(Made::default, |make| make(self.world, self.caller))
+impl<W> TestCase<'_, W> {
+    fn make(&self) -> Fixture {
+        self.builder.map_or_else(Fixture::default, |make| make(self.world, self.caller))
     }
 
-    fn send(&self, made: &Made, headers: &[(&str, &str)]) -> Answer {
+    fn send(&self, made: &Fixture, headers: &[(&str, &str)]) -> Answer {
         let mut client = self.caller.client.clone();
         for (name, value) in headers {
             client = client.header(name, value);
@@ -27,68 +27,68 @@ impl<W> Asked<'_, W> {
     }
 }
 
-/// Holds every operation that somebody may do. `ends_itself` are those after which the credential is no longer good.
-pub fn hold<W>(
+/// Checks every operation that some caller may call. The operations of `end_the_session` invalidate the credential.
+pub fn check_all<W>(
     service: &str,
     world: &W,
     builders: &[(&str, Builder<W>)],
     callers: &[Caller<'_>],
-    ends_itself: &[&str],
+    end_the_session: &[&str],
 ) {
     let rows = successes(service, builders, callers);
     assert!(rows.len() > 40, "{service}: only {} operations can be done", rows.len());
     for (name, operation, builder, caller, expected) in rows {
-        let asked = Asked { operation: &operation, world, builder, caller, expected };
+        let case = TestCase { operation: &operation, world, builder, caller, expected };
         match operation.method.as_str() {
             "GET" if expected == 200 => {
-                knows_what_the_caller_has(&name, &asked);
+                check_if_none_match(&name, &case);
                 if operation.lists() {
-                    comes_in_pages(&name, &asked);
+                    check_pages(&name, &case);
                 }
             }
             "GET" => {}
             "POST" if operation.is_public() => {}
-            "POST" => repeats_itself(&name, &asked, ends_itself.contains(&name.as_str())),
-            _ => changes_only_the_version_that_is_meant(&name, &asked),
+            "POST" => check_replay(&name, &case, end_the_session.contains(&name.as_str())),
+            _ => check_if_match(&name, &case),
         }
     }
 }
 
-fn knows_what_the_caller_has<W>(name: &str, asked: &Asked<'_, W>) {
-    let made = asked.make();
-    let answer = asked.send(&made, &[]).expect(200);
+fn check_if_none_match<W>(name: &str, case: &TestCase<'_, W>) {
+    let made = case.make();
+    let answer = case.send(&made, &[]).expect(200);
     let tag = answer.header("etag").unwrap_or_else(|| panic!("{name} has no ETag")).to_owned();
     assert!(tag.starts_with('"') && tag.ends_with('"') && tag.len() > 20, "{name}: {tag}");
     for known in [tag.clone(), format!("W/{tag}"), format!("\"else\", {tag}"), "*".to_owned()] {
-        let same = asked.send(&made, &[("if-none-match", &known)]).expect(304);
+        let same = case.send(&made, &[("if-none-match", &known)]).expect(304);
         assert!(same.body.is_empty(), "{name}: {}", same.text());
-        // PostgreSQL numbers the transactions of all databases in one row, so that elsewhere may show in the mark.
+        // The first part of a tag changes with every write, on PostgreSQL also with writes to other databases.
         assert_eq!(same.header("etag").map(content), Some(content(&tag)), "{name}");
         assert_eq!(same.header("cache-control"), answer.header("cache-control"), "{name}");
         assert_eq!(same.header("vary").is_some(), answer.header("vary").is_some(), "{name}");
     }
-    let full = asked.send(&made, &[("if-none-match", "\"else\"")]).expect(200);
+    let full = case.send(&made, &[("if-none-match", "\"else\"")]).expect(200);
     assert_eq!(full.body, answer.body, "{name}");
 }
 
-/// What of a tag stands for the content.
+/// The part of a tag that depends on the content.
 fn content(tag: &str) -> &str {
     tag.rsplit('.').next().unwrap()
 }
 
-fn comes_in_pages<W>(name: &str, asked: &Asked<'_, W>) {
-    let made = asked.make();
-    let all = asked.send(&made, &[]).expect(200).json();
+fn check_pages<W>(name: &str, case: &TestCase<'_, W>) {
+    let made = case.make();
+    let all = case.send(&made, &[]).expect(200).json();
     let all = all.as_array().unwrap();
     for (parameter, value) in
         [("limit", "0"), ("limit", "1001"), ("limit", "x"), ("cursor", "x"), ("cursor", "AAAAAAAA")]
     {
-        let problem = asked.send(&made.clone().and_query(&format!("{parameter}={value}")), &[]).expect(400).json();
+        let problem = case.send(&made.clone().and_query(&format!("{parameter}={value}")), &[]).expect(400).json();
         assert_eq!(problem["violations"][0]["parameter"], parameter, "{name} {value}");
     }
     let (mut next, mut found) = (Some(made.and_query("limit=1")), Vec::new());
     while let Some(page) = next {
-        let answer = asked.send(&page, &[]).expect(200);
+        let answer = case.send(&page, &[]).expect(200);
         let rows = answer.json();
         assert!(rows.as_array().unwrap().len() <= 1, "{name}");
         found.extend(rows.as_array().unwrap().clone());
@@ -101,34 +101,34 @@ fn comes_in_pages<W>(name: &str, asked: &Asked<'_, W>) {
     assert_eq!(&found, all, "{name}: the pages are the list");
 }
 
-fn repeats_itself<W>(name: &str, asked: &Asked<'_, W>, ends_itself: bool) {
-    let made = asked.make();
+fn check_replay<W>(name: &str, case: &TestCase<'_, W>, end_the_session: bool) {
+    let made = case.make();
     for bad in ["", &"k".repeat(256)] {
-        asked.send(&made, &[("idempotency-key", bad)]).refused(400, "invalid-parameter");
+        case.send(&made, &[("idempotency-key", bad)]).refused(400, "invalid-parameter");
     }
     let key = [("idempotency-key", name)];
-    let first = asked.send(&made, &key).expect(asked.expected);
+    let first = case.send(&made, &key).expect(case.expected);
     assert_eq!(first.header("idempotency-replayed"), None, "{name}");
-    let second = asked.send(&made, &key);
-    if ends_itself {
+    let second = case.send(&made, &key);
+    if end_the_session {
         second.expect(401);
         return;
     }
-    let second = second.expect(asked.expected);
+    let second = second.expect(case.expected);
     assert_eq!(second.header("idempotency-replayed"), Some("true"), "{name}");
     assert_eq!(second.body, first.body, "{name}");
     for header in ["location", "content-type", "cache-control"] {
         assert_eq!(second.header(header), first.header(header), "{name} {header}");
     }
-    asked.send(&made.and_query("other=true"), &key).refused(422, "idempotency-key-reused");
+    case.send(&made.and_query("other=true"), &key).refused(422, "idempotency-key-reused");
 }
 
-fn changes_only_the_version_that_is_meant<W>(name: &str, asked: &Asked<'_, W>) {
-    let made = asked.make();
-    asked.send(&made, &[("if-match", "no tag")]).expect(400);
-    let stale = asked.send(&made, &[("if-match", "\"0123456789012345678901\"")]);
+fn check_if_match<W>(name: &str, case: &TestCase<'_, W>) {
+    let made = case.make();
+    case.send(&made, &[("if-match", "no tag")]).expect(400);
+    let stale = case.send(&made, &[("if-match", "\"0123456789012345678901\"")]);
     let tag = stale.header("etag").unwrap_or_else(|| panic!("{name}: {} {}", stale.status, stale.text())).to_owned();
     stale.refused(412, "precondition-failed");
-    asked.send(&made, &[("if-match", &format!("W/{tag}"))]).expect(412);
-    asked.send(&made, &[("if-match", &tag)]).expect(asked.expected);
+    case.send(&made, &[("if-match", &format!("W/{tag}"))]).expect(412);
+    case.send(&made, &[("if-match", &tag)]).expect(case.expected);
 }

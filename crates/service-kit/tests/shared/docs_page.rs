@@ -5,24 +5,23 @@ use std::{collections::BTreeSet, path::Path, process::Command};
 
 use serde_json::Value;
 
-/// Opens the page, signs `user` in, at the path `page` or by the dialog, asks by the operation `me` who that is and makes
-/// something by the operation `make`. Returns the two answers.
+/// Opens the page, signs `user` in, at the path `page` or by the dialog, and calls the operations with their examples.
+/// Returns what the page shows, and the answers.
 pub fn try_out(
     mut node: Command,
     origin: &str,
     count: usize,
     user: &str,
     page: &str,
-    [me, make]: [&str; 2],
-) -> [Value; 2] {
+    operations: &[&str],
+) -> (Value, Vec<Value>) {
     let shots = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("screenshots").join(env!("CARGO_PKG_NAME"));
     let home = tempfile::tempdir().unwrap();
     node.env("PATH", std::env::var("PATH").unwrap()).env("HOME", home.path());
     node.env("ORIGIN", origin)
         .env("USER", user)
         .env("PAGE", page)
-        .env("ME", me)
-        .env("MAKE", make)
+        .env("OPERATIONS", operations.join(","))
         .env("FOLDER", &shots);
     let done = node.output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
@@ -32,11 +31,14 @@ pub fn try_out(
     let names =
         |list: &str| -> BTreeSet<_> { seen[list].as_array().unwrap().iter().map(ToString::to_string).collect() };
     assert_eq!(names("blocks"), names("operations"), "the page shows every operation");
+    assert_eq!(seen["blocks"].as_array().unwrap().len(), names("blocks").len(), "the page shows each once");
+    assert!(seen["filtered"].as_str().unwrap().ends_with(operations[1]), "{seen}");
     assert!(names("operations").len() >= count, "{seen}");
     for nothing in ["elsewhere", "errors"] {
         assert_eq!(seen[nothing], serde_json::json!([]), "{nothing}");
     }
     assert_eq!(seen["title"], format!("{}: operations", env!("CARGO_PKG_NAME")));
     assert_eq!(seen["overflow"], 0, "a small window has to be scrolled sideways");
-    [me, make].map(|operation| seen["answers"][operation].clone())
+    let answers = operations.iter().map(|operation| seen["answers"][operation].clone()).collect();
+    (seen, answers)
 }

@@ -1,5 +1,5 @@
-//! A database of the system that a service replaces, on the MariaDB that `scripts/test` started. Both services include
-//! this file in their tests, by its path.
+//! A database of the system that a service replaces, in the MariaDB of `scripts/test`. Both services include this file in
+//! their tests, by its path.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use mysql::{
     prelude::{FromRow, Queryable},
 };
 
-/// The password of the user who may read, which must not show anywhere.
+/// The password of the read-only user, which must not appear in any output.
 pub const PASSWORD: &str = "canary-of-the-reader-4f0b77";
 
 /// A database, and a user who may only read it.
@@ -27,7 +27,7 @@ pub struct SourceDatabase {
 }
 
 impl SourceDatabase {
-    /// A database with the tables and rows that these statements make.
+    /// A database after these statements.
     pub fn new(statements: &[&str]) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let url = std::env::var("TEST_MARIADB_URL").expect(
@@ -60,22 +60,22 @@ impl SourceDatabase {
         self.conn.query(query).unwrap()
     }
 
-    /// Where an import finds it.
+    /// The URL for an import.
     pub fn url(&self) -> String {
         self.url_at(self.port)
     }
 
-    /// The same behind another port.
+    /// The URL with another port.
     pub fn url_at(&self, port: u16) -> String {
         format!("mysql://{0}@127.0.0.1:{port}/{0}", self.name)
     }
 
-    /// The file with the password of its reader.
+    /// The file with the password of the read-only user.
     pub fn password_file(&self) -> String {
         self.folder.path().join("password").to_str().unwrap().to_owned()
     }
 
-    /// The port of a proxy that passes so many bytes of answers on and then breaks off.
+    /// The port of a proxy that forwards so many bytes of answers and then closes the connection.
     pub fn behind_a_proxy_that_breaks_off_after(&self, bytes: usize) -> u16 {
         let (listener, port) = (TcpListener::bind("127.0.0.1:0").unwrap(), self.port);
         let at = listener.local_addr().unwrap().port();
@@ -105,7 +105,7 @@ impl Drop for SourceDatabase {
     }
 }
 
-/// What a command printed.
+/// The output of a command.
 pub struct Printed {
     pub out: String,
     pub err: String,
@@ -113,7 +113,7 @@ pub struct Printed {
 }
 
 impl Printed {
-    /// Runs a command to its end. The password is not in what it prints.
+    /// Runs a command to its end, and asserts that its output does not have the password.
     pub fn by(command: &mut Command) -> Self {
         let done = command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -129,11 +129,11 @@ impl Printed {
         self
     }
 
-    /// Asserts that it failed in one sentence that has these words.
+    /// Asserts that it failed with one line that has these words.
     #[track_caller]
     pub fn failed(&self, status: i32, words: &str) {
         assert_eq!(self.status, Some(status), "{}{}", self.out, self.err);
-        // Besides the log, and the line that names the database.
+        // Except for the log and the line with the database.
         let lines = self.err.lines().filter(|line| !line.starts_with('[') && !line.contains(": database "));
         let lines: Vec<_> = lines.collect();
         assert!(self.out.is_empty() && lines.len() == 1 && lines[0].contains(words), "{}{}", self.out, self.err);
@@ -147,14 +147,14 @@ impl Printed {
         line.split('\t').map(|number| number.parse().unwrap()).collect()
     }
 
-    /// The lines below the heading that starts so.
+    /// The lines below the heading that begins with this text.
     pub fn notes(&self, heading: &str) -> Vec<&str> {
         let lines = self.out.lines().skip_while(|line| !line.starts_with(heading)).skip(1);
         lines.take_while(|line| line.starts_with("  ")).map(str::trim).collect()
     }
 }
 
-/// Writes a directory with users of these ids and names.
+/// Writes a directory file with users of these ids and names.
 pub fn directory_file(folder: &Path, users: &[(String, String)]) -> String {
     let entry = |(id, name): &(String, String)| format!("[[users]]\nid = \"{id}\"\nname = \"{name}\"\n");
     let path = folder.join("directory.toml");

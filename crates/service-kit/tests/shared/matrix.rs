@@ -1,6 +1,6 @@
-//! The access tables of `docs/security.md`, held to the running services: every operation of the OpenAPI document by
-//! every kind of caller. Both services include this file in their tests, by its path, and say who their callers are and
-//! how the objects are made that an operation needs.
+//! Compares the access tables of `docs/security.md` with the running services: every operation of the OpenAPI document,
+//! called by every kind of caller. Both services include this file in their tests, by its path, with their callers and
+//! with functions that create the objects of an operation.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Answer, Client, DOCUMENT};
 
-/// The columns of a table behind `Method`, `Path` and `Object`.
+/// The columns of a table after `Method`, `Path` and `Object`.
 const COLUMNS: [&str; 10] = [
     "anonymous",
     "bad cookie",
@@ -22,7 +22,7 @@ const COLUMNS: [&str; 10] = [
     "forged header",
 ];
 
-/// The cell of a credential that the service does not have.
+/// The cell of a kind of credential that the service does not have.
 const NONE: &str = "–";
 
 /// An operation of the document.
@@ -48,7 +48,7 @@ impl Operation {
             .collect()
     }
 
-    /// Whether the document says that it needs no sign-in.
+    /// Whether it needs no sign-in, according to the document.
     pub fn is_public(&self) -> bool {
         self.described["security"].as_array().is_some_and(|any_of| any_of.contains(&json!({})))
     }
@@ -58,14 +58,14 @@ impl Operation {
         self.described["responses"]["200"]["content"]["application/json"]["schema"]["type"] == "array"
     }
 
-    /// The path with something in the place of each parameter.
+    /// The path with values for its parameters.
     pub fn path_with(&self, value: impl Fn(&str) -> String) -> String {
         let parameter = |segment: &str| segment.strip_prefix('{')?.strip_suffix('}').map(&value);
         let segments = self.path.split('/');
         segments.map(|segment| parameter(segment).unwrap_or_else(|| segment.to_owned())).collect::<Vec<_>>().join("/")
     }
 
-    /// Sends it to a path with the example of its body, in which `members` take the place of those of the same name.
+    /// Sends a request with the example of its body, in which `members` replace those of the same name.
     pub fn send(&self, client: Client<'_>, path: &str, members: &Value) -> Answer {
         let content = self.described["requestBody"]["content"].as_object();
         let Some((media_type, content)) = content.and_then(|content| content.iter().next()) else {
@@ -83,7 +83,7 @@ impl Operation {
 
 /// A row of a table.
 struct Row {
-    /// Method, path, and what the object is like, as the builders are called.
+    /// Method, path and the description of the object: the name of the builder.
     name: String,
     operation: String,
     cells: Vec<String>,
@@ -116,24 +116,24 @@ fn table(service: &str) -> Vec<Row> {
     lines.map(row).collect()
 }
 
-/// Somebody who calls, in one of the ways that make a column.
+/// A caller with one of the credentials of a column.
 pub struct Caller<'club> {
     pub column: &'static str,
-    /// Which of the column's ways this is.
+    /// The credential, for messages.
     pub way: &'static str,
-    /// The sign-in name of whoever this is, if they are somebody.
+    /// The sign-in name, unless the caller is anonymous.
     pub name: Option<&'static str>,
     pub client: Client<'club>,
-    /// When this is the status, then for this reason.
+    /// The code of the problem when the answer has this status.
     pub refusal: Option<(u16, &'static str)>,
-    /// The column with the statuses where this one has none because the service does not have the credential.
+    /// The column that applies when the service does not have the credential of this one.
     pub instead: Option<&'static str>,
 }
 
-/// What an operation needs before it can be asked for.
+/// The objects, body, query and cookie of a request.
 #[derive(Clone, Default)]
-pub struct Made {
-    /// What stands in the path, by the name of the parameter.
+pub struct Fixture {
+    /// The values of the parameters of the path.
     values: Vec<(&'static str, String)>,
     body: Value,
     query: String,
@@ -141,13 +141,13 @@ pub struct Made {
     cookie: Option<String>,
 }
 
-impl Made {
-    /// Nothing but members of the body, in place of those of the document's example.
+impl Fixture {
+    /// Members of the body, which replace those of the document's example.
     pub fn body(members: Value) -> Self {
         Self { body: members, ..Self::default() }
     }
 
-    /// An object, for the path.
+    /// The id of an object in the path.
     pub fn object(parameter: &'static str, value: &impl ToString) -> Self {
         Self::default().and(parameter, value)
     }
@@ -161,33 +161,33 @@ impl Made {
         Self { body: members, ..self }
     }
 
-    /// With a parameter more in the query.
+    /// Adds a parameter to the query.
     pub fn and_query(mut self, parameter: &str) -> Self {
         self.query.push(if self.query.is_empty() { '?' } else { '&' });
         self.query.push_str(parameter);
         self
     }
 
-    /// With this query.
+    /// Replaces the query.
     pub fn at(self, query: &str) -> Self {
         Self { query: format!("?{query}"), ..self }
     }
 
-    /// Something that only the caller it was made for can use, perhaps with another cookie than they have.
+    /// A query that only one request can use, such as a code, perhaps with a cookie of its own.
     #[allow(dead_code, reason = "the portfolio-service has nothing of the kind")]
     pub fn for_one(query: String, cookie: Option<String>) -> Self {
         Self { query, cookie, for_one: true, ..Self::default() }
     }
 }
 
-/// Makes what the operation of a row needs; `W` is what the service's builders know.
-pub type Builder<W> = fn(&W, &Caller<'_>) -> Made;
+/// Creates the objects of a request. `W` is the input of the service's builders.
+pub type Builder<W> = fn(&W, &Caller<'_>) -> Fixture;
 
-/// Sends every operation of the document as every caller and compares the statuses with the table of the service.
+/// Calls every operation of the document as every caller and compares the statuses with the table of the service.
 ///
-/// What a request may have changed is made anew for the next one. What was refused goes on with the same objects, so a
-/// refusal that changes something is found out.
-pub fn hold<W>(service: &str, world: &W, builders: &[(&str, Builder<W>)], callers: &[Caller<'_>]) {
+/// After a request that may have changed its objects, the next one gets new objects. After a refused request, the next one
+/// gets the same objects, which shows whether the refused one has changed something.
+pub fn check_access<W>(service: &str, world: &W, builders: &[(&str, Builder<W>)], callers: &[Caller<'_>]) {
     let (rows, operations) = (table(service), Operation::all());
     let key = |operation: &Operation| format!("{} {}", operation.method, operation.path);
     let of_document: BTreeSet<_> = operations.iter().map(key).collect();
@@ -219,7 +219,8 @@ pub fn hold<W>(service: &str, world: &W, builders: &[(&str, Builder<W>)], caller
                 (NONE, Some(instead)) => row.cell(instead),
                 (cell, _) => cell,
             };
-            let ready = made.take().unwrap_or_else(|| builder.map_or_else(Made::default, |make| make(world, caller)));
+            let ready =
+                made.take().unwrap_or_else(|| builder.map_or_else(Fixture::default, |make| make(world, caller)));
             let answer = send(operation, &ready, &caller.client);
             let name = caller.name.unwrap_or("nobody");
             let place = format!("{}, {} ({name}, {})", row.name, caller.column, caller.way);
@@ -228,7 +229,7 @@ pub fn hold<W>(service: &str, world: &W, builders: &[(&str, Builder<W>)], caller
                 wrong.push(format!("{place}: {cell} in the table, but {} {shown}", answer.status));
             } else if let Some((status, code)) = caller.refusal
                 && status == answer.status
-                // What may be read with a scope for reading may still be for sessions only.
+                // A read that is allowed only with a session is refused to tokens of any scope.
                 && (operation.method != "GET" || code != "insufficient-scope")
             {
                 assert_eq!(answer.json()["code"], code, "{place}");
@@ -240,10 +241,10 @@ pub fn hold<W>(service: &str, world: &W, builders: &[(&str, Builder<W>)], caller
     assert!(wrong.is_empty(), "docs/security.md says otherwise:\n{}", wrong.join("\n"));
 }
 
-/// A row of the table that somebody may do: its name, operation, builder, that caller, and the status.
+/// A row of the table with a caller who may call the operation: its name, operation, builder, caller and status.
 pub type Success<'a, W> = (String, Operation, Option<&'a Builder<W>>, &'a Caller<'a>, u16);
 
-/// All rows of the table that somebody may do.
+/// All rows of the table with a caller who may call the operation.
 pub fn successes<'a, W>(
     service: &str,
     builders: &'a [(&'a str, Builder<W>)],
@@ -264,7 +265,7 @@ pub fn successes<'a, W>(
     rows.collect()
 }
 
-pub fn send(operation: &Operation, made: &Made, client: &Client<'_>) -> Answer {
+pub fn send(operation: &Operation, made: &Fixture, client: &Client<'_>) -> Answer {
     let value = |parameter: &str| {
         let found = made.values.iter().find(|(name, _)| *name == parameter).map(|(_, value)| value.clone());
         found.unwrap_or_else(|| panic!("{} {} needs a builder for {parameter}", operation.method, operation.path))

@@ -11,7 +11,7 @@ use std::{
 
 use tempfile::TempDir;
 
-/// A running nginx, which ends with this.
+/// A running nginx, which stops when this is dropped.
 pub struct Nginx {
     pub address: SocketAddr,
     running: Child,
@@ -19,16 +19,15 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Starts one with this configuration inside `server { … }`, and these files in the folder from which it takes
-    /// relative paths.
+    /// Starts nginx with this configuration inside `server { … }`, and with these files in the folder of relative paths.
     pub fn start(server: &str, files: &[(&str, &str)]) -> Self {
-        // Between our look for a free port and nginx's taking it, somebody else may.
+        // Another process may take the free port before nginx does.
         (0..5).find_map(|_| Self::try_start(server, files)).expect("nginx starts")
     }
 
     fn try_start(server: &str, files: &[(&str, &str)]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        // Its worker is nobody in particular where its master is root.
+        // If the master runs as root, the worker runs as an unprivileged user.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         for (name, text) in files {
             fs::write(folder.path().join(name), text).unwrap();
@@ -47,7 +46,7 @@ impl Nginx {
         );
         fs::write(folder.path().join("nginx.conf"), config).unwrap();
         drop(free);
-        // Not left behind where this process is killed. A shell from plain `su` lacks the folder where nginx lies.
+        // nginx also stops when this process is killed. `PATH` may lack /usr/sbin, where nginx is.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "TERM", "nginx", "-e", "stderr", "-c", "nginx.conf", "-p"]).arg(folder.path());
         command.env("PATH", format!("{}:/usr/sbin", env::var("PATH").unwrap())).stderr(Stdio::null());
@@ -60,14 +59,14 @@ impl Nginx {
             is_up = TcpStream::connect(address).is_ok();
             has_ended = nginx.running.try_wait().unwrap().is_some();
         }
-        // Whoever listens there is nginx only if that is still there.
+        // If nginx has ended, another process listens at the address.
         (is_up && nginx.running.try_wait().unwrap().is_none()).then_some(nginx)
     }
 }
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // By TERM, for which the master takes its worker along.
+        // SIGTERM, on which the master also stops its worker.
         Command::new("kill").arg(self.running.id().to_string()).status().ok();
         self.running.wait().ok();
     }

@@ -1,5 +1,5 @@
-//! An OpenAPI document says what the contract says, and is committed. Both services include this file in their tests, by
-//! its path, with the contract as tables.
+//! Checks that an OpenAPI document agrees with the contract and is committed. Both services include this file in their
+//! tests, by its path, with the contract as tables.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,7 @@ use crate::harness::DOCUMENT;
 
 /// The contract of a service.
 pub struct Contract {
-    /// What all paths begin with.
+    /// The prefix of all paths.
     pub base: &'static str,
     /// Every operation: method, path below `base`, query parameters, body, success status and answer. `(public)` needs
     /// no sign-in.
@@ -23,7 +23,7 @@ pub struct Contract {
     pub types: &'static str,
 }
 
-/// A file of the repository that must have this content. With `UPDATE_DOCS` set it gets it.
+/// Asserts that a file of the repository has this content. With `UPDATE_DOCS` set, writes the file first.
 pub fn pinned(path: &str, expected: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
     if std::env::var_os("UPDATE_DOCS").is_some() {
@@ -40,7 +40,7 @@ pub fn pinned(path: &str, expected: &str) {
     );
 }
 
-/// What a schema says, in the words of the tables above.
+/// A schema in the notation of the tables of [`Contract`].
 fn kind(schema: &Value) -> String {
     if let Some(reference) = schema["$ref"].as_str() {
         let name = reference.strip_prefix("#/components/schemas/").unwrap();
@@ -50,7 +50,7 @@ fn kind(schema: &Value) -> String {
         return if is_type { name.to_owned() } else { kind(target) };
     }
     if let Some(one_of) = schema["oneOf"].as_array() {
-        // The only bodies that may be left out say so with a null.
+        // An optional body has the alternative null.
         return one_of.iter().map(kind).filter(|kind| kind != "null").collect::<Vec<_>>().join(" / ");
     }
     if let Some(words) = schema["enum"].as_array() {
@@ -81,14 +81,14 @@ fn content(body: &Value) -> Option<(String, String)> {
     Some((media_type.clone(), kind(&content["schema"])))
 }
 
-/// Whether an operation takes a credential, and whether it needs one.
+/// Whether an operation accepts a credential, and whether it needs one.
 fn credential(operation: &Value) -> (bool, bool) {
     let any_of = operation["security"].as_array();
     let takes = any_of.is_none_or(|any_of| any_of.iter().any(|needed| *needed != json!({})));
     (takes, any_of.is_none_or(|any_of| !any_of.contains(&json!({}))))
 }
 
-/// A line of the table, from what the document says of an operation.
+/// The line of the table for an operation of the document.
 fn line(method: &str, path: &str, operation: &Value, status: &str) -> String {
     let mut words = vec![method.to_owned(), path.to_owned()];
     words.extend(query(operation).into_iter().map(|name| format!("?{name}")));
@@ -116,19 +116,19 @@ fn operations() -> impl Iterator<Item = (&'static str, &'static str, &'static Va
 }
 
 impl Contract {
-    /// `count` operations, and what the document has beside them is tagged as an addition.
+    /// Checks that the document has the `count` operations of the contract, and that all others are tagged as additions.
     pub fn every_operation_is_there_and_no_other_but_additions(&self, count: usize) {
         let mut expected = self.operations.trim().lines().collect::<Vec<_>>();
         assert_eq!(expected.len(), count);
         for (method, path, operation) in operations() {
-            let (method, name) = (method.to_uppercase(), path.strip_prefix(self.base).unwrap());
+            let (method, name) = (method.to_uppercase(), path.strip_prefix(self.base).unwrap_or(path));
             let found = expected.iter().position(|line| line.starts_with(&format!("{method} {name} ")));
             let is_addition = operation["tags"].as_array().unwrap().iter().any(|tag| tag == "additions");
             assert_eq!(found.is_none(), is_addition, "{method} {path}: is it an addition?");
             let Some(found) = found else { continue };
             let expected = expected.remove(found);
             let status = expected.split(" -> ").nth(1).unwrap().split(' ').next().unwrap();
-            // Parameters may come in any order, and more of them than the contract has.
+            // Parameters may have any order, and the document may have more of them than the contract.
             let words = |line: &str| line.split(' ').map(str::to_owned).collect::<BTreeSet<_>>();
             let mut document = words(&line(&method, name, operation, status));
             let expected = words(expected);

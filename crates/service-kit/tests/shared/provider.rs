@@ -1,7 +1,8 @@
-//! A real OpenID Connect provider, npm's `oidc-provider` (`tests/real/provider.mjs`), and what a browser does there.
+//! A real OpenID Connect provider, npm's `oidc-provider` (`tests/real/provider.mjs`), and a simple browser.
 //! Tests include this file by its path, as a module of theirs. `scripts/real-components` has to have run before.
 
 use std::{
+    env,
     io::{self, BufRead as _, BufReader, Read as _},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -39,21 +40,31 @@ pub fn node_in(folder: &str) -> Command {
     command
 }
 
-/// A provider of its own keys and clients, which ends with this.
+/// Runs a program of `tests/real/` that drives Chromium, and returns what it prints.
+pub fn chromium(program: &str, variables: &[(&str, &str)]) -> Value {
+    let home = tempfile::tempdir().unwrap();
+    let mut program = node(program);
+    program.env("PATH", env::var("PATH").unwrap()).env("HOME", home.path()).envs(variables.iter().copied());
+    let done = program.output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    serde_json::from_slice(&done.stdout).unwrap()
+}
+
+/// A provider with its own keys and clients, which stops when this is dropped.
 pub struct Provider {
     pub issuer: String,
     agent: Agent,
     child: Child,
 }
 
-/// A client that the provider knows.
+/// A registered client.
 pub struct Registered {
     pub id: String,
     pub secret: Option<String>,
     pub redirect: String,
 }
 
-/// What a code is exchanged for.
+/// The tokens of a sign-in.
 pub struct Tokens {
     pub id: String,
     pub access: String,
@@ -66,7 +77,7 @@ impl Provider {
         Self { issuer, agent, child }
     }
 
-    /// The same address with new keys; the clients are forgotten.
+    /// Restarts it at the same address, with new keys and without clients.
     pub fn restart(&mut self) {
         self.stop();
         let port = self.issuer.rsplit(':').next().unwrap().to_owned();
@@ -78,8 +89,8 @@ impl Provider {
         self.child.wait().ok();
     }
 
-    /// Makes a client known (RFC 7591) that says who it is by this method: `none`, `client_secret_basic` or
-    /// `client_secret_post`. `algorithm` signs its ID tokens.
+    /// Registers a client (RFC 7591) with this authentication method: `none`, `client_secret_basic` or
+    /// `client_secret_post`. Its ID tokens are signed with `algorithm`.
     pub fn register(&self, redirect: &str, method: &str, algorithm: &str) -> Registered {
         let client = json!({
             "redirect_uris": [redirect], "token_endpoint_auth_method": method,
@@ -93,7 +104,7 @@ impl Provider {
         Registered { id: text("client_id").unwrap(), secret: text("client_secret"), redirect: redirect.to_owned() }
     }
 
-    /// The address at which a browser asks for a code, with these parameters beside those every client sends.
+    /// The address of the authorization endpoint with the common parameters and `more`.
     pub fn authorize(&self, client: &Registered, user: &str, more: &[(&str, &str)]) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.extend_pairs([("client_id", client.id.as_str()), ("response_type", "code"), ("state", "s")]);
@@ -101,10 +112,10 @@ impl Provider {
         format!("{}/auth?{}", self.issuer, query.extend_pairs(more).finish())
     }
 
-    /// Goes to an address of the provider as a browser does, and answers where it is sent from there.
+    /// Follows redirects like a browser, and returns the first address that is not the provider's.
     ///
     /// # Errors
-    /// Status and text of the page at which it stays.
+    /// Status and text of a page without a redirect.
     pub fn visit(&self, jar: &mut Jar, address: &str) -> Result<Url, (u16, String)> {
         let mut address = Url::parse(address).unwrap();
         for _ in 0..10 {
@@ -122,7 +133,7 @@ impl Provider {
         panic!("redirected ten times");
     }
 
-    /// Asks the token endpoint.
+    /// Sends a request to the token endpoint.
     pub fn exchange(&self, client: &Registered, more: &[(&str, &str)]) -> (u16, Value) {
         let mut form = form_urlencoded::Serializer::new(String::new());
         form.extend_pairs([("grant_type", "authorization_code"), ("client_id", &client.id)]).extend_pairs(more);
@@ -136,12 +147,12 @@ impl Provider {
         (answer.status().as_u16(), answer.body_mut().read_json().unwrap())
     }
 
-    /// What this client gets when this user signs in.
+    /// The tokens that this client receives when this user signs in.
     pub fn tokens(&self, client: &Registered, user: &str) -> Tokens {
         let redirect = ("redirect_uri", client.redirect.as_str());
         let challenge = [("code_challenge", CHALLENGE), ("code_challenge_method", "S256")];
-        let asked = [&[redirect, ("resource", RESOURCE)], &challenge[..]].concat();
-        let back = self.visit(&mut Jar::default(), &self.authorize(client, user, &asked)).unwrap();
+        let parameters = [&[redirect, ("resource", RESOURCE)], &challenge[..]].concat();
+        let back = self.visit(&mut Jar::default(), &self.authorize(client, user, &parameters)).unwrap();
         let code = parameter(&back, "code").unwrap_or_else(|| panic!("{back}"));
         let (status, said) =
             self.exchange(client, &[redirect, ("code", &code), ("code_verifier", VERIFIER), ("resource", RESOURCE)]);
@@ -157,7 +168,7 @@ impl Drop for Provider {
     }
 }
 
-/// Starts the program, which ends when its standard input does: at the latest with this process.
+/// Starts the program. It stops when its standard input is closed, at the latest when this process ends.
 fn start(port: &str) -> (Child, String) {
     let mut command = node(include_str!("../real/provider.mjs"));
     command.env("PORT", port).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -170,7 +181,7 @@ fn start(port: &str) -> (Child, String) {
         log.read_to_string(&mut said).unwrap();
         panic!("the provider does not start: {said}");
     }
-    // It would stop at a pipe that nobody empties.
+    // A full pipe would block the process.
     std::thread::spawn(move || io::copy(&mut log, &mut io::sink()));
     (child, issuer.trim().to_owned())
 }
@@ -180,8 +191,8 @@ pub fn parameter(address: &Url, name: &str) -> Option<String> {
     address.query_pairs().find(|(found, _)| found == name).map(|(_, value)| value.into_owned())
 }
 
-/// The cookies that a browser keeps for one host. Ports do not tell hosts apart (RFC 6265, section 8.5), so provider
-/// and service get each other's.
+/// The cookies of a browser for one host. Cookies do not depend on the port (RFC 6265, section 8.5), so provider and
+/// service receive each other's.
 #[derive(Debug, Clone, Default)]
 pub struct Jar(Vec<Cookie>);
 
@@ -203,7 +214,7 @@ impl Jar {
         sent.map(|cookie| format!("{}={}", cookie.name, cookie.value)).collect::<Vec<_>>().join("; ")
     }
 
-    /// Keeps what the `Set-Cookie` headers of an answer say.
+    /// Applies the `Set-Cookie` headers of an answer.
     pub fn keep<'a>(&mut self, set: impl Iterator<Item = &'a str>) {
         for line in set {
             let mut parts = line.split(';').map(|part| part.trim().split_once('=').unwrap_or((part.trim(), "")));

@@ -1,5 +1,5 @@
-//! The two sets of migrations and `schema.rs` say the same, and SQLite's notice every change. Both services include this
-//! file in their tests, by its path.
+//! Checks that both sets of migrations agree with `schema.rs`, and that SQLite's triggers record every change. Both
+//! services include this file in their tests, by its path.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ struct Column {
     nullable: bool,
 }
 
-/// What SQLite keeps in one type is told apart by what PostgreSQL says of the column.
+/// The tables of a database. SQLite stores several of the types as one; the types on PostgreSQL distinguish them.
 fn tables(conn: &mut AnyConnection) -> Tables {
     let query = match conn {
         AnyConnection::Postgresql(_) => {
@@ -64,9 +64,9 @@ fn tables(conn: &mut AnyConnection) -> Tables {
     tables
 }
 
-/// Reads `schema.rs` itself, as its types cannot be asked for their names.
+/// The tables of `schema.rs`, read from its text, because the names of Diesel's types are not available.
 pub fn declared() -> Tables {
-    // Those of the service that includes this, and those that every service has.
+    // The tables of the service that includes this file, and those of both services.
     let source = [
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/schema.rs")),
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../service-kit/src/database/schema.rs")),
@@ -75,7 +75,7 @@ pub fn declared() -> Tables {
     let mut tables = Tables::new();
     for table in source.split("diesel::table! {").skip(1) {
         let lines = table.lines().filter(|line| !line.trim().starts_with("use "));
-        // A column that is called otherwise in the database has an underscore more here.
+        // A column whose name is a Rust keyword has an underscore at its end here.
         let lines = lines.filter(|line| !line.trim().starts_with("#[sql_name"));
         let body = lines.collect::<String>().replace("type_", "type");
         let (name, columns) = body.split_once('{').unwrap();
@@ -83,8 +83,8 @@ pub fn declared() -> Tables {
         let columns = columns.split_once('}').unwrap().0.split(',').filter_map(|column| {
             let (name, kind) = column.split_once("->")?;
             let inner = kind.trim().strip_prefix("Nullable<").and_then(|kind| kind.strip_suffix('>'));
-            let known = ["DbUuid", "DbTimestamp", "Text", "Binary", "SmallInt", "Integer", "BigInt", "Bool"];
-            let kind = known.into_iter().find(|known| *known == inner.unwrap_or(kind.trim())).unwrap();
+            let kinds = ["DbUuid", "DbTimestamp", "Text", "Binary", "SmallInt", "Integer", "BigInt", "Bool"];
+            let kind = kinds.into_iter().find(|known| *known == inner.unwrap_or(kind.trim())).unwrap();
             Some((name.trim().to_owned(), kind, inner.is_some()))
         });
         tables.insert(name, columns.collect());
@@ -145,7 +145,7 @@ fn both_databases_have_the_same_indexes() {
     assert_eq!(indexes(&mut Club::start(Backend::Postgres).connect()), sqlite);
 }
 
-/// On SQLite, every change of the tables is noted, but of those whose rows no answer shows.
+/// On SQLite, triggers record every change of all tables except those whose rows no answer shows.
 pub fn every_change_of_what_is_shown_is_noted(never_shown: &[&str]) {
     let query = "SELECT tbl_name AS name, sql AS definition FROM sqlite_schema WHERE type = 'trigger'";
     let triggers = sql_query(query).load::<Index>(&mut Club::start(Backend::Sqlite).connect()).unwrap();
@@ -166,7 +166,7 @@ pub fn every_change_of_what_is_shown_is_noted(never_shown: &[&str]) {
     }
 }
 
-/// `copy-to` copies these: all tables, each after those that it refers to.
+/// Checks that `copied` has all tables, each after those that it refers to.
 pub fn all_are_copied(copied: &[TableInfo]) {
     let columns = |table: &TableInfo| {
         let columns = (table.columns)().into_iter().map(|(name, kind)| (name.to_owned(), format!("{kind:?}")));

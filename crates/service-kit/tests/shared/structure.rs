@@ -1,5 +1,5 @@
-//! The rules of `docs/architecture.md` that a machine can hold a service's source to. Both services include this file
-//! in their tests, by its path, and say what their layout is.
+//! Checks the source of a service against rules of `docs/architecture.md`. Both services include this file in their
+//! tests, by its path, with their layout.
 
 use std::{
     collections::BTreeSet,
@@ -11,11 +11,11 @@ use std::{
 pub struct Layout {
     /// The slices in the order of `lib.rs`: each may use those before it.
     pub slices: &'static [&'static str],
-    /// What every slice may use, and what may use no slice.
+    /// Modules that every slice may use and that use no slice.
     pub base: &'static [&'static str],
-    /// Files and what they use against these rules, each for a reason of its own.
-    pub known: &'static [(&'static str, &'static str)],
-    /// Names of files with queries: they know no HTTP and no JSON.
+    /// Exceptions: files, and the modules that they use against these rules.
+    pub exceptions: &'static [(&'static str, &'static str)],
+    /// Names of files with queries, which use neither HTTP nor JSON.
     pub queries: &'static [&'static str],
 }
 
@@ -86,13 +86,13 @@ impl Layout {
             let own = file.split(['/', '.']).next().unwrap().to_owned();
             let place = place_of(&own);
             if place.is_none() && !self.base.contains(&own.as_str()) {
-                continue; // server, commands, demo, main: on top of everything
+                continue; // server, commands, demo, main: they may use everything
             }
             for used in modules_used(&code) {
                 let allowed = self.base.contains(&used.as_str())
                     || used == own
                     || place_of(&used).is_some_and(|other| place > Some(other))
-                    || self.known.contains(&(file.as_str(), used.as_str()));
+                    || self.exceptions.contains(&(file.as_str(), used.as_str()));
                 assert!(allowed, "{file} uses {used}");
             }
         }
@@ -103,7 +103,7 @@ impl Layout {
         assert!(places.is_sorted(), "lib.rs lists the slices in their order");
     }
 
-    /// Handlers and queries each know one side only.
+    /// Handlers do not use diesel; queries do not use actix, utoipa and serde.
     pub fn handlers_know_no_sql_and_queries_no_http(&self) {
         for (file, code) in crate_sources() {
             let forbidden: &[&str] = match file.rsplit('/').next().unwrap() {

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Minutes after the epoch; the properties below live on this grid.
+/// Minutes after the epoch; the properties below use this grid.
 fn at(minute: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::minutes(minute)
 }
@@ -25,8 +25,8 @@ fn shared(start: i64, end: i64) -> Use {
     Use { shared: true, ..exclusive(start, end) }
 }
 
-fn elsewhere(it: Use) -> Use {
-    Use { room: room(1), ..it }
+fn in_other_room(usage: Use) -> Use {
+    Use { room: room(1), ..usage }
 }
 
 fn free_times(period: Span, uses: &[Use]) -> Vec<Span> {
@@ -53,7 +53,7 @@ fn touching_spans_do_not_overlap() {
 }
 
 #[test]
-fn a_span_contains_itself_and_nothing_that_sticks_out() {
+fn a_span_contains_itself_and_only_spans_inside() {
     assert!(span(0, 10).contains(&span(0, 10)));
     assert!(span(0, 10).contains(&span(3, 4)));
     assert!(!span(0, 10).contains(&span(0, 11)));
@@ -71,17 +71,17 @@ fn only_two_shared_uses_of_a_room_may_overlap() {
 
 #[test]
 fn uses_of_two_rooms_conflict_only_where_a_verified_room_covers_both() {
-    let (here, there) = (exclusive(0, 10), elsewhere(exclusive(5, 15)));
+    let (here, there) = (exclusive(0, 10), in_other_room(exclusive(5, 15)));
     assert!(!conflicts(&here, &there, &[]));
     assert!(!conflicts(&here, &there, &[span(0, 5), span(10, 15)]));
     assert!(conflicts(&here, &there, &[span(0, 5), span(9, 15)]));
-    assert!(conflicts(&here, &elsewhere(shared(5, 15)), &[span(6, 7)]));
-    assert!(!conflicts(&shared(0, 10), &elsewhere(shared(5, 15)), &[span(0, 20)]));
+    assert!(conflicts(&here, &in_other_room(shared(5, 15)), &[span(6, 7)]));
+    assert!(!conflicts(&shared(0, 10), &in_other_room(shared(5, 15)), &[span(0, 20)]));
 }
 
 #[test]
 fn a_use_of_another_room_takes_the_times_that_a_verified_room_covers() {
-    let uses = [elsewhere(exclusive(10, 30)), elsewhere(shared(40, 60))];
+    let uses = [in_other_room(exclusive(10, 30)), in_other_room(shared(40, 60))];
     let occupancy = Occupancy::new(&uses, &[span(20, 50)]);
     assert_eq!(occupancy.free_times(room(0), span(0, 90)), [span(0, 20), span(30, 40), span(50, 90)]);
     assert_eq!(occupancy.shared_times(room(0), span(0, 90)), [span(0, 20), span(30, 90)]);
@@ -95,7 +95,7 @@ fn an_unused_period_is_free() {
 }
 
 #[test]
-fn a_covered_period_has_nothing_left() {
+fn a_covered_period_has_no_free_times() {
     assert_eq!(free_times(span(10, 20), &[exclusive(0, 15), shared(15, 90)]), []);
     assert_eq!(shared_times(span(10, 20), &[exclusive(0, 90)]), []);
 }
@@ -108,7 +108,7 @@ fn shared_uses_are_cut_from_the_free_times_only() {
 }
 
 #[test]
-fn a_long_use_hides_a_short_one_within() {
+fn a_short_use_inside_a_long_one_changes_nothing() {
     let uses = [exclusive(10, 50), exclusive(20, 30)];
     assert_eq!(free_times(span(0, 60), &uses), [span(0, 10), span(50, 60)]);
 }
@@ -118,8 +118,8 @@ fn instants_finer_than_the_grid_stay_exact() {
     let micro = TimeDelta::microseconds(1);
     let period = span(0, 60);
     let inner = Span::new(at(0) + micro, at(60) - micro).expect("ordered");
-    let left = [Span { start: at(0), end: at(0) + micro }, Span { start: at(60) - micro, end: at(60) }];
-    assert_eq!(free_times(period, &[Use { span: inner, ..exclusive(0, 60) }]), left);
+    let gaps = [Span { start: at(0), end: at(0) + micro }, Span { start: at(60) - micro, end: at(60) }];
+    assert_eq!(free_times(period, &[Use { span: inner, ..exclusive(0, 60) }]), gaps);
 }
 
 fn any_span() -> impl Strategy<Value = Span> {
@@ -134,15 +134,15 @@ fn uses() -> impl Strategy<Value = Vec<Use>> {
     prop::collection::vec(any_use(), 0..8)
 }
 
-/// Periods of verified rooms; that they may overlap here must not matter.
+/// Periods of verified rooms. They may overlap here, which must not matter.
 fn periods() -> impl Strategy<Value = Vec<Span>> {
     prop::collection::vec(any_span(), 0..4)
 }
 
-/// The maximal runs of the period's minutes that satisfy `open`, minute by minute.
-fn runs(period: Span, open: impl Fn(Span) -> bool) -> Vec<Span> {
+/// The maximal spans of consecutive minutes of the period that satisfy `is_open`.
+fn runs(period: Span, is_open: impl Fn(Span) -> bool) -> Vec<Span> {
     let mut runs: Vec<Span> = Vec::new();
-    for minute in minutes(period).filter(|minute| open(*minute)) {
+    for minute in minutes(period).filter(|minute| is_open(*minute)) {
         match runs.last_mut() {
             Some(last) if last.end == minute.start => last.end = minute.end,
             _ => runs.push(minute),
@@ -156,10 +156,10 @@ fn minutes(span: Span) -> impl Iterator<Item = Span> {
     (0..(span.end - span.start).num_minutes()).map(move |n| minute(span.start + TimeDelta::minutes(n)))
 }
 
-/// The rule, minute by minute: a use takes a minute from a room when it is in that room, or a verified room covers
-/// the minute.
-fn takes(it: &Use, room: DbUuid, minute: Span, verified: &[Span]) -> bool {
-    it.span.contains(&minute) && (it.room == room || verified.iter().any(|period| period.contains(&minute)))
+/// The rule for one minute: a use takes the minute from a room if it is in that room, or a verified room covers the
+/// minute.
+fn takes(usage: &Use, room: DbUuid, minute: Span, verified: &[Span]) -> bool {
+    usage.span.contains(&minute) && (usage.room == room || verified.iter().any(|period| period.contains(&minute)))
 }
 
 proptest! {
@@ -167,24 +167,24 @@ proptest! {
     fn times_match_the_minute_grid(period in any_span(), uses in uses(), verified in periods()) {
         let occupancy = Occupancy::new(&uses, &verified);
         for room in (0..4).map(room) {
-            let taken = |minute: Span| uses.iter().any(|it| takes(it, room, minute, &verified));
+            let taken = |minute: Span| uses.iter().any(|usage| takes(usage, room, minute, &verified));
             prop_assert_eq!(occupancy.free_times(room, period), runs(period, |minute| !taken(minute)));
-            let taken = |minute: Span| uses.iter().any(|it| !it.shared && takes(it, room, minute, &verified));
+            let taken = |minute: Span| uses.iter().any(|usage| !usage.shared && takes(usage, room, minute, &verified));
             prop_assert_eq!(occupancy.shared_times(room, period), runs(period, |minute| !taken(minute)));
         }
     }
 
     #[test]
     fn conflicts_match_the_minute_grid(a in any_use(), b in any_use(), verified in periods()) {
-        let meets = minutes(a.span).any(|minute| takes(&b, a.room, minute, &verified));
-        prop_assert_eq!(conflicts(&a, &b, &verified), meets && !(a.shared && b.shared));
+        let overlaps = minutes(a.span).any(|minute| takes(&b, a.room, minute, &verified));
+        prop_assert_eq!(conflicts(&a, &b, &verified), overlaps && !(a.shared && b.shared));
         prop_assert_eq!(conflicts(&a, &b, &verified), conflicts(&b, &a, &verified));
     }
 
-    /// What is offered can be booked, and what is refused was not offered: inside the period, a use conflicts
-    /// with nothing exactly when it lies in one of the times offered to its kind.
+    /// Inside the period, a booking conflicts with no use if and only if it lies in one of the free times (or shared times,
+    /// for a shared booking).
     #[test]
-    fn offers_and_refusals_agree(
+    fn free_times_and_refusals_agree(
         uses in uses(),
         verified in periods(),
         room in (0..4_u128).prop_map(room),
@@ -192,9 +192,9 @@ proptest! {
     ) {
         let period = span(0, 60);
         let booking = span(start, end);
-        let one_contains = |offers: &[Span]| offers.iter().any(|offer| offer.contains(&booking));
+        let one_contains = |times: &[Span]| times.iter().any(|time| time.contains(&booking));
         let refused =
-            |shared| uses.iter().any(|it| conflicts(&Use { room, span: booking, shared }, it, &verified));
+            |shared| uses.iter().any(|usage| conflicts(&Use { room, span: booking, shared }, usage, &verified));
 
         let occupancy = Occupancy::new(&uses, &verified);
         prop_assert_eq!(one_contains(&occupancy.free_times(room, period)), !refused(false));
@@ -202,10 +202,10 @@ proptest! {
     }
 
     #[test]
-    fn every_offer_can_be_booked_as_it_is(period in any_span(), uses in uses(), verified in periods()) {
+    fn every_free_time_can_be_booked(period in any_span(), uses in uses(), verified in periods()) {
         let occupancy = Occupancy::new(&uses, &verified);
         let possible = |booking: Use| {
-            period.contains(&booking.span) && uses.iter().all(|it| !conflicts(&booking, it, &verified))
+            period.contains(&booking.span) && uses.iter().all(|usage| !conflicts(&booking, usage, &verified))
         };
         for room in (0..4).map(room) {
             let free = occupancy.free_times(room, period).into_iter().map(|span| Use { room, span, shared: false });
@@ -215,7 +215,7 @@ proptest! {
     }
 
     #[test]
-    fn verifying_makes_the_conflicts_that_were_none(period in any_span(), uses in uses()) {
+    fn verifying_makes_only_new_conflicts(period in any_span(), uses in uses()) {
         let made = |a: &Use, b: &Use| conflicts(a, b, &[period]) && !conflicts(a, b, &[]);
         let has_made = |n: usize| (0..uses.len()).any(|other| other != n && made(&uses[n], &uses[other]));
         let expected: Vec<_> = (0..uses.len()).filter(|n| has_made(*n)).collect();

@@ -23,10 +23,10 @@ fn room(row: usize, place: &str, start: &str, end: &str) -> ImportedRoom {
 /// The errors as (row, column, code).
 fn codes<T: std::fmt::Debug>(result: Result<T, Vec<CellError>>) -> Vec<(usize, String, &'static str)> {
     let errors = result.expect_err("errors");
-    errors.into_iter().map(|it| (it.row, it.column.unwrap_or_default(), it.code)).collect()
+    errors.into_iter().map(|error| (error.row, error.column.unwrap_or_default(), error.code)).collect()
 }
 
-fn only(row: usize, column: &str, code: &'static str) -> Vec<(usize, String, &'static str)> {
+fn one_error(row: usize, column: &str, code: &'static str) -> Vec<(usize, String, &'static str)> {
     vec![(row, column.to_owned(), code)]
 }
 
@@ -71,7 +71,7 @@ fn blank_lines_neither_matter_nor_count() {
 #[test]
 fn a_file_needs_a_header() {
     for text in ["", "\u{feff}", "\r\n\r\n", "  "] {
-        assert_eq!(codes(tokyo(text)), only(0, "", "empty-file"), "{text:?}");
+        assert_eq!(codes(tokyo(text)), one_error(0, "", "empty-file"), "{text:?}");
     }
     let codes_of_data = codes(tokyo("x,2026/04/01,2026/04/01,09:00,10:00,S516\n"));
     assert_eq!(codes_of_data.len(), 6);
@@ -126,14 +126,14 @@ fn dates_and_times_have_one_spelling() {
 fn a_location_is_checked_in_characters() {
     let with = |location: &str| rows(&format!("x,2026/04/01,2026/04/01,09:00,10:00,\"{location}\"\n"));
     assert!(with(&"あ".repeat(32)).is_ok());
-    assert_eq!(codes(with("\u{3000} ")), only(1, "Location", "blank"));
-    assert_eq!(codes(with("S\u{0}516")), only(1, "Location", "control-character"));
-    assert_eq!(codes(with("S\r\n516")), only(1, "Location", "control-character"));
+    assert_eq!(codes(with("\u{3000} ")), one_error(1, "Location", "blank"));
+    assert_eq!(codes(with("S\u{0}516")), one_error(1, "Location", "control-character"));
+    assert_eq!(codes(with("S\r\n516")), one_error(1, "Location", "control-character"));
 }
 
 #[test]
 fn the_start_is_before_the_end() {
-    let expected = only(1, "End time", "end-not-after-start");
+    let expected = one_error(1, "End time", "end-not-after-start");
     assert_eq!(codes(rows("x,2026/04/01,2026/04/01,09:00,09:00,S516")), expected);
     assert_eq!(codes(rows("x,2026/04/02,2026/04/01,09:00,10:00,S516")), expected);
 }
@@ -176,17 +176,17 @@ fn other_encodings_are_reported_by_cell() {
 fn a_thousand_rows_and_no_more() {
     let row = "x,2026/04/01,2026/04/01,09:00,10:00,S516\n";
     assert_eq!(rows(&row.repeat(MAX_ROWS)).expect("rooms").len(), MAX_ROWS);
-    assert_eq!(codes(rows(&row.repeat(MAX_ROWS + 5))), only(MAX_ROWS + 1, "", "too-many-rows"));
+    assert_eq!(codes(rows(&row.repeat(MAX_ROWS + 5))), one_error(MAX_ROWS + 1, "", "too-many-rows"));
 }
 
 proptest! {
     #[test]
-    fn any_bytes_are_answered(bytes in prop::collection::vec(any::<u8>(), 0..200), with_header in any::<bool>()) {
+    fn any_bytes_give_rows_or_sorted_errors(bytes in prop::collection::vec(any::<u8>(), 0..200), with_header in any::<bool>()) {
         let mut file = if with_header { format!("{HEADER}\n").into_bytes() } else { Vec::new() };
         file.extend(bytes);
         if let Err(errors) = parse(&file, Tz::Asia__Tokyo) {
             prop_assert!(!errors.is_empty());
-            prop_assert!(errors.is_sorted_by_key(|it| it.row));
+            prop_assert!(errors.is_sorted_by_key(|error| error.row));
         }
     }
 

@@ -60,6 +60,20 @@ impl Provider {
         })
     }
 
+    /// Logs what must agree with the registration at the provider, and fetches the metadata of an issuer, so that a wrong
+    /// option shows before anybody signs in.
+    pub async fn check_at_start(&self, public_url: &str) {
+        let (settings, whom) = match self {
+            Self::Missing | Self::Development => return log::info!("public URL {public_url}"),
+            Self::OAuth(provider) => (provider.settings(), "a plain OAuth 2.0 provider".to_owned()),
+            Self::OpenId(provider) => (provider.settings(), format!("the issuer {}", provider.issuer())),
+        };
+        log::info!("public URL {public_url}, redirect address {}, sign-in at {whom}", settings.redirect_url);
+        if let Self::OpenId(provider) = self {
+            provider.fetch_metadata().await;
+        }
+    }
+
     /// The address to send the browser to.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ use super::{
     claims,
     http::{Http, NoAnswer},
 };
-use crate::sign_in::failure::{refused, unavailable};
+use crate::sign_in::failure::{misconfigured, refused, unavailable};
 use crate::{
     config::{Addresses, ProviderSettings},
     sign_in::{identities::Person, pending::Pending},
@@ -83,7 +83,7 @@ pub fn address(client: &Client, scopes: &[String], keys: &Keys, login: &Pending,
 ///
 /// # Errors
 /// 400 `bad-login` for a code that the provider does not accept; 503 for a provider that does not answer, or not in a
-/// way that can be understood, or that does not accept this service.
+/// way that can be understood; 503 `sign-in-misconfigured` for one that does not accept this service.
 pub fn exchange(client: &Client, http: &Http, code: String, verifier: PkceCodeVerifier) -> Result<Tokens, Problem> {
     let request = client.exchange_code(AuthorizationCode::new(code)).set_pkce_verifier(verifier);
     request.request(&|request| http.send(request)).map_err(|error| problem(&error))
@@ -95,13 +95,17 @@ pub fn verifier(keys: &Keys, login: &Pending) -> PkceCodeVerifier {
 }
 
 fn problem(error: &RequestTokenError<NoAnswer, BasicErrorResponse>) -> Problem {
-    use BasicErrorResponseType::{Extension, InvalidGrant, InvalidRequest};
+    use BasicErrorResponseType::{
+        Extension, InvalidClient, InvalidGrant, InvalidRequest, InvalidScope, UnauthorizedClient, UnsupportedGrantType,
+    };
     let why = match error {
         RequestTokenError::ServerResponse(answer) => match answer.error() {
             // The code is the one thing in the request that came from the browser.
             InvalidGrant | InvalidRequest => return refused("the provider does not accept the code"),
+            error @ (InvalidClient | InvalidScope | UnauthorizedClient | UnsupportedGrantType) => {
+                return misconfigured(format!("the sign-in provider refuses with {}", error.as_ref()));
+            }
             Extension(_) => "it refuses with an error of its own".to_owned(),
-            known => format!("it refuses with {}", known.as_ref()),
         },
         RequestTokenError::Request(cause) => cause.to_string(),
         // The words may quote the answer.
@@ -124,6 +128,10 @@ impl OAuth {
         let (authorize, token) = (addresses.authorize.clone(), addresses.token.clone());
         let client = client(&settings, authorize, token, AuthType::BasicAuth);
         Self { settings, addresses, client, http: Http::new() }
+    }
+
+    pub fn settings(&self) -> &ProviderSettings {
+        &self.settings
     }
 
     pub fn address(&self, keys: &Keys, login: &Pending) -> String {

@@ -89,7 +89,7 @@ pub struct OpenId {
 }
 
 impl OpenId {
-    /// An issuer that is not asked for its metadata before somebody signs in.
+    /// An issuer that is not asked for its metadata yet.
     ///
     /// # Errors
     /// When its address is none.
@@ -106,6 +106,19 @@ impl OpenId {
     async fn metadata(&self) -> Result<Metadata, Problem> {
         let found = self.metadata.find(|metadata| Some(metadata.clone())).await?;
         found.ok_or_else(|| unavailable("the provider has no metadata"))
+    }
+
+    /// Fetches the metadata unless it is cached. The log says why that fails.
+    pub async fn fetch_metadata(&self) {
+        let _ = self.metadata().await;
+    }
+
+    pub fn settings(&self) -> &ProviderSettings {
+        &self.settings
+    }
+
+    pub fn issuer(&self) -> &str {
+        &self.issuer
     }
 
     pub async fn address(&self, keys: &Keys, login: &Pending) -> Result<String, Problem> {
@@ -210,12 +223,19 @@ impl OpenId {
     }
 }
 
+/// The most characters of two issuers in the log.
+const MAX_ISSUERS_LEN: usize = 1000;
+
 /// Metadata and keys, on a thread that may wait.
 fn discover(issuer: &IssuerUrl, http: &Http) -> Result<Metadata, String> {
     let metadata = Metadata::discover(issuer, &|request| http.send(request)).map_err(|error| match error {
         DiscoveryError::Request(cause) => NoAnswer::to_string(&cause),
         DiscoveryError::Response(status, ..) if status != 200 => format!("it answers with status {}", status.as_u16()),
-        DiscoveryError::Validation(_) => "the metadata is of another issuer".to_owned(),
+        // The one check of the library, which names both issuers.
+        DiscoveryError::Validation(differ) => {
+            let differ: String = differ.chars().take(MAX_ISSUERS_LEN).collect();
+            format!("{differ}; --oidc-issuer must be the same to the last character")
+        }
         // The words may quote the answer.
         _ => "the answer is not understood".to_owned(),
     })?;

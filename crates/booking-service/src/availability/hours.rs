@@ -1,4 +1,4 @@
-//! The arithmetic of finding a time: which part of a room's free time lies in the wanted hours and is long enough.
+//! Computes which parts of a room's free times lie in certain hours of the day and are long enough.
 
 use std::{collections::HashSet, str::FromStr};
 
@@ -29,15 +29,15 @@ impl FromStr for DailyHours {
 }
 
 impl DailyHours {
-    /// The parts of `span` within these hours, in order, and none touching the next.
+    /// The parts of `span` within these hours. They are ordered and maximal: no two touch.
     ///
-    /// Where the clocks skip the start or the end, it is the instant at which they do; where they show it twice, the
-    /// first one counts.
+    /// If the clocks skip the start or the end, it is the instant at which they do. If they show it twice, it is the first
+    /// of the two instants.
     #[must_use]
     pub fn intervals_in(self, span: Span, zone: Tz) -> Vec<Span> {
         let date = |at: chrono::DateTime<chrono::Utc>| at.with_timezone(&zone).date_naive();
         let day = Days::new(1);
-        // From the day before, whose hours may reach into the first day.
+        // Starts with the day before, whose hours may extend into the first day.
         let first = date(span.start).checked_sub_days(day).unwrap_or(date(span.start));
         let mut found: Vec<Span> = Vec::new();
         for date in first.iter_days().take_while(|day| *day <= date(span.end)) {
@@ -54,14 +54,15 @@ impl DailyHours {
     }
 }
 
-/// The parts of `free` inside `hours` that have at least this length. Both are in order, and none touches the next.
+/// The parts of `free` inside `hours` that have at least this length. Both slices are ordered, and no two of their spans
+/// touch.
 #[must_use]
 pub fn long_enough(free: &[Span], hours: &[Span], length: TimeDelta) -> Vec<Span> {
     let both = free.iter().flat_map(|free| hours.iter().filter_map(|hours| free.intersection(hours)));
     both.filter(|span| span.end - span.start >= length).collect()
 }
 
-/// How many different people have something else to do during a span.
+/// The number of different people who are busy at some time during a span.
 #[must_use]
 pub fn busy_people(during: Span, busy: &[(DbUuid, Span)]) -> usize {
     busy.iter().filter(|(_, span)| span.overlaps(&during)).map(|(user, _)| user).collect::<HashSet<_>>().len()
@@ -98,12 +99,12 @@ mod tests {
 
     #[test]
     fn hours_may_pass_midnight() {
-        let span = span("2026-01-01T00:30:00Z", "2026-01-02T23:00:00Z");
-        let found = hours("22:00-02:00").intervals_in(span, Tz::UTC);
+        let two_days = span("2026-01-01T00:30:00Z", "2026-01-02T23:00:00Z");
+        let found = hours("22:00-02:00").intervals_in(two_days, Tz::UTC);
         let expected = [
-            super::tests::span("2026-01-01T00:30:00Z", "2026-01-01T02:00:00Z"),
-            super::tests::span("2026-01-01T22:00:00Z", "2026-01-02T02:00:00Z"),
-            super::tests::span("2026-01-02T22:00:00Z", "2026-01-02T23:00:00Z"),
+            span("2026-01-01T00:30:00Z", "2026-01-01T02:00:00Z"),
+            span("2026-01-01T22:00:00Z", "2026-01-02T02:00:00Z"),
+            span("2026-01-02T22:00:00Z", "2026-01-02T23:00:00Z"),
         ];
         assert_eq!(found, expected);
     }
@@ -116,7 +117,7 @@ mod tests {
         assert_eq!(of_day("02:30-05:00"), [span("2026-03-29T01:00:00Z", "2026-03-29T03:00:00Z")]);
         assert_eq!(of_day("01:00-02:30"), [span("2026-03-29T00:00:00Z", "2026-03-29T01:00:00Z")]);
         assert_eq!(of_day("02:00-03:00"), []);
-        // Nothing of the day is outside.
+        // The hours cover the whole day.
         assert_eq!(of_day("02:30-02:10"), [day]);
         let autumn = span("2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z");
         let found = hours("02:30-03:00").intervals_in(autumn, zone);
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_short_is_left_out() {
+    fn short_free_times_are_left_out() {
         let free = [span("2026-01-01T08:00:00Z", "2026-01-01T10:00:00Z")];
         let hours = hours("09:30-12:00").intervals_in(span("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"), Tz::UTC);
         assert_eq!(
@@ -135,7 +136,7 @@ mod tests {
     }
 
     proptest! {
-        /// Away from changes of the clocks, an instant is found exactly if the clock shows one of the hours.
+        /// Without changes of the clocks, an instant is inside the result if and only if the clock shows one of the hours.
         #[test]
         fn hours_are_those_that_the_clock_shows(
             start in 0_u32..1440, end in 0_u32..1440, from in 0_i64..3000, length in 1_i64..4000, probe in 0_i64..8000,
@@ -156,7 +157,7 @@ mod tests {
                 hours.start <= shown || shown < hours.end
             };
             let expected = span.start <= probe && probe < span.end && is_within;
-            prop_assert_eq!(found.iter().any(|it| it.start <= probe && probe < it.end), expected);
+            prop_assert_eq!(found.iter().any(|interval| interval.start <= probe && probe < interval.end), expected);
         }
     }
 }

@@ -1,0 +1,3 @@
+DELETE FROM api_tokens WHERE scope = 'board';
+ALTER TABLE api_tokens DROP CONSTRAINT api_tokens_scope_check;
+ALTER TABLE api_tokens ADD CONSTRAINT api_tokens_scope_check CHECK (scope IN ('read', 'write'));

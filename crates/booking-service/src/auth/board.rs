@@ -1,0 +1,61 @@
+//! Who may see the board: any signed-in user, and a screen with a kiosk token in the address.
+
+use actix_web::HttpRequest;
+use common::problem::{Problem, code};
+use service_kit::{
+    database::AnyConnection,
+    error::Error,
+    guard::{Access, Authenticator, Guard, Identified},
+    http::credential::Credential,
+};
+use url::form_urlencoded;
+
+use super::{Caller, Scope, UserAuth};
+
+/// Guard: any signed-in user, and a token of scope `board`.
+pub type BoardReader = Guard<BoardAuth>;
+
+/// Authenticates readers of the board.
+pub struct BoardAuth {
+    user: UserAuth<false>,
+    is_kiosk: bool,
+}
+
+/// The token in the address of the board. A browser that only shows a page can send it in no other way.
+#[must_use]
+pub fn kiosk_token(req: &HttpRequest) -> Option<String> {
+    let mut query = form_urlencoded::parse(req.query_string().as_bytes()).filter(|_| req.path() == "/board");
+    query.find_map(|(name, value)| (name == "kiosk" && !value.is_empty()).then(|| value.into_owned()))
+}
+
+impl Authenticator for BoardAuth {
+    type Caller = Caller;
+
+    async fn from_request(req: &HttpRequest) -> Result<Self, Problem> {
+        let Some(token) = kiosk_token(req) else {
+            return Ok(Self { user: UserAuth::from_request(req).await?, is_kiosk: false });
+        };
+        Ok(Self { user: UserAuth::new(req, Credential::Bearer(token))?, is_kiosk: true })
+    }
+
+    fn identify(&self, conn: &mut AnyConnection) -> Result<Identified<Caller>, Error> {
+        self.user.identify(conn)
+    }
+
+    /// An address is stored and shown in many places, so no token that can do more works there.
+    fn authorize(&self, conn: &mut AnyConnection, caller: &Caller, access: Access) -> Result<(), Error> {
+        match (access, caller.scope, self.is_kiosk) {
+            (Access::Read, Scope::Board, _) => Ok(()),
+            (_, _, true) => Err(Problem::new(code::INSUFFICIENT_SCOPE).into()),
+            _ => self.user.authorize(conn, caller, access),
+        }
+    }
+
+    fn credential(&self) -> Option<&str> {
+        self.user.credential()
+    }
+
+    fn record_use(&self, caller: &Caller) {
+        self.user.record_use(caller);
+    }
+}

@@ -1,0 +1,72 @@
+//! The page.
+
+use actix_web::{HttpRequest, http::StatusCode, web::Data};
+use common::time::Timestamp;
+use maud::html;
+use service_kit::{
+    error::Failure,
+    http::{Query, Reply, html::HtmlPage},
+    state::{AppState, Now, ProblemPage},
+};
+
+use super::{
+    PATH,
+    page::{self, Show},
+    queries,
+    wire::BoardQuery,
+};
+use crate::{
+    auth::{BoardReader, kiosk_token},
+    club::Zone,
+    rooms::place::place_key,
+};
+
+/// The line at the present time moves every five minutes, in microseconds. Between that, a screen that asks again is
+/// answered 304.
+const NOW_MOVES: i64 = 5 * 60 * 1_000_000;
+
+/// The board.
+pub async fn board(
+    req: HttpRequest,
+    state: Data<AppState>,
+    who: BoardReader,
+    Zone(zone): Zone,
+    Now(now): Now,
+    query: Query<BoardQuery>,
+) -> Result<Reply, Failure> {
+    let board = query.0.into_board(now, zone);
+    let span = board.span(zone)?;
+    let now = Timestamp::from_micros(now.micros() / NOW_MOVES * NOW_MOVES).unwrap_or(now);
+    let show = Show { is_kiosk: kiosk_token(&req).is_some(), has_event_pages: state.has_front_end(), now, zone };
+    who.read(move |conn, _| {
+        let key = board.place.as_deref().map(place_key);
+        let content = queries::load(conn, span, key.as_deref())?;
+        Ok(page::show(&board, &content, show))
+    })
+    .await
+}
+
+/// The page of a refusal. A kiosk tries again after a minute. Other pages link to the sign-in.
+#[must_use]
+pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
+    if req.path() != PATH {
+        return None;
+    }
+    let is_kiosk = kiosk_token(req).is_some();
+    let sign_in = AppState::from_request(req).ok()?.sign_in_page().unwrap_or("/");
+    Some(Box::new(move |problem| {
+        let body = html! {
+            p { (problem.code().about) }
+            @if is_kiosk { p { "Make a kiosk token by " code { "booking-service token create --scope board" } "." } }
+            @else if problem.status() == 401 { p { a href=(sign_in) { "Sign in to see the board" } } }
+            @else { p { a href=(PATH) { "Today's board" } } }
+        };
+        let head = if is_kiosk {
+            page::refresh()
+        } else {
+            html! {}
+        };
+        let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        HtmlPage { head, ..HtmlPage::new(problem.code().title, &[], body) }.reply(status)
+    }))
+}

@@ -1,0 +1,22 @@
+//! The board: rooms and events of a day or a week as a page, for people and for screens at rooms.
+//!
+//! * Whoever may read `GET /events` may see it, and so may a kiosk token, which can do nothing else.
+//! * A page shows seven days, [`queries::MAX_ROOMS`] rooms and [`queries::MAX_EVENTS`] events at most, and says so when
+//!   it shows less than there is.
+
+mod handlers;
+mod page;
+pub mod queries;
+mod timetable;
+mod wire;
+
+pub use self::handlers::problem_page;
+use actix_web::web;
+
+/// The path of the page.
+pub const PATH: &str = "/board";
+
+/// Registers the page.
+pub fn pages(config: &mut web::ServiceConfig) {
+    config.route(PATH, web::get().to(handlers::board));
+}

@@ -1,0 +1,87 @@
+//! The pages that stand in for a front end: `/`, `/sign-in` and `/callback`.
+
+use booking_service::schema::users;
+use diesel::prelude::*;
+use rstest::rstest;
+
+use crate::{
+    harness::{
+        BOB,
+        Backend::{self, Postgres, Sqlite},
+        Club, SUSAN, id,
+    },
+    issuer::Issuer,
+    provider::sign_in,
+    sign_in::Browser,
+};
+
+#[path = "../../../service-kit/tests/shared/front_page.rs"]
+pub mod page;
+
+#[rstest]
+fn the_first_page_says_who_is_signed_in_and_leads_on(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let bob = diesel::update(users::table.find(id(BOB)));
+    bob.set(users::display_name.eq("<b>Bob</b> & \"co\"")).execute(&mut club.connect()).unwrap();
+
+    let nobody = page::check(&club.anonymous().get("/").expect(200));
+    assert!(nobody.contains("You are not signed in.") && nobody.contains("Choose who you are"), "{nobody}");
+    for text in [concat!("Version ", env!("CARGO_PKG_VERSION")), "The service is ready", "Lecture rooms"] {
+        assert!(nobody.contains(text), "{text}");
+    }
+    let own = page::check(&club.by(BOB).get("/").expect(200));
+    assert!(own.contains("You are signed in as <b>&lt;b&gt;Bob&lt;/b&gt; &amp; &quot;co&quot;</b>"), "{own}");
+    for link in page::links(&own) {
+        assert!([200, 302].contains(&club.by(BOB).get(link).status), "{link}");
+    }
+    // Neither a cookie that is no longer good nor an account that is suspended keeps anybody from it.
+    for cookie in ["session=nothing".to_owned(), format!("session=session-of-{SUSAN}")] {
+        let shown = page::check(&club.anonymous().header("cookie", &cookie).get("/").expect(200));
+        assert!(shown.contains("You are not signed in."), "{shown}");
+    }
+    club.by(BOB).post("/", serde_json::json!({})).refused(405, "method-not-allowed");
+    let tag = club.by(BOB).get("/").header("etag").unwrap().to_owned();
+    let again = club.by(BOB).header("if-none-match", &tag).get("/").expect(304);
+    // A browser would give it to the page that it has.
+    assert_eq!(again.header("content-security-policy"), None);
+}
+
+#[rstest]
+fn the_page_of_the_sign_in_leads_to_the_provider_and_ends_at_the_callback(
+    #[values(Sqlite, Postgres)] backend: Backend,
+) {
+    let issuer = Issuer::start();
+    let club = issuer.club(backend);
+    let mut browser = Browser::new(&club);
+    let first = page::check(&browser.get("/").expect(200));
+    assert_eq!(page::links(&first)[0], "/sign-in");
+    assert!(!first.contains("Choose who you are"), "{first}");
+    let begun = browser.get("/sign-in").expect(302);
+    let url = begun.header("location").unwrap();
+    assert!(url.starts_with(&issuer.address), "{url}");
+    let callback = issuer.approve(url);
+    assert_eq!(browser.get(&callback).expect(302).header("location"), Some("/callback"));
+    let arrived = page::check(&browser.get("/callback").expect(200));
+    assert!(arrived.contains("You are signed in as"), "{arrived}");
+    for link in ["/", "/board", "/docs/"] {
+        assert!(page::links(&arrived).contains(&link), "{arrived}");
+        browser.get(link).expect(200);
+    }
+    // The other way to begin ends there as well.
+    let mut other = Browser::new(&club);
+    sign_in(&mut other, &issuer).expect(302);
+    assert!(other.get("/callback").expect(200).text().contains("You are signed in as"));
+    assert!(Browser::new(&club).get("/callback").expect(200).text().contains("You are not signed in"));
+}
+
+#[test]
+fn another_site_cannot_begin_a_sign_in() {
+    let club = Club::start(Sqlite);
+    let from = |site: &str| club.by(BOB).header("sec-fetch-site", site).get("/sign-in").expect(302);
+    for site in ["cross-site", "same-site"] {
+        assert_eq!((from(site).header("location"), from(site).header("set-cookie")), (Some("/"), None), "{site}");
+    }
+    for site in ["same-origin", "none"] {
+        assert!(from(site).header("location").unwrap().contains("/dev/sign-in?"), "{site}");
+    }
+}

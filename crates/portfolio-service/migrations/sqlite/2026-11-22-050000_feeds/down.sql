@@ -1,0 +1,2 @@
+DROP INDEX projects_updated;
+DROP INDEX contests_updated;

@@ -1,0 +1,198 @@
+//! Atom feeds (RFC 4287) of the projects and contests that changed last. They are the same for everybody.
+//!
+//! The id of an entry is that of the project or contest, and never changes. The id of a feed is made from its address.
+
+use std::{borrow::Cow, time::SystemTime};
+
+use actix_web::{
+    get,
+    http::{
+        StatusCode,
+        header::{self, HttpDate},
+    },
+};
+use chrono::{DateTime, SecondsFormat, Utc};
+use common::problem::Problem;
+use diesel::prelude::*;
+use maud::{Markup, PreEscaped, html};
+use service_kit::{
+    database::{
+        AnyConnection,
+        types::{DbTimestamp, DbUuid},
+    },
+    error::{Error, Failure},
+    http::Reply,
+};
+use url::Url;
+use utoipa_actix_web::service_config::ServiceConfig;
+use uuid::Uuid;
+
+use crate::{
+    auth::Anybody,
+    club::Club,
+    contests, page, projects,
+    schema::{contests as contest, projects as project},
+    timeline,
+};
+
+/// The most entries of a feed.
+pub const MAX_ENTRIES: i64 = 50;
+
+/// The media type (RFC 4287, section 7).
+const MEDIA_TYPE: &str = "application/atom+xml";
+
+/// Registers the operations below `/feeds`.
+pub fn routes(config: &mut ServiceConfig<'_>) {
+    config.service(projects_feed).service(contests_feed);
+}
+
+/// Feed of projects
+///
+/// The 50 that changed last, the latest change first.
+#[utoipa::path(
+    tags = ["feeds", "additions"],
+    operation_id = "getProjectsFeed",
+    security(()),
+    responses((status = 200, description = "RFC 4287", body = String, content_type = MEDIA_TYPE, example = json!(
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?><feed xmlns=\"http://www.w3.org/2005/Atom\">…</feed>"
+    )))
+)]
+#[get("/projects.atom")]
+pub async fn projects_feed(who: Anybody, club: Club) -> Result<Reply, Failure> {
+    who.read(move |conn, _| {
+        let entries = load_projects(conn)?.into_iter().map(|(row, (link, description), times)| {
+            let span = timeline::in_words(row.span()?);
+            Ok(Entry { path: "projects", id: row.id, name: row.name, summary: span, description, link, times })
+        });
+        render(&club.origin, page::FEEDS[0], &entries.collect::<Result<Vec<_>, Error>>()?)
+    })
+    .await
+}
+
+/// Feed of contests
+///
+/// The 50 that changed last, the latest change first. A new team is a change, a result is not.
+#[utoipa::path(
+    tags = ["feeds", "additions"],
+    operation_id = "getContestsFeed",
+    security(()),
+    responses((status = 200, description = "RFC 4287", body = String, content_type = MEDIA_TYPE, example = json!(
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?><feed xmlns=\"http://www.w3.org/2005/Atom\">…</feed>"
+    )))
+)]
+#[get("/contests.atom")]
+pub async fn contests_feed(who: Anybody, club: Club) -> Result<Reply, Failure> {
+    who.read(move |conn, _| {
+        let entries = load_contests(conn)?.into_iter().map(|(row, (link, description), times)| {
+            let days = page::days(row.duration()?, club.zone);
+            Ok(Entry { path: "contests", id: row.id, name: row.name, summary: days, description, link, times })
+        });
+        render(&club.origin, page::FEEDS[1], &entries.collect::<Result<Vec<_>, Error>>()?)
+    })
+    .await
+}
+
+/// A row, its link and description, and when it was made and last changed.
+type Changed<R> = (R, (String, String), (DbTimestamp, DbTimestamp));
+
+/// The projects that changed last.
+///
+/// # Errors
+/// When the database fails.
+pub fn load_projects(conn: &mut AnyConnection) -> Result<Vec<Changed<projects::queries::Row>>, Error> {
+    Ok(project::table
+        .select((
+            projects::queries::Row::as_select(),
+            (project::link, project::description),
+            (project::created_at, project::updated_at),
+        ))
+        .order((project::updated_at.desc(), project::id))
+        .limit(MAX_ENTRIES)
+        .load(conn)?)
+}
+
+/// The contests that changed last.
+///
+/// # Errors
+/// When the database fails.
+pub fn load_contests(conn: &mut AnyConnection) -> Result<Vec<Changed<contests::queries::Row>>, Error> {
+    Ok(contest::table
+        .select((
+            contests::queries::Row::as_select(),
+            (contest::link, contest::description),
+            (contest::created_at, contest::updated_at),
+        ))
+        .order((contest::updated_at.desc(), contest::id))
+        .limit(MAX_ENTRIES)
+        .load(conn)?)
+}
+
+/// An entry of a feed.
+struct Entry {
+    /// The first segment of the address of its page.
+    path: &'static str,
+    id: DbUuid,
+    name: String,
+    summary: String,
+    description: String,
+    /// Empty if there is none.
+    link: String,
+    /// When it was made, and last changed.
+    times: (DbTimestamp, DbTimestamp),
+}
+
+/// The feed as an answer. `maud` escapes as XML wants it. It would leave out the end of `link`, so that has braces.
+fn render(origin: &str, (path, title): (&str, &str), entries: &[Entry]) -> Result<Reply, Error> {
+    let address = format!("{origin}{path}");
+    let host = Url::parse(origin).map_err(Problem::internal)?;
+    let host = host.host_str().unwrap_or_default();
+    // A feed without entries has never changed.
+    let updated = entries.first().map_or(DateTime::UNIX_EPOCH, |entry| entry.times.1.utc().max(DateTime::UNIX_EPOCH));
+    let feed = html! {
+        (PreEscaped(r#"<?xml version="1.0" encoding="utf-8"?>"#))
+        feed xmlns="http://www.w3.org/2005/Atom" {
+            id { (urn(Uuid::new_v5(&Uuid::NAMESPACE_URL, address.as_bytes()))) }
+            title { (title) " – " (host) }
+            updated { (time(updated)) }
+            author { name { (host) } uri { (origin) "/" } }
+            link rel="self" type=(MEDIA_TYPE) href=(address) {}
+            link rel="alternate" type="text/html" href={ (origin) "/" } {}
+            @for entry in entries { (entry.render(origin)) }
+        }
+    };
+    // By the tag alone, as for calendar feeds: a deleted entry changes the feed, and not the time of its last change.
+    Ok(Reply::new(StatusCode::OK, MEDIA_TYPE, feed.into_string().into_bytes())
+        .with(header::LAST_MODIFIED, HttpDate::from(SystemTime::from(updated)).to_string()))
+}
+
+impl Entry {
+    fn render(&self, origin: &str) -> Markup {
+        let (created, updated) = self.times;
+        html! {
+            entry {
+                id { (urn(self.id.0)) }
+                title { (text(&self.name)) }
+                published { (time(created.utc())) }
+                updated { (time(updated.utc())) }
+                link rel="alternate" type="text/html" href={ (origin) "/" (self.path) "/" (self.id) } {}
+                @if !self.link.is_empty() { link rel="related" href=(text(&self.link)) {} }
+                summary { (self.summary) }
+                content { (text(&self.description)) }
+            }
+        }
+    }
+}
+
+fn urn(id: Uuid) -> String {
+    id.urn().to_string()
+}
+
+fn time(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}
+
+/// A text without the characters that XML does not have (XML 1.0, section 2.2).
+fn text(text: &str) -> Cow<'_, str> {
+    let is_missing = |c: char| matches!(c, '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}');
+    if text.contains(is_missing) { Cow::Owned(text.replace(is_missing, "\u{fffd}")) } else { Cow::Borrowed(text) }
+}

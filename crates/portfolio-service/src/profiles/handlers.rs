@@ -1,0 +1,33 @@
+//! The page and the résumé of a member.
+
+use actix_web::{get, web::Path};
+use common::input::Id;
+use service_kit::{error::Failure, http::Reply, state::Now};
+
+use super::{page, queries, resume::Resume};
+use crate::{auth::Anybody, club::Club, users};
+
+/// The page `/people/{name}`.
+pub async fn page(who: Anybody, club: Club, Now(now): Now, name: Path<String>) -> Result<Reply, Failure> {
+    who.read(move |conn, _| {
+        let id = users::queries::id_by_name(conn, &name)?;
+        page::render(&queries::load(conn, id)?, club.semester(now), club.zone)
+    })
+    .await
+}
+
+/// Résumé of a user
+///
+/// In the format of JSON Resume 1.0.0. What everybody may see: the newest 200 projects with the semesters in which the
+/// user took part, and the results of the user's teams in the newest contests. 404 for a user who is not active.
+#[utoipa::path(
+    tags = ["users", "additions"],
+    operation_id = "getUserResume",
+    security(()),
+    params(("userId" = uuid::Uuid, Path)),
+    responses((status = 200, description = "The résumé", body = Resume))
+)]
+#[get("/{userId}/resume.json")]
+pub async fn resume(who: Anybody, club: Club, id: Path<Id>) -> Result<Reply, Failure> {
+    who.read(move |conn, _| Reply::json(&Resume::new(queries::load(conn, (*id).into())?, &club)?)).await
+}

@@ -1,0 +1,20 @@
+//! What one member has done: the page `/people/{name}` and the résumé. Both are the same for everybody, and only active
+//! members have them.
+
+mod handlers;
+mod page;
+pub mod queries;
+mod resume;
+
+use actix_web::web;
+use utoipa_actix_web::service_config::ServiceConfig;
+
+/// Registers the operation below `/users`.
+pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
+    config.service(handlers::resume);
+}
+
+/// Registers the page.
+pub fn pages(config: &mut web::ServiceConfig) {
+    config.route("/people/{name}", web::get().to(handlers::page));
+}

@@ -1,0 +1,74 @@
+//! The page of a member.
+
+use chrono_tz::Tz;
+use common::semester::YearWithSemester;
+use maud::html;
+use service_kit::{error::Error, http::Reply};
+
+use super::queries::Profile;
+use crate::{
+    page::{self, days, limit_note},
+    timeline::{Timeline, in_words},
+    users,
+};
+
+/// The page. `present` is the semester in which it is looked at.
+///
+/// # Errors
+/// 500 for what no write leaves behind.
+pub fn render(profile: &Profile, present: YearWithSemester, zone: Tz) -> Result<Reply, Error> {
+    let Profile { user, projects, teams } = profile;
+    let accounts = user.accounts.iter().cloned().map(users::Account::new).collect::<Result<Vec<_>, _>>()?;
+    let teams = teams.iter().map(|(contest, team)| Ok((contest, contest.duration()?, team)));
+    let teams = teams.collect::<Result<Vec<_>, Error>>()?;
+    let timeline = Timeline::new(projects.iter().flat_map(|project| [project.span, project.own_span]), present);
+    let resume = format!("/api/v1/users/{}/resume.json", user.person.id);
+    let body = html! {
+        @if !user.person.real_name().is_empty() { p { (user.person.real_name()) } }
+        @if !user.bio.is_empty() { p.text { (user.bio) } }
+        @if !accounts.is_empty() {
+            h2 { "Accounts" }
+            ul.cards {
+                @for account in &accounts {
+                    li { a rel="me" href=(account.url()) { b { (account.type_name()) } small { (account.display_name()) } } }
+                }
+            }
+        }
+        h2 { "Projects" }
+        @if projects.is_empty() { p { "None yet." } } @else {
+            div.timeline {
+                (timeline.axis())
+                ol {
+                    @for project in projects {
+                        li {
+                            a href={ "/projects/" (project.row.id) } { (project.row.name) } " "
+                            small { (in_words(project.own_span)) }
+                            (timeline.row(project.own_span, project.span))
+                        }
+                    }
+                }
+            }
+            p.faint { "The frame is the project, the filled bar the time of " (user.person.name) " in it." }
+            (limit_note(projects.len()))
+        }
+        h2 { "Contests" }
+        @if teams.is_empty() { p { "None yet." } } @else {
+            div.table { table {
+                thead { tr { th scope="col" { "Contest" } th scope="col" { "Team" } th scope="col" { "Result" } } }
+                tbody {
+                    @for (contest, duration, team) in &teams {
+                        tr {
+                            td { a href={ "/contests/" (contest.id) } { (contest.name) } br; small { (days(*duration, zone)) } }
+                            td { (team.name) }
+                            td { (team.result) }
+                        }
+                    }
+                }
+            } }
+            (limit_note(teams.len()))
+        }
+        p { a href=(resume) { "Résumé (JSON Resume)" } }
+    };
+    let head = html! { link rel="alternate" type="application/json" title="JSON Resume" href=(resume); };
+    Ok(page::reply(&user.person.name, &head, body))
+}

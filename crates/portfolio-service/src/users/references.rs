@@ -1,0 +1,41 @@
+//! Checks of the user ids in a request body.
+
+use std::collections::HashSet;
+
+use common::problem::Violations;
+use diesel::prelude::*;
+use service_kit::{
+    database::{AnyConnection, types::DbUuid},
+    error::Error,
+};
+
+use crate::schema::users;
+
+/// Checks that each id is the id of a user. `pointer` returns the JSON pointer of the n-th id.
+///
+/// # Errors
+/// 400 `invalid-body` with a violation for each unknown id.
+pub fn check_exist(conn: &mut AnyConnection, ids: &[DbUuid], pointer: impl Fn(usize) -> String) -> Result<(), Error> {
+    let mut existing = HashSet::new();
+    for ids in ids.chunks(1000) {
+        existing.extend(users::table.filter(users::id.eq_any(ids)).select(users::id).load::<DbUuid>(conn)?);
+    }
+    let mut violations = Violations::default();
+    for (n, _) in ids.iter().enumerate().filter(|(_, id)| !existing.contains(id)) {
+        violations.push(pointer(n), "unknown-user", "names no user");
+    }
+    Ok(violations.into_result()?)
+}
+
+/// Checks that no id is repeated. `pointer` returns the JSON pointer of the n-th id.
+///
+/// # Errors
+/// A violation for each repeated id.
+pub fn check_unique(ids: impl Iterator<Item = DbUuid>, pointer: impl Fn(usize) -> String) -> Result<(), Violations> {
+    let mut seen = HashSet::new();
+    let mut violations = Violations::default();
+    for (n, _) in ids.enumerate().filter(|(_, id)| !seen.insert(*id)) {
+        violations.push(pointer(n), "given-twice", "names a user who is in the list already");
+    }
+    if violations.0.is_empty() { Ok(()) } else { Err(violations) }
+}

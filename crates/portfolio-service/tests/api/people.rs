@@ -1,0 +1,195 @@
+//! The public pages, and the résumé.
+
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::{
+    builders::{contest, member, project, span, team},
+    harness::{ALICE, Answer, BOB, CAROL, Club, DORA, SUSAN, id},
+    objects::Objects,
+};
+
+fn resume(name: &str) -> String {
+    format!("/api/v1/users/{}/resume.json", id(name))
+}
+
+/// bob with an account, a published real name, two projects and two contests.
+fn with_bob(club: &Club) -> [String; 3] {
+    let me = format!("/api/v1/users/{}", id(BOB));
+    club.by(BOB).patch(&me, json!({"bio": "I <i>draw</i>.\nAnd sing.", "check": true})).expect(204);
+    let account = json!({"type": 5, "url": "https://github.com/bob", "displayName": "<bob>"});
+    club.by(BOB).post(&format!("{me}/accounts"), account).expect(201);
+    let old = project(club, ALICE, "Old & new");
+    let spans = json!({"link": "https://club.example/?a=1&b=2", "duration": span((2023, 0), Some((2025, 0)))});
+    club.by(ALICE).patch(&old, spans).expect(204);
+    let people = [member(BOB, (2023, 1), Some((2024, 1))), member(SUSAN, (2023, 0), None)];
+    club.by(ALICE).put(&format!("{old}/members"), json!({"members": people})).expect(204);
+    let new = project(club, BOB, "</script><script>alert(1)");
+    club.by(BOB).put(&format!("{new}/members"), json!({"members": [member(BOB, (2025, 0), None)]})).expect(204);
+    let cup = contest(club, ALICE, "Cup");
+    // In the club's zone this is the 5th.
+    let days = json!({"since": "2026-04-03T00:00:00Z", "until": "2026-04-04T20:00:00Z"});
+    club.by(ALICE).patch(&cup, json!({"duration": days})).expect(204);
+    for (name, result, people) in [("club A", "\"3rd\"", vec![id(BOB), id(SUSAN)]), ("club B", "", vec![id(BOB)])] {
+        let team = team(club, ALICE, &cup, name);
+        club.by(ALICE).patch(&team, json!({"result": result})).expect(204);
+        club.by(ALICE).put(&format!("{team}/members"), json!({"members": people})).expect(204);
+    }
+    [old, new, cup].map(|path| path.replace("/api/v1", ""))
+}
+
+/// A page as every page is: one document, without script, which keeps to its own policy.
+fn page(answer: Answer) -> String {
+    let answer = answer.expect(200);
+    let text = answer.text();
+    assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"));
+    assert_eq!(answer.header("cache-control"), Some("public, no-cache"));
+    let policy = answer.header("content-security-policy").unwrap();
+    assert!(policy.starts_with("default-src 'none'; style-src 'sha256-") && !policy.contains("unsafe"), "{policy}");
+    for forbidden in ["<script", " style=", " onclick", "http-equiv", "javascript:"] {
+        assert!(!text.contains(forbidden), "{forbidden}: {text}");
+    }
+    text
+}
+
+#[rstest]
+fn a_page_shows_what_a_member_has_done(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let [old, new, cup] = with_bob(&club);
+    let shown = page(club.anonymous().get("/people/bob"));
+    for part in [
+        "<h1>bob</h1><p>real name of bob</p>",
+        "I &lt;i&gt;draw&lt;/i&gt;.\nAnd sing.",
+        "<a rel=\"me\" href=\"https://github.com/bob\"><b>github</b><small>&lt;bob&gt;</small></a>",
+        &format!("<a href=\"{old}\">Old &amp; new</a> <small>October 2023 – March 2025</small>"),
+        &format!("<a href=\"{new}\">&lt;/script&gt;&lt;script&gt;alert(1)</a> <small>since April 2025</small>"),
+        &format!("<a href=\"{cup}\">Cup</a><br><small>3 April 2026 – 5 April 2026</small>"),
+        "<td>club A</td><td>&quot;3rd&quot;</td>",
+        "<td>club B</td><td></td>",
+        &resume(BOB),
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    assert!(shown.find(&new) < shown.find(&old), "the newest first: {shown}");
+    let shown = page(club.anonymous().get("/people/alice"));
+    assert!(shown.contains("None yet.") && !shown.contains("real name of"), "{shown}");
+}
+
+#[rstest]
+fn pages_of_projects_and_contests_show_who_was_in_them(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let [old, new, cup] = with_bob(&club);
+    let shown = page(club.anonymous().get(&old));
+    for part in [
+        "<h1>Old &amp; new</h1><p class=\"faint\">April 2023 – September 2025</p>",
+        "href=\"https://club.example/?a=1&amp;b=2\"",
+        "<a href=\"/people/bob\">bob</a> (real name of bob) <small>October 2023 – March 2025</small>",
+        // Who left has no page, and stays in the history (contract, "Operations").
+        "<li>susan <small>April 2023 – September 2025</small>",
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    page(club.anonymous().get(&new));
+    let listed = page(club.anonymous().get("/projects"));
+    assert!(listed.contains(&format!("href=\"{old}\"")) && listed.contains(&new), "{listed}");
+    assert!(page(club.anonymous().get("/contests")).contains(&cup));
+    let shown = page(club.anonymous().get(&cup));
+    let members = "<td><a href=\"/people/bob\">bob</a> (real name of bob), susan</td>";
+    for part in ["<h1>Cup</h1>", "3 April 2026 – 5 April 2026", members] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+}
+
+#[rstest]
+fn a_page_is_the_same_for_everybody_and_has_a_tag(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let [project, _, contest] = with_bob(&club);
+    for path in ["/people/bob", "/projects", "/contests", &project, &contest] {
+        let answer = club.anonymous().get(path).expect(200);
+        let tag = answer.header("etag").unwrap();
+        for client in [club.by(BOB), club.by(ALICE), club.by(SUSAN), club.by("stranger")] {
+            assert_eq!(client.get(path).expect(200).body, answer.body, "{path}");
+            assert!(client.header("if-none-match", tag).get(path).expect(304).body.is_empty(), "{path}");
+        }
+        // The style may be used only by its hash, which the policy of a 304 must not replace.
+        let same = club.anonymous().header("if-none-match", tag).get(path).expect(304);
+        assert!([None, answer.header("content-security-policy")].contains(&same.header("content-security-policy")));
+        let refused = club.anonymous().post(path, json!({})).expect(405);
+        assert_eq!(refused.header("allow"), Some("GET, HEAD"), "{path}");
+    }
+}
+
+#[rstest]
+fn only_active_members_have_a_page_and_a_resume(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    with_bob(&club);
+    for name in [SUSAN, DORA, "nobody", "Bob", "%00", "a%2fb", "b%C3%B6b", &"x".repeat(33), "bob%27--"] {
+        for client in [club.anonymous(), club.by(ALICE), club.by(SUSAN)] {
+            client.get(&format!("/people/{name}")).refused(404, "not-found");
+        }
+    }
+    for name in [SUSAN, DORA, "nobody"] {
+        club.by(ALICE).get(&resume(name)).refused(404, "not-found");
+    }
+    let unknown = crate::builders::NOBODY;
+    for path in [format!("/projects/{unknown}"), format!("/contests/{unknown}")] {
+        club.anonymous().get(&path).refused(404, "not-found");
+    }
+    for path in ["/projects/x", "/contests/x", "/api/v1/users/x/resume.json"] {
+        club.anonymous().get(path).refused(400, "invalid-parameter");
+    }
+}
+
+#[rstest]
+fn a_resume_is_a_json_resume(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start_with(backend, &["--public-url", "http://localhost:3001"]);
+    with_bob(&club);
+    let found = club.anonymous().get(&resume(BOB)).expect(200).json();
+    let schema: Value = serde_json::from_str(include_str!("resume-schema.json")).unwrap();
+    let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
+    let errors: Vec<_> = validator.iter_errors(&found).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?} in {found}");
+    assert_eq!(
+        found,
+        json!({
+            "$schema": "https://raw.githubusercontent.com/jsonresume/resume-schema/v1.0.0/schema.json",
+            "basics": {
+                "name": "real name of bob", "summary": "I <i>draw</i>.\nAnd sing.",
+                "profiles": [{"network": "github", "username": "<bob>", "url": "https://github.com/bob"}],
+            },
+            "projects": [
+                {"name": "</script><script>alert(1)", "description": "about it", "startDate": "2025-04-01"},
+                {
+                    "name": "Old & new", "description": "about it", "startDate": "2023-10-01", "endDate": "2025-03-31",
+                    "url": "https://club.example/?a=1&b=2",
+                },
+            ],
+            // A team without a result has achieved nothing yet.
+            "awards": [{"title": "\"3rd\"", "date": "2026-04-05", "awarder": "Cup", "summary": "Team: club A"}],
+            "meta": {"canonical": format!("http://localhost:3001{}", resume(BOB)), "version": "v1.0.0"},
+        })
+    );
+    let of_carol = club.anonymous().get(&resume(CAROL)).expect(200).json();
+    assert_eq!(of_carol["basics"], json!({"name": "carol", "profiles": []}));
+}
+
+#[rstest]
+fn a_page_shows_at_most_200_rows_of_a_list(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut objects = Objects::new();
+    objects.grow(&club, 205);
+    let note = "This page shows at most 200.";
+    let rows = |path: &str, row: &str| {
+        let shown = page(club.anonymous().get(path));
+        assert!(shown.contains(note), "{path}");
+        shown.matches(row).count()
+    };
+    assert_eq!(rows("/projects", "href=\"/projects/"), 200);
+    assert_eq!(rows("/contests", "href=\"/contests/"), 200);
+    assert_eq!(rows("/people/bob", "href=\"/projects/"), 200);
+    assert_eq!(rows("/people/bob", "href=\"/contests/"), 200);
+    assert_eq!(rows(&format!("/projects/{}", objects.first("projectId")), "<li>"), 200);
+    assert_eq!(rows(&format!("/contests/{}", objects.first("contestId")), "<td>the team</td>"), 200);
+    assert_eq!(club.anonymous().get(&resume(BOB)).expect(200).json()["projects"].as_array().unwrap().len(), 200);
+}

@@ -1,0 +1,85 @@
+// In place of Swagger UI's `swagger-initializer.js`: the document as somebody in a browser needs it, and a filter.
+
+// Lists an operation once, under its first tag.
+const onceEach = (operation) => ({ ...operation, tags: operation.tags?.slice(0, 1) });
+
+// A page cannot set the cookie of the session; the browser sends it by itself. So there is no field for it.
+function withoutCookies(operation, cookies) {
+  const security = operation.security?.map((any) => Object.entries(any).filter(([name]) => !cookies.has(name)))
+    .filter((any, n) => any.length > 0 || Object.keys(operation.security[n]).length === 0)
+    .map((any) => Object.fromEntries(any));
+  const parameters = operation.parameters?.filter((parameter) => parameter.in !== 'cookie');
+  return { ...operation, ...(security && { security }), ...(parameters && { parameters }) };
+}
+
+// Moves the days of examples, which are about April 2026, to next week: a deadline has to be in the future.
+const DAY = 24 * 60 * 60 * 1000;
+const days = Math.ceil((Date.now() - Date.UTC(2026, 3, 4)) / DAY) + 7;
+function moved(example) {
+  if (typeof example === 'string') {
+    const match = /^(\d{4}-\d{2}-\d{2})(T.*)?$/.exec(example);
+    if (!match) return example;
+    const day = new Date(Date.parse(match[1]) + days * DAY);
+    return day.toISOString().slice(0, 10) + (match[2] ?? '');
+  }
+  if (Array.isArray(example)) return example.map(moved);
+  if (example === null || typeof example !== 'object') return example;
+  return Object.fromEntries(Object.entries(example).map(([name, value]) => [name, moved(value)]));
+}
+function withMovedExamples(operation) {
+  const content = Object.entries(operation.requestBody?.content ?? {}).map(([type, media]) =>
+    [type, 'example' in media ? { ...media, example: moved(media.example) } : media]);
+  return content.length === 0 ? operation
+    : { ...operation, requestBody: { ...operation.requestBody, content: Object.fromEntries(content) } };
+}
+
+function forBrowsers(document) {
+  const schemes = Object.entries(document.components.securitySchemes ?? {});
+  const cookies = new Set(schemes.filter(([, scheme]) => scheme.in === 'cookie').map(([name]) => name));
+  const shown = (operation) => withMovedExamples(withoutCookies(onceEach(operation), cookies));
+  const paths = Object.entries(document.paths).map(([path, item]) =>
+    [path, Object.fromEntries(Object.entries(item).map(([method, operation]) => [method, shown(operation)]))]);
+  const securitySchemes = Object.fromEntries(schemes.filter(([name]) => !cookies.has(name)));
+  return {
+    ...withoutCookies(document, cookies),
+    paths: Object.fromEntries(paths),
+    components: { ...document.components, securitySchemes },
+  };
+}
+
+// The filter looks at path, method, name and summary; Swagger UI's own looks at tags alone.
+const filter = () => ({
+  fn: {
+    opsFilter: (tagged, phrase) => {
+      const wanted = phrase.toLowerCase();
+      const fits = (one) => [one.get('path'), one.get('method'), one.getIn(['operation', 'operationId']),
+        one.getIn(['operation', 'summary'])].some((text) => text?.toLowerCase().includes(wanted));
+      return tagged.map((group, tag) => (tag.toLowerCase().includes(wanted) ? group
+        : group.set('operations', group.get('operations').filter(fits))))
+        .filter((group) => group.get('operations').size > 0);
+    },
+  },
+});
+
+const response = await fetch('/openapi.json');
+window.ui = SwaggerUIBundle({
+  spec: forBrowsers(await response.json()),
+  dom_id: '#swagger-ui',
+  presets: [SwaggerUIBundle.presets.apis],
+  plugins: [filter],
+  layout: 'BaseLayout',
+  deepLinking: true,
+  filter: true,
+  persistAuthorization: true,
+  tryItOutEnabled: true,
+  validatorUrl: 'none',
+  withCredentials: true,
+});
+
+// Swagger UI has no option for what its filter says.
+new MutationObserver((_, observer) => {
+  const box = document.querySelector('.operation-filter-input');
+  if (box === null) return;
+  box.placeholder = 'Filter by path, name or tag';
+  observer.disconnect();
+}).observe(document.body, { childList: true, subtree: true });

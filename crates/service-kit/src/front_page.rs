@@ -1,0 +1,55 @@
+//! The page at `/` of a service that serves no front end.
+
+use actix_web::http::StatusCode;
+use maud::{Markup, html};
+
+use crate::{
+    http::{HtmlPage, Reply},
+    state::AppState,
+};
+
+/// A link of the page: address, name, and what is there.
+pub type Card = (&'static str, &'static str, &'static str);
+
+/// The links that every service has.
+const COMMON: [Card; 4] = [
+    ("/docs/", "Documentation", "Every operation, to read and to try"),
+    ("/openapi.json", "OpenAPI document", "For generators of clients"),
+    ("/problems", "Problem codes", "What the errors mean"),
+    ("/readyz?verbose", "State", "For load balancers and monitors"),
+];
+
+/// What the service knows of itself before it knows the caller.
+#[derive(Debug, Clone, Copy)]
+pub struct FrontPage {
+    state: &'static str,
+}
+
+impl FrontPage {
+    /// Asks the database whether it answers.
+    pub async fn new(state: &AppState) -> Self {
+        let state = match (state.is_draining(), state.database().ping().await) {
+            (true, _) => "about to stop",
+            (false, true) => "ready",
+            (false, false) => "without its database",
+        };
+        Self { state }
+    }
+
+    /// The page. `who` says who is signed in, or how to sign in.
+    #[must_use]
+    pub fn show(self, service: &AppState, own: &[Card], who: &Markup) -> Reply {
+        let info = (service.info().document)().info;
+        let body = html! {
+            p { (info.description.unwrap_or_default()) }
+            (who)
+            ul.cards {
+                @for (address, name, about) in own.iter().chain(&COMMON) {
+                    li { a href=(address) { b { (name) } small { (about) } } }
+                }
+            }
+            p.faint { "Version " (info.version) ". The service is " (self.state) "." }
+        };
+        HtmlPage::new(service.info().name, &[], body).reply(StatusCode::OK)
+    }
+}

@@ -1,0 +1,70 @@
+//! Pages for people. A page has no script and needs no other file; its style stands in it.
+
+use actix_web::http::{StatusCode, header};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use maud::{DOCTYPE, Markup, html};
+use sha2::{Digest as _, Sha256};
+
+use super::Reply;
+
+/// The style of every page.
+const STYLE: &str = include_str!("html.css");
+
+/// A calendar sheet.
+const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath \
+    fill='%232a5bd7' d='M2 2h12v12H2z'/%3E%3Cpath stroke='%23fff' d='M4 6h8M4 9h5M4 12h7'/%3E%3C/svg%3E";
+
+/// A page. `maud` escapes the text in it.
+pub struct HtmlPage<'a> {
+    /// Title and first heading.
+    pub title: &'a str,
+    /// Address and text of each link above the heading. An empty list leaves no trace.
+    pub links: &'a [(&'a str, &'a str)],
+    /// More elements of the head.
+    pub head: Markup,
+    /// Style besides that of every page.
+    pub style: &'a str,
+    /// What follows the heading.
+    pub body: Markup,
+}
+
+impl<'a> HtmlPage<'a> {
+    /// A page with nothing special.
+    #[must_use]
+    pub fn new(title: &'a str, links: &'a [(&'a str, &'a str)], body: Markup) -> Self {
+        Self { title, links, head: html! {}, style: "", body }
+    }
+
+    /// The page as an answer. Its policy allows no script, and no style but the page's own.
+    #[must_use]
+    pub fn reply(self, status: StatusCode) -> Reply {
+        let style = [STYLE, self.style].concat();
+        let hash = STANDARD.encode(Sha256::digest(&style));
+        let policy = format!(
+            "default-src 'none'; style-src 'sha256-{hash}'; img-src 'self' data:; form-action 'self'; \
+             frame-ancestors 'none'; base-uri 'none'"
+        );
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (self.title) }
+                    link rel="icon" href=(ICON);
+                    style { (maud::PreEscaped(style)) }
+                    (self.head)
+                }
+                body {
+                    @if !self.links.is_empty() {
+                        nav aria-label="Pages" { @for (address, text) in self.links { a href=(address) { (text) } " " } }
+                    }
+                    main { h1 { (self.title) } (self.body) }
+                }
+            }
+        };
+        Reply::new(status, "text/html; charset=utf-8", page.into_string().into_bytes())
+            .with(header::CONTENT_SECURITY_POLICY, policy)
+    }
+}
