@@ -8,9 +8,9 @@ use service_kit::{
     error::Error,
     guard, text_enum,
 };
+use url::form_urlencoded;
 use uuid::Uuid;
 
-use super::board::kiosk_token;
 use crate::last_use::CredentialId;
 
 /// Name of the session cookie. Clients know it.
@@ -50,7 +50,8 @@ pub struct Caller {
     pub privileged: bool,
     /// The session or token of the request.
     pub credential: CredentialId,
-    pub(super) scope: Scope,
+    /// What that allows.
+    pub scope: Scope,
     pub(super) last_used_at: Option<DbTimestamp>,
 }
 
@@ -87,6 +88,13 @@ impl Caller {
 pub fn holds_session(req: &HttpRequest) -> bool {
     req.cookie(SESSION_COOKIE)
         .is_some_and(|cookie| !cookie.value().is_empty() && !cookie.value().starts_with(PENDING_MARK))
+}
+
+/// The token in the address of the board. A browser that only shows a page can send it in no other way.
+#[must_use]
+pub fn kiosk_token(req: &HttpRequest) -> Option<String> {
+    let mut query = form_urlencoded::parse(req.query_string().as_bytes()).filter(|_| req.path() == "/board");
+    query.find_map(|(name, value)| (name == "kiosk" && !value.is_empty()).then(|| value.into_owned()))
 }
 
 /// Whether the request has a credential, good or bad. A pending sign-in is none.

@@ -6,7 +6,7 @@ use common::problem::Problem;
 use maud::{DOCTYPE, Markup, html};
 use sha2::{Digest as _, Sha256};
 
-use super::Reply;
+use super::reply::Reply;
 
 /// The style of every page.
 const STYLE: &str = include_str!("html.css");
