@@ -1,6 +1,5 @@
 //! Who calls an operation: the user behind a session cookie or an API token.
 
-mod board;
 mod caller;
 mod look_up;
 
@@ -18,8 +17,9 @@ use service_kit::{
 };
 
 pub use self::{
-    board::{BoardReader, kiosk_token},
-    caller::{ACTIVE, Caller, IDLE, PENDING_MARK, SESSION_COOKIE, Scope, TOKEN_PREFIX, has_credential, session},
+    caller::{
+        ACTIVE, Caller, IDLE, PENDING_MARK, SESSION_COOKIE, Scope, TOKEN_PREFIX, has_credential, kiosk_token, session,
+    },
     look_up::{authenticate, stay_active},
 };
 use crate::last_use::LastUse;
@@ -38,7 +38,11 @@ pub struct UserAuth<const PRIVILEGED: bool> {
 }
 
 impl<const PRIVILEGED: bool> UserAuth<PRIVILEGED> {
-    fn new(req: &HttpRequest, credential: Credential) -> Result<Self, Problem> {
+    /// Authenticates by this credential, wherever in the request it was.
+    ///
+    /// # Errors
+    /// 500 in an app without its state.
+    pub fn new(req: &HttpRequest, credential: Credential) -> Result<Self, Problem> {
         let last_use = req.app_data::<Data<LastUse>>().ok_or_else(|| Problem::internal("the app has no LastUse"))?;
         Ok(Self { credential, last_use: last_use.clone(), now: AppState::from_request(req)?.clock().now() })
     }

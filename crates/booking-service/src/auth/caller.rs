@@ -8,9 +8,9 @@ use service_kit::{
     error::Error,
     guard, text_enum,
 };
+use url::form_urlencoded;
 use uuid::Uuid;
 
-use super::board::kiosk_token;
 use crate::last_use::CredentialId;
 
 /// Name of the session cookie. Clients depend on it (contract, "Sign-in").
@@ -50,7 +50,8 @@ pub struct Caller {
     pub privileged: bool,
     /// The session or token of the request.
     pub credential: CredentialId,
-    pub(super) scope: Scope,
+    /// What that allows.
+    pub scope: Scope,
     pub(super) last_used_at: Option<DbTimestamp>,
 }
 
@@ -88,6 +89,13 @@ pub fn session(req: &HttpRequest) -> Option<String> {
     let cookies = req.cookies().ok()?;
     let mut values = cookies.iter().filter(|cookie| cookie.name() == SESSION_COOKIE).map(Cookie::value);
     values.find(|value| !value.is_empty() && !value.starts_with(PENDING_MARK)).map(str::to_owned)
+}
+
+/// The token in the address of the board. A browser that only shows a page can send it in no other way.
+#[must_use]
+pub fn kiosk_token(req: &HttpRequest) -> Option<String> {
+    let mut query = form_urlencoded::parse(req.query_string().as_bytes()).filter(|_| req.path() == "/board");
+    query.find_map(|(name, value)| (name == "kiosk" && !value.is_empty()).then(|| value.into_owned()))
 }
 
 /// Whether the request has a credential, valid or not. A pending sign-in is not a credential.

@@ -13,13 +13,10 @@ use super::{
     PATH,
     page::{self, Show},
     queries,
+    reader::BoardReader,
     wire::BoardQuery,
 };
-use crate::{
-    auth::{BoardReader, kiosk_token},
-    club::Zone,
-    rooms::place::place_key,
-};
+use crate::{auth::kiosk_token, club::Zone, rooms::place::place_key};
 
 /// The line at the present time moves every five minutes, in microseconds. Between that, a screen that asks again is
 /// answered 304.

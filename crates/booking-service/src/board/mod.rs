@@ -7,6 +7,7 @@
 mod handlers;
 mod page;
 pub mod queries;
+mod reader;
 mod timetable;
 mod wire;
 

@@ -20,8 +20,7 @@ pub use self::handlers::problem_page;
 use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;
 
-/// Where a browser begins a sign-in, if there is no front end.
-pub const PAGE: &str = "/sign-in";
+pub use self::pages::PAGE;
 
 /// Registers signing in and out.
 pub fn routes(config: &mut ServiceConfig<'_>) {

@@ -17,7 +17,6 @@ use service_kit::{
 };
 
 use super::{
-    PAGE,
     pending::Pending,
     provider::{
         Provider,
@@ -30,6 +29,9 @@ use crate::{
     limits::Limits,
     users::{self, queries::User},
 };
+
+/// Where a browser begins a sign-in, if there is no front end.
+pub const PAGE: &str = "/sign-in";
 
 /// What only this service has to show.
 const CARDS: [Card; 1] = [("/board", "Board", "Rooms and events of the day and the week")];

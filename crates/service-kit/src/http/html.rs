@@ -5,7 +5,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use maud::{DOCTYPE, Markup, html};
 use sha2::{Digest as _, Sha256};
 
-use super::Reply;
+use super::reply::Reply;
 
 /// The style of every page.
 const STYLE: &str = include_str!("html.css");

@@ -8,9 +8,8 @@ use service_kit::{
     guard::{Access, Authenticator, Guard, Identified},
     http::credential::Credential,
 };
-use url::form_urlencoded;
 
-use super::{Caller, Scope, UserAuth};
+use crate::auth::{Caller, Scope, UserAuth, kiosk_token};
 
 /// Guard: any signed-in user, and a token of scope `board`.
 pub type BoardReader = Guard<BoardAuth>;
@@ -19,13 +18,6 @@ pub type BoardReader = Guard<BoardAuth>;
 pub struct BoardAuth {
     user: UserAuth<false>,
     is_kiosk: bool,
-}
-
-/// The token in the address of the board. A browser that only shows a page can send it in no other way.
-#[must_use]
-pub fn kiosk_token(req: &HttpRequest) -> Option<String> {
-    let mut query = form_urlencoded::parse(req.query_string().as_bytes()).filter(|_| req.path() == "/board");
-    query.find_map(|(name, value)| (name == "kiosk" && !value.is_empty()).then(|| value.into_owned()))
 }
 
 impl Authenticator for BoardAuth {
