@@ -136,7 +136,7 @@ impl FindQuery {
     /// The span.
     ///
     /// # Errors
-    /// 400 for a span that does not begin before it ends, or is longer than 31 days.
+    /// 400 for a span that ends before it begins, or is longer than 31 days.
     pub fn span(&self) -> Result<(DbTimestamp, DbTimestamp), Error> {
         crate::rooms::check_span(Some(self.date_begin), Some(self.date_end))?;
         if self.date_end.utc() - self.date_begin.utc() > MAX_SPAN {

@@ -1,6 +1,10 @@
 //! The page.
 
-use actix_web::{HttpRequest, http::StatusCode, web::Data};
+use actix_web::{
+    HttpRequest,
+    http::{Method, StatusCode},
+    web::Data,
+};
 use common::time::Timestamp;
 use maud::html;
 use service_kit::{
@@ -46,7 +50,7 @@ pub async fn board(
 /// The page of a refusal. A kiosk tries again after a minute. Other pages link to the sign-in.
 #[must_use]
 pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
-    if req.path() != PATH {
+    if req.path() != PATH || !matches!(*req.method(), Method::GET | Method::HEAD) {
         return None;
     }
     let is_kiosk = kiosk_token(req).is_some();

@@ -147,7 +147,7 @@ impl SpanQuery {
     /// The conditions on time.
     ///
     /// # Errors
-    /// 400 when the span does not begin before it ends.
+    /// 400 when the span ends before it begins.
     pub fn time(&self) -> Result<TimeFilter, Error> {
         TimeFilter::new(self.date_begin, self.date_end, self.updated_since)
     }
@@ -157,7 +157,7 @@ impl ListQuery {
     /// The conditions on time, and the filter.
     ///
     /// # Errors
-    /// 400 when the span does not begin before it ends or the filter cannot be read.
+    /// 400 when the span ends before it begins or the filter cannot be read.
     pub fn time_and_filter(&self) -> Result<(TimeFilter, Filter), Error> {
         let time = TimeFilter::new(self.date_begin, self.date_end, self.updated_since)?;
         Ok((time, parse_filter(self.q.as_deref().unwrap_or_default())?))
@@ -168,7 +168,7 @@ impl UserQuery {
     /// The conditions on time, and the relation.
     ///
     /// # Errors
-    /// 400 when the span does not begin before it ends.
+    /// 400 when the span ends before it begins.
     pub fn time_and_relation(&self) -> Result<(TimeFilter, Relation), Error> {
         let time = TimeFilter::new(self.date_begin, self.date_end, self.updated_since)?;
         Ok((time, self.relation.unwrap_or(Relation::Belongs)))

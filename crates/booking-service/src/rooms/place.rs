@@ -5,15 +5,15 @@ use unicode_normalization::UnicodeNormalization;
 
 /// The key of a place. Two names with the same key are one place (contract, "No double booking").
 ///
-/// The steps are compatibility decomposition, full case folding, NFKC, and trimming white space from both ends. Folding
-/// needs the decomposed form: `ᾳ` folds to two letters, and a mark that follows it would end up on the wrong one. Trimming
-/// comes last because NFKC turns other characters into white space. The function is idempotent. A name of only white space
+/// The steps are compatibility decomposition, full case folding, NFKC, trimming white space at both ends, and replacing
+/// each other run of white space by one space. Folding needs the decomposed form: `ᾳ` folds to two letters, and a mark that
+/// follows it would end up on the wrong one. White space comes last because NFKC turns other characters into it. The function is idempotent. A name of only white space
 /// has the empty key. A key may be longer than its name (`㍿` becomes `株式会社`).
 #[must_use]
 pub fn place_key(place: &str) -> String {
     let decomposed: String = place.nfkd().collect();
     let folded: String = default_case_fold_str(&decomposed).nfkc().collect();
-    folded.trim().to_owned()
+    folded.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -26,6 +26,9 @@ mod tests {
     fn ways_to_write_one_place_agree() {
         for place in ["S516", "s516", "Ｓ５１６", "ｓ５１６", " S516 ", "\u{3000}S516\t\n", "\u{a0}S516"] {
             assert_eq!(place_key(place), "s516", "{place:?}");
+        }
+        for place in ["S 516", "s  516", "S\u{3000}\t516", "\u{2028}S\n\r\n516 "] {
+            assert_eq!(place_key(place), "s 516", "{place:?}");
         }
         assert_eq!(place_key("ｶﾞｲﾀﾞﾝｽ室"), place_key("ガイダンス室"));
         assert_eq!(place_key("Cafe\u{301}"), place_key("CAFÉ"));

@@ -1,5 +1,6 @@
 //! What rooms look like on the wire.
 
+use chrono::TimeDelta;
 use chrono_tz::Tz;
 use common::{
     input::{Flag, Id, IdSet, Text},
@@ -138,7 +139,7 @@ impl ListQuery {
     /// The selection, and the event that does not count as a use.
     ///
     /// # Errors
-    /// 400 when the span does not begin before it ends.
+    /// 400 when the span ends before it begins.
     pub fn into_selection(self) -> Result<(Selection, Option<DbUuid>), Error> {
         let (from, to) = check_span(self.date_begin, self.date_end)?;
         let selection = Selection { from, to, only_verified: self.only_verified.0, ..Selection::default() };
@@ -146,19 +147,22 @@ impl ListQuery {
     }
 }
 
-/// Checks a span in query parameters. Either end may be missing.
+/// Checks a span in query parameters. Either end may be missing. A span that ends when it begins asks for that instant
+/// (contract, JSON): it becomes the shortest span from there.
 ///
 /// # Errors
-/// 400 when it does not begin before it ends.
+/// 400 when it ends before it begins.
 pub fn check_span(
     begin: Option<Timestamp>,
     end: Option<Timestamp>,
 ) -> Result<(Option<DbTimestamp>, Option<DbTimestamp>), Error> {
-    if let (Some(begin), Some(end)) = (begin, end)
-        && begin >= end
-    {
-        return Err(Problem::parameter("dateEnd", "out-of-order", "must be after dateBegin").into());
-    }
+    let end = match (begin, end) {
+        (Some(begin), Some(end)) if end < begin => {
+            return Err(Problem::parameter("dateEnd", "out-of-order", "must not be before dateBegin").into());
+        }
+        (Some(begin), Some(end)) if end == begin => Some(end.plus(TimeDelta::microseconds(1))),
+        _ => end,
+    };
     Ok((begin.map(DbTimestamp), end.map(DbTimestamp)))
 }
 

@@ -1,7 +1,9 @@
 //! Rooms.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
+use booking_service::schema::{events, places, rooms};
 use chrono::TimeDelta;
+use diesel::{connection::SimpleConnection, prelude::*};
 use rstest::rstest;
 use serde_json::json;
 
@@ -56,6 +58,30 @@ fn a_bad_room_is_refused_with_every_violation(#[values(Sqlite, Postgres)] backen
 }
 
 #[rstest]
+fn keys_of_places_with_runs_of_white_space_are_migrated(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for place in ["S 516", "S 517"] {
+        event(&club, BOB, At::Place(place), (1, 2));
+    }
+    let conn = &mut club.connect();
+    conn.batch_execute("INSERT INTO places (key) VALUES ('s \t\n516')").unwrap();
+    for table in ["rooms", "events"] {
+        conn.batch_execute(&format!("UPDATE {table} SET place_key = 's \t\n516' WHERE place_key = 's 516'")).unwrap();
+    }
+    conn.batch_execute("DELETE FROM places WHERE key = 's 516'").unwrap();
+    conn.batch_execute(if club.is_postgres() {
+        include_str!("../../migrations/postgres/2026-11-23-020000_place_keys/up.sql")
+    } else {
+        include_str!("../../migrations/sqlite/2026-11-23-020000_place_keys/up.sql")
+    })
+    .unwrap();
+    let keys = places::table.order(places::key).select(places::key).load::<String>(conn).unwrap();
+    assert_eq!(keys, ["s 516", "s 517"]);
+    assert_eq!(rooms::table.order(rooms::place_key).select(rooms::place_key).load::<String>(conn).unwrap(), keys);
+    assert_eq!(events::table.order(events::place_key).select(events::place_key).load::<String>(conn).unwrap(), keys);
+}
+
+#[rstest]
 fn the_list_takes_rooms_whose_period_overlaps_the_span(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let late = room(&club, BOB, "b", (5, 6));
@@ -70,6 +96,12 @@ fn the_list_takes_rooms_whose_period_overlaps_the_span(#[values(Sqlite, Postgres
     assert_eq!(ids(&format!("?dateBegin={two}&dateEnd={five}")), [&*long, &*second], "touching is not overlapping");
     assert_eq!(ids(&format!("?dateBegin={four}")), [&*long, &*late]);
     assert_eq!(ids(&format!("?dateEnd={two}")), [&*long, &*first, &*second]);
+    assert_eq!(
+        ids(&format!("?dateBegin={five}&dateEnd={five}")),
+        [&*long, &*late],
+        "an instant, here the first of a room"
+    );
+    assert_eq!(ids(&format!("?dateBegin={four}&dateEnd={four}")), [&*long], "the first instant after a room");
     let refused = |query: &str| club.by(CAROL).get(&format!("/api/rooms{query}")).expect(400).pointers();
     assert_eq!(refused(&format!("?dateBegin={five}&dateEnd={two}")), ["dateEnd"]);
     assert_eq!(

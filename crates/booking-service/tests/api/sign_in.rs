@@ -774,7 +774,6 @@ fn there_is_no_development_sign_in_on_other_addresses() {
     let club = Club::start_with(Backend::Sqlite, &["--bind", "0.0.0.0:0", "--secret-key", key]);
     club.anonymous().get("/dev/sign-in").refused(404, "not-found");
     club.anonymous().header("host", "localhost").get("/dev/sign-in").refused(404, "not-found");
-    club.anonymous().get("/callback").refused(404, "not-found");
     club.anonymous().post("/api/authParams", json!({})).refused(503, "unavailable");
 }
 
