@@ -20,7 +20,7 @@ use crate::{
     schema::users,
 };
 
-/// Guard of an operation whose answer is the same for everybody. No credential is read.
+/// Guard of an operation whose answer is the same for everybody. The caller is not looked up.
 pub type Anybody = Guard<AnybodyAuth>;
 /// Guard of a public operation: everybody. The operation gets the caller if they are an active member.
 pub type Visitor = Guard<VisitorAuth>;
@@ -49,7 +49,7 @@ pub type TeamCreator = Guard<MemberAuth<rights::TeamCreator>>;
 /// Guard: admins.
 pub type Admin = Guard<MemberAuth<rights::Admin>>;
 
-/// Does not authenticate.
+/// Authenticates nobody, but refuses a bad credential.
 pub struct AnybodyAuth;
 
 /// Authenticates callers of public operations.
@@ -75,7 +75,10 @@ enum Lookup {
 impl Authenticator for AnybodyAuth {
     type Caller = Option<Caller>;
 
-    async fn from_request(_: &HttpRequest) -> Result<Self, Problem> {
+    async fn from_request(req: &HttpRequest) -> Result<Self, Problem> {
+        // A bad credential is refused even where none is needed.
+        let state = AppState::from_request(req)?;
+        sign_in_name(req, &state).await?;
         Ok(Self)
     }
 

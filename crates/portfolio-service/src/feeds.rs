@@ -52,7 +52,7 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
 #[utoipa::path(
     tags = ["feeds", "additions"],
     operation_id = "getProjectsFeed",
-    security(()),
+    security((), ("proxy" = []), ("token" = [])),
     responses((status = 200, description = "RFC 4287", body = String, content_type = MEDIA_TYPE, example = json!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?><feed xmlns=\"http://www.w3.org/2005/Atom\">…</feed>"
     )))
@@ -75,7 +75,7 @@ pub async fn projects_feed(who: Anybody, club: Club) -> Result<Reply, Failure> {
 #[utoipa::path(
     tags = ["feeds", "additions"],
     operation_id = "getContestsFeed",
-    security(()),
+    security((), ("proxy" = []), ("token" = [])),
     responses((status = 200, description = "RFC 4287", body = String, content_type = MEDIA_TYPE, example = json!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?><feed xmlns=\"http://www.w3.org/2005/Atom\">…</feed>"
     )))

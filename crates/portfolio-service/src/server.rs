@@ -86,7 +86,7 @@ fn routes(config: &mut ServiceConfig<'_>) {
             .configure(accounts::routes)
             .service(ping),
     );
-    config.service(scope("/feeds").configure(feeds::routes));
+    config.service(scope("/feeds").wrap(from_fn(proxy_user)).configure(feeds::routes));
 }
 
 fn pages(_config: &mut web::ServiceConfig) {}

@@ -14,13 +14,15 @@ use service_kit::{
 };
 
 use super::{
-    PATH,
     page::{self, Show},
     queries,
     reader::BoardReader,
     wire::BoardQuery,
 };
 use crate::{auth::kiosk_token, club::Zone, rooms::place::place_key};
+
+/// The path of the page.
+pub const PATH: &str = "/board";
 
 /// The line at the present time moves every five minutes, in microseconds. Between that, a screen that asks again is
 /// answered 304.

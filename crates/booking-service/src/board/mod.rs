@@ -14,10 +14,7 @@ mod wire;
 pub use self::handlers::problem_page;
 use actix_web::web;
 
-/// The path of the page.
-pub const PATH: &str = "/board";
-
 /// Registers the page.
 pub fn pages(config: &mut web::ServiceConfig) {
-    config.route(PATH, web::get().to(handlers::board));
+    config.route(handlers::PATH, web::get().to(handlers::board));
 }

@@ -23,7 +23,7 @@ pub async fn page(who: Anybody, club: Club, Now(now): Now, name: Path<String>) -
 #[utoipa::path(
     tags = ["users", "additions"],
     operation_id = "getUserResume",
-    security(()),
+    security((), ("proxy" = []), ("token" = [])),
     params(("userId" = uuid::Uuid, Path)),
     responses((status = 200, description = "The résumé", body = Resume))
 )]

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use self::mariadb::{Printed, SourceDatabase, directory_file};
 use crate::harness::{
-    ALICE,
+    ALICE, BOB,
     Backend::{self, Postgres, Sqlite},
-    Club,
+    CAROL, Club, DAVE, id,
 };
 
 const SCHEMA: &str = include_str!("import/schema.sql");
@@ -25,7 +25,10 @@ fn id_of(kind: u8, number: u32) -> String {
 }
 
 fn import(club: &Club, source: &SourceDatabase, users: u32, options: &[&str]) -> Printed {
-    let users: Vec<_> = (1..=users).map(|number| (id_of(1, number), format!("user{number}"))).collect();
+    let users = (1..=users).map(|number| (id_of(1, number), format!("user{number}")));
+    // A directory without the members that are here already would be suspicious.
+    let present = [ALICE, BOB, CAROL, DAVE].map(|name| (id(name).to_string(), name.to_owned()));
+    let users: Vec<_> = users.chain(present).collect();
     let directory = directory_file(club.folder(), &users);
     let mut program = Command::new(env!("CARGO_BIN_EXE_portfolio-service"));
     program.env_clear().args(["import", &source.url(), "--password-file", &source.password_file()]);
