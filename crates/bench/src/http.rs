@@ -189,9 +189,9 @@ pub async fn load(
                 let mut result = LoadResult::default();
                 while started.elapsed() < time {
                     let request = requests(NEXT.fetch_add(1, Ordering::Relaxed));
-                    let sent = Instant::now();
+                    let start = Instant::now();
                     let answer = connection.exchange(&request, false).await?;
-                    let micros = u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX);
+                    let micros = u32::try_from(start.elapsed().as_micros()).unwrap_or(u32::MAX);
                     match answer.status {
                         status if expected.contains(&status) => {
                             result.times.push(micros);

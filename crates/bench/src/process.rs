@@ -82,7 +82,7 @@ pub fn builds(folder: &Path, report: &mut Report) -> Result<()> {
     let tests = ["test", "--no-run", "--locked", "-p", "booking-service"];
     build("first build of its tests", &tests, f64::INFINITY)?;
     // Cargo builds again when the modification time of a file changes.
-    let slice = Path::new("crates/booking-service/src/rooms/handlers.rs");
-    File::options().write(true).open(slice)?.set_modified(SystemTime::now())?;
-    build("build of its tests after a change in one slice", &tests, 20.0)
+    let file = Path::new("crates/booking-service/src/rooms/handlers.rs");
+    File::options().write(true).open(file)?.set_modified(SystemTime::now())?;
+    build("build of its tests after a change in one file", &tests, 20.0)
 }

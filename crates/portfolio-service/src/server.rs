@@ -164,7 +164,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     }
     let booking = config.booking.source(&config.directory).map_err(io::Error::other)?;
     if booking.is_none() {
-        events::copy::forget(&db).await.map_err(|error| io::Error::other(error.describe()))?;
+        events::copy::drop_copy(&db).await.map_err(|error| io::Error::other(error.describe()))?;
     }
     if is_development {
         log::warn!("development mode: every client on this machine can act as any user, by the header with the name");

@@ -40,20 +40,20 @@ pub struct CopyNumbers {
 
 impl CopyStatus {
     /// Records a successful update.
-    pub fn tell(&self, at: Timestamp) {
+    pub fn record_success(&self, at: Timestamp) {
         self.micros.store(at.micros(), Ordering::Relaxed);
     }
 
     /// Records a failed update.
-    pub fn fail(&self) {
+    pub fn record_failure(&self) {
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Records the result of an update that began at this time.
-    pub fn note<T, E>(&self, at: Timestamp, done: &Result<T, E>) {
+    pub fn record<T, E>(&self, at: Timestamp, done: &Result<T, E>) {
         match done {
-            Ok(_) => self.tell(at),
-            Err(_) => self.fail(),
+            Ok(_) => self.record_success(at),
+            Err(_) => self.record_failure(),
         }
     }
 
@@ -126,10 +126,10 @@ mod tests {
         let copies = CopyStatuses::default();
         let events = copies.status("events");
         let numbers = |second| copies.numbers(at(second)).into_iter().map(|it| (it.what, it.age, it.failures));
-        events.fail();
+        events.record_failure();
         assert_eq!(copies.report(at(9)), json!({ "events": {} }));
         assert!(numbers(9).eq([("events", None, 1)]));
-        copies.status("events").tell(at(10));
+        copies.status("events").record_success(at(10));
         assert!(numbers(75).eq([("events", Some(65.0), 1)]));
         assert!(numbers(9).eq([("events", Some(0.0), 1)]));
         let report = json!({ "events": { "copiedAt": "1970-01-01T00:00:10Z", "ageSeconds": 65.0 } });

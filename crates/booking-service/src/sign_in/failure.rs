@@ -31,15 +31,15 @@ pub(super) fn misconfigured(cause: impl Display) -> Problem {
 /// The refusal of an authorization endpoint in the query of a callback (RFC 6749, section 4.1.2.1; OpenID Connect Core
 /// 1.0, section 3.1.2.6). The log tells others no more than that they are others: anybody can write anything there.
 pub(super) fn refused_by_provider(error: Option<&str>) -> Problem {
-    let known = |errors: &[&'static str]| errors.iter().find(|&&known| error == Some(known)).copied();
+    let one_of = |errors: &[&'static str]| errors.iter().find(|&&known| error == Some(known)).copied();
     if let Some(error) =
-        known(&["invalid_request", "invalid_scope", "unauthorized_client", "unsupported_response_type"])
+        one_of(&["invalid_request", "invalid_scope", "unauthorized_client", "unsupported_response_type"])
     {
         return misconfigured(format!("the sign-in provider refuses with {error}"));
     }
-    let (error, detail) = if let Some(error) = known(&["server_error", "temporarily_unavailable"]) {
+    let (error, detail) = if let Some(error) = one_of(&["server_error", "temporarily_unavailable"]) {
         (error, "The sign-in provider has a fault or too much to do. Sign in again in a minute.")
-    } else if let Some(error) = known(&[
+    } else if let Some(error) = one_of(&[
         "access_denied",
         "account_selection_required",
         "consent_required",

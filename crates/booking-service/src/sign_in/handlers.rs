@@ -102,16 +102,16 @@ pub async fn callback(
     now: Now,
 ) -> Result<Reply, Failure> {
     limits.sign_in.charge(from.into())?;
-    let sent: CallbackQuery = query::parse(req.query_string()).map_err(|_| bad_login())?;
+    let query: CallbackQuery = query::parse(req.query_string()).map_err(|_| bad_login())?;
     let to_front_end = |origin: &str| {
         let reply = Reply::empty(StatusCode::FOUND).with(header::LOCATION, format!("{origin}/callback"));
         reply.with(header::CACHE_CONTROL, "no-store")
     };
-    let Some(login) = Pending::from_request(&req, &club.keys, &sent.state, now.0) else {
+    let Some(login) = Pending::from_request(&req, &club.keys, &query.state, now.0) else {
         // The browser may have lost the cookie to newer sign-ins. Otherwise anybody may have sent it here: this ends
         // nothing.
         let is_late =
-            pending::is_ours(&club.keys, &sent.state) && is_signed_in(&req, &state, &sent.state, now.0).await?;
+            pending::is_ours(&club.keys, &query.state) && is_signed_in(&req, &state, &query.state, now.0).await?;
         return if is_late { Ok(to_front_end("")) } else { Err(bad_login().into()) };
     };
     let no_cookie = login.no_cookie(&club);
@@ -123,7 +123,7 @@ pub async fn callback(
     if session(&req).is_some_and(is_new_session) && is_signed_in(&req, &state, &login.state, now.0).await? {
         return Ok(reply.with(header::SET_COOKIE, no_cookie));
     }
-    match finish(&req, &state, &provider, &club, sent, login, now.0).await {
+    match finish(&req, &state, &provider, &club, query, login, now.0).await {
         Ok(cookie) => Ok(reply.with_cookies([cookie, no_cookie])),
         // After a fault of ours the same callback may still succeed.
         Err(Failure(problem)) if problem.status() < 500 => Err(Failure(problem.header("set-cookie", no_cookie))),
@@ -155,11 +155,11 @@ async fn finish(
     state: &AppState,
     provider: &Provider,
     club: &Club,
-    sent: CallbackQuery,
+    query: CallbackQuery,
     login: Pending,
     now: Timestamp,
 ) -> Result<String, Failure> {
-    let who = provider.exchange(club, sent.returned()?, &login, now).await?;
+    let who = provider.exchange(club, query.returned()?, &login, now).await?;
     let secret = credentials::random_secret()?;
     let cookie = pending::session_cookie(club, &secret, now);
     let policy = club.sign_in_policy;
@@ -187,9 +187,10 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
     }
     let (app, club) = (AppState::from_request(req).ok()?, req.app_data::<Data<Club>>()?);
     let start = if club.is_development { DEVELOPMENT_PAGE } else { "/" };
-    let sent: Option<CallbackQuery> = query::parse(req.query_string()).ok();
-    let is_overlapping = sent.is_some_and(|sent| {
-        pending::is_ours(&club.keys, &sent.state) && pending::has_other(req, &club.keys, &sent.state, app.clock().now())
+    let query: Option<CallbackQuery> = query::parse(req.query_string()).ok();
+    let is_overlapping = query.is_some_and(|query| {
+        pending::is_ours(&club.keys, &query.state)
+            && pending::has_other(req, &club.keys, &query.state, app.clock().now())
     });
     Some(Box::new(move |problem| {
         let page = sorry(start, problem);

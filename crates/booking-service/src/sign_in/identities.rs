@@ -59,16 +59,16 @@ pub fn user_of(
     policy: SignInPolicy,
     now: Timestamp,
 ) -> Result<DbUuid, Error> {
-    let known = identities::table.find((&person.provider, &person.subject)).select(identities::user_id);
-    let known: Option<DbUuid> = known.first(conn).optional()?;
-    let present = match known {
+    let linked_user = identities::table.find((&person.provider, &person.subject)).select(identities::user_id);
+    let linked_user: Option<DbUuid> = linked_user.first(conn).optional()?;
+    let present = match linked_user {
         Some(user) => Some(user),
         None => present(conn, person)?,
     };
     if policy == SignInPolicy::Directory {
         check_listed(conn, present)?;
     }
-    if let Some(user) = known {
+    if let Some(user) = linked_user {
         return Ok(user);
     }
     let user = match present {

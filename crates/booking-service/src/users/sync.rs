@@ -57,9 +57,9 @@ pub fn apply(conn: &mut AnyConnection, directory: &Snapshot, force: bool, now: D
     if let AnyConnection::Postgresql(pg) = conn {
         sql_query("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE").execute(pg)?;
     }
-    let inactive = put_users(conn, &directory.users, force, now)?;
+    let inactive = update_users(conn, &directory.users, force, now)?;
     end_access(conn, &inactive, now)?;
-    put_groups(conn, &directory.groups, now)
+    update_groups(conn, &directory.groups, now)
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
@@ -86,27 +86,27 @@ impl From<&DirectoryUser> for UserRow {
     }
 }
 
-/// Makes users what the directory says, and returns those of it who are not active, and those who have left it.
-fn put_users(
+/// Makes the users equal to the directory. Returns its users who are not active, and those who have left it.
+fn update_users(
     conn: &mut AnyConnection,
     directory: &[DirectoryUser],
     force: bool,
     now: DbTimestamp,
 ) -> Result<Vec<DbUuid>, Error> {
     let present: Vec<UserRow> = users::table.select(UserRow::as_select()).load(conn)?;
-    let wanted: Vec<UserRow> = directory.iter().map(UserRow::from).collect();
-    let listed: HashSet<_> = wanted.iter().map(|user| user.id).collect();
+    let target: Vec<UserRow> = directory.iter().map(UserRow::from).collect();
+    let listed: HashSet<_> = target.iter().map(|user| user.id).collect();
     let unlisted = present.iter().filter(|user| user.in_directory && !listed.contains(&user.id));
     let unlisted: Vec<_> = unlisted.map(|user| user.id).collect();
     if !force {
         let active: HashSet<_> = present.iter().filter(|user| user.state == ACTIVE).map(|user| user.id).collect();
-        let deactivated = wanted.iter().filter(|user| user.state == DEACTIVATED).map(|user| &user.id).chain(&unlisted);
+        let deactivated = target.iter().filter(|user| user.state == DEACTIVATED).map(|user| &user.id).chain(&unlisted);
         directory::check_deactivations(active.len(), deactivated.filter(|id| active.contains(id)).count())?;
     }
-    // Names are unique at any moment, also halfway: first the names in the way are freed, then everything is put.
-    save(conn, &moved_aside(&present, &wanted), now)?;
+    // Names are unique after each statement, so names that change hands are freed first.
+    save(conn, &freed_names(&present, &target), now)?;
     let present: HashMap<_, _> = present.into_iter().map(|user| (user.id, user)).collect();
-    let changed: Vec<_> = wanted.iter().filter(|user| present.get(&user.id) != Some(user)).cloned().collect();
+    let changed: Vec<_> = target.iter().filter(|user| present.get(&user.id) != Some(user)).cloned().collect();
     let is_renamed =
         |user: &&UserRow| present.get(&user.id).is_some_and(|before| before.display_name != user.display_name);
     let renamed: Vec<_> = changed.iter().filter(is_renamed).map(|user| user.id).collect();
@@ -121,22 +121,22 @@ fn put_users(
             .set((users::state.eq(DEACTIVATED), users::in_directory.eq(false), users::updated_at.eq(now)))
             .execute(conn)?;
     }
-    Ok(wanted.iter().filter(|user| user.state != ACTIVE).map(|user| user.id).chain(unlisted).collect())
+    Ok(target.iter().filter(|user| user.state != ACTIVE).map(|user| user.id).chain(unlisted).collect())
 }
 
-/// The users whose name somebody else is to have: under the name that they keep, when the directory does not know
-/// them, or one for the meantime.
-fn moved_aside(present: &[UserRow], wanted: &[UserRow]) -> Vec<UserRow> {
-    let heirs: HashMap<_, _> = wanted.iter().map(|user| (user.name.as_str(), user.id)).collect();
-    let known: HashSet<_> = wanted.iter().map(|user| user.id).collect();
-    let mut taken: HashSet<_> = present.iter().chain(wanted).map(|user| user.name.clone()).collect();
-    let in_the_way = present.iter().filter(|user| heirs.get(user.name.as_str()).is_some_and(|heir| *heir != user.id));
-    in_the_way
+/// The users whose names the directory gives to others, with new names: final ones for users who are not in the
+/// directory, temporary ones for the others.
+fn freed_names(present: &[UserRow], target: &[UserRow]) -> Vec<UserRow> {
+    let heirs: HashMap<_, _> = target.iter().map(|user| (user.name.as_str(), user.id)).collect();
+    let listed: HashSet<_> = target.iter().map(|user| user.id).collect();
+    let mut taken: HashSet<_> = present.iter().chain(target).map(|user| user.name.clone()).collect();
+    let conflicting = present.iter().filter(|user| heirs.get(user.name.as_str()).is_some_and(|heir| *heir != user.id));
+    conflicting
         .map(|user| {
             let id = user.id.to_string();
-            // Ids made at about the same time begin alike; then some more characters tell them apart.
+            // Ids that were made at about the same time begin with the same characters. Then more characters are used.
             let mut names = (8..=id.len()).map(|length| format!("{}~{}", user.name, &id[..length]));
-            let name = names.find(|name| !known.contains(&user.id) && taken.insert(name.clone()));
+            let name = names.find(|name| !listed.contains(&user.id) && taken.insert(name.clone()));
             UserRow { name: name.unwrap_or_else(|| format!("~{id}")), ..user.clone() }
         })
         .collect()
@@ -160,7 +160,7 @@ fn save(conn: &mut AnyConnection, rows: &[UserRow], now: DbTimestamp) -> Result<
                 )
             })
             .collect();
-        // Privileges and the feed of those who are here already are not among what is set.
+        // The privileges and feeds of existing users stay.
         with_connection!(conn, c => diesel::insert_into(users::table)
             .values(&values)
             .on_conflict(users::id)
@@ -178,7 +178,7 @@ fn save(conn: &mut AnyConnection, rows: &[UserRow], now: DbTimestamp) -> Result<
     Ok(())
 }
 
-/// Takes from those who are not active what they could come in by.
+/// Ends the sessions, tokens and feeds of users who are not active.
 fn end_access(conn: &mut AnyConnection, inactive: &[DbUuid], now: DbTimestamp) -> Result<(), Error> {
     for ids in inactive.chunks(CHUNK) {
         diesel::update(sessions::table.filter(sessions::user_id.eq_any(ids)).filter(sessions::revoked_at.is_null()))
@@ -216,7 +216,7 @@ fn links(pairs: impl IntoIterator<Item = (DbUuid, DbUuid)>) -> Links {
     links
 }
 
-/// What is in `a` and not in `b`.
+/// The links in `a` that are not in `b`.
 fn difference(a: &Links, b: &Links) -> Links {
     let pairs = a.iter().flat_map(|(group, users)| users.iter().map(|user| (*group, *user)));
     links(pairs.filter(|(group, user)| !b.get(group).is_some_and(|users| users.contains(user))))
@@ -231,10 +231,10 @@ macro_rules! load_links {
     }};
 }
 
-/// Makes the links of some groups in a table of them what they are to be.
+/// Makes the links of some groups in a table equal to `$target`.
 macro_rules! save_links {
-    ($conn:expr, $table:ident, $present:expr, $wanted:expr) => {{
-        let added: Vec<_> = difference($wanted, $present)
+    ($conn:expr, $table:ident, $present:expr, $target:expr) => {{
+        let added: Vec<_> = difference($target, $present)
             .into_iter()
             .flat_map(|(group, users)| users.into_iter().map(move |user| (group, user)))
             .map(|(group, user)| ($table::group_id.eq(group), $table::user_id.eq(user)))
@@ -242,7 +242,7 @@ macro_rules! save_links {
         for added in added.chunks(CHUNK) {
             with_connection!($conn, c => diesel::insert_into($table::table).values(added).execute(c))?;
         }
-        for (group, users) in difference($present, $wanted) {
+        for (group, users) in difference($present, $target) {
             let users: Vec<_> = users.into_iter().collect();
             for users in users.chunks(CHUNK) {
                 let gone = $table::table.filter($table::group_id.eq(group)).filter($table::user_id.eq_any(users));
@@ -252,7 +252,7 @@ macro_rules! save_links {
     }};
 }
 
-fn put_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: DbTimestamp) -> Result<(), Error> {
+fn update_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: DbTimestamp) -> Result<(), Error> {
     let found: Vec<(DbUuid, i16, GroupRow)> =
         groups::table.select((groups::id, groups::kind, GroupRow::as_select())).load(conn)?;
     let (ours, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, kind, _)| *kind == DIRECTORY);
@@ -268,8 +268,8 @@ fn put_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: DbTim
     let pairs = |group: &DirectoryGroup, users: &[uuid::Uuid]| -> Vec<_> {
         users.iter().map(|user| (DbUuid(group.id), DbUuid(*user))).collect()
     };
-    let wanted_members = links(free.iter().flat_map(|group| pairs(group, &group.members)));
-    let wanted_admins = links(free.iter().flat_map(|group| pairs(group, &group.admins)));
+    let target_members = links(free.iter().flat_map(|group| pairs(group, &group.members)));
+    let target_admins = links(free.iter().flat_map(|group| pairs(group, &group.admins)));
 
     let changed: Vec<_> = free
         .iter()
@@ -279,20 +279,20 @@ fn put_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: DbTim
                 row.name == group.name && row.description == group.description && row.deleted_at.is_none()
             };
             !present.get(&id).is_some_and(same)
-                || members.get(&id) != wanted_members.get(&id)
-                || admins.get(&id) != wanted_admins.get(&id)
+                || members.get(&id) != target_members.get(&id)
+                || admins.get(&id) != target_admins.get(&id)
         })
         .collect();
     save_groups(conn, &changed, now)?;
 
-    // Groups that are gone keep their people, for their past events.
-    let known: HashSet<_> = free.iter().map(|group| DbUuid(group.id)).collect();
-    members.retain(|group, _| known.contains(group));
-    admins.retain(|group, _| known.contains(group));
-    save_links!(conn, group_members, &members, &wanted_members);
-    save_links!(conn, group_admins, &admins, &wanted_admins);
+    // Deleted groups keep their members and administrators, for their past events.
+    let listed: HashSet<_> = free.iter().map(|group| DbUuid(group.id)).collect();
+    members.retain(|group, _| listed.contains(group));
+    admins.retain(|group, _| listed.contains(group));
+    save_links!(conn, group_members, &members, &target_members);
+    save_links!(conn, group_admins, &admins, &target_admins);
 
-    let gone = present.iter().filter(|(id, group)| group.deleted_at.is_none() && !known.contains(id));
+    let gone = present.iter().filter(|(id, group)| group.deleted_at.is_none() && !listed.contains(id));
     let gone: Vec<_> = gone.map(|(id, _)| *id).collect();
     for ids in gone.chunks(CHUNK) {
         diesel::update(groups::table.filter(groups::id.eq_any(ids)))
@@ -351,8 +351,8 @@ mod tests {
         }
     }
 
-    fn names(present: &[UserRow], wanted: &[UserRow]) -> Vec<String> {
-        moved_aside(present, wanted).into_iter().map(|user| user.name).collect()
+    fn names(present: &[UserRow], target: &[UserRow]) -> Vec<String> {
+        freed_names(present, target).into_iter().map(|user| user.name).collect()
     }
 
     #[test]

@@ -1,18 +1,19 @@
-//! The background task: asks the booking-service again and again, and brings the copy up to date with what it has.
-//! Whatever goes wrong, nothing is lost from the copy, and the next round tries again.
+//! The background task that copies the events of the booking-service at intervals. A failed round deletes nothing, and the
+//! next one tries again.
 //!
-//! * It reads page by page, and stores each before it asks for the next, so of all events only ids are in memory at once.
-//!   What no page has goes from the copy with the last one. An event that moves in the list meanwhile may be on none: after
-//!   a long reading of all events it asks what changed since, and only then says what is gone.
-//! * At the start, every day, and after whatever went wrong it asks for all events. Only such an answer says of an
-//!   event that it is gone by not having it.
-//! * Otherwise it asks for what changed, and takes the events that are told to be deleted as deleted. It asks from some
-//!   minutes before the latest change that it knows: what is being changed now may show later, with an earlier time.
-//! * The latest change that it knows is told again each time. When it is not, the booking-service was set back to an
-//!   earlier state, or does not tell of deleted events; then the next round asks for all.
-//! * A list of all events that lacks more than half of the copy is believed the second time, an interval later (contract,
-//!   booking "The club directory").
-//! * A booking-service that tells more than changes does not know this, and is always asked for all.
+//! * It requests page after page and stores each before it requests the next, so only the ids of all events are in memory at
+//!   once. With the last page, it deletes the copies of events that were on no page. An event that moves in the list
+//!   meanwhile may be on no page, so after a list of several pages it requests the changes since the start of the round
+//!   before it deletes anything.
+//! * At the start, once a day and after a failure it requests all events. Only from such a list it deletes the events that
+//!   are missing.
+//! * Otherwise it requests changes with `updatedSince` and deletes the events that are marked as deleted. It requests them
+//!   from some minutes before the latest change of the copy, because a change becomes visible later than its time.
+//! * The latest change of the copy must be in the answer again. If it is missing, the booking-service was restored to an
+//!   earlier state or does not list deleted events, and the next round requests all events.
+//! * A list of all events that lacks more than half of the copy is accepted only the second time, an interval later
+//!   (contract, booking "The club directory").
+//! * A booking-service that ignores `updatedSince` is asked for all events each time.
 
 use std::{pin::pin, sync::Arc};
 
@@ -33,14 +34,14 @@ use tokio::sync::oneshot;
 use super::{lease, reading::Reading, store};
 use crate::booking::{EventChange, FetchError, NextPage, Page, Source};
 
-/// For how many rounds a lease is: a holder that misses so many is taken for dead.
+/// The duration of a lease in rounds. Another replica takes over after that.
 const LEASE_ROUNDS: i32 = 3;
 
-/// From how long before the latest known change on to ask for changes: more than a change takes to show, and than the
-/// clocks of two replicas of the booking-service differ.
+/// How long before the latest change of the copy the requested changes begin: longer than a change takes to become
+/// visible, and than the clocks of two replicas of the booking-service differ.
 const OVERLAP: TimeDelta = TimeDelta::minutes(5);
 
-/// How often to ask for all events. The booking-service tells of a deleted one for 30 days.
+/// How often to request all events. The booking-service lists deleted events for at least 30 days.
 const FULL_COPY_INTERVAL: TimeDelta = TimeDelta::days(1);
 
 /// Drops a copy that was made while a booking-service was configured: without one there are no events (contract, "Where
@@ -48,11 +49,11 @@ const FULL_COPY_INTERVAL: TimeDelta = TimeDelta::days(1);
 ///
 /// # Errors
 /// When the database fails.
-pub async fn forget(db: &Database) -> Result<(), Error> {
-    db.write(JobOwner::Internal, store::forget).await
+pub async fn drop_copy(db: &Database) -> Result<(), Error> {
+    db.write(JobOwner::Internal, store::drop_copy).await
 }
 
-/// Copies until the service ends. Never waited for by a request.
+/// Copies until the service ends. No request waits for this.
 pub async fn run(service: Data<AppState>, source: Source) {
     let copied = service.copies().status(store::SOURCE);
     let mut task = Copier {
@@ -63,7 +64,7 @@ pub async fn run(service: Data<AppState>, source: Source) {
         progress: None,
         tells_changes: true,
         was_suspicious: false,
-        changed: store::Changed::default(),
+        counts: store::ChangeCounts::default(),
     };
     let (db, me) = (service.database().clone(), task.me);
     service.on_shutdown(move || {
@@ -87,7 +88,7 @@ pub async fn run(service: Data<AppState>, source: Source) {
         let works = match done {
             Ok(()) => true,
             Err(cause) => {
-                task.copied.fail();
+                task.copied.record_failure();
                 // Once, and not each round while it lasts. An outage of the database has records of its own.
                 let is_outage = service.database().is_out_of_reach();
                 let level = if worked && !is_outage { log::Level::Warn } else { log::Level::Debug };
@@ -109,44 +110,48 @@ struct Copier {
     /// This replica, as the holder of the lease.
     me: DbUuid,
     copied: Arc<CopyStatus>,
-    /// Unless the next round is to ask for all events.
+    /// The state after the last round; `None` if the next round requests all events.
     progress: Option<Progress>,
-    /// Whether the booking-service can tell what changed, so far as is known.
+    /// Whether the booking-service supports `updatedSince`, as far as its answers have shown.
     tells_changes: bool,
     /// Whether the last list of all events lacked most of the copy.
     was_suspicious: bool,
-    /// What this round changed so far.
-    changed: store::Changed,
+    /// The changes of this round.
+    counts: store::ChangeCounts,
 }
 
-/// How far this replica has come.
+/// The state of the copy after a round of this replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Progress {
-    /// When it asked for all events.
-    whole_at: Timestamp,
-    /// Up to when it knows what changed, give or take the overlap.
-    known_to: Timestamp,
-    /// The latest change that it knows, and of which event.
+    /// When it last requested all events.
+    full_copy_at: Timestamp,
+    /// The time up to which the copy has all changes, apart from the overlap.
+    complete_until: Timestamp,
+    /// The latest change in the copy, and its event.
     latest: (Timestamp, DbUuid),
 }
 
 impl Progress {
-    /// After an answer to what was asked at this time. `None` when it says nothing of when things change, or has not even
-    /// the latest change that was known.
-    fn after(before: Option<Self>, told: &Reading, asked_at: Timestamp) -> Option<Self> {
-        let latest = told.latest()?;
-        // Neither clock need be right: the earlier time is asked for.
-        let known_to = latest.0.min(asked_at);
-        if told.is_complete() {
-            return Some(Self { whole_at: asked_at, known_to, latest });
+    /// The state after a reading that began at `requested_at`. `None` if the reading has no times of changes, or lacks the
+    /// latest change of the copy.
+    fn after(before: Option<Self>, reading: &Reading, requested_at: Timestamp) -> Option<Self> {
+        let latest = reading.latest()?;
+        // The clocks may differ, so the earlier time is used.
+        let complete_until = latest.0.min(requested_at);
+        if reading.is_complete() {
+            return Some(Self { full_copy_at: requested_at, complete_until, latest });
         }
-        // Of another event there may be a later change, made since this one was lost.
-        before.filter(|it| told.has(it.latest)).map(|it| Self { known_to: known_to.max(it.known_to), latest, ..it })
+        // The latest change must be found for its own event: another event may have a later change.
+        before.filter(|it| reading.has(it.latest)).map(|it| Self {
+            complete_until: complete_until.max(it.complete_until),
+            latest,
+            ..it
+        })
     }
 
-    /// Since when to ask for changes now. `None` when all is to be asked for again.
+    /// The time from which to request changes now; `None` to request all events.
     fn since(self, now: Timestamp) -> Option<Timestamp> {
-        (now < self.whole_at.plus(FULL_COPY_INTERVAL)).then(|| self.known_to.plus(-OVERLAP))
+        (now < self.full_copy_at.plus(FULL_COPY_INTERVAL)).then(|| self.complete_until.plus(-OVERLAP))
     }
 }
 
@@ -155,13 +160,13 @@ impl Copier {
         self.service.clock().now()
     }
 
-    /// Until when a lease is that is taken or kept now.
+    /// When a lease expires that is taken or extended now.
     fn term(&self) -> DbTimestamp {
         let interval = TimeDelta::from_std(self.source.interval).unwrap_or(TimeDelta::days(1));
         DbTimestamp(self.now().plus(interval * LEASE_ROUNDS))
     }
 
-    /// One round, if it is for this replica to copy.
+    /// One round, if this replica holds the lease.
     async fn round(&mut self) -> Result<(), String> {
         if self.service.is_draining() {
             return Ok(());
@@ -170,69 +175,69 @@ impl Copier {
         if !is_held {
             return Ok(());
         }
-        let asked_at = self.now();
-        // Should this round fail, nothing is known any more. The copy may also be gone: a replica without a
-        // booking-service drops it.
+        let requested_at = self.now();
+        // If this round fails, the next one requests all events. A replica without a booking-service may have dropped the
+        // copy.
         let progress = self.progress.take().filter(|_| is_there && self.tells_changes);
-        let since = progress.and_then(|progress| progress.since(asked_at));
-        self.changed = store::Changed::default();
-        let (mut reading, mut rest) = self.read(since, asked_at).await?;
-        let progress = Progress::after(progress, &reading, asked_at);
+        let since = progress.and_then(|progress| progress.since(requested_at));
+        self.counts = store::ChangeCounts::default();
+        let (mut reading, mut rest) = self.read(since, requested_at).await?;
+        let progress = Progress::after(progress, &reading, requested_at);
         if reading.is_complete()
             && reading.is_long()
             && self.tells_changes
-            && let Some(since) = progress.and_then(|progress| progress.since(asked_at))
+            && let Some(since) = progress.and_then(|progress| progress.since(requested_at))
         {
-            self.store(rest, None, asked_at).await?;
-            let later = self.read(Some(since), asked_at).await?;
+            self.store(rest, None, requested_at).await?;
+            let later = self.read(Some(since), requested_at).await?;
             reading.merge(later.0);
             rest = later.1;
         }
-        self.store(rest, Some(reading), asked_at).await?;
+        self.store(rest, Some(reading), requested_at).await?;
         self.progress = progress;
         Ok(())
     }
 
-    /// Reads page by page, and stores all but the last, which is left to be stored.
+    /// Reads page after page and stores all but the last, which it returns.
     async fn read(
         &mut self,
         since: Option<Timestamp>,
-        asked_at: Timestamp,
+        requested_at: Timestamp,
     ) -> Result<(Reading, Vec<EventChange>), String> {
         let (mut reading, mut next) = (Reading::new(since), None);
         let rest = loop {
             let page = self.fetch(since, next).await?;
-            let told = reading.take(page.changes)?;
+            let changes = reading.take(page.changes)?;
             next = page.next;
             if next.is_none() {
-                break told;
+                break changes;
             }
-            self.store(told, None, asked_at).await?;
+            self.store(changes, None, requested_at).await?;
         };
         if reading.ignores_since {
-            log::info!("the booking-service cannot tell what changed, and is asked for all events each time");
+            log::info!("the booking-service ignores `updatedSince`, so all events are requested each time");
             self.tells_changes = false;
         }
         Ok((reading, rest))
     }
 
-    /// Takes the lease, and learns how old the copy is, whichever replica made it. Whether the lease is held, and whether
-    /// there is a copy.
+    /// Takes the lease and updates the age of the copy, which another replica may have made. Returns whether this replica
+    /// holds the lease and whether there is a copy.
     async fn take_lease(&self) -> Result<(bool, bool), String> {
         let (service, me, now, until) = (self.service.clone(), self.me, DbTimestamp(self.now()), self.term());
         let done = self.service.database().write(JobOwner::Internal, move |conn| {
-            // It is given back as soon as the service drains, and is not to be taken after that.
-            let held = !service.is_draining() && lease::take(conn, store::SOURCE, me, now, until)?;
-            Ok((held, store::noted(conn)?))
+            // A draining service has given the lease back and must not take it again.
+            let is_held = !service.is_draining() && lease::take(conn, store::SOURCE, me, now, until)?;
+            Ok((is_held, store::noted(conn)?))
         });
-        let (held, noted) = done.await.map_err(in_words)?;
+        let (is_held, noted) = done.await.map_err(in_words)?;
         if let Some(at) = noted {
-            self.copied.tell(at.0);
+            self.copied.record_success(at.0);
         }
-        Ok((held, noted.is_some()))
+        Ok((is_held, noted.is_some()))
     }
 
-    /// A page of the booking-service; asked for once more if it says when, as one does that limits how often.
+    /// A page of the booking-service. A request that is refused with `Retry-After` is sent once more.
     async fn fetch(&self, since: Option<Timestamp>, next: Option<NextPage>) -> Result<Page, String> {
         let mut answer = self.ask(since, next.clone()).await?;
         if let Err(FetchError { retry_after: Some(wait), .. }) = &answer {
@@ -245,7 +250,7 @@ impl Copier {
     async fn ask(&self, since: Option<Timestamp>, next: Option<NextPage>) -> Result<Result<Page, FetchError>, String> {
         let (answer, answered) = oneshot::channel();
         let source = self.source.clone();
-        // A thread of its own: it may wait for long, and nothing waits for it when the service ends.
+        // On a thread of its own, which may wait long and does not delay the end of the service.
         std::thread::Builder::new()
             .name("booking".to_owned())
             .spawn(move || drop(answer.send(source.page(since, next.as_ref()))))
@@ -254,7 +259,7 @@ impl Copier {
         answer.map_err(|_| "asking the booking-service ended early".to_owned())
     }
 
-    /// Waits for something long, and meanwhile keeps the lease. It is not taken again when it was lost or given back.
+    /// Waits for a future and extends the lease meanwhile. A lease that was lost or given back is not taken again.
     async fn keeping_the_lease<F: Future>(&self, long: F) -> Result<F::Output, String> {
         let mut long = pin!(long);
         loop {
@@ -263,31 +268,31 @@ impl Copier {
                 () = tokio::time::sleep(self.source.interval) => {}
             }
             let (me, until) = (self.me, self.term());
-            let kept = self
+            let extended = self
                 .service
                 .database()
                 .write(JobOwner::Internal, move |conn| lease::keep(conn, store::SOURCE, me, until));
-            if !kept.await.map_err(in_words)? {
+            if !extended.await.map_err(in_words)? {
                 return Err(TAKEN_OVER.to_owned());
             }
         }
     }
 
-    /// Stores what was told; the last of it with what only then is known of the other events.
+    /// Stores changes. With the last ones, deletes the copies of events that the reading lacks.
     async fn store(
         &mut self,
-        told: Vec<EventChange>,
+        changes: Vec<EventChange>,
         ended: Option<Reading>,
-        asked_at: Timestamp,
+        requested_at: Timestamp,
     ) -> Result<(), String> {
-        let (me, until, now) = (self.me, self.term(), DbTimestamp(asked_at));
+        let (me, until, now) = (self.me, self.term(), DbTimestamp(requested_at));
         let (has_ended, force) = (ended.is_some(), self.was_suspicious);
         let done = self.service.database().write(JobOwner::Internal, move |conn| {
             if !lease::keep(conn, store::SOURCE, me, until)? {
                 return Ok(Err(TAKEN_OVER));
             }
-            let mut changed = store::bring_up_to_date(conn, &told, now)?;
-            let Some(reading) = &ended else { return Ok(Ok(changed)) };
+            let mut counts = store::bring_up_to_date(conn, &changes, now)?;
+            let Some(reading) = &ended else { return Ok(Ok(counts)) };
             // A replica without a booking-service drops the copy, and so what was stored before.
             let others = if reading.is_complete() {
                 store::keep_only(conn, &reading.existing_ids(), force)?
@@ -295,24 +300,24 @@ impl Copier {
                 store::noted(conn)?.map(|_| 0).ok_or(store::DROPPED)
             };
             match others {
-                Ok(others) => changed.deleted += others,
+                Ok(others) => counts.deleted += others,
                 Err(reason) => return Ok(Err(reason)),
             }
             store::note(conn, now)?;
-            Ok(Ok(changed))
+            Ok(Ok(counts))
         });
         let done = done.await.map_err(in_words)?;
         if has_ended {
             self.was_suspicious = done == Err(store::SUSPICIOUS);
         }
-        let changed = done?;
-        self.changed.written += changed.written;
-        self.changed.deleted += changed.deleted;
+        let counts = done?;
+        self.counts.written += counts.written;
+        self.counts.deleted += counts.deleted;
         if has_ended {
-            self.copied.tell(asked_at);
-            if self.changed != store::Changed::default() {
-                let store::Changed { written, deleted } = self.changed;
-                log::info!("copied the events: {written} new or changed, {deleted} gone");
+            self.copied.record_success(requested_at);
+            if self.counts != store::ChangeCounts::default() {
+                let store::ChangeCounts { written, deleted } = self.counts;
+                log::info!("copied the events: {written} new or changed, {deleted} deleted");
             }
         }
         Ok(())

@@ -23,7 +23,7 @@ pub const SOURCE: &str = "events";
 
 /// How many events an update of the copy changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Changed {
+pub struct ChangeCounts {
     /// New or different events.
     pub written: usize,
     /// Deleted events.
@@ -34,7 +34,11 @@ pub struct Changed {
 ///
 /// # Errors
 /// When the database fails.
-pub fn bring_up_to_date(conn: &mut AnyConnection, changes: &[EventChange], now: DbTimestamp) -> Result<Changed, Error> {
+pub fn bring_up_to_date(
+    conn: &mut AnyConnection,
+    changes: &[EventChange],
+    now: DbTimestamp,
+) -> Result<ChangeCounts, Error> {
     let mut copies = load(conn, changes)?;
     let mut outdated = Vec::new();
     let different: Vec<&BookingEvent> = changes
@@ -54,7 +58,7 @@ pub fn bring_up_to_date(conn: &mut AnyConnection, changes: &[EventChange], now: 
     outdated.extend(copies.into_keys());
     delete(conn, &outdated)?;
     insert(conn, &different, now)?;
-    Ok(Changed { written: different.len(), deleted })
+    Ok(ChangeCounts { written: different.len(), deleted })
 }
 
 /// Why copies are kept: another replica dropped the copy while it was made.
@@ -161,7 +165,7 @@ fn insert(conn: &mut AnyConnection, new: &[&BookingEvent], now: DbTimestamp) -> 
 ///
 /// # Errors
 /// When the database fails.
-pub fn forget(conn: &mut AnyConnection) -> Result<(), Error> {
+pub fn drop_copy(conn: &mut AnyConnection) -> Result<(), Error> {
     // Deletes their hosts as well.
     diesel::delete(events::table).execute(conn)?;
     diesel::delete(copies::table.find(SOURCE)).execute(conn)?;

@@ -65,11 +65,11 @@ struct MemberSpan {
 impl MemberSpan {
     /// As it is shown inside the project's span (contract, "Member spans").
     fn shown_within(&self, project: YearWithSemesterDuration) -> Result<YearWithSemesterDuration, Error> {
-        let sent = Columns::from((self.since, self.until)).span()?;
-        let since = if self.follows_since { project.since() } else { sent.since() };
-        let until = if self.follows_until { project.until() } else { sent.until() };
+        let stored = Columns::from((self.since, self.until)).span()?;
+        let since = if self.follows_since { project.since() } else { stored.since() };
+        let until = if self.follows_until { project.until() } else { stored.until() };
         // Without a span between the edges, the two do not meet.
-        Ok(YearWithSemesterDuration::new(since, until).unwrap_or(sent).shown_within(project))
+        Ok(YearWithSemesterDuration::new(since, until).unwrap_or(stored).shown_within(project))
     }
 }
 

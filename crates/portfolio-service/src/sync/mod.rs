@@ -78,7 +78,7 @@ async fn synchronize(
         Ok(Reply::no_content())
     });
     let reply = done.await?;
-    state.copies().status(COPY).tell(now.0);
+    state.copies().status(COPY).record_success(now.0);
     Ok(reply)
 }
 
@@ -92,7 +92,7 @@ pub async fn run(db: &Database, club: &Club, force: bool, now: Timestamp) -> Res
     db.write(JobOwner::Internal, move |conn| apply(conn, &directory, force, present, DbTimestamp(now))).await
 }
 
-/// Makes users and groups what a snapshot says, in the present semester.
+/// Makes users and groups equal to a snapshot, in the present semester.
 ///
 /// # Errors
 /// When the database fails; 409 when the directory is suspicious and `force` is not set.
@@ -103,16 +103,16 @@ pub fn apply(
     present: YearWithSemester,
     now: DbTimestamp,
 ) -> Result<(), Error> {
-    // Whoever looks at names and open spans before changing them must be the only one who changes them. Readers go on.
+    // Names and open spans are read before they are changed, so only one transaction may change them. Reads go on.
     if let AnyConnection::Postgresql(pg) = conn {
         sql_query("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE").execute(pg)?;
     }
-    let known = people::update(conn, &directory.users, force, now)?;
-    memberships::update(conn, &directory.groups, &known, present, now)
+    let users = people::update(conn, &directory.users, force, now)?;
+    memberships::update(conn, &directory.groups, &users, present, now)
 }
 
-/// Copies at the start and then every `minutes`; never again when that is 0. The service starts without the directory
-/// all the same, and does not wait for a slow one.
+/// Copies the directory at the start and then every `minutes`, or only at the start if that is 0. The service also starts
+/// if the directory cannot be read, and does not wait for a slow one.
 pub async fn start(state: &Data<AppState>, club: &Club, minutes: u64) {
     if club.directory.is_none() {
         return;
@@ -138,7 +138,7 @@ pub async fn start(state: &Data<AppState>, club: &Club, minutes: u64) {
 async fn attempt(state: &AppState, club: &Club) {
     let now = state.clock().now();
     let done = run(state.database(), club, false, now).await;
-    state.copies().status(COPY).note(now, &done);
+    state.copies().status(COPY).record(now, &done);
     if let Err(error) = done {
         state.database().log_failure("users and groups are not up to date", error);
     }

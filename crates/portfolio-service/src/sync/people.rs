@@ -42,7 +42,7 @@ impl From<&DirectoryUser> for Row {
     }
 }
 
-/// Makes users what the directory says, and returns all who are here then.
+/// Makes the users equal to the directory. Returns the ids of all users.
 pub(super) fn update(
     conn: &mut AnyConnection,
     directory: &[DirectoryUser],
@@ -53,45 +53,45 @@ pub(super) fn update(
     let listed: HashSet<_> = directory.iter().map(|user| DbUuid(user.id)).collect();
     let unlisted = present.iter().filter(|user| user.state != DEACTIVATED && !listed.contains(&user.id));
     let unlisted: Vec<_> = unlisted.map(|user| user.id).collect();
-    let (wanted, unfit): (Vec<_>, Vec<_>) = directory.iter().partition(|user| is_sign_in_name(&user.name));
+    let (target, unfit): (Vec<_>, Vec<_>) = directory.iter().partition(|user| is_sign_in_name(&user.name));
     for user in unfit {
         log::warn!("club directory: the user {} is left out, as {:?} is no sign-in name", user.id, user.name);
     }
-    let wanted: Vec<Row> = wanted.into_iter().map(Row::from).collect();
+    let target: Vec<Row> = target.into_iter().map(Row::from).collect();
     if !force {
         let active: HashSet<_> = present.iter().filter(|user| user.state == ACTIVE).map(|user| user.id).collect();
-        let deactivated = wanted.iter().filter(|user| user.state == DEACTIVATED).map(|user| &user.id).chain(&unlisted);
+        let deactivated = target.iter().filter(|user| user.state == DEACTIVATED).map(|user| &user.id).chain(&unlisted);
         check_deactivations(active.len(), deactivated.filter(|id| active.contains(id)).count())?;
     }
-    // Names are unique at any moment, also halfway: first the names in the way are freed, then everything is put.
-    save(conn, &moved_aside(&present, &wanted), now)?;
+    // Names are unique after each statement, so names that change hands are freed first.
+    save(conn, &freed_names(&present, &target), now)?;
     let before: HashMap<_, _> = present.iter().map(|user| (user.id, user)).collect();
-    let changed: Vec<_> = wanted.iter().filter(|user| before.get(&user.id) != Some(user)).cloned().collect();
+    let changed: Vec<_> = target.iter().filter(|user| before.get(&user.id) != Some(user)).cloned().collect();
     save(conn, &changed, now)?;
     for ids in unlisted.chunks(ROWS_PER_STATEMENT) {
         diesel::update(users::table.filter(users::id.eq_any(ids)))
             .set((users::state.eq(DEACTIVATED), users::updated_at.eq(now)))
             .execute(conn)?;
     }
-    Ok(present.iter().chain(&wanted).map(|user| user.id).collect())
+    Ok(present.iter().chain(&target).map(|user| user.id).collect())
 }
 
-/// The users whose name somebody else is to have: under the name that they keep, when the directory does not know
-/// them, or one for the meantime.
-fn moved_aside(present: &[Row], wanted: &[Row]) -> Vec<Row> {
-    let heirs: HashMap<_, _> = wanted.iter().map(|user| (user.name.as_str(), user.id)).collect();
-    let known: HashSet<_> = wanted.iter().map(|user| user.id).collect();
-    let mut taken: HashSet<_> = present.iter().chain(wanted).map(|user| user.name.clone()).collect();
-    let in_the_way = present.iter().filter(|user| heirs.get(user.name.as_str()).is_some_and(|heir| *heir != user.id));
-    in_the_way
+/// The users whose names the directory gives to others, with new names: final ones for users who are not in the
+/// directory, temporary ones for the others.
+fn freed_names(present: &[Row], target: &[Row]) -> Vec<Row> {
+    let heirs: HashMap<_, _> = target.iter().map(|user| (user.name.as_str(), user.id)).collect();
+    let listed: HashSet<_> = target.iter().map(|user| user.id).collect();
+    let mut taken: HashSet<_> = present.iter().chain(target).map(|user| user.name.clone()).collect();
+    let conflicting = present.iter().filter(|user| heirs.get(user.name.as_str()).is_some_and(|heir| *heir != user.id));
+    conflicting
         .map(|user| {
             let id = user.id.0.simple().to_string();
-            // A sign-in name again: ids made at about the same time begin alike, so it may take more characters.
+            // Also a sign-in name. If the short form of the id is taken, more characters are used.
             let mut names = (8..=30).map(|length| {
                 let room = 31 - length;
                 format!("{}-{}", &user.name[..user.name.len().min(room)], &id[id.len() - length..])
             });
-            let name = names.find(|name| !known.contains(&user.id) && taken.insert(name.clone()));
+            let name = names.find(|name| !listed.contains(&user.id) && taken.insert(name.clone()));
             Row { name: name.unwrap_or_else(|| format!("~{id}")), ..user.clone() }
         })
         .collect()
@@ -112,7 +112,7 @@ fn save(conn: &mut AnyConnection, rows: &[Row], now: DbTimestamp) -> Result<(), 
                 )
             })
             .collect();
-        // What users say of themselves is not among what is set.
+        // The texts that users wrote themselves stay.
         with_connection!(conn, c => diesel::insert_into(users::table)
             .values(&values)
             .on_conflict(users::id)
@@ -138,8 +138,8 @@ mod tests {
         Row { id: DbUuid(Uuid::from_u128(id)), name: name.to_owned(), real_name: String::new(), state: 1 }
     }
 
-    fn names(present: &[Row], wanted: &[Row]) -> Vec<String> {
-        moved_aside(present, wanted).into_iter().map(|user| user.name).collect()
+    fn names(present: &[Row], target: &[Row]) -> Vec<String> {
+        freed_names(present, target).into_iter().map(|user| user.name).collect()
     }
 
     #[test]

@@ -26,7 +26,7 @@ struct Entries {
     #[serde(default)]
     groups: Vec<Group>,
     #[serde(flatten)]
-    unknown: Unknown,
+    unknown: UnknownFields,
 }
 
 #[derive(Deserialize)]
@@ -41,7 +41,7 @@ struct User {
     #[serde(default)]
     bot: bool,
     #[serde(flatten)]
-    unknown: Unknown,
+    unknown: UnknownFields,
 }
 
 #[derive(Deserialize)]
@@ -62,13 +62,13 @@ struct Group {
     #[serde(default)]
     members: Vec<String>,
     #[serde(flatten)]
-    unknown: Unknown,
+    unknown: UnknownFields,
 }
 
-/// Fields nobody knows. They are ignored, but a mistyped `state` should not go by without a word.
-type Unknown = BTreeMap<String, serde_json::Value>;
+/// Fields that the format does not have. They are ignored with a warning, because a field name may be mistyped.
+type UnknownFields = BTreeMap<String, serde_json::Value>;
 
-fn warn(place: &str, unknown: &Unknown) {
+fn warn(place: &str, unknown: &UnknownFields) {
     for field in unknown.keys() {
         log::warn!("club directory: unknown field {field:?} {place}");
     }

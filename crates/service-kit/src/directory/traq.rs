@@ -99,13 +99,13 @@ impl<'a> Client<'a> {
 
         let users = users.into_iter().filter(|user| !user.bot).map(|user| self.user(user));
         let users = users.collect::<Result<Vec<_>, _>>()?;
-        let known: HashSet<Uuid> = users.iter().map(|user| user.id).collect();
+        let user_ids: HashSet<Uuid> = users.iter().map(|user| user.id).collect();
         let groups = groups.into_iter().map(|group| DirectoryGroup {
             id: group.id,
             name: group.name,
             description: group.description,
-            admins: only(&known, group.admins.into_iter()),
-            members: only(&known, group.members.into_iter().map(|member| member.id)),
+            admins: only(&user_ids, group.admins.into_iter()),
+            members: only(&user_ids, group.members.into_iter().map(|member| member.id)),
         });
         Ok(Snapshot { groups: groups.collect(), users })
     }
@@ -193,7 +193,7 @@ fn answer(list: &str) -> String {
     format!("the answer to the request for the {list}")
 }
 
-/// A request that ran out of its whole time is not sent again: that would triple the longest wait for little hope.
+/// A request that exceeded its time limit is not sent again, because that would triple the longest wait.
 fn may_pass(error: &ureq::Error) -> bool {
     use ureq::Error;
     match error {
@@ -203,10 +203,10 @@ fn may_pass(error: &ureq::Error) -> bool {
     }
 }
 
-/// Those of the ids that are known, each once. The others are bots, or users added between the two requests.
-fn only(known: &HashSet<Uuid>, ids: impl Iterator<Item = Uuid>) -> Vec<Uuid> {
+/// The ids that are in `user_ids`, each once. The others are bots, or users added between the two requests.
+fn only(user_ids: &HashSet<Uuid>, ids: impl Iterator<Item = Uuid>) -> Vec<Uuid> {
     let mut seen = HashSet::new();
-    ids.filter(|id| known.contains(id) && seen.insert(*id)).collect()
+    ids.filter(|id| user_ids.contains(id) && seen.insert(*id)).collect()
 }
 
 #[expect(clippy::disallowed_methods, reason = "runs on a blocking thread, which waits for the server anyway")]

@@ -79,12 +79,12 @@ impl Http {
     pub fn send(&self, request: HttpRequest) -> Result<HttpResponse, NoAnswer> {
         let address = Url::parse(&request.uri().to_string()).map_err(|error| NoAnswer(error.to_string()))?;
         is_safe(&address).map_err(NoAnswer)?;
-        let sent = if request.body().is_empty() {
+        let response = if request.body().is_empty() {
             self.agent.run(self.by_the_way(&address, request.map(|_| ())))
         } else {
             self.agent.run(self.by_the_way(&address, request))
         };
-        let mut answer = sent.map_err(|error| NoAnswer(words(&error)))?;
+        let mut answer = response.map_err(|error| NoAnswer(words(&error)))?;
         if answer.status().is_server_error() {
             return Err(NoAnswer(format!("it answers with status {}", answer.status().as_u16())));
         }

@@ -96,8 +96,8 @@ impl OpenId {
     pub fn new(issuer: String, settings: ProviderSettings) -> Result<Self, String> {
         let url = IssuerUrl::new(issuer.clone()).map_err(|error| format!("--oidc-issuer: {error}"))?;
         let http = Http::new();
-        let asked = http.clone();
-        let discover = move || discover(&url, &asked);
+        let client = http.clone();
+        let discover = move || discover(&url, &client);
         let metadata =
             CachedFetch::new("metadata and keys of the sign-in provider", RefreshPolicy::default(), discover);
         Ok(Self { issuer, settings, metadata, http })

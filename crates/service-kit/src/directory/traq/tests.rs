@@ -31,7 +31,7 @@ struct Server {
     /// First line and Authorization header of each request.
     requests: Receiver<(String, String)>,
     /// Short only where it is bound to run out, so that a busy machine fails no other test.
-    patience: Duration,
+    timeout: Duration,
     /// Dropped with the server, which ends what stalls.
     _alive: Sender<()>,
 }
@@ -43,7 +43,7 @@ impl Server {
         let (seen, requests) = channel();
         let (alive, ended) = channel::<()>();
         let stalls = script.iter().any(|step| matches!(step, Stall));
-        let patience = Duration::from_millis(if stalls { 200 } else { 5_000 });
+        let timeout = Duration::from_millis(if stalls { 200 } else { 5_000 });
         thread::spawn(move || {
             for step in script {
                 let (stream, _) = listener.accept().unwrap();
@@ -51,13 +51,13 @@ impl Server {
                 play(step, stream, &ended);
             }
         });
-        Self { base, requests, patience, _alive: alive }
+        Self { base, requests, timeout, _alive: alive }
     }
 
     fn read(&self) -> Result<Snapshot, DirectoryError> {
         let limits = Limits {
-            connect: self.patience,
-            request: self.patience,
+            connect: self.timeout,
+            request: self.timeout,
             attempts: 3,
             pause: Duration::from_millis(1),
             bytes: 10_000,
