@@ -2,7 +2,7 @@
 
 common::codes! {
     /// 400: an event that is not inside its room's period.
-    OUTSIDE_ROOM_WINDOW = 400 "outside-room-window", "The event is not inside the room's period",
+    OUTSIDE_ROOM_PERIOD = 400 "outside-room-window", "The event is not inside the room's period",
         "An event must begin and end within the time for which the club holds its room.";
     /// 400: a place and a room, or neither.
     PLACE_OR_ROOM = 400 "place-or-room", "Exactly one of place and roomId is needed",

@@ -61,7 +61,7 @@ impl<T: Send + Sync + 'static> CachedFetch<T> {
     }
 
     /// What `lookup` finds in the value. When it finds nothing, or the value is too old, the value is fetched first,
-    /// unless the last attempt was a moment ago. An old value serves while another caller fetches and after a failure.
+    /// unless the last attempt was too recent. An old value serves while another caller fetches and after a failure.
     ///
     /// # Errors
     /// 503 when no fetch has succeeded yet.

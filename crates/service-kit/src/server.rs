@@ -198,7 +198,7 @@ impl Running {
             self.shutdown_timeout.as_secs()
         );
         tokio::select! { ended = self.server => ended?, second_signal = signals => return second_signal };
-        // Requests cut off by the shutdown time-out are logged when their worker ends, which takes a moment.
+        // Requests cut off by the shutdown time-out are logged when their worker ends, shortly after this.
         for _ in 0..100 {
             if self.state.metrics().in_flight() == 0 {
                 break;

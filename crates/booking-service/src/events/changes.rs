@@ -294,7 +294,7 @@ fn refuse_stock_conflicts(
     if draft.starts_at < room.starts_at || room.ends_at < draft.ends_at {
         let (from, to) = (room.starts_at.in_zone(zone), room.ends_at.in_zone(zone));
         let detail = format!("The club holds the room from {from} to {to}.");
-        return Err(Problem::new(codes::OUTSIDE_ROOM_WINDOW).detail(detail).into());
+        return Err(Problem::new(codes::OUTSIDE_ROOM_PERIOD).detail(detail).into());
     }
     booking::refuse_conflicts(conn, &draft.booking(room.period(), except), zone)
 }

@@ -14,7 +14,7 @@ const REFRESH_INTERVAL: &str = "PT1H";
 /// The most octets of a content line, its CRLF not counted (RFC 5545, section 3.1).
 const LINE_OCTETS: usize = 75;
 
-/// One event as the feed shows it. Times are cut to whole seconds, the finest that iCalendar knows.
+/// One event as the feed shows it. Times are cut to seconds, the resolution of iCalendar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedEvent {
     /// The `UID` for ever, and the last part of the event's web address.
@@ -112,7 +112,7 @@ impl<'a> Feed<'a> {
         self.last_modified
     }
 
-    /// The whole calendar.
+    /// The complete calendar.
     #[must_use]
     pub fn end(mut self) -> String {
         self.text.push_str(END);

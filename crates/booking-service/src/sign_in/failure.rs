@@ -31,7 +31,7 @@ pub(super) fn misconfigured(cause: impl Display) -> Problem {
 /// The refusal of an authorization endpoint in the query of a callback (RFC 6749, section 4.1.2.1; OpenID Connect Core
 /// 1.0, section 3.1.2.6). The log tells others no more than that they are others: anybody can write anything there.
 pub(super) fn refused_by_provider(error: Option<&str>) -> Problem {
-    let one_of = |errors: &[&'static str]| errors.iter().find(|&&known| error == Some(known)).copied();
+    let one_of = |errors: &[&'static str]| errors.iter().find(|&&one| error == Some(one)).copied();
     if let Some(error) =
         one_of(&["invalid_request", "invalid_scope", "unauthorized_client", "unsupported_response_type"])
     {

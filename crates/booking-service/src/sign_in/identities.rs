@@ -80,7 +80,7 @@ pub fn user_of(
         .filter(identities::provider.eq(&person.provider))
         .select(identities::subject);
     match linked.first::<String>(conn).optional()? {
-        // Another sign-in of the same person was a moment faster.
+        // A concurrent sign-in of the same person was faster.
         Some(subject) if subject == person.subject => return Ok(user),
         Some(_) => return Err(Problem::new(codes::NAME_TAKEN).into()),
         None => {}
@@ -146,7 +146,7 @@ fn make(conn: &mut AnyConnection, person: &Person, now: Timestamp) -> Result<DbU
     Ok(id)
 }
 
-/// What was not there a moment ago and now is came from another sign-in of the same person: look again.
+/// Makes the transaction run again if a concurrent sign-in of the same person has inserted the row.
 fn once(inserted: Result<usize, DieselError>) -> Result<(), Error> {
     match inserted {
         Err(DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, _)) => Err(Error::Stale),

@@ -162,7 +162,7 @@ pub fn is_ours(keys: &Keys, state: &str) -> bool {
     state.split_once('.').is_some_and(|(random, mark)| keys.has_derived(&[STATE, random], mark))
 }
 
-/// Whether a sign-in with another state began a moment ago in the browser that sent `req`, and so may be about to end.
+/// Whether another sign-in began less than 30 seconds ago in the browser that sent `req`, so that it may end soon.
 #[must_use]
 pub fn has_other(req: &HttpRequest, keys: &Keys, state: &str, now: Timestamp) -> bool {
     let (Ok(cookies), own) = (req.cookies(), cookie_name(state)) else { return false };

@@ -78,7 +78,7 @@ pub fn finish(
     Ok(user)
 }
 
-/// Whether the sign-in with this state has been finished. Not known any more once it would have expired.
+/// Whether the sign-in with this state has been finished. The record is deleted once the sign-in would have expired.
 ///
 /// # Errors
 /// When the database fails.

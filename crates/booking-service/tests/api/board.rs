@@ -20,7 +20,7 @@ use crate::{
         Backend::{self, Postgres, Sqlite},
         CAROL, Club, SUSAN, hours_from_now, id,
     },
-    real_sign_in::real::node,
+    real_sign_in::real::browser_node,
     static_files::front_end,
     tokens::{by_token, make_token},
 };
@@ -237,7 +237,7 @@ fn a_browser_shows_it_to_everybody() {
     declare_shared(&club, CAROL, At::Room(&room), (1, 2)).expect(201);
     event(&club, CAROL, At::Place("Discord"), (0, 1));
     declare_shared(&club, CAROL, At::Place("Lounge"), (0, 1)).expect(201);
-    let mut node = node(include_str!("../../../service-kit/tests/real/board.mjs"));
+    let mut node = browser_node(include_str!("../../../service-kit/tests/real/board.mjs"));
     let shots = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("screenshots").join(env!("CARGO_PKG_NAME"));
     let home = tempfile::tempdir().unwrap();
     node.env("PATH", std::env::var("PATH").unwrap()).env("HOME", home.path()).env("FOLDER", &shots);

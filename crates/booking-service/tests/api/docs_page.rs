@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::{
     harness::{BOB, Backend, Club},
-    real_sign_in::real::node,
+    real_sign_in::real::browser_node,
 };
 
 #[path = "../../../service-kit/tests/shared/docs_page.rs"]
@@ -13,7 +13,7 @@ mod browser;
 #[test]
 fn a_visitor_signs_in_and_tries_operations_on_the_page() {
     let club = Club::start_with(Backend::Sqlite, &["--demo"]);
-    let node = node(include_str!("../../../service-kit/tests/real/docs.mjs"));
+    let node = browser_node(include_str!("../../../service-kit/tests/real/docs.mjs"));
     // The examples of the document name a user of the demonstration, and days that are to come.
     let operations = ["getMe", "postTag", "addRooms", "addEvents", "createGroup", "createDraftEvent"];
     let (seen, answers) = browser::try_out(node, club.origin(0), 41, BOB, "/dev/sign-in", &operations);

@@ -66,7 +66,7 @@ const CONTESTS: [(&str, &str); 5] = [
     ("Programming Cup", "Three people, one computer, five hours."),
     ("CTF of the Clubs", "Two days of jeopardy."),
     ("Speed-up Contest", "One slow web service, eight hours to make it fast."),
-    ("Spring Game Jam", "A game in a weekend on a theme told at the start."),
+    ("Spring Game Jam", "A game in a weekend on a theme announced at the start."),
     ("Security Camp Final", "Attack and defence between the best of each region."),
 ];
 

@@ -138,7 +138,7 @@ pub fn members(
 pub fn members_within(
     conn: &mut AnyConnection,
     id: DbUuid,
-    whole: YearWithSemesterDuration,
+    project: YearWithSemesterDuration,
     bounds: &PageBounds<people::queries::Position>,
 ) -> Result<Vec<(Person, YearWithSemesterDuration)>, Error> {
     let members = project_members::table
@@ -152,7 +152,7 @@ pub fn members_within(
             .select((Person::as_select(), MemberSpan::as_select()))
             .load(conn),
     }?;
-    rows.into_iter().map(|(person, span)| Ok((person, span.shown_within(whole)?))).collect()
+    rows.into_iter().map(|(person, span)| Ok((person, span.shown_within(project)?))).collect()
 }
 
 /// The projects of a user, the newest first, each with the user's own span as it is shown.

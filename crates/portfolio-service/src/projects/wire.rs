@@ -194,7 +194,7 @@ pub struct MemberSpan {
     duration: YearWithSemesterDuration,
 }
 
-/// The whole new list of members.
+/// The new list of members, which replaces the present one.
 #[derive(Debug, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase, validate = each_once -> Violations)]
 #[schema(rename_all = "camelCase", example = json!({"members": [{

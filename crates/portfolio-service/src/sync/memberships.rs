@@ -46,20 +46,20 @@ fn changes(open: &BTreeMap<Link, (DbUuid, Half)>, members: &BTreeSet<Link>, pres
 }
 
 /// Makes groups, their administrators and the spans of their members what the directory says. Whoever is not among
-/// `known` is left out.
+/// `users` is left out.
 pub(super) fn update(
     conn: &mut AnyConnection,
     directory: &[DirectoryGroup],
-    known: &HashSet<DbUuid>,
+    users: &HashSet<DbUuid>,
     present: YearWithSemester,
     now: DbTimestamp,
 ) -> Result<(), Error> {
-    put_groups(conn, directory, now)?;
+    update_groups(conn, directory, now)?;
     let links = |people: fn(&DirectoryGroup) -> &[uuid::Uuid]| -> BTreeSet<Link> {
         let all = directory.iter().flat_map(|group| people(group).iter().map(|user| (DbUuid(group.id), DbUuid(*user))));
-        all.filter(|(_, user)| known.contains(user)).collect()
+        all.filter(|(_, user)| users.contains(user)).collect()
     };
-    put_admins(conn, &links(|group| &group.admins))?;
+    update_admins(conn, &links(|group| &group.admins))?;
 
     let open: Vec<(DbUuid, DbUuid, DbUuid, Half)> = group_memberships::table
         .filter(group_memberships::until.is_null())
@@ -93,7 +93,7 @@ pub(super) fn update(
     Ok(())
 }
 
-fn put_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: DbTimestamp) -> Result<(), Error> {
+fn update_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: DbTimestamp) -> Result<(), Error> {
     let present: Vec<(DbUuid, String, String)> =
         groups::table.select((groups::id, groups::name, groups::description)).load(conn)?;
     let present: HashMap<_, _> = present.into_iter().map(|(id, name, description)| (id, (name, description))).collect();
@@ -129,9 +129,9 @@ fn put_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: DbTim
     Ok(())
 }
 
-fn put_admins(conn: &mut AnyConnection, wanted: &BTreeSet<Link>) -> Result<(), Error> {
+fn update_admins(conn: &mut AnyConnection, target: &BTreeSet<Link>) -> Result<(), Error> {
     let present: BTreeSet<Link> = group_admins::table.load::<Link>(conn)?.into_iter().collect();
-    let added: Vec<_> = wanted
+    let added: Vec<_> = target
         .difference(&present)
         .map(|(group, user)| (group_admins::group_id.eq(*group), group_admins::user_id.eq(*user)))
         .collect();
@@ -139,7 +139,7 @@ fn put_admins(conn: &mut AnyConnection, wanted: &BTreeSet<Link>) -> Result<(), E
         with_connection!(conn, c => diesel::insert_into(group_admins::table).values(added).execute(c))?;
     }
     let mut gone: BTreeMap<DbUuid, Vec<DbUuid>> = BTreeMap::new();
-    for (group, user) in present.difference(wanted) {
+    for (group, user) in present.difference(target) {
         gone.entry(*group).or_default().push(*user);
     }
     for (group, users) in gone {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::{
     harness::{BOB, Backend, Club},
-    real_issuer::real::node,
+    real_issuer::real::browser_node,
 };
 
 #[path = "../../../service-kit/tests/shared/docs_page.rs"]
@@ -13,7 +13,7 @@ mod browser;
 #[test]
 fn the_page_signs_a_user_in_and_calls_operations() {
     let club = Club::start_empty(Backend::Sqlite, &["--demo"]);
-    let node = node(include_str!("../../../service-kit/tests/real/docs.mjs"));
+    let node = browser_node(include_str!("../../../service-kit/tests/real/docs.mjs"));
     let operations = ["getMe", "createProject", "createContest"];
     let (seen, answers) = browser::try_out(node, club.origin(0), 39, BOB, "", &operations);
     let [me, project, contest] = answers.as_slice() else { panic!("{seen}") };

@@ -108,7 +108,7 @@ impl StatementCount {
 }
 
 /// Makes and checks the connections of the database threads. The `establish` that Diesel derives for [`AnyConnection`]
-/// would try each database in turn and hide why the right one failed.
+/// would try one database after the other and hide why the right one failed.
 pub(crate) struct Manager {
     url: Url,
     statement_timeout: Duration,

@@ -7,7 +7,7 @@ use diesel::result::{DatabaseErrorKind, Error};
 pub(crate) enum ErrorClass {
     /// Another transaction is in the way: the same one may succeed when it runs again. 503 after the last attempt.
     Retry,
-    /// The database cannot do its work for the moment: 503.
+    /// The database cannot do its work at present: 503.
     Unavailable,
     /// A fault of the program: 500.
     Other,

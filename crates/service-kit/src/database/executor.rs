@@ -1,6 +1,6 @@
 //! A bounded, fair queue, and the threads that run its jobs, each on a database connection of its own.
 //!
-//! * The queue takes owners in turn. One owner runs at most half of the threads, writers at most three quarters, and
+//! * The queue serves owners round-robin. One owner runs at most half of the threads, writers at most three quarters, and
 //!   of the writers with one [`QueueKey`] one at a time.
 //! * A call of libpq cannot be cancelled. So a thread whose job is overdue is *abandoned*: another thread with another
 //!   connection takes its place, and it ends, with its connection, when the call returns. At most as many threads are
@@ -59,7 +59,7 @@ struct Shared {
 struct State {
     /// The jobs that may run as far as their keys are concerned, by owner.
     queues: HashMap<JobOwner, VecDeque<Job>>,
-    /// The owners of such jobs, the one whose turn is next first.
+    /// The owners of such jobs, the next one first.
     order: VecDeque<JobOwner>,
     /// For each key with a job in `queues` or `running`, the jobs that wait for it to end.
     keys: HashMap<QueueKey, VecDeque<Job>>,
@@ -97,16 +97,16 @@ impl State {
     fn find(&self, size: usize) -> Option<(usize, usize)> {
         let writers = self.running.iter().filter(|job| job.ticket.is_write).count();
         let may_write = writers < (size * 3 / 4).max(1);
-        self.order.iter().enumerate().find_map(|(turn, owner)| {
+        self.order.iter().enumerate().find_map(|(index, owner)| {
             let running = self.running.iter().filter(|job| job.ticket.owner == *owner).count();
             let queue = self.queues.get(owner).filter(|_| running < (size / 2).max(1))?;
-            queue.iter().position(|job| may_write || !job.ticket.is_write).map(|position| (turn, position))
+            queue.iter().position(|job| may_write || !job.ticket.is_write).map(|position| (index, position))
         })
     }
 
     fn next(&mut self, size: usize) -> Option<Job> {
-        let (turn, position) = self.find(size)?;
-        let owner = self.order.remove(turn)?;
+        let (index, position) = self.find(size)?;
+        let owner = self.order.remove(index)?;
         let queue = self.queues.get_mut(&owner)?;
         let job = queue.remove(position)?;
         if queue.is_empty() {

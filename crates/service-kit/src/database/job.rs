@@ -9,8 +9,8 @@ use std::{
 
 use uuid::Uuid;
 
-/// The party that a job is done for. No owner holds more than half of the database threads, and the queue takes owners in
-/// turn.
+/// The party that a job is done for. No owner holds more than half of the database threads, and the queue serves owners
+/// round-robin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JobOwner {
     /// The service itself: probes, background work and commands.

@@ -275,7 +275,7 @@ impl Database {
                     Some(begun) if begun.elapsed() >= self.limits.work => {
                         return Err(Error::Unavailable("the database took too long".to_owned()));
                     }
-                    // It has begun at the last moment.
+                    // It began just before the deadline.
                     Some(_) => {}
                 }
             }

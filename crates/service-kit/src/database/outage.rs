@@ -16,7 +16,7 @@ use log::Level;
 /// that were made before work, the outage is over too.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// What is known from all attempts of a [`Database`](super::Database) to connect.
+/// The state of all attempts of a [`Database`](super::Database) to connect.
 #[derive(Default)]
 pub(super) struct Outage(Mutex<State>);
 

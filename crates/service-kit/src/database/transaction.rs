@@ -11,10 +11,10 @@ use diesel::{
 use super::{any_connection::AnyConnection, connection::Manager, job::Ticket, metrics::QueueTimer, retry::retry_until};
 use crate::error::Error;
 
-/// How often a write runs at most before the caller is told 503.
+/// The most attempts of a write before the answer is 503.
 const ATTEMPTS: usize = 6;
 
-/// A write that got its connection at the last moment still may wait this long for a lock, so that a busy service
+/// A write that got its connection just before its deadline still may wait this long for a lock, so that a busy service
 /// does not refuse what it could do at once.
 const MIN_LOCK_WAIT: Duration = Duration::from_millis(100);
 

@@ -3,8 +3,6 @@
 // Screenshots go to FOLDER. Prints what was seen, as JSON.
 
 import { mkdirSync } from 'node:fs';
-import { chromium } from 'playwright-core';
-
 const { ORIGIN, DAY, COOKIE, KIOSK, FOLDER } = process.env;
 mkdirSync(FOLDER, { recursive: true });
 
@@ -44,13 +42,7 @@ function leastContrast() {
   return [...drawn, ...written].reduce((least, one) => (one[0] < least[0] ? one : least));
 }
 
-const browser = await chromium.launch({
-  executablePath: '/usr/bin/chromium',
-  args: [
-    '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking',
-    '--disable-component-update', '--disable-sync', '--no-first-run',
-  ],
-});
+const browser = await launch();
 try {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   const [name, value] = COOKIE.split('=');

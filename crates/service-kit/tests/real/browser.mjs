@@ -2,17 +2,9 @@
 // ORIGIN is where the front end is (`front.html`), HINT goes to the provider. Prints what the page and the browser know
 // at the end, as JSON.
 
-import { chromium } from 'playwright-core';
-
 const { ORIGIN, HINT } = process.env;
 
-const browser = await chromium.launch({
-  executablePath: '/usr/bin/chromium',
-  args: [
-    '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking',
-    '--disable-component-update', '--disable-sync', '--no-first-run',
-  ],
-});
+const browser = await launch();
 try {
   const context = await browser.newContext();
   const page = await context.newPage();

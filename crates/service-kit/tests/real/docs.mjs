@@ -4,19 +4,12 @@
 // was seen, as JSON.
 
 import { mkdirSync } from 'node:fs';
-import { chromium } from 'playwright-core';
 
 const { ORIGIN, USER, PAGE, FOLDER } = process.env;
 const OPERATIONS = process.env.OPERATIONS.split(',');
 mkdirSync(FOLDER, { recursive: true });
 
-const browser = await chromium.launch({
-  executablePath: '/usr/bin/chromium',
-  args: [
-    '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking',
-    '--disable-component-update', '--disable-sync', '--no-first-run',
-  ],
-});
+const browser = await launch();
 try {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
   const page = await context.newPage();

@@ -1,14 +1,9 @@
 // The pictures of README.md (scripts/screenshots). ORIGIN is a booking-service with demonstration data. The pictures go
 // to FOLDER.
 
-import { chromium } from 'playwright-core';
-
 const { ORIGIN, FOLDER } = process.env;
 
-const browser = await chromium.launch({
-  executablePath: '/usr/bin/chromium',
-  args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run'],
-});
+const browser = await launch();
 try {
   const page = await browser.newPage({ viewport: { width: 1280, height: 640 }, locale: 'en-GB' });
   await page.goto(`${ORIGIN}/dev/sign-in`);

@@ -2,17 +2,9 @@
 // requests that its session has ended. ORIGIN is where the front end is (`front.html`), HINT goes to the provider, TABS and
 // EACH are the numbers. Prints who the tabs say is signed in at the end, and the cookies, as JSON.
 
-import { chromium } from 'playwright-core';
-
 const { ORIGIN, HINT, TABS, EACH } = process.env;
 
-const browser = await chromium.launch({
-  executablePath: '/usr/bin/chromium',
-  args: [
-    '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking',
-    '--disable-component-update', '--disable-sync', '--no-first-run',
-  ],
-});
+const browser = await launch();
 try {
   const context = await browser.newContext();
   // The provider knows the browser from the session that has ended.

@@ -40,10 +40,15 @@ pub fn node_in(folder: &str) -> Command {
     command
 }
 
+/// Node with a program of `tests/real/` that drives Chromium.
+pub fn browser_node(program: &str) -> Command {
+    node(&[include_str!("../real/chromium.mjs"), program].concat())
+}
+
 /// Runs a program of `tests/real/` that drives Chromium, and returns what it prints.
 pub fn chromium(program: &str, variables: &[(&str, &str)]) -> Value {
     let home = tempfile::tempdir().unwrap();
-    let mut program = node(program);
+    let mut program = browser_node(program);
     program.env("PATH", env::var("PATH").unwrap()).env("HOME", home.path()).envs(variables.iter().copied());
     let done = program.output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));

@@ -1,4 +1,4 @@
-//! How a provider is talked to: by few threads, for a short time each, and never beyond what it was told to be.
+//! The HTTP client for sign-in providers: few threads, short time-outs, and requests to configured addresses only.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -49,7 +49,7 @@ impl Http {
             .timeout_connect(Some(CONNECT))
             .timeout_global(Some(REQUEST))
             .http_status_as_error(false)
-            // Codes, tokens and the client secret go to the addresses that are known and nowhere else.
+            // No redirects: codes, tokens and the client secret go only to the configured addresses.
             .max_redirects(0);
         Self { agent: config.build().new_agent(), threads: Arc::new(Semaphore::new(MOST_THREADS)) }
     }
@@ -72,7 +72,7 @@ impl Http {
         done.await.map_err(Problem::internal)?
     }
 
-    /// Sends a request and waits for the whole answer.
+    /// Sends a request and waits for the complete answer.
     ///
     /// # Errors
     /// When there is none, it is too large or too late, its status is 5xx, or the address is not safe.
