@@ -11,7 +11,7 @@ use crate::{
     database::{Kind, Service, option_value},
     http::{Connection, Requests, load},
     measure::seeded,
-    program::Running,
+    program::{Build, Running},
     report::Report,
     results::Contended,
     scenes::Facts,
@@ -26,7 +26,7 @@ const HOURS: i64 = 200;
 /// Measures a contended room on one database.
 pub async fn measure(cli: &Cli, kind: Kind, folder: &Path, report: &mut Report) -> Result<()> {
     let size = if cli.quick { cli.size } else { Size::Club };
-    let database = seeded(Service::Booking, kind, size, folder, report)?;
+    let database = seeded(&Build::this()?, Service::Booking, kind, size, folder, report)?;
     let running = database.serve(&[]).await?;
     let facts = Facts::find(&database, &running).await?;
     let room = verified_room(&facts, &running).await?;

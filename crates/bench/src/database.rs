@@ -7,12 +7,15 @@ use std::{
 
 use bench::seed::Size;
 use clap::ValueEnum;
-use diesel::{QueryableByName, RunQueryDsl, sql_query, sql_types::BigInt};
+use diesel::{
+    QueryableByName, RunQueryDsl, sql_query,
+    sql_types::{BigInt, Integer},
+};
 use service_kit::database::Url;
 
 use crate::{
     Result,
-    program::{Running, path_of, run},
+    program::{Build, PostgresServer, Running, run},
 };
 
 /// The kind of a database.
@@ -59,6 +62,8 @@ pub fn option_value(value: impl ValueEnum + Copy) -> String {
 #[derive(Debug, Clone)]
 pub struct Database {
     pub service: Service,
+    build: Build,
+    kind: Kind,
     pub url: String,
     /// The duration of the seed; `None` when the database existed already.
     pub seeded_in: Option<Duration>,
@@ -66,14 +71,14 @@ pub struct Database {
 
 impl Database {
     /// A seeded database: a file in `folder`, or a schema in the PostgreSQL of `scripts/postgres`.
-    pub fn seeded(service: Service, kind: Kind, size: Size, folder: &Path) -> Result<Self> {
-        let name = format!("{}_{}", option_value(size), service.program().replace('-', "_"));
+    pub fn seeded(build: &Build, service: Service, kind: Kind, size: Size, folder: &Path) -> Result<Self> {
+        let name = format!("{}_{}_{}", build.name, option_value(size), service.program().replace('-', "_"));
         let marker = folder.join(format!("{name}.{}", option_value(kind)));
         let url = match kind {
             Kind::Sqlite => format!("sqlite://{}", folder.join(format!("{name}.sqlite3")).display()),
             Kind::Postgres => format!("{}&options=-csearch_path%3D{name}", postgres_url()?),
         };
-        let mut database = Self { service, url, seeded_in: None };
+        let mut database = Self { service, build: build.clone(), kind, url, seeded_in: None };
         if !marker.exists() {
             if kind == Kind::Postgres {
                 let mut conn = postgres_url()?.parse::<Url>()?.connect()?;
@@ -81,7 +86,7 @@ impl Database {
             }
             let started = Instant::now();
             run(
-                &path_of("seed")?,
+                &build.program("seed")?,
                 &[service.seed_argument(), "--size", &option_value(size), "--database-url", &database.url],
             )?;
             database.seeded_in = Some(started.elapsed());
@@ -102,13 +107,30 @@ impl Database {
             Service::Portfolio => ["--admins", "alice"],
         });
         arguments.extend(options);
-        Running::start(&path_of(self.service.program())?, &arguments).await
+        Running::start(&self.build.program(self.service.program())?, &arguments).await
     }
 
     /// Creates an API token of a user of the booking-service, with the scope `write`.
     pub fn token(&self, user: &str) -> Result<String> {
         let arguments = ["--log", "warn", "token", "create", "--user", user, "--name", "bench", "--scope", "write"];
-        run(&path_of("booking-service")?, &[&arguments[..], &["--database-url", &self.url]].concat())
+        run(&self.build.program("booking-service")?, &[&arguments[..], &["--database-url", &self.url]].concat())
+    }
+
+    /// The PostgreSQL server of this database; `None` for SQLite.
+    pub fn server(&self) -> Result<Option<PostgresServer>> {
+        #[derive(QueryableByName)]
+        struct Backend {
+            #[diesel(sql_type = Integer)]
+            process: i32,
+        }
+        if self.kind == Kind::Sqlite {
+            return Ok(None);
+        }
+        let query = sql_query("SELECT pg_backend_pid() AS process");
+        // The backend lives until the connection is dropped.
+        let mut conn = self.url.parse::<Url>()?.connect()?;
+        let process = query.get_result::<Backend>(&mut conn)?.process;
+        PostgresServer::of_backend(u32::try_from(process)?).map(Some)
     }
 
     /// The rows that PostgreSQL has read in this database, from the statistics that connections have reported.

@@ -67,6 +67,11 @@ pub struct Cli {
     #[arg(long, value_enum, value_delimiter = ',')]
     part: Vec<Part>,
 
+    /// Folder with `booking-service`, `portfolio-service` and `seed` of another build. The scenes are measured with both
+    /// builds in turn, each on data of its own, and the processor times of a request are compared
+    #[arg(long, value_name = "FOLDER")]
+    against: Option<PathBuf>,
+
     /// File for the results as JSON
     #[arg(long, value_name = "FILE", default_value = "target/bench.json")]
     json: PathBuf,

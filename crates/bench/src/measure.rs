@@ -7,7 +7,7 @@ use crate::{
     Cli, Result,
     database::{Database, Kind, Service, TRANSACTION_STATEMENTS, option_value},
     http::{Connection, LoadResult, load},
-    program::Running,
+    program::{Build, PostgresServer, Running},
     report::Report,
     results::{GROWTH_CONNECTIONS, Growth, Load, SceneResult, SeedTime},
     scenes::{ALL, Facts, Scene},
@@ -16,6 +16,7 @@ use crate::{
 /// A running service with its data.
 struct Target {
     database: Database,
+    server: Option<PostgresServer>,
     running: Running,
     facts: Facts,
 }
@@ -24,15 +25,32 @@ impl Target {
     async fn start(database: Database) -> Result<Self> {
         let running = database.serve(&[]).await?;
         let facts = Facts::find(&database, &running).await?;
-        Ok(Self { database, running, facts })
+        Ok(Self { server: database.server()?, database, running, facts })
     }
 
-    /// Runs a scene for some time, and returns the result and the number of SQL statements.
-    async fn load(&self, scene: &Scene, connections: usize, time: Duration) -> Result<(LoadResult, u64)> {
+    /// Runs a scene for some time. Returns the result and the milliseconds of processor time that a request takes of the
+    /// service and of its PostgreSQL.
+    async fn load(&self, scene: &Scene, connections: usize, time: Duration) -> Result<(LoadResult, f64)> {
         let requests = (scene.requests)(&self.facts.now(&self.running).await?);
-        let before = self.running.statements().await?;
+        let before = self.processor_time()?;
         let result = load(&self.running.address, connections, time, &requests, scene.status).await?;
-        Ok((result, self.running.statements().await? - before))
+        let used = self.processor_time()? - before;
+        let answers = result.statuses.values().sum::<u64>();
+        Ok((result, used * 1000.0 / answers as f64))
+    }
+
+    fn processor_time(&self) -> Result<f64> {
+        let server = self.server.map(PostgresServer::processor_time).transpose()?;
+        Ok(self.running.processor_time()? + server.unwrap_or_default())
+    }
+
+    /// The number of SQL statements of a request, without those that begin and end its transaction.
+    async fn statements(&self, scene: &Scene, time: Duration) -> Result<f64> {
+        let before = self.running.statements().await?;
+        let (result, _) = self.load(scene, 1, time).await?;
+        let statements = self.running.statements().await? - before;
+        let answers = result.statuses.values().sum::<u64>();
+        Ok(statements as f64 / answers as f64 - TRANSACTION_STATEMENTS)
     }
 }
 
@@ -45,14 +63,22 @@ pub async fn scenes(cli: &Cli, kind: Kind, folder: &Path, report: &mut Report) -
         if scenes.is_empty() {
             continue;
         }
-        let target = Target::start(seeded(service, kind, cli.size, folder, report)?).await?;
+        let build = Build::this()?;
+        let target = Target::start(seeded(&build, service, kind, cli.size, folder, report)?).await?;
         let grown = if cli.grown == cli.size {
             None
         } else {
-            Some(Target::start(seeded(service, kind, cli.grown, folder, report)?).await?)
+            Some(Target::start(seeded(&build, service, kind, cli.grown, folder, report)?).await?)
+        };
+        let other = match &cli.against {
+            None => None,
+            Some(programs) => {
+                let database = Database::seeded(&Build::other(programs), service, kind, cli.size, folder)?;
+                Some(Target::start(database).await?)
+            }
         };
         for scene in scenes {
-            let result = run_scene(cli, kind, scene, &target, grown.as_ref()).await?;
+            let result = run_scene(cli, kind, scene, &target, grown.as_ref(), other.as_ref()).await?;
             report.add(scene.bound, result);
         }
     }
@@ -61,13 +87,14 @@ pub async fn scenes(cli: &Cli, kind: Kind, folder: &Path, report: &mut Report) -
 
 /// A seeded database. Adds the duration of the seed to the report.
 pub fn seeded(
+    build: &Build,
     service: Service,
     kind: Kind,
     size: bench::seed::Size,
     folder: &Path,
     report: &mut Report,
 ) -> Result<Database> {
-    let database = Database::seeded(service, kind, size, folder)?;
+    let database = Database::seeded(build, service, kind, size, folder)?;
     if let Some(duration) = database.seeded_in {
         let (service, seconds) = (service.program(), duration.as_secs_f64());
         report.seeds.push(SeedTime { service, database: option_value(kind), size: option_value(size), seconds });
@@ -81,6 +108,7 @@ async fn run_scene(
     scene: &Scene,
     target: &Target,
     grown: Option<&Target>,
+    other: Option<&Target>,
 ) -> Result<SceneResult> {
     let time = cli.duration();
     let measures_growth = cli.connections.contains(&GROWTH_CONNECTIONS);
@@ -88,21 +116,26 @@ async fn run_scene(
     let (mut growths, mut length) = (Vec::new(), 0);
     // Warms up.
     target.load(scene, GROWTH_CONNECTIONS, time / 2).await?;
-    let (one_connection, statements) = target.load(scene, 1, time / 4).await?;
-    let answers = one_connection.statuses.values().sum::<u64>();
-    if let Some(grown) = grown {
-        grown.load(scene, GROWTH_CONNECTIONS, time / 2).await?;
+    let statements = target.statements(scene, time / 4).await?;
+    for target in grown.into_iter().chain(other) {
+        target.load(scene, GROWTH_CONNECTIONS, time / 2).await?;
     }
     for _ in 0..cli.rounds {
         for (n, connections) in cli.connections.iter().copied().enumerate() {
             target.running.reset_peak_memory();
-            let (result, _) = target.load(scene, connections, time).await?;
+            let (result, processor_ms) = target.load(scene, connections, time).await?;
+            let other_processor_ms = match other {
+                Some(other) => Some(other.load(scene, connections, time).await?.1),
+                None => None,
+            };
             length = result.length;
             loads[n].push(Load {
                 connections,
                 per_second: result.per_second(),
                 p50_ms: result.quantile(500),
                 p99_ms: result.quantile(990),
+                processor_ms,
+                other_processor_ms,
                 overloaded: result.overloaded,
                 peak: target.running.peak_memory()?,
             });
@@ -117,7 +150,7 @@ async fn run_scene(
         database: option_value(kind),
         loads: loads.iter().filter_map(|rounds| median_load(rounds)).collect(),
         length,
-        statements: statements as f64 / answers as f64 - TRANSACTION_STATEMENTS,
+        statements,
         rows: if kind == Kind::Postgres && !cli.quick { Some(rows_per_request(scene, target).await?) } else { None },
         grown: growths.last().map(|(_, length)| *length).and_then(|length| {
             let p50_ms = median(growths.iter().map(|(p50, _)| *p50).collect())?;
@@ -136,6 +169,8 @@ fn median_load(rounds: &[Load]) -> Option<Load> {
         per_second: median_of(|load| load.per_second)?,
         p50_ms: median_of(|load| load.p50_ms)?,
         p99_ms: median_of(|load| load.p99_ms)?,
+        processor_ms: median_of(|load| load.processor_ms)?,
+        other_processor_ms: median(rounds.iter().filter_map(|load| load.other_processor_ms).collect()),
         overloaded: rounds.iter().map(|load| load.overloaded).sum(),
         peak: rounds.iter().map(|load| load.peak).max()?,
     })

@@ -14,6 +14,7 @@ use crate::{
     database::{Kind, Service, option_value},
     http::{Connection, load},
     measure::{median, seeded},
+    program::Build,
     report::Report,
     results::{BuildOrStart, Memory},
     scenes::{ALL, Facts},
@@ -25,7 +26,7 @@ const MB: u64 = 1 << 20;
 pub async fn memory(cli: &Cli, kind: Kind, folder: &Path, report: &mut Report) -> Result<()> {
     let size = if cli.quick { cli.size } else { Size::Club };
     for service in [Service::Booking, Service::Portfolio] {
-        let database = seeded(service, kind, size, folder, report)?;
+        let database = seeded(&Build::this()?, service, kind, size, folder, report)?;
         let running = database.serve(&[]).await?;
         let facts = Facts::find(&database, &running).await?;
         for scene in ALL.iter().filter(|scene| scene.service == service) {
@@ -35,7 +36,7 @@ pub async fn memory(cli: &Cli, kind: Kind, folder: &Path, report: &mut Report) -
         let what = format!("{}, {}, all scenes with 64 connections", service.program(), option_value(size));
         report.memory.push(Memory { what, database: option_value(kind), peak: running.peak_memory()?, bound: 64 * MB });
     }
-    let database = seeded(Service::Booking, kind, cli.grown, folder, report)?;
+    let database = seeded(&Build::this()?, Service::Booking, kind, cli.grown, folder, report)?;
     // Long time limits: only the memory is measured here, not the time.
     let running = database.serve(&["--database-timeout", "300", "--request-timeout", "600"]).await?;
     let facts = Facts::find(&database, &running).await?;
@@ -54,7 +55,7 @@ pub async fn memory(cli: &Cli, kind: Kind, folder: &Path, report: &mut Report) -
 /// Measures the time from the start of the process to the first 200 of `/readyz`, on a seeded database.
 pub async fn start(cli: &Cli, folder: &Path, report: &mut Report) -> Result<()> {
     for service in [Service::Booking, Service::Portfolio] {
-        let database = seeded(service, Kind::Sqlite, cli.size, folder, report)?;
+        let database = seeded(&Build::this()?, service, Kind::Sqlite, cli.size, folder, report)?;
         let mut times = Vec::new();
         for _ in 0..5 {
             times.push(database.serve(&[]).await?.ready_after.as_secs_f64());

@@ -1,6 +1,7 @@
-//! Runs the services as processes of their own, from the same build as this program.
+//! Runs the services as processes of their own.
 
 use std::{
+    error::Error,
     fs,
     net::TcpListener,
     path::{Path, PathBuf},
@@ -16,10 +17,31 @@ use crate::{
 /// The longest time that a service may take to start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The path of a program in the folder of this one.
-pub fn path_of(name: &str) -> Result<PathBuf> {
-    let path = std::env::current_exe()?.with_file_name(name);
-    if path.exists() { Ok(path) } else { Err(format!("{} is missing; see scripts/bench", path.display()).into()) }
+/// The programs of one build.
+#[derive(Debug, Clone)]
+pub struct Build {
+    folder: PathBuf,
+    /// The first part of the names of its databases.
+    pub name: &'static str,
+}
+
+impl Build {
+    /// The build of this program.
+    pub fn this() -> Result<Self> {
+        let folder = std::env::current_exe()?.parent().ok_or("the folder of this program")?.to_owned();
+        Ok(Self { folder, name: "this" })
+    }
+
+    /// Another build, whose programs are in `folder`.
+    pub fn other(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), name: "other" }
+    }
+
+    /// The path of a program.
+    pub fn program(&self, name: &str) -> Result<PathBuf> {
+        let path = self.folder.join(name);
+        if path.exists() { Ok(path) } else { Err(format!("{} is missing; see scripts/bench", path.display()).into()) }
+    }
 }
 
 /// Runs a program to its end and returns its output.
@@ -82,6 +104,11 @@ impl Running {
         Ok(kilobytes.trim().parse::<u64>()? * 1024)
     }
 
+    /// The processor time of the process since its start, in seconds.
+    pub fn processor_time(&self) -> Result<f64> {
+        Ok(ProcessTimes::read(self.child.id())?.own)
+    }
+
     /// The number of SQL statements since the start.
     pub async fn statements(&self) -> Result<u64> {
         let mut connection = Connection::open(&self.address).await?;
@@ -89,6 +116,59 @@ impl Running {
         let text = String::from_utf8(answer.body)?;
         let line = text.lines().find_map(|line| line.strip_prefix("db_statements_total "));
         Ok(line.ok_or("no db_statements_total in /metrics")?.parse()?)
+    }
+}
+
+/// A PostgreSQL server on this machine.
+#[derive(Debug, Clone, Copy)]
+pub struct PostgresServer {
+    postmaster: u32,
+}
+
+impl PostgresServer {
+    /// The server of one of its backends.
+    pub fn of_backend(process: u32) -> Result<Self> {
+        Ok(Self { postmaster: ProcessTimes::read(process)?.parent })
+    }
+
+    /// The processor time of all its backends since the start of the server, in seconds.
+    pub fn processor_time(self) -> Result<f64> {
+        let mut time = ProcessTimes::read(self.postmaster)?.ended_children;
+        for entry in fs::read_dir("/proc")? {
+            let Some(process) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            // A process may have ended since the folder was read.
+            time += ProcessTimes::read(process)
+                .ok()
+                .filter(|times| times.parent == self.postmaster)
+                .map_or(0.0, |times| times.own);
+        }
+        Ok(time)
+    }
+}
+
+/// The fields of `/proc/PID/stat` (`proc_pid_stat(5)`), with times in seconds.
+struct ProcessTimes {
+    parent: u32,
+    own: f64,
+    ended_children: f64,
+}
+
+impl ProcessTimes {
+    /// Units of the times in a second, on every Linux that these services run on.
+    const TICKS: f64 = 100.0;
+
+    fn read(process: u32) -> Result<Self> {
+        let text = fs::read_to_string(format!("/proc/{process}/stat"))?;
+        // The name of the program, in parentheses, may contain spaces.
+        let (_, text) = text.rsplit_once(") ").ok_or("no name in /proc/PID/stat")?;
+        let fields: Vec<_> = text.split(' ').collect();
+        let field = |n: usize| fields.get(n - 3).ok_or("too few fields in /proc/PID/stat");
+        let seconds = |n| {
+            Ok::<_, Box<dyn Error + Send + Sync>>(
+                (field(n)?.parse::<f64>()? + field(n + 1)?.parse::<f64>()?) / Self::TICKS,
+            )
+        };
+        Ok(Self { parent: field(4)?.parse()?, own: seconds(14)?, ended_children: seconds(16)? })
     }
 }
 

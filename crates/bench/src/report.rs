@@ -155,20 +155,26 @@ impl Report {
     fn scenes(&self, out: &mut String) -> std::fmt::Result {
         writeln!(
             out,
-            "\n| scene | database | connections | requests/s | p50 ms | p99 ms | peak MB | statements | rows |"
+            "\n| scene | database | connections | requests/s | p50 ms | p99 ms | processor ms | other build | \
+             peak MB | statements | rows |"
         )?;
-        writeln!(out, "|---|---|---:|---:|---:|---:|---:|---:|---:|")?;
+        writeln!(out, "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")?;
         for SceneResult { scene, database, loads, statements, rows, .. } in self.scenes.iter().map(|row| &row.measured)
         {
             for load in loads {
                 let rows = rows.map_or_else(|| "–".to_owned(), |rows| format!("{rows:.0}"));
+                let other = load
+                    .other_processor_ms
+                    .map_or_else(|| "–".to_owned(), |other| format!("{other:.3} ({:.2} ×)", load.processor_ms / other));
                 writeln!(
                     out,
-                    "| {scene} | {database} | {} | {:.0} | {:.2} | {:.2} | {} | {statements:.1} | {rows} |",
+                    "| {scene} | {database} | {} | {:.0} | {:.2} | {:.2} | {:.3} | {other} | {} | {statements:.1} | \
+                     {rows} |",
                     load.connections,
                     load.per_second,
                     load.p50_ms,
                     load.p99_ms,
+                    load.processor_ms,
                     load.peak >> 20
                 )?;
             }

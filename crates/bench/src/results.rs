@@ -23,6 +23,10 @@ pub struct Load {
     pub per_second: f64,
     pub p50_ms: f64,
     pub p99_ms: f64,
+    /// Processor time of a request, in the service and in PostgreSQL.
+    pub processor_ms: f64,
+    /// The same of the other build.
+    pub other_processor_ms: Option<f64>,
     /// Requests answered 503, in all rounds.
     pub overloaded: u64,
     /// The peak of resident memory in bytes.

@@ -56,7 +56,7 @@ const fn reading(name: &'static str, service: Service, bound: Bound, requests: f
 }
 
 /// All scenes. For each service, those that write come last, because they change what others read.
-pub const ALL: [Scene; 18] = [
+pub const ALL: [Scene; 19] = [
     reading("week", Service::Booking, Bound::Spread, |f| get(f, &f.events(7))),
     reading("month", Service::Booking, Bound::General, |f| get(f, &f.events(31))),
     reading("rooms", Service::Booking, Bound::Spread, |f| get(f, &f.rooms())),
@@ -73,6 +73,7 @@ pub const ALL: [Scene; 18] = [
         requests: not_modified,
     },
     Scene { name: "answer", service: Service::Booking, bound: Bound::General, status: &[204], requests: answer },
+    Scene { name: "mixed", service: Service::Booking, bound: Bound::General, status: &[200, 204], requests: mixed },
     Scene { name: "book", service: Service::Booking, bound: Bound::General, status: &[201], requests: book },
     reading("p-users", Service::Portfolio, Bound::General, |f| get(f, "/api/v1/users")),
     reading("p-user", Service::Portfolio, Bound::General, |f| get(f, &format!("/api/v1/users/{}", f.me))),
@@ -218,6 +219,16 @@ fn answer(facts: &Facts) -> Requests {
     let texts = ["attendance", "absent"]
         .map(|schedule| facts.request("PUT", &path, &json!({ "schedule": schedule }).to_string()));
     Arc::new(move |number| texts[usize::from(number % 2 == 1)].clone())
+}
+
+/// Nine reads of the week, its rooms and one event, then an answer to the event.
+fn mixed(facts: &Facts) -> Requests {
+    let reads = [facts.events(7), facts.rooms(), facts.one_event()].map(|path| get(facts, &path));
+    let answers = answer(facts);
+    Arc::new(move |number| match usize::try_from(number % 10) {
+        Ok(n @ 0..9) => reads[n % reads.len()](number),
+        _ => answers(number / 10),
+    })
 }
 
 /// Bookings of many places without verified rooms, so that no booking conflicts with or waits for another.

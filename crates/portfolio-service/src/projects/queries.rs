@@ -239,22 +239,22 @@ pub fn put_members(
     me: DbUuid,
     now: DbTimestamp,
 ) -> Result<(), Error> {
-    // Locks the project. Otherwise two lists sent at once would mix, or meet in a row of both.
-    let found = diesel::update(projects::table.find(id)).set(projects::updated_at.eq(now)).execute(conn)?;
-    if found == 0 {
-        return Err(not_found());
-    }
     let users: Vec<_> = members.iter().map(|(user, _)| *user).collect();
     references::check_exist(conn, &users, |n| format!("/members/{n}/userId"))?;
-    let (since, until): (Half, Option<Half>) =
-        projects::table.find(id).select((projects::since, projects::until)).first(conn)?;
-    if !users.contains(&me) {
-        let was_member = project_members::table.find((id, me)).select(project_members::user_id);
-        if was_member.first::<DbUuid>(conn).optional()?.is_some() {
-            departures::record(conn, id, me, now)?;
-        }
+    // Locks the project. Otherwise two lists sent at once would mix, or meet in a row of both.
+    let span: Option<(Half, Option<Half>)> = with_connection!(conn, c => diesel::update(projects::table.find(id))
+        .set(projects::updated_at.eq(now))
+        .returning((projects::since, projects::until))
+        .get_result(c)
+        .optional())?;
+    let (since, until) = span.ok_or_else(not_found)?;
+    let former: Vec<DbUuid> = with_connection!(conn, c => diesel::delete(project_members::table)
+        .filter(project_members::project_id.eq(id))
+        .returning(project_members::user_id)
+        .get_results(c))?;
+    if former.contains(&me) && !users.contains(&me) {
+        departures::record(conn, id, me, now)?;
     }
-    diesel::delete(project_members::table.filter(project_members::project_id.eq(id))).execute(conn)?;
     let row = |(user, span): &(DbUuid, YearWithSemesterDuration)| {
         let span = Columns::from(*span);
         (

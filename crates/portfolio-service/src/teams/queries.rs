@@ -228,19 +228,19 @@ pub fn put_members(
     me: DbUuid,
     now: DbTimestamp,
 ) -> Result<(), Error> {
+    references::check_exist(conn, members, |n| format!("/members/{n}"))?;
     // Locks the team. Otherwise two concurrent lists would mix, or conflict in a row that both insert.
     let found = diesel::update(contest_teams::table.find(id)).set(contest_teams::updated_at.eq(now)).execute(conn)?;
     if found == 0 {
         return Err(not_found());
     }
-    references::check_exist(conn, members, |n| format!("/members/{n}"))?;
-    if !members.contains(&me) {
-        let was_member = contest_team_members::table.find((id, me)).select(contest_team_members::user_id);
-        if was_member.first::<DbUuid>(conn).optional()?.is_some() {
-            departures::record(conn, id, me, now)?;
-        }
+    let former: Vec<DbUuid> = with_connection!(conn, c => diesel::delete(contest_team_members::table)
+        .filter(contest_team_members::team_id.eq(id))
+        .returning(contest_team_members::user_id)
+        .get_results(c))?;
+    if former.contains(&me) && !members.contains(&me) {
+        departures::record(conn, id, me, now)?;
     }
-    diesel::delete(contest_team_members::table.filter(contest_team_members::team_id.eq(id))).execute(conn)?;
     let row = |user: &DbUuid| (contest_team_members::team_id.eq(id), contest_team_members::user_id.eq(*user));
     let rows: Vec<_> = members.iter().map(row).collect();
     for rows in rows.chunks(1000) {
