@@ -42,7 +42,7 @@ pub enum Command {
     Common(CommonCommand),
     /// Copy users and groups from the club's directory
     Sync(SyncOptions),
-    /// Import the database of the system that this service replaces. Its local times are in --time-zone
+    /// Import the database of the system that this service replaces. Local times are read in `--time-zone`
     Import(ImportOptions),
     /// Create, list and revoke API tokens
     #[command(subcommand)]
@@ -113,11 +113,11 @@ pub enum UserCommand {
     mut_args(|option| if option.get_id() == "database_url" { with_default(option, DEFAULT_DATABASE) } else { option })
 )]
 pub struct Config {
-    /// Time zone of the club, an IANA name. Answers show times in it, and imports read local times in it.
+    /// IANA name of the club's time zone. Answers show times in this zone, and imports read local times in it.
     #[arg(long, env = "TIME_ZONE", value_name = "ZONE", default_value = "UTC", global = true)]
     pub time_zone: Tz,
 
-    /// Name of the group that every active member belongs to.
+    /// Name of the group of all active members.
     #[arg(long, env = "EVERYONE_GROUP", value_name = "NAME", default_value = "traP", global = true)]
     pub everyone_group: String,
 
@@ -126,8 +126,8 @@ pub struct Config {
     pub demo: bool,
 
     /// Key of this installation, at least 32 characters. It encrypts cookies and derives feed addresses. Further lines
-    /// are former keys, whose cookies and addresses stay valid. In development mode the default is a random key at each
-    /// start.
+    /// are former keys, whose cookies and addresses stay valid [default: in development mode a random key at each
+    /// start].
     #[arg(long, env = "SECRET_KEY", value_name = "TEXT", hide_env_values = true, global = true)]
     pub secret_key: Option<Secret>,
 

@@ -8,8 +8,7 @@ use service_kit::http::rate_limit::RateLimit;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitOptions {
-    /// Requests a minute that each replica accepts from one address to begin or finish sign-ins. A whole club may share
-    /// one address. 0 means no limit.
+    /// Requests a minute that each replica accepts from one address to begin or finish sign-ins. 0 means no limit.
     #[arg(global = true, long, env = "SIGN_IN_RATE_LIMIT", value_name = "N", default_value_t = 60)]
     pub sign_in_rate_limit: u32,
 

@@ -26,19 +26,19 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Booking")]
 pub struct BookingOptions {
-    /// URL of the booking-service: scheme, host, and its path prefix if it has one.
+    /// URL of the booking-service, with its path prefix if it has one.
     #[arg(global = true, long, env = "BOOKING_URL", value_name = "URL")]
     pub booking_url: Option<Url>,
 
-    /// API token of the booking-service; the scope `read` is enough.
+    /// API token of the booking-service; scope `read` is enough.
     #[arg(global = true, long, env = "BOOKING_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     pub booking_token: Option<Secret>,
 
-    /// File that holds the API token of the booking-service.
+    /// File that contains the API token of the booking-service.
     #[arg(global = true, long, env = "BOOKING_TOKEN_FILE", value_name = "FILE")]
     pub booking_token_file: Option<PathBuf>,
 
-    /// Seconds between two updates of the copy of the events.
+    /// Seconds between two updates of the copy of the booking-service's events.
     #[arg(global = true, long, env = "BOOKING_INTERVAL", value_name = "SECONDS", default_value = "60",
           value_parser = interval)]
     pub booking_interval: Duration,

@@ -60,7 +60,7 @@ pub enum Command {
     mut_args(|option| if option.get_id() == "database_url" { with_default(option, DEFAULT_DATABASE) } else { option })
 )]
 pub struct Config {
-    /// Time zone of the club, as an IANA name. A semester begins with its first day in this zone.
+    /// IANA name of the club's time zone. Semesters begin at midnight in this zone.
     #[arg(long, env = "TIME_ZONE", value_name = "ZONE", default_value = "UTC", global = true)]
     pub time_zone: Tz,
 
@@ -68,13 +68,13 @@ pub struct Config {
     #[arg(long, env = "ADMINS", value_name = "NAME", value_delimiter = ',', global = true)]
     pub admins: Vec<String>,
 
-    /// Minutes between two syncs with the directory; 0 syncs only at the start and when an admin requests it.
+    /// Minutes between two syncs with the directory. 0 means only at the start and when an admin requests one.
     #[arg(long, env = "SYNC_INTERVAL", value_name = "MINUTES", default_value_t = 60, global = true,
           value_parser = clap::value_parser!(u64).range(0..=10_080))]
     pub sync_interval: u64,
 
-    /// Fill an empty database with a made-up club, the same as in the booking-service's demo. Without --admins, alice is
-    /// the admin.
+    /// Fill an empty database with the same example club as in the booking-service. Without `--admins`, alice is the
+    /// admin.
     #[arg(long, env = "DEMO", global = true, value_parser = BoolishValueParser::new())]
     pub demo: bool,
 
@@ -104,8 +104,7 @@ pub struct Config {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Identity")]
 pub struct IdentityOptions {
-    /// Names of the headers in which a trusted proxy sends the sign-in name, comma-separated; `none` if it sends only the
-    /// client's address.
+    /// Headers in which a trusted proxy sends the sign-in name, comma-separated; `none` if it sends no name.
     #[arg(
         long,
         env = "IDENTITY_HEADERS",
@@ -116,11 +115,11 @@ pub struct IdentityOptions {
     )]
     pub identity_headers: Vec<HeaderName>,
 
-    /// Issuer of bearer tokens: an OpenID Connect provider, exactly as in the `iss` of its tokens.
+    /// URL of the OpenID Connect issuer of bearer tokens, exactly as in their `iss`.
     #[arg(long, env = "OIDC_ISSUER", value_name = "URL", global = true)]
     pub oidc_issuer: Option<String>,
 
-    /// Audience of the tokens: this service's client id at the issuer.
+    /// Audience (`aud`) of bearer tokens: this service's client id at the issuer.
     #[arg(long, env = "OIDC_AUDIENCE", value_name = "TEXT", global = true)]
     pub oidc_audience: Option<String>,
 
@@ -128,11 +127,12 @@ pub struct IdentityOptions {
     #[arg(long, env = "JWKS_URL", value_name = "URL", global = true)]
     pub jwks_url: Option<Url>,
 
-    /// Claim that holds the sign-in name.
+    /// Claim that contains the sign-in name.
     #[arg(long, env = "OIDC_NAME_CLAIM", value_name = "CLAIM", default_value = "preferred_username", global = true)]
     pub oidc_name_claim: String,
 
-    /// Accepted signature algorithms of tokens, comma-separated: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, `EdDSA`.
+    /// Accepted signature algorithms of bearer tokens, comma-separated: RS256, RS384, RS512, PS256, PS384, PS512,
+    /// ES256, ES384, `EdDSA`.
     #[arg(
         long,
         env = "OIDC_ALGORITHMS",

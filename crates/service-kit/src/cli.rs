@@ -17,13 +17,13 @@ use crate::{
 /// The commands that are the same in every service.
 #[derive(Debug, Clone, Subcommand)]
 pub enum CommonCommand {
-    /// Bring the database schema up to date and end
+    /// Bring the database schema up to date and exit
     Migrate,
     /// Print the OpenAPI document
     Openapi,
     /// Ask the running service whether it is ready, and exit with 1 if it is not
     Health,
-    /// Print what is wrong with the options, one line a fault, and exit with 78 if anything is
+    /// Check the options: print one line for each fault, and exit with 78 if there is one
     CheckConfig,
     /// Back up, restore or move the database.
     #[command(flatten)]

@@ -108,59 +108,58 @@ impl fmt::Display for BindAddress {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Server")]
 pub struct ServerOptions {
-    /// Address or name, and port, to listen on. Port 0 takes a free one.
+    /// Address or host name, and port, to listen on. Port 0 takes any free port.
     #[arg(global = true, long, env = "BIND", default_value = "127.0.0.1:3000", value_name = "ADDRESS:PORT")]
     pub bind: BindAddress,
 
-    /// The address browsers use, scheme and host [default: http://ADDRESS:PORT].
+    /// URL that browsers use: scheme and host, without a path [default: http://ADDRESS:PORT].
     #[arg(global = true, long, env = "PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<Url>,
 
-    /// Folder of a front end to serve beside the operations: its files by their names, and its `index.html` for the
-    /// addresses of its pages.
+    /// Folder of a front end to serve: each file at its path, and `index.html` at every other path that is not the
+    /// service's own.
     #[arg(global = true, long = "static", env = "STATIC", value_name = "FOLDER")]
     pub static_folder: Option<PathBuf>,
 
-    /// Origins of other sites whose pages may call this service with credentials (CORS), comma-separated.
+    /// Other origins whose pages may call this service with credentials (CORS), comma-separated.
     #[arg(global = true, long, env = "ALLOWED_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
     pub allowed_origins: Vec<String>,
 
-    /// Addresses of the reverse proxies in front, as CIDR blocks, comma-separated. Only their `X-Forwarded-For` is
-    /// trusted, and their header with the sign-in name where a service reads one. Behind any other proxy all clients
-    /// share its address. Public blocks larger than /8 (IPv4) or /16 (IPv6) are refused.
+    /// CIDR blocks of the reverse proxies in front, comma-separated. Only they may send `X-Forwarded-For` and, to the
+    /// portfolio-service, the sign-in name. Behind any other proxy, all clients have the proxy's address. Public blocks
+    /// larger than /8 (IPv4) or /16 (IPv6) are refused.
     #[arg(global = true, long, env = "TRUSTED_PROXIES", value_name = "CIDR", value_delimiter = ',')]
     pub trusted_proxies: Vec<Cidr>,
 
-    /// Requests a minute that each caller may make of each replica, all at once or spread: the user, or without sign-in
-    /// the client's address. 0 means any number.
+    /// Requests a minute that each replica accepts from a user, or without sign-in from an address. 0 means no limit.
     #[arg(global = true, long, env = "RATE_LIMIT", value_name = "N", default_value_t = 1200)]
     pub rate_limit: u32,
 
-    /// Worker threads [default: one per processor].
+    /// Number of worker threads [default: one per processor].
     #[arg(global = true, long, env = "WORKERS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
     pub workers: Option<u16>,
 
-    /// Seconds a request may take before it is answered 503.
+    /// Seconds until a request is answered 503, unless its answer has begun.
     #[arg(global = true, long, env = "REQUEST_TIMEOUT", value_name = "SECONDS", default_value_t = 30,
           value_parser = clap::value_parser!(u64).range(1..=600))]
     pub request_timeout: u64,
 
-    /// Seconds to go on serving after SIGTERM or SIGINT while /readyz already answers 503, so that a load balancer
-    /// that polls it stops sending before the port closes.
+    /// Seconds between SIGTERM or SIGINT and the closing of the port. Meanwhile `/readyz` answers 503, so that a load
+    /// balancer stops sending requests.
     #[arg(global = true, long, env = "DRAIN_DELAY", value_name = "SECONDS", default_value_t = 0,
           value_parser = clap::value_parser!(u64).range(0..=600))]
     pub drain_delay: u64,
 
-    /// Seconds that requests under way then have to finish.
+    /// Seconds that running requests have to finish after the port has closed.
     #[arg(global = true, long, env = "SHUTDOWN_TIMEOUT", value_name = "SECONDS", default_value_t = 25,
           value_parser = clap::value_parser!(u64).range(0..=600))]
     pub shutdown_timeout: u64,
 
-    /// What to log, as a level or as filters such as `info,access=warn`.
+    /// Log level, or filters by target such as `info,access=warn`.
     #[arg(global = true, long, env = "LOG", value_name = "FILTER", default_value = "info")]
     pub log: String,
 
-    /// One line of text or one JSON object for each record.
+    /// Format of a log record: a line of text or a JSON object.
     #[arg(global = true, long, env = "LOG_FORMAT", value_enum, default_value_t = Format::Plain)]
     pub log_format: Format,
 }
@@ -169,7 +168,7 @@ pub struct ServerOptions {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Database")]
 pub struct DatabaseOptions {
-    /// Address of the database: `sqlite://FILE`, or `postgres://…` as libpq reads it.
+    /// URL of the database: `sqlite://FILE`, or `postgres://…` as libpq reads it.
     #[arg(
         id = "database_url",
         global = true,
@@ -180,7 +179,7 @@ pub struct DatabaseOptions {
     )]
     pub url: Option<Secret>,
 
-    /// File that holds the address of the database.
+    /// File that contains the URL of the database.
     #[arg(
         id = "database_url_file",
         global = true,
@@ -190,12 +189,12 @@ pub struct DatabaseOptions {
     )]
     pub url_file: Option<PathBuf>,
 
-    /// Connections at most: all on PostgreSQL, the readers on SQLite [default: 8, on SQLite 4].
+    /// Maximum number of connections; on SQLite, of readers beside the one writer [default: 8, on SQLite 4].
     #[arg(global = true, long, env = "DATABASE_CONNECTIONS", value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub database_connections: Option<u32>,
 
-    /// Seconds that the statements of one request may take before it is answered 503.
+    /// Seconds that the database statements of one request may take; then it is answered 503.
     #[arg(global = true, long, env = "DATABASE_TIMEOUT", value_name = "SECONDS", default_value_t = 10,
           value_parser = clap::value_parser!(u64).range(1..=300))]
     pub database_timeout: u64,
@@ -312,7 +311,7 @@ pub struct DirectoryOptions {
     #[arg(global = true, long, env = "DIRECTORY_FILE", value_name = "FILE")]
     pub directory_file: Option<PathBuf>,
 
-    /// Base address of a traQ server's API, such as `https://traq.example/api/v3`.
+    /// URL of the API of a traQ server with the club's users and groups, such as `https://traq.example/api/v3`.
     #[arg(global = true, long, env = "TRAQ_URL", value_name = "URL")]
     pub traq_url: Option<Url>,
 
@@ -320,12 +319,12 @@ pub struct DirectoryOptions {
     #[arg(global = true, long, env = "TRAQ_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     pub traq_token: Option<Secret>,
 
-    /// File that holds the token for the traQ server.
+    /// File that contains the token for the traQ server.
     #[arg(global = true, long, env = "TRAQ_TOKEN_FILE", value_name = "FILE")]
     pub traq_token_file: Option<PathBuf>,
 
-    /// Send the tokens of `--traq-url` and `--booking-url` over plain http to other machines too, as inside a network of
-    /// containers; otherwise only to https and loopback addresses.
+    /// Allow plain http to other machines in `--traq-url` and `--booking-url`, for example in a network of containers.
+    /// Tokens are then sent unencrypted.
     #[arg(global = true, long, env = "ALLOW_INSECURE_UPSTREAM", value_parser = BoolishValueParser::new())]
     pub allow_insecure_upstream: bool,
 }

@@ -20,11 +20,11 @@ pub struct SignInOptions {
     #[arg(long, env = "SIGN_IN", value_name = "WHO", value_enum, global = true)]
     pub sign_in: Option<SignInPolicy>,
 
-    /// Issuer of the OpenID Connect provider to sign in with, exactly as in its metadata.
+    /// Issuer URL of the OpenID Connect provider, exactly as in its metadata.
     #[arg(long, env = "OIDC_ISSUER", value_name = "URL", global = true)]
     pub oidc_issuer: Option<String>,
 
-    /// Authorization endpoint of the plain OAuth 2.0 provider to sign in with, instead of an issuer.
+    /// Authorization endpoint of a plain OAuth 2.0 provider, instead of `--oidc-issuer`.
     #[arg(long, env = "OAUTH_AUTHORIZE_URL", value_name = "URL", global = true)]
     pub oauth_authorize_url: Option<Url>,
 
@@ -32,7 +32,7 @@ pub struct SignInOptions {
     #[arg(long, env = "OAUTH_TOKEN_URL", value_name = "URL", global = true)]
     pub oauth_token_url: Option<Url>,
 
-    /// Address at the plain OAuth 2.0 provider that describes the owner of a token, as JSON.
+    /// URL at the plain OAuth 2.0 provider that answers a JSON object about the owner of a token.
     #[arg(long, env = "OAUTH_USER_URL", value_name = "URL", global = true)]
     pub oauth_user_url: Option<Url>,
 
@@ -40,7 +40,7 @@ pub struct SignInOptions {
     #[arg(long, env = "OAUTH_CLIENT_ID", value_name = "TEXT", global = true)]
     pub oauth_client_id: Option<String>,
 
-    /// Client secret of this service at the provider. Without a secret the service is a public client.
+    /// Client secret of this service at the provider. Without one the service is a public client.
     #[arg(long, env = "OAUTH_CLIENT_SECRET", value_name = "TEXT", hide_env_values = true, global = true)]
     pub oauth_client_secret: Option<Secret>,
 
@@ -52,17 +52,18 @@ pub struct SignInOptions {
     #[arg(long, env = "OAUTH_SCOPES", value_name = "TEXT", global = true)]
     pub oauth_scopes: Option<String>,
 
-    /// Claim, or member of the user's JSON, that contains the sign-in name [default: with an issuer
+    /// Claim, or member of the user's JSON object, that contains the sign-in name [default: with an issuer
     /// `preferred_username`, `name` without].
     #[arg(long, env = "OAUTH_NAME_CLAIM", value_name = "CLAIM", global = true)]
     pub oauth_name_claim: Option<String>,
 
-    /// Claim, or member of the user's JSON, that identifies the user and never changes [default: with an issuer `sub`,
-    /// `id` without].
+    /// Claim, or member of the user's JSON object, that identifies the user and never changes [default: with an issuer
+    /// `sub`, `id` without].
     #[arg(long, env = "OAUTH_ID_CLAIM", value_name = "CLAIM", global = true)]
     pub oauth_id_claim: Option<String>,
 
-    /// Redirect address of this service, as registered at the provider [default: `PUBLIC_URL/api/callback`].
+    /// Redirect URL as registered at the provider: below the public URL, ending in `/api/callback` [default:
+    /// `PUBLIC_URL/api/callback`].
     #[arg(long, env = "OAUTH_REDIRECT_URL", value_name = "URL", global = true)]
     pub oauth_redirect_url: Option<Url>,
 }

@@ -9,16 +9,16 @@ use crate::config::Secret;
 /// `import …`, the same for every service.
 #[derive(Debug, Clone, Args)]
 pub struct ImportOptions {
-    /// The database to read, as `mysql://USER@HOST[:PORT]/DATABASE`. The user needs SELECT alone.
+    /// URL of the database to read, `mysql://USER@HOST[:PORT]/DATABASE`. The user needs the right SELECT only.
     #[arg(value_name = "URL")]
     pub url: Secret,
-    /// File that holds the password of that user.
+    /// File that contains the password of that user.
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
     /// Print the report and write nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Also bring over what has changed there since an earlier import
+    /// Also import what has changed there since an earlier import
     #[arg(long)]
     pub update: bool,
 }

@@ -10,22 +10,22 @@ use crate::{command::CommandError, database::Url, secret::Secret};
 /// The same for every service.
 #[derive(Debug, Clone, Subcommand)]
 pub enum DatabaseCommand {
-    /// Write a copy of the SQLite database, whole and checked, while it is in use or not
+    /// Back up the SQLite database to a file and check the file; the service may be running
     Backup {
-        /// The file to make.
+        /// The file to create.
         file: PathBuf,
     },
-    /// Put a backup in the place of the SQLite database, which no program may be using
+    /// Replace the SQLite database by a backup; no program may be using the database
     Restore {
-        /// A file that `backup` made.
+        /// A file that `backup` created.
         file: PathBuf,
     },
-    /// Copy the SQLite database to an empty PostgreSQL database, and compare
+    /// Copy the SQLite database to an empty PostgreSQL database, and compare the two
     CopyTo {
-        /// Where to, as `postgres://…`.
+        /// URL of the PostgreSQL database, `postgres://…`.
         #[arg(value_name = "URL", required_unless_present = "url_file")]
         url: Option<Secret>,
-        /// File that holds the URL.
+        /// File that contains the URL.
         #[arg(long, value_name = "FILE", conflicts_with = "url")]
         url_file: Option<PathBuf>,
     },
