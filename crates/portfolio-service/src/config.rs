@@ -55,9 +55,12 @@ pub enum Command {
 #[derive(Debug, Clone, Args)]
 #[command(
     next_help_heading = "Club",
-    // Not the port of the booking-service, so that both can run on one machine without options.
-    mut_arg("bind", |bind| bind.default_value("127.0.0.1:3001")),
-    mut_args(|option| if option.get_id() == "database_url" { with_default(option, DEFAULT_DATABASE) } else { option })
+    mut_args(|option| match option.get_id().as_str() {
+        // Not the port of the booking-service, so that both can run on one machine without options.
+        "bind" => option.default_value("127.0.0.1:3001"),
+        "database_url" => with_default(option, DEFAULT_DATABASE),
+        _ => option,
+    })
 )]
 pub struct Config {
     /// IANA name of the club's time zone. Semesters begin at midnight in this zone.

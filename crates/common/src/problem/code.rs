@@ -25,9 +25,9 @@ crate::codes! {
     /// 403: the caller's account is suspended or deactivated.
     ACCOUNT_INACTIVE = 403 "account-inactive", "The account is not active",
         "A suspended or deactivated account can do nothing that needs sign-in.";
-    /// 403: a write with a read-only token.
-    INSUFFICIENT_SCOPE = 403 "insufficient-scope", "The token does not allow writing",
-        "The API token has the scope `read`; the operation changes something and needs `write`.";
+    /// 403: more than the scope of the token allows.
+    INSUFFICIENT_SCOPE = 403 "insufficient-scope", "The scope of the token does not allow this",
+        "A token of scope `read` cannot change anything, and one of scope `board` can only read the board.";
     /// 403: a write with the session cookie that another site has started.
     CROSS_SITE = 403 "cross-site-request", "The request came from another site",
         "A write with the session cookie must come from this service's own origin or an allowed one.";
