@@ -258,7 +258,8 @@ impl ServerOptions {
     }
 
     /// Why the development mode is not allowed with these options, one line each (contract, "Development mode"). In that
-    /// mode every client may act as every user, so only this machine may reach the service. `missing` names the options that end the mode.
+    /// mode every client may act as every user, so only this machine may reach the service. `missing` names the options
+    /// that end the mode.
     #[must_use]
     pub fn development_faults(&self, missing: &str) -> Vec<String> {
         let why = format!("without {missing} anybody could act as anyone");
@@ -266,8 +267,8 @@ impl ServerOptions {
         if !self.is_loopback() {
             faults.push(format!("--bind {}: not a loopback address, and {why}", self.bind));
         }
-        if let Some(url) = self.public_url.as_ref().filter(|url| is_web_address(url) && !is_loopback(url)) {
-            faults.push(format!("--public-url {url}: not a loopback address, and {why}"));
+        if self.public_url.as_ref().is_some_and(|url| is_web_address(url) && !is_loopback(url)) {
+            faults.push(format!("--public-url {}: not a loopback address, and {why}", self.public_origin()));
         }
         if !self.trusted_proxies.is_empty() {
             faults.push(format!("--trusted-proxies: others reach the service by the proxy, and {why}"));
@@ -282,8 +283,8 @@ impl ServerOptions {
         if let Some(url) = &self.public_url {
             if !is_web_address(url) {
                 faults.push("--public-url must be an http or https address".to_owned());
-            } else if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
-                faults.push("--public-url must have no path, query or fragment".to_owned());
+            } else if url.as_str() != format!("{}/", self.public_origin()) {
+                faults.push("--public-url must have no path, query, fragment, user name or password".to_owned());
             }
         }
         faults.extend(self.static_folder.as_deref().and_then(StaticFiles::fault));

@@ -340,6 +340,7 @@ fn every_error_in_the_options_is_reported() {
     faults(&["--database-url", "sqlite://x", "--database-url-file", key], &["both given"]);
     faults(&["--public-url", "ftp://club.example"], &["--public-url"]);
     faults(&["--public-url", "http://localhost/booking"], &["no path"]);
+    faults(&["--public-url", "http://alice:hunter2@localhost"], &["user name"]);
     faults(&["--public-url", "https://club.example/booking"], &["no path", "not a loopback address"]);
     faults(&["--allowed-origins", "https://club.example/,null,*"], &["club.example/", "null", "*"]);
     faults(&["--everyone-group", " "], &["--everyone-group"]);
