@@ -6,6 +6,7 @@ use std::{collections::HashSet, path::PathBuf, sync::LazyLock};
 
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
+use import::ImportOptions;
 use service_kit::{
     cli::{CommonCommand, SyncOptions},
     config::{DatabaseOptions, DirectoryOptions, Secret, SecretOption, ServerOptions, with_default},
@@ -13,7 +14,6 @@ use service_kit::{
     database,
     directory::Source,
     error::Error,
-    import::ImportOptions,
 };
 
 pub use self::sign_in::{Addresses, ProviderKind, ProviderSettings, SignInOptions, SignInPolicy};

@@ -3,6 +3,7 @@
 use actix_web::http::header::HeaderName;
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
+use import::ImportOptions;
 use service_kit::{
     cli::{CommonCommand, SyncOptions},
     config::{DatabaseOptions, DirectoryOptions, SecretOption, ServerOptions, with_default},
@@ -15,7 +16,6 @@ use service_kit::{
         },
         proxy::{Cidr, Proxies},
     },
-    import::ImportOptions,
 };
 use url::Url;
 

@@ -6,11 +6,11 @@ use mysql::{Conn, Opts, OptsBuilder, Params, Value, prelude::Queryable};
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use super::{
+use crate::{
     options::ImportOptions,
     row::{SourceRow, SourceTable},
 };
-use crate::{command::CommandError, config::Secret, error::Error};
+use service_kit::{command::CommandError, config::Secret, error::Error};
 
 /// How long to wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -5,12 +5,12 @@ use std::{
     hash::BuildHasher,
 };
 
-use super::{
+use crate::{
     row::{Fault, SourceRow, SourceTable},
     run::Import,
     source::CHUNK,
 };
-use crate::{
+use service_kit::{
     database::{AnyConnection, types::DbUuid},
     error::Error,
 };

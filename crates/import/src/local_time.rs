@@ -4,11 +4,11 @@ use chrono::{MappedLocalTime, NaiveDateTime, TimeZone as _, Utc};
 use chrono_tz::Tz;
 use common::time::Timestamp;
 
-use super::{
+use crate::{
     row::{Fault, SourceRow},
     run::Import,
 };
-use crate::database::types::{DbTimestamp, DbUuid};
+use service_kit::database::types::{DbTimestamp, DbUuid};
 
 /// The heading of the times that do not exist or are ambiguous.
 const HEADING: &str = "times that do not exist or are ambiguous";

@@ -8,9 +8,9 @@ use diesel::{prelude::*, upsert::excluded};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::{run::Import, source::CHUNK};
-use crate::{
-    database::{AnyConnection, schema::imported_rows, types::DbUuid},
+use crate::{run::Import, schema::imported_rows, source::CHUNK};
+use service_kit::{
+    database::{AnyConnection, types::DbUuid},
     error::Error,
     with_connection,
 };

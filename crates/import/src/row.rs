@@ -4,7 +4,7 @@ use chrono::{NaiveDate, NaiveDateTime};
 use mysql::Value;
 use uuid::Uuid;
 
-use crate::database::types::DbUuid;
+use service_kit::database::types::DbUuid;
 
 /// A table that is read.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +26,7 @@ pub struct SourceRow {
 }
 
 impl SourceRow {
-    pub(super) fn new(table: &SourceTable, values: Vec<Value>) -> Self {
+    pub(crate) fn new(table: &SourceTable, values: Vec<Value>) -> Self {
         Self { columns: table.columns, values }
     }
 
