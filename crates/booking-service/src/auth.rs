@@ -1,6 +1,8 @@
 //! Who calls an operation: the user behind a session cookie or an API token.
 
+mod api_token;
 mod caller;
+mod credential;
 mod look_up;
 
 use actix_web::{HttpRequest, web::Data};
@@ -12,14 +14,15 @@ use service_kit::{
     database::AnyConnection,
     error::Error,
     guard::{Access, Authenticator, Guard, Identified},
-    http::credential::Credential,
     state::AppState,
 };
 
 pub use self::{
+    api_token::ApiToken,
     caller::{
         ACTIVE, Caller, IDLE, PENDING_MARK, SESSION_COOKIE, Scope, TOKEN_PREFIX, has_credential, kiosk_token, session,
     },
+    credential::Credential,
     look_up::{authenticate, stay_active},
 };
 use crate::last_use::LastUse;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use service_kit::{
     config::{DirectoryOptions, Secret, SecretOption},
     database::types::{DbTimestamp, DbUuid},
-    http::jwt::keys::is_loopback,
+    http::address::is_loopback,
 };
 use ureq::{
     Agent, Timeout,

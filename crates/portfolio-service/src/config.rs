@@ -9,19 +9,15 @@ use service_kit::{
     config::{DatabaseOptions, DirectoryOptions, SecretOption, ServerOptions, with_default},
     database,
     directory::Source,
-    http::{
-        jwt::{
-            Expectations, SignedBy,
-            keys::{Origin, is_safe},
-        },
-        proxy::{Cidr, Proxies},
-    },
+    http::{address::is_safe, cidr::Cidr},
 };
 use url::Url;
 
 use crate::{
     booking::BookingOptions,
     identity::{Identity, is_sign_in_name},
+    jwt::{Expectations, SignedBy, keys::Origin},
+    proxy_user::Proxies,
 };
 
 /// Projects, contests, groups, events and accounts of a student club's members.

@@ -7,12 +7,11 @@ use actix_web::{
     web::Data,
 };
 use common::problem::{Problem, code};
-use service_kit::{
-    http::{
-        jwt::{Expectations, Verifier, keys::Origin},
-        proxy::{Proxies, ProxyUser},
-    },
-    state::AppState,
+use service_kit::state::AppState;
+
+use crate::{
+    jwt::{Expectations, Verifier, keys::Origin},
+    proxy_user::{Proxies, ProxyUser},
 };
 
 /// The configured sources of identity.

@@ -16,8 +16,8 @@ use crate::{
     database::{self, Limits},
     directory::Source,
     http::{
-        jwt::keys::{is_loopback, is_safe},
-        proxy::Cidr,
+        address::{is_loopback, is_safe},
+        cidr::Cidr,
         static_files::StaticFiles,
     },
     logging::Format,
@@ -29,9 +29,6 @@ pub use crate::{
 
 /// Reads a command line and the environment. An empty environment variable counts as not set, because that is what
 /// compose files and CI systems make of a variable without a value.
-///
-/// # Errors
-/// A wrong argument, or the text of `--help` and `--version`.
 pub fn parse<C: Parser>(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<C, clap::Error> {
     // clap has read the environment by now and can forget the whole variable only. Its name in the help text keeps the
     // help complete.
@@ -338,9 +335,6 @@ impl DirectoryOptions {
     }
 
     /// Refuses an address to which a token would go unencrypted.
-    ///
-    /// # Errors
-    /// One line that names `option`.
     pub fn check_upstream(&self, option: &str, url: &Url) -> Result<(), String> {
         if self.allow_insecure_upstream || is_safe(url).is_ok() {
             return Ok(());
@@ -352,9 +346,6 @@ impl DirectoryOptions {
     }
 
     /// The configured source, if any.
-    ///
-    /// # Errors
-    /// One line about the wrong option.
     pub fn source(&self) -> Result<Option<Source>, String> {
         let token = Secret::resolve("traq-token", self.traq_token.as_ref(), self.traq_token_file.as_deref())?;
         if self.traq_url.as_ref().is_some_and(|url| !url.username().is_empty() || url.password().is_some()) {

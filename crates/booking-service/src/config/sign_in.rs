@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use service_kit::{
     config::{Secret, SecretOption, ServerOptions},
-    http::jwt::keys::is_safe,
+    http::address::is_safe,
 };
 use url::Url;
 

@@ -19,7 +19,7 @@ use service_kit::{
     database::{AnyConnection, JobOwner, types::DbUuid},
     error::{Error, Failure},
     guard::Target,
-    http::{Body, ListPage, Page, Reply, client_ip::ClientIp, credential::Credential, html::HtmlPage, query},
+    http::{Body, ListPage, Page, Reply, client_ip::ClientIp, html::HtmlPage, query},
     middleware::access_log::LoggedUser,
     state::{AppState, Now, ProblemPage},
 };
@@ -33,7 +33,7 @@ use super::{
     wire::{AuthParams, CallbackQuery, CreatedToken, RequestToken, ResponseSession, ResponseToken},
 };
 use crate::{
-    auth::{Caller, SignedIn, authenticate, session, stay_active},
+    auth::{Caller, Credential, SignedIn, authenticate, session, stay_active},
     club::{Club, Zone},
     limits::Limits,
 };

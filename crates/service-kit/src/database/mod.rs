@@ -12,9 +12,9 @@
 mod any_connection;
 pub(crate) mod connection;
 mod credential_owners;
+mod data_version;
 pub(crate) mod error_class;
 mod executor;
-mod expressions;
 mod job;
 pub(crate) mod lock_file;
 mod metrics;
@@ -41,7 +41,7 @@ use tokio::{sync::oneshot, time::timeout_at};
 pub use self::{
     any_connection::{AnyConnection, MultiBackend},
     credential_owners::CredentialOwners,
-    expressions::{DataVersion, FoldedIds, IdIn, InSubquery, UnionAll, folded_ids, id_in, in_subquery},
+    data_version::DataVersion,
     job::{JobOwner, Limits, QueueKey},
     metrics::QueueMetrics,
     page_bounds::PageBounds,
@@ -145,9 +145,6 @@ impl Database {
     }
 
     /// Runs `work` on one snapshot of the database, which is not older than the call.
-    ///
-    /// # Errors
-    /// What `work` fails with, or [`Error::Unavailable`] when there is no connection in time.
     pub fn read<T, F>(&self, owner: JobOwner, work: F) -> impl Future<Output = Result<T, Error>>
     where
         T: Send + 'static,
@@ -158,9 +155,6 @@ impl Database {
     }
 
     /// Like [`read`](Self::read), for a later page of a streamed response. It waits up to ten times as long in the queue.
-    ///
-    /// # Errors
-    /// As there.
     pub fn read_next_page<T, F>(&self, owner: JobOwner, work: F) -> impl Future<Output = Result<T, Error>>
     where
         T: Send + 'static,
@@ -187,9 +181,6 @@ impl Database {
     }
 
     /// Like [`write`](Self::write), but waits in the queue until no other writer with the same key runs.
-    ///
-    /// # Errors
-    /// As there.
     pub fn write_keyed<T, F>(
         &self,
         owner: JobOwner,

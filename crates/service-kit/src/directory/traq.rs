@@ -86,7 +86,7 @@ impl<'a> Client<'a> {
             .http_status_as_error(false)
             // The token goes to the configured address and nowhere else.
             .max_redirects(0);
-        if crate::http::jwt::keys::is_loopback(&base) {
+        if crate::http::address::is_loopback(&base) {
             // A proxy of the environment could only reach its own loopback.
             config = config.proxy(None);
         }

@@ -7,7 +7,6 @@ pub mod encoded_etag;
 pub mod head;
 pub mod loopback_host;
 pub mod problem_responses;
-pub mod proxy_user;
 pub mod rate_limit;
 pub mod request_id;
 pub mod response_headers;
