@@ -32,9 +32,6 @@ pub struct Import {
 
 impl Import {
     /// Connects to the source and checks its version and its tables. Nothing is written.
-    ///
-    /// # Errors
-    /// When an option is wrong, or the source is not a supported server with the expected tables.
     pub async fn connect(
         options: ImportOptions,
         tables: &'static [SourceTable],

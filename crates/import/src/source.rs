@@ -32,9 +32,6 @@ pub struct Source {
 
 impl Source {
     /// Connects, and checks the version of the server and the columns of these tables.
-    ///
-    /// # Errors
-    /// One sentence on what is wrong with the options, the server or its tables.
     pub fn open(options: &ImportOptions, tables: &[SourceTable]) -> Result<Self, CommandError> {
         let url = parse(options.url.reveal()).map_err(|fault| CommandError::option(format!("the URL {fault}")))?;
         let password =
@@ -110,9 +107,6 @@ impl Source {
     }
 
     /// Begins the transaction: all later reads see one snapshot.
-    ///
-    /// # Errors
-    /// When the connection is lost.
     pub fn begin(&mut self) -> Result<(), Error> {
         let statements = [
             "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
@@ -125,9 +119,6 @@ impl Source {
     }
 
     /// The next rows by their key, after that of the row before: [`CHUNK`] of them, or fewer at the end.
-    ///
-    /// # Errors
-    /// When the connection is lost.
     pub fn page(&mut self, table: &SourceTable, key: &str, after: Option<&str>) -> Result<Vec<SourceRow>, Error> {
         let condition = if after.is_some() { format!("WHERE `{key}` > ?") } else { String::new() };
         let parameters = after.map(Value::from).into_iter().collect();
@@ -135,9 +126,6 @@ impl Source {
     }
 
     /// All rows whose column `key` is one of these.
-    ///
-    /// # Errors
-    /// When the connection is lost.
     pub fn rows_of(&mut self, table: &SourceTable, key: &str, ids: &[String]) -> Result<Vec<SourceRow>, Error> {
         if ids.is_empty() {
             return Ok(Vec::new());

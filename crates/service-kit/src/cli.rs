@@ -70,9 +70,6 @@ impl Installation<'_> {
     }
 
     /// Logs the warnings about the options.
-    ///
-    /// # Errors
-    /// When the options have faults.
     pub fn check(&self) -> Result<(), CommandError> {
         if !self.faults.is_empty() {
             return Err(CommandError::Options(self.faults.clone()));
@@ -97,9 +94,6 @@ impl Installation<'_> {
     }
 
     /// Opens a database that a service has used before, and names it on standard error.
-    ///
-    /// # Errors
-    /// When there is none, or it cannot be opened.
     pub async fn open_existing(&self) -> Result<Database, CommandError> {
         let url = self.url()?;
         let name = tokio::task::spawn_blocking(move || name_existing(&url)).await;

@@ -49,9 +49,6 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 const WRITE_BUFFER: usize = 64 * 1024;
 
 /// Opens the port. `configure` adds what only this service needs to each worker's app.
-///
-/// # Errors
-/// When the address is not available.
 pub fn listen(
     state: Data<AppState>,
     options: &ServerOptions,
@@ -176,9 +173,6 @@ impl Running {
 
     /// Serves until SIGTERM, SIGINT or [`Stop::drain`], then until the service has drained. A second signal stops it at
     /// once.
-    ///
-    /// # Errors
-    /// When the server fails, or at a second signal.
     pub async fn serve(self) -> io::Result<()> {
         let stop = self.stop();
         let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);

@@ -168,9 +168,6 @@ impl AppState {
     }
 
     /// The state of the service that a request is for.
-    ///
-    /// # Errors
-    /// 500 in an app without one.
     pub fn from_request(req: &HttpRequest) -> Result<Data<Self>, Problem> {
         req.app_data::<Data<Self>>().cloned().ok_or_else(|| Problem::internal("the app has no state"))
     }

@@ -28,9 +28,6 @@ use super::{
 
 impl Url {
     /// Opens a connection outside the executor, for migrations, maintenance and tests.
-    ///
-    /// # Errors
-    /// When the database cannot be reached or the file not opened.
     pub fn connect(&self) -> ConnectionResult<AnyConnection> {
         self.connect_with(Duration::from_secs(30))
     }

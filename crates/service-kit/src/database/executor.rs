@@ -149,9 +149,6 @@ impl Executor {
     }
 
     /// Queues a job.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`] when the queue is full, or no thread is left that could ever take the job.
     pub fn submit(&self, ticket: Arc<Ticket>, run: Run) -> Result<(), Error> {
         let mut state = self.0.lock();
         self.0.abandon_overdue(&mut state);

@@ -25,10 +25,6 @@ pub(super) type Work<T> = Box<dyn FnMut(&mut AnyConnection) -> Result<T, Error> 
 
 /// Runs `work` in a transaction on the connection of a thread, which is made when there is none or it does not work. A
 /// write runs again when that may help.
-///
-/// # Errors
-/// [`Error::Unavailable`] when there is no connection in time or the caller has given up; what `work` and the database
-/// say.
 pub(super) fn run<T>(
     thread_conn: &mut Option<AnyConnection>,
     manager: &Manager,

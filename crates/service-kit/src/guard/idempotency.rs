@@ -70,9 +70,6 @@ pub struct IdempotencyKey {
 
 impl IdempotencyKey {
     /// The key of a `POST`, after its body has been read. Other methods need none.
-    ///
-    /// # Errors
-    /// 400 for a key that is empty, too long, sent twice or no text.
     pub fn from_request(req: &HttpRequest) -> Result<Option<Self>, Problem> {
         let mut values = req.headers().get_all(IDEMPOTENCY_KEY);
         let (true, Some(key), others) = (req.method() == "POST", values.next(), values.count()) else {
@@ -297,9 +294,6 @@ pub(crate) async fn delete_expired_keys(state: Data<AppState>) {
 }
 
 /// Deletes the oldest expired rows, `limit` at most, and returns how many.
-///
-/// # Errors
-/// When the database fails.
 pub fn delete_expired(conn: &mut AnyConnection, now: Timestamp, limit: usize) -> Result<usize, Error> {
     let old: Vec<Vec<u8>> = idempotency_keys::table
         .filter(idempotency_keys::expires_at.le(DbTimestamp(now)))

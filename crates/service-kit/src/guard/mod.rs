@@ -108,9 +108,6 @@ impl<A: Authenticator> Authenticate for Shared<A> {
 
 impl Unauthenticated {
     /// Looks the credential up.
-    ///
-    /// # Errors
-    /// Those of [`Authenticator::identify`].
     pub async fn authenticate(self) -> Result<(), Failure> {
         Ok(self.0.authenticate().await?)
     }
@@ -145,9 +142,6 @@ type ListOperation<C> = Arc<dyn Fn(&mut AnyConnection, &C, &Page) -> Result<List
 
 impl<A: Authenticator> Guard<A> {
     /// Runs an operation that reads, on one snapshot of the database.
-    ///
-    /// # Errors
-    /// Those of the authenticator and of the operation; 429; 503.
     pub async fn read<F>(self, operation: F) -> Result<Reply, Failure>
     where
         F: FnMut(&mut AnyConnection, &A::Caller) -> Result<Reply, Error> + Send + 'static,
@@ -173,9 +167,6 @@ impl<A: Authenticator> Guard<A> {
     /// chunk is read on a snapshot of its own, as fast as the client takes it.
     ///
     /// [`CHUNK`]: crate::http::pagination::CHUNK
-    ///
-    /// # Errors
-    /// Those of the authenticator and of the operation; 429; 503.
     pub async fn list<F>(self, page: Page, operation: F) -> Result<Reply, Failure>
     where
         F: Fn(&mut AnyConnection, &A::Caller, &Page) -> Result<ListPage, Error> + Send + Sync + 'static,
@@ -221,9 +212,6 @@ impl<A: Authenticator> Guard<A> {
     }
 
     /// Sends an answer that is the same for everybody at any time.
-    ///
-    /// # Errors
-    /// 400 for a malformed header.
     pub fn respond(self, reply: Reply) -> Result<Reply, Failure> {
         Ok(Conditions::from_request(&self.request)?.tag(reply.public(), None))
     }
@@ -280,9 +268,6 @@ impl<A: Authenticator> Guard<A> {
 
     /// Runs an operation that reads something and creates it first if it does not exist. To the caller this is a read:
     /// it needs no right to write.
-    ///
-    /// # Errors
-    /// Those of the authenticator and of the operations; 429; 503.
     pub async fn read_or_create<R, C>(self, mut read: R, mut create: C) -> Result<Reply, Failure>
     where
         R: FnMut(&mut AnyConnection, &A::Caller) -> Result<Option<Reply>, Error> + Send + 'static,
@@ -310,9 +295,6 @@ impl<A: Authenticator> Guard<A> {
     }
 
     /// Checks whether the caller may write, for an operation that does something slow before its transaction.
-    ///
-    /// # Errors
-    /// Those of the authenticator; 429; 503.
     pub async fn authorize(&self) -> Result<(), Failure> {
         let shared = self.shared.clone();
         let result = self

@@ -47,9 +47,6 @@ impl ETag {
     }
 
     /// The tag of a file. Reads the whole file.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub fn of_file(mut file: &File) -> io::Result<Self> {
         let mut digest = Sha256::new();
         io::copy(&mut file, &mut digest)?;

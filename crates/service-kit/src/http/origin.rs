@@ -40,9 +40,6 @@ impl Origins {
 
     /// Refuses a write that another site started, according to `Origin` and `Sec-Fetch-Site`. A client that is no browser
     /// sends neither header.
-    ///
-    /// # Errors
-    /// 403 `cross-site-request`.
     pub fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
         if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
             return Ok(());

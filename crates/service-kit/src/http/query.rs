@@ -34,9 +34,6 @@ pub fn parse<T: Deserr<Violations>>(query: &str) -> Result<T, Error> {
 }
 
 /// Parses these parameters of a query string and ignores the others.
-///
-/// # Errors
-/// As [`parse`].
 pub(super) fn parse_only<T: Deserr<Violations>>(names: &[&str], query: &str) -> Result<T, Error> {
     parse_those(query, |name| names.contains(&name))
 }

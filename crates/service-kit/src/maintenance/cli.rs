@@ -33,9 +33,6 @@ pub enum DatabaseCommand {
 
 impl DatabaseCommand {
     /// Runs the command on a database. Progress goes to `say`, line by line.
-    ///
-    /// # Errors
-    /// When the command fails. The database is unchanged then.
     pub async fn run(self, database: Url, contents: Contents, say: fn(&str)) -> Result<(), CommandError> {
         let done = tokio::task::spawn_blocking(move || match self {
             Self::Backup { file } => backup::backup(&database, &file, contents.migrations, say),

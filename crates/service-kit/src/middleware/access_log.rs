@@ -47,9 +47,6 @@ const FRONT_END: &str = "static";
 const NO_ANSWER: u16 = 499;
 
 /// Writes the record when the answer has been sent or given up.
-///
-/// # Errors
-/// Those of the inner service.
 pub async fn access_log<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,

@@ -13,9 +13,6 @@ use crate::state::AppState;
 
 /// Without this, a template such as `/users/{userId}` would match `/users/me` and say that `me` is no identifier.
 /// `OPTIONS` passes, as it may be a CORS preflight.
-///
-/// # Errors
-/// Those of the inner service.
 pub async fn allowed_methods<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,

@@ -12,9 +12,6 @@ use crate::guard::Unauthenticated;
 
 /// Looks up the credential of a request that was refused as malformed before its operation ran. A bad credential is
 /// answered instead, so that a client whose session has ended learns that first.
-///
-/// # Errors
-/// Those of the inner service.
 pub async fn authenticate_first<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,

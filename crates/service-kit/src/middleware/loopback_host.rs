@@ -16,9 +16,6 @@ use crate::{error::Failure, state::AppState};
 
 /// Answers 421 in development mode unless `Host` is a loopback name. A page of another site whose name leads to this
 /// machine could otherwise use the service as its own.
-///
-/// # Errors
-/// Those of the inner service.
 pub async fn loopback_host<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,

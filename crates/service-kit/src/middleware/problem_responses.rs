@@ -19,9 +19,6 @@ use crate::{
 
 /// Renders the problem behind an error response, and notes the cause of a 5xx for the log. An answer that has a body
 /// already stays as it is, so that the middleware can be applied inside and outside of compression.
-///
-/// # Errors
-/// Those of the inner service.
 pub async fn problem_responses<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,

@@ -25,9 +25,6 @@ const EXEMPT: [&str; 3] = ["/livez", "/readyz", "/metrics"];
 /// is charged to its user by the guard, or to the address afterwards if the credential was not good; after too many bad
 /// credentials of an address, its credentials are not looked up for the rest of the minute. A failure of the
 /// service is not charged, and neither are files of a front end, as one page loads dozens of them.
-///
-/// # Errors
-/// Those of the inner service.
 pub async fn rate_limit<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,

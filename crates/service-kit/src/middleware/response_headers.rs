@@ -22,9 +22,6 @@ const PAGE_POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline';
     form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 /// Adds the headers. `Cache-Control` and `Content-Security-Policy` of the inner service stay.
-///
-/// # Errors
-/// Those of the inner service.
 pub async fn response_headers<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,

@@ -16,9 +16,6 @@ use crate::{error::Failure, state::AppState};
 
 /// Answers 503 after the service's request time-out and 500 after a panic. The request is gone in both cases, so the
 /// answer is an `Err`.
-///
-/// # Errors
-/// These two, and those of the inner service.
 pub async fn time_limit<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,
