@@ -20,10 +20,10 @@ const CARDS: [Card; 2] = [
 /// The page. A caller with a bad credential sees what everybody sees.
 pub async fn show(state: Data<AppState>, who: Option<Visitor>) -> Result<Reply, Failure> {
     let page = FrontPage::new(&state).await;
-    let how = if state.is_development() {
+    let how = if state.installation.is_development {
         html! {
             p { "Reading needs no sign-in. In development a header says who you are:" }
-            pre { code { "curl -H 'X-Forwarded-User: alice' " (state.origins().public()) "/api/v1/users/me" } }
+            pre { code { "curl -H 'X-Forwarded-User: alice' " (state.origins.public()) "/api/v1/users/me" } }
         }
     } else {
         html! { p { "Reading needs no sign-in. The site's own sign-in, or a bearer token, says who you are." } }

@@ -28,7 +28,7 @@ pub struct FrontPage {
 impl FrontPage {
     /// Asks the database whether it answers.
     pub async fn new(state: &AppState) -> Self {
-        let state = match (state.is_draining(), state.database().ping().await) {
+        let state = match (state.is_draining(), state.database.ping().await) {
             (true, _) => "about to stop",
             (false, true) => "ready",
             (false, false) => "without its database",
@@ -39,7 +39,7 @@ impl FrontPage {
     /// The page. `who` says who is signed in, or how to sign in.
     #[must_use]
     pub fn show(self, service: &AppState, own: &[Card], who: &Markup) -> Reply {
-        let info = (service.info().document)().info;
+        let info = (service.info.document)().info;
         let body = html! {
             p { (info.description.unwrap_or_default()) }
             (who)
@@ -50,6 +50,6 @@ impl FrontPage {
             }
             p.faint { "Version " (info.version) ". The service is " (self.state) "." }
         };
-        HtmlPage::new(service.info().name, &[], body).reply(StatusCode::OK)
+        HtmlPage::new(service.info.name, &[], body).reply(StatusCode::OK)
     }
 }

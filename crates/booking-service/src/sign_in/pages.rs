@@ -50,12 +50,12 @@ pub async fn choose(req: HttpRequest, state: Data<AppState>, club: Club, now: No
     let (begun, cookies) = if let Ok(begun) = query::parse::<Begun>(req.query_string()) {
         (begun, Vec::new())
     } else {
-        let login = Pending::begin(&req, state.origins(), &club.keys, now.0)?;
+        let login = Pending::begin(&req, &state.origins, &club.keys, now.0)?;
         let cookies = login.cookies(&req, &club, now.0);
         (Begun { state: login.state, nonce: login.nonce }, cookies)
     };
     let mut users =
-        state.database().read(JobOwner::Internal, |conn| users::queries::list(conn, false, &PageBounds::all())).await?;
+        state.database.read(JobOwner::Internal, |conn| users::queries::list(conn, false, &PageBounds::all())).await?;
     users.sort_by(|a, b| (&a.display_name, &a.name).cmp(&(&b.display_name, &b.name)));
     let address = |user: &User| development::callback(&club.keys, user.id, &begun.state, &begun.nonce, now.0);
     let body = html! {
@@ -107,10 +107,10 @@ pub async fn begin(
 ) -> Result<Reply, Failure> {
     limits.sign_in.charge(from.into())?;
     let found = |address: String| Reply::empty(StatusCode::FOUND).with(header::LOCATION, address);
-    if state.origins().check(&Method::POST, req.headers()).is_err() {
+    if state.origins.check(&Method::POST, req.headers()).is_err() {
         return Ok(found("/".to_owned()));
     }
-    let login = Pending::begin(&req, state.origins(), &club.keys, now.0)?;
+    let login = Pending::begin(&req, &state.origins, &club.keys, now.0)?;
     let reply = found(provider.address(&club, &req, &login).await?).with(header::CACHE_CONTROL, "no-store");
     Ok(reply.with_cookies(login.cookies(&req, &club, now.0)))
 }

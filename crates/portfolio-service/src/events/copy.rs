@@ -55,7 +55,7 @@ pub async fn drop_copy(db: &Database) -> Result<(), Error> {
 
 /// Copies until the service ends. No request waits for this.
 pub async fn run(service: Data<AppState>, source: Source) {
-    let copied = service.copies().status(store::SOURCE);
+    let copied = service.copies.status(store::SOURCE);
     let mut task = Copier {
         service: service.clone(),
         source: Arc::new(source),
@@ -66,7 +66,7 @@ pub async fn run(service: Data<AppState>, source: Source) {
         was_suspicious: false,
         counts: store::ChangeCounts::default(),
     };
-    let (db, me) = (service.database().clone(), task.me);
+    let (db, me) = (service.database.clone(), task.me);
     service.on_shutdown(move || {
         let db = db.clone();
         async move {
@@ -90,7 +90,7 @@ pub async fn run(service: Data<AppState>, source: Source) {
             Err(cause) => {
                 task.copied.record_failure();
                 // Once, and not each round while it lasts. An outage of the database has records of its own.
-                let is_outage = service.database().is_out_of_reach();
+                let is_outage = service.database.is_out_of_reach();
                 let level = if worked && !is_outage { log::Level::Warn } else { log::Level::Debug };
                 log::log!(level, "the copy of the events stays as it is: {cause}");
                 worked && is_outage
@@ -157,7 +157,7 @@ impl Progress {
 
 impl Copier {
     fn now(&self) -> Timestamp {
-        self.service.clock().now()
+        self.service.clock.now()
     }
 
     /// When a lease expires that is taken or extended now.
@@ -225,7 +225,7 @@ impl Copier {
     /// holds the lease and whether there is a copy.
     async fn take_lease(&self) -> Result<(bool, bool), String> {
         let (service, me, now, until) = (self.service.clone(), self.me, DbTimestamp(self.now()), self.term());
-        let done = self.service.database().write(JobOwner::Internal, move |conn| {
+        let done = self.service.database.write(JobOwner::Internal, move |conn| {
             // A draining service has given the lease back and must not take it again.
             let is_held = !service.is_draining() && lease::take(conn, store::SOURCE, me, now, until)?;
             Ok((is_held, store::noted(conn)?))
@@ -270,7 +270,7 @@ impl Copier {
             let (me, until) = (self.me, self.term());
             let extended = self
                 .service
-                .database()
+                .database
                 .write(JobOwner::Internal, move |conn| lease::keep(conn, store::SOURCE, me, until));
             if !extended.await.map_err(in_words)? {
                 return Err(TAKEN_OVER.to_owned());
@@ -287,7 +287,7 @@ impl Copier {
     ) -> Result<(), String> {
         let (me, until, now) = (self.me, self.term(), DbTimestamp(requested_at));
         let (has_ended, force) = (ended.is_some(), self.was_suspicious);
-        let done = self.service.database().write(JobOwner::Internal, move |conn| {
+        let done = self.service.database.write(JobOwner::Internal, move |conn| {
             if !lease::keep(conn, store::SOURCE, me, until)? {
                 return Ok(Err(TAKEN_OVER));
             }

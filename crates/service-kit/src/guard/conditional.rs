@@ -50,7 +50,7 @@ impl Conditions {
     /// the version of the database is unknown.
     pub(super) fn fingerprint(&self, view: &str, data_version: Option<&str>) -> Option<String> {
         let data_version = data_version.filter(|_| !self.is_time_dependent)?;
-        Some(etag::fingerprint(&[data_version, self.state.build(), view, &self.address]))
+        Some(etag::fingerprint(&[data_version, &self.state.build, view, &self.address]))
     }
 
     /// 304 if the caller has the answer with this fingerprint.

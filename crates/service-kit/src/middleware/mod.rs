@@ -15,9 +15,17 @@ pub mod time_limit;
 use actix_web::{
     Error, HttpResponse,
     body::{BoxBody, MessageBody},
-    dev::ServiceResponse,
+    dev::{ServiceRequest, ServiceResponse},
     error::InternalError,
+    web::Data,
 };
+
+use crate::{error::Failure, state::AppState};
+
+/// The state of the service that a request is for.
+fn app_state(req: &ServiceRequest) -> Result<Data<AppState>, Failure> {
+    Ok(AppState::from_request(req.request())?)
+}
 
 /// Changes a response. After a time-out or a panic the request is gone and its response travels as an error; it is
 /// changed all the same.

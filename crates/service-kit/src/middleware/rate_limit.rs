@@ -6,16 +6,15 @@ use actix_web::{
     dev::{ServiceRequest, ServiceResponse},
     http::StatusCode,
     middleware::Next,
-    web::Data,
 };
 
+use super::app_state;
 use crate::{
     error::Failure,
     http::{
         client_ip::ClientIp,
         rate_limit::{RateLimitCharged, RateLimitKey},
     },
-    state::AppState,
 };
 
 /// Paths that load balancers and monitors may always ask.
@@ -29,27 +28,27 @@ pub async fn rate_limit<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let state = req.app_data::<Data<AppState>>().cloned();
-    let is_file = |it: &Data<AppState>| it.front_end_for(req.request()).is_some() && req.match_pattern().is_none();
-    let Some(state) = state.filter(|it| !EXEMPT.contains(&req.path()) && !is_file(it)) else {
+    let state = app_state(&req)?;
+    let is_file = state.front_end_for(req.request()).is_some() && req.match_pattern().is_none();
+    if is_file || EXEMPT.contains(&req.path()) {
         return Ok(next.call(req).await?.map_into_boxed_body());
-    };
+    }
     let key = RateLimitKey::from(ClientIp::extract(req.request()));
-    if !(state.info().has_credential)(req.request()) {
-        if let Err(problem) = state.rate_limit().charge(key) {
+    if !(state.info.has_credential)(req.request()) {
+        if let Err(problem) = state.rate_limit.charge(key) {
             return Ok(req.error_response(Failure(problem)));
         }
         return Ok(next.call(req).await?.map_into_boxed_body());
     }
-    if let Err(problem) = state.bad_credentials().check(key) {
+    if let Err(problem) = state.bad_credentials.check(key) {
         return Ok(req.error_response(Failure(problem)));
     }
     let (req, response) = next.call(req).await?.map_into_boxed_body().into_parts();
     if response.status() == StatusCode::UNAUTHORIZED {
-        state.bad_credentials().record(key);
+        state.bad_credentials.record(key);
     }
     let is_free = response.status().is_server_error() || req.extensions().contains::<RateLimitCharged>();
-    let charged = if is_free { Ok(()) } else { state.rate_limit().charge(key) };
+    let charged = if is_free { Ok(()) } else { state.rate_limit.charge(key) };
     let response = charged.map_or_else(|problem| HttpResponse::from_error(Failure(problem)), |()| response);
     Ok(ServiceResponse::new(req, response))
 }
