@@ -199,8 +199,8 @@ impl Config {
     /// Warnings about options that are accepted but not recommended, one line each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let key = SecretOption("secret-key", self.secret_key.as_ref(), self.secret_key_file.as_deref());
-        let secrets = [key, self.database.given_url(), self.directory.token(), self.sign_in.client_secret()];
+        let secrets =
+            [self.secret_key(), self.database.given_url(), self.directory.token(), self.sign_in.client_secret()];
         let exposed = secrets.into_iter().filter_map(SecretOption::exposed);
         // The published front end compares dates in answers with dates in the browser's time zone.
         let is_utc_with_front_end = self.server.static_folder.is_some() && self.time_zone == Tz::UTC;
@@ -225,12 +225,16 @@ impl Config {
         self.database.resolved_url(DEFAULT_DATABASE, self.server.is_loopback())
     }
 
+    fn secret_key(&self) -> SecretOption<'_> {
+        SecretOption("secret-key", self.secret_key.as_ref(), self.secret_key_file.as_deref())
+    }
+
     /// The keys of this installation.
     ///
     /// # Errors
     /// One line that describes the error in the options.
     pub fn keys(&self) -> Result<Keys, String> {
-        let secret = Secret::resolve("secret-key", self.secret_key.as_ref(), self.secret_key_file.as_deref())?;
+        let secret = self.secret_key().resolve()?;
         let key = match secret {
             Some(key) => key,
             // Without a provider the service starts in development mode only.

@@ -10,7 +10,11 @@ use crate::{
     options::ImportOptions,
     row::{SourceRow, SourceTable},
 };
-use service_kit::{command::CommandError, config::Secret, error::Error};
+use service_kit::{
+    command::CommandError,
+    config::{Secret, SecretOption},
+    error::Error,
+};
 
 /// How long to wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -35,7 +39,7 @@ impl Source {
     pub fn open(options: &ImportOptions, tables: &[SourceTable]) -> Result<Self, CommandError> {
         let url = parse(options.url.reveal()).map_err(|fault| CommandError::option(format!("the URL {fault}")))?;
         let password =
-            Secret::resolve("password", None, options.password_file.as_deref()).map_err(CommandError::option)?;
+            SecretOption("password", None, options.password_file.as_deref()).resolve().map_err(CommandError::option)?;
         let text = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let database = text(url.path().trim_start_matches('/'));

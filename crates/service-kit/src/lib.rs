@@ -30,7 +30,6 @@ pub mod logging;
 pub mod maintenance;
 pub mod metrics;
 pub mod middleware;
-mod options_table;
 mod process;
 pub mod routes;
 mod secret;

@@ -67,7 +67,6 @@ pub struct Metrics {
     requests: Family<Request, Counter>,
     seconds: Family<Route, Histogram, fn() -> Histogram>,
     in_flight: Gauge,
-    statements: Counter,
     in_use: Gauge,
     connections: Gauge,
     ages: Family<Copy, Gauge<f64, AtomicU64>>,
@@ -122,7 +121,7 @@ impl Metrics {
         let seconds = add(&mut all, "http_request_duration_seconds", "Time from request to end of answer", seconds);
         let in_flight = add(&mut all, "http_requests_in_flight", "Requests being answered", Gauge::default());
 
-        let statements = add(&mut all, "db_statements", "SQL statements sent", Counter::default());
+        add(&mut all, "db_statements", "SQL statements sent", db.statements().clone());
         let in_use = add(&mut all, "db_connections_in_use", "Database connections in use", Gauge::default());
         let connections = add(&mut all, "db_connections", "Database connections at most", Gauge::default());
         let QueueMetrics { waiting, seconds: waited, refused } = db.queue_metrics().clone();
@@ -152,7 +151,7 @@ impl Metrics {
         let started = add(&mut all, "process_start_time_seconds", help, Gauge::<f64, AtomicU64>::default());
         started.set((now.utc() - DateTime::UNIX_EPOCH).as_seconds_f64());
         all.register_collector(Box::new(Process));
-        Self { registry: all, requests, seconds, in_flight, statements, in_use, connections, ages, failures, dropped }
+        Self { registry: all, requests, seconds, in_flight, in_use, connections, ages, failures, dropped }
     }
 
     /// Counts a request as being answered until the returned value is dropped.
@@ -179,7 +178,6 @@ impl Metrics {
     #[must_use]
     pub fn text(&self, db: &Database, copies: &[CopyNumbers]) -> String {
         // Set, not added to: two requests for the metrics at once would add twice.
-        self.statements.inner().store(db.statements(), Ordering::Relaxed);
         self.dropped.inner().store(dropped_records(), Ordering::Relaxed);
         let (in_use, all) = db.connections();
         self.in_use.set(in_use.into());

@@ -235,6 +235,12 @@ impl AppState {
         self.static_files.as_ref().filter(|_| StaticFiles::serves(req.path())).cloned()
     }
 
+    /// Whether a request is for a file of the front end.
+    #[must_use]
+    pub fn is_front_end_file(&self, req: &HttpRequest) -> bool {
+        req.match_pattern().is_none() && self.front_end_for(req).is_some()
+    }
+
     /// All its problem codes.
     pub fn codes(&self) -> impl Iterator<Item = &'static Code> + use<> {
         code::ALL.iter().chain(self.info.codes).copied()

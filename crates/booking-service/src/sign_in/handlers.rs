@@ -189,8 +189,7 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
     let start = if club.is_development { DEVELOPMENT_PAGE } else { "/" };
     let query: Option<CallbackQuery> = query::parse(req.query_string()).ok();
     let is_overlapping = query.is_some_and(|query| {
-        pending::is_ours(&club.keys, &query.state)
-            && pending::has_other(req, &club.keys, &query.state, app.clock.now())
+        pending::is_ours(&club.keys, &query.state) && pending::has_other(req, &club.keys, &query.state, app.clock.now())
     });
     Some(Box::new(move |problem| {
         let page = sorry(start, problem);

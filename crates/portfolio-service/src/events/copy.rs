@@ -21,7 +21,6 @@ use actix_web::web::Data;
 use chrono::TimeDelta;
 use common::time::Timestamp;
 use service_kit::{
-    copies::CopyStatus,
     database::{
         Database, JobOwner,
         types::{DbTimestamp, DbUuid},
@@ -55,12 +54,11 @@ pub async fn drop_copy(db: &Database) -> Result<(), Error> {
 
 /// Copies until the service ends. No request waits for this.
 pub async fn run(service: Data<AppState>, source: Source) {
-    let copied = service.copies.status(store::SOURCE);
+    service.copies.add(store::SOURCE);
     let mut task = Copier {
         service: service.clone(),
         source: Arc::new(source),
         me: DbUuid::new(),
-        copied,
         progress: None,
         tells_changes: true,
         was_suspicious: false,
@@ -88,7 +86,7 @@ pub async fn run(service: Data<AppState>, source: Source) {
         let works = match done {
             Ok(()) => true,
             Err(cause) => {
-                task.copied.record_failure();
+                service.copies.record_failure(store::SOURCE);
                 // Once, and not each round while it lasts. An outage of the database has records of its own.
                 let is_outage = service.database.is_out_of_reach();
                 let level = if worked && !is_outage { log::Level::Warn } else { log::Level::Debug };
@@ -109,7 +107,6 @@ struct Copier {
     source: Arc<Source>,
     /// This replica, as the holder of the lease.
     me: DbUuid,
-    copied: Arc<CopyStatus>,
     /// The state after the last round; `None` if the next round requests all events.
     progress: Option<Progress>,
     /// Whether the booking-service supports `updatedSince`, as far as its answers have shown.
@@ -232,7 +229,7 @@ impl Copier {
         });
         let (is_held, noted) = done.await.map_err(in_words)?;
         if let Some(at) = noted {
-            self.copied.record_success(at.0);
+            self.service.copies.record_success(store::SOURCE, at.0);
         }
         Ok((is_held, noted.is_some()))
     }
@@ -314,7 +311,7 @@ impl Copier {
         self.counts.written += counts.written;
         self.counts.deleted += counts.deleted;
         if has_ended {
-            self.copied.record_success(requested_at);
+            self.service.copies.record_success(store::SOURCE, requested_at);
             if self.counts != store::ChangeCounts::default() {
                 let store::ChangeCounts { written, deleted } = self.counts;
                 log::info!("copied the events: {written} new or changed, {deleted} deleted");

@@ -19,12 +19,6 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use common::problem::{Problem, code};
 use sha2::{Digest, Sha256};
 
-/// Between the fingerprint and the hash.
-const DOT: char = '.';
-
-/// Before the name of a content coding.
-const COLON: char = ':';
-
 /// An entity tag of this service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ETag {
@@ -54,9 +48,9 @@ impl ETag {
     }
 
     fn parse(header: &EntityTag) -> Self {
-        let (opaque, coding) = header.tag().split_once(COLON).map_or((header.tag(), None), |(tag, it)| (tag, Some(it)));
+        let (opaque, coding) = header.tag().split_once(':').map_or((header.tag(), None), |(tag, it)| (tag, Some(it)));
         let (fingerprint, hash) =
-            opaque.rsplit_once(DOT).map_or((None, opaque), |(fingerprint, hash)| (Some(fingerprint), hash));
+            opaque.rsplit_once('.').map_or((None, opaque), |(fingerprint, hash)| (Some(fingerprint), hash));
         Self { fingerprint: fingerprint.map(str::to_owned), hash: hash.to_owned(), coding: coding.map(str::to_owned) }
     }
 
@@ -72,7 +66,7 @@ impl ETag {
 /// The tag of the same answer in a content coding, both as values of an `ETag` header.
 #[must_use]
 pub fn in_coding(tag: &str, coding: &str) -> Option<String> {
-    Some(format!("{}{COLON}{coding}\"", tag.strip_suffix('"').filter(|tag| !tag.contains(COLON))?))
+    Some(format!("{}:{coding}\"", tag.strip_suffix('"').filter(|tag| !tag.contains(':'))?))
 }
 
 /// The fingerprint of everything an answer is made from. Each part is hashed with its length, so that different lists of

@@ -29,8 +29,7 @@ pub async fn rate_limit<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let state = app_state(&req)?;
-    let is_file = state.front_end_for(req.request()).is_some() && req.match_pattern().is_none();
-    if is_file || EXEMPT.contains(&req.path()) {
+    if state.is_front_end_file(req.request()) || EXEMPT.contains(&req.path()) {
         return Ok(next.call(req).await?.map_into_boxed_body());
     }
     let key = RateLimitKey::from(ClientIp::extract(req.request()));

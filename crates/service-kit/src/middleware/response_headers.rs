@@ -26,7 +26,7 @@ pub async fn response_headers<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let state = app_state(&req)?;
-    let is_file = state.front_end_for(req.request()).is_some() && req.match_pattern().is_none();
+    let is_file = state.is_front_end_file(req.request());
     map_response(next.call(req).await, |mut response| {
         let may_be_sniffed = response.extensions().contains::<MayBeSniffed>();
         let is_not_modified = response.status() == StatusCode::NOT_MODIFIED;
