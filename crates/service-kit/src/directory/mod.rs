@@ -76,7 +76,7 @@ impl Source {
     /// empty, an unknown state, in a file also a member that nobody is.
     pub fn read(&self) -> Result<Snapshot, DirectoryError> {
         let snapshot = match self {
-            Self::Demo => demo::snapshot(),
+            Self::Demo => demo::CLUB.clone(),
             Self::File(path) => file::read(path)?,
             Self::Traq { base, token } => traq::Client::new(base, token, &traq::Limits::default()).read()?,
         };
