@@ -156,6 +156,13 @@ pub struct Config {
     pub sign_in: SignInOptions,
 }
 
+/// The fewest characters a key may have outside development.
+const SHORTEST_KEY: usize = 32;
+
+/// The fewest different characters of a key. A repeated character is no secret, and 32 random digits have fewer than 6
+/// different ones less than once in a million times.
+const LEAST_VARIETY: usize = 6;
+
 /// What is missing in development mode, for messages.
 const MISSING_PROVIDER: &str = "a sign-in provider (--oidc-issuer or --oauth-…)";
 
@@ -247,14 +254,11 @@ impl Config {
         };
         for (index, line) in Keys::lines(&key).enumerate() {
             let which = if index == 0 { String::new() } else { format!(", former key {index},") };
-            if line.chars().count() < Keys::SHORTEST {
-                return Err(format!("--secret-key{which} must have {} characters or more", Keys::SHORTEST));
+            if line.chars().count() < SHORTEST_KEY {
+                return Err(format!("--secret-key{which} must have {SHORTEST_KEY} characters or more"));
             }
-            if line.chars().collect::<HashSet<_>>().len() < Keys::LEAST_VARIETY {
-                return Err(format!(
-                    "--secret-key{which} must have {} different characters or more",
-                    Keys::LEAST_VARIETY
-                ));
+            if line.chars().collect::<HashSet<_>>().len() < LEAST_VARIETY {
+                return Err(format!("--secret-key{which} must have {LEAST_VARIETY} different characters or more"));
             }
             if line == PUBLIC_KEY {
                 return Err(format!("--secret-key{which} is the well-known key for development"));

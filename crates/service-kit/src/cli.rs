@@ -61,7 +61,10 @@ impl Installation<'_> {
     pub async fn run(self, command: CommonCommand) -> i32 {
         let outcome = match command {
             CommonCommand::Migrate => self.open().await.map(drop),
-            CommonCommand::Openapi => self.print_document(),
+            CommonCommand::Openapi => {
+                let document = self.info.openapi().to_pretty_json();
+                document.map_err(|error| CommandError::Failed(error.to_string())).and_then(|text| print(&[text]))
+            }
             CommonCommand::Health => health::check(&self.server.bind).await.map_err(CommandError::Failed),
             CommonCommand::CheckConfig => return self.check_config(),
             CommonCommand::Database(command) => self.maintain(command).await,
@@ -102,11 +105,6 @@ impl Installation<'_> {
         // The command goes on if nothing reads standard error.
         let _ = writeln!(io::stderr(), "{}: database {name}", self.info.name);
         Ok(db)
-    }
-
-    fn print_document(&self) -> Result<(), CommandError> {
-        let text = self.info.openapi().to_pretty_json();
-        print(&[text.map_err(|error| CommandError::Failed(error.to_string()))?])
     }
 
     fn check_config(self) -> i32 {

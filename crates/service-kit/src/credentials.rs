@@ -58,13 +58,6 @@ struct Key {
 pub struct Which(usize);
 
 impl Keys {
-    /// The fewest characters a key may have outside development.
-    pub const SHORTEST: usize = 32;
-
-    /// The fewest different characters of a key. A repeated character is no secret, and 32 random digits have fewer
-    /// than 6 different ones less than once in a million times.
-    pub const LEAST_VARIETY: usize = 6;
-
     /// Keys of the configured secret.
     #[must_use]
     pub fn new(secret: &Secret) -> Self {

@@ -3,7 +3,7 @@
 use actix_web::{
     HttpRequest, HttpResponse,
     http::{StatusCode, header},
-    web::{self, Data, Path},
+    web::{self, Data, Path, Redirect},
 };
 use common::problem::{Problem, code};
 use serde_json::json;
@@ -21,7 +21,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .route("/problems", web::get().to(problems))
         .route("/problems/{code}", web::get().to(problem))
         .route("/openapi.json", web::get().to(openapi))
-        .route("/docs", web::get().to(docs))
+        .route("/docs", web::get().to(|| async { Redirect::to("/docs/").using_status_code(StatusCode::FOUND) }))
         // Replaces three of Swagger UI's files: see each.
         .route("/docs/", web::get().to(docs_page))
         .route("/docs/index.css", web::get().to(docs_style))
@@ -99,10 +99,6 @@ async fn openapi(req: HttpRequest, state: Data<AppState>) -> HttpResponse {
         .insert_header((header::ETAG, state.document_tag.text()))
         .content_type("application/json")
         .body(state.document.clone())
-}
-
-async fn docs() -> HttpResponse {
-    HttpResponse::Found().insert_header((header::LOCATION, "/docs/")).finish()
 }
 
 async fn docs_page(state: Data<AppState>) -> HttpResponse {

@@ -76,7 +76,7 @@ pub fn listen(
             .into_app()
             .configure(shared.info.pages)
             .configure(|app| {
-                if !shared.has_front_end() {
+                if shared.static_files.is_none() {
                     (shared.info.front_pages)(app);
                 }
             })
@@ -194,7 +194,7 @@ impl Running {
         tokio::select! { ended = self.server => ended?, second_signal = signals => return second_signal };
         // Requests cut off by the shutdown time-out are logged when their worker ends, shortly after this.
         for _ in 0..100 {
-            if self.state.metrics.in_flight() == 0 {
+            if self.state.metrics.in_flight.get() == 0 {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;

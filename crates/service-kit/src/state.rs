@@ -133,7 +133,8 @@ pub struct AppState {
     pub document: Bytes,
     /// The entity tag of that.
     pub document_tag: ETag,
-    static_files: Option<Arc<StaticFiles>>,
+    /// The front end that it serves, if any.
+    pub static_files: Option<Arc<StaticFiles>>,
     /// The fingerprint of everything besides the database that answers depend on: the operations of this build, its
     /// commit (`REVISION` in the environment of the build), the file of the program, and options.
     pub build: String,
@@ -217,16 +218,10 @@ impl AppState {
         self.draining.load(Ordering::Relaxed)
     }
 
-    /// Whether it serves a front end.
-    #[must_use]
-    pub fn has_front_end(&self) -> bool {
-        self.static_files.is_some()
-    }
-
     /// The page on which a browser signs in, if the service has one of its own.
     #[must_use]
     pub fn sign_in_page(&self) -> Option<&'static str> {
-        self.info.sign_in_page.filter(|_| !self.has_front_end())
+        self.info.sign_in_page.filter(|_| self.static_files.is_none())
     }
 
     /// The front end, if there is one and the path is not the service's own.

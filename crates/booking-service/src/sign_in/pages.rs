@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use service_kit::{
     database::{JobOwner, PageBounds},
     error::Failure,
-    front_page::{Card, FrontPage},
+    front_page::{Card, front_page, state_in_words},
     http::{HtmlPage, Reply, client_ip::ClientIp, query},
     state::{AppState, Now},
 };
@@ -78,8 +78,9 @@ pub async fn choose(req: HttpRequest, state: Data<AppState>, club: Club, now: No
 
 /// The page at `/`. A caller with a bad credential sees what everybody sees.
 pub async fn front(state: Data<AppState>, who: Option<SignedIn>, club: Club) -> Result<Reply, Failure> {
-    let page = FrontPage::new(&state).await;
-    let nobody = page.show(&state, &CARDS, &html! { p { "You are not signed in. " (sign_in_link(&club, "Sign in")) } });
+    let words = state_in_words(&state).await;
+    let nobody =
+        front_page(&state, words, &CARDS, &html! { p { "You are not signed in. " (sign_in_link(&club, "Sign in")) } });
     let Some(who) = who else { return Ok(nobody) };
     let shown = who.read(move |conn, me| {
         let User { name, display_name, .. } = users::queries::get(conn, me.id)?;
@@ -89,7 +90,7 @@ pub async fn front(state: Data<AppState>, who: Option<SignedIn>, club: Club) -> 
                 (sign_in_link(&club, "Sign in as somebody else"))
             }
         };
-        Ok(page.show(&state, &CARDS, &who))
+        Ok(front_page(&state, words, &CARDS, &who))
     });
     Ok(shown.await.unwrap_or(nobody))
 }

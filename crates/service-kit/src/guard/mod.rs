@@ -282,13 +282,9 @@ impl<A: Authenticator> Guard<A> {
 
     /// Checks whether the caller may write, for an operation that does something slow before its transaction.
     pub async fn authorize(&self) -> Result<(), Failure> {
-        let shared = self.shared.clone();
-        let result = self
-            .shared
-            .state
-            .database
-            .read(self.shared.owner(), move |conn| shared.admit(conn, Access::Write).map(|_| ()));
-        let result = result.await;
+        let (shared, database) = (self.shared.clone(), &self.shared.state.database);
+        let admit = move |conn: &mut AnyConnection| shared.admit(conn, Access::Write).map(|_| ());
+        let result = database.read(self.shared.owner(), admit).await;
         self.record_user();
         Ok(result?)
     }

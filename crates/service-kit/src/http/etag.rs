@@ -128,11 +128,9 @@ impl CachedTags {
 
 /// The versions that the caller is willing to change: `If-Match`.
 #[derive(Debug, Clone)]
-pub enum ExpectedTags {
-    /// Any version.
-    Any,
-    /// One of these versions.
-    Tags(Vec<ETag>),
+pub struct ExpectedTags {
+    any: bool,
+    tags: Vec<ETag>,
 }
 
 impl ExpectedTags {
@@ -146,10 +144,11 @@ impl ExpectedTags {
             return Ok(None);
         }
         match IfMatch::parse(req) {
-            Ok(IfMatch::Any) => Ok(Some(Self::Any)),
+            Ok(IfMatch::Any) => Ok(Some(Self { any: true, tags: Vec::new() })),
             // Weak tags match nothing here (RFC 9110, section 13.1.1).
             Ok(IfMatch::Items(tags)) if !tags.is_empty() => {
-                Ok(Some(Self::Tags(tags.iter().filter(|tag| !tag.weak).map(ETag::parse).collect())))
+                let tags = tags.iter().filter(|tag| !tag.weak).map(ETag::parse).collect();
+                Ok(Some(Self { any: false, tags }))
             }
             // Items that are not entity tags were dropped by the parser.
             _ => Err(Problem::new(code::BAD_REQUEST).detail("The If-Match header must be * or entity tags.")),
@@ -159,10 +158,7 @@ impl ExpectedTags {
     /// Whether `present` is one of the expected versions. Only the content counts.
     #[must_use]
     pub fn matches(&self, present: &ETag) -> bool {
-        match self {
-            Self::Any => true,
-            Self::Tags(tags) => tags.iter().any(|tag| tag.hash == present.hash),
-        }
+        self.any || self.tags.iter().any(|tag| tag.hash == present.hash)
     }
 }
 

@@ -80,7 +80,7 @@ impl Page {
     }
 
     fn from_query(path: &str, query: &str) -> Result<Self, Error> {
-        let Parameters { limit, cursor } = query::parse_only(&PARAMETERS, query)?;
+        let Parameters { limit, cursor } = query::parse(query)?;
         Ok(Self { limit: limit.max_rows(), chunk: None, cursor, path: path.to_owned(), query: query.to_owned() })
     }
 
