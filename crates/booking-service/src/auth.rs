@@ -1,6 +1,8 @@
 //! Who calls an operation: the user behind a session cookie or an API token.
 
+mod api_token;
 mod caller;
+mod credential;
 mod look_up;
 
 use actix_web::{HttpRequest, web::Data};
@@ -12,14 +14,15 @@ use service_kit::{
     database::AnyConnection,
     error::Error,
     guard::{Access, Authenticator, Guard, Identified},
-    http::credential::Credential,
     state::AppState,
 };
 
 pub use self::{
+    api_token::ApiToken,
     caller::{
         ACTIVE, Caller, IDLE, PENDING_MARK, SESSION_COOKIE, Scope, TOKEN_PREFIX, has_credential, kiosk_token, session,
     },
+    credential::Credential,
     look_up::{authenticate, stay_active},
 };
 use crate::last_use::LastUse;
@@ -44,7 +47,7 @@ impl<const PRIVILEGED: bool> UserAuth<PRIVILEGED> {
     /// 500 in an app without its state.
     pub fn new(req: &HttpRequest, credential: Credential) -> Result<Self, Problem> {
         let last_use = req.app_data::<Data<LastUse>>().ok_or_else(|| Problem::internal("the app has no LastUse"))?;
-        Ok(Self { credential, last_use: last_use.clone(), now: AppState::from_request(req)?.clock().now() })
+        Ok(Self { credential, last_use: last_use.clone(), now: AppState::from_request(req)?.clock.now() })
     }
 }
 
@@ -54,7 +57,7 @@ impl<const PRIVILEGED: bool> Authenticator for UserAuth<PRIVILEGED> {
     async fn from_request(req: &HttpRequest) -> Result<Self, Problem> {
         let credential = Credential::from_request(req, SESSION_COOKIE)?;
         if matches!(credential, Credential::Session(_)) {
-            AppState::from_request(req)?.origins().check(req.method(), req.headers())?;
+            AppState::from_request(req)?.origins.check(req.method(), req.headers())?;
         }
         Self::new(req, credential)
     }

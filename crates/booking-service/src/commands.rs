@@ -1,5 +1,6 @@
 //! The command line: one function for each command of this service.
 
+use ::import::{Import, ImportOptions};
 use chrono::TimeDelta;
 use common::time::Clock;
 use service_kit::{
@@ -8,7 +9,6 @@ use service_kit::{
     config::DatabaseOptions,
     database::{JobOwner, PageBounds, types::DbTimestamp},
     directory,
-    import::{Import, ImportOptions},
     maintenance::tables::Contents,
 };
 

@@ -6,6 +6,7 @@ use std::{collections::HashSet, path::PathBuf, sync::LazyLock};
 
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
+use import::ImportOptions;
 use service_kit::{
     cli::{CommonCommand, SyncOptions},
     config::{DatabaseOptions, DirectoryOptions, Secret, SecretOption, ServerOptions, with_default},
@@ -13,7 +14,6 @@ use service_kit::{
     database,
     directory::Source,
     error::Error,
-    import::ImportOptions,
 };
 
 pub use self::sign_in::{Addresses, ProviderKind, ProviderSettings, SignInOptions, SignInPolicy};
@@ -156,6 +156,13 @@ pub struct Config {
     pub sign_in: SignInOptions,
 }
 
+/// The fewest characters a key may have outside development.
+const SHORTEST_KEY: usize = 32;
+
+/// The fewest different characters of a key. A repeated character is no secret, and 32 random digits have fewer than 6
+/// different ones less than once in a million times.
+const LEAST_VARIETY: usize = 6;
+
 /// What is missing in development mode, for messages.
 const MISSING_PROVIDER: &str = "a sign-in provider (--oidc-issuer or --oauth-…)";
 
@@ -199,8 +206,8 @@ impl Config {
     /// Warnings about options that are accepted but not recommended, one line each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let key = SecretOption("secret-key", self.secret_key.as_ref(), self.secret_key_file.as_deref());
-        let secrets = [key, self.database.given_url(), self.directory.token(), self.sign_in.client_secret()];
+        let secrets =
+            [self.secret_key(), self.database.given_url(), self.directory.token(), self.sign_in.client_secret()];
         let exposed = secrets.into_iter().filter_map(SecretOption::exposed);
         // The published front end compares dates in answers with dates in the browser's time zone.
         let is_utc_with_front_end = self.server.static_folder.is_some() && self.time_zone == Tz::UTC;
@@ -225,12 +232,16 @@ impl Config {
         self.database.resolved_url(DEFAULT_DATABASE, self.server.is_loopback())
     }
 
+    fn secret_key(&self) -> SecretOption<'_> {
+        SecretOption("secret-key", self.secret_key.as_ref(), self.secret_key_file.as_deref())
+    }
+
     /// The keys of this installation.
     ///
     /// # Errors
     /// One line that describes the error in the options.
     pub fn keys(&self) -> Result<Keys, String> {
-        let secret = Secret::resolve("secret-key", self.secret_key.as_ref(), self.secret_key_file.as_deref())?;
+        let secret = self.secret_key().resolve()?;
         let key = match secret {
             Some(key) => key,
             // Without a provider the service starts in development mode only.
@@ -243,14 +254,11 @@ impl Config {
         };
         for (index, line) in Keys::lines(&key).enumerate() {
             let which = if index == 0 { String::new() } else { format!(", former key {index},") };
-            if line.chars().count() < Keys::SHORTEST {
-                return Err(format!("--secret-key{which} must have {} characters or more", Keys::SHORTEST));
+            if line.chars().count() < SHORTEST_KEY {
+                return Err(format!("--secret-key{which} must have {SHORTEST_KEY} characters or more"));
             }
-            if line.chars().collect::<HashSet<_>>().len() < Keys::LEAST_VARIETY {
-                return Err(format!(
-                    "--secret-key{which} must have {} different characters or more",
-                    Keys::LEAST_VARIETY
-                ));
+            if line.chars().collect::<HashSet<_>>().len() < LEAST_VARIETY {
+                return Err(format!("--secret-key{which} must have {LEAST_VARIETY} different characters or more"));
             }
             if line == PUBLIC_KEY {
                 return Err(format!("--secret-key{which} is the well-known key for development"));

@@ -2,7 +2,7 @@
 //! calendar feed, sign-in.
 //!
 //! Each resource has a module, called a slice. A slice uses only the slices above it and the shared modules `auth`,
-//! `club`, `codes`, `config`, `last_use`, `limits`, `overlapping`, `schema` and `wall_clock`:
+//! `club`, `codes`, `config`, `expressions`, `last_use`, `limits`, `overlapping`, `schema` and `wall_clock`:
 //!
 //! 1. [`users`]: members, privileges, the copy of the directory
 //! 2. [`groups`]: groups created here, directory groups and the everyone group
@@ -20,12 +20,15 @@
 
 #[macro_use]
 pub mod overlapping;
+#[macro_use]
+mod text_enum;
 
 pub mod auth;
 pub mod club;
 pub mod codes;
 pub mod commands;
 pub mod config;
+pub mod expressions;
 pub mod last_use;
 pub mod limits;
 pub mod schema;

@@ -211,10 +211,10 @@ async fn sync_at_start(state: &Data<AppState>, club: &Club) {
     if club.directory.is_none() {
         return;
     }
-    let (state, club, now) = (state.clone(), club.clone(), state.clock().now());
+    let (state, club, now) = (state.clone(), club.clone(), state.clock.now());
     let sync = actix_web::rt::spawn(async move {
-        let outcome = users::sync::run(state.database(), &club, false, now).await;
-        state.copies().status(directory::COPY).record(now, &outcome);
+        let outcome = users::sync::run(&state.database, &club, false, now).await;
+        state.copies.record(directory::COPY, now, &outcome);
         if let Err(error) = outcome {
             let problem = error.into_problem();
             log::error!("the sync at start failed: {}", problem.cause().unwrap_or("unknown"));

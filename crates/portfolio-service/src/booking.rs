@@ -8,7 +8,7 @@ use serde::Deserialize;
 use service_kit::{
     config::{DirectoryOptions, Secret, SecretOption},
     database::types::{DbTimestamp, DbUuid},
-    http::jwt::keys::is_loopback,
+    http::address::is_loopback,
 };
 use ureq::{
     Agent, Timeout,
@@ -61,7 +61,7 @@ impl BookingOptions {
     /// # Errors
     /// One line that says what is wrong with the options.
     pub fn source(&self, directory: &DirectoryOptions) -> Result<Option<Source>, String> {
-        let token = Secret::resolve("booking-token", self.booking_token.as_ref(), self.booking_token_file.as_deref())?;
+        let token = self.token().resolve()?;
         let (base, token) = match (&self.booking_url, token) {
             (Some(base), Some(token)) => (base.clone(), token),
             (Some(_), None) => return Err("--booking-url needs --booking-token or --booking-token-file".to_owned()),

@@ -11,11 +11,10 @@ use common::{problem::Problem, semester::YearWithSemester, time::Timestamp};
 use service_kit::{
     directory::{self, Source},
     error::Failure,
-    http::proxy::Proxies,
     state::Installation,
 };
 
-use crate::config::Config;
+use crate::{config::Config, proxy_user::Proxies};
 
 /// The settings of the club. As an argument of a handler, it is a clone of the shared ones.
 #[derive(Debug, Clone)]

@@ -1,5 +1,6 @@
 //! The command line: one function for each command of this service.
 
+use ::import::{Import, ImportOptions};
 use chrono_tz::Tz;
 use common::time::Clock;
 use service_kit::{
@@ -7,7 +8,6 @@ use service_kit::{
     command::{CommandError, exit_status, print},
     config::DatabaseOptions,
     directory,
-    import::{Import, ImportOptions},
     maintenance::tables::Contents,
 };
 

@@ -3,25 +3,21 @@
 use actix_web::http::header::HeaderName;
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
+use import::ImportOptions;
 use service_kit::{
     cli::{CommonCommand, SyncOptions},
     config::{DatabaseOptions, DirectoryOptions, SecretOption, ServerOptions, with_default},
     database,
     directory::Source,
-    http::{
-        jwt::{
-            Expectations, SignedBy,
-            keys::{Origin, is_safe},
-        },
-        proxy::{Cidr, Proxies},
-    },
-    import::ImportOptions,
+    http::{address::is_safe, cidr::Cidr},
 };
 use url::Url;
 
 use crate::{
     booking::BookingOptions,
     identity::{Identity, is_sign_in_name},
+    jwt::{Expectations, SignedBy, keys::Origin},
+    proxy_user::Proxies,
 };
 
 /// Projects, contests, groups, events and accounts of a student club's members.

@@ -4,7 +4,7 @@ use actix_web::web::Data;
 use maud::html;
 use service_kit::{
     error::Failure,
-    front_page::{Card, FrontPage},
+    front_page::{Card, front_page, state_in_words},
     http::Reply,
     state::AppState,
 };
@@ -19,21 +19,21 @@ const CARDS: [Card; 2] = [
 
 /// The page. A caller with a bad credential sees what everybody sees.
 pub async fn show(state: Data<AppState>, who: Option<Visitor>) -> Result<Reply, Failure> {
-    let page = FrontPage::new(&state).await;
-    let how = if state.is_development() {
+    let words = state_in_words(&state).await;
+    let how = if state.installation.is_development {
         html! {
             p { "Reading needs no sign-in. In development a header says who you are:" }
-            pre { code { "curl -H 'X-Forwarded-User: alice' " (state.origins().public()) "/api/v1/users/me" } }
+            pre { code { "curl -H 'X-Forwarded-User: alice' " (state.origins.public()) "/api/v1/users/me" } }
         }
     } else {
         html! { p { "Reading needs no sign-in. The site's own sign-in, or a bearer token, says who you are." } }
     };
-    let nobody = page.show(&state, &CARDS, &how);
+    let nobody = front_page(&state, words, &CARDS, &how);
     let Some(visitor) = who else { return Ok(nobody) };
     let shown = visitor.read(move |conn, caller| {
-        let Some(caller) = caller else { return Ok(page.show(&state, &CARDS, &how)) };
+        let Some(caller) = caller else { return Ok(front_page(&state, words, &CARDS, &how)) };
         let name = users::queries::get(conn, caller.id)?.person.name;
-        Ok(page.show(&state, &CARDS, &html! { p { "You are signed in as " b { "@" (name) } "." } }))
+        Ok(front_page(&state, words, &CARDS, &html! { p { "You are signed in as " b { "@" (name) } "." } }))
     });
     match shown.await {
         Ok(reply) => Ok(reply),

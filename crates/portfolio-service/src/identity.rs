@@ -7,12 +7,11 @@ use actix_web::{
     web::Data,
 };
 use common::problem::{Problem, code};
-use service_kit::{
-    http::{
-        jwt::{Expectations, Verifier, keys::Origin},
-        proxy::{Proxies, ProxyUser},
-    },
-    state::AppState,
+use service_kit::state::AppState;
+
+use crate::{
+    jwt::{Expectations, Verifier, keys::Origin},
+    proxy_user::{Proxies, ProxyUser},
 };
 
 /// The configured sources of identity.
@@ -43,7 +42,7 @@ pub async fn sign_in_name(request: &HttpRequest, state: &AppState) -> Result<Opt
     let verifier = request.app_data::<Data<Verifier>>();
     match (Authorization::from_headers(request.headers()), verifier) {
         (Authorization::Bearer(token), Some(verifier)) => {
-            let name = verifier.name(&token, state.clock().now()).await?;
+            let name = verifier.name(&token, state.clock.now()).await?;
             if !is_sign_in_name(&name) || proxied.is_some_and(|proxied| proxied != name) {
                 return Err(bad_credentials("The token has no sign-in name, or not the one that the proxy sends."));
             }
@@ -57,7 +56,7 @@ pub async fn sign_in_name(request: &HttpRequest, state: &AppState) -> Result<Opt
     }
     if proxied.is_some() {
         // The proxy identifies the user by a cookie, which a browser also sends with requests that other sites start.
-        state.origins().check(request.method(), request.headers())?;
+        state.origins.check(request.method(), request.headers())?;
     }
     Ok(proxied)
 }

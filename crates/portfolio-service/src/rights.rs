@@ -177,7 +177,7 @@ pub struct Recent<R> {
 
 impl<R: HasMembers> Right for Recent<R> {
     fn from_path(req: &HttpRequest) -> Result<Self, Problem> {
-        let now = DbTimestamp(AppState::from_request(req)?.clock().now());
+        let now = DbTimestamp(AppState::from_request(req)?.clock.now());
         Ok(Self { right: R::from_path(req)?, now })
     }
 

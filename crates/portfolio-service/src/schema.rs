@@ -2,10 +2,8 @@
 #![expect(missing_docs, reason = "the columns are explained in the migrations; the macro makes one item for each")]
 #![allow(clippy::wildcard_imports, reason = "as diesel itself writes its schema files")]
 
-use service_kit::{
-    database::schema::{idempotency_keys, imported_rows},
-    maintenance::tables::TableInfo,
-};
+use import::schema::imported_rows;
+use service_kit::{database::schema::idempotency_keys, maintenance::tables::TableInfo};
 
 /// All tables, each after those that it refers to.
 pub const TABLES: &[TableInfo] = service_kit::tables! {

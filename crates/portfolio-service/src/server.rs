@@ -12,8 +12,7 @@ use diesel_migrations::embed_migrations;
 use service_kit::{
     database::{Database, migrate::Migrations},
     error::Failure,
-    http::{Reply, jwt::Verifier},
-    middleware::proxy_user::proxy_user,
+    http::Reply,
     server::{Running, listen},
     state::{AppState, ServiceInfo},
 };
@@ -31,7 +30,10 @@ use crate::{
     config::Config,
     contests, demo, events, feeds, front_page, groups,
     identity::{Identity, has_credential},
-    profiles, projects, sync, teams, users,
+    jwt::Verifier,
+    profiles, projects,
+    proxy_user::proxy_user,
+    sync, teams, users,
 };
 
 /// The migrations, once for each database.

@@ -62,9 +62,6 @@ impl<T: Send + Sync + 'static> CachedFetch<T> {
 
     /// What `lookup` finds in the value. When it finds nothing, or the value is too old, the value is fetched first,
     /// unless the last attempt was too recent. An old value serves while another caller fetches and after a failure.
-    ///
-    /// # Errors
-    /// 503 when no fetch has succeeded yet.
     pub async fn find<R>(&self, lookup: impl Fn(&T) -> Option<R>) -> Result<Option<R>, Problem> {
         let entry = self.entry.read().await.clone();
         let found = entry.as_ref().and_then(|(value, _)| lookup(value));

@@ -61,7 +61,10 @@ impl Installation<'_> {
     pub async fn run(self, command: CommonCommand) -> i32 {
         let outcome = match command {
             CommonCommand::Migrate => self.open().await.map(drop),
-            CommonCommand::Openapi => self.print_document(),
+            CommonCommand::Openapi => {
+                let document = self.info.openapi().to_pretty_json();
+                document.map_err(|error| CommandError::Failed(error.to_string())).and_then(|text| print(&[text]))
+            }
             CommonCommand::Health => health::check(&self.server.bind).await.map_err(CommandError::Failed),
             CommonCommand::CheckConfig => return self.check_config(),
             CommonCommand::Database(command) => self.maintain(command).await,
@@ -70,9 +73,6 @@ impl Installation<'_> {
     }
 
     /// Logs the warnings about the options.
-    ///
-    /// # Errors
-    /// When the options have faults.
     pub fn check(&self) -> Result<(), CommandError> {
         if !self.faults.is_empty() {
             return Err(CommandError::Options(self.faults.clone()));
@@ -97,9 +97,6 @@ impl Installation<'_> {
     }
 
     /// Opens a database that a service has used before, and names it on standard error.
-    ///
-    /// # Errors
-    /// When there is none, or it cannot be opened.
     pub async fn open_existing(&self) -> Result<Database, CommandError> {
         let url = self.url()?;
         let name = tokio::task::spawn_blocking(move || name_existing(&url)).await;
@@ -108,11 +105,6 @@ impl Installation<'_> {
         // The command goes on if nothing reads standard error.
         let _ = writeln!(io::stderr(), "{}: database {name}", self.info.name);
         Ok(db)
-    }
-
-    fn print_document(&self) -> Result<(), CommandError> {
-        let text = self.info.openapi().to_pretty_json();
-        print(&[text.map_err(|error| CommandError::Failed(error.to_string()))?])
     }
 
     fn check_config(self) -> i32 {

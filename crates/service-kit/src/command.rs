@@ -70,9 +70,6 @@ pub fn exit_status(program: &str, outcome: Result<(), CommandError>) -> i32 {
 }
 
 /// Prints lines to standard output.
-///
-/// # Errors
-/// When nothing reads them.
 pub fn print(lines: &[String]) -> Result<(), CommandError> {
     let mut out = io::stdout().lock();
     for line in lines {

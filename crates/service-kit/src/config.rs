@@ -12,26 +12,20 @@ use std::{
 use clap::{Arg, Args, Command, Parser, builder::BoolishValueParser};
 use url::Url;
 
+pub use crate::secret::{Secret, SecretOption};
 use crate::{
     database::{self, Limits},
     directory::Source,
     http::{
-        jwt::keys::{is_loopback, is_safe},
-        proxy::Cidr,
+        address::{is_loopback, is_safe},
+        cidr::Cidr,
         static_files::StaticFiles,
     },
     logging::Format,
 };
-pub use crate::{
-    options_table::options_table,
-    secret::{Secret, SecretOption},
-};
 
 /// Reads a command line and the environment. An empty environment variable counts as not set, because that is what
 /// compose files and CI systems make of a variable without a value.
-///
-/// # Errors
-/// A wrong argument, or the text of `--help` and `--version`.
 pub fn parse<C: Parser>(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<C, clap::Error> {
     // clap has read the environment by now and can forget the whole variable only. Its name in the help text keeps the
     // help complete.
@@ -213,7 +207,7 @@ impl DatabaseOptions {
     /// One line about the wrong option. A password that everybody knows is one where `is_loopback` is false: where others
     /// reach the service.
     pub fn resolved_url(&self, default: &str, is_loopback: bool) -> Result<database::Url, String> {
-        let given = Secret::resolve("database-url", self.url.as_ref(), self.url_file.as_deref())?;
+        let given = self.given_url().resolve()?;
         let url = given.as_ref().map_or(default, Secret::reveal);
         let url: database::Url = url.parse().map_err(|error| format!("--database-url {error}"))?;
         if url.has_known_password() && !is_loopback {
@@ -338,9 +332,6 @@ impl DirectoryOptions {
     }
 
     /// Refuses an address to which a token would go unencrypted.
-    ///
-    /// # Errors
-    /// One line that names `option`.
     pub fn check_upstream(&self, option: &str, url: &Url) -> Result<(), String> {
         if self.allow_insecure_upstream || is_safe(url).is_ok() {
             return Ok(());
@@ -352,11 +343,8 @@ impl DirectoryOptions {
     }
 
     /// The configured source, if any.
-    ///
-    /// # Errors
-    /// One line about the wrong option.
     pub fn source(&self) -> Result<Option<Source>, String> {
-        let token = Secret::resolve("traq-token", self.traq_token.as_ref(), self.traq_token_file.as_deref())?;
+        let token = self.token().resolve()?;
         if self.traq_url.as_ref().is_some_and(|url| !url.username().is_empty() || url.password().is_some()) {
             return Err("--traq-url must have no user name and no password: --traq-token is for that".to_owned());
         }
@@ -384,10 +372,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("key");
         std::fs::write(&file, "from file\n").unwrap();
-        let read = Secret::resolve("key", None, Some(&file)).unwrap().unwrap();
+        let read = SecretOption("key", None, Some(&file)).resolve().unwrap().unwrap();
         assert_eq!(read.reveal(), "from file");
-        assert!(Secret::resolve("key", Some(&secret), Some(&file)).is_err());
-        assert!(Secret::resolve("key", None, Some(&folder.path().join("none"))).is_err());
-        assert_eq!(Secret::resolve("key", None, None).unwrap(), None);
+        assert!(SecretOption("key", Some(&secret), Some(&file)).resolve().is_err());
+        assert!(SecretOption("key", None, Some(&folder.path().join("none"))).resolve().is_err());
+        assert_eq!(SecretOption("key", None, None).resolve().unwrap(), None);
     }
 }

@@ -1,9 +1,9 @@
 //! The age of the copies of other services' data, for `/metrics` and `/readyz?verbose`. A service with an old copy is
 //! ready: it serves the copy.
 
-use std::sync::{
-    Arc, PoisonError, RwLock,
-    atomic::{AtomicI64, AtomicU64, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{PoisonError, RwLock},
 };
 
 use common::time::Timestamp;
@@ -14,17 +14,6 @@ use serde_json::{Map, Value, json};
 #[must_use]
 pub fn is_suspicious(present: usize, missing: usize) -> bool {
     missing > present / 2
-}
-
-/// The time of a copy that was never made.
-const NEVER: i64 = i64::MIN;
-
-/// The last time at which a copy was equal to its source.
-#[derive(Debug)]
-pub struct CopyStatus {
-    what: &'static str,
-    micros: AtomicI64,
-    failures: AtomicU64,
 }
 
 /// The metrics of a copy.
@@ -38,54 +27,53 @@ pub struct CopyNumbers {
     pub failures: u64,
 }
 
-impl CopyStatus {
-    /// Records a successful update.
-    pub fn record_success(&self, at: Timestamp) {
-        self.micros.store(at.micros(), Ordering::Relaxed);
-    }
+#[derive(Debug, Default)]
+struct CopyStatus {
+    /// The last time at which the copy was equal to its source.
+    at: Option<Timestamp>,
+    failures: u64,
+}
 
-    /// Records a failed update.
-    pub fn record_failure(&self) {
-        self.failures.fetch_add(1, Ordering::Relaxed);
+/// All copies of a service, by the names of their sources.
+#[derive(Debug, Default)]
+pub struct CopyStatuses(RwLock<BTreeMap<&'static str, CopyStatus>>);
+
+impl CopyStatuses {
+    /// Adds a copy that has not been made yet.
+    pub fn add(&self, what: &'static str) {
+        self.change(what, |_| ());
     }
 
     /// Records the result of an update that began at this time.
-    pub fn record<T, E>(&self, at: Timestamp, done: &Result<T, E>) {
-        match done {
-            Ok(_) => self.record_success(at),
-            Err(_) => self.record_failure(),
-        }
+    pub fn record<T, E>(&self, what: &'static str, at: Timestamp, done: &Result<T, E>) {
+        self.change(what, |copy| match done {
+            Ok(_) => copy.at = Some(at),
+            Err(_) => copy.failures += 1,
+        });
     }
 
-    fn at(&self) -> Option<Timestamp> {
-        Some(self.micros.load(Ordering::Relaxed)).filter(|micros| *micros != NEVER).and_then(Timestamp::from_micros)
+    /// Records a successful update.
+    pub fn record_success(&self, what: &'static str, at: Timestamp) {
+        self.change(what, |copy| copy.at = Some(at));
     }
-}
 
-/// All copies of a service.
-#[derive(Debug, Default)]
-pub struct CopyStatuses(RwLock<Vec<Arc<CopyStatus>>>);
+    /// Records a failed update.
+    pub fn record_failure(&self, what: &'static str) {
+        self.change(what, |copy| copy.failures += 1);
+    }
 
-impl CopyStatuses {
-    /// The status of this copy. From the first call on, it is part of `/readyz?verbose`.
-    pub fn status(&self, what: &'static str) -> Arc<CopyStatus> {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(existing) = all.iter().find(|copied| copied.what == what) {
-            return existing.clone();
-        }
-        let copied = Arc::new(CopyStatus { what, micros: AtomicI64::new(NEVER), failures: AtomicU64::default() });
-        all.push(copied.clone());
-        copied
+    fn change(&self, what: &'static str, change: impl FnOnce(&mut CopyStatus)) {
+        change(self.0.write().unwrap_or_else(PoisonError::into_inner).entry(what).or_default());
     }
 
     /// The metrics of each.
     #[must_use]
     pub fn numbers(&self, now: Timestamp) -> Vec<CopyNumbers> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let numbers = |copied: &Arc<CopyStatus>| CopyNumbers {
-            what: copied.what,
-            age: copied.at().map(|at| age(at, now)),
-            failures: copied.failures.load(Ordering::Relaxed),
+        let numbers = |(what, copy): (&&'static str, &CopyStatus)| CopyNumbers {
+            what,
+            age: copy.at.map(|at| age(at, now)),
+            failures: copy.failures,
         };
         all.iter().map(numbers).collect()
     }
@@ -94,11 +82,11 @@ impl CopyStatuses {
     #[must_use]
     pub fn report(&self, now: Timestamp) -> Value {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let report = |copied: &Arc<CopyStatus>| match copied.at() {
+        let report = |copy: &CopyStatus| match copy.at {
             Some(at) => json!({ "copiedAt": at.to_string(), "ageSeconds": age(at, now) }),
             None => json!({}),
         };
-        all.iter().map(|copied| (copied.what.to_owned(), report(copied))).collect::<Map<_, _>>().into()
+        all.iter().map(|(what, copy)| ((*what).to_owned(), report(copy))).collect::<Map<_, _>>().into()
     }
 }
 
@@ -124,12 +112,11 @@ mod tests {
     fn a_copy_has_an_age_once_it_was_made() {
         let at = |second: i64| Timestamp::from_micros(second * 1_000_000).unwrap();
         let copies = CopyStatuses::default();
-        let events = copies.status("events");
         let numbers = |second| copies.numbers(at(second)).into_iter().map(|it| (it.what, it.age, it.failures));
-        events.record_failure();
+        copies.record_failure("events");
         assert_eq!(copies.report(at(9)), json!({ "events": {} }));
         assert!(numbers(9).eq([("events", None, 1)]));
-        copies.status("events").record_success(at(10));
+        copies.record_success("events", at(10));
         assert!(numbers(75).eq([("events", Some(65.0), 1)]));
         assert!(numbers(9).eq([("events", Some(0.0), 1)]));
         let report = json!({ "events": { "copiedAt": "1970-01-01T00:00:10Z", "ageSeconds": 65.0 } });

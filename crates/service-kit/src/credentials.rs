@@ -10,27 +10,13 @@ use rand::{TryRngCore, rngs::OsRng};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::secret::Secret;
-
-/// Bytes of a hash at rest (SHA-256).
-pub const HASH_LENGTH: usize = 32;
+use crate::{error::Error, secret::Secret};
 
 /// 256 random bits as 43 URL-safe characters.
-///
-/// # Errors
-/// When the operating system's random number generator fails.
-pub fn random_secret() -> Result<String, crate::error::Error> {
-    Ok(BASE64_URL_SAFE_NO_PAD.encode(random_bytes::<32>()?))
-}
-
-/// `N` random bytes from the operating system.
-///
-/// # Errors
-/// When its random number generator fails.
-pub fn random_bytes<const N: usize>() -> Result<[u8; N], crate::error::Error> {
-    let mut bytes = [0; N];
-    OsRng.try_fill_bytes(&mut bytes).map_err(|error| crate::error::Error::Unavailable(error.to_string()))?;
-    Ok(bytes)
+pub fn random_secret() -> Result<String, Error> {
+    let mut bytes = [0; 32];
+    OsRng.try_fill_bytes(&mut bytes).map_err(|error| Error::Unavailable(error.to_string()))?;
+    Ok(BASE64_URL_SAFE_NO_PAD.encode(bytes))
 }
 
 /// The hash under which a random secret is stored. As the secret has full entropy, it needs no salt and no slow hash.
@@ -49,52 +35,6 @@ pub fn same(a: &str, b: &str) -> bool {
 #[must_use]
 pub fn is_hash_of(hash_at_rest: &[u8], secret: &str) -> bool {
     hash(secret).ct_eq(hash_at_rest).into()
-}
-
-/// An API token: `PREFIX_` + 43 random characters + `_` + 8 characters of checksum, so that secret scanners can find
-/// it by its prefix and rule out false alarms by the checksum.
-pub struct ApiToken(String);
-
-impl ApiToken {
-    /// A new token.
-    ///
-    /// # Errors
-    /// When the operating system has no randomness to give.
-    pub fn generate(prefix: &str) -> Result<Self, crate::error::Error> {
-        let secret = random_secret()?;
-        let checksum = checksum(prefix, &secret);
-        Ok(Self(format!("{prefix}_{secret}_{checksum}")))
-    }
-
-    /// The token of this text, or `None` when prefix or checksum are wrong.
-    #[must_use]
-    pub fn parse(prefix: &str, text: &str) -> Option<Self> {
-        let (secret, sum) = text.strip_prefix(prefix)?.strip_prefix('_')?.rsplit_once('_')?;
-        same(&checksum(prefix, secret), sum).then(|| Self(text.to_owned()))
-    }
-
-    /// Its hash, which is stored.
-    #[must_use]
-    pub fn hash(&self) -> Vec<u8> {
-        hash(&self.0)
-    }
-
-    /// The token itself, to be shown once.
-    #[must_use]
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for ApiToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ApiToken([hidden])")
-    }
-}
-
-fn checksum(prefix: &str, secret: &str) -> String {
-    let digest = Sha256::digest(format!("{prefix}_{secret}").as_bytes());
-    format!("{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3])
 }
 
 /// The keys of the installation. New secrets are made with the present key. Secrets of former keys are still valid, so a
@@ -118,13 +58,6 @@ struct Key {
 pub struct Which(usize);
 
 impl Keys {
-    /// The fewest characters a key may have outside development.
-    pub const SHORTEST: usize = 32;
-
-    /// The fewest different characters of a key. A repeated character is no secret, and 32 random digits have fewer
-    /// than 6 different ones less than once in a million times.
-    pub const LEAST_VARIETY: usize = 6;
-
     /// Keys of the configured secret.
     #[must_use]
     pub fn new(secret: &Secret) -> Self {
@@ -233,18 +166,6 @@ mod tests {
 
     fn keys(secret: &str) -> Keys {
         Keys::new(&secret.parse().unwrap())
-    }
-
-    #[test]
-    fn tokens_carry_prefix_and_checksum() {
-        let token = ApiToken::generate("club").unwrap();
-        let text = token.reveal().to_owned();
-        assert_eq!(text.len(), "club_".len() + 43 + 9);
-        assert_eq!(ApiToken::parse("club", &text).unwrap().hash(), token.hash());
-        assert!(ApiToken::parse("other", &text).is_none());
-        let damaged = text.replacen(|c: char| c.is_ascii_digit(), "x", 1);
-        assert!(damaged == text || ApiToken::parse("club", &damaged).is_none());
-        assert!(!format!("{token:?}").contains(&text));
     }
 
     #[test]

@@ -74,9 +74,6 @@ impl From<Violations> for Error {
 pub trait OnUnique<T> {
     /// When the database refused the row because `columns` (as `table.column, table.column`) must be unique, the
     /// answer is `problem`. PostgreSQL names the constraint, which must then be `table_column_column_key`.
-    ///
-    /// # Errors
-    /// `problem`, or the database error unchanged.
     fn on_unique(self, columns: &str, problem: impl FnOnce() -> Problem) -> Result<T, Error>;
 }
 

@@ -19,37 +19,28 @@ const COMMON: [Card; 4] = [
     ("/readyz?verbose", "State", "For load balancers and monitors"),
 ];
 
-/// What the service knows of itself before it knows the caller.
-#[derive(Debug, Clone, Copy)]
-pub struct FrontPage {
-    state: &'static str,
+/// The state of the service in words: whether its database answers.
+pub async fn state_in_words(service: &AppState) -> &'static str {
+    match (service.is_draining(), service.database.ping().await) {
+        (true, _) => "about to stop",
+        (false, true) => "ready",
+        (false, false) => "without its database",
+    }
 }
 
-impl FrontPage {
-    /// Asks the database whether it answers.
-    pub async fn new(state: &AppState) -> Self {
-        let state = match (state.is_draining(), state.database().ping().await) {
-            (true, _) => "about to stop",
-            (false, true) => "ready",
-            (false, false) => "without its database",
-        };
-        Self { state }
-    }
-
-    /// The page. `who` says who is signed in, or how to sign in.
-    #[must_use]
-    pub fn show(self, service: &AppState, own: &[Card], who: &Markup) -> Reply {
-        let info = (service.info().document)().info;
-        let body = html! {
-            p { (info.description.unwrap_or_default()) }
-            (who)
-            ul.cards {
-                @for (address, name, about) in own.iter().chain(&COMMON) {
-                    li { a href=(address) { b { (name) } small { (about) } } }
-                }
+/// The page. `who` says who is signed in, or how to sign in.
+#[must_use]
+pub fn front_page(service: &AppState, state: &str, own: &[Card], who: &Markup) -> Reply {
+    let info = (service.info.document)().info;
+    let body = html! {
+        p { (info.description.unwrap_or_default()) }
+        (who)
+        ul.cards {
+            @for (address, name, about) in own.iter().chain(&COMMON) {
+                li { a href=(address) { b { (name) } small { (about) } } }
             }
-            p.faint { "Version " (info.version) ". The service is " (self.state) "." }
-        };
-        HtmlPage::new(service.info().name, &[], body).reply(StatusCode::OK)
-    }
+        }
+        p.faint { "Version " (info.version) ". The service is " (state) "." }
+    };
+    HtmlPage::new(service.info.name, &[], body).reply(StatusCode::OK)
 }

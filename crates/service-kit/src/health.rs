@@ -21,9 +21,6 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_BYTES: u64 = 1 << 10;
 
 /// Asks the service that listens at this address whether it is ready.
-///
-/// # Errors
-/// One line with the reason why it is not, or does not answer.
 pub async fn check(bind: &BindAddress) -> Result<(), String> {
     let addresses = bind.addresses();
     let address = addresses.iter().find(|address| address.is_ipv4()).or(addresses.first()).copied();

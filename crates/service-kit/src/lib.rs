@@ -12,7 +12,6 @@
 //! * [`front_page`]: what people see first.
 //! * [`routes`], [`server`]: health, metrics and documentation; start and shutdown. [`health`]: asks a running service.
 //! * [`cli`]: the commands that every service has.
-//! * [`import`]: reads the databases of the systems that the services replace.
 
 pub mod cached_fetch;
 pub mod cli;
@@ -27,12 +26,10 @@ pub mod front_page;
 pub mod guard;
 pub mod health;
 pub mod http;
-pub mod import;
 pub mod logging;
 pub mod maintenance;
 pub mod metrics;
 pub mod middleware;
-mod options_table;
 mod process;
 pub mod routes;
 mod secret;

@@ -66,8 +66,8 @@ pub struct Metrics {
     registry: Registry,
     requests: Family<Request, Counter>,
     seconds: Family<Route, Histogram, fn() -> Histogram>,
-    in_flight: Gauge,
-    statements: Counter,
+    /// Requests being answered.
+    pub in_flight: Gauge,
     in_use: Gauge,
     connections: Gauge,
     ages: Family<Copy, Gauge<f64, AtomicU64>>,
@@ -75,19 +75,8 @@ pub struct Metrics {
     dropped: Counter,
 }
 
-/// Labels of a copy: its source.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Copy {
-    what: &'static str,
-}
-
-/// Labels of the program: its version, and its commit as the environment variable `REVISION` named it during the build.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Build {
-    service: &'static str,
-    version: String,
-    revision: &'static str,
-}
+/// The label of a copy: its source.
+type Copy = [(&'static str, &'static str); 1];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Route {
@@ -122,7 +111,7 @@ impl Metrics {
         let seconds = add(&mut all, "http_request_duration_seconds", "Time from request to end of answer", seconds);
         let in_flight = add(&mut all, "http_requests_in_flight", "Requests being answered", Gauge::default());
 
-        let statements = add(&mut all, "db_statements", "SQL statements sent", Counter::default());
+        add(&mut all, "db_statements", "SQL statements sent", db.statements().clone());
         let in_use = add(&mut all, "db_connections_in_use", "Database connections in use", Gauge::default());
         let connections = add(&mut all, "db_connections", "Database connections at most", Gauge::default());
         let QueueMetrics { waiting, seconds: waited, refused } = db.queue_metrics().clone();
@@ -145,14 +134,16 @@ impl Metrics {
         let dropped = add(&mut all, "log_records_dropped", help, Counter::default());
 
         let help = "Always 1; the labels say which build this is";
-        let build = add(&mut all, "service_build_info", help, Family::<_, Gauge>::default());
+        let build = add(&mut all, "service_build_info", help, Family::<[(&str, String); 3], Gauge>::default());
+        // The commit, as the environment named it during the build.
         let revision = option_env!("REVISION").unwrap_or("unknown");
-        build.get_or_create(&Build { service, version: version.to_owned(), revision }).set(1);
+        let labels = [("service", service), ("version", version), ("revision", revision)];
+        build.get_or_create(&labels.map(|(name, value)| (name, value.to_owned()))).set(1);
         let help = "When the service started, in seconds since 1970";
         let started = add(&mut all, "process_start_time_seconds", help, Gauge::<f64, AtomicU64>::default());
         started.set((now.utc() - DateTime::UNIX_EPOCH).as_seconds_f64());
         all.register_collector(Box::new(Process));
-        Self { registry: all, requests, seconds, in_flight, statements, in_use, connections, ages, failures, dropped }
+        Self { registry: all, requests, seconds, in_flight, in_use, connections, ages, failures, dropped }
     }
 
     /// Counts a request as being answered until the returned value is dropped.
@@ -160,12 +151,6 @@ impl Metrics {
     pub fn begin(&self) -> InFlight {
         self.in_flight.inc();
         InFlight(self.in_flight.clone())
-    }
-
-    /// How many requests are being answered.
-    #[must_use]
-    pub fn in_flight(&self) -> i64 {
-        self.in_flight.get()
     }
 
     /// Counts one request; there is a series for each method and route, so both must be of a bounded number.
@@ -179,16 +164,15 @@ impl Metrics {
     #[must_use]
     pub fn text(&self, db: &Database, copies: &[CopyNumbers]) -> String {
         // Set, not added to: two requests for the metrics at once would add twice.
-        self.statements.inner().store(db.statements(), Ordering::Relaxed);
         self.dropped.inner().store(dropped_records(), Ordering::Relaxed);
         let (in_use, all) = db.connections();
         self.in_use.set(in_use.into());
         self.connections.set(all.into());
         for CopyNumbers { what, age, failures } in copies {
             if let Some(seconds) = age {
-                self.ages.get_or_create(&Copy { what }).set(*seconds);
+                self.ages.get_or_create(&[("what", *what)]).set(*seconds);
             }
-            self.failures.get_or_create(&Copy { what }).inner().store(*failures, Ordering::Relaxed);
+            self.failures.get_or_create(&[("what", *what)]).inner().store(*failures, Ordering::Relaxed);
         }
         let mut text = String::new();
         // Writing to a String cannot fail.

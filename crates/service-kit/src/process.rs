@@ -30,7 +30,11 @@ impl Collector for Process {
             write("process_resident_memory_bytes", "Memory in use", &ConstGauge::new(bytes))?;
         }
         if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
-            write("process_open_fds", "Files, sockets and pipes that are open", &ConstGauge::new(count(open)))?;
+            write(
+                "process_open_fds",
+                "Files, sockets and pipes that are open",
+                &ConstGauge::new(i64::try_from(open.count()).unwrap_or(i64::MAX)),
+            )?;
         }
         if let Some(most) = read("limits").as_deref().and_then(most_files) {
             write("process_max_fds", "Files, sockets and pipes that may be open", &ConstGauge::new(most))?;
@@ -41,10 +45,6 @@ impl Collector for Process {
 
 fn read(file: &str) -> Option<String> {
     std::fs::read_to_string(format!("/proc/self/{file}")).ok()
-}
-
-fn count(entries: impl Iterator) -> i64 {
-    i64::try_from(entries.count()).unwrap_or(i64::MAX)
 }
 
 /// `utime` and `stime`, the 12th and 13th after the name of the program, which ends with the last bracket.

@@ -3,7 +3,7 @@
 use actix_web::{
     HttpRequest, HttpResponse,
     http::{StatusCode, header},
-    web::{self, Data, Path},
+    web::{self, Data, Path, Redirect},
 };
 use common::problem::{Problem, code};
 use serde_json::json;
@@ -21,7 +21,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .route("/problems", web::get().to(problems))
         .route("/problems/{code}", web::get().to(problem))
         .route("/openapi.json", web::get().to(openapi))
-        .route("/docs", web::get().to(docs))
+        .route("/docs", web::get().to(|| async { Redirect::to("/docs/").using_status_code(StatusCode::FOUND) }))
         // Replaces three of Swagger UI's files: see each.
         .route("/docs/", web::get().to(docs_page))
         .route("/docs/index.css", web::get().to(docs_style))
@@ -34,7 +34,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
 /// # Errors
 /// 405 with `Allow` when the path exists, else those of the front end, else 404.
 pub async fn no_route(req: HttpRequest, state: Data<AppState>) -> Result<HttpResponse, Failure> {
-    if let Some(allow) = state.paths().allow(req.path()) {
+    if let Some(allow) = state.paths.allow(req.path()) {
         return Ok(HttpResponse::MethodNotAllowed().insert_header((header::ALLOW, allow)).finish());
     }
     match state.front_end_for(&req) {
@@ -53,14 +53,14 @@ async fn readyz(req: HttpRequest, state: Data<AppState>) -> HttpResponse {
     if state.is_draining() {
         return HttpResponse::ServiceUnavailable().json(json!({ "status": "draining" }));
     }
-    if !state.database().ping().await {
+    if !state.database.ping().await {
         return HttpResponse::ServiceUnavailable()
             .insert_header((header::RETRY_AFTER, "1"))
             .json(json!({ "status": "database unreachable" }));
     }
     let mut report = json!({ "status": "ready" });
     if form_urlencoded::parse(req.query_string().as_bytes()).any(|(name, _)| name == "verbose") {
-        report["copies"] = state.copies().report(state.clock().now());
+        report["copies"] = state.copies.report(state.clock.now());
     }
     HttpResponse::Ok().json(report)
 }
@@ -71,8 +71,8 @@ async fn show_metrics(req: HttpRequest, state: Data<AppState>) -> Result<HttpRes
     let is_classic = accepted.contains("text/plain") && !accepted.contains("openmetrics");
     // On a blocking thread: there are many series, and `/proc` is read.
     let text = web::block(move || {
-        let copies = state.copies().numbers(state.clock().now());
-        let text = state.metrics().text(state.database(), &copies);
+        let copies = state.copies.numbers(state.clock.now());
+        let text = state.metrics.text(&state.database, &copies);
         if is_classic { metrics::classic(&text) } else { text }
     });
     let text = text.await.map_err(Problem::internal)?;
@@ -90,17 +90,15 @@ async fn problem(state: Data<AppState>, name: Path<String>) -> Result<HttpRespon
 }
 
 async fn openapi(req: HttpRequest, state: Data<AppState>) -> HttpResponse {
-    let (document, tag) = state.document();
     let mut response = HttpResponse::Ok();
     response.insert_header((header::CACHE_CONTROL, "public, no-cache"));
-    if let Some(cached) = CachedTags::from_request(&req).matching(tag) {
+    if let Some(cached) = CachedTags::from_request(&req).matching(&state.document_tag) {
         return response.status(StatusCode::NOT_MODIFIED).insert_header((header::ETAG, cached.text())).finish();
     }
-    response.insert_header((header::ETAG, tag.text())).content_type("application/json").body(document.clone())
-}
-
-async fn docs() -> HttpResponse {
-    HttpResponse::Found().insert_header((header::LOCATION, "/docs/")).finish()
+    response
+        .insert_header((header::ETAG, state.document_tag.text()))
+        .content_type("application/json")
+        .body(state.document.clone())
 }
 
 async fn docs_page(state: Data<AppState>) -> HttpResponse {
@@ -108,7 +106,7 @@ async fn docs_page(state: Data<AppState>) -> HttpResponse {
         Some(path) => format!(" <a href=\"{path}\">Sign in</a>"),
         None => String::new(),
     };
-    let page = include_str!("docs.html").replace("{name}", state.info().name).replace("{sign_in}", &sign_in);
+    let page = include_str!("docs.html").replace("{name}", state.info.name).replace("{sign_in}", &sign_in);
     HttpResponse::Ok().content_type("text/html; charset=utf-8").body(page)
 }
 

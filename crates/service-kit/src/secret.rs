@@ -16,12 +16,19 @@ impl Secret {
     /// The fewest characters of a secret that another server made for this one, on any address but loopback. Those in
     /// use have 20 or more; what is shorter is a placeholder, or can be guessed.
     pub const SHORTEST: usize = 16;
+}
 
-    /// The secret given by value or by file; a file's last line break is cut off.
+/// A secret as it was given: the name of its option, its value, or the file that holds it.
+#[derive(Debug, Clone, Copy)]
+pub struct SecretOption<'a>(pub &'static str, pub Option<&'a Secret>, pub Option<&'a Path>);
+
+impl SecretOption<'_> {
+    /// The secret, from its value or its file. The last line break of a file is cut off.
     ///
     /// # Errors
-    /// One line naming `option` when both are given, the file cannot be read, or there is nothing but white space.
-    pub fn resolve(option: &str, value: Option<&Self>, file: Option<&Path>) -> Result<Option<Self>, String> {
+    /// One line naming the option when both are given, the file cannot be read, or there is nothing but white space.
+    pub fn resolve(self) -> Result<Option<Secret>, String> {
+        let Self(option, value, file) = self;
         match (value, file) {
             (Some(_), Some(_)) => Err(format!("--{option} and --{option}-file are both given")),
             (Some(value), None) if value.0.trim().is_empty() => Err(format!("--{option} is empty")),
@@ -33,21 +40,15 @@ impl Secret {
                 if text.trim().is_empty() {
                     return Err(format!("--{option}-file: {} is empty", file.display()));
                 }
-                Ok(Some(Self(text.to_owned())))
+                Ok(Some(Secret(text.to_owned())))
             }
         }
     }
-}
 
-/// A secret as it was given: the name of its option, its value, or the file that holds it.
-#[derive(Debug, Clone, Copy)]
-pub struct SecretOption<'a>(pub &'static str, pub Option<&'a Secret>, pub Option<&'a Path>);
-
-impl SecretOption<'_> {
     /// The fault of a secret that is too short to be one, as a line; whether it can be read is another one.
     #[must_use]
     pub fn too_short(self) -> Option<String> {
-        let secret = Secret::resolve(self.0, self.1, self.2).ok()??;
+        let secret = self.resolve().ok()??;
         let is_short = secret.0.chars().count() < Secret::SHORTEST;
         is_short.then(|| {
             format!("--{} must have {} characters or more on any address but loopback", self.0, Secret::SHORTEST)

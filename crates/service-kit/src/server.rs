@@ -49,9 +49,6 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 const WRITE_BUFFER: usize = 64 * 1024;
 
 /// Opens the port. `configure` adds what only this service needs to each worker's app.
-///
-/// # Errors
-/// When the address is not available.
 pub fn listen(
     state: Data<AppState>,
     options: &ServerOptions,
@@ -60,7 +57,7 @@ pub fn listen(
     let allowed_origins = options.allowed_origins.clone();
     let trusted_proxies = Data::new(TrustedProxies(options.trusted_proxies.clone()));
     // Shorter than the request time-out, so that a client whose body is too slow gets 408 and not 503.
-    let body_timeout = Data::new(BodyTimeout(state.request_timeout().mul_f32(0.7)));
+    let body_timeout = Data::new(BodyTimeout(state.request_timeout.mul_f32(0.7)));
     let shared = state.clone();
     actix_web::rt::spawn(idempotency::delete_expired_keys(state.clone()));
     let workers = options
@@ -75,12 +72,12 @@ pub fn listen(
             .app_data(path_config())
             .configure(configure.clone())
             .into_utoipa_app()
-            .configure(shared.info().routes)
+            .configure(shared.info.routes)
             .into_app()
-            .configure(shared.info().pages)
+            .configure(shared.info.pages)
             .configure(|app| {
-                if !shared.has_front_end() {
-                    (shared.info().front_pages)(app);
+                if shared.static_files.is_none() {
+                    (shared.info.front_pages)(app);
                 }
             })
             .configure(routes::routes)
@@ -176,9 +173,6 @@ impl Running {
 
     /// Serves until SIGTERM, SIGINT or [`Stop::drain`], then until the service has drained. A second signal stops it at
     /// once.
-    ///
-    /// # Errors
-    /// When the server fails, or at a second signal.
     pub async fn serve(self) -> io::Result<()> {
         let stop = self.stop();
         let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
@@ -193,14 +187,14 @@ impl Running {
         };
         log::info!(
             "{} listens on http://{}, drains for {} s at most",
-            self.state.info().name,
+            self.state.info.name,
             self.address,
             self.shutdown_timeout.as_secs()
         );
         tokio::select! { ended = self.server => ended?, second_signal = signals => return second_signal };
         // Requests cut off by the shutdown time-out are logged when their worker ends, shortly after this.
         for _ in 0..100 {
-            if self.state.metrics().in_flight() == 0 {
+            if self.state.metrics.in_flight.get() == 0 {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;

@@ -108,25 +108,42 @@ type ShutdownHook = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()>>> + Send + S
 
 /// The state of a running service.
 pub struct AppState {
-    info: &'static ServiceInfo,
-    database: Database,
-    clock: Clock,
-    origins: Origins,
-    rate_limit: RateLimit,
-    bad_credentials: BadCredentials,
-    credential_owners: CredentialOwners,
-    metrics: Metrics,
-    copies: CopyStatuses,
+    /// What distinguishes the service from others.
+    pub info: &'static ServiceInfo,
+    /// Its database.
+    pub database: Database,
+    /// Its clock.
+    pub clock: Clock,
+    /// The origins that may write with a cookie.
+    pub origins: Origins,
+    /// The limit on the requests of each caller.
+    pub rate_limit: RateLimit,
+    /// The count of bad credentials by client address.
+    pub bad_credentials: BadCredentials,
+    /// The users of credentials.
+    pub credential_owners: CredentialOwners,
+    /// Its metrics.
+    pub metrics: Metrics,
+    /// The status of its copies of other services' data.
+    pub copies: CopyStatuses,
     shutdown_hooks: RwLock<Vec<ShutdownHook>>,
-    paths: PathMethods,
-    document: Bytes,
-    document_tag: ETag,
-    static_files: Option<Arc<StaticFiles>>,
-    build: String,
-    installation: Installation,
+    /// Its paths and their methods.
+    pub paths: PathMethods,
+    /// Its OpenAPI document as JSON.
+    pub document: Bytes,
+    /// The entity tag of that.
+    pub document_tag: ETag,
+    /// The front end that it serves, if any.
+    pub static_files: Option<Arc<StaticFiles>>,
+    /// The fingerprint of everything besides the database that answers depend on: the operations of this build, its
+    /// commit (`REVISION` in the environment of the build), the file of the program, and options.
+    pub build: String,
+    /// The configuration that answers depend on.
+    pub installation: Installation,
     draining: AtomicBool,
     drain_delay: Duration,
-    request_timeout: Duration,
+    /// The longest time that a request may take.
+    pub request_timeout: Duration,
 }
 
 impl AppState {
@@ -168,65 +185,8 @@ impl AppState {
     }
 
     /// The state of the service that a request is for.
-    ///
-    /// # Errors
-    /// 500 in an app without one.
     pub fn from_request(req: &HttpRequest) -> Result<Data<Self>, Problem> {
         req.app_data::<Data<Self>>().cloned().ok_or_else(|| Problem::internal("the app has no state"))
-    }
-
-    /// What distinguishes the service from others.
-    #[must_use]
-    pub fn info(&self) -> &'static ServiceInfo {
-        self.info
-    }
-
-    /// Its database.
-    #[must_use]
-    pub fn database(&self) -> &Database {
-        &self.database
-    }
-
-    /// Its clock.
-    #[must_use]
-    pub fn clock(&self) -> &Clock {
-        &self.clock
-    }
-
-    /// The origins that may write with a cookie.
-    #[must_use]
-    pub fn origins(&self) -> &Origins {
-        &self.origins
-    }
-
-    /// The limit on the requests of each caller.
-    #[must_use]
-    pub fn rate_limit(&self) -> &RateLimit {
-        &self.rate_limit
-    }
-
-    /// The count of bad credentials by client address.
-    #[must_use]
-    pub fn bad_credentials(&self) -> &BadCredentials {
-        &self.bad_credentials
-    }
-
-    /// The users of credentials.
-    #[must_use]
-    pub fn credential_owners(&self) -> &CredentialOwners {
-        &self.credential_owners
-    }
-
-    /// Its metrics.
-    #[must_use]
-    pub fn metrics(&self) -> &Metrics {
-        &self.metrics
-    }
-
-    /// The status of its copies of other services' data.
-    #[must_use]
-    pub fn copies(&self) -> &CopyStatuses {
-        &self.copies
     }
 
     /// Registers a function to run when the service begins to drain.
@@ -258,28 +218,10 @@ impl AppState {
         self.draining.load(Ordering::Relaxed)
     }
 
-    /// Its paths and their methods.
-    #[must_use]
-    pub fn paths(&self) -> &PathMethods {
-        &self.paths
-    }
-
-    /// Its OpenAPI document as JSON, and the entity tag of that.
-    #[must_use]
-    pub fn document(&self) -> (&Bytes, &ETag) {
-        (&self.document, &self.document_tag)
-    }
-
-    /// Whether it serves a front end.
-    #[must_use]
-    pub fn has_front_end(&self) -> bool {
-        self.static_files.is_some()
-    }
-
     /// The page on which a browser signs in, if the service has one of its own.
     #[must_use]
     pub fn sign_in_page(&self) -> Option<&'static str> {
-        self.info.sign_in_page.filter(|_| !self.has_front_end())
+        self.info.sign_in_page.filter(|_| self.static_files.is_none())
     }
 
     /// The front end, if there is one and the path is not the service's own.
@@ -288,40 +230,15 @@ impl AppState {
         self.static_files.as_ref().filter(|_| StaticFiles::serves(req.path())).cloned()
     }
 
-    /// The fingerprint of everything besides the database that answers depend on: the operations of this build, its
-    /// commit (`REVISION` in the environment of the build), the file of the program, and options.
+    /// Whether a request is for a file of the front end.
     #[must_use]
-    pub fn build(&self) -> &str {
-        &self.build
-    }
-
-    /// The request headers by which answers differ, as the value of `Vary`.
-    #[must_use]
-    pub fn vary(&self) -> &str {
-        &self.installation.vary
-    }
-
-    /// The keys of the installation, if answers hold secrets.
-    #[must_use]
-    pub fn keys(&self) -> Option<&Keys> {
-        self.installation.keys.as_ref()
+    pub fn is_front_end_file(&self, req: &HttpRequest) -> bool {
+        req.match_pattern().is_none() && self.front_end_for(req).is_some()
     }
 
     /// All its problem codes.
     pub fn codes(&self) -> impl Iterator<Item = &'static Code> + use<> {
         code::ALL.iter().chain(self.info.codes).copied()
-    }
-
-    /// Whether the service is in development mode: it answers only requests to a loopback name.
-    #[must_use]
-    pub fn is_development(&self) -> bool {
-        self.installation.is_development
-    }
-
-    /// The longest time that a request may take.
-    #[must_use]
-    pub fn request_timeout(&self) -> Duration {
-        self.request_timeout
     }
 }
 
@@ -348,6 +265,6 @@ impl FromRequest for Now {
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
         req.extensions_mut().insert(TimeDependent);
-        ready(AppState::from_request(req).map(|state| Self(state.clock().now())).map_err(Failure::from))
+        ready(AppState::from_request(req).map(|state| Self(state.clock.now())).map_err(Failure::from))
     }
 }

@@ -11,7 +11,7 @@ use chrono::NaiveDate;
 use clap::{Parser, ValueEnum};
 use common::time::Clock;
 use service_kit::{
-    config::Secret,
+    config::{Secret, SecretOption},
     database::{Database, Limits, Url},
 };
 
@@ -59,7 +59,7 @@ async fn main() {
 }
 
 async fn run(cli: Cli) -> io::Result<()> {
-    let url = Secret::resolve("database-url", cli.database_url.as_ref(), cli.database_url_file.as_deref());
+    let url = SecretOption("database-url", cli.database_url.as_ref(), cli.database_url_file.as_deref()).resolve();
     let url = url.map_err(io::Error::other)?.ok_or_else(|| io::Error::other("--database-url is missing"))?;
     let url: Url = url.reveal().parse().map_err(|fault| io::Error::other(format!("--database-url {fault}")))?;
     let day = cli.day.unwrap_or_else(|| Clock::default().now().utc().date_naive());

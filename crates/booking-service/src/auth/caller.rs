@@ -6,7 +6,7 @@ use common::problem::Problem;
 use service_kit::{
     database::types::{DbTimestamp, DbUuid},
     error::Error,
-    guard, text_enum,
+    guard,
 };
 use url::form_urlencoded;
 use uuid::Uuid;

@@ -6,17 +6,20 @@ use common::{
 };
 use diesel::{OptionalExtension, QueryDsl, RunQueryDsl, prelude::*};
 use service_kit::{
-    credentials::{self, ApiToken},
+    credentials,
     database::{
         AnyConnection, DataVersion,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    http::credential::Credential,
     with_connection,
 };
 
-use super::caller::{ACTIVE, Caller, IDLE, Scope, TOKEN_PREFIX};
+use super::{
+    api_token::ApiToken,
+    caller::{ACTIVE, Caller, IDLE, Scope, TOKEN_PREFIX},
+    credential::Credential,
+};
 use crate::{
     last_use::CredentialId,
     schema::{api_tokens, sessions, users},

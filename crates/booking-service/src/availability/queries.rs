@@ -4,7 +4,7 @@ use common::problem::Problem;
 use diesel::prelude::*;
 use service_kit::{
     database::{
-        AnyConnection, PageBounds, id_in,
+        AnyConnection, PageBounds,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
@@ -14,6 +14,7 @@ use service_kit::{
 use crate::{
     auth::ACTIVE,
     events::queries::Schedule,
+    expressions::id_in,
     groups::{self, EVERYONE},
     rooms::{
         overlap::Span,

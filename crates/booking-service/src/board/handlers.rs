@@ -40,7 +40,7 @@ pub async fn board(
     let board = query.0.into_board(now, zone);
     let span = board.span(zone)?;
     let now = Timestamp::from_micros(now.micros() / NOW_MOVES * NOW_MOVES).unwrap_or(now);
-    let show = Show { is_kiosk: kiosk_token(&req).is_some(), has_event_pages: state.has_front_end(), now, zone };
+    let show = Show { is_kiosk: kiosk_token(&req).is_some(), has_event_pages: state.static_files.is_some(), now, zone };
     who.read(move |conn, _| {
         let key = board.place.as_deref().map(place_key);
         let content = queries::load(conn, span, key.as_deref())?;

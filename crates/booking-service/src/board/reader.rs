@@ -6,10 +6,9 @@ use service_kit::{
     database::AnyConnection,
     error::Error,
     guard::{Access, Authenticator, Guard, Identified},
-    http::credential::Credential,
 };
 
-use crate::auth::{Caller, Scope, UserAuth, kiosk_token};
+use crate::auth::{Caller, Credential, Scope, UserAuth, kiosk_token};
 
 /// Guard: any signed-in user, and a token of scope `board`.
 pub type BoardReader = Guard<BoardAuth>;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use service_kit::{
     config::{Secret, SecretOption, ServerOptions},
-    http::jwt::keys::is_safe,
+    http::address::is_safe,
 };
 use url::Url;
 
@@ -142,12 +142,7 @@ impl SignInOptions {
                 Ok(None)
             };
         }
-        let client_secret = Secret::resolve(
-            "oauth-client-secret",
-            self.oauth_client_secret.as_ref(),
-            self.oauth_client_secret_file.as_deref(),
-        );
-        let client_secret = client_secret.unwrap_or_else(|fault| {
+        let client_secret = self.client_secret().resolve().unwrap_or_else(|fault| {
             faults.push(fault);
             None
         });

@@ -7,8 +7,8 @@ use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     after,
     database::{
-        AnyConnection, PageBounds, folded_ids, id_in,
-        types::{DbTimestamp, DbUuid, IdList},
+        AnyConnection, PageBounds,
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
     with_connection,
@@ -18,6 +18,7 @@ pub use super::schedule::Schedule;
 use super::selection::Selection;
 use crate::{
     auth::Caller,
+    expressions::{IdList, folded_ids, id_in},
     groups::{
         EVERYONE,
         queries::{self as groups, Group},

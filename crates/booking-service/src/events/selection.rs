@@ -7,12 +7,9 @@ use diesel::{
     prelude::*,
     sql_types::Bool,
 };
-use service_kit::{
-    database::{
-        MultiBackend, UnionAll, in_subquery,
-        types::{DbTimestamp, DbUuid},
-    },
-    text_enum,
+use service_kit::database::{
+    MultiBackend,
+    types::{DbTimestamp, DbUuid},
 };
 
 use super::{
@@ -20,6 +17,7 @@ use super::{
     schedule::Schedule,
 };
 use crate::{
+    expressions::{UnionAll, in_subquery},
     groups::EVERYONE,
     schema::{attendees, event_admins, event_tags, events, group_members},
 };

@@ -10,8 +10,8 @@ use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     after,
     database::{
-        AnyConnection, PageBounds, folded_ids, id_in,
-        types::{DbTimestamp, DbUuid, IdList},
+        AnyConnection, PageBounds,
+        types::{DbTimestamp, DbUuid},
     },
     error::Error,
     with_connection,
@@ -20,6 +20,7 @@ use uuid::uuid;
 
 use crate::{
     auth::ACTIVE,
+    expressions::{IdList, folded_ids, id_in},
     schema::{events, group_admins, group_members, groups, rooms, users as user_rows},
     users::queries::{User, active_ids},
 };

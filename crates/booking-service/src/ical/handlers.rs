@@ -121,8 +121,8 @@ pub async fn feed(
     query: Query<FeedQuery>,
 ) -> Result<Reply, Failure> {
     let conditions = Conditions::from_request(&req)?;
-    let (of_owner, job_owner, shared) = (limits.clone(), state.credential_owners().owner(&token), state.clone());
-    let made = state.database().read(job_owner, move |conn| {
+    let (of_owner, job_owner, shared) = (limits.clone(), state.credential_owners.owner(&token), state.clone());
+    let made = state.database.read(job_owner, move |conn| {
         // The shape of the token says nothing about whether the user exists.
         let (user, secret) = split(&token).ok_or_else(no_feed)?;
         let secrets = queries::secrets_of_active(conn, user)?;
@@ -133,7 +133,7 @@ pub async fn feed(
         if !is_present && !is_imported {
             return Err(no_feed().into());
         }
-        shared.credential_owners().remember(&token, user.0);
+        shared.credential_owners.remember(&token, user.0);
         of_owner.feed.charge(RateLimitKey::User(user.0))?;
         let which = match &query.0.q {
             Some(q) => Which::Matching(events::parse_filter(q)?),

@@ -10,7 +10,7 @@ use common::time::Timestamp;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     database::{
-        AnyConnection, PageBounds, id_in,
+        AnyConnection, PageBounds,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
@@ -25,6 +25,7 @@ use crate::{
         queries::{EventTag, Order, Row, Schedule, load_rows, load_tags},
         selection::{Deleted, Selection, Which},
     },
+    expressions::id_in,
     schema::{attendees, users},
 };
 

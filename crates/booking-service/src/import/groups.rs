@@ -3,6 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use diesel::prelude::*;
+use import::{
+    CHUNK, Import,
+    merge::Imported,
+    pages::existing_user,
+    row::{Fault, SourceRow, SourceTable},
+};
 use serde::Serialize;
 use service_kit::{
     database::{
@@ -10,12 +16,6 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    import::{
-        CHUNK, Import,
-        merge::Imported,
-        pages::existing_user,
-        row::{Fault, SourceRow, SourceTable},
-    },
     with_connection,
 };
 

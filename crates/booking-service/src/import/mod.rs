@@ -16,11 +16,11 @@ mod users;
 
 use common::time::Timestamp;
 use diesel::{RunQueryDsl, sql_query};
+use import::{Import, report::Report, row::SourceTable};
 use service_kit::{
     database::{AnyConnection, Database, types::DbTimestamp},
     directory::Snapshot,
     error::Error,
-    import::{Import, report::Report, row::SourceTable},
 };
 
 use self::targets::Targets;

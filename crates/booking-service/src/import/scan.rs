@@ -2,13 +2,13 @@
 //! outside the period of their room.
 
 use diesel::prelude::*;
+use import::Import;
 use service_kit::{
     database::{
         AnyConnection,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    import::Import,
 };
 
 use crate::{

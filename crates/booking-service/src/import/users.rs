@@ -3,6 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use diesel::prelude::*;
+use import::{
+    CHUNK, Import,
+    merge::Imported,
+    row::{Fault, SourceRow, SourceTable},
+};
 use serde::Serialize;
 use service_kit::{
     credentials,
@@ -12,11 +17,6 @@ use service_kit::{
     },
     directory::Snapshot,
     error::Error,
-    import::{
-        CHUNK, Import,
-        merge::Imported,
-        row::{Fault, SourceRow, SourceTable},
-    },
     with_connection,
 };
 

@@ -7,17 +7,18 @@ use diesel::{OptionalExtension, dsl::count_star, prelude::*};
 use service_kit::{
     after,
     database::{
-        AnyConnection, PageBounds, UnionAll, id_in, in_subquery,
+        AnyConnection, PageBounds,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    text_enum, with_connection,
+    with_connection,
 };
 
 use super::results::{Choice, Slot};
 use crate::{
     auth::Caller,
     events::{queries::EventTag, selection::Relation},
+    expressions::{UnionAll, id_in, in_subquery},
     schema::{
         draft_event_admins, draft_event_answers, draft_event_choices, draft_event_invitees, draft_event_slots,
         draft_event_tags, draft_events, tags,

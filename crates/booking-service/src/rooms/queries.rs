@@ -7,7 +7,7 @@ use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     after,
     database::{
-        AnyConnection, MultiBackend, PageBounds, id_in,
+        AnyConnection, MultiBackend, PageBounds,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
@@ -18,7 +18,10 @@ use super::{
     booking::{self, RoomPeriod},
     overlap::{Occupancy, Span},
 };
-use crate::schema::{room_admins, rooms};
+use crate::{
+    expressions::id_in,
+    schema::{room_admins, rooms},
+};
 
 /// The columns of a room.
 #[derive(Debug, Clone, Queryable, Selectable)]

@@ -19,7 +19,7 @@ use service_kit::{
     database::{AnyConnection, JobOwner, types::DbUuid},
     error::{Error, Failure},
     guard::Target,
-    http::{Body, ListPage, Page, Reply, client_ip::ClientIp, credential::Credential, html::HtmlPage, query},
+    http::{Body, ListPage, Page, Reply, client_ip::ClientIp, html::HtmlPage, query},
     middleware::access_log::LoggedUser,
     state::{AppState, Now, ProblemPage},
 };
@@ -33,7 +33,7 @@ use super::{
     wire::{AuthParams, CallbackQuery, CreatedToken, RequestToken, ResponseSession, ResponseToken},
 };
 use crate::{
-    auth::{Caller, SignedIn, authenticate, session, stay_active},
+    auth::{Caller, Credential, SignedIn, authenticate, session, stay_active},
     club::{Club, Zone},
     limits::Limits,
 };
@@ -62,8 +62,8 @@ pub async fn auth_params(
 ) -> Result<Reply, Failure> {
     limits.sign_in.charge(from.into())?;
     // Another site must not replace the session of a browser by a sign-in that nobody asked for.
-    state.origins().check(req.method(), req.headers())?;
-    let login = Pending::begin(&req, state.origins(), &club.keys, now.0)?;
+    state.origins.check(req.method(), req.headers())?;
+    let login = Pending::begin(&req, &state.origins, &club.keys, now.0)?;
     let url = provider.address(&club, &req, &login).await?;
     let reply = Reply::created(&AuthParams { url })?.with(header::CACHE_CONTROL, "no-store");
     let reply = reply.with(header::SET_COOKIE, login.session_cookie(&req, &club, now.0));
@@ -116,7 +116,7 @@ pub async fn callback(
     };
     let no_cookie = login.no_cookie(&club);
     // The options may have changed since it began.
-    let origin = login.origin.clone().filter(|origin| state.origins().is_other(origin)).unwrap_or_default();
+    let origin = login.origin.clone().filter(|origin| state.origins.is_other(origin)).unwrap_or_default();
     let reply = to_front_end(&origin);
     let is_new_session =
         |secret: String| !login.previous.as_ref().is_some_and(|hash| credentials::is_hash_of(hash, &secret));
@@ -135,7 +135,7 @@ pub async fn callback(
 async fn is_signed_in(req: &HttpRequest, app: &AppState, state: &str, now: Timestamp) -> Result<bool, Failure> {
     let Some(secret) = session(req) else { return Ok(false) };
     let (owner, state) = (JobOwner::of_credential(&secret), state.to_owned());
-    let found = app.database().read(owner, move |conn| {
+    let found = app.database.read(owner, move |conn| {
         let (caller, _) = authenticate(conn, &Credential::Session(secret.clone()), now)?;
         Ok((caller.id.0, queries::is_finished(conn, &state)?))
     });
@@ -164,12 +164,12 @@ async fn finish(
     let cookie = pending::session_cookie(club, &secret, now);
     let policy = club.sign_in_policy;
     let user = state
-        .database()
+        .database
         .write(JobOwner::Internal, move |conn| queries::finish(conn, &login, &who, policy, &secret, now))
         .await?;
     req.extensions_mut().insert(LoggedUser(user.0));
     // Not while the browser waits: if that took too long, its session would be there and its cookie lost.
-    let db = state.database().clone();
+    let db = state.database.clone();
     actix_web::rt::spawn(async move {
         if let Err(error) = db.write(JobOwner::Internal, move |conn| queries::forget_expired(conn, now)).await {
             db.log_failure("expired sessions could not be deleted", error);
@@ -189,8 +189,7 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
     let start = if club.is_development { DEVELOPMENT_PAGE } else { "/" };
     let query: Option<CallbackQuery> = query::parse(req.query_string()).ok();
     let is_overlapping = query.is_some_and(|query| {
-        pending::is_ours(&club.keys, &query.state)
-            && pending::has_other(req, &club.keys, &query.state, app.clock().now())
+        pending::is_ours(&club.keys, &query.state) && pending::has_other(req, &club.keys, &query.state, app.clock.now())
     });
     Some(Box::new(move |problem| {
         let page = sorry(start, problem);

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use service_kit::{
     database::{JobOwner, PageBounds},
     error::Failure,
-    front_page::{Card, FrontPage},
+    front_page::{Card, front_page, state_in_words},
     http::{HtmlPage, Reply, client_ip::ClientIp, query},
     state::{AppState, Now},
 };
@@ -50,12 +50,12 @@ pub async fn choose(req: HttpRequest, state: Data<AppState>, club: Club, now: No
     let (begun, cookies) = if let Ok(begun) = query::parse::<Begun>(req.query_string()) {
         (begun, Vec::new())
     } else {
-        let login = Pending::begin(&req, state.origins(), &club.keys, now.0)?;
+        let login = Pending::begin(&req, &state.origins, &club.keys, now.0)?;
         let cookies = login.cookies(&req, &club, now.0);
         (Begun { state: login.state, nonce: login.nonce }, cookies)
     };
     let mut users =
-        state.database().read(JobOwner::Internal, |conn| users::queries::list(conn, false, &PageBounds::all())).await?;
+        state.database.read(JobOwner::Internal, |conn| users::queries::list(conn, false, &PageBounds::all())).await?;
     users.sort_by(|a, b| (&a.display_name, &a.name).cmp(&(&b.display_name, &b.name)));
     let address = |user: &User| development::callback(&club.keys, user.id, &begun.state, &begun.nonce, now.0);
     let body = html! {
@@ -78,8 +78,9 @@ pub async fn choose(req: HttpRequest, state: Data<AppState>, club: Club, now: No
 
 /// The page at `/`. A caller with a bad credential sees what everybody sees.
 pub async fn front(state: Data<AppState>, who: Option<SignedIn>, club: Club) -> Result<Reply, Failure> {
-    let page = FrontPage::new(&state).await;
-    let nobody = page.show(&state, &CARDS, &html! { p { "You are not signed in. " (sign_in_link(&club, "Sign in")) } });
+    let words = state_in_words(&state).await;
+    let nobody =
+        front_page(&state, words, &CARDS, &html! { p { "You are not signed in. " (sign_in_link(&club, "Sign in")) } });
     let Some(who) = who else { return Ok(nobody) };
     let shown = who.read(move |conn, me| {
         let User { name, display_name, .. } = users::queries::get(conn, me.id)?;
@@ -89,7 +90,7 @@ pub async fn front(state: Data<AppState>, who: Option<SignedIn>, club: Club) -> 
                 (sign_in_link(&club, "Sign in as somebody else"))
             }
         };
-        Ok(page.show(&state, &CARDS, &who))
+        Ok(front_page(&state, words, &CARDS, &who))
     });
     Ok(shown.await.unwrap_or(nobody))
 }
@@ -107,10 +108,10 @@ pub async fn begin(
 ) -> Result<Reply, Failure> {
     limits.sign_in.charge(from.into())?;
     let found = |address: String| Reply::empty(StatusCode::FOUND).with(header::LOCATION, address);
-    if state.origins().check(&Method::POST, req.headers()).is_err() {
+    if state.origins.check(&Method::POST, req.headers()).is_err() {
         return Ok(found("/".to_owned()));
     }
-    let login = Pending::begin(&req, state.origins(), &club.keys, now.0)?;
+    let login = Pending::begin(&req, &state.origins, &club.keys, now.0)?;
     let reply = found(provider.address(&club, &req, &login).await?).with(header::CACHE_CONTROL, "no-store");
     Ok(reply.with_cookies(login.cookies(&req, &club, now.0)))
 }

@@ -7,7 +7,6 @@ use common::{
 };
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
-    credentials::ApiToken,
     database::{
         AnyConnection,
         types::{DbTimestamp, DbUuid},
@@ -17,7 +16,7 @@ use service_kit::{
 use uuid::Uuid;
 
 use crate::{
-    auth::{Scope, TOKEN_PREFIX},
+    auth::{ApiToken, Scope, TOKEN_PREFIX},
     codes,
     schema::{api_tokens, users},
 };

@@ -7,10 +7,7 @@ use common::{
 };
 use deserr::Deserr;
 use serde::Serialize;
-use service_kit::{
-    credentials::ApiToken,
-    database::types::{DbTimestamp, DbUuid},
-};
+use service_kit::database::types::{DbTimestamp, DbUuid};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -19,7 +16,7 @@ use super::{
     queries::SessionRow,
     tokens::{NewToken, TokenName, TokenRow},
 };
-use crate::auth::Scope;
+use crate::auth::{ApiToken, Scope};
 
 /// How to go on with a sign-in.
 #[derive(Debug, Serialize, ToSchema)]

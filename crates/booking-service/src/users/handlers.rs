@@ -103,7 +103,7 @@ pub async fn synchronize(
         Ok(Reply::empty(StatusCode::CREATED))
     });
     let reply = outcome.await?;
-    state.copies().status(COPY).record_success(now.0);
+    state.copies.record_success(COPY, now.0);
     Ok(reply)
 }
 

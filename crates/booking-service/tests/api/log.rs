@@ -1,14 +1,14 @@
 //! The log of the real program: one line a request, and no secret in it whatever its level.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
-use booking_service::{auth, schema::api_tokens};
+use booking_service::{
+    auth::{self, ApiToken},
+    schema::api_tokens,
+};
 use diesel::{connection::SimpleConnection, prelude::*};
 use rstest::rstest;
 use serde_json::Value;
-use service_kit::{
-    credentials::ApiToken,
-    database::types::{DbTimestamp, DbUuid},
-};
+use service_kit::database::types::{DbTimestamp, DbUuid};
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,

@@ -17,6 +17,7 @@ mod docs_page;
 mod double_booking;
 mod editors;
 mod events;
+mod expressions;
 mod fairness;
 mod former_members;
 mod frame;

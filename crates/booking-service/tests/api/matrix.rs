@@ -11,7 +11,7 @@ use rstest::rstest;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use booking_service::{
-    auth::{Scope, TOKEN_PREFIX},
+    auth::{ApiToken, Scope, TOKEN_PREFIX},
     schema::{sessions, users},
     sign_in::tokens,
 };
@@ -19,7 +19,7 @@ use chrono::TimeDelta;
 use diesel::prelude::*;
 use serde_json::{Value, json};
 use service_kit::{
-    credentials::{self, ApiToken},
+    credentials,
     database::types::{DbTimestamp, DbUuid},
 };
 

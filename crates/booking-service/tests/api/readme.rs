@@ -9,9 +9,12 @@ use std::{
 
 use booking_service::config::Cli;
 use clap::CommandFactory;
-use service_kit::config::options_table;
 
 use crate::openapi::pinned;
+
+#[path = "../../../service-kit/tests/shared/options_table.rs"]
+mod options_table;
+use self::options_table::options_table;
 
 /// The root folder of the repository.
 fn root() -> PathBuf {

@@ -13,6 +13,7 @@ use rstest::rstest;
 
 #[rstest]
 fn every_table_can_be_read_as_the_code_declares_it(#[values(Sqlite, Postgres)] backend: Backend) {
+    use import::schema::*;
     use schema::*;
     use service_kit::database::schema::*;
     let club = Club::start(backend);

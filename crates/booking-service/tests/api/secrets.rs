@@ -6,7 +6,7 @@ mod canary;
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use booking_service::{
-    auth::TOKEN_PREFIX,
+    auth::{ApiToken, TOKEN_PREFIX},
     schema::{api_tokens, sessions, spent_logins},
 };
 use chrono::TimeDelta;
@@ -14,7 +14,7 @@ use diesel::prelude::*;
 use rstest::rstest;
 use serde_json::{Value, json};
 use service_kit::{
-    credentials::{self, ApiToken, Keys},
+    credentials::{self, Keys},
     database::{
         Url,
         types::{DbTimestamp, DbUuid},

@@ -7,7 +7,18 @@ use rules::Layout;
 
 const LAYOUT: Layout = Layout {
     slices: &["users", "groups", "tags", "rooms", "events", "availability", "polls", "ical", "sign_in", "board"],
-    base: &["auth", "club", "codes", "config", "last_use", "limits", "overlapping", "schema", "wall_clock"],
+    base: &[
+        "auth",
+        "club",
+        "codes",
+        "config",
+        "expressions",
+        "last_use",
+        "limits",
+        "overlapping",
+        "schema",
+        "wall_clock",
+    ],
     exceptions: &[],
     queries: &[
         "queries.rs",

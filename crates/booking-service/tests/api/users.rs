@@ -2,16 +2,14 @@
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use booking_service::{
+    auth::{ApiToken, TOKEN_PREFIX},
     schema::{api_tokens, users},
     users::queries,
 };
 use diesel::prelude::*;
 use rstest::rstest;
 use serde_json::json;
-use service_kit::{
-    credentials::ApiToken,
-    database::types::{DbTimestamp, DbUuid},
-};
+use service_kit::database::types::{DbTimestamp, DbUuid};
 
 use crate::harness::{ALICE, BOB, CAROL, Club, SUSAN, id};
 
@@ -129,7 +127,7 @@ fn of_two_users_who_revoke_each_other_one_succeeds(#[values(Sqlite, Postgres)] b
 #[rstest]
 fn a_read_only_token_cannot_grant_the_privilege(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let token = ApiToken::generate(booking_service::auth::TOKEN_PREFIX).unwrap();
+    let token = ApiToken::generate(TOKEN_PREFIX).unwrap();
     diesel::insert_into(api_tokens::table)
         .values((
             api_tokens::id.eq(DbUuid::new()),

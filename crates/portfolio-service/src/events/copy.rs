@@ -21,7 +21,6 @@ use actix_web::web::Data;
 use chrono::TimeDelta;
 use common::time::Timestamp;
 use service_kit::{
-    copies::CopyStatus,
     database::{
         Database, JobOwner,
         types::{DbTimestamp, DbUuid},
@@ -55,18 +54,17 @@ pub async fn drop_copy(db: &Database) -> Result<(), Error> {
 
 /// Copies until the service ends. No request waits for this.
 pub async fn run(service: Data<AppState>, source: Source) {
-    let copied = service.copies().status(store::SOURCE);
+    service.copies.add(store::SOURCE);
     let mut task = Copier {
         service: service.clone(),
         source: Arc::new(source),
         me: DbUuid::new(),
-        copied,
         progress: None,
         tells_changes: true,
         was_suspicious: false,
         counts: store::ChangeCounts::default(),
     };
-    let (db, me) = (service.database().clone(), task.me);
+    let (db, me) = (service.database.clone(), task.me);
     service.on_shutdown(move || {
         let db = db.clone();
         async move {
@@ -88,9 +86,9 @@ pub async fn run(service: Data<AppState>, source: Source) {
         let works = match done {
             Ok(()) => true,
             Err(cause) => {
-                task.copied.record_failure();
+                service.copies.record_failure(store::SOURCE);
                 // Once, and not each round while it lasts. An outage of the database has records of its own.
-                let is_outage = service.database().is_out_of_reach();
+                let is_outage = service.database.is_out_of_reach();
                 let level = if worked && !is_outage { log::Level::Warn } else { log::Level::Debug };
                 log::log!(level, "the copy of the events stays as it is: {cause}");
                 worked && is_outage
@@ -109,7 +107,6 @@ struct Copier {
     source: Arc<Source>,
     /// This replica, as the holder of the lease.
     me: DbUuid,
-    copied: Arc<CopyStatus>,
     /// The state after the last round; `None` if the next round requests all events.
     progress: Option<Progress>,
     /// Whether the booking-service supports `updatedSince`, as far as its answers have shown.
@@ -157,7 +154,7 @@ impl Progress {
 
 impl Copier {
     fn now(&self) -> Timestamp {
-        self.service.clock().now()
+        self.service.clock.now()
     }
 
     /// When a lease expires that is taken or extended now.
@@ -225,14 +222,14 @@ impl Copier {
     /// holds the lease and whether there is a copy.
     async fn take_lease(&self) -> Result<(bool, bool), String> {
         let (service, me, now, until) = (self.service.clone(), self.me, DbTimestamp(self.now()), self.term());
-        let done = self.service.database().write(JobOwner::Internal, move |conn| {
+        let done = self.service.database.write(JobOwner::Internal, move |conn| {
             // A draining service has given the lease back and must not take it again.
             let is_held = !service.is_draining() && lease::take(conn, store::SOURCE, me, now, until)?;
             Ok((is_held, store::noted(conn)?))
         });
         let (is_held, noted) = done.await.map_err(in_words)?;
         if let Some(at) = noted {
-            self.copied.record_success(at.0);
+            self.service.copies.record_success(store::SOURCE, at.0);
         }
         Ok((is_held, noted.is_some()))
     }
@@ -270,7 +267,7 @@ impl Copier {
             let (me, until) = (self.me, self.term());
             let extended = self
                 .service
-                .database()
+                .database
                 .write(JobOwner::Internal, move |conn| lease::keep(conn, store::SOURCE, me, until));
             if !extended.await.map_err(in_words)? {
                 return Err(TAKEN_OVER.to_owned());
@@ -287,7 +284,7 @@ impl Copier {
     ) -> Result<(), String> {
         let (me, until, now) = (self.me, self.term(), DbTimestamp(requested_at));
         let (has_ended, force) = (ended.is_some(), self.was_suspicious);
-        let done = self.service.database().write(JobOwner::Internal, move |conn| {
+        let done = self.service.database.write(JobOwner::Internal, move |conn| {
             if !lease::keep(conn, store::SOURCE, me, until)? {
                 return Ok(Err(TAKEN_OVER));
             }
@@ -314,7 +311,7 @@ impl Copier {
         self.counts.written += counts.written;
         self.counts.deleted += counts.deleted;
         if has_ended {
-            self.copied.record_success(requested_at);
+            self.service.copies.record_success(store::SOURCE, requested_at);
             if self.counts != store::ChangeCounts::default() {
                 let store::ChangeCounts { written, deleted } = self.counts;
                 log::info!("copied the events: {written} new or changed, {deleted} deleted");

@@ -1,7 +1,7 @@
 //! Columns that several tables of the source have.
 
 use common::semester::{Semester, YearWithSemester};
-use service_kit::import::row::{Fault, SourceRow};
+use import::row::{Fault, SourceRow};
 
 use crate::{link::is_web_address, span::Half};
 

@@ -3,6 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use diesel::prelude::*;
+use import::{
+    CHUNK, Import,
+    merge::Imported,
+    row::{Fault, SourceRow, SourceTable},
+};
 use serde::Serialize;
 use service_kit::{
     database::{
@@ -10,11 +15,6 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    import::{
-        CHUNK, Import,
-        merge::Imported,
-        row::{Fault, SourceRow, SourceTable},
-    },
     with_connection,
 };
 

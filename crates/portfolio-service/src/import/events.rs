@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use diesel::prelude::*;
+use import::{CHUNK, Import, merge::Imported, row::SourceTable};
 use serde::Serialize;
 use service_kit::{
     database::{AnyConnection, types::DbUuid},
     error::Error,
-    import::{CHUNK, Import, merge::Imported, row::SourceTable},
     with_connection,
 };
 

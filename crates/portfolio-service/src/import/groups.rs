@@ -3,16 +3,16 @@
 use std::collections::{HashMap, HashSet};
 
 use diesel::prelude::*;
+use import::{
+    CHUNK, Import,
+    merge::Imported,
+    pages::existing_user,
+    row::{SourceRow, SourceTable},
+};
 use serde::Serialize;
 use service_kit::{
     database::{AnyConnection, types::DbUuid},
     error::Error,
-    import::{
-        CHUNK, Import,
-        merge::Imported,
-        pages::existing_user,
-        row::{SourceRow, SourceTable},
-    },
     with_connection,
 };
 

@@ -17,6 +17,7 @@ mod users;
 
 use common::{semester::YearWithSemester, time::Timestamp};
 use diesel::{prelude::*, sql_query};
+use import::{Import, report::Report, row::SourceTable};
 use service_kit::{
     database::{
         AnyConnection, Database,
@@ -24,7 +25,6 @@ use service_kit::{
     },
     directory::Snapshot,
     error::Error,
-    import::{Import, report::Report, row::SourceTable},
 };
 
 use self::targets::{CREATOR, Targets};

@@ -78,7 +78,7 @@ async fn synchronize(
         Ok(Reply::no_content())
     });
     let reply = done.await?;
-    state.copies().status(COPY).record_success(now.0);
+    state.copies.record_success(COPY, now.0);
     Ok(reply)
 }
 
@@ -136,10 +136,10 @@ pub async fn start(state: &Data<AppState>, club: &Club, minutes: u64) {
 }
 
 async fn attempt(state: &AppState, club: &Club) {
-    let now = state.clock().now();
-    let done = run(state.database(), club, false, now).await;
-    state.copies().status(COPY).record(now, &done);
+    let now = state.clock.now();
+    let done = run(&state.database, club, false, now).await;
+    state.copies.record(COPY, now, &done);
     if let Err(error) = done {
-        state.database().log_failure("users and groups are not up to date", error);
+        state.database.log_failure("users and groups are not up to date", error);
     }
 }

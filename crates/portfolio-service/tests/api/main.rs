@@ -28,6 +28,7 @@ mod operations;
 mod people;
 mod plans;
 mod projects;
+mod provider;
 mod rate_limits;
 mod readme;
 mod real_browser;

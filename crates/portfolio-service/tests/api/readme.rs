@@ -4,9 +4,12 @@ use std::{fs, path::Path};
 
 use clap::CommandFactory;
 use portfolio_service::config::Cli;
-use service_kit::config::options_table;
 
 use crate::openapi::pinned;
+
+#[path = "../../../service-kit/tests/shared/options_table.rs"]
+mod options_table;
+use self::options_table::options_table;
 
 const OPTIONS: &str = "docs/configuration.md";
 const BEGIN: &str = "<!-- options of portfolio-service: begin -->\n";

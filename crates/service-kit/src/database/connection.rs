@@ -5,18 +5,15 @@ use std::{
     io,
     os::unix::fs::OpenOptionsExt as _,
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use diesel::{
     Connection, ConnectionError, ConnectionResult, PgConnection, SqliteConnection,
     connection::{InstrumentationEvent, SimpleConnection},
-    r2d2::{ManageConnection, R2D2Connection},
 };
+use prometheus_client::metrics::counter::Counter;
 
 use super::{
     any_connection::AnyConnection,
@@ -28,9 +25,6 @@ use super::{
 
 impl Url {
     /// Opens a connection outside the executor, for migrations, maintenance and tests.
-    ///
-    /// # Errors
-    /// When the database cannot be reached or the file not opened.
     pub fn connect(&self) -> ConnectionResult<AnyConnection> {
         self.connect_with(Duration::from_secs(30))
     }
@@ -97,41 +91,18 @@ pub(crate) fn make_folder_of(file: &Path) -> io::Result<()> {
         .map_err(|error| io::Error::other(format!("cannot make the folder {}: {error}", folder.display())))
 }
 
-/// The SQL statements sent by all connections of a [`Database`](super::Database).
-#[derive(Clone, Default)]
-pub(crate) struct StatementCount(Arc<AtomicU64>);
-
-impl StatementCount {
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
+/// Makes the connections of the database threads. The `establish` that Diesel derives for [`AnyConnection`] would try one
+/// database after the other and hide why the right one failed.
+pub(super) struct Connector {
+    pub url: Url,
+    pub statement_timeout: Duration,
+    /// The SQL statements sent by all connections.
+    pub statements: Counter,
+    pub outage: Arc<Outage>,
 }
 
-/// Makes and checks the connections of the database threads. The `establish` that Diesel derives for [`AnyConnection`]
-/// would try one database after the other and hide why the right one failed.
-pub(crate) struct Manager {
-    url: Url,
-    statement_timeout: Duration,
-    statements: StatementCount,
-    outage: Arc<Outage>,
-}
-
-impl Manager {
-    pub(super) fn new(url: Url, statement_timeout: Duration, statements: StatementCount, outage: Arc<Outage>) -> Self {
-        Self { url, statement_timeout, statements, outage }
-    }
-
-    /// Whether no connection can be made.
-    pub(super) fn outage(&self) -> &Outage {
-        &self.outage
-    }
-}
-
-impl ManageConnection for Manager {
-    type Connection = AnyConnection;
-    type Error = ConnectionError;
-
-    fn connect(&self) -> ConnectionResult<AnyConnection> {
+impl Connector {
+    pub fn connect(&self) -> ConnectionResult<AnyConnection> {
         let began = Instant::now();
         let connected = self.url.connect_with(self.statement_timeout);
         self.outage.note(began, &connected);
@@ -139,19 +110,10 @@ impl ManageConnection for Manager {
         let statements = self.statements.clone();
         conn.set_instrumentation(move |event: InstrumentationEvent<'_>| {
             if matches!(event, InstrumentationEvent::StartQuery { .. }) {
-                statements.0.fetch_add(1, Ordering::Relaxed);
+                statements.inc();
             }
         });
         Ok(conn)
-    }
-
-    /// Sends nothing: the beginning of a transaction shows it.
-    fn is_valid(&self, _: &mut AnyConnection) -> ConnectionResult<()> {
-        Ok(())
-    }
-
-    fn has_broken(&self, conn: &mut AnyConnection) -> bool {
-        R2D2Connection::is_broken(conn)
     }
 }
 

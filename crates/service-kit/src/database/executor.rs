@@ -6,8 +6,8 @@
 //!   connection takes its place, and it ends, with its connection, when the call returns. At most as many threads are
 //!   abandoned at a time as the executor has; beyond that, jobs are refused at once.
 //!
-//! Each thread has its connection from the r2d2 manager for good. An r2d2 pool would count the connection of an abandoned
-//! thread until it comes back, and would have no other one to give.
+//! Each thread has a connection of its own. A pool such as r2d2 would count the connection of an abandoned thread until it
+//! comes back, and would have no other one to give.
 #![expect(
     clippy::disallowed_types,
     reason = "the lock is held for a few instructions, and never during a database call"
@@ -149,9 +149,6 @@ impl Executor {
     }
 
     /// Queues a job.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`] when the queue is full, or no thread is left that could ever take the job.
     pub fn submit(&self, ticket: Arc<Ticket>, run: Run) -> Result<(), Error> {
         let mut state = self.0.lock();
         self.0.abandon_overdue(&mut state);

@@ -18,9 +18,6 @@ pub(crate) struct InUse {
 
 impl InUse {
     /// A shared lock: other programs may use the database as well.
-    ///
-    /// # Errors
-    /// When another program has an exclusive lock, or the file cannot be locked.
     pub(crate) fn shared(database: &Path) -> io::Result<Self> {
         let lock = open(database)?;
         match lock.try_lock_shared() {
@@ -31,9 +28,6 @@ impl InUse {
     }
 
     /// An exclusive lock; `None` when another program uses the database.
-    ///
-    /// # Errors
-    /// When the file cannot be locked.
     pub(crate) fn alone(database: &Path) -> io::Result<Option<Self>> {
         let lock = open(database)?;
         match lock.try_lock() {

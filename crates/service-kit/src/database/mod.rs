@@ -12,9 +12,9 @@
 mod any_connection;
 pub(crate) mod connection;
 mod credential_owners;
+mod data_version;
 pub(crate) mod error_class;
 mod executor;
-mod expressions;
 mod job;
 pub(crate) mod lock_file;
 mod metrics;
@@ -36,19 +36,20 @@ use std::{
 
 use common::problem::Problem;
 use log::Level;
+use prometheus_client::metrics::counter::Counter;
 use tokio::{sync::oneshot, time::timeout_at};
 
 pub use self::{
     any_connection::{AnyConnection, MultiBackend},
     credential_owners::CredentialOwners,
-    expressions::{DataVersion, FoldedIds, IdIn, InSubquery, UnionAll, folded_ids, id_in, in_subquery},
+    data_version::DataVersion,
     job::{JobOwner, Limits, QueueKey},
     metrics::QueueMetrics,
     page_bounds::PageBounds,
     url::Url,
 };
 use self::{
-    connection::{Manager, StatementCount, make_folder_of},
+    connection::{Connector, make_folder_of},
     executor::Executor,
     job::Ticket,
     lock_file::InUse,
@@ -86,7 +87,7 @@ pub struct Database {
     reader: Arc<Pool>,
     writer: Arc<Pool>,
     limits: Limits,
-    statements: StatementCount,
+    statements: Counter,
     queue_metrics: Arc<QueueMetrics>,
     // Dropped last, as fields are dropped in this order.
     _in_use: Option<Arc<InUse>>,
@@ -95,7 +96,7 @@ pub struct Database {
 /// An executor and what makes its connections.
 struct Pool {
     executor: Executor,
-    manager: Arc<Manager>,
+    connector: Arc<Connector>,
 }
 
 impl Database {
@@ -132,11 +133,16 @@ impl Database {
     /// the first use.
     #[must_use]
     pub fn open(url: &Url, limits: Limits) -> Self {
-        let statements = StatementCount::default();
+        let statements = Counter::default();
         let outage = Arc::<Outage>::default();
         let pool = |name, size| {
-            let manager = Manager::new(url.clone(), limits.work, statements.clone(), outage.clone());
-            Arc::new(Pool { executor: Executor::new(name, size), manager: Arc::new(manager) })
+            let connector = Connector {
+                url: url.clone(),
+                statement_timeout: limits.work,
+                statements: statements.clone(),
+                outage: outage.clone(),
+            };
+            Arc::new(Pool { executor: Executor::new(name, size), connector: Arc::new(connector) })
         };
         let default_size = if url.is_postgres() { 8 } else { 4 };
         let reader = pool("database", limits.connections.unwrap_or(default_size));
@@ -145,9 +151,6 @@ impl Database {
     }
 
     /// Runs `work` on one snapshot of the database, which is not older than the call.
-    ///
-    /// # Errors
-    /// What `work` fails with, or [`Error::Unavailable`] when there is no connection in time.
     pub fn read<T, F>(&self, owner: JobOwner, work: F) -> impl Future<Output = Result<T, Error>>
     where
         T: Send + 'static,
@@ -158,9 +161,6 @@ impl Database {
     }
 
     /// Like [`read`](Self::read), for a later page of a streamed response. It waits up to ten times as long in the queue.
-    ///
-    /// # Errors
-    /// As there.
     pub fn read_next_page<T, F>(&self, owner: JobOwner, work: F) -> impl Future<Output = Result<T, Error>>
     where
         T: Send + 'static,
@@ -187,9 +187,6 @@ impl Database {
     }
 
     /// Like [`write`](Self::write), but waits in the queue until no other writer with the same key runs.
-    ///
-    /// # Errors
-    /// As there.
     pub fn write_keyed<T, F>(
         &self,
         owner: JobOwner,
@@ -214,7 +211,7 @@ impl Database {
     /// Whether no connection can be made. The log then has records of the outage itself.
     #[must_use]
     pub fn is_out_of_reach(&self) -> bool {
-        self.reader.manager.outage().is_ongoing()
+        self.reader.connector.outage.is_ongoing()
     }
 
     /// Logs that background work failed, unless that is part of an outage, which has records of its own.
@@ -225,8 +222,8 @@ impl Database {
 
     /// SQL statements sent since the start, transaction control included.
     #[must_use]
-    pub fn statements(&self) -> u64 {
-        self.statements.get()
+    pub fn statements(&self) -> &Counter {
+        &self.statements
     }
 
     /// Connections in use and at most, readers and writer together, without those that were given up.
@@ -248,14 +245,14 @@ impl Database {
     }
 
     async fn run<T: Send + 'static>(&self, pool: &Pool, ticket: Ticket, mut work: Work<T>) -> Result<T, Error> {
-        let (ticket, timer, manager) = (Arc::new(ticket), self.queue_metrics.begin(), pool.manager.clone());
+        let (ticket, timer, connector) = (Arc::new(ticket), self.queue_metrics.begin(), pool.connector.clone());
         let (sender, mut answer) = oneshot::channel();
         let job_ticket = ticket.clone();
         let job = move |thread_conn: &mut Option<AnyConnection>| {
             let result = if sender.is_closed() || job_ticket.is_cancelled() {
                 Err(Error::Unavailable("the caller has given up".to_owned()))
             } else {
-                let run = || transaction::run(thread_conn, &manager, &job_ticket, timer, &mut work);
+                let run = || transaction::run(thread_conn, &connector, &job_ticket, timer, &mut work);
                 catch_unwind(AssertUnwindSafe(run))
                     .unwrap_or_else(|_| Err(Problem::internal("the work panicked").into()))
             };

@@ -1,12 +1,7 @@
-//! The tables that every service has; the migrations of each service make them.
+//! The table that every service has; the migrations of each service make it.
 #![expect(missing_docs, reason = "the columns are explained in the migrations; the macro makes one item for each")]
 #![allow(clippy::wildcard_imports, reason = "as diesel itself writes its schema files")]
 
-diesel::table! {
-    use diesel::sql_types::*;
-    use crate::database::types::DbUuid;
-    imported_rows (kind, id) { kind -> Text, id -> DbUuid, hash -> Binary, }
-}
 diesel::table! {
     use diesel::sql_types::*;
     use crate::database::types::DbTimestamp;

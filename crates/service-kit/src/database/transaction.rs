@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 use diesel::{
     Connection, QueryResult,
     connection::{AnsiTransactionManager, TransactionManager},
-    r2d2::ManageConnection,
+    r2d2::R2D2Connection,
 };
 
-use super::{any_connection::AnyConnection, connection::Manager, job::Ticket, metrics::QueueTimer, retry::retry_until};
+use super::{
+    any_connection::AnyConnection, connection::Connector, job::Ticket, metrics::QueueTimer, retry::retry_until,
+};
 use crate::error::Error;
 
 /// The most attempts of a write before the answer is 503.
@@ -25,19 +27,15 @@ pub(super) type Work<T> = Box<dyn FnMut(&mut AnyConnection) -> Result<T, Error> 
 
 /// Runs `work` in a transaction on the connection of a thread, which is made when there is none or it does not work. A
 /// write runs again when that may help.
-///
-/// # Errors
-/// [`Error::Unavailable`] when there is no connection in time or the caller has given up; what `work` and the database
-/// say.
 pub(super) fn run<T>(
     thread_conn: &mut Option<AnyConnection>,
-    manager: &Manager,
+    connector: &Connector,
     ticket: &Ticket,
     timer: QueueTimer,
     work: &mut Work<T>,
 ) -> Result<T, Error> {
     // Taken from the thread, so that a panic drops it.
-    let mut conn = begin_on_working_connection(thread_conn.take(), manager, ticket)?;
+    let mut conn = begin_on_working_connection(thread_conn.take(), connector, ticket)?;
     let result = if ticket.begin() {
         timer.succeed();
         attempt(&mut conn, ticket, work)
@@ -45,7 +43,7 @@ pub(super) fn run<T>(
         roll_back(&mut conn);
         Err(Error::Unavailable("the caller has given up".to_owned()))
     };
-    if !manager.has_broken(&mut conn) {
+    if !R2D2Connection::is_broken(&mut conn) {
         *thread_conn = Some(conn);
     }
     result
@@ -80,7 +78,7 @@ fn attempt<T>(conn: &mut AnyConnection, ticket: &Ticket, work: &mut Work<T>) -> 
 /// for that.
 fn begin_on_working_connection(
     conn: Option<AnyConnection>,
-    manager: &Manager,
+    connector: &Connector,
     ticket: &Ticket,
 ) -> Result<AnyConnection, Error> {
     let mut present = conn;
@@ -90,12 +88,12 @@ fn begin_on_working_connection(
         } else {
             let time = ticket.checkout_deadline.saturating_duration_since(Instant::now());
             let is_over = |conn: &Result<_, _>| conn.is_ok() || ticket.is_cancelled();
-            let conn = retry_until(time, || manager.connect(), is_over);
+            let conn = retry_until(time, || connector.connect(), is_over);
             conn.map_err(|error| Error::Unavailable(error.to_string()))?
         };
         match begin(&mut conn, ticket) {
             Ok(()) => {
-                manager.outage().note_work();
+                connector.outage.note_work();
                 return Ok(conn);
             }
             Err(error) if matches!(conn, AnyConnection::Postgresql(_)) && Instant::now() < ticket.checkout_deadline => {

@@ -169,10 +169,15 @@ pub(super) fn read(path: &Path) -> Result<Snapshot, DirectoryError> {
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
     let entries = match extension.as_deref() {
         Some("json") => serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?,
-        Some("toml") => toml::from_str(text).map_err(|error: toml::de::Error| malformed(toml_detail(text, &error)))?,
+        Some("toml") => toml::from_str(text).map_err(|error| malformed(toml_detail(text, &error)))?,
         _ => return Err(malformed("its name must end in .toml or .json".into())),
     };
     snapshot(entries)
+}
+
+/// The directory that a TOML text describes.
+pub(super) fn parse_toml(text: &str) -> Result<Snapshot, DirectoryError> {
+    snapshot(toml::from_str(text).map_err(|error| DirectoryError::Malformed("the text".into(), error.to_string()))?)
 }
 
 /// The message with its line, on one line; toml's own text draws a picture.

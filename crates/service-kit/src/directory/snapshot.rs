@@ -15,9 +15,6 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// The snapshot, if it is usable: ids and names are unique and not empty.
-    ///
-    /// # Errors
-    /// [`DirectoryError::Unfit`] names the first fault.
     pub fn checked(self) -> Result<Self, DirectoryError> {
         check("user", self.users.iter().map(|user| (user.id, user.name.as_str())))?;
         check("group", self.groups.iter().map(|group| (group.id, group.name.as_str())))?;

@@ -86,7 +86,7 @@ impl<'a> Client<'a> {
             .http_status_as_error(false)
             // The token goes to the configured address and nowhere else.
             .max_redirects(0);
-        if crate::http::jwt::keys::is_loopback(&base) {
+        if crate::http::address::is_loopback(&base) {
             // A proxy of the environment could only reach its own loopback.
             config = config.proxy(None);
         }
@@ -135,6 +135,7 @@ impl<'a> Client<'a> {
     }
 
     /// Fetches one list, again after a failure that may pass.
+    #[expect(clippy::disallowed_methods, reason = "runs on a blocking thread, which waits for the server anyway")]
     fn get<T: DeserializeOwned>(&self, list: &'static str, query: Option<&str>) -> Result<T, DirectoryError> {
         let mut address = self.address(&[list]);
         address.set_query(query);
@@ -149,7 +150,7 @@ impl<'a> Client<'a> {
                         return Err(error);
                     }
                     log::warn!("{error}; trying again");
-                    pause(self.limits.pause * attempt);
+                    std::thread::sleep(self.limits.pause * attempt);
                     attempt += 1;
                 }
             }
@@ -207,11 +208,6 @@ fn may_pass(error: &ureq::Error) -> bool {
 fn only(user_ids: &HashSet<Uuid>, ids: impl Iterator<Item = Uuid>) -> Vec<Uuid> {
     let mut seen = HashSet::new();
     ids.filter(|id| user_ids.contains(id) && seen.insert(*id)).collect()
-}
-
-#[expect(clippy::disallowed_methods, reason = "runs on a blocking thread, which waits for the server anyway")]
-fn pause(duration: Duration) {
-    std::thread::sleep(duration);
 }
 
 #[cfg(test)]

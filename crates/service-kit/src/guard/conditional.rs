@@ -33,9 +33,6 @@ pub struct Conditions {
 
 impl Conditions {
     /// Reads the headers of a request, after all its arguments have been extracted.
-    ///
-    /// # Errors
-    /// 400 for a malformed `If-Match`.
     pub fn from_request(req: &HttpRequest) -> Result<Self, Problem> {
         let method = req.method().clone();
         let changes = matches!(method, Method::PUT | Method::PATCH | Method::DELETE);
@@ -53,7 +50,7 @@ impl Conditions {
     /// the version of the database is unknown.
     pub(super) fn fingerprint(&self, view: &str, data_version: Option<&str>) -> Option<String> {
         let data_version = data_version.filter(|_| !self.is_time_dependent)?;
-        Some(etag::fingerprint(&[data_version, self.state.build(), view, &self.address]))
+        Some(etag::fingerprint(&[data_version, &self.state.build, view, &self.address]))
     }
 
     /// 304 if the caller has the answer with this fingerprint.
@@ -84,9 +81,6 @@ impl Conditions {
     }
 
     /// Locks the target and compares it with `If-Match`.
-    ///
-    /// # Errors
-    /// 412 if it has another version.
     pub(super) fn check<C: Caller>(
         &self,
         conn: &mut AnyConnection,

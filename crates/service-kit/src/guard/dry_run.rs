@@ -7,9 +7,6 @@ use crate::{database::AnyConnection, error::Error, http::Reply};
 
 /// Runs an operation in a savepoint, undoes its changes, and returns its answer with status 200. What it created does not
 /// exist, so the answer has no `Location`.
-///
-/// # Errors
-/// Those of the operation.
 pub(super) fn run(
     conn: &mut AnyConnection,
     operation: impl FnOnce(&mut AnyConnection) -> Result<Reply, Error>,

@@ -70,9 +70,6 @@ pub struct IdempotencyKey {
 
 impl IdempotencyKey {
     /// The key of a `POST`, after its body has been read. Other methods need none.
-    ///
-    /// # Errors
-    /// 400 for a key that is empty, too long, sent twice or no text.
     pub fn from_request(req: &HttpRequest) -> Result<Option<Self>, Problem> {
         let mut values = req.headers().get_all(IDEMPOTENCY_KEY);
         let (true, Some(key), others) = (req.method() == "POST", values.next(), values.count()) else {
@@ -93,7 +90,7 @@ impl IdempotencyKey {
             path: req.path().to_owned(),
             request_hash: request.finalize().to_vec(),
             request_id: RequestId::from_request(req),
-            now: AppState::from_request(req)?.clock().now(),
+            now: AppState::from_request(req)?.clock.now(),
         }))
     }
 
@@ -109,13 +106,13 @@ impl IdempotencyKey {
         state: &AppState,
         operation: &mut dyn FnMut(&mut AnyConnection) -> Result<Reply, Error>,
     ) -> Result<Reply, Error> {
-        let keys = state.keys();
+        let keys = state.installation.keys.as_ref();
         if let Some(reply) = self.stored_reply(conn, scope, keys)? {
             return Ok(reply);
         }
         // A savepoint, so that a refusal can be stored without its effects.
         let reply = match conn.transaction(operation) {
-            Err(Error::Problem(problem)) if problem.status() < 500 => self.refusal(&problem, state.info().legacy)?,
+            Err(Error::Problem(problem)) if problem.status() < 500 => self.refusal(&problem, state.info.legacy)?,
             other => other?,
         };
         self.store(conn, scope, keys, &reply)?;
@@ -285,11 +282,10 @@ pub(crate) async fn delete_expired_keys(state: Data<AppState>) {
         tokio::time::sleep(CLEANUP_INTERVAL).await;
         let mut may_have_more = true;
         while may_have_more {
-            let now = state.clock().now();
-            let deleted =
-                state.database().write(JobOwner::Internal, move |conn| delete_expired(conn, now, BATCH)).await;
+            let now = state.clock.now();
+            let deleted = state.database.write(JobOwner::Internal, move |conn| delete_expired(conn, now, BATCH)).await;
             may_have_more = deleted.unwrap_or_else(|error| {
-                state.database().log_failure("expired idempotency keys could not be deleted", error);
+                state.database.log_failure("expired idempotency keys could not be deleted", error);
                 0
             }) == BATCH;
         }
@@ -297,9 +293,6 @@ pub(crate) async fn delete_expired_keys(state: Data<AppState>) {
 }
 
 /// Deletes the oldest expired rows, `limit` at most, and returns how many.
-///
-/// # Errors
-/// When the database fails.
 pub fn delete_expired(conn: &mut AnyConnection, now: Timestamp, limit: usize) -> Result<usize, Error> {
     let old: Vec<Vec<u8>> = idempotency_keys::table
         .filter(idempotency_keys::expires_at.le(DbTimestamp(now)))

@@ -64,9 +64,20 @@ impl<A: Authenticator> Shared<A> {
     /// Whom the database works for (contract, "Fairness").
     fn owner(&self) -> JobOwner {
         match self.authenticator.credential() {
-            Some(credential) => self.state.credential_owners().owner(credential),
+            Some(credential) => self.state.credential_owners.owner(credential),
             None => JobOwner::Address(self.address.0),
         }
+    }
+
+    /// Looks the credential up in a transaction of its own.
+    async fn authenticate(self: Arc<Self>) -> Result<(), Error> {
+        let shared = self.clone();
+        let identify = move |conn: &mut AnyConnection| Ok(shared.authenticator.identify(conn)?.caller.user());
+        let user = self.state.database.read(self.owner(), identify).await?;
+        if let (Some(credential), Some(user)) = (self.authenticator.credential(), user) {
+            self.state.credential_owners.remember(credential, user);
+        }
+        Ok(())
     }
 
     fn admit(&self, conn: &mut AnyConnection, access: Access) -> Result<Identified<A::Caller>, Error> {
@@ -74,7 +85,7 @@ impl<A: Authenticator> Shared<A> {
         if let Some(user) = identified.caller.user()
             && self.user.set(user).is_ok()
         {
-            self.state.rate_limit().charge(RateLimitKey::User(user))?;
+            self.state.rate_limit.charge(RateLimitKey::User(user))?;
             self.authenticator.record_use(&identified.caller);
         }
         self.authenticator.authorize(conn, &identified.caller, access)?;
@@ -82,39 +93,11 @@ impl<A: Authenticator> Shared<A> {
     }
 }
 
-/// Marks a request, in its extensions, whose credential has not been looked up. If the rest of the request is malformed,
-/// the operation does not run, and the middleware [`authenticate_first`](crate::middleware::authenticate_first) looks
-/// the credential up: 401 goes before 400 (contract, "Order of refusals").
-pub struct Unauthenticated(Arc<dyn Authenticate>);
-
-/// The part of a guard that does not depend on the kind of caller.
-trait Authenticate {
-    fn authenticate(self: Arc<Self>) -> Pin<Box<dyn Future<Output = Result<(), Error>>>>;
-}
-
-impl<A: Authenticator> Authenticate for Shared<A> {
-    fn authenticate(self: Arc<Self>) -> Pin<Box<dyn Future<Output = Result<(), Error>>>> {
-        Box::pin(async move {
-            let shared = self.clone();
-            let identify = move |conn: &mut AnyConnection| Ok(shared.authenticator.identify(conn)?.caller.user());
-            let user = self.state.database().read(self.owner(), identify).await?;
-            if let (Some(credential), Some(user)) = (self.authenticator.credential(), user) {
-                self.state.credential_owners().remember(credential, user);
-            }
-            Ok(())
-        })
-    }
-}
-
-impl Unauthenticated {
-    /// Looks the credential up.
-    ///
-    /// # Errors
-    /// Those of [`Authenticator::identify`].
-    pub async fn authenticate(self) -> Result<(), Failure> {
-        Ok(self.0.authenticate().await?)
-    }
-}
+/// The look-up of a credential, in the extensions of its request until the operation begins, which looks it up as well. If
+/// the rest of the request is malformed, the operation does not run, and the middleware
+/// [`authenticate_first`](crate::middleware::authenticate_first) awaits this: 401 goes before 400 (contract, "Order of
+/// refusals").
+pub struct Unauthenticated(pub(crate) Pin<Box<dyn Future<Output = Result<(), Error>>>>);
 
 impl<A: Authenticator> FromRequest for Guard<A> {
     type Error = Failure;
@@ -127,7 +110,7 @@ impl<A: Authenticator> FromRequest for Guard<A> {
             let authenticator = A::from_request(&request).await?;
             let address = ClientIp::extract(&request);
             let shared = Arc::new(Shared { authenticator, state, address, user: OnceLock::new() });
-            request.extensions_mut().insert(Unauthenticated(shared.clone()));
+            request.extensions_mut().insert(Unauthenticated(Box::pin(shared.clone().authenticate())));
             if let JobOwner::Credential(_) = shared.owner() {
                 // A look-up of its own, so that the operations of a user with many new credentials have one owner.
                 shared.clone().authenticate().await?;
@@ -145,9 +128,6 @@ type ListOperation<C> = Arc<dyn Fn(&mut AnyConnection, &C, &Page) -> Result<List
 
 impl<A: Authenticator> Guard<A> {
     /// Runs an operation that reads, on one snapshot of the database.
-    ///
-    /// # Errors
-    /// Those of the authenticator and of the operation; 429; 503.
     pub async fn read<F>(self, operation: F) -> Result<Reply, Failure>
     where
         F: FnMut(&mut AnyConnection, &A::Caller) -> Result<Reply, Error> + Send + 'static,
@@ -157,7 +137,7 @@ impl<A: Authenticator> Guard<A> {
 
     async fn read_boxed(self, mut operation: Operation<A::Caller>) -> Result<Reply, Failure> {
         let (shared, conditions) = (self.shared.clone(), Conditions::from_request(&self.request)?);
-        let result = self.shared.state.database().read(self.shared.owner(), move |conn| {
+        let result = self.shared.state.database.read(self.shared.owner(), move |conn| {
             let Identified { caller, data_version } = shared.admit(conn, Access::Read)?;
             let fingerprint = conditions.fingerprint(&caller.view(), data_version.as_deref());
             if let Some(not_modified) = conditions.not_modified(fingerprint.as_deref()) {
@@ -173,9 +153,6 @@ impl<A: Authenticator> Guard<A> {
     /// chunk is read on a snapshot of its own, as fast as the client takes it.
     ///
     /// [`CHUNK`]: crate::http::pagination::CHUNK
-    ///
-    /// # Errors
-    /// Those of the authenticator and of the operation; 429; 503.
     pub async fn list<F>(self, page: Page, operation: F) -> Result<Reply, Failure>
     where
         F: Fn(&mut AnyConnection, &A::Caller, &Page) -> Result<ListPage, Error> + Send + Sync + 'static,
@@ -187,7 +164,7 @@ impl<A: Authenticator> Guard<A> {
         let (shared, conditions, first) =
             (self.shared.clone(), Conditions::from_request(&self.request)?, operation.clone());
         let page = page.in_chunks();
-        let result = self.shared.state.database().read(self.shared.owner(), move |conn| {
+        let result = self.shared.state.database.read(self.shared.owner(), move |conn| {
             let Identified { caller, data_version } = shared.admit(conn, Access::Read)?;
             let fingerprint = conditions.fingerprint(&caller.view(), data_version.as_deref());
             if let Some(not_modified) = conditions.not_modified(fingerprint.as_deref()) {
@@ -207,7 +184,7 @@ impl<A: Authenticator> Guard<A> {
             let (shared, operation) = (shared.clone(), operation.clone());
             async move {
                 let Some(page) = next else { return Ok::<_, Problem>(None) };
-                let database = shared.state.database().clone();
+                let database = shared.state.database.clone();
                 let rows = database.read_next_page(shared.owner(), move |conn| {
                     let caller = shared.admit(conn, Access::Read)?.caller;
                     operation(conn, &caller, &page)
@@ -221,9 +198,6 @@ impl<A: Authenticator> Guard<A> {
     }
 
     /// Sends an answer that is the same for everybody at any time.
-    ///
-    /// # Errors
-    /// 400 for a malformed header.
     pub fn respond(self, reply: Reply) -> Result<Reply, Failure> {
         Ok(Conditions::from_request(&self.request)?.tag(reply.public(), None))
     }
@@ -258,7 +232,7 @@ impl<A: Authenticator> Guard<A> {
     ) -> Result<Reply, Failure> {
         let (shared, conditions) = (self.shared.clone(), Conditions::from_request(&self.request)?);
         let (key, is_dry_run) = (IdempotencyKey::from_request(&self.request)?, self.is_dry_run);
-        let result = self.shared.state.database().write_keyed(self.shared.owner(), self.queue, move |conn| {
+        let result = self.shared.state.database.write_keyed(self.shared.owner(), self.queue, move |conn| {
             let caller = shared.admit(conn, Access::Write)?.caller;
             let mut operation = |conn: &mut AnyConnection| {
                 if let Some(target) = &mut target {
@@ -280,9 +254,6 @@ impl<A: Authenticator> Guard<A> {
 
     /// Runs an operation that reads something and creates it first if it does not exist. To the caller this is a read:
     /// it needs no right to write.
-    ///
-    /// # Errors
-    /// Those of the authenticator and of the operations; 429; 503.
     pub async fn read_or_create<R, C>(self, mut read: R, mut create: C) -> Result<Reply, Failure>
     where
         R: FnMut(&mut AnyConnection, &A::Caller) -> Result<Option<Reply>, Error> + Send + 'static,
@@ -290,7 +261,7 @@ impl<A: Authenticator> Guard<A> {
     {
         let (reader, creator, conditions) =
             (self.shared.clone(), self.shared.clone(), Conditions::from_request(&self.request)?);
-        let database = self.shared.state.database();
+        let database = &self.shared.state.database;
         let found = database.read(self.shared.owner(), move |conn| {
             let caller = reader.admit(conn, Access::Read)?.caller;
             read(conn, &caller)
@@ -310,17 +281,10 @@ impl<A: Authenticator> Guard<A> {
     }
 
     /// Checks whether the caller may write, for an operation that does something slow before its transaction.
-    ///
-    /// # Errors
-    /// Those of the authenticator; 429; 503.
     pub async fn authorize(&self) -> Result<(), Failure> {
-        let shared = self.shared.clone();
-        let result = self
-            .shared
-            .state
-            .database()
-            .read(self.shared.owner(), move |conn| shared.admit(conn, Access::Write).map(|_| ()));
-        let result = result.await;
+        let (shared, database) = (self.shared.clone(), &self.shared.state.database);
+        let admit = move |conn: &mut AnyConnection| shared.admit(conn, Access::Write).map(|_| ());
+        let result = database.read(self.shared.owner(), admit).await;
         self.record_user();
         Ok(result?)
     }

@@ -12,7 +12,7 @@ use actix_web::{
     web::Data,
 };
 
-use super::proxy::Cidr;
+use super::cidr::Cidr;
 use crate::error::Failure;
 
 /// The header to which each proxy appends the address it received the request from.

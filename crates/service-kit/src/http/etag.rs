@@ -19,12 +19,6 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use common::problem::{Problem, code};
 use sha2::{Digest, Sha256};
 
-/// Between the fingerprint and the hash.
-const DOT: char = '.';
-
-/// Before the name of a content coding.
-const COLON: char = ':';
-
 /// An entity tag of this service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ETag {
@@ -47,9 +41,6 @@ impl ETag {
     }
 
     /// The tag of a file. Reads the whole file.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub fn of_file(mut file: &File) -> io::Result<Self> {
         let mut digest = Sha256::new();
         io::copy(&mut file, &mut digest)?;
@@ -57,9 +48,9 @@ impl ETag {
     }
 
     fn parse(header: &EntityTag) -> Self {
-        let (opaque, coding) = header.tag().split_once(COLON).map_or((header.tag(), None), |(tag, it)| (tag, Some(it)));
+        let (opaque, coding) = header.tag().split_once(':').map_or((header.tag(), None), |(tag, it)| (tag, Some(it)));
         let (fingerprint, hash) =
-            opaque.rsplit_once(DOT).map_or((None, opaque), |(fingerprint, hash)| (Some(fingerprint), hash));
+            opaque.rsplit_once('.').map_or((None, opaque), |(fingerprint, hash)| (Some(fingerprint), hash));
         Self { fingerprint: fingerprint.map(str::to_owned), hash: hash.to_owned(), coding: coding.map(str::to_owned) }
     }
 
@@ -75,7 +66,7 @@ impl ETag {
 /// The tag of the same answer in a content coding, both as values of an `ETag` header.
 #[must_use]
 pub fn in_coding(tag: &str, coding: &str) -> Option<String> {
-    Some(format!("{}{COLON}{coding}\"", tag.strip_suffix('"').filter(|tag| !tag.contains(COLON))?))
+    Some(format!("{}:{coding}\"", tag.strip_suffix('"').filter(|tag| !tag.contains(':'))?))
 }
 
 /// The fingerprint of everything an answer is made from. Each part is hashed with its length, so that different lists of
@@ -137,11 +128,9 @@ impl CachedTags {
 
 /// The versions that the caller is willing to change: `If-Match`.
 #[derive(Debug, Clone)]
-pub enum ExpectedTags {
-    /// Any version.
-    Any,
-    /// One of these versions.
-    Tags(Vec<ETag>),
+pub struct ExpectedTags {
+    any: bool,
+    tags: Vec<ETag>,
 }
 
 impl ExpectedTags {
@@ -155,10 +144,11 @@ impl ExpectedTags {
             return Ok(None);
         }
         match IfMatch::parse(req) {
-            Ok(IfMatch::Any) => Ok(Some(Self::Any)),
+            Ok(IfMatch::Any) => Ok(Some(Self { any: true, tags: Vec::new() })),
             // Weak tags match nothing here (RFC 9110, section 13.1.1).
             Ok(IfMatch::Items(tags)) if !tags.is_empty() => {
-                Ok(Some(Self::Tags(tags.iter().filter(|tag| !tag.weak).map(ETag::parse).collect())))
+                let tags = tags.iter().filter(|tag| !tag.weak).map(ETag::parse).collect();
+                Ok(Some(Self { any: false, tags }))
             }
             // Items that are not entity tags were dropped by the parser.
             _ => Err(Problem::new(code::BAD_REQUEST).detail("The If-Match header must be * or entity tags.")),
@@ -168,10 +158,7 @@ impl ExpectedTags {
     /// Whether `present` is one of the expected versions. Only the content counts.
     #[must_use]
     pub fn matches(&self, present: &ETag) -> bool {
-        match self {
-            Self::Any => true,
-            Self::Tags(tags) => tags.iter().any(|tag| tag.hash == present.hash),
-        }
+        self.any || self.tags.iter().any(|tag| tag.hash == present.hash)
     }
 }
 

@@ -1,17 +1,16 @@
 //! Values read from requests and parts of answers. Nothing here depends on the state of
 //! the service.
 
+pub mod address;
 pub mod body;
+pub mod cidr;
 pub mod client_ip;
-pub mod credential;
 pub mod etag;
 pub mod html;
-pub mod jwt;
 pub mod openapi;
 pub mod origin;
 pub mod pagination;
 pub mod path_methods;
-pub mod proxy;
 pub mod query;
 pub mod rate_limit;
 pub mod reply;

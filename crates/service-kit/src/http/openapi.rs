@@ -199,13 +199,10 @@ fn add_refusals(operation: &mut Operation, legacy: Legacy) {
         (true, "500", "A fault of the service"),
         (true, "503", "The database cannot be reached in time; try again after `Retry-After` seconds"),
     ];
-    let responses = &mut operation.responses.responses;
     for (_, status, description) in refusals.into_iter().filter(|(due, ..)| *due) {
-        responses
-            .entry(status.to_owned())
-            .or_insert_with(|| RefOr::T(ResponseBuilder::new().description(description).build()));
+        add_response(operation, status, description);
     }
-    for (status, response) in responses.iter_mut() {
+    for (status, response) in &mut operation.responses.responses {
         if let RefOr::T(response) = response
             && status.as_str() >= "400"
             && !response.content.contains_key(PROBLEM_MEDIA_TYPE)

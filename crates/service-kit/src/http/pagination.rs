@@ -80,7 +80,7 @@ impl Page {
     }
 
     fn from_query(path: &str, query: &str) -> Result<Self, Error> {
-        let Parameters { limit, cursor } = query::parse_only(&PARAMETERS, query)?;
+        let Parameters { limit, cursor } = query::parse(query)?;
         Ok(Self { limit: limit.max_rows(), chunk: None, cursor, path: path.to_owned(), query: query.to_owned() })
     }
 
@@ -93,9 +93,6 @@ impl Page {
     }
 
     /// The position after which the page begins: the values of the columns that the list is ordered by.
-    ///
-    /// # Errors
-    /// 400 for a cursor of another list.
     fn after<P: Serialize + DeserializeOwned>(&self) -> Result<Option<P>, Error> {
         let Some(cursor) = &self.cursor else { return Ok(None) };
         let position = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| {
@@ -113,9 +110,6 @@ impl Page {
     }
 
     /// The bounds of the query: one row more than is shown, which tells whether there is a next page.
-    ///
-    /// # Errors
-    /// 400 for a cursor of another list.
     pub fn bounds<P: Serialize + DeserializeOwned>(&self) -> Result<PageBounds<P>, Error> {
         let rows = self.most().map_or(i64::MAX, |most| i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1));
         Ok(PageBounds { after: self.after()?, rows })
@@ -127,9 +121,6 @@ impl Page {
     }
 
     /// The rows of this page as JSON. `rows` has one row more than is shown if there is a next page.
-    ///
-    /// # Errors
-    /// Those of `show`.
     pub fn rows<T, P: Serialize, S: Serialize>(
         &self,
         mut rows: Vec<T>,
@@ -161,9 +152,6 @@ impl Page {
     }
 
     /// The page of a short list that is in memory and in order.
-    ///
-    /// # Errors
-    /// 400 for a cursor of another list; those of `show`.
     pub fn rows_of_all<T, P: Serialize + DeserializeOwned + Ord, S: Serialize>(
         &self,
         mut rows: Vec<T>,

@@ -30,23 +30,11 @@ impl<T: Deserr<Violations>> FromRequest for Query<T> {
 /// # Errors
 /// 400 `invalid-parameter` with every parameter that cannot be used, or that is given twice.
 pub fn parse<T: Deserr<Violations>>(query: &str) -> Result<T, Error> {
-    parse_those(query, |_| true)
-}
-
-/// Parses these parameters of a query string and ignores the others.
-///
-/// # Errors
-/// As [`parse`].
-pub(super) fn parse_only<T: Deserr<Violations>>(names: &[&str], query: &str) -> Result<T, Error> {
-    parse_those(query, |name| names.contains(&name))
-}
-
-fn parse_those<T: Deserr<Violations>>(query: &str, is_wanted: impl Fn(&str) -> bool) -> Result<T, Error> {
     let mut values = Map::new();
     let mut repeated = Vec::new();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         // An empty value counts as absent (contract, "JSON").
-        if value.is_empty() || !is_wanted(&name) {
+        if value.is_empty() {
             continue;
         }
         if values.insert(name.to_string(), Value::String(value.into_owned())).is_some() {

@@ -76,9 +76,6 @@ impl RateLimit {
     }
 
     /// Counts one request.
-    ///
-    /// # Errors
-    /// 429 `rate-limited` with `Retry-After` in seconds.
     pub fn charge(&self, key: RateLimitKey) -> Result<(), Problem> {
         let Some(limiter) = &self.limiter else { return Ok(()) };
         if self.charges.fetch_add(1, Ordering::Relaxed) % SWEEP == SWEEP - 1 {
@@ -114,9 +111,6 @@ impl BadCredentials {
     }
 
     /// Whether credentials from this address may be looked up.
-    ///
-    /// # Errors
-    /// 429 with `Retry-After` in seconds.
     pub fn check(&self, key: RateLimitKey) -> Result<(), Problem> {
         let (now, counts) = (self.clock.elapsed(), self.counts.lock().unwrap_or_else(PoisonError::into_inner));
         match counts.get(&key) {

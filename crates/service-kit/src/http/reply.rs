@@ -34,18 +34,12 @@ pub struct Reply {
 
 impl Reply {
     /// 200 with a JSON body.
-    ///
-    /// # Errors
-    /// 500 when the value cannot be serialized.
     pub fn json(value: &impl Serialize) -> Result<Self, Error> {
         let body = serde_json::to_vec(value).map_err(Problem::internal)?;
         Ok(Self::new(StatusCode::OK, "application/json", body))
     }
 
     /// 201 with a JSON body.
-    ///
-    /// # Errors
-    /// 500 when the value cannot be serialized.
     pub fn created(value: &impl Serialize) -> Result<Self, Error> {
         Ok(Self { status: StatusCode::CREATED, ..Self::json(value)? })
     }

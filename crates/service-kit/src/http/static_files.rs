@@ -99,9 +99,6 @@ impl StaticFiles {
     }
 
     /// The answer to a request that is up to the front end.
-    ///
-    /// # Errors
-    /// 404, 416, and 500 for a file that cannot be read.
     pub async fn answer(self: Arc<Self>, req: &HttpRequest) -> Result<HttpResponse, Failure> {
         if req.method() != Method::GET {
             return Ok(HttpResponse::MethodNotAllowed().insert_header((header::ALLOW, "GET, HEAD")).finish());

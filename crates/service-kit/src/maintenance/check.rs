@@ -27,9 +27,6 @@ impl CheckedFile {
 }
 
 /// Checks every page and every foreign key, and compares the schema with the one that the applied migrations make.
-///
-/// # Errors
-/// When anything is wrong, or the schema is newer than this program.
 pub(super) fn check(conn: &mut SqliteConnection, migrations: &Migrations) -> Result<CheckedFile, CommandError> {
     let failed = |cause: String| CommandError::Failed(cause);
     // Functions and views of the schema must not run before it has been compared.

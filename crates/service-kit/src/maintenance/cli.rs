@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 use super::{backup, copy_to_postgres::copy_to, restore, tables::Contents};
-use crate::{command::CommandError, database::Url, secret::Secret};
+use crate::{
+    command::CommandError,
+    database::Url,
+    secret::{Secret, SecretOption},
+};
 
 /// The same for every service.
 #[derive(Debug, Clone, Subcommand)]
@@ -33,15 +37,13 @@ pub enum DatabaseCommand {
 
 impl DatabaseCommand {
     /// Runs the command on a database. Progress goes to `say`, line by line.
-    ///
-    /// # Errors
-    /// When the command fails. The database is unchanged then.
     pub async fn run(self, database: Url, contents: Contents, say: fn(&str)) -> Result<(), CommandError> {
         let done = tokio::task::spawn_blocking(move || match self {
             Self::Backup { file } => backup::backup(&database, &file, contents.migrations, say),
             Self::Restore { file } => restore::restore(&database, &file, contents.migrations, say),
             Self::CopyTo { url, url_file } => {
-                let url = Secret::resolve("url", url.as_ref(), url_file.as_deref()).map_err(CommandError::option)?;
+                let url =
+                    SecretOption("url", url.as_ref(), url_file.as_deref()).resolve().map_err(CommandError::option)?;
                 let url = url.ok_or_else(|| CommandError::option("copy-to needs a URL".to_owned()))?;
                 let url = url.reveal().parse().map_err(|fault| CommandError::option(format!("the URL {fault}")))?;
                 copy_to(&database, &url, &contents, say)

@@ -112,7 +112,7 @@ fn copy_table(
         let row = row?;
         sent.add(&row);
         chunk.push(&columns, &row)?;
-        if chunk.is_full() {
+        if chunk.0.len() >= FULL_CHUNK {
             (table.receive)(target, chunk.finish())?;
             chunk = Chunk::default();
         }
@@ -232,7 +232,7 @@ impl fmt::Display for Digest {
 struct Chunk(Vec<u8>);
 
 /// Bytes of a full chunk.
-const FULL: usize = 1 << 20;
+const FULL_CHUNK: usize = 1 << 20;
 
 impl Default for Chunk {
     fn default() -> Self {
@@ -242,10 +242,6 @@ impl Default for Chunk {
 }
 
 impl Chunk {
-    fn is_full(&self) -> bool {
-        self.0.len() >= FULL
-    }
-
     fn push(&mut self, columns: &[(&str, Kind)], row: &Record) -> Result<(), CommandError> {
         self.0.extend(i16::try_from(columns.len()).map_err(|error| failed(error.to_string()))?.to_be_bytes());
         for ((name, kind), value) in columns.iter().zip(&row.0) {

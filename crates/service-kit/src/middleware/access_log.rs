@@ -20,7 +20,7 @@ use common::problem::{Problem, code};
 use log::{Level, Record, kv::Value};
 use uuid::Uuid;
 
-use super::{map_response, request_id::RequestId};
+use super::{app_state, map_response, request_id::RequestId};
 use crate::{metrics::InFlight, state::AppState};
 
 /// The user behind a request, for the log. The guard puts it into the request's extensions.
@@ -47,16 +47,11 @@ const FRONT_END: &str = "static";
 const NO_ANSWER: u16 = 499;
 
 /// Writes the record when the answer has been sent or given up.
-///
-/// # Errors
-/// Those of the inner service.
 pub async fn access_log<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let Some(state) = req.app_data::<Data<AppState>>().cloned() else {
-        return Ok(next.call(req).await?.map_into_boxed_body());
-    };
+    let state = app_state(&req)?;
     let mut entry = AccessLogEntry {
         method: method_name(req.method()),
         // Read now, as a request that times out or panics is gone afterwards.
@@ -71,7 +66,7 @@ pub async fn access_log<B: MessageBody + 'static>(
         user: None,
         failure: None,
         start: Instant::now(),
-        _in_flight: state.metrics().begin(),
+        _in_flight: state.metrics.begin(),
         state,
     };
     let result = next.call(req).await;
@@ -124,7 +119,7 @@ impl AccessLogEntry {
     fn level(&self) -> Level {
         match self.status {
             ..500 => Level::Info,
-            503 if self.state.database().is_out_of_reach() => Level::Info,
+            503 if self.state.database.is_out_of_reach() => Level::Info,
             503 => Level::Warn,
             _ => Level::Error,
         }
@@ -134,7 +129,7 @@ impl AccessLogEntry {
 impl Drop for AccessLogEntry {
     fn drop(&mut self) {
         let duration = self.start.elapsed();
-        self.state.metrics().count(self.method, &self.route, self.status, duration.as_secs_f64());
+        self.state.metrics.count(self.method, &self.route, self.status, duration.as_secs_f64());
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let user = self.user.map_or_else(|| "-".to_owned(), |user| user.to_string());
         let mut fields = vec![

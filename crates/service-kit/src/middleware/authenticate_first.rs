@@ -8,13 +8,10 @@ use actix_web::{
     middleware::Next,
 };
 
-use crate::guard::Unauthenticated;
+use crate::{error::Failure, guard::Unauthenticated};
 
 /// Looks up the credential of a request that was refused as malformed before its operation ran. A bad credential is
 /// answered instead, so that a client whose session has ended learns that first.
-///
-/// # Errors
-/// Those of the inner service.
 pub async fn authenticate_first<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,
@@ -26,11 +23,8 @@ pub async fn authenticate_first<B: MessageBody + 'static>(
     );
     let unauthenticated = answered.request().extensions_mut().remove::<Unauthenticated>().filter(|_| is_malformed);
     let Some(unauthenticated) = unauthenticated else { return Ok(answered) };
-    match unauthenticated.authenticate().await {
-        Ok(()) => Ok(answered),
-        Err(failure) => {
-            let (req, _) = answered.into_parts();
-            Ok(ServiceResponse::new(req, HttpResponse::from_error(failure)))
-        }
-    }
+    Ok(match unauthenticated.0.await {
+        Ok(()) => answered,
+        Err(error) => answered.into_response(HttpResponse::from_error(Failure::from(error))),
+    })
 }

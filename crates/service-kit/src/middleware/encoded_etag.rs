@@ -12,9 +12,6 @@ use super::map_response;
 use crate::http::etag;
 
 /// A compressed answer is another representation, which needs a tag of its own (RFC 9110, section 8.8.3.3).
-///
-/// # Errors
-/// Those of the inner service.
 pub async fn encoded_etag<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,

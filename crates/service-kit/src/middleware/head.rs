@@ -9,9 +9,6 @@ use actix_web::{
 };
 
 /// Handles `HEAD` as `GET`. The server leaves the body out, as the client's request was `HEAD`.
-///
-/// # Errors
-/// Those of the inner service.
 pub async fn head_as_get<B: MessageBody>(mut req: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<B>, Error> {
     if req.method() == Method::HEAD {
         req.head_mut().method = Method::GET;

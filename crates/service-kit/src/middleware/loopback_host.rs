@@ -1,29 +1,25 @@
 //! Protection of a development installation against DNS rebinding (contract, "Development mode").
 
-use std::net::IpAddr;
-
 use actix_web::{
     Error,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     http::header,
     middleware::Next,
-    web::Data,
 };
 use common::problem::{Problem, code};
+use url::Url;
 
-use crate::{error::Failure, state::AppState};
+use super::app_state;
+use crate::{error::Failure, http::address};
 
 /// Answers 421 in development mode unless `Host` is a loopback name. A page of another site whose name leads to this
 /// machine could otherwise use the service as its own.
-///
-/// # Errors
-/// Those of the inner service.
 pub async fn loopback_host<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let is_development = req.app_data::<Data<AppState>>().is_some_and(|state| state.is_development());
+    let is_development = app_state(&req)?.installation.is_development;
     let host = req.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if is_development && !is_loopback(host) {
         return Ok(req.error_response(Failure(Problem::new(code::MISDIRECTED))));
@@ -33,12 +29,7 @@ pub async fn loopback_host<B: MessageBody + 'static>(
 
 /// Whether this `Host`, with or without a port, is a name of this machine itself.
 fn is_loopback(host: &str) -> bool {
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|c| c.is_ascii_digit()) => name,
-        _ => host,
-    };
-    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    name.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    Url::parse(&format!("http://{host}")).is_ok_and(|url| url.username().is_empty() && address::is_loopback(&url))
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ pub mod encoded_etag;
 pub mod head;
 pub mod loopback_host;
 pub mod problem_responses;
-pub mod proxy_user;
 pub mod rate_limit;
 pub mod request_id;
 pub mod response_headers;
@@ -16,9 +15,17 @@ pub mod time_limit;
 use actix_web::{
     Error, HttpResponse,
     body::{BoxBody, MessageBody},
-    dev::ServiceResponse,
+    dev::{ServiceRequest, ServiceResponse},
     error::InternalError,
+    web::Data,
 };
+
+use crate::{error::Failure, state::AppState};
+
+/// The state of the service that a request is for.
+fn app_state(req: &ServiceRequest) -> Result<Data<AppState>, Failure> {
+    Ok(AppState::from_request(req.request())?)
+}
 
 /// Changes a response. After a time-out or a panic the request is gone and its response travels as an error; it is
 /// changed all the same.

@@ -6,11 +6,10 @@ use actix_web::{
     dev::{ServiceRequest, ServiceResponse},
     http::{StatusCode, header},
     middleware::Next,
-    web::Data,
 };
 use common::problem::{Problem, code};
 
-use super::{access_log::LoggedFailure, map_response, request_id::RequestId};
+use super::{access_log::LoggedFailure, app_state, map_response, request_id::RequestId};
 use crate::{
     error::Failure,
     http::PROBLEM_MEDIA_TYPE,
@@ -19,21 +18,15 @@ use crate::{
 
 /// Renders the problem behind an error response, and notes the cause of a 5xx for the log. An answer that has a body
 /// already stays as it is, so that the middleware can be applied inside and outside of compression.
-///
-/// # Errors
-/// Those of the inner service.
 pub async fn problem_responses<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let state = req.app_data::<Data<AppState>>().cloned();
+    let state = app_state(&req)?;
     let id = RequestId::from_request(req.request());
     // Made now, as a request that times out or panics is gone afterwards.
-    let page = state.as_ref().and_then(|state| (state.info().problem_page)(req.request()));
-    map_response(next.call(req).await, |response| match state {
-        Some(state) => render(&state, &id, page, response),
-        None => response,
-    })
+    let page = (state.info.problem_page)(req.request());
+    map_response(next.call(req).await, |response| render(&state, &id, page, response))
 }
 
 fn render(state: &AppState, id: &str, page: Option<ProblemPage>, response: HttpResponse) -> HttpResponse {
@@ -65,7 +58,7 @@ fn render(state: &AppState, id: &str, page: Option<ProblemPage>, response: HttpR
         rendered.insert_header((*name, value.as_str()));
     }
     if problem.status() == 401 {
-        for (name, value) in state.info().unauthorized_headers {
+        for (name, value) in state.info.unauthorized_headers {
             rendered.insert_header((*name, *value));
         }
     }
@@ -76,7 +69,7 @@ fn render(state: &AppState, id: &str, page: Option<ProblemPage>, response: HttpR
         }
         return rendered.body(page.body().to_vec());
     }
-    let body = problem.body(id, state.info().legacy).to_string();
+    let body = problem.body(id, state.info.legacy).to_string();
     rendered.content_type(PROBLEM_MEDIA_TYPE).body(body)
 }
 

@@ -6,16 +6,15 @@ use actix_web::{
     dev::{ServiceRequest, ServiceResponse},
     http::StatusCode,
     middleware::Next,
-    web::Data,
 };
 
+use super::app_state;
 use crate::{
     error::Failure,
     http::{
         client_ip::ClientIp,
         rate_limit::{RateLimitCharged, RateLimitKey},
     },
-    state::AppState,
 };
 
 /// Paths that load balancers and monitors may always ask.
@@ -25,34 +24,30 @@ const EXEMPT: [&str; 3] = ["/livez", "/readyz", "/metrics"];
 /// is charged to its user by the guard, or to the address afterwards if the credential was not good; after too many bad
 /// credentials of an address, its credentials are not looked up for the rest of the minute. A failure of the
 /// service is not charged, and neither are files of a front end, as one page loads dozens of them.
-///
-/// # Errors
-/// Those of the inner service.
 pub async fn rate_limit<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let state = req.app_data::<Data<AppState>>().cloned();
-    let is_file = |it: &Data<AppState>| it.front_end_for(req.request()).is_some() && req.match_pattern().is_none();
-    let Some(state) = state.filter(|it| !EXEMPT.contains(&req.path()) && !is_file(it)) else {
+    let state = app_state(&req)?;
+    if state.is_front_end_file(req.request()) || EXEMPT.contains(&req.path()) {
         return Ok(next.call(req).await?.map_into_boxed_body());
-    };
+    }
     let key = RateLimitKey::from(ClientIp::extract(req.request()));
-    if !(state.info().has_credential)(req.request()) {
-        if let Err(problem) = state.rate_limit().charge(key) {
+    if !(state.info.has_credential)(req.request()) {
+        if let Err(problem) = state.rate_limit.charge(key) {
             return Ok(req.error_response(Failure(problem)));
         }
         return Ok(next.call(req).await?.map_into_boxed_body());
     }
-    if let Err(problem) = state.bad_credentials().check(key) {
+    if let Err(problem) = state.bad_credentials.check(key) {
         return Ok(req.error_response(Failure(problem)));
     }
     let (req, response) = next.call(req).await?.map_into_boxed_body().into_parts();
     if response.status() == StatusCode::UNAUTHORIZED {
-        state.bad_credentials().record(key);
+        state.bad_credentials.record(key);
     }
     let is_free = response.status().is_server_error() || req.extensions().contains::<RateLimitCharged>();
-    let charged = if is_free { Ok(()) } else { state.rate_limit().charge(key) };
+    let charged = if is_free { Ok(()) } else { state.rate_limit.charge(key) };
     let response = charged.map_or_else(|problem| HttpResponse::from_error(Failure(problem)), |()| response);
     Ok(ServiceResponse::new(req, response))
 }

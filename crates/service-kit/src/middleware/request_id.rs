@@ -27,9 +27,6 @@ impl RequestId {
 }
 
 /// Gives each request an id and each answer the header.
-///
-/// # Errors
-/// Those of the inner service.
 pub async fn request_id<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,

@@ -9,11 +9,10 @@ use actix_web::{
         header::{self, HeaderName, HeaderValue},
     },
     middleware::Next,
-    web::Data,
 };
 
-use super::map_response;
-use crate::{http::static_files::MayBeSniffed, state::AppState};
+use super::{app_state, map_response};
+use crate::http::static_files::MayBeSniffed;
 
 /// The policy for data: a browser that shows it as a page runs nothing.
 const DATA_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
@@ -22,16 +21,12 @@ const PAGE_POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline';
     form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 /// Adds the headers. `Cache-Control` and `Content-Security-Policy` of the inner service stay.
-///
-/// # Errors
-/// Those of the inner service.
 pub async fn response_headers<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let state = req.app_data::<Data<AppState>>().cloned();
-    let is_file =
-        state.as_ref().is_some_and(|it| it.front_end_for(req.request()).is_some()) && req.match_pattern().is_none();
+    let state = app_state(&req)?;
+    let is_file = state.is_front_end_file(req.request());
     map_response(next.call(req).await, |mut response| {
         let may_be_sniffed = response.extensions().contains::<MayBeSniffed>();
         let is_not_modified = response.status() == StatusCode::NOT_MODIFIED;
@@ -50,14 +45,12 @@ pub async fn response_headers<B: MessageBody + 'static>(
             let policy = if is_page { PAGE_POLICY } else { DATA_POLICY };
             headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
         }
-        if let Some(state) = state {
-            for (name, value) in state.info().headers {
-                headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
-            }
-            // Files of a front end are the same for everybody.
-            if !is_file && let Ok(vary) = HeaderValue::from_str(state.vary()) {
-                headers.append(header::VARY, vary);
-            }
+        for (name, value) in state.info.headers {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        // Files of a front end are the same for everybody.
+        if !is_file && let Ok(vary) = HeaderValue::from_str(&state.installation.vary) {
+            headers.append(header::VARY, vary);
         }
         response
     })

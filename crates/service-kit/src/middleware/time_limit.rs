@@ -7,23 +7,20 @@ use actix_web::{
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     middleware::Next,
-    web::Data,
 };
 use common::problem::{Problem, code};
 use futures_util::FutureExt;
 
-use crate::{error::Failure, state::AppState};
+use super::app_state;
+use crate::error::Failure;
 
 /// Answers 503 after the service's request time-out and 500 after a panic. The request is gone in both cases, so the
 /// answer is an `Err`.
-///
-/// # Errors
-/// These two, and those of the inner service.
 pub async fn time_limit<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let limit = req.app_data::<Data<AppState>>().map(|state| state.request_timeout()).unwrap_or_default();
+    let limit = app_state(&req)?.request_timeout;
     match AssertUnwindSafe(tokio::time::timeout(limit, next.call(req))).catch_unwind().await {
         Ok(Ok(answered)) => Ok(answered?.map_into_boxed_body()),
         Ok(Err(_)) => Err(Failure(Problem::new(code::UNAVAILABLE).because("the request timed out")).into()),

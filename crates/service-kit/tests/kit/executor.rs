@@ -342,12 +342,12 @@ fn a_transaction_costs_two_statements(#[values(Sqlite, Postgres)] backend: Backe
     let database = &TestDatabase::new(backend);
     let db = with_items(database);
     block_on(db.read(OWNER, count)).unwrap();
-    let before = db.statements();
+    let before = db.statements().get();
     block_on(db.read(OWNER, count)).unwrap();
-    assert_eq!(db.statements() - before, 3);
-    let before = db.statements();
+    assert_eq!(db.statements().get() - before, 3);
+    let before = db.statements().get();
     block_on(db.write(OWNER, |conn| insert(conn, 1))).unwrap();
-    assert_eq!(db.statements() - before, 3);
+    assert_eq!(db.statements().get() - before, 3);
 }
 
 #[rstest]

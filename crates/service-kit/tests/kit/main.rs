@@ -1,5 +1,4 @@
-//! Integration tests: the executor on both databases, the middleware and routes on a real server, and tokens of a real
-//! issuer.
+//! Integration tests: the executor on both databases, the middleware and routes on a real server.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -10,9 +9,7 @@ mod server;
 mod body;
 mod copy_to;
 mod executor;
-mod expressions;
 mod frame;
 mod imports;
 mod message_language;
-mod provider;
 mod static_files;

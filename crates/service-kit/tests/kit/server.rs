@@ -30,7 +30,7 @@ use service_kit::{
     config::ServerOptions,
     database::Database,
     error::Failure,
-    http::{Body, Query, Reply, body::OptionalBody, credential::Credential},
+    http::{Body, Query, Reply, body::OptionalBody},
     server::{Stop, listen},
     state::{AppState, Installation, ServiceInfo},
 };
@@ -100,9 +100,7 @@ fn pages(config: &mut web::ServiceConfig) {
         .route("/never", web::get().to(|| async { std::future::pending::<HttpResponse>().await }))
         .route(
             "/refused",
-            web::get().to(|req: actix_web::HttpRequest| async move {
-                Err::<HttpResponse, _>(Failure::from(Credential::from_request(&req, "session").err().unwrap()))
-            }),
+            web::get().to(|| async { Err::<HttpResponse, _>(Failure::from(Problem::new(code::NOT_SIGNED_IN))) }),
         )
         .route(
             "/broken",

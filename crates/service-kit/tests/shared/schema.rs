@@ -66,10 +66,11 @@ fn tables(conn: &mut AnyConnection) -> Tables {
 
 /// The tables of `schema.rs`, read from its text, because the names of Diesel's types are not available.
 pub fn declared() -> Tables {
-    // The tables of the service that includes this file, and those of both services.
+    // The tables of the service that includes this file, and those that every service has.
     let source = [
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/schema.rs")),
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../service-kit/src/database/schema.rs")),
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../import/src/schema.rs")),
     ]
     .concat();
     let mut tables = Tables::new();

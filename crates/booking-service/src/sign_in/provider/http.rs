@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use common::problem::Problem;
 use openidconnect::{HttpRequest, HttpResponse, http::Response};
 use serde_json::{Map, Value};
-use service_kit::http::jwt::keys::{is_loopback, is_safe};
+use service_kit::http::address::{is_loopback, is_safe};
 use tokio::sync::Semaphore;
 use ureq::Agent;
 use url::Url;

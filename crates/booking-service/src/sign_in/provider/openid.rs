@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use service_kit::{
     cached_fetch::{CachedFetch, RefreshPolicy},
     credentials::Keys,
-    http::jwt::keys::is_safe,
+    http::address::is_safe,
 };
 
 use super::{

@@ -8,9 +8,9 @@ use diesel::{prelude::*, upsert::excluded};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::{run::Import, source::CHUNK};
-use crate::{
-    database::{AnyConnection, schema::imported_rows, types::DbUuid},
+use crate::{run::Import, schema::imported_rows, source::CHUNK};
+use service_kit::{
+    database::{AnyConnection, types::DbUuid},
     error::Error,
     with_connection,
 };
@@ -30,9 +30,6 @@ pub trait Imported: Serialize {
     }
 
     /// Its hash.
-    ///
-    /// # Errors
-    /// Never, for what consists of texts, numbers and lists.
     fn hash(&self) -> Result<Vec<u8>, Error> {
         Ok(Sha256::digest(serde_json::to_vec(self).map_err(Problem::internal)?).to_vec())
     }
@@ -56,9 +53,6 @@ impl Import {
 
     /// Compares rows of the source with the same rows here and with what was imported earlier, and returns what is to be
     /// written. The other rows are counted and reported. At most [`CHUNK`] rows at a time.
-    ///
-    /// # Errors
-    /// When the database fails.
     pub fn merge<T: Imported>(
         &mut self,
         conn: &mut AnyConnection,
@@ -109,9 +103,6 @@ impl Import {
 
     /// The rows of an earlier import that the source has no more, to be deleted. Those that have been changed here stay
     /// and are noted, and all of them without `--update`.
-    ///
-    /// # Errors
-    /// When the database fails.
     pub fn gone<T: Imported>(
         &mut self,
         conn: &mut AnyConnection,

@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use booking_service::expressions::{IdList, folded_ids, id_in};
 use diesel::{
     connection::InstrumentationEvent,
     pg::Pg,
@@ -19,17 +20,14 @@ use diesel::{
 use proptest::prelude::*;
 use rstest::rstest;
 use service_kit::{
-    database::{
-        AnyConnection, folded_ids, id_in,
-        types::{DbUuid, IdList},
-    },
+    database::{AnyConnection, types::DbUuid},
     with_connection,
 };
 use uuid::Uuid;
 
-use crate::database::{
+use crate::harness::{
     Backend::{self, Postgres, Sqlite},
-    TestDatabase,
+    Club,
 };
 
 diesel::table! {
@@ -45,9 +43,9 @@ fn id(number: i64) -> DbUuid {
     DbUuid(Uuid::from_u128(u128::from(number.unsigned_abs()) << 64))
 }
 
-fn filled(database: &TestDatabase) -> AnyConnection {
-    let mut conn = database.connect();
-    let kind = if database.url.is_postgres() { "UUID" } else { "BLOB" };
+fn filled(club: &Club) -> AnyConnection {
+    let mut conn = club.connect();
+    let kind = if club.is_postgres() { "UUID" } else { "BLOB" };
     sql_query(format!("CREATE TABLE things (id {kind} PRIMARY KEY, number BIGINT NOT NULL)"))
         .execute(&mut conn)
         .unwrap();
@@ -66,8 +64,8 @@ fn found(conn: &mut AnyConnection, ids: &[DbUuid]) -> Vec<i64> {
 
 #[rstest]
 fn id_in_finds_the_rows_of_a_list_of_any_length(#[values(Sqlite, Postgres)] backend: Backend) {
-    let database = &TestDatabase::new(backend);
-    let conn = RefCell::new(filled(database));
+    let club = Club::start(backend);
+    let conn = RefCell::new(filled(&club));
     let lists = prop::collection::vec(0..THINGS * 2, 0..200);
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) };
     proptest::test_runner::TestRunner::new(config)
@@ -84,7 +82,7 @@ fn id_in_finds_the_rows_of_a_list_of_any_length(#[values(Sqlite, Postgres)] back
 
 #[rstest]
 fn folded_ids_are_the_ids_of_each_group_in_order(#[values(Sqlite, Postgres)] backend: Backend) {
-    let mut conn = filled(&TestDatabase::new(backend));
+    let mut conn = filled(&Club::start(backend));
     // Any bytes: zeros, and what is no UTF-8.
     let ids = [u128::MAX, 1 << 8, 0xff, 0x80].map(|number| DbUuid(Uuid::from_u128(number)));
     let rows = ids.map(|id| (things::id.eq(id), things::number.eq(-1)));
@@ -102,8 +100,7 @@ fn folded_ids_are_the_ids_of_each_group_in_order(#[values(Sqlite, Postgres)] bac
 
 #[test]
 fn sqlite_caches_three_statements_for_up_to_64_ids_and_no_other() {
-    let database = TestDatabase::sqlite();
-    let mut conn = filled(&database);
+    let mut conn = filled(&Club::start(Sqlite));
     let cached = Arc::new(AtomicUsize::new(0));
     let counter = cached.clone();
     conn.set_instrumentation(move |event: InstrumentationEvent<'_>| {
@@ -125,8 +122,7 @@ fn postgres_has_one_plan_for_few_ids() {
         #[diesel(sql_type = BigInt)]
         custom: i64,
     }
-    let database = TestDatabase::postgres();
-    let mut conn = filled(&database);
+    let mut conn = filled(&Club::start(Postgres));
     for count in [1, 3] {
         let ids: Vec<_> = (0..count).map(id).collect();
         for _ in 0..20 {
@@ -195,7 +191,7 @@ fn plan<Q: QueryFragment<Pg> + QueryFragment<diesel::sqlite::Sqlite>>(conn: &mut
 
 #[rstest]
 fn id_in_uses_the_index_for_every_length(#[values(Sqlite, Postgres)] backend: Backend) {
-    let mut conn = filled(&TestDatabase::new(backend));
+    let mut conn = filled(&Club::start(backend));
     for length in [1, 2, 16, 50] {
         let ids: Vec<_> = (0..length).map(id).collect();
         let plan = plan(&mut conn, things::table.filter(id_in(things::id, &ids)).select(things::number));

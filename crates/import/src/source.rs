@@ -6,11 +6,15 @@ use mysql::{Conn, Opts, OptsBuilder, Params, Value, prelude::Queryable};
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use super::{
+use crate::{
     options::ImportOptions,
     row::{SourceRow, SourceTable},
 };
-use crate::{command::CommandError, config::Secret, error::Error};
+use service_kit::{
+    command::CommandError,
+    config::{Secret, SecretOption},
+    error::Error,
+};
 
 /// How long to wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -32,13 +36,10 @@ pub struct Source {
 
 impl Source {
     /// Connects, and checks the version of the server and the columns of these tables.
-    ///
-    /// # Errors
-    /// One sentence on what is wrong with the options, the server or its tables.
     pub fn open(options: &ImportOptions, tables: &[SourceTable]) -> Result<Self, CommandError> {
         let url = parse(options.url.reveal()).map_err(|fault| CommandError::option(format!("the URL {fault}")))?;
         let password =
-            Secret::resolve("password", None, options.password_file.as_deref()).map_err(CommandError::option)?;
+            SecretOption("password", None, options.password_file.as_deref()).resolve().map_err(CommandError::option)?;
         let text = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let database = text(url.path().trim_start_matches('/'));
@@ -110,9 +111,6 @@ impl Source {
     }
 
     /// Begins the transaction: all later reads see one snapshot.
-    ///
-    /// # Errors
-    /// When the connection is lost.
     pub fn begin(&mut self) -> Result<(), Error> {
         let statements = [
             "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
@@ -125,9 +123,6 @@ impl Source {
     }
 
     /// The next rows by their key, after that of the row before: [`CHUNK`] of them, or fewer at the end.
-    ///
-    /// # Errors
-    /// When the connection is lost.
     pub fn page(&mut self, table: &SourceTable, key: &str, after: Option<&str>) -> Result<Vec<SourceRow>, Error> {
         let condition = if after.is_some() { format!("WHERE `{key}` > ?") } else { String::new() };
         let parameters = after.map(Value::from).into_iter().collect();
@@ -135,9 +130,6 @@ impl Source {
     }
 
     /// All rows whose column `key` is one of these.
-    ///
-    /// # Errors
-    /// When the connection is lost.
     pub fn rows_of(&mut self, table: &SourceTable, key: &str, ids: &[String]) -> Result<Vec<SourceRow>, Error> {
         if ids.is_empty() {
             return Ok(Vec::new());

@@ -5,21 +5,18 @@ use std::{
     hash::BuildHasher,
 };
 
-use super::{
+use crate::{
     row::{Fault, SourceRow, SourceTable},
     run::Import,
     source::CHUNK,
 };
-use crate::{
+use service_kit::{
     database::{AnyConnection, types::DbUuid},
     error::Error,
 };
 
 impl Import {
     /// Calls `work` with the rows of a table in the order of their ids, at most [`CHUNK`] at a time, and counts them as read.
-    ///
-    /// # Errors
-    /// When the connection is lost; what `work` fails with.
     pub fn each_page<F>(
         &mut self,
         conn: &mut AnyConnection,
@@ -58,9 +55,6 @@ impl Import {
     }
 
     /// The rows of a table whose column `key` refers to one of these ids, without deleted ones.
-    ///
-    /// # Errors
-    /// When the connection is lost.
     pub fn children(
         &mut self,
         table: &SourceTable,
@@ -79,9 +73,6 @@ impl Import {
 
     /// The converted [children](Self::children) of these rows, sorted. They are counted as read, and those that `convert`
     /// refuses as left out.
-    ///
-    /// # Errors
-    /// When the connection is lost.
     pub fn converted_children<T: Ord>(
         &mut self,
         table: &SourceTable,
@@ -106,9 +97,6 @@ impl Import {
     }
 
     /// The users of a link table, each once.
-    ///
-    /// # Errors
-    /// When the connection is lost.
     pub fn people(
         &mut self,
         table: &SourceTable,
@@ -123,9 +111,6 @@ impl Import {
 }
 
 /// The user that a column names.
-///
-/// # Errors
-/// When it is not one of `users`.
 pub fn existing_user<S: BuildHasher>(
     row: &SourceRow,
     column: &str,

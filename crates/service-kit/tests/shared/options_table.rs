@@ -1,8 +1,7 @@
-//! The options of a program as documentation.
+//! The options of a program as documentation. The tests of both services include this file by its path.
 
 /// The options of a program as a Markdown table: flag, environment variable, default, meaning. `docs/configuration.md`
 /// has one for each service, and a test compares them.
-#[must_use]
 pub fn options_table(program: &clap::Command) -> String {
     let mut table = String::from("| flag | environment | default | meaning |\n| --- | --- | --- | --- |\n");
     let mut heading = None;

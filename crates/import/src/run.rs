@@ -8,8 +8,8 @@ use std::{
 use chrono_tz::Tz;
 use diesel::{Connection, result::Error as DieselError};
 
-use super::{options::ImportOptions, report::Report, row::SourceTable, source::Source};
-use crate::{
+use crate::{options::ImportOptions, report::Report, row::SourceTable, source::Source};
+use service_kit::{
     command::CommandError,
     database::{AnyConnection, Database, JobOwner, types::DbUuid},
     error::Error,
@@ -24,17 +24,14 @@ pub struct Import {
     /// Zone of the times in the source.
     pub zone: Tz,
     /// Whether to update rows that have changed in the source since an earlier import.
-    pub(super) update: bool,
+    pub(crate) update: bool,
     dry_run: bool,
     /// The ids that the source has, by kind.
-    pub(super) seen: HashMap<&'static str, HashSet<DbUuid>>,
+    pub(crate) seen: HashMap<&'static str, HashSet<DbUuid>>,
 }
 
 impl Import {
     /// Connects to the source and checks its version and its tables. Nothing is written.
-    ///
-    /// # Errors
-    /// When an option is wrong, or the source is not a supported server with the expected tables.
     pub async fn connect(
         options: ImportOptions,
         tables: &'static [SourceTable],

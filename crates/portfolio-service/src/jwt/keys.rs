@@ -9,10 +9,12 @@ use jsonwebtoken::{
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
+use service_kit::{
+    cached_fetch::{CachedFetch, RefreshPolicy},
+    http::address::{is_loopback, is_safe},
+};
 use ureq::Agent;
-use url::{Host, Url};
-
-use crate::cached_fetch::{CachedFetch, RefreshPolicy};
+use url::Url;
 
 /// Where the keys are.
 #[derive(Debug, Clone)]
@@ -144,30 +146,4 @@ fn get<T: DeserializeOwned>(agent: &Agent, address: &Url) -> Result<T, String> {
     let mut answer = agent.get(address.as_str()).call().map_err(|error| error.to_string())?;
     let body = answer.body_mut().with_config().limit(MOST_BYTES).read_to_vec().map_err(|error| error.to_string())?;
     serde_json::from_slice(&body).map_err(|error| format!("the answer is not understood: {error}"))
-}
-
-/// Checks that nobody else can read or change what is sent to and from an address.
-///
-/// # Errors
-/// When the address is not https, nor http of this machine, or holds a user name or password, which would be shown.
-pub fn is_safe(address: &Url) -> Result<(), String> {
-    if !address.username().is_empty() || address.password().is_some() {
-        return Err("an address with a user name or password is not safe".to_owned());
-    }
-    match address.scheme() {
-        "https" => Ok(()),
-        "http" if is_loopback(address) => Ok(()),
-        _ => Err("only https addresses, and http ones of this machine, are safe".to_owned()),
-    }
-}
-
-/// Whether an address is of this machine.
-#[must_use]
-pub fn is_loopback(address: &Url) -> bool {
-    match address.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
 }

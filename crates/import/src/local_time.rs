@@ -4,11 +4,11 @@ use chrono::{MappedLocalTime, NaiveDateTime, TimeZone as _, Utc};
 use chrono_tz::Tz;
 use common::time::Timestamp;
 
-use super::{
+use crate::{
     row::{Fault, SourceRow},
     run::Import,
 };
-use crate::database::types::{DbTimestamp, DbUuid};
+use service_kit::database::types::{DbTimestamp, DbUuid};
 
 /// The heading of the times that do not exist or are ambiguous.
 const HEADING: &str = "times that do not exist or are ambiguous";
@@ -40,17 +40,11 @@ fn instant(local: NaiveDateTime, zone: Tz) -> Option<(Timestamp, Clarity)> {
 
 impl Import {
     /// A time of a row, which must have one.
-    ///
-    /// # Errors
-    /// When the row has none.
     pub fn time(&mut self, row: &SourceRow, table: &str, id: DbUuid, column: &str) -> Result<DbTimestamp, Fault> {
         self.optional_time(row, table, id, column)?.ok_or_else(|| format!("{column} is no time"))
     }
 
     /// A time of a row, if it has one.
-    ///
-    /// # Errors
-    /// For what is no time.
     pub fn optional_time(
         &mut self,
         row: &SourceRow,

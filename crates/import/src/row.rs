@@ -4,7 +4,7 @@ use chrono::{NaiveDate, NaiveDateTime};
 use mysql::Value;
 use uuid::Uuid;
 
-use crate::database::types::DbUuid;
+use service_kit::database::types::DbUuid;
 
 /// A table that is read.
 #[derive(Debug, Clone, Copy)]
@@ -26,14 +26,11 @@ pub struct SourceRow {
 }
 
 impl SourceRow {
-    pub(super) fn new(table: &SourceTable, values: Vec<Value>) -> Self {
+    pub(crate) fn new(table: &SourceTable, values: Vec<Value>) -> Self {
         Self { columns: table.columns, values }
     }
 
     /// A column as text; empty for NULL.
-    ///
-    /// # Errors
-    /// For what is no UTF-8, or has a character that PostgreSQL cannot keep.
     pub fn text(&self, column: &str) -> Result<String, Fault> {
         match self.value(column) {
             Value::NULL => Ok(String::new()),
@@ -47,18 +44,12 @@ impl SourceRow {
     }
 
     /// An id.
-    ///
-    /// # Errors
-    /// For what is no UUID.
     pub fn id(&self, column: &str) -> Result<DbUuid, Fault> {
         let id = self.text(column)?.parse::<Uuid>().ok().filter(|id| !id.is_nil());
         id.map(DbUuid).ok_or_else(|| format!("{column} is no id"))
     }
 
     /// A number.
-    ///
-    /// # Errors
-    /// For NULL and for what is none.
     pub fn number(&self, column: &str) -> Result<i64, Fault> {
         let number = match self.value(column) {
             Value::Int(number) => Some(*number),
@@ -69,17 +60,11 @@ impl SourceRow {
     }
 
     /// A number that stands for yes or no; NULL is no.
-    ///
-    /// # Errors
-    /// For what is no number.
     pub fn flag(&self, column: &str) -> Result<bool, Fault> {
         if *self.value(column) == Value::NULL { Ok(false) } else { Ok(self.number(column)? != 0) }
     }
 
     /// A time as it stands there, without a zone. None for NULL and for the zero times of MySQL and Go.
-    ///
-    /// # Errors
-    /// For what is no time.
     pub fn time(&self, column: &str) -> Result<Option<NaiveDateTime>, Fault> {
         match *self.value(column) {
             Value::NULL => Ok(None),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::config::Secret;
+use service_kit::config::Secret;
 
 /// `import …`, the same for every service.
 #[derive(Debug, Clone, Args)]

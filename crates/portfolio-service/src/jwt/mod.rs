@@ -17,9 +17,9 @@ use common::{
 };
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use serde_json::Value;
+use service_kit::cached_fetch::RefreshPolicy;
 
 use self::keys::{Keys, Origin};
-use crate::cached_fetch::RefreshPolicy;
 
 /// Seconds by which the clocks of issuer and service may differ.
 const LEEWAY: f64 = 60.0;

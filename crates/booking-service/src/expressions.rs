@@ -4,14 +4,16 @@
 use diesel::{
     QueryResult,
     backend::Backend,
+    deserialize::{self, FromSql, FromSqlRow},
     expression::{AppearsOnTable, Expression, SelectableExpression, ValidGrouping, is_aggregate},
     pg::Pg,
     query_builder::{AstPass, QueryFragment, QueryId},
-    sql_types::{Array, Binary, Bool, Text},
+    sql_types::{Array, Binary, Bool},
     sqlite::Sqlite,
 };
 
-use super::{any_connection::MultiBackend, types::DbUuid};
+use service_kit::database::{MultiBackend, types::DbUuid};
+use uuid::Uuid;
 
 /// The lengths of lists whose statements stay prepared. Preparing a statement with a longer list takes less time than
 /// running it.
@@ -120,34 +122,30 @@ impl QueryFragment<MultiBackend> for UnionAll {
     }
 }
 
-/// The version of the content that a transaction sees: two transactions with the same version see the same rows. To be
-/// selected along with other columns, so that it costs no statement. The migrations define `last_change`.
-#[derive(Debug, Clone, Copy, QueryId)]
-pub struct DataVersion;
-
-impl<DB: Backend> QueryFragment<DB> for DataVersion {
-    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
-        out.push_sql("(SELECT mark FROM last_change)");
-        Ok(())
-    }
-}
-
-impl Expression for DataVersion {
-    type SqlType = Text;
-}
-
-impl<T> AppearsOnTable<T> for DataVersion {}
-
-impl<T> SelectableExpression<T> for DataVersion {}
-
-impl<G> ValidGrouping<G> for DataVersion {
-    type IsAggregate = is_aggregate::Never;
-}
-
-/// The ids of a group of rows as one value, read as an [`IdList`](super::types::IdList). To decode a row takes longer than
+/// The ids of a group of rows as one value, read as an [`IdList`]. To decode a row takes longer than
 /// to find it, and most rows of an answer are the ids of an object's people.
 pub fn folded_ids<C>(column: C) -> FoldedIds<C> {
     FoldedIds { column }
+}
+
+/// Identifiers in order, as [`folded_ids`] selects them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, FromSqlRow)]
+pub struct IdList(pub Vec<DbUuid>);
+
+impl<B: Backend> FromSql<Binary, B> for IdList
+where
+    Vec<u8>: FromSql<Binary, B>,
+{
+    fn from_sql(value: B::RawValue<'_>) -> deserialize::Result<Self> {
+        let bytes = Vec::from_sql(value)?;
+        let (ids, rest) = bytes.as_chunks();
+        if !rest.is_empty() {
+            return Err("an id has not 16 bytes".into());
+        }
+        let mut ids: Vec<_> = ids.iter().map(|id| DbUuid(Uuid::from_bytes(*id))).collect();
+        ids.sort_unstable();
+        Ok(Self(ids))
+    }
 }
 
 /// See [`folded_ids`].

@@ -3,15 +3,10 @@
 use std::time::Duration;
 
 use common::{problem::Problem, time::Clock};
-use service_kit::{
-    cached_fetch::RefreshPolicy,
-    http::jwt::{Expectations, Verifier, keys::Origin},
-};
+use portfolio_service::jwt::{Expectations, Verifier, keys::Origin};
+use service_kit::cached_fetch::RefreshPolicy;
 
-#[allow(dead_code, reason = "not every crate's tests need all of it")]
-#[path = "../shared/provider.rs"]
-mod real;
-use self::real::{CHALLENGE, Jar, Provider, RESOURCE, Registered, VERIFIER, parameter};
+use crate::real_issuer::real::{CHALLENGE, Jar, Provider, RESOURCE, Registered, VERIFIER, parameter};
 
 const BACK: &str = "http://127.0.0.1:1/back";
 

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::database::types::DbUuid;
+use service_kit::database::types::DbUuid;
 
 /// The most notes that are printed below a heading. The rest is counted.
 const MOST_NOTES: usize = 10_000;
@@ -41,7 +41,7 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn new(head: Vec<String>) -> Self {
+    pub(crate) fn new(head: Vec<String>) -> Self {
         Self { head, ..Self::default() }
     }
 

@@ -1,4 +1,5 @@
-//! Import of data from the MariaDB or MySQL databases of the systems that the services replace.
+//! Import of data from the MariaDB or MySQL databases of the systems that the services replace. Only the commands
+//! `import` use it.
 //!
 //! * [`options`]: the options of the command. [`report`]: its output.
 //! * [`row`], [`source`]: rows and tables; the read-only connection and its checks.
@@ -6,6 +7,7 @@
 //! * [`local_time`]: local times as instants.
 //! * [`merge`]: which rows are new, changed there, or changed here since the last import.
 //! * [`pages`]: a table page by page, with the rows that belong to each.
+//! * [`schema`]: the table in which an import keeps what it has imported.
 //!
 //! A service converts the rows: it reads pages of them, and writes those that [`Import::merge`] returns.
 
@@ -16,6 +18,7 @@ pub mod pages;
 pub mod report;
 pub mod row;
 pub mod run;
+pub mod schema;
 pub mod source;
 
 pub use self::{options::ImportOptions, run::Import, source::CHUNK};

@@ -1,0 +1,33 @@
+//! The version of the content of a database.
+
+use diesel::{
+    QueryResult,
+    backend::Backend,
+    expression::{AppearsOnTable, Expression, SelectableExpression, ValidGrouping, is_aggregate},
+    query_builder::{AstPass, QueryFragment, QueryId},
+    sql_types::Text,
+};
+
+/// The version of the content that a transaction sees: two transactions with the same version see the same rows. To be
+/// selected along with other columns, so that it costs no statement. The migrations define `last_change`.
+#[derive(Debug, Clone, Copy, QueryId)]
+pub struct DataVersion;
+
+impl<DB: Backend> QueryFragment<DB> for DataVersion {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
+        out.push_sql("(SELECT mark FROM last_change)");
+        Ok(())
+    }
+}
+
+impl Expression for DataVersion {
+    type SqlType = Text;
+}
+
+impl<T> AppearsOnTable<T> for DataVersion {}
+
+impl<T> SelectableExpression<T> for DataVersion {}
+
+impl<G> ValidGrouping<G> for DataVersion {
+    type IsAggregate = is_aggregate::Never;
+}
