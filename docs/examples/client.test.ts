@@ -34,6 +34,12 @@ test('a POST is sent again with its key, when it got no answer or is to come lat
   assert(keys[0] && keys.every((key) => key === keys[0]), keys.join());
 });
 
+test('an answer that is to come in hours is not waited for', async (t) => {
+  const { url, seen } = await server(t, [says(429, { 'Retry-After': '86400' })]);
+  assert.equal((await retrying(send)(new Request(url))).status, 429);
+  assert.equal(seen.length, 1);
+});
+
 test('a refusal is an answer, nobody tries for ever, and who leaves does not wait', async (t) => {
   const { url, seen } = await server(t, [says(409), says(503), says(503), says(503, { 'Retry-After': '60' })]);
   assert.equal((await retrying(send)(new Request(url))).status, 409);

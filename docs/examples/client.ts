@@ -62,6 +62,9 @@ export function ok<D, P extends Problem>(answer: { data?: D; error?: P; response
 // #region retrying
 const LATER = [429, 502, 503, 504];
 
+/** The longest `Retry-After` that is waited for, in seconds. That of `too-many-keys` may be hours. */
+const LONGEST_WAIT = 60;
+
 /** Repeats requests that got no answer or may be retried. A POST has a key, so nothing is done twice. */
 export function retrying(send: Fetch, tries = 5): Fetch {
   return async (request) => {
@@ -72,8 +75,9 @@ export function retrying(send: Fetch, tries = 5): Fetch {
       try {
         // A body can be sent only once, so send a clone.
         const answer = await send(request.clone());
-        if (!LATER.includes(answer.status) || n === tries) return answer;
-        await wait(Math.max(delay(n), 1000 * (Number(answer.headers.get('Retry-After')) || 0)), request.signal);
+        const seconds = Number(answer.headers.get('Retry-After')) || 0;
+        if (!LATER.includes(answer.status) || n === tries || seconds > LONGEST_WAIT) return answer;
+        await wait(Math.max(delay(n), 1000 * seconds), request.signal);
       } catch (error) {
         if (n === tries || request.signal.aborted) throw error;
         await wait(delay(n), request.signal);

@@ -3,11 +3,14 @@
 import { booking, ok, Refused } from './client.ts';
 
 // #region sign-in
+// From another origin: booking({ origin: 'http://localhost:3000', credentials: 'include' })
+const api = booking();
+
 /** Sends the browser to the sign-in. It comes back to `/callback`, signed in. */
 export async function signIn() {
   // The page remembers where to continue.
   sessionStorage.setItem('after sign-in', location.pathname + location.search);
-  const { url } = ok(await booking().POST('/api/authParams'));
+  const { url } = ok(await api.POST('/api/authParams'));
   location.assign(url);
 }
 
@@ -19,7 +22,7 @@ export function comeBack() {
 /** Who is signed in, if anybody is. */
 export async function whoAmI() {
   try {
-    return ok(await booking().GET('/api/users/me'));
+    return ok(await api.GET('/api/users/me'));
   } catch (error) {
     if (error instanceof Refused && error.problem.status === 401) return undefined;
     throw error;

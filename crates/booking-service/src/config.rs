@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 use import::ImportOptions;
 use service_kit::{
     cli::{CommonCommand, SyncOptions},
-    config::{DatabaseOptions, DirectoryOptions, Secret, SecretOption, ServerOptions, with_default},
+    config::{DatabaseOptions, DirectoryOptions, Secret, SecretOption, ServerOptions, time_zone, with_default},
     credentials::{Keys, random_secret},
     database,
     directory::Source,
@@ -114,7 +114,7 @@ pub enum UserCommand {
 )]
 pub struct Config {
     /// IANA name of the club's time zone. Answers show times in this zone, and imports read local times in it.
-    #[arg(long, env = "TIME_ZONE", value_name = "ZONE", default_value = "UTC", global = true)]
+    #[arg(long, env = "TIME_ZONE", value_name = "ZONE", default_value = "UTC", global = true, value_parser = time_zone)]
     pub time_zone: Tz,
 
     /// Name of the group of all active members.

@@ -37,8 +37,11 @@ use crate::{
 };
 
 /// The migrations of both databases.
-pub static MIGRATIONS: Migrations =
-    Migrations { sqlite: embed_migrations!("migrations/sqlite"), postgres: embed_migrations!("migrations/postgres") };
+pub static MIGRATIONS: Migrations = Migrations {
+    sqlite: embed_migrations!("migrations/sqlite"),
+    postgres: embed_migrations!("migrations/postgres"),
+    own_table: "rooms",
+};
 
 /// The description of this service for service-kit.
 pub static ABOUT: ServiceInfo = ServiceInfo {
@@ -101,7 +104,7 @@ fn front_pages(config: &mut web::ServiceConfig) {
 #[openapi(
     info(
         title = "booking-service",
-        description = "Lecture rooms that the club holds, declarations of their use, groups, attendance, tags, a \
+        description = "Lecture rooms that the club holds, events in them, polls, groups, attendance, tags, a \
             personal calendar feed and sign-in.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
     ),
@@ -186,8 +189,10 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     if config.demo
         && let Err(error) = demo::fill(&db, &club, clock.now()).await
     {
-        let problem = error.into_problem();
-        log::error!("the demo data could not be created: {}", problem.cause().unwrap_or("unknown"));
+        db.log_failure("the demo data is missing", error);
+    }
+    if config.is_development() {
+        log::warn!("development mode: everybody on this machine can sign in as any user, at /dev/sign-in");
     }
     let (checked, public_url) = (provider.clone(), config.server.public_origin());
     // In the background, so that the start does not wait for the provider.
@@ -216,8 +221,7 @@ async fn sync_at_start(state: &Data<AppState>, club: &Club) {
         let outcome = users::sync::run(&state.database, &club, false, now).await;
         state.copies.record(directory::COPY, now, &outcome);
         if let Err(error) = outcome {
-            let problem = error.into_problem();
-            log::error!("the sync at start failed: {}", problem.cause().unwrap_or("unknown"));
+            state.database.log_failure("users and groups are not up to date", error);
         }
     });
     if tokio::time::timeout(Duration::from_secs(5), sync).await.is_err() {

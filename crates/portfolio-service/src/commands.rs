@@ -36,6 +36,7 @@ fn installation(config: &Config) -> Installation<'_> {
         server: &config.server,
         database: &config.database,
         database_url: config.database_url(),
+        directory: config.directory().ok().flatten(),
         faults: config.faults(),
         warnings: config.warnings(),
     }

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
 use import::ImportOptions;
 use service_kit::{
     cli::{CommonCommand, SyncOptions},
-    config::{DatabaseOptions, DirectoryOptions, SecretOption, ServerOptions, with_default},
+    config::{DatabaseOptions, DirectoryOptions, SecretOption, ServerOptions, time_zone, with_default},
     database,
     directory::Source,
     http::{address::is_safe, cidr::Cidr},
@@ -60,7 +60,7 @@ pub enum Command {
 )]
 pub struct Config {
     /// IANA name of the club's time zone. Semesters begin at midnight in this zone.
-    #[arg(long, env = "TIME_ZONE", value_name = "ZONE", default_value = "UTC", global = true)]
+    #[arg(long, env = "TIME_ZONE", value_name = "ZONE", default_value = "UTC", global = true, value_parser = time_zone)]
     pub time_zone: Tz,
 
     /// Sign-in names of the admins, who may do everything, comma-separated.

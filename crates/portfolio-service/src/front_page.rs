@@ -22,11 +22,11 @@ pub async fn show(state: Data<AppState>, who: Option<Visitor>) -> Result<Reply, 
     let words = state_in_words(&state).await;
     let how = if state.installation.is_development {
         html! {
-            p { "Reading needs no sign-in. In development a header says who you are:" }
+            p { "In development a header says who you are:" }
             pre { code { "curl -H 'X-Forwarded-User: alice' " (state.origins.public()) "/api/v1/users/me" } }
         }
     } else {
-        html! { p { "Reading needs no sign-in. The site's own sign-in, or a bearer token, says who you are." } }
+        html! { p { "The site's own sign-in, or a bearer token, says who you are." } }
     };
     let nobody = front_page(&state, words, &CARDS, &how);
     let Some(visitor) = who else { return Ok(nobody) };

@@ -37,8 +37,11 @@ use crate::{
 };
 
 /// The migrations, once for each database.
-pub static MIGRATIONS: Migrations =
-    Migrations { sqlite: embed_migrations!("migrations/sqlite"), postgres: embed_migrations!("migrations/postgres") };
+pub static MIGRATIONS: Migrations = Migrations {
+    sqlite: embed_migrations!("migrations/sqlite"),
+    postgres: embed_migrations!("migrations/postgres"),
+    own_table: "projects",
+};
 
 /// The name, problem codes, headers, routes and OpenAPI document of this service.
 pub static ABOUT: ServiceInfo = ServiceInfo {
@@ -133,7 +136,8 @@ impl Modify for Security {
         let components = document.components.get_or_insert_default();
         let header = ApiKeyValue::with_description(
             "X-Forwarded-User",
-            "The sign-in name, set by the authenticating reverse proxy. It is ignored in requests from other clients.",
+            "The sign-in name, set by the authenticating reverse proxy, and in development mode by anybody. It is ignored in \
+             requests from other clients.",
         );
         components.add_security_scheme("proxy", SecurityScheme::ApiKey(ApiKey::Header(header)));
         let bearer = HttpBuilder::new()
@@ -161,8 +165,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         && let Err(error) = demo::fill(&db, &club, clock.now()).await
     {
         // The service works without the demo data.
-        let problem = error.into_problem();
-        log::error!("the demo data is missing: {}", problem.cause().unwrap_or("unknown"));
+        db.log_failure("the demo data is missing", error);
     }
     let booking = config.booking.source(&config.directory).map_err(io::Error::other)?;
     if booking.is_none() {

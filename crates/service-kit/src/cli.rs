@@ -1,6 +1,9 @@
 //! The commands that every service has.
 
-use std::io::{self, Write};
+use std::{
+    fs::File,
+    io::{self, Write},
+};
 
 use clap::{Args, Subcommand};
 
@@ -8,6 +11,7 @@ use crate::{
     command::{CommandError, WRONG_OPTIONS, exit_status, print},
     config::{DatabaseOptions, ServerOptions},
     database::{AnyConnection, Database, Url, migrate, types::words},
+    directory::Source,
     health,
     maintenance::{cli::DatabaseCommand, tables::Contents},
     state::ServiceInfo,
@@ -50,6 +54,8 @@ pub struct Installation<'a> {
     pub database: &'a DatabaseOptions,
     /// The address of the database, or what is wrong with it.
     pub database_url: Result<Url, String>,
+    /// Where the directory is read from, if there is one.
+    pub directory: Option<Source>,
     /// What is wrong with all options, one line a fault.
     pub faults: Vec<String>,
     /// What is allowed but not advisable, one line each.
@@ -107,8 +113,15 @@ impl Installation<'_> {
         Ok(db)
     }
 
-    fn check_config(self) -> i32 {
+    /// Also reads the files that `serve` reads only later: the directory, and the certificates of the database.
+    fn check_config(mut self) -> i32 {
         self.warn();
+        if let Some(source @ Source::File(_)) = &self.directory {
+            self.faults.extend(source.read().err().map(|error| error.to_string()));
+        }
+        for file in self.database_url.iter().flat_map(Url::tls_files) {
+            self.faults.extend(File::open(&file).err().map(|error| format!("cannot read {file}: {error}")));
+        }
         let (lines, status) =
             if self.faults.is_empty() { (vec!["ok".to_owned()], 0) } else { (self.faults, WRONG_OPTIONS) };
         // If nothing reads the output, the exit status is enough.

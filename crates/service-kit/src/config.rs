@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use chrono_tz::Tz;
 use clap::{Arg, Args, Command, Parser, builder::BoolishValueParser};
 use url::Url;
 
@@ -52,6 +53,11 @@ fn show_own_options_only(command: Command, more: &str) -> Command {
     command.mut_subcommands(|subcommand| show_own_options_only(subcommand, more))
 }
 
+/// Reads the name of a time zone.
+pub fn time_zone(name: &str) -> Result<Tz, &'static str> {
+    name.parse().map_err(|_| "it is no IANA name such as Asia/Tokyo")
+}
+
 /// Adds a default that clap does not know to the help of an option.
 #[must_use]
 pub fn with_default(option: Arg, default: &str) -> Arg {
@@ -84,7 +90,8 @@ impl FromStr for BindAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let addresses: Vec<_> = text.to_socket_addrs().map_err(|error| error.to_string())?.collect();
+        let addresses: Vec<_> =
+            text.to_socket_addrs().map_err(|error| format!("{error}; an example is 127.0.0.1:3000"))?.collect();
         if addresses.is_empty() {
             return Err("the name has no address".to_owned());
         }

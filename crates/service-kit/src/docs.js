@@ -17,10 +17,8 @@ const DAY = 24 * 60 * 60 * 1000;
 const days = Math.ceil((Date.now() - Date.UTC(2026, 3, 4)) / DAY) + 7;
 function moved(example) {
   if (typeof example === 'string') {
-    const match = /^(\d{4}-\d{2}-\d{2})(T.*)?$/.exec(example);
-    if (!match) return example;
-    const day = new Date(Date.parse(match[1]) + days * DAY);
-    return day.toISOString().slice(0, 10) + (match[2] ?? '');
+    return example.replace(/\b(2026)([-/])(\d{2})\2(\d{2})/g, (_, year, separator, month, day) =>
+      new Date(Date.UTC(year, month - 1, day) + days * DAY).toISOString().slice(0, 10).replaceAll('-', separator));
   }
   if (Array.isArray(example)) return example.map(moved);
   if (example === null || typeof example !== 'object') return example;

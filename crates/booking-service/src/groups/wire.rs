@@ -69,7 +69,7 @@ impl ResponseGroup {
 #[derive(Debug, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase)]
 #[schema(rename_all = "camelCase", example = json!({
-    "name": "graphics", "description": "We draw.", "open": true, "members": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"],
+    "name": "guitar", "description": "We play.", "open": true, "members": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"],
     "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"]
 }))]
 pub struct RequestGroup {

@@ -26,7 +26,7 @@ use super::{
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
     "roomId": "0198c0de-0000-7000-8000-000000000010", "place": "S516", "timeStart": "2026-04-04T18:00:00+09:00",
-    "timeEnd": "2026-04-04T21:00:00+09:00", "verified": true,
+    "timeEnd": "2026-04-04T21:00:00+09:00", "verified": false,
     "freeTimes": [{"timeStart": "2026-04-04T20:00:00+09:00", "timeEnd": "2026-04-04T21:00:00+09:00"}],
     "sharedTimes": [{"timeStart": "2026-04-04T20:00:00+09:00", "timeEnd": "2026-04-04T21:00:00+09:00"}],
     "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "createdBy": "f4626cad-abe0-5cf0-9f8a-af69cd254c29",

@@ -16,7 +16,7 @@ use service_kit::{
 use uuid::Uuid;
 
 use crate::{
-    auth::{ApiToken, Scope, TOKEN_PREFIX},
+    auth::{ApiToken, Scope, TOKEN_PREFIX, stay_active},
     codes,
     schema::{api_tokens, users},
 };
@@ -56,7 +56,8 @@ pub struct NewToken {
 /// Makes a token for the user with this sign-in name.
 ///
 /// # Errors
-/// 404 when there is none, 400 for a name of the token that cannot be used; those of [`make`].
+/// 404 when there is none, 403 when the user is not active, 400 for a name of the token that cannot be used; those of
+/// [`make`].
 pub fn create(
     conn: &mut AnyConnection,
     user_name: &str,
@@ -71,11 +72,12 @@ pub fn create(
     let user: Option<DbUuid> =
         users::table.filter(users::name.eq(user_name)).select(users::id).first(conn).optional()?;
     let user = user.ok_or_else(|| Problem::not_found("user"))?;
+    stay_active(conn, user)?;
     Ok(make(conn, user, &NewToken { name, scope, expires_at }, now)?.1)
 }
 
 /// Makes a token for a user, and answers its id and the token. The caller locks the user
-/// ([`stay_active`](crate::auth::stay_active)), so that two transactions do not exceed the limit together.
+/// ([`stay_active`]), so that two transactions do not exceed the limit together.
 ///
 /// # Errors
 /// 400 when it would have expired already; 409 when the user has too many.

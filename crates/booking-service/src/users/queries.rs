@@ -14,7 +14,11 @@ use service_kit::{
     with_connection,
 };
 
-use crate::{auth::ACTIVE, codes, schema::users};
+use crate::{
+    auth::{ACTIVE, stay_active},
+    codes,
+    schema::users,
+};
 
 /// A user as listed.
 #[derive(Debug, Clone, Queryable, Selectable)]
@@ -128,11 +132,12 @@ fn lock_privileged(conn: &mut AnyConnection) -> Result<Vec<(DbUuid, i16)>, Error
 /// Grants the privilege to the user with this name, for the command line. Returns whether the user did not have it.
 ///
 /// # Errors
-/// 404 for an unknown name.
+/// 404 for an unknown name; 403 for an inactive account.
 pub fn grant_privilege(conn: &mut AnyConnection, name: &str) -> Result<bool, Error> {
     let user = users::table.filter(users::name.eq(name));
-    let found: Option<bool> = user.select(users::privileged).first(conn).optional()?;
-    let was_privileged = found.ok_or_else(|| Problem::not_found("user"))?;
+    let found: Option<(DbUuid, bool)> = user.select((users::id, users::privileged)).first(conn).optional()?;
+    let (id, was_privileged) = found.ok_or_else(|| Problem::not_found("user"))?;
+    stay_active(conn, id)?;
     diesel::update(user).set(users::privileged.eq(true)).execute(conn)?;
     Ok(!was_privileged)
 }

@@ -19,7 +19,7 @@ use clap::{Command as Arguments, CommandFactory};
 use serde_json::json;
 
 use crate::{
-    harness::{ALICE, BOB, CAROL, Client, Club, DOCUMENT, postgres_schema},
+    harness::{ALICE, BOB, CAROL, Client, Club, DOCUMENT, SUSAN, postgres_schema},
     process::{Process, program, until},
 };
 
@@ -552,6 +552,41 @@ fn a_command_that_fails_says_so_in_one_line(#[values(Sqlite, Postgres)] backend:
     let (_, err, status) = on(&club, &["sync"]);
     assert_eq!(status, Some(78), "{err}");
     assert!(err.contains("--directory-file"), "{err}");
+}
+
+#[test]
+fn the_files_of_options_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing.toml");
+    let malformed = folder.path().join("malformed.toml");
+    std::fs::write(&malformed, "these are no members").unwrap();
+    let right = folder.path().join("right.toml");
+    std::fs::write(&right, "users = [{ name = \"alice\" }]").unwrap();
+    let fault = |arguments: &[&str]| {
+        let (out, _, status) = outcome(&mut program(&[arguments, &["check-config"]].concat()));
+        (status, out)
+    };
+    assert_eq!(fault(&["--directory-file", right.to_str().unwrap()]), (Some(0), "ok\n".to_owned()));
+    for file in [missing, malformed] {
+        let file = file.to_str().unwrap();
+        let (status, out) = fault(&["--directory-file", file]);
+        assert_eq!((status, out.lines().count()), (Some(78), 1), "{out}");
+        assert!(out.contains(file), "{out}");
+    }
+    let (status, out) =
+        fault(&["--database-url", "postgres://club@db/club?sslmode=verify-full&sslrootcert=/no/ca.pem"]);
+    assert_eq!(status, Some(78));
+    assert!(out.starts_with("cannot read /no/ca.pem: "), "{out}");
+}
+
+#[rstest]
+fn commands_give_nothing_to_a_user_who_is_not_active(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for arguments in [&["token", "create", "--user", SUSAN, "--name", "x"][..], &["user", "grant-privilege", SUSAN]] {
+        let (out, err, status) = on(&club, arguments);
+        assert_eq!((out.as_str(), status), ("", Some(1)), "{arguments:?}: {err}");
+        assert!(err.contains("suspended or deactivated account"), "{err}");
+    }
 }
 
 #[rstest]

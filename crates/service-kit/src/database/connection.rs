@@ -12,6 +12,7 @@ use std::{
 use diesel::{
     Connection, ConnectionError, ConnectionResult, PgConnection, SqliteConnection,
     connection::{InstrumentationEvent, SimpleConnection},
+    r2d2::{ManageConnection, R2D2Connection},
 };
 use prometheus_client::metrics::counter::Counter;
 
@@ -91,9 +92,9 @@ pub(crate) fn make_folder_of(file: &Path) -> io::Result<()> {
         .map_err(|error| io::Error::other(format!("cannot make the folder {}: {error}", folder.display())))
 }
 
-/// Makes the connections of the database threads. The `establish` that Diesel derives for [`AnyConnection`] would try one
+/// The r2d2 manager of the connections of the database threads. The `establish` that Diesel derives for [`AnyConnection`] would try one
 /// database after the other and hide why the right one failed.
-pub(super) struct Connector {
+pub(super) struct Manager {
     pub url: Url,
     pub statement_timeout: Duration,
     /// The SQL statements sent by all connections.
@@ -101,8 +102,11 @@ pub(super) struct Connector {
     pub outage: Arc<Outage>,
 }
 
-impl Connector {
-    pub fn connect(&self) -> ConnectionResult<AnyConnection> {
+impl ManageConnection for Manager {
+    type Connection = AnyConnection;
+    type Error = ConnectionError;
+
+    fn connect(&self) -> ConnectionResult<AnyConnection> {
         let began = Instant::now();
         let connected = self.url.connect_with(self.statement_timeout);
         self.outage.note(began, &connected);
@@ -114,6 +118,15 @@ impl Connector {
             }
         });
         Ok(conn)
+    }
+
+    /// Sends nothing: the beginning of a transaction shows it.
+    fn is_valid(&self, _: &mut AnyConnection) -> ConnectionResult<()> {
+        Ok(())
+    }
+
+    fn has_broken(&self, conn: &mut AnyConnection) -> bool {
+        R2D2Connection::is_broken(conn)
     }
 }
 

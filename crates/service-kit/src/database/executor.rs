@@ -6,8 +6,8 @@
 //!   connection takes its place, and it ends, with its connection, when the call returns. At most as many threads are
 //!   abandoned at a time as the executor has; beyond that, jobs are refused at once.
 //!
-//! Each thread has a connection of its own. A pool such as r2d2 would count the connection of an abandoned thread until it
-//! comes back, and would have no other one to give.
+//! Each thread has a connection of its own from the r2d2 manager. An r2d2 pool would count the connection of an abandoned
+//! thread until it comes back, and would have no other one to give.
 #![expect(
     clippy::disallowed_types,
     reason = "the lock is held for a few instructions, and never during a database call"

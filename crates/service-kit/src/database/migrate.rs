@@ -19,6 +19,7 @@ use super::{
     types::{Word, words},
     url::Url,
 };
+use crate::with_connection;
 
 /// The migrations of a service, written once for each database with the same versions.
 pub struct Migrations {
@@ -26,6 +27,8 @@ pub struct Migrations {
     pub sqlite: EmbeddedMigrations,
     /// Applied to PostgreSQL.
     pub postgres: EmbeddedMigrations,
+    /// A table of the first migration that no other service has, by which the service recognizes its database.
+    pub own_table: &'static str,
 }
 
 /// Why the schema could not be brought up to date.
@@ -36,6 +39,8 @@ pub enum MigrationError {
         /// The unknown version.
         version: String,
     },
+    /// The database belongs to another service.
+    Foreign,
     /// The database cannot be reached or refused a statement.
     Failed(String),
 }
@@ -48,6 +53,7 @@ impl fmt::Display for MigrationError {
                 "the database has schema version {version}, which this version of the program does not know; \
                  run the newer program, or restore a backup made before the upgrade"
             ),
+            Self::Foreign => f.write_str("this is the database of another service: see --database-url"),
             Self::Failed(cause) => write!(f, "the database schema cannot be brought up to date: {cause}"),
         }
     }
@@ -64,7 +70,9 @@ const ADVISORY_LOCK: i64 = 0x6c65_6374_7572_6573;
 /// [`MigrationError::Newer`] when the database is ahead, [`MigrationError::Failed`] for anything else; nothing has
 /// changed then.
 pub fn run(url: &Url, migrations: &Migrations) -> Result<Vec<String>, MigrationError> {
-    match url.connect().map_err(failed)? {
+    let mut conn = url.connect().map_err(failed)?;
+    with_connection!(&mut conn, conn => check_owner(conn, migrations))?;
+    match conn {
         AnyConnection::Postgresql(mut conn) => {
             AnsiTransactionManager::begin_transaction_sql(&mut conn, "BEGIN").map_err(failed)?;
             // No time-out: another replica may be migrating, and rewriting a large table takes long.
@@ -105,29 +113,46 @@ where
 /// The applied versions of a database, the oldest first; none if no service has ever opened it. Reads only.
 pub(crate) fn applied<C>(conn: &mut C) -> Result<Vec<String>, MigrationError>
 where
-    C: Connection<Backend: MigrationsTable>,
+    C: Connection<Backend: Tables>,
     for<'query> SqlQuery: LoadQuery<'query, C, Word>,
 {
-    let is_there = words(conn, C::Backend::MIGRATIONS_TABLE).map_err(failed)?;
-    if is_there.is_empty() {
+    if !has_table(conn, "__diesel_schema_migrations")? {
         return Ok(Vec::new());
     }
     words(conn, "SELECT version AS value FROM __diesel_schema_migrations ORDER BY version").map_err(failed)
 }
 
-/// A database with its query for the table of applied migrations.
-pub(crate) trait MigrationsTable: Backend {
-    /// Finds the table of the applied migrations.
-    const MIGRATIONS_TABLE: &str;
+/// Refuses the database of another service, which has applied migrations but not [`Migrations::own_table`].
+pub(crate) fn check_owner<C>(conn: &mut C, migrations: &Migrations) -> Result<(), MigrationError>
+where
+    C: Connection<Backend: Tables>,
+    for<'query> SqlQuery: LoadQuery<'query, C, Word>,
+{
+    let is_foreign = !applied(conn)?.is_empty() && !has_table(conn, migrations.own_table)?;
+    if is_foreign { Err(MigrationError::Foreign) } else { Ok(()) }
 }
 
-impl MigrationsTable for Pg {
-    const MIGRATIONS_TABLE: &str =
-        "SELECT relname::text AS value FROM pg_class WHERE oid = to_regclass('__diesel_schema_migrations')";
+fn has_table<C>(conn: &mut C, name: &str) -> Result<bool, MigrationError>
+where
+    C: Connection<Backend: Tables>,
+    for<'query> SqlQuery: LoadQuery<'query, C, Word>,
+{
+    Ok(words(conn, C::Backend::TABLES).map_err(failed)?.iter().any(|table| table == name))
 }
 
-impl MigrationsTable for Sqlite {
-    const MIGRATIONS_TABLE: &str = "SELECT name AS value FROM sqlite_schema WHERE name = '__diesel_schema_migrations'";
+/// A database with its query for the names of the tables.
+pub(crate) trait Tables: Backend {
+    /// The names of the tables that queries see.
+    const TABLES: &str;
+}
+
+impl Tables for Pg {
+    const TABLES: &str =
+        "SELECT relname::text AS value FROM pg_class WHERE relkind IN ('r', 'p') AND pg_table_is_visible(oid)";
+}
+
+impl Tables for Sqlite {
+    const TABLES: &str = "SELECT name AS value FROM sqlite_schema WHERE type = 'table'";
 }
 
 fn in_open_transaction<C>(conn: &mut C, migrations: &EmbeddedMigrations) -> Result<Vec<String>, MigrationError>

@@ -49,7 +49,7 @@ pub use self::{
     url::Url,
 };
 use self::{
-    connection::{Connector, make_folder_of},
+    connection::{Manager, make_folder_of},
     executor::Executor,
     job::Ticket,
     lock_file::InUse,
@@ -96,7 +96,7 @@ pub struct Database {
 /// An executor and what makes its connections.
 struct Pool {
     executor: Executor,
-    connector: Arc<Connector>,
+    manager: Arc<Manager>,
 }
 
 impl Database {
@@ -136,13 +136,13 @@ impl Database {
         let statements = Counter::default();
         let outage = Arc::<Outage>::default();
         let pool = |name, size| {
-            let connector = Connector {
+            let manager = Manager {
                 url: url.clone(),
                 statement_timeout: limits.work,
                 statements: statements.clone(),
                 outage: outage.clone(),
             };
-            Arc::new(Pool { executor: Executor::new(name, size), connector: Arc::new(connector) })
+            Arc::new(Pool { executor: Executor::new(name, size), manager: Arc::new(manager) })
         };
         let default_size = if url.is_postgres() { 8 } else { 4 };
         let reader = pool("database", limits.connections.unwrap_or(default_size));
@@ -211,7 +211,7 @@ impl Database {
     /// Whether no connection can be made. The log then has records of the outage itself.
     #[must_use]
     pub fn is_out_of_reach(&self) -> bool {
-        self.reader.connector.outage.is_ongoing()
+        self.reader.manager.outage.is_ongoing()
     }
 
     /// Logs that background work failed, unless that is part of an outage, which has records of its own.
@@ -245,14 +245,14 @@ impl Database {
     }
 
     async fn run<T: Send + 'static>(&self, pool: &Pool, ticket: Ticket, mut work: Work<T>) -> Result<T, Error> {
-        let (ticket, timer, connector) = (Arc::new(ticket), self.queue_metrics.begin(), pool.connector.clone());
+        let (ticket, timer, manager) = (Arc::new(ticket), self.queue_metrics.begin(), pool.manager.clone());
         let (sender, mut answer) = oneshot::channel();
         let job_ticket = ticket.clone();
         let job = move |thread_conn: &mut Option<AnyConnection>| {
             let result = if sender.is_closed() || job_ticket.is_cancelled() {
                 Err(Error::Unavailable("the caller has given up".to_owned()))
             } else {
-                let run = || transaction::run(thread_conn, &connector, &job_ticket, timer, &mut work);
+                let run = || transaction::run(thread_conn, &manager, &job_ticket, timer, &mut work);
                 catch_unwind(AssertUnwindSafe(run))
                     .unwrap_or_else(|_| Err(Problem::internal("the work panicked").into()))
             };

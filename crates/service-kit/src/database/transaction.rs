@@ -5,12 +5,10 @@ use std::time::{Duration, Instant};
 use diesel::{
     Connection, QueryResult,
     connection::{AnsiTransactionManager, TransactionManager},
-    r2d2::R2D2Connection,
+    r2d2::ManageConnection,
 };
 
-use super::{
-    any_connection::AnyConnection, connection::Connector, job::Ticket, metrics::QueueTimer, retry::retry_until,
-};
+use super::{any_connection::AnyConnection, connection::Manager, job::Ticket, metrics::QueueTimer, retry::retry_until};
 use crate::error::Error;
 
 /// The most attempts of a write before the answer is 503.
@@ -29,13 +27,13 @@ pub(super) type Work<T> = Box<dyn FnMut(&mut AnyConnection) -> Result<T, Error> 
 /// write runs again when that may help.
 pub(super) fn run<T>(
     thread_conn: &mut Option<AnyConnection>,
-    connector: &Connector,
+    manager: &Manager,
     ticket: &Ticket,
     timer: QueueTimer,
     work: &mut Work<T>,
 ) -> Result<T, Error> {
     // Taken from the thread, so that a panic drops it.
-    let mut conn = begin_on_working_connection(thread_conn.take(), connector, ticket)?;
+    let mut conn = begin_on_working_connection(thread_conn.take(), manager, ticket)?;
     let result = if ticket.begin() {
         timer.succeed();
         attempt(&mut conn, ticket, work)
@@ -43,7 +41,7 @@ pub(super) fn run<T>(
         roll_back(&mut conn);
         Err(Error::Unavailable("the caller has given up".to_owned()))
     };
-    if !R2D2Connection::is_broken(&mut conn) {
+    if !manager.has_broken(&mut conn) {
         *thread_conn = Some(conn);
     }
     result
@@ -78,7 +76,7 @@ fn attempt<T>(conn: &mut AnyConnection, ticket: &Ticket, work: &mut Work<T>) -> 
 /// for that.
 fn begin_on_working_connection(
     conn: Option<AnyConnection>,
-    connector: &Connector,
+    manager: &Manager,
     ticket: &Ticket,
 ) -> Result<AnyConnection, Error> {
     let mut present = conn;
@@ -88,12 +86,12 @@ fn begin_on_working_connection(
         } else {
             let time = ticket.checkout_deadline.saturating_duration_since(Instant::now());
             let is_over = |conn: &Result<_, _>| conn.is_ok() || ticket.is_cancelled();
-            let conn = retry_until(time, || connector.connect(), is_over);
+            let conn = retry_until(time, || manager.connect(), is_over);
             conn.map_err(|error| Error::Unavailable(error.to_string()))?
         };
         match begin(&mut conn, ticket) {
             Ok(()) => {
-                connector.outage.note_work();
+                manager.outage.note_work();
                 return Ok(conn);
             }
             Err(error) if matches!(conn, AnyConnection::Postgresql(_)) && Instant::now() < ticket.checkout_deadline => {

@@ -44,6 +44,17 @@ impl Url {
         matches!(self.0, Kind::Postgres(_))
     }
 
+    /// The files for TLS that the URL of a PostgreSQL names.
+    #[must_use]
+    pub fn tls_files(&self) -> Vec<String> {
+        let Kind::Postgres(url) = &self.0 else { return Vec::new() };
+        let pairs = Parts::parse(url).query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+        let files = pairs.filter(|(name, _)| ["sslrootcert", "sslcert", "sslkey", "sslcrl"].contains(name));
+        let files = files.map(|(_, file)| percent_decode_str(file).decode_utf8_lossy().into_owned());
+        // The certificate authorities of the system.
+        files.filter(|file| file != "system").collect()
+    }
+
     /// The database file, for SQLite.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {

@@ -35,7 +35,7 @@ impl PathMethods {
     /// `/users/me` goes before a template such as `/users/{userId}`.
     #[must_use]
     pub fn allow(&self, path: &str) -> Option<String> {
-        let is_literal = self.literal(path).is_some();
+        let is_literal = self.is_literal(path);
         let matching = self
             .0
             .iter()
@@ -50,6 +50,12 @@ impl PathMethods {
     #[must_use]
     pub fn refuses(&self, path: &str, method: &Method) -> bool {
         self.literal(path).is_some_and(|methods| !methods.contains(method))
+    }
+
+    /// Whether this is a path without parameters.
+    #[must_use]
+    pub fn is_literal(&self, path: &str) -> bool {
+        self.literal(path).is_some()
     }
 
     fn literal(&self, path: &str) -> Option<&[Method]> {

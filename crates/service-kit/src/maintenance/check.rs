@@ -39,6 +39,7 @@ pub(super) fn check(conn: &mut SqliteConnection, migrations: &Migrations) -> Res
     if let Some(table) = broken.first() {
         return Err(failed(format!("damaged: a row of {table} refers to one that is not there")));
     }
+    migrate::check_owner(conn, migrations)?;
     let versions = migrate::applied(conn)?;
     let own_versions = migrate::versions::<Sqlite>(&migrations.sqlite)?;
     if let Some(newer) = versions.iter().find(|version| !own_versions.contains(version)) {

@@ -55,10 +55,7 @@ pub async fn access_log<B: MessageBody + 'static>(
     let mut entry = AccessLogEntry {
         method: method_name(req.method()),
         // Read now, as a request that times out or panics is gone afterwards.
-        route: req.match_pattern().unwrap_or_else(|| {
-            let is_file = state.front_end_for(req.request()).is_some();
-            if is_file { FRONT_END.to_owned() } else { "-".to_owned() }
-        }),
+        route: route(&req, &state),
         status: NO_ANSWER,
         is_truncated: false,
         bytes: 0,
@@ -78,6 +75,18 @@ pub async fn access_log<B: MessageBody + 'static>(
         entry.status = response.status().as_u16();
         entry.failure = response.extensions().get::<LoggedFailure>().cloned();
         response.map_body(|_, body| BoxBody::new(LoggedBody { body, entry }))
+    })
+}
+
+/// The template of the path, [`FRONT_END`], or `-`. actix-web names the template that was registered first, such as
+/// `/users/{userId}` for `/users/sync`, so a path without parameters stands for itself.
+fn route(req: &ServiceRequest, state: &AppState) -> String {
+    if state.paths.is_literal(req.path()) {
+        return req.path().to_owned();
+    }
+    req.match_pattern().unwrap_or_else(|| {
+        let is_file = state.front_end_for(req.request()).is_some();
+        if is_file { FRONT_END.to_owned() } else { "-".to_owned() }
     })
 }
 

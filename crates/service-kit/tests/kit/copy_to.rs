@@ -4,6 +4,7 @@ use common::time::Timestamp;
 use diesel::{connection::SimpleConnection, prelude::*, sql_query};
 use diesel_migrations::embed_migrations;
 use proptest::{collection::vec, option, prelude::*, test_runner::TestRunner};
+use rstest::rstest;
 use service_kit::{
     database::{
         migrate::{self, Migrations},
@@ -17,11 +18,12 @@ use service_kit::{
 };
 use uuid::Uuid;
 
-use crate::database::TestDatabase;
+use crate::database::{Backend, TestDatabase};
 
 pub static MIGRATIONS: Migrations = Migrations {
     sqlite: embed_migrations!("tests/kit/migrations/sqlite"),
     postgres: embed_migrations!("tests/kit/migrations/postgres"),
+    own_table: "odd",
 };
 
 diesel::table! {
@@ -132,6 +134,17 @@ fn row() -> impl Strategy<Value = Odd> {
         let id = DbUuid(Uuid::from_u128(id));
         Odd { id, at, words, bytes, small, whole, big, yes }
     })
+}
+
+#[rstest]
+fn the_database_of_another_service_is_refused(#[values(Backend::Sqlite, Backend::Postgres)] backend: Backend) {
+    let database = TestDatabase::new(backend);
+    let other = "CREATE TABLE __diesel_schema_migrations (version VARCHAR(50) PRIMARY KEY NOT NULL, run_on TIMESTAMP); \
+                 INSERT INTO __diesel_schema_migrations (version) VALUES ('20261120000000'); CREATE TABLE other (a INT)";
+    database.connect().batch_execute(other).unwrap();
+    let refused = migrate::run(&database.url, &MIGRATIONS).unwrap_err().to_string();
+    assert!(refused.contains("the database of another service"), "{refused}");
+    assert!(database.connect().batch_execute("SELECT * FROM odd").is_err(), "nothing was made");
 }
 
 #[test]

@@ -152,7 +152,7 @@ impl Contract {
             let mut found = fields(schema);
             found.retain(|field, _| !more.contains(&(name, field)));
             let found: BTreeMap<_, _> = found.iter().map(|(field, kind)| (field.as_str(), kind.as_str())).collect();
-            assert_eq!(found, expected, "{name}");
+            assert_eq!(found, expected, "{name}: an added field is an argument of this function");
         }
     }
 }
