@@ -33,7 +33,7 @@ pub type Requests = Arc<dyn Fn(u64) -> Vec<u8> + Send + Sync>;
 
 /// The text of a request.
 pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
-    let mut text = format!("{method} {path} HTTP/1.1\r\nHost: bench\r\n");
+    let mut text = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n");
     for (name, value) in headers {
         text.extend([name, ": ", value, "\r\n"]);
     }
