@@ -32,12 +32,12 @@ pub async fn run(cli: Cli) -> i32 {
         Command::User(command) => user(config, command).await,
         Command::Common(command) => return installation(config).run(command).await,
     };
-    exit_status(server::ABOUT.name, outcome)
+    exit_status(server::INFO.name, outcome)
 }
 
 fn installation(config: &Config) -> Installation<'_> {
     Installation {
-        info: &server::ABOUT,
+        info: &server::INFO,
         contents: Contents { migrations: &server::MIGRATIONS, tables: schema::TABLES },
         server: &config.server,
         database: &config.database,

@@ -44,7 +44,7 @@ pub static MIGRATIONS: Migrations = Migrations {
 };
 
 /// The description of this service for service-kit.
-pub static ABOUT: ServiceInfo = ServiceInfo {
+pub static INFO: ServiceInfo = ServiceInfo {
     name: "booking-service",
     legacy: Legacy::Errors,
     codes: codes::ALL,
@@ -184,7 +184,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     db.write(JobOwner::Internal, move |conn| groups::queries::ensure_everyone_group(conn, &name, now))
         .await
         .map_err(|error| io::Error::other(format!("{url}: {}", error.describe())))?;
-    let state = AppState::new(&ABOUT, &config.server, db.clone(), clock.clone(), club.installation());
+    let state = AppState::new(&INFO, &config.server, db.clone(), clock.clone(), club.installation());
     sync_at_start(&state, &club).await;
     if config.demo
         && let Err(error) = demo::fill(&db, &club, clock.now()).await

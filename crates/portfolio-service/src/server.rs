@@ -44,7 +44,7 @@ pub static MIGRATIONS: Migrations = Migrations {
 };
 
 /// The name, problem codes, headers, routes and OpenAPI document of this service.
-pub static ABOUT: ServiceInfo = ServiceInfo {
+pub static INFO: ServiceInfo = ServiceInfo {
     name: "portfolio-service",
     legacy: Legacy::Message,
     codes: codes::ALL,
@@ -159,7 +159,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let Identity { proxies, tokens, is_development } =
         config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;
     let state =
-        AppState::new(&ABOUT, &config.server, db.clone(), clock.clone(), club.installation(&proxies, is_development));
+        AppState::new(&INFO, &config.server, db.clone(), clock.clone(), club.installation(&proxies, is_development));
     sync::start(&state, &club, config.sync_interval).await;
     if config.demo
         && let Err(error) = demo::fill(&db, &club, clock.now()).await

@@ -1,7 +1,7 @@
 //! A cached answer of another server.
 //!
-//! A general cache such as `moka` does not fit: while one caller refreshes an old value, the others must go on with it; a
-//! failed fetch must keep it; and a key that is not in the answer must cause a fetch, but not one for each request.
+//! A general cache such as `moka` does not fit: while one caller refreshes an old value, the others must go on with it;
+//! a failed fetch must keep it; and a key that is not in the answer must cause a fetch, but not one for each request.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use tokio::{
 pub struct RefreshPolicy {
     /// The least time between two fetches, however often a lookup finds nothing.
     pub min_interval: Duration,
-    /// The age at which a value is fetched again, so that a revoked key goes out of use.
+    /// The age at which a value is fetched again, so that a revoked key is no longer accepted.
     pub max_age: Duration,
 }
 
@@ -49,8 +49,8 @@ impl<T> fmt::Debug for CachedFetch<T> {
 }
 
 impl<T: Send + Sync + 'static> CachedFetch<T> {
-    /// A value that `fetch` returns; it runs on a blocking thread. The log calls the value `name`, a plural such as "the
-    /// keys of the issuer".
+    /// A value that `fetch` returns; it runs on a blocking thread. The log calls the value `name`, a plural such as
+    /// "the keys of the issuer".
     #[must_use]
     pub fn new(
         name: &'static str,
@@ -64,14 +64,14 @@ impl<T: Send + Sync + 'static> CachedFetch<T> {
     /// unless the last attempt was too recent. An old value serves while another caller fetches and after a failure.
     pub async fn find<R>(&self, lookup: impl Fn(&T) -> Option<R>) -> Result<Option<R>, Problem> {
         let entry = self.entry.read().await.clone();
-        let found = entry.as_ref().and_then(|(value, _)| lookup(value));
+        let cached = entry.as_ref().and_then(|(value, _)| lookup(value));
         let is_fresh = entry.as_ref().is_some_and(|(_, fetched_at)| fetched_at.elapsed() < self.policy.max_age);
-        if found.is_some() && is_fresh {
-            return Ok(found);
+        if cached.is_some() && is_fresh {
+            return Ok(cached);
         }
-        let last_attempt = match (self.last_attempt.clone().try_lock_owned(), &found) {
+        let last_attempt = match (self.last_attempt.clone().try_lock_owned(), &cached) {
             (Ok(last_attempt), _) => last_attempt,
-            (Err(_), Some(_)) => return Ok(found),
+            (Err(_), Some(_)) => return Ok(cached),
             (Err(_), None) => self.last_attempt.clone().lock_owned().await,
         };
         let min_interval = self.policy.min_interval;

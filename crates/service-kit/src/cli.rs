@@ -56,7 +56,7 @@ pub struct Installation<'a> {
     pub database_url: Result<Url, String>,
     /// Where the directory is read from, if there is one.
     pub directory: Option<Source>,
-    /// What is wrong with all options, one line a fault.
+    /// The faults of all options, one line each.
     pub faults: Vec<String>,
     /// What is allowed but not advisable, one line each.
     pub warnings: Vec<String>,
@@ -79,6 +79,9 @@ impl Installation<'_> {
     }
 
     /// Logs the warnings about the options.
+    ///
+    /// # Errors
+    /// The faults of the options.
     pub fn check(&self) -> Result<(), CommandError> {
         if !self.faults.is_empty() {
             return Err(CommandError::Options(self.faults.clone()));

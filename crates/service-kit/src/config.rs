@@ -28,8 +28,8 @@ use crate::{
 /// Reads a command line and the environment. An empty environment variable counts as not set, because that is what
 /// compose files and CI systems make of a variable without a value.
 pub fn parse<C: Parser>(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<C, clap::Error> {
-    // clap has read the environment by now and can forget the whole variable only. Its name in the help text keeps the
-    // help complete.
+    // clap has read the environment by now, so the variable itself must be removed from the option. The help text still
+    // names it.
     let mut command = C::command().mut_args(|option| match option.get_env() {
         Some(name) if std::env::var_os(name).is_some_and(|value| value.is_empty()) => {
             let help = format!("{} [env: {}=]", option.get_help().cloned().unwrap_or_default(), name.to_string_lossy());
@@ -211,8 +211,8 @@ impl DatabaseOptions {
     /// The address, or `default`.
     ///
     /// # Errors
-    /// One line about the wrong option. A password that everybody knows is one where `is_loopback` is false: where others
-    /// reach the service.
+    /// One line about the wrong option. A known password is a fault unless only this machine can reach the service
+    /// (`is_loopback`).
     pub fn resolved_url(&self, default: &str, is_loopback: bool) -> Result<database::Url, String> {
         let given = self.given_url().resolve()?;
         let url = given.as_ref().map_or(default, Secret::reveal);
@@ -246,7 +246,7 @@ impl ServerOptions {
         }
     }
 
-    /// Whether browsers come by https, so that cookies must be `Secure`.
+    /// Whether browsers use https, so that cookies must be `Secure`.
     #[must_use]
     pub fn is_https(&self) -> bool {
         self.public_url.as_ref().is_some_and(|url| url.scheme() == "https")
@@ -258,9 +258,9 @@ impl ServerOptions {
         self.bind.is_loopback()
     }
 
-    /// Why the development mode is not allowed with these options, one line each (contract, "Development mode"). In that
-    /// mode every client may act as every user, so only this machine may reach the service. `missing` names the options
-    /// that end the mode.
+    /// Why the development mode is not allowed with these options, one line each (contract, "Development mode"). In
+    /// that mode every client may act as every user, so only this machine may reach the service. `missing` names the
+    /// options that end the mode.
     #[must_use]
     pub fn development_faults(&self, missing: &str) -> Vec<String> {
         let why = format!("without {missing} anybody could act as anyone");
@@ -277,7 +277,7 @@ impl ServerOptions {
         faults
     }
 
-    /// What is wrong with these options, one line a fault.
+    /// The faults of these options, one line each.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();

@@ -9,8 +9,8 @@ use std::{
 use common::time::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// Whether a source is suspicious that lacks `missing` of the `present` entries of its copy: it lacks more than half of
-/// them, as a truncated file or an empty answer does (contract, booking "The club directory").
+/// Whether a source that lacks `missing` of the `present` entries of its copy is suspicious: it lacks more than half of
+/// them, like a truncated file or an empty answer (contract, booking "The club directory").
 #[must_use]
 pub fn is_suspicious(present: usize, missing: usize) -> bool {
     missing > present / 2
@@ -21,7 +21,7 @@ pub fn is_suspicious(present: usize, missing: usize) -> bool {
 pub struct CopyNumbers {
     /// The name of its source.
     pub what: &'static str,
-    /// Its age in seconds; `None` if it was never made.
+    /// Its age in seconds; `None` if there is no copy yet.
     pub age: Option<f64>,
     /// The number of failed updates.
     pub failures: u64,
@@ -45,8 +45,8 @@ impl CopyStatuses {
     }
 
     /// Records the result of an update that began at this time.
-    pub fn record<T, E>(&self, what: &'static str, at: Timestamp, done: &Result<T, E>) {
-        self.change(what, |copy| match done {
+    pub fn record<T, E>(&self, what: &'static str, at: Timestamp, result: &Result<T, E>) {
+        self.change(what, |copy| match result {
             Ok(_) => copy.at = Some(at),
             Err(_) => copy.failures += 1,
         });
@@ -78,7 +78,7 @@ impl CopyStatuses {
         all.iter().map(numbers).collect()
     }
 
-    /// The part of `/readyz?verbose`: `copiedAt` and `ageSeconds` of each, or neither if it was never made.
+    /// The part of `/readyz?verbose`: `copiedAt` and `ageSeconds` of each, or neither if there is no copy yet.
     #[must_use]
     pub fn report(&self, now: Timestamp) -> Value {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Secrets, which are random, shown once and stored as hashes; and encrypted cookies.
+//! Random secrets, which are shown once and stored as hashes, and encrypted cookies.
 
 use std::{fmt, sync::Arc};
 
@@ -37,8 +37,8 @@ pub fn is_hash_of(hash_at_rest: &[u8], secret: &str) -> bool {
     hash(secret).ct_eq(hash_at_rest).into()
 }
 
-/// The keys of the installation. New secrets are made with the present key. Secrets of former keys are still valid, so a
-/// key can be replaced without interruption.
+/// The keys of the installation. New secrets are made with the present key. Secrets of former keys are still valid, so
+/// a key can be replaced without interruption.
 #[derive(Clone)]
 pub struct Keys {
     present: Key,
@@ -55,7 +55,7 @@ struct Key {
 
 /// The index of a key; the present one is 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Which(usize);
+pub struct KeyIndex(usize);
 
 impl Keys {
     /// Keys of the configured secret.
@@ -83,9 +83,9 @@ impl Keys {
         self.present.derive(parts)
     }
 
-    /// The same with one of the keys.
+    /// Like [`derive`](Self::derive), with the key at this index.
     #[must_use]
-    pub fn derive_by(&self, Which(index): Which, parts: &[&str]) -> String {
+    pub fn derive_by(&self, KeyIndex(index): KeyIndex, parts: &[&str]) -> String {
         self.all().nth(index).unwrap_or(&self.present).derive(parts)
     }
 
@@ -109,9 +109,9 @@ impl Keys {
         self.open_by(name, sealed).map(|(_, value)| value)
     }
 
-    /// The same, and the index of the key.
+    /// Like [`open`](Self::open), with the index of the key.
     #[must_use]
-    pub fn open_by(&self, name: &str, sealed: &str) -> Option<(Which, String)> {
+    pub fn open_by(&self, name: &str, sealed: &str) -> Option<(KeyIndex, String)> {
         self.first(|key| {
             let cookie = Cookie::new(name.to_owned(), sealed.to_owned());
             CookieJar::new().private(&key.cookies).decrypt(cookie).map(|cookie| cookie.value().to_owned())
@@ -122,9 +122,9 @@ impl Keys {
         std::iter::once(&self.present).chain(self.former.iter())
     }
 
-    fn first<T>(&self, find: impl Fn(&Key) -> Option<T>) -> Option<(Which, T)> {
-        let found = self.all().enumerate().find_map(|(index, key)| Some((Which(index), find(key)?)));
-        if found.as_ref().is_some_and(|(which, _)| *which != Which::default()) {
+    fn first<T>(&self, find: impl Fn(&Key) -> Option<T>) -> Option<(KeyIndex, T)> {
+        let result = self.all().enumerate().find_map(|(index, key)| Some((KeyIndex(index), find(key)?)));
+        if result.as_ref().is_some_and(|(index, _)| *index != KeyIndex::default()) {
             self.former_uses.inc();
         }
         found
@@ -183,12 +183,12 @@ mod tests {
         let (old, both, new) = (keys("old"), keys("new\n\nold\r\n"), keys("new"));
         let (sealed, secret) = (old.seal("login", "state".to_owned()), old.derive(&["feed"]));
         let (which, opened) = both.open_by("login", &sealed).unwrap();
-        assert_eq!((which, opened.as_str(), both.derive_by(which, &["feed"])), (Which(1), "state", secret.clone()));
+        assert_eq!((which, opened.as_str(), both.derive_by(which, &["feed"])), (KeyIndex(1), "state", secret.clone()));
         assert!(both.has_derived(&["feed"], &secret) && !both.has_derived(&["other"], &secret));
         assert_eq!(both.former_uses().get(), 2);
         assert!(new.open("login", &sealed).is_none() && !new.has_derived(&["feed"], &secret));
         let (sealed, secret) = (both.seal("login", "state".to_owned()), both.derive(&["feed"]));
-        assert_eq!(new.open_by("login", &sealed), Some((Which(0), "state".to_owned())));
+        assert_eq!(new.open_by("login", &sealed), Some((KeyIndex(0), "state".to_owned())));
         assert!(new.has_derived(&["feed"], &secret) && both.has_derived(&["feed"], &secret));
         assert_eq!((both.former_uses().get(), new.former_uses().get()), (2, 0));
         assert!(old.open("login", &sealed).is_none());

@@ -8,7 +8,7 @@ use crate::{
     state::AppState,
 };
 
-/// A link of the page: address, name, and what is there.
+/// A link of the page: address, name and description.
 pub type Card = (&'static str, &'static str, &'static str);
 
 /// The links that every service has.

@@ -1,7 +1,7 @@
 //! The log: one line a record, plain or JSON, on standard error. Panics are records too.
 //!
-//! A thread of its own writes the records, so that a full pipe stops nothing but the log: while it does not write, records
-//! are dropped and counted.
+//! A thread of its own writes the records, so that a full pipe stops nothing but the log: while it does not write,
+//! records are dropped and counted.
 
 use std::{
     backtrace::{Backtrace, BacktraceStatus},
@@ -67,7 +67,7 @@ pub fn start(filter: &str, format: Format) {
             writeln!(out, "{line}")
         }),
     };
-    let logger = Discreet(builder.build());
+    let logger = SecretFilter(builder.build());
     let level = logger.0.filter();
     if log::set_boxed_logger(Box::new(logger)).is_ok() {
         log::set_max_level(level);
@@ -83,7 +83,7 @@ pub fn start(filter: &str, format: Format) {
     }
 }
 
-/// Whether a character could end a line or command a terminal.
+/// Whether a character could end a line or control a terminal.
 fn is_control(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
 }
@@ -114,7 +114,7 @@ enum Message {
 
 static SENDER: LazyLock<SyncSender<Message>> = LazyLock::new(|| {
     let (sender, receiver) = sync_channel(QUEUE_LENGTH);
-    // Without the thread the receiver is gone, and all records are dropped and counted.
+    // If the thread does not start, there is no receiver: all records are dropped and counted.
     let _ = thread::Builder::new().name("log".to_owned()).spawn(move || write_all(&receiver));
     sender
 });
@@ -127,7 +127,7 @@ fn write_all(receiver: &Receiver<Message>) {
                     DROPPED.fetch_add(1, Ordering::Relaxed);
                 }
             }
-            Message::Flush(done) => drop(done.send(())),
+            Message::Flush(sender) => drop(sender.send(())),
         }
     }
 }
@@ -156,9 +156,9 @@ pub fn dropped_records() -> u64 {
 
 /// Waits until the records so far have been written, for a second at most. To be called before the process ends.
 pub fn flush() {
-    let (done, written) = sync_channel(1);
-    if SENDER.try_send(Message::Flush(done)).is_ok() {
-        let _ = written.recv_timeout(FLUSH_TIMEOUT);
+    let (sender, receiver) = sync_channel(1);
+    if SENDER.try_send(Message::Flush(sender)).is_ok() {
+        let _ = receiver.recv_timeout(FLUSH_TIMEOUT);
     }
 }
 
@@ -168,16 +168,16 @@ fn now() -> String {
 }
 
 /// Drops records that may show secrets, whatever the filter says.
-struct Discreet(env_logger::Logger);
+struct SecretFilter(env_logger::Logger);
 
-/// Targets whose records below the level info are dropped. `ureq_proto` logs whole requests with their credentials, `ureq`
-/// the `Location` of answers, and `actix_web` the path of a malformed request, which may be a feed's.
-const TALKATIVE: [&str; 2] = ["ureq", "actix_web"];
+/// Targets whose records below the level info are dropped. `ureq_proto` logs whole requests with their credentials,
+/// `ureq` the `Location` of answers, and `actix_web` the path of a malformed request, which may be a feed's.
+const MAY_SHOW_SECRETS: [&str; 2] = ["ureq", "actix_web"];
 
-impl Log for Discreet {
+impl Log for SecretFilter {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        let is_talk = TALKATIVE.iter().any(|target| metadata.target().starts_with(target));
-        (metadata.level() <= Level::Info || !is_talk) && self.0.enabled(metadata)
+        let may_show_secrets = MAY_SHOW_SECRETS.iter().any(|target| metadata.target().starts_with(target));
+        (metadata.level() <= Level::Info || !may_show_secrets) && self.0.enabled(metadata)
     }
 
     fn log(&self, record: &Record<'_>) {

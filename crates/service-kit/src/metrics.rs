@@ -70,13 +70,13 @@ pub struct Metrics {
     pub in_flight: Gauge,
     in_use: Gauge,
     connections: Gauge,
-    ages: Family<Copy, Gauge<f64, AtomicU64>>,
-    failures: Family<Copy, Counter>,
+    ages: Family<CopyLabel, Gauge<f64, AtomicU64>>,
+    failures: Family<CopyLabel, Counter>,
     dropped: Counter,
 }
 
 /// The label of a copy: its source.
-type Copy = [(&'static str, &'static str); 1];
+type CopyLabel = [(&'static str, &'static str); 1];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Route {
@@ -117,23 +117,23 @@ impl Metrics {
         let QueueMetrics { waiting, seconds: waited, refused } = db.queue_metrics().clone();
         add(&mut all, "db_connections_waiting", "Work that waits for a database connection", waiting);
         add(&mut all, "db_connection_wait_seconds", "Time that work waited for a database connection", waited);
-        let help = "Times that work was given up because there was no database connection";
+        let help = "Work given up because there was no database connection";
         add(&mut all, "db_connections_refused", help, refused);
 
-        let help = "Time since a copy of what another service has was last brought up to date";
+        let help = "Time since a copy of another service's data was last updated";
         let ages = add(&mut all, "copy_age_seconds", help, Family::default());
-        let help = "Times that a copy of what another service has could not be brought up to date";
+        let help = "Failed updates of a copy of another service's data";
         let failures = add(&mut all, "copy_failures", help, Family::default());
 
         if let Some(keys) = keys {
-            let help = "Times that something was accepted that a former key of the installation made";
+            let help = "Accepted secrets and cookies that a former key of the installation made";
             add(&mut all, "former_key_uses", help, keys.former_uses().clone());
         }
 
         let help = "Log records that were dropped because they could not be written";
         let dropped = add(&mut all, "log_records_dropped", help, Counter::default());
 
-        let help = "Always 1; the labels say which build this is";
+        let help = "Always 1; the labels name the build";
         let build = add(&mut all, "service_build_info", help, Family::<[(&str, String); 3], Gauge>::default());
         // The commit, as the environment named it during the build.
         let revision = option_env!("REVISION").unwrap_or("unknown");

@@ -22,7 +22,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .route("/problems/{code}", web::get().to(problem))
         .route("/openapi.json", web::get().to(openapi))
         .route("/docs", web::get().to(|| async { Redirect::to("/docs/").using_status_code(StatusCode::FOUND) }))
-        // Replaces three of Swagger UI's files: see each.
+        // These three replace files of Swagger UI.
         .route("/docs/", web::get().to(docs_page))
         .route("/docs/index.css", web::get().to(docs_style))
         .route("/docs/swagger-initializer.js", web::get().to(docs_script))
@@ -85,8 +85,8 @@ async fn problems(state: Data<AppState>) -> HttpResponse {
 }
 
 async fn problem(state: Data<AppState>, name: Path<String>) -> Result<HttpResponse, Failure> {
-    let found = state.codes().find(|code| code.name == name.as_str());
-    Ok(HttpResponse::Ok().json(found.ok_or_else(|| Problem::not_found("problem code"))?))
+    let code = state.codes().find(|code| code.name == name.as_str());
+    Ok(HttpResponse::Ok().json(code.ok_or_else(|| Problem::not_found("problem code"))?))
 }
 
 async fn openapi(req: HttpRequest, state: Data<AppState>) -> HttpResponse {

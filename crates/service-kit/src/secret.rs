@@ -13,9 +13,9 @@ impl Secret {
         &self.0
     }
 
-    /// The fewest characters of a secret that another server made for this one, on any address but loopback. Those in
-    /// use have 20 or more; what is shorter is a placeholder, or can be guessed.
-    pub const SHORTEST: usize = 16;
+    /// The fewest characters of a secret that another server issued, unless the service listens on loopback only.
+    /// Issued secrets have 20 or more; a shorter one is a placeholder or can be guessed.
+    pub const MIN_LENGTH: usize = 16;
 }
 
 /// A secret as it was given: the name of its option, its value, or the file that holds it.
@@ -45,13 +45,13 @@ impl SecretOption<'_> {
         }
     }
 
-    /// The fault of a secret that is too short to be one, as a line; whether it can be read is another one.
+    /// The fault of a secret that is too short, as one line. A secret that cannot be read is another fault.
     #[must_use]
     pub fn too_short(self) -> Option<String> {
         let secret = self.resolve().ok()??;
-        let is_short = secret.0.chars().count() < Secret::SHORTEST;
+        let is_short = secret.0.chars().count() < Secret::MIN_LENGTH;
         is_short.then(|| {
-            format!("--{} must have {} characters or more on any address but loopback", self.0, Secret::SHORTEST)
+            format!("--{} must have {} characters or more on any address but loopback", self.0, Secret::MIN_LENGTH)
         })
     }
 

@@ -156,8 +156,8 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Makes `/readyz` answer 503; closes the port and idle connections after the drain delay; returns when the requests
-    /// in flight are finished or the shutdown time-out has passed.
+    /// Makes `/readyz` answer 503; closes the port and idle connections after the drain delay; returns when the
+    /// requests in flight are finished or the shutdown time-out has passed.
     pub async fn drain(self) {
         self.state.drain().await;
         self.handle.stop(true).await;

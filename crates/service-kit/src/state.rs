@@ -62,7 +62,7 @@ pub struct ServiceInfo {
     pub problem_page: fn(&HttpRequest) -> Option<ProblemPage>,
     /// The paths of the pages.
     pub page_paths: &'static [&'static str],
-    /// Registers the pages that stand in for a front end. They do not exist where the service serves one.
+    /// Registers the pages of an installation that serves no front end.
     pub front_pages: fn(&mut web::ServiceConfig),
     /// The paths of these pages.
     pub front_page_paths: &'static [&'static str],
@@ -131,7 +131,7 @@ pub struct AppState {
     pub paths: PathMethods,
     /// Its OpenAPI document as JSON.
     pub document: Bytes,
-    /// The entity tag of that.
+    /// The entity tag of the document.
     pub document_tag: ETag,
     /// The front end that it serves, if any.
     pub static_files: Option<Arc<StaticFiles>>,

@@ -17,7 +17,7 @@ use chrono::TimeDelta;
 use common::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use service_kit::{
-    credentials::{self, Keys, Which},
+    credentials::{self, KeyIndex, Keys},
     error::Error,
     http::origin::Origins,
 };
@@ -69,7 +69,7 @@ pub struct Pending {
     pub origin: Option<String>,
     /// The key that sealed it, or will.
     #[serde(skip)]
-    pub key: Which,
+    pub key: KeyIndex,
     expires_micros: i64,
 }
 
@@ -91,7 +91,7 @@ impl Pending {
             nonce: credentials::random_secret()?,
             previous,
             origin: origin.filter(|origin| origins.is_other(origin)).map(str::to_owned),
-            key: Which::default(),
+            key: KeyIndex::default(),
             expires_micros: now.plus(MAX_AGE).micros(),
         })
     }

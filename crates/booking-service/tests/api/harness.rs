@@ -33,7 +33,7 @@ use uuid::Uuid;
 #[path = "../../../service-kit/tests/shared/client.rs"]
 mod client;
 pub use self::client::{Answer, Client, DOCUMENT};
-use booking_service::server::ABOUT;
+use booking_service::server::INFO;
 
 /// The kind of database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -31,7 +31,7 @@ use uuid::Uuid;
 #[path = "../../../service-kit/tests/shared/client.rs"]
 mod client;
 pub use self::client::{Answer, Client, DOCUMENT};
-use portfolio_service::server::ABOUT;
+use portfolio_service::server::INFO;
 
 /// The kind of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -37,7 +37,8 @@ impl Url {
                 let limit = statement_timeout.as_millis();
                 use_english_messages(&mut conn)?;
                 // lock_timeout: for reads, migrations and tests; a write sets its own.
-                // jit, parallel workers: they pay for reports over millions of rows; compiling a long filter takes seconds.
+                // jit, parallel workers: they pay for reports over millions of rows; compiling a long filter takes
+                // seconds.
                 // random_page_cost: the default of 4 is that of rotating disks. On SSDs it makes PostgreSQL read whole
                 // tables for one week of events.
                 let setup = format!(
@@ -53,9 +54,9 @@ impl Url {
                 // SQLite would make the file readable for everybody. A failure here shows again when SQLite opens it.
                 drop(OpenOptions::new().write(true).create_new(true).mode(0o600).open(file));
                 let mut conn = SqliteConnection::establish(&file.to_string_lossy())?;
-                // busy_timeout comes first, because switching to WAL needs a lock already. Several connections that switch
-                // a new file at once make SQLite give up without waiting. FULL lets an acknowledged commit survive a power
-                // cut.
+                // busy_timeout comes first, because switching to WAL needs a lock already. Several connections that
+                // switch a new file at once make SQLite give up without waiting. FULL lets an acknowledged commit
+                // survive a power cut.
                 let setup = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
                              PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; \
                              PRAGMA journal_size_limit = 67108864;";
@@ -80,8 +81,8 @@ fn use_english_messages(conn: &mut PgConnection) -> ConnectionResult<()> {
     }
     let role = setting("SELECT quote_ident(current_user) AS value", conn)?;
     Err(ConnectionError::BadConnection(format!(
-        "the PostgreSQL server writes its messages in {language:?} and does not let {role} change that; an administrator \
-         must run: ALTER ROLE {role} SET lc_messages = 'C'"
+        "the PostgreSQL server writes its messages in {language:?} and does not let {role} change that; an \
+         administrator must run: ALTER ROLE {role} SET lc_messages = 'C'"
     )))
 }
 
@@ -92,8 +93,8 @@ pub(crate) fn make_folder_of(file: &Path) -> io::Result<()> {
         .map_err(|error| io::Error::other(format!("cannot make the folder {}: {error}", folder.display())))
 }
 
-/// The r2d2 manager of the connections of the database threads. The `establish` that Diesel derives for [`AnyConnection`] would try one
-/// database after the other and hide why the right one failed.
+/// The r2d2 manager of the connections of the database threads. The `establish` that Diesel derives for
+/// [`AnyConnection`] would try one database after the other and hide why the right one failed.
 pub(super) struct Manager {
     pub url: Url,
     pub statement_timeout: Duration,
@@ -120,7 +121,7 @@ impl ManageConnection for Manager {
         Ok(conn)
     }
 
-    /// Sends nothing: the beginning of a transaction shows it.
+    /// Sends nothing: beginning a transaction shows whether the connection works.
     fn is_valid(&self, _: &mut AnyConnection) -> ConnectionResult<()> {
         Ok(())
     }

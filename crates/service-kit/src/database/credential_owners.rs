@@ -1,5 +1,5 @@
-//! Whose credentials are, as far as they have been looked up, so that all requests of a user have one [`JobOwner`].
-#![expect(clippy::disallowed_types, reason = "held for a look at a map, never while waiting")]
+//! The users of credentials that have been looked up, so that all requests of a user have one [`JobOwner`].
+#![expect(clippy::disallowed_types, reason = "the lock is held for one access to the map, never while waiting")]
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::job::JobOwner;
 
-/// Credentials that are remembered, of 24 bytes each. Further ones replace all of them.
+/// The most credentials in memory, 24 bytes each. The next one removes all of them.
 const CAPACITY: usize = 10_000;
 
 /// The users of credentials, by the hashes of the credentials.

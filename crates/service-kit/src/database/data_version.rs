@@ -8,8 +8,8 @@ use diesel::{
     sql_types::Text,
 };
 
-/// The version of the content that a transaction sees: two transactions with the same version see the same rows. To be
-/// selected along with other columns, so that it costs no statement. The migrations define `last_change`.
+/// The version of the content that a transaction sees: two transactions with the same version see the same rows. Select
+/// it along with other columns, so that it needs no statement of its own. The migrations define `last_change`.
 #[derive(Debug, Clone, Copy, QueryId)]
 pub struct DataVersion;
 

@@ -15,8 +15,8 @@ pub(crate) enum ErrorClass {
 
 use self::ErrorClass::{Other, Retry, Unavailable};
 
-/// Parts of messages and what they mean. Diesel has a `DatabaseErrorKind` for a few of these only, and no SQLSTATE. Every
-/// PostgreSQL connection is set to English ([`super::connection`]).
+/// Parts of messages and what they mean. Diesel has a `DatabaseErrorKind` for a few of these only, and no SQLSTATE.
+/// Every PostgreSQL connection is set to English ([`super::connection`]).
 const MESSAGES: &[(&str, ErrorClass)] = &[
     // SQLSTATE 40001 and 40P01, SQLITE_BUSY and SQLITE_LOCKED.
     ("could not serialize access", Retry),

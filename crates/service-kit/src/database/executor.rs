@@ -1,13 +1,13 @@
 //! A bounded, fair queue, and the threads that run its jobs, each on a database connection of its own.
 //!
-//! * The queue serves owners round-robin. One owner runs at most half of the threads, writers at most three quarters, and
-//!   of the writers with one [`QueueKey`] one at a time.
+//! * The queue serves owners round-robin. One owner runs at most half of the threads, writers at most three quarters,
+//!   and of the writers with one [`QueueKey`] one at a time.
 //! * A call of libpq cannot be cancelled. So a thread whose job is overdue is *abandoned*: another thread with another
 //!   connection takes its place, and it ends, with its connection, when the call returns. At most as many threads are
 //!   abandoned at a time as the executor has; beyond that, jobs are refused at once.
 //!
-//! Each thread has a connection of its own from the r2d2 manager. An r2d2 pool would count the connection of an abandoned
-//! thread until it comes back, and would have no other one to give.
+//! Each thread has a connection of its own from the r2d2 manager. An r2d2 pool would count the connection of an
+//! abandoned thread until it comes back, and would have no other one to give.
 #![expect(
     clippy::disallowed_types,
     reason = "the lock is held for a few instructions, and never during a database call"
@@ -119,7 +119,7 @@ impl State {
         Some(job)
     }
 
-    /// Takes a job off the running ones; `false` when it has been taken off before.
+    /// Removes a job from the running ones; `false` when it is not one of them.
     fn end(&mut self, ticket: &Arc<Ticket>) -> bool {
         let position = self.running.iter().position(|job| Arc::ptr_eq(&job.ticket, ticket));
         let Some(position) = position else { return false };
@@ -170,7 +170,7 @@ impl Executor {
         self.0.wake(&mut state);
     }
 
-    /// Threads at work, and at most.
+    /// The number of threads that run a job, and the most that may.
     pub fn threads(&self) -> (usize, usize) {
         (self.0.lock().running.len(), self.0.size)
     }
@@ -214,12 +214,12 @@ impl Shared {
         }
     }
 
-    /// The life of a thread.
+    /// What a thread does: it runs jobs until it is abandoned or the executor is closed.
     fn work(self: &Arc<Self>) {
         let mut conn = None;
         while let Some(Job { ticket, run }) = self.next() {
             let answer = run(&mut conn);
-            // Before the caller knows, so that its next job finds the place free.
+            // Before the caller gets its answer, so that its next job finds the place free.
             let mut state = self.lock();
             let is_abandoned = !state.end(&ticket);
             state.abandoned -= usize::from(is_abandoned);

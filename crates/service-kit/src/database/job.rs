@@ -17,14 +17,14 @@ pub enum JobOwner {
     Internal,
     /// A client without a credential.
     Address(IpAddr),
-    /// A credential of which the owner is not known, by [its hash](Self::of_credential).
+    /// A credential whose user is not known, by [its hash](Self::of_credential).
     Credential(u64),
     /// A signed-in user, or the owner of a calendar feed.
     User(Uuid),
 }
 
 impl JobOwner {
-    /// The owner of jobs for whoever holds this credential.
+    /// The owner of the jobs of a credential whose user is not known.
     #[must_use]
     pub fn of_credential(credential: &str) -> Self {
         Self::Credential(hash(credential))
@@ -38,8 +38,8 @@ fn hash(thing: &(impl Hash + ?Sized)) -> u64 {
 }
 
 /// A thing that several owners may want to change at once. Writers with the same key run one after another, so that
-/// they do not hold several connections while they wait for the same database lock. The key only orders: the locks of
-/// the database are what keeps the data correct.
+/// they do not hold several connections while they wait for the same database lock. The key only orders writers: the
+/// locks of the database keep the data correct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct QueueKey(u64);
 
@@ -72,40 +72,40 @@ pub(super) struct Ticket {
     pub checkout_deadline: Instant,
     limits: Limits,
     /// When the transaction began; `None` inside when the caller has given up before.
-    begun: OnceLock<Option<Instant>>,
+    began_at: OnceLock<Option<Instant>>,
 }
 
 impl Ticket {
     /// A job that waits at most for `checkout` until its transaction begins.
     pub fn new(owner: JobOwner, key: Option<QueueKey>, is_write: bool, checkout: Duration, limits: &Limits) -> Self {
         let checkout_deadline = Instant::now() + checkout;
-        Self { owner, key, is_write, checkout_deadline, limits: limits.clone(), begun: OnceLock::new() }
+        Self { owner, key, is_write, checkout_deadline, limits: limits.clone(), began_at: OnceLock::new() }
     }
 
     /// Records that the transaction has begun. `false` when the caller has given up before.
     pub fn begin(&self) -> bool {
-        self.begun.set(Some(Instant::now())).is_ok()
+        self.began_at.set(Some(Instant::now())).is_ok()
     }
 
     /// Prevents the transaction from beginning. If it has begun already, returns when.
     pub fn cancel(&self) -> Option<Instant> {
-        *self.begun.get_or_init(|| None)
+        *self.began_at.get_or_init(|| None)
     }
 
     pub fn is_cancelled(&self) -> bool {
-        self.begun.get() == Some(&None)
+        self.began_at.get() == Some(&None)
     }
 
     /// When the caller gives up, as of now.
     pub fn deadline(&self) -> Instant {
-        self.begun.get().copied().flatten().map_or(self.checkout_deadline, |begun| begun + self.limits.work)
+        self.began_at.get().copied().flatten().map_or(self.checkout_deadline, |began_at| began_at + self.limits.work)
     }
 
-    /// When a job that a thread began at `taken` must have ended. Until its transaction has begun, that is the usual
-    /// checkout time-out, even for a job that may wait longer in the queue.
-    pub fn latest_end(&self, taken: Instant) -> Instant {
+    /// When a job that a thread started at `started` must have ended. Until its transaction has begun, that is the
+    /// usual checkout time-out, even for a job that may wait longer in the queue.
+    pub fn latest_end(&self, started: Instant) -> Instant {
         let deadline = self.deadline();
-        let has_begun = self.begun.get().is_some_and(Option::is_some);
-        if has_begun { deadline } else { deadline.min(taken + self.limits.checkout) }
+        let has_begun = self.began_at.get().is_some_and(Option::is_some);
+        if has_begun { deadline } else { deadline.min(started + self.limits.checkout) }
     }
 }

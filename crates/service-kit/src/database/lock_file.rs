@@ -1,5 +1,5 @@
-//! A lock on a file beside a SQLite database, held while a process uses the database. The operating system releases it when
-//! the process ends.
+//! A lock on a file beside a SQLite database, held while a process uses the database. The operating system releases it
+//! when the process ends.
 //!
 //! SQLite's own locks are on the database file, which a restore replaces: a server that opened the old file meanwhile
 //! would go on using it.
@@ -12,23 +12,23 @@ use std::{
 
 /// A lock that lasts until it is dropped.
 #[derive(Debug)]
-pub(crate) struct InUse {
+pub(crate) struct DatabaseLock {
     _lock: File,
 }
 
-impl InUse {
+impl DatabaseLock {
     /// A shared lock: other programs may use the database as well.
     pub(crate) fn shared(database: &Path) -> io::Result<Self> {
         let lock = open(database)?;
         match lock.try_lock_shared() {
             Ok(()) => Ok(Self { _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(io::Error::other("another command has the database for itself")),
+            Err(TryLockError::WouldBlock) => Err(io::Error::other("another command has exclusive use of the database")),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
 
     /// An exclusive lock; `None` when another program uses the database.
-    pub(crate) fn alone(database: &Path) -> io::Result<Option<Self>> {
+    pub(crate) fn exclusive(database: &Path) -> io::Result<Option<Self>> {
         let lock = open(database)?;
         match lock.try_lock() {
             Ok(()) => Ok(Some(Self { _lock: lock })),

@@ -166,9 +166,9 @@ where
         return Err(MigrationError::Newer { version: newer.to_string() });
     }
     pending.retain(|migration| !applied.contains(&migration.name().version()));
-    let done = conn.run_migrations(&pending).map_err(failed)?.iter().map(ToString::to_string).collect();
+    let versions = conn.run_migrations(&pending).map_err(failed)?.iter().map(ToString::to_string).collect();
     C::TransactionManager::commit_transaction(conn).map_err(failed)?;
-    Ok(done)
+    Ok(versions)
 }
 
 fn failed(cause: impl fmt::Display) -> MigrationError {

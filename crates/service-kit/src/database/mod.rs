@@ -1,8 +1,8 @@
 //! The database of a service: SQLite or PostgreSQL, by the scheme of its [`Url`].
 //!
-//! [`Database::read`] runs a closure on one snapshot, [`Database::write`] runs it in a transaction and again when another
-//! transaction was in the way. Both run on the threads of an [`executor`], each with a connection of its own, so that no
-//! worker blocks.
+//! [`Database::read`] runs a closure on one snapshot, [`Database::write`] runs it in a transaction and again when
+//! another transaction was in the way. Both run on the threads of an [`executor`], each with a connection of its own,
+//! so that no worker blocks.
 //!
 //! * PostgreSQL: one executor; reads are `REPEATABLE READ READ ONLY`, writes `READ COMMITTED` with row locks.
 //! * SQLite: one executor for reads, and one with a single connection for writes, with `BEGIN IMMEDIATE`.
@@ -52,7 +52,7 @@ use self::{
     connection::{Manager, make_folder_of},
     executor::Executor,
     job::Ticket,
-    lock_file::InUse,
+    lock_file::DatabaseLock,
     migrate::{MigrationError, Migrations},
     outage::Outage,
     transaction::Work,
@@ -90,7 +90,7 @@ pub struct Database {
     statements: Counter,
     queue_metrics: Arc<QueueMetrics>,
     // Dropped last, as fields are dropped in this order.
-    _in_use: Option<Arc<InUse>>,
+    _lock: Option<Arc<DatabaseLock>>,
 }
 
 /// An executor and what makes its connections.
@@ -100,18 +100,18 @@ struct Pool {
 }
 
 impl Database {
-    /// Brings the schema up to date and prepares the executors. Nothing replaces the file of a SQLite database as long as
-    /// this or a clone of it lives.
+    /// Brings the schema up to date and prepares the executors. Nothing replaces the file of a SQLite database as long
+    /// as this or a clone of it lives.
     ///
     /// # Errors
     /// When the database cannot be reached or is newer, or a maintenance command has exclusive use of it.
     pub async fn start(url: &Url, migrations: &'static Migrations, limits: Limits) -> io::Result<Self> {
         let target = url.clone();
         let started = tokio::task::spawn_blocking(move || {
-            let in_use = match target.file() {
+            let lock = match target.file() {
                 Some(file) => {
                     make_folder_of(file)?;
-                    Some(Arc::new(InUse::shared(file)?))
+                    Some(Arc::new(DatabaseLock::shared(file)?))
                 }
                 None => None,
             };
@@ -120,17 +120,17 @@ impl Database {
                 Some(_) => io::Error::other(format!("{target}: {error}")),
                 None => io::Error::other(error),
             };
-            io::Result::Ok((in_use, migrate::run(&target, migrations).map_err(name)?))
+            io::Result::Ok((lock, migrate::run(&target, migrations).map_err(name)?))
         });
-        let (in_use, applied) = started.await.map_err(io::Error::other)??;
+        let (lock, applied) = started.await.map_err(io::Error::other)??;
         for version in applied {
             log::info!("applied the schema version {version} to {url}");
         }
-        Ok(Self { _in_use: in_use, ..Self::open(url, limits) })
+        Ok(Self { _lock: lock, ..Self::open(url, limits) })
     }
 
-    /// Prepares the executors. A connection is made for the first job of its thread, so an unreachable database shows at
-    /// the first use.
+    /// Prepares the executors. A connection is made for the first job of its thread, so an unreachable database shows
+    /// at the first use.
     #[must_use]
     pub fn open(url: &Url, limits: Limits) -> Self {
         let statements = Counter::default();
@@ -147,7 +147,7 @@ impl Database {
         let default_size = if url.is_postgres() { 8 } else { 4 };
         let reader = pool("database", limits.connections.unwrap_or(default_size));
         let writer = if url.is_postgres() { reader.clone() } else { pool("database-writer", 1) };
-        Self { reader, writer, limits, statements, queue_metrics: Arc::default(), _in_use: None }
+        Self { reader, writer, limits, statements, queue_metrics: Arc::default(), _lock: None }
     }
 
     /// Runs `work` on one snapshot of the database, which is not older than the call.
@@ -160,7 +160,8 @@ impl Database {
         self.run(&self.reader, ticket, Box::new(work))
     }
 
-    /// Like [`read`](Self::read), for a later page of a streamed response. It waits up to ten times as long in the queue.
+    /// Like [`read`](Self::read), for a later page of a streamed response. It waits up to ten times as long in the
+    /// queue.
     pub fn read_next_page<T, F>(&self, owner: JobOwner, work: F) -> impl Future<Output = Result<T, Error>>
     where
         T: Send + 'static,
@@ -176,8 +177,8 @@ impl Database {
     /// it must have no effect but through the connection.
     ///
     /// # Errors
-    /// What `work` fails with, or [`Error::Unavailable`] when there is no connection in time. When the time limit of the
-    /// transaction is over, it may still commit.
+    /// What `work` fails with, or [`Error::Unavailable`] when there is no connection in time. When the time limit of
+    /// the transaction is over, it may still commit.
     pub fn write<T, F>(&self, owner: JobOwner, work: F) -> impl Future<Output = Result<T, Error>>
     where
         T: Send + 'static,
@@ -226,7 +227,8 @@ impl Database {
         &self.statements
     }
 
-    /// Connections in use and at most, readers and writer together, without those that were given up.
+    /// The number of connections in use and the most there may be, of readers and writer together, without abandoned
+    /// ones.
     #[must_use]
     pub fn connections(&self) -> (u32, u32) {
         let (mut in_use, mut size) = self.reader.executor.threads();
@@ -269,7 +271,7 @@ impl Database {
             if Instant::now() >= ticket.deadline() {
                 match ticket.cancel() {
                     None => return Err(Error::Unavailable("no database connection in time".to_owned())),
-                    Some(begun) if begun.elapsed() >= self.limits.work => {
+                    Some(began_at) if began_at.elapsed() >= self.limits.work => {
                         return Err(Error::Unavailable("the database took too long".to_owned()));
                     }
                     // It began just before the deadline.

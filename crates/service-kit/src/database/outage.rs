@@ -12,8 +12,8 @@ use std::{
 
 use log::Level;
 
-/// The least time between two records of an outage that lasts. When no attempt has failed for as long, and connections
-/// that were made before work, the outage is over too.
+/// The least time between two records of an outage that lasts. The outage is also over when no attempt has failed for
+/// as long and existing connections work.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// The state of all attempts of a [`Database`](super::Database) to connect.
@@ -39,7 +39,7 @@ impl Outage {
         self.lock().ongoing.is_some()
     }
 
-    /// Notes how an attempt to connect ended that began at `began`.
+    /// Records the result of an attempt to connect that began at `began`.
     pub fn note<T, E: Display>(&self, began: Instant, attempt: &Result<T, E>) {
         let now = Instant::now();
         write(match attempt {
@@ -48,7 +48,7 @@ impl Outage {
         });
     }
 
-    /// Notes that a connection works.
+    /// Records that a connection works.
     pub fn note_work(&self) {
         write(self.lock().worked(Instant::now()));
     }

@@ -1,4 +1,4 @@
-//! Repeated attempts, for what SQLite and a database that is starting do not wait for by themselves.
+//! Repeated attempts, where SQLite or a database that is starting does not wait by itself.
 
 use std::{
     thread,

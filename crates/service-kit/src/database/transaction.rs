@@ -1,4 +1,4 @@
-//! One job of the executor: a connection, a transaction, and another try where the database asks for it.
+//! One job of the executor: its connection, its transaction and its further attempts.
 
 use std::time::{Duration, Instant};
 
@@ -20,10 +20,10 @@ const MIN_LOCK_WAIT: Duration = Duration::from_millis(100);
 
 type Transactions = <AnyConnection as Connection>::TransactionManager;
 
-/// What is done in a transaction. In a box, as it would be part of every future that waits for it.
+/// The work of a transaction. Boxed, because it would otherwise be part of every future that waits for it.
 pub(super) type Work<T> = Box<dyn FnMut(&mut AnyConnection) -> Result<T, Error> + Send>;
 
-/// Runs `work` in a transaction on the connection of a thread, which is made when there is none or it does not work. A
+/// Runs `work` in a transaction on the connection of a thread, which is opened if there is none or it does not work. A
 /// write runs again when that may help.
 pub(super) fn run<T>(
     thread_conn: &mut Option<AnyConnection>,
@@ -72,8 +72,8 @@ fn attempt<T>(conn: &mut AnyConnection, ticket: &Ticket, work: &mut Work<T>) -> 
     }
 }
 
-/// A connection on which a transaction has begun. To begin it shows whether the connection works, without a statement
-/// for that.
+/// A connection on which a transaction has begun. Beginning it shows whether the connection works, without another
+/// statement.
 fn begin_on_working_connection(
     conn: Option<AnyConnection>,
     manager: &Manager,

@@ -29,14 +29,14 @@ use uuid::Uuid;
 
 use super::any_connection::MultiBackend;
 
-/// What [`words`] finds.
+/// A row of [`words`].
 #[derive(QueryableByName)]
 pub(crate) struct Word {
     #[diesel(sql_type = Text)]
     value: String,
 }
 
-/// What a query of texts, all called `value`, finds.
+/// The texts that a query selects as `value`.
 pub(crate) fn words<C>(conn: &mut C, query: &str) -> QueryResult<Vec<String>>
 where
     C: Connection,
@@ -124,7 +124,7 @@ impl DbTimestamp {
     }
 }
 
-/// Both databases compare points in time, so they know the latest.
+/// Both databases compare points in time, so they can select the latest.
 impl SqlOrd for DbTimestamp {}
 
 impl From<Timestamp> for DbTimestamp {
@@ -133,7 +133,7 @@ impl From<Timestamp> for DbTimestamp {
     }
 }
 
-/// As it stands in a cursor: microseconds since 1970. Answers show it [in a zone](DbTimestamp::in_zone).
+/// The form in a cursor: microseconds since 1970. Answers show it [in a zone](DbTimestamp::in_zone).
 impl Serialize for DbTimestamp {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_i64(self.micros())

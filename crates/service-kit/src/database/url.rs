@@ -1,7 +1,7 @@
 //! Addresses of databases: which kind, where, and whether they contain a secret.
 //!
-//! libpq itself takes a PostgreSQL URL apart when it connects. Here it is read only as far as the service needs: for the
-//! time-outs that it does not set, for a password that is none, and to refuse what libpq would quote in a message.
+//! libpq parses a PostgreSQL URL when it connects. This module parses it only to add missing time-outs, to recognize
+//! known passwords, and to refuse what libpq would quote in a message.
 
 use std::{
     fmt,
@@ -23,8 +23,9 @@ pub(super) enum Kind {
 }
 
 impl Url {
-    /// Whether the URL contains a password that is no secret: an empty one, the user's name, or one of the common ones. A
-    /// URL without a password signs in otherwise: by a certificate, a password file, or the name of the system's user.
+    /// Whether the URL contains a password that is no secret: an empty one, the user's name, or one of the common ones.
+    /// A URL without a password signs in otherwise: by a certificate, a password file, or the name of the system's
+    /// user.
     #[must_use]
     pub fn has_known_password(&self) -> bool {
         let Kind::Postgres(url) = &self.0 else { return false };
@@ -44,14 +45,14 @@ impl Url {
         matches!(self.0, Kind::Postgres(_))
     }
 
-    /// The files for TLS that the URL of a PostgreSQL names.
+    /// The TLS files that a PostgreSQL URL names.
     #[must_use]
     pub fn tls_files(&self) -> Vec<String> {
         let Kind::Postgres(url) = &self.0 else { return Vec::new() };
         let pairs = Parts::parse(url).query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
         let files = pairs.filter(|(name, _)| ["sslrootcert", "sslcert", "sslkey", "sslcrl"].contains(name));
         let files = files.map(|(_, file)| percent_decode_str(file).decode_utf8_lossy().into_owned());
-        // The certificate authorities of the system.
+        // `system` stands for the certificate authorities of the system.
         files.filter(|file| file != "system").collect()
     }
 
@@ -73,8 +74,8 @@ impl Url {
     }
 }
 
-/// The parts of a PostgreSQL URL, as libpq separates them: user and password end at an `@` before the first slash, whatever
-/// else they contain.
+/// The parts of a PostgreSQL URL, as libpq separates them: user and password end at an `@` before the first slash,
+/// whatever else they contain.
 struct Parts<'a> {
     user_info: &'a str,
     servers: &'a str,
@@ -92,8 +93,8 @@ impl<'a> Parts<'a> {
         Self { user_info, servers, database, query }
     }
 
-    /// Whether libpq reads this as it is meant. Where it does not, its message quotes a piece, which may be one of the
-    /// password: an `@`, `/` or `%` in it is enough.
+    /// Whether libpq separates the same parts. Otherwise its message may quote a piece of the password: an `@`, `/` or
+    /// `%` in it is enough.
     fn are_unambiguous(&self) -> bool {
         let query = self.query.unwrap_or_default();
         let has_port = |server: &str| {
@@ -115,8 +116,8 @@ fn is_percent_encoded(text: &str) -> bool {
     text.split('%').skip(1).all(is_byte) && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
-/// Time-outs that libpq does not have by itself: a server that vanished while it owed an answer is given up after 20
-/// seconds, not after the eleven minutes of the system's defaults.
+/// Time-outs that libpq does not have by itself: a server that vanishes before it answers is given up after 20 seconds,
+/// not after the eleven minutes of the system's defaults.
 const TIMEOUTS: [(&str, &str); 5] = [
     ("connect_timeout", "2"),
     ("tcp_user_timeout", "10000"),

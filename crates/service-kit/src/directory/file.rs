@@ -112,7 +112,7 @@ impl User {
     }
 }
 
-/// Everyone in the file by name and by id, bots included: they may stand in a group, where they are left out.
+/// All users of the file by name and by id, with bots: a group may list them, and they are left out of it.
 #[derive(Default)]
 struct People {
     by_name: HashMap<String, Uuid>,
@@ -136,11 +136,11 @@ impl People {
     /// The ids of human users whose names or ids these are, each once.
     fn find(&self, group: &str, people: &[String]) -> Result<Vec<Uuid>, DirectoryError> {
         let mut seen = HashSet::new();
-        let mut found = Vec::with_capacity(people.len());
+        let mut ids = Vec::with_capacity(people.len());
         for person in people {
             let id = self.by_name.get(person).copied().or_else(|| Uuid::try_parse(person).ok());
             match id.and_then(|id| Some((id, *self.bots.get(&id)?))) {
-                Some((id, bot)) if !bot && seen.insert(id) => found.push(id),
+                Some((id, bot)) if !bot && seen.insert(id) => ids.push(id),
                 Some(_) => {}
                 None => {
                     let fault = format!("{person:?} in the group {group:?} is the name or id of no user");
@@ -148,7 +148,7 @@ impl People {
                 }
             }
         }
-        Ok(found)
+        Ok(ids)
     }
 }
 
@@ -158,7 +158,7 @@ pub(super) fn read(path: &Path) -> Result<Snapshot, DirectoryError> {
 
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
-    // One byte more than is allowed tells a full file from a larger one.
+    // Reads one byte more than is allowed, to recognize a larger file.
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(DirectoryError::TooLarge(path.display().to_string(), MAX_BYTES));
@@ -180,7 +180,7 @@ pub(super) fn parse_toml(text: &str) -> Result<Snapshot, DirectoryError> {
     snapshot(toml::from_str(text).map_err(|error| DirectoryError::Malformed("the text".into(), error.to_string()))?)
 }
 
-/// The message with its line, on one line; toml's own text draws a picture.
+/// The message and its line number. toml's own text has several lines.
 fn toml_detail(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map(|before| format!(" at line {}", before.matches('\n').count() + 1));

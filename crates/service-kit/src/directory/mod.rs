@@ -1,7 +1,7 @@
 //! The club directory: where users and groups come from (contract, booking, "The club directory").
 //!
-//! One client for every service. [`Source::read`] answers the whole directory or an error, never a part of it, so a
-//! caller that keeps its copy on an error has "a failed read changes nothing". Bots are left out.
+//! One client for every service. [`Source::read`] returns the complete directory or an error, never a part of it: a
+//! failed read changes nothing. Bots are left out.
 
 pub mod demo;
 mod file;
@@ -21,7 +21,7 @@ pub use self::{
     snapshot::{DirectoryError, DirectoryGroup, DirectoryUser, Snapshot, UserState},
 };
 
-/// What a service's copy of it is called, among the copies that it shows the age of.
+/// The name of a service's copy of the directory in `/metrics` and `/readyz?verbose`.
 pub const COPY: &str = "directory";
 
 /// Where the directory is read from.
@@ -29,7 +29,7 @@ pub const COPY: &str = "directory";
 pub enum Source {
     /// The made-up club of `--demo`.
     Demo,
-    /// A TOML or JSON file, told apart by its extension.
+    /// A TOML or JSON file, according to its extension.
     File(PathBuf),
     /// A traQ server.
     Traq {
@@ -69,11 +69,11 @@ pub fn check_deactivations(active: usize, deactivated: usize) -> Result<(), Prob
 }
 
 impl Source {
-    /// Reads the whole directory. This blocks for up to a minute when a server hangs.
+    /// Reads the directory. This blocks for up to a minute when a server hangs.
     ///
     /// # Errors
-    /// When the directory cannot be reached or read, or is not fit for use: an id or name that is used twice or
-    /// empty, an unknown state, in a file also a member that nobody is.
+    /// When the directory cannot be reached or read, or is not fit for use: a repeated or empty id or name, an unknown
+    /// state, or in a file an unknown member.
     pub fn read(&self) -> Result<Snapshot, DirectoryError> {
         let snapshot = match self {
             Self::Demo => demo::CLUB.clone(),

@@ -1,10 +1,10 @@
-//! What a directory contains at one moment.
+//! The content of a directory at one time.
 
 use std::{collections::HashSet, error, fmt, io, path::PathBuf};
 
 use uuid::Uuid;
 
-/// The directory at one moment. Ids and names are unique among the users and among the groups.
+/// The directory at one time. Ids and names of users are unique, and so are those of groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// All human users, in the order of the directory.
@@ -23,7 +23,7 @@ impl Snapshot {
             [user.name.as_str(), &user.display_name].into_iter().chain(optional.into_iter().flatten())
         });
         let of_groups = self.groups.iter().flat_map(|group| [group.name.as_str(), &group.description]);
-        // PostgreSQL cannot keep it.
+        // PostgreSQL cannot store it.
         if let Some(text) = of_users.chain(of_groups).find(|text| text.contains('\0')) {
             return Err(DirectoryError::Unfit(format!("there is a U+0000 in {text:?}")));
         }
@@ -59,7 +59,7 @@ pub struct DirectoryUser {
     pub name: String,
     /// The name to show.
     pub display_name: String,
-    /// The name in real life, where the directory tells it.
+    /// The real name, if the directory has it.
     pub real_name: Option<String>,
     /// Absolute address of a picture.
     pub icon: Option<String>,
@@ -126,7 +126,7 @@ pub enum DirectoryError {
     TooLarge(String, u64),
     /// Not the expected format. Holds what was read, and where or why.
     Malformed(String, String),
-    /// Readable, but not fit for use, such as a name that is there twice.
+    /// Readable, but not fit for use, such as a repeated name.
     Unfit(String),
 }
 

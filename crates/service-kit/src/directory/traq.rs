@@ -1,4 +1,4 @@
-//! The directory as a traQ server tells it.
+//! The directory of a traQ server.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::snapshot::{DirectoryError, DirectoryGroup, DirectoryUser, Snapshot, UserState};
 
-/// What one read may cost at most.
+/// The limits of one read.
 pub(super) struct Limits {
     /// Until connected, TLS included.
     pub(super) connect: Duration,
@@ -134,7 +134,7 @@ impl<'a> Client<'a> {
         address
     }
 
-    /// Fetches one list, again after a failure that may pass.
+    /// Fetches one list. Retries after a temporary failure.
     #[expect(clippy::disallowed_methods, reason = "runs on a blocking thread, which waits for the server anyway")]
     fn get<T: DeserializeOwned>(&self, list: &'static str, query: Option<&str>) -> Result<T, DirectoryError> {
         let mut address = self.address(&[list]);
@@ -144,7 +144,7 @@ impl<'a> Client<'a> {
             match self.get_once(&address) {
                 Ok(body) => break body,
                 Err(error) => {
-                    let retry = attempt < self.limits.attempts && may_pass(&error);
+                    let retry = attempt < self.limits.attempts && is_temporary(&error);
                     let error = self.describe(list, &error);
                     if !retry {
                         return Err(error);
@@ -156,7 +156,7 @@ impl<'a> Client<'a> {
             }
         };
         serde_json::from_slice(&body).map_err(|error| {
-            // Only where: the message may quote the answer.
+            // Only the place: the message may quote the answer.
             let place = format!("not the expected JSON at line {}, column {}", error.line(), error.column());
             DirectoryError::Malformed(answer(list), place)
         })
@@ -171,7 +171,7 @@ impl<'a> Client<'a> {
         answer.body_mut().with_config().limit(self.limits.bytes).read_to_vec()
     }
 
-    /// Our words for everything in which a server's could stand.
+    /// The error in our own words, because the library's may quote the server.
     fn describe(&self, list: &'static str, error: &ureq::Error) -> DirectoryError {
         use ureq::Error;
         let reason = match error {
@@ -195,7 +195,7 @@ fn answer(list: &str) -> String {
 }
 
 /// A request that exceeded its time limit is not sent again, because that would triple the longest wait.
-fn may_pass(error: &ureq::Error) -> bool {
+fn is_temporary(error: &ureq::Error) -> bool {
     use ureq::Error;
     match error {
         Error::StatusCode(status) => *status == 429 || *status >= 500,

@@ -15,9 +15,9 @@ pub enum Access {
     Write,
 }
 
-/// How a service finds out who calls an operation, and whether they may.
+/// How a service authenticates the caller of an operation and checks their rights.
 pub trait Authenticator: Send + Sync + Sized + 'static {
-    /// Whom the operation is called by.
+    /// The caller of an operation.
     type Caller: Caller;
 
     /// Reads the credential of a request, before its body is read.
@@ -42,7 +42,7 @@ pub trait Authenticator: Send + Sync + Sized + 'static {
     /// of one user, or with one credential whose user is not known, share a part of the database threads.
     fn credential(&self) -> Option<&str>;
 
-    /// Called once for each request whose caller was found.
+    /// Called once for each request whose caller is known.
     fn record_use(&self, _caller: &Self::Caller) {}
 }
 
@@ -50,7 +50,7 @@ pub trait Authenticator: Send + Sync + Sized + 'static {
 pub struct Identified<C> {
     /// The caller.
     pub caller: C,
-    /// Stands for the content of the database. Without it, answers are compared by their hashes alone.
+    /// The version of the database content. Without it, answers are compared by their hashes alone.
     pub data_version: Option<String>,
 }
 
@@ -62,7 +62,7 @@ pub trait Caller {
     /// Everything about the caller that answers depend on, for entity tags.
     fn view(&self) -> String;
 
-    /// Who may be sent a stored answer again.
+    /// The scope of idempotency keys: a stored answer is sent again only to a caller with the same scope.
     fn idempotency_scope(&self) -> String {
         self.view()
     }

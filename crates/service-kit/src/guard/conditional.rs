@@ -46,8 +46,8 @@ impl Conditions {
         })
     }
 
-    /// The fingerprint of everything the answer to this caller is made from. `None` if the answer depends on the time or
-    /// the version of the database is unknown.
+    /// The fingerprint of everything the answer to this caller is made from. `None` if the answer depends on the time
+    /// or the version of the database is unknown.
     pub(super) fn fingerprint(&self, view: &str, data_version: Option<&str>) -> Option<String> {
         let data_version = data_version.filter(|_| !self.is_time_dependent)?;
         Some(etag::fingerprint(&[data_version, &self.state.build, view, &self.address]))

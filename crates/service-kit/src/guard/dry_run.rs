@@ -5,8 +5,8 @@ use diesel::{Connection, result::Error as DieselError};
 
 use crate::{database::AnyConnection, error::Error, http::Reply};
 
-/// Runs an operation in a savepoint, undoes its changes, and returns its answer with status 200. What it created does not
-/// exist, so the answer has no `Location`.
+/// Runs an operation in a savepoint, undoes its changes, and returns its answer with status 200. What it created does
+/// not exist, so the answer has no `Location`.
 pub(super) fn run(
     conn: &mut AnyConnection,
     operation: impl FnOnce(&mut AnyConnection) -> Result<Reply, Error>,

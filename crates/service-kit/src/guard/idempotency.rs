@@ -1,5 +1,5 @@
-//! Safe retries (contract, "Conditional requests and retries"): the answer to a `POST` with an `Idempotency-Key` is stored
-//! for 24 hours, in the transaction of its effect, and sent again to the same request.
+//! Safe retries (contract, "Conditional requests and retries"): the answer to a `POST` with an `Idempotency-Key` is
+//! stored for 24 hours, in the transaction of its effect, and sent again to the same request.
 
 use std::{
     io::{Read, Write},
@@ -53,10 +53,10 @@ const MAX_KEYS: i64 = 1000;
 /// The most bytes of one caller's stored answers.
 const MAX_BYTES: i64 = 4 << 20;
 
-/// What the keys of the installation encrypt a stored secret for.
+/// The use for which the keys of the installation encrypt stored secrets ([`Keys::seal`]).
 const PURPOSE: &str = "idempotency";
 
-/// The header of an answer that was sent before.
+/// The header of a repeated answer.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// The key of a request, and what distinguishes the request from others with the same key.
@@ -140,7 +140,7 @@ impl IdempotencyKey {
         id.finalize().to_vec()
     }
 
-    /// Refuses a caller who has too many keys. The key of this request is among them already.
+    /// Refuses a caller who has too many keys, the key of this request included.
     fn check_limits(&self, conn: &mut AnyConnection, caller_hash: &[u8]) -> Result<(), Error> {
         let live = idempotency_keys::table
             .filter(idempotency_keys::caller_hash.eq(caller_hash))
@@ -166,10 +166,10 @@ impl IdempotencyKey {
             idempotency_keys::expires_at.eq(expires),
             idempotency_keys::caller_hash.eq(&caller_hash),
         );
-        let claimed = with_connection!(&mut *conn, c => {
+        let inserted = with_connection!(&mut *conn, c => {
             diesel::insert_into(idempotency_keys::table).values(row).on_conflict_do_nothing().execute(c)
         })?;
-        if claimed == 1 {
+        if inserted == 1 {
             return self.check_limits(conn, &caller_hash).map(|()| None);
         }
         let stored: Option<StoredReply> =
@@ -244,8 +244,8 @@ impl StoredReply {
         let body = if self.sealed {
             let sealed = String::from_utf8(body).map_err(Problem::internal)?;
             // The key that encrypted it has been removed from the installation.
-            let opened = keys.and_then(|keys| keys.open(PURPOSE, &sealed));
-            opened.ok_or_else(|| Problem::new(code::KEY_REUSED).detail("The answer can no longer be shown."))?.into()
+            let text = keys.and_then(|keys| keys.open(PURPOSE, &sealed));
+            text.ok_or_else(|| Problem::new(code::KEY_REUSED).detail("The answer can no longer be shown."))?.into()
         } else if self.compressed {
             let mut bytes = Vec::new();
             GzDecoder::new(body.as_slice()).read_to_end(&mut bytes).map_err(Problem::internal)?;
@@ -304,6 +304,6 @@ pub fn delete_expired(conn: &mut AnyConnection, now: Timestamp, limit: usize) ->
         return Ok(0);
     }
     // A row may have been reserved again meanwhile.
-    let still = idempotency_keys::id.eq_any(old).and(idempotency_keys::expires_at.le(DbTimestamp(now)));
-    Ok(diesel::delete(idempotency_keys::table.filter(still)).execute(conn)?)
+    let expired = idempotency_keys::id.eq_any(old).and(idempotency_keys::expires_at.le(DbTimestamp(now)));
+    Ok(diesel::delete(idempotency_keys::table.filter(expired)).execute(conn)?)
 }

@@ -56,12 +56,12 @@ struct Shared<A> {
     authenticator: A,
     state: Data<AppState>,
     address: ClientIp,
-    /// The user, once found. A transaction may run several times, but is charged once.
+    /// The user, once known. A transaction may run several times, but is charged once.
     user: OnceLock<Uuid>,
 }
 
 impl<A: Authenticator> Shared<A> {
-    /// Whom the database works for (contract, "Fairness").
+    /// The owner of the database jobs of the request (contract, "Fairness").
     fn owner(&self) -> JobOwner {
         match self.authenticator.credential() {
             Some(credential) => self.state.credential_owners.owner(credential),
@@ -93,11 +93,11 @@ impl<A: Authenticator> Shared<A> {
     }
 }
 
-/// The look-up of a credential, in the extensions of its request until the operation begins, which looks it up as well. If
-/// the rest of the request is malformed, the operation does not run, and the middleware
+/// The pending look-up of a credential, in the extensions of its request. An operation that runs looks the credential
+/// up itself and drops this. For a malformed request no operation runs, and the middleware
 /// [`authenticate_first`](crate::middleware::authenticate_first) awaits this: 401 goes before 400 (contract, "Order of
 /// refusals").
-pub struct Unauthenticated(pub(crate) Pin<Box<dyn Future<Output = Result<(), Error>>>>);
+pub struct PendingAuthentication(pub(crate) Pin<Box<dyn Future<Output = Result<(), Error>>>>);
 
 impl<A: Authenticator> FromRequest for Guard<A> {
     type Error = Failure;
@@ -110,7 +110,7 @@ impl<A: Authenticator> FromRequest for Guard<A> {
             let authenticator = A::from_request(&request).await?;
             let address = ClientIp::extract(&request);
             let shared = Arc::new(Shared { authenticator, state, address, user: OnceLock::new() });
-            request.extensions_mut().insert(Unauthenticated(Box::pin(shared.clone().authenticate())));
+            request.extensions_mut().insert(PendingAuthentication(Box::pin(shared.clone().authenticate())));
             if let JobOwner::Credential(_) = shared.owner() {
                 // A look-up of its own, so that the operations of a user with many new credentials have one owner.
                 shared.clone().authenticate().await?;
@@ -120,7 +120,7 @@ impl<A: Authenticator> FromRequest for Guard<A> {
     }
 }
 
-/// An operation. In a box, so that what surrounds it is compiled once and not for each handler.
+/// An operation. Boxed, so that the surrounding code is compiled once and not for each handler.
 type Operation<C> = Box<dyn FnMut(&mut AnyConnection, &C) -> Result<Reply, Error> + Send>;
 
 /// An operation that reads a part of a list.
@@ -217,7 +217,7 @@ impl<A: Authenticator> Guard<A> {
     /// Runs an operation that changes a resource, like [`create`](Self::create).
     ///
     /// # Errors
-    /// As there; 412 if `If-Match` names another version of the resource.
+    /// Those of [`create`](Self::create); 412 if `If-Match` names another version of the resource.
     pub async fn update<F>(self, target: Target<A::Caller>, operation: F) -> Result<Reply, Failure>
     where
         F: FnMut(&mut AnyConnection, &A::Caller) -> Result<Reply, Error> + Send + 'static,
@@ -262,11 +262,11 @@ impl<A: Authenticator> Guard<A> {
         let (reader, creator, conditions) =
             (self.shared.clone(), self.shared.clone(), Conditions::from_request(&self.request)?);
         let database = &self.shared.state.database;
-        let found = database.read(self.shared.owner(), move |conn| {
+        let existing = database.read(self.shared.owner(), move |conn| {
             let caller = reader.admit(conn, Access::Read)?.caller;
             read(conn, &caller)
         });
-        let result = match found.await {
+        let result = match existing.await {
             Ok(Some(reply)) => Ok(reply),
             Ok(None) => {
                 let created = database.write(self.shared.owner(), move |conn| {
@@ -296,8 +296,8 @@ impl<A: Authenticator> Guard<A> {
         self
     }
 
-    /// Makes a change a dry run: the same checks and refusals, but nothing is stored, and success is 200 with the answer
-    /// that the change would have had.
+    /// Makes a change a dry run: the same checks and refusals, but nothing is stored, and success is 200 with the
+    /// answer that the change would have had.
     #[must_use]
     pub fn dry_run(mut self, is_dry_run: bool) -> Self {
         self.is_dry_run = is_dry_run;
@@ -313,9 +313,9 @@ impl<A: Authenticator> Guard<A> {
         Ok(result?)
     }
 
-    /// Tells the log and the rate limit whose request it was.
+    /// Records the user for the access log and the rate limit.
     fn record_user(&self) {
-        self.request.extensions_mut().remove::<Unauthenticated>();
+        self.request.extensions_mut().remove::<PendingAuthentication>();
         if let Some(user) = self.shared.user.get() {
             self.request.extensions_mut().insert(LoggedUser(*user));
             self.request.extensions_mut().insert(RateLimitCharged);

@@ -1,11 +1,12 @@
-//! Which addresses may be sent secrets.
+//! The addresses to which secrets may be sent.
 
 use url::{Host, Url};
 
 /// Checks that nobody else can read or change what is sent to and from an address.
 ///
 /// # Errors
-/// When the address is not https, nor http of this machine, or holds a user name or password, which would be shown.
+/// When the address is neither https nor http on this machine, or contains a user name or password, which would be
+/// shown.
 pub fn is_safe(address: &Url) -> Result<(), String> {
     if !address.username().is_empty() || address.password().is_some() {
         return Err("an address with a user name or password is not safe".to_owned());

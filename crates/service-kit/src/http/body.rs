@@ -67,8 +67,8 @@ impl<T: Deserr<Violations> + 'static> FromRequest for OptionalBody<T> {
     }
 }
 
-/// Reads a whole body of one media type. A body without `Content-Type` counts as the expected type; an empty
-/// body may name any.
+/// Reads a body of one media type. A body without `Content-Type` counts as the expected type; an empty body may name
+/// any.
 ///
 /// # Errors
 /// 415 for another media type, 413 above `limit` bytes, 408 when it takes too long to arrive, 400 when it breaks off.
@@ -84,7 +84,7 @@ pub fn read(
         .get(header::CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok())
         .and_then(|length| length.parse().ok());
-    let packed = req.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity");
+    let is_encoded = req.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity");
     let timeout = req.app_data::<Data<BodyTimeout>>().map_or(Duration::from_secs(20), |timeout| timeout.0);
     let hash_for = req.headers().contains_key(IDEMPOTENCY_KEY).then(|| req.clone());
     let body = web::Payload::from_request(req, payload).into_inner();
@@ -99,7 +99,7 @@ pub fn read(
             Ok(Err(_)) => return Err(too_large(limit).into()),
             Ok(Ok(bytes)) => bytes.map_err(|_| broken())?,
         };
-        if !bytes.is_empty() && (packed || !content_type.is_empty() && content_type != media_type) {
+        if !bytes.is_empty() && (is_encoded || !content_type.is_empty() && content_type != media_type) {
             let detail = format!("Send {media_type} without a Content-Encoding.");
             return Err(Problem::new(code::UNSUPPORTED_MEDIA_TYPE).detail(detail).into());
         }
@@ -123,7 +123,7 @@ fn parse<T: Deserr<Violations>>(bytes: &[u8]) -> Result<T, Failure> {
     Ok(deserr::deserialize::<T, _, Violations>(value)?)
 }
 
-/// Removes members that are `null`, which means the same as leaving them out, and turns numbers such as `2000.0` into
+/// Removes members that are `null`, which means the same as leaving them out, and converts numbers such as `2000.0` to
 /// integers (contract, "JSON").
 fn normalize(value: &mut Value) {
     match value {

@@ -3,7 +3,7 @@
 //! A tag has two parts, `"FINGERPRINT.HASH"`:
 //! * The hash is of the body. It is the same on every replica, after a restart, and whenever the same answer is given
 //!   again. `If-Match` compares it alone.
-//! * The fingerprint stands for everything the answer was made from: the version of the whole database, the caller, the
+//! * The fingerprint stands for everything the answer was made from: the version of the database, the caller, the
 //!   address and the build. A caller that sends the current fingerprint would get the same answer again, so the answer
 //!   need not be made. An answer that also depends on the time of day has no fingerprint.
 //!
@@ -40,7 +40,7 @@ impl ETag {
         Self { fingerprint: Some(fingerprint), hash: String::new(), coding: None }
     }
 
-    /// The tag of a file. Reads the whole file.
+    /// The tag of a file, which it reads to the end.
     pub fn of_file(mut file: &File) -> io::Result<Self> {
         let mut digest = Sha256::new();
         io::copy(&mut file, &mut digest)?;
@@ -48,7 +48,8 @@ impl ETag {
     }
 
     fn parse(header: &EntityTag) -> Self {
-        let (opaque, coding) = header.tag().split_once(':').map_or((header.tag(), None), |(tag, it)| (tag, Some(it)));
+        let (opaque, coding) =
+            header.tag().split_once(':').map_or((header.tag(), None), |(tag, coding)| (tag, Some(coding)));
         let (fingerprint, hash) =
             opaque.rsplit_once('.').map_or((None, opaque), |(fingerprint, hash)| (Some(fingerprint), hash));
         Self { fingerprint: fingerprint.map(str::to_owned), hash: hash.to_owned(), coding: coding.map(str::to_owned) }
@@ -69,8 +70,8 @@ pub fn in_coding(tag: &str, coding: &str) -> Option<String> {
     Some(format!("{}:{coding}\"", tag.strip_suffix('"').filter(|tag| !tag.contains(':'))?))
 }
 
-/// The fingerprint of everything an answer is made from. Each part is hashed with its length, so that different lists of
-/// parts never give the same input.
+/// The fingerprint of everything an answer is made from. Each part is hashed with its length, so that different lists
+/// of parts never give the same input.
 #[must_use]
 pub fn fingerprint(parts: &[&str]) -> String {
     digest::<8>(&parts.iter().map(|part| part.as_bytes()).collect::<Vec<_>>())
@@ -98,7 +99,7 @@ pub struct CachedTags {
 }
 
 impl CachedTags {
-    /// Reads the header of a request. A malformed header is ignored: the whole answer is sent then.
+    /// Reads the header of a request. A malformed header is ignored: the complete answer is sent then.
     #[must_use]
     pub fn from_request(req: &HttpRequest) -> Self {
         match IfNoneMatch::parse(req) {
@@ -114,8 +115,8 @@ impl CachedTags {
         self.tags.iter().find(|tag| tag.fingerprint.as_deref() == Some(fingerprint))
     }
 
-    /// The tag to answer 304 with if the caller has this answer. The comparison is weak (RFC 9110, section 13.1.2): only
-    /// the content counts. The tag is `present` in the content coding that the caller has.
+    /// The tag to answer 304 with if the caller has this answer. The comparison is weak (RFC 9110, section 13.1.2):
+    /// only the content counts. The tag is `present` in the content coding that the caller has.
     #[must_use]
     pub fn matching(&self, present: &ETag) -> Option<ETag> {
         let cached = self.tags.iter().find(|tag| tag.hash == present.hash);

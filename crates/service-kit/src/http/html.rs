@@ -1,4 +1,4 @@
-//! Pages for people. A page has no script and needs no other file; its style stands in it.
+//! Pages for people. A page has no script and needs no other file; its style is inline.
 
 use actix_web::http::{StatusCode, header};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -18,7 +18,7 @@ const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg'
 pub struct HtmlPage<'a> {
     /// Title and first heading.
     pub title: &'a str,
-    /// Address and text of each link above the heading. An empty list leaves no trace.
+    /// Address and text of each link above the heading. An empty list adds no element.
     pub links: &'a [(&'a str, &'a str)],
     /// More elements of the head.
     pub head: Markup,
@@ -58,7 +58,9 @@ impl<'a> HtmlPage<'a> {
                 }
                 body {
                     @if !self.links.is_empty() {
-                        nav aria-label="Pages" { @for (address, text) in self.links { a href=(address) { (text) } " " } }
+                        nav aria-label="Pages" {
+                            @for (address, text) in self.links { a href=(address) { (text) } " " }
+                        }
                     }
                     main { h1 { (self.title) } (self.body) }
                 }

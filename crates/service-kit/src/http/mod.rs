@@ -1,5 +1,4 @@
-//! Values read from requests and parts of answers. Nothing here depends on the state of
-//! the service.
+//! Values read from requests and parts of answers. Nothing here depends on the state of the service.
 
 pub mod address;
 pub mod body;

@@ -23,10 +23,10 @@ pub fn complete(document: &mut OpenApi, codes: &[&Code], legacy: Legacy) {
     for item in document.paths.paths.values_mut() {
         let operations = [
             (&mut item.get, Kind::Read),
-            (&mut item.post, Kind::Make),
+            (&mut item.post, Kind::Create),
             (&mut item.put, Kind::Change),
             (&mut item.patch, Kind::Change),
-            (&mut item.delete, Kind::Remove),
+            (&mut item.delete, Kind::Delete),
         ];
         for (operation, kind) in operations {
             let Some(operation) = operation else { continue };
@@ -37,17 +37,17 @@ pub fn complete(document: &mut OpenApi, codes: &[&Code], legacy: Legacy) {
     }
 }
 
-/// What a method does, and so what every operation with it takes and answers.
+/// What the operations of a method do.
 #[derive(Clone, Copy)]
 enum Kind {
     Read,
-    Make,
+    Create,
     Change,
-    Remove,
+    Delete,
 }
 
-/// Whether an operation takes a credential, and whether it needs one. An empty requirement among others makes signing in
-/// optional: then a bad credential still is an error.
+/// Whether an operation takes a credential, and whether it needs one. An empty requirement beside others makes sign-in
+/// optional; a bad credential is an error even then.
 fn credential(operation: &Operation) -> (bool, bool) {
     let is_empty = |needed: &SecurityRequirement| *needed == SecurityRequirement::default();
     let security = operation.security.as_deref();
@@ -60,21 +60,28 @@ fn add_conditions(operation: &mut Operation, kind: Kind, components: &Components
     let (takes_credential, _) = credential(operation);
     match kind {
         Kind::Read => {
-            let Some(found) = success(operation, "200") else { return };
-            let is_list = found.content.values().any(|content| {
-                matches!(content, RefOr::T(content) if content.schema.as_ref().is_some_and(|it| is_array(it, components)))
+            let Some(answer) = success(operation, "200") else { return };
+            let is_list = answer.content.values().any(|content| {
+                let RefOr::T(content) = content else { return false };
+                content.schema.as_ref().is_some_and(|schema| is_array(schema, components))
             });
-            add_header(found, "ETag", TAG);
+            add_header(answer, "ETag", TAG);
             if is_list {
-                add_header(found, "Link", "`<…>; rel=\"next\"` when `limit` cut the list (RFC 8288)");
+                add_header(answer, "Link", "`<…>; rel=\"next\"` when `limit` cut the list (RFC 8288)");
                 let limit = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(1000));
-                add_parameter(operation, ParameterIn::Query, "limit", limit, "At most so many; else the whole list");
+                add_parameter(
+                    operation,
+                    ParameterIn::Query,
+                    "limit",
+                    limit,
+                    "The most entries; without it, the complete list",
+                );
                 add_parameter(
                     operation,
                     ParameterIn::Query,
                     "cursor",
                     text().pattern(Some(CURSOR)),
-                    "As in the `Link` of the page before",
+                    "The cursor in the `Link` of the previous page",
                 );
             }
             add_parameter(
@@ -86,10 +93,10 @@ fn add_conditions(operation: &mut Operation, kind: Kind, components: &Components
             );
             add_response(operation, "304", "The caller has it already");
         }
-        Kind::Make if takes_credential => {
+        Kind::Create if takes_credential => {
             for status in ["200", "201", "204"] {
-                if let Some(done) = success(operation, status) {
-                    add_header(done, "Idempotency-Replayed", "`true` when the request had been answered before");
+                if let Some(answer) = success(operation, status) {
+                    add_header(answer, "Idempotency-Replayed", "`true` when the request had been answered before");
                 }
             }
             let key = text().min_length(Some(1)).max_length(Some(255));
@@ -99,8 +106,8 @@ fn add_conditions(operation: &mut Operation, kind: Kind, components: &Components
             add_response(operation, "422", "The `Idempotency-Key` came with another request before");
         }
         // An anonymous caller cannot be recognized, so a stored answer cannot be sent again.
-        Kind::Make => {}
-        Kind::Change | Kind::Remove => {
+        Kind::Create => {}
+        Kind::Change | Kind::Delete => {
             if let (Kind::Change, Some(changed)) = (kind, success(operation, "200")) {
                 add_header(changed, "ETag", TAG);
             }
@@ -129,7 +136,7 @@ fn is_array(schema: &RefOr<Schema>, components: &Components) -> bool {
     }
 }
 
-/// What `ETag` is.
+/// The description of `ETag`.
 const TAG: &str = "Tag of this answer, for `If-None-Match` and `If-Match` (RFC 9110, section 8.8.3)";
 
 fn text() -> ObjectBuilder {
@@ -199,7 +206,7 @@ fn add_refusals(operation: &mut Operation, legacy: Legacy) {
         (true, "500", "A fault of the service"),
         (true, "503", "The database cannot be reached in time; try again after `Retry-After` seconds"),
     ];
-    for (_, status, description) in refusals.into_iter().filter(|(due, ..)| *due) {
+    for (_, status, description) in refusals.into_iter().filter(|(applies, ..)| *applies) {
         add_response(operation, status, description);
     }
     for (status, response) in &mut operation.responses.responses {

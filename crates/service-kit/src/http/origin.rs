@@ -32,14 +32,14 @@ impl Origins {
         self.allowed.iter().any(|allowed| allowed == origin)
     }
 
-    /// Refuses a write that another site started, according to `Origin` and `Sec-Fetch-Site`. A client that is no browser
-    /// sends neither header.
+    /// Refuses a write that another site started, according to `Origin` and `Sec-Fetch-Site`. A client that is no
+    /// browser sends neither header.
     pub fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
         if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
             return Ok(());
         }
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
-        let fine = match (text(header::ORIGIN), text(header::HeaderName::from_static("sec-fetch-site"))) {
+        let is_allowed = match (text(header::ORIGIN), text(header::HeaderName::from_static("sec-fetch-site"))) {
             (Some(origin), site) => {
                 // The page may use another name of this service, such as localhost.
                 let host = text(header::HOST).unwrap_or_default();
@@ -52,7 +52,7 @@ impl Origins {
             (None, Some(site)) => matches!(site, "same-origin" | "none"),
             (None, None) => true,
         };
-        if fine { Ok(()) } else { Err(Problem::new(code::CROSS_SITE)) }
+        if is_allowed { Ok(()) } else { Err(Problem::new(code::CROSS_SITE)) }
     }
 }
 

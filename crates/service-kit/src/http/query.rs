@@ -45,8 +45,8 @@ pub fn parse<T: Deserr<Violations>>(query: &str) -> Result<T, Error> {
     for name in &repeated {
         values.insert(name.clone(), Value::Array(Vec::new()));
     }
-    deserr::deserialize::<T, _, Violations>(Value::Object(values)).map_err(|found| {
-        let violations = found.0.into_iter().map(|violation| match in_query(violation) {
+    deserr::deserialize::<T, _, Violations>(Value::Object(values)).map_err(|violations| {
+        let violations = violations.0.into_iter().map(|violation| match in_query(violation) {
             Violation { location: Location::Parameter { parameter }, .. } if repeated.contains(&parameter) => {
                 Violation::parameter(parameter, "given-twice", "must be given once")
             }

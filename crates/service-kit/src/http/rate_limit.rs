@@ -1,5 +1,5 @@
 //! Rate limits by user and by client address (contract, "Errors": 429). Each replica counts for itself.
-#![expect(clippy::disallowed_types, reason = "held for a look at a map, never while waiting")]
+#![expect(clippy::disallowed_types, reason = "the lock is held for one access to the map, never while waiting")]
 
 use std::{
     collections::HashMap,
@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use super::client_ip::ClientIp;
 
-/// What a limit is counted by.
+/// The party whose requests are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RateLimitKey {
     /// A client address.
@@ -55,7 +55,7 @@ impl clock::Clock for LimiterClock {
     }
 }
 
-/// A rate limit: so many requests a minute for each key, all at once or spread (the generic cell rate algorithm).
+/// A rate limit: a number of requests a minute for each key, all at once or spread (the generic cell rate algorithm).
 pub struct RateLimit {
     limiter: Option<RateLimiter<RateLimitKey, HashMapStateStore<RateLimitKey>, LimiterClock, NoOpMiddleware<Duration>>>,
     clock: LimiterClock,

@@ -84,7 +84,7 @@ impl Reply {
     /// Removes a header.
     #[must_use]
     pub fn without(mut self, name: &HeaderName) -> Self {
-        self.headers.retain(|(one, _)| one != name);
+        self.headers.retain(|(other, _)| other != name);
         self
     }
 
@@ -138,7 +138,7 @@ impl Reply {
     /// The first value of a header.
     #[must_use]
     pub fn header(&self, name: &HeaderName) -> Option<&str> {
-        self.headers.iter().find(|(one, _)| one == name).map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 
     /// The body.

@@ -1,7 +1,7 @@
 //! The files of a front end, served beside the operations (`--static`).
 //!
-//! * A path is the service's own when its first segment is `api` or that of a path in [`ROOT_PATHS`]; no file is looked for
-//!   there, so a mistake in the path of an operation stays a problem. Routes go first anyway.
+//! * A path is the service's own when its first segment is `api` or that of a path in [`ROOT_PATHS`]; no file is looked
+//!   for there, so a mistyped path of an operation is answered with a problem. Routes go first anyway.
 //! * Any other path is a file of the folder, or `index.html`, as with `try_files {path} /index.html` of other servers.
 //! * The tag of a file is of its content: a deployment often gives new files the time, the length and even the inode of
 //!   the old ones, and replicas should agree.
@@ -52,8 +52,8 @@ const MAX_CACHED_TAGS: usize = 10_000;
 /// front end are signed in, so this header forbids frames.
 const POLICY: &str = "frame-ancestors 'none'; object-src 'none'; base-uri 'self'";
 
-/// Marks a response, in its extensions, as `index.html` sent for a file that does not exist. Some front ends load such a
-/// page as a style sheet, which browsers refuse with `nosniff`.
+/// Marks a response, in its extensions, as `index.html` sent for a file that does not exist. Some front ends load such
+/// a page as a style sheet, which browsers refuse with `nosniff`.
 pub struct MayBeSniffed;
 
 /// The folder of a front end.
@@ -73,7 +73,7 @@ struct OpenFile {
 }
 
 impl StaticFiles {
-    /// Of this folder.
+    /// The files of a folder.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self { folder, tags: RwLock::default() }
@@ -90,7 +90,7 @@ impl StaticFiles {
         }
     }
 
-    /// Whether a path for which there is no route is up to the front end.
+    /// Whether the front end serves a path that has no route.
     #[must_use]
     pub fn serves(path: &str) -> bool {
         let path = percent_decode_str(path).decode_utf8_lossy();
@@ -98,7 +98,7 @@ impl StaticFiles {
         first != Some("api") && ROOT_PATHS.iter().all(|path| path.split('/').nth(1) != first)
     }
 
-    /// The answer to a request that is up to the front end.
+    /// The answer of the front end to a request.
     pub async fn answer(self: Arc<Self>, req: &HttpRequest) -> Result<HttpResponse, Failure> {
         if req.method() != Method::GET {
             return Ok(HttpResponse::MethodNotAllowed().insert_header((header::ALLOW, "GET, HEAD")).finish());
@@ -113,8 +113,8 @@ impl StaticFiles {
             }
             Ok(self.open(INDEX)?.map(|open_file| (open_file, INDEX.to_owned(), false)))
         };
-        let found: io::Result<_> = block(find).await.map_err(Problem::internal)?;
-        let (open_file, name, exists) = found.map_err(Problem::internal)?.ok_or_else(nothing)?;
+        let result: io::Result<_> = block(find).await.map_err(Problem::internal)?;
+        let (open_file, name, exists) = result.map_err(Problem::internal)?.ok_or_else(nothing)?;
 
         let mut response = HttpResponse::Ok();
         response
@@ -155,22 +155,23 @@ impl StaticFiles {
 
 /// The real path of a file that lies in the folder, also after all symbolic links; the folder itself may be one.
 fn resolve(folder: &Path, path: &str) -> io::Result<Option<PathBuf>> {
-    let found = folder.canonicalize().and_then(|folder| {
+    let result = folder.canonicalize().and_then(|folder| {
         let real = folder.join(path).canonicalize()?;
         // Before it is opened: a pipe would wait for its other end.
         Ok((real.starts_with(&folder) && real.metadata()?.is_file()).then_some(real))
     });
-    match found {
+    match result {
         Err(error)
             if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename) =>
         {
             Ok(None)
         }
-        found => found,
+        result => result,
     }
 }
 
-/// The path in the folder that a request path names; `None` for a path that leaves the folder, is hidden, or is not UTF-8.
+/// The path in the folder that a request path names; `None` for a path that leaves the folder, is hidden, or is not
+/// UTF-8.
 fn relative(path: &str) -> Option<String> {
     let path = path.strip_prefix('/')?;
     if path.is_empty() {

@@ -13,26 +13,27 @@ use super::{check::check, database_file::existing_file};
 use crate::command::CommandError;
 use crate::database::{
     Url,
-    lock_file::{InUse, with_suffix},
+    lock_file::{DatabaseLock, with_suffix},
     migrate::Migrations,
 };
 
-/// Writes a copy of a SQLite database to a new file. Other programs may read and write meanwhile; the copy is one snapshot
-/// with everything that was committed before the start. The file appears once it is complete, checked and synced to disk.
+/// Writes a copy of a SQLite database to a new file. Other programs may read and write meanwhile; the copy is one
+/// snapshot with everything that was committed before the start. The file appears once it is complete, checked and
+/// synced to disk.
 ///
 /// # Errors
 /// When the database is damaged or not of this service, or the file exists or cannot be written. No file is made then.
 pub fn backup(database: &Url, file: &Path, migrations: &Migrations, say: fn(&str)) -> Result<(), CommandError> {
     let source = existing_file(database, "backup is for SQLite; for PostgreSQL there is pg_dump")?;
     if file.exists() {
-        return Err(CommandError::Failed(format!("{} is there already, and is not overwritten", file.display())));
+        return Err(CommandError::Failed(format!("{} already exists, and is not overwritten", file.display())));
     }
     let of_file = |error: io::Error| CommandError::Failed(format!("cannot write {}: {error}", file.display()));
     let folder = folder_of(file).canonicalize().map_err(of_file)?;
     let name = file.file_name().ok_or_else(|| CommandError::Failed("the file has no name".to_owned()))?;
     // Absolute, because SQLite reads a name that begins with `file:` as a URI.
     let part = PartialFile::new(with_suffix(&folder.join(name), ".part")).map_err(of_file)?;
-    let _in_use = InUse::shared(source)?;
+    let _lock = DatabaseLock::shared(source)?;
 
     let mut conn = database.connect()?;
     sql_query("VACUUM INTO ?")
@@ -41,9 +42,9 @@ pub fn backup(database: &Url, file: &Path, migrations: &Migrations, say: fn(&str
         .map_err(|error| CommandError::Failed(format!("cannot write {}: {error}", file.display())))?;
     let checked = check(&mut SqliteConnection::establish(text(&part.0)?)?, migrations)
         .map_err(|cause| CommandError::Failed(format!("{database}: {cause}")))?;
-    File::open(&part.0).and_then(|it| it.sync_all()).map_err(of_file)?;
+    File::open(&part.0).and_then(|file| file.sync_all()).map_err(of_file)?;
     fs::rename(&part.0, file).map_err(of_file)?;
-    File::open(&folder).and_then(|it| it.sync_all()).map_err(of_file)?;
+    File::open(&folder).and_then(|file| file.sync_all()).map_err(of_file)?;
     checked.print(say);
     Ok(())
 }
@@ -56,7 +57,7 @@ impl PartialFile {
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file) {
             Ok(_) => Ok(Self(file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(io::Error::other(format!(
-                "{} is there: another backup is under way, or was cut off; then delete it",
+                "{} exists: another backup is running, or was interrupted; if so, delete the file",
                 file.display()
             ))),
             Err(error) => Err(error),

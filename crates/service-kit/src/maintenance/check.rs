@@ -31,13 +31,13 @@ pub(super) fn check(conn: &mut SqliteConnection, migrations: &Migrations) -> Res
     let failed = |cause: String| CommandError::Failed(cause);
     // Functions and views of the schema must not run before it has been compared.
     conn.batch_execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")?;
-    let found = words(conn, "SELECT integrity_check AS value FROM pragma_integrity_check LIMIT 1")?;
-    if found != ["ok"] {
-        return Err(failed(format!("damaged: {}", found.concat())));
+    let result = words(conn, "SELECT integrity_check AS value FROM pragma_integrity_check LIMIT 1")?;
+    if result != ["ok"] {
+        return Err(failed(format!("damaged: {}", result.concat())));
     }
     let broken = words(conn, "SELECT \"table\" AS value FROM pragma_foreign_key_check LIMIT 1")?;
     if let Some(table) = broken.first() {
-        return Err(failed(format!("damaged: a row of {table} refers to one that is not there")));
+        return Err(failed(format!("damaged: a row of {table} refers to a missing one")));
     }
     migrate::check_owner(conn, migrations)?;
     let versions = migrate::applied(conn)?;
@@ -51,9 +51,9 @@ pub(super) fn check(conn: &mut SqliteConnection, migrations: &Migrations) -> Res
     for migration in applied {
         migration.run(model).map_err(|error| failed(error.to_string()))?;
     }
-    let (expected, found) = (shape(model)?, shape(conn)?);
-    if versions.is_empty() || !expected.is_subset(&found) {
-        let missing = expected.difference(&found).next().map(|missing| format!(": {missing} is missing"));
+    let (expected, actual) = (shape(model)?, shape(conn)?);
+    if versions.is_empty() || !expected.is_subset(&actual) {
+        let missing = expected.difference(&actual).next().map(|missing| format!(": {missing} is missing"));
         return Err(failed(format!("no database of this service{}", missing.unwrap_or_default())));
     }
     let tables = words(model, "SELECT name AS value FROM sqlite_schema WHERE type = 'table' ORDER BY name")?;

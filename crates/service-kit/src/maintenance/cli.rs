@@ -38,7 +38,7 @@ pub enum DatabaseCommand {
 impl DatabaseCommand {
     /// Runs the command on a database. Progress goes to `say`, line by line.
     pub async fn run(self, database: Url, contents: Contents, say: fn(&str)) -> Result<(), CommandError> {
-        let done = tokio::task::spawn_blocking(move || match self {
+        let task = tokio::task::spawn_blocking(move || match self {
             Self::Backup { file } => backup::backup(&database, &file, contents.migrations, say),
             Self::Restore { file } => restore::restore(&database, &file, contents.migrations, say),
             Self::CopyTo { url, url_file } => {
@@ -49,6 +49,6 @@ impl DatabaseCommand {
                 copy_to(&database, &url, &contents, say)
             }
         });
-        done.await.map_err(|panicked| CommandError::Failed(panicked.to_string()))?
+        task.await.map_err(|panicked| CommandError::Failed(panicked.to_string()))?
     }
 }

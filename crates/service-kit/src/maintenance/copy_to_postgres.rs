@@ -22,7 +22,7 @@ use super::{
 use crate::command::CommandError;
 use crate::database::{
     AnyConnection, Url,
-    lock_file::InUse,
+    lock_file::DatabaseLock,
     migrate,
     types::{DbTimestamp, DbUuid, POSTGRES_EPOCH, words},
 };
@@ -36,11 +36,11 @@ pub fn copy_to(source: &Url, target: &Url, contents: &Contents, say: fn(&str)) -
     if !target.is_postgres() {
         return Err(CommandError::option("copy-to copies to postgres://…; for SQLite there are backup and restore"));
     }
-    let _in_use = if let Some(alone) = InUse::alone(file)? {
-        alone
+    let _lock = if let Some(lock) = DatabaseLock::exclusive(file)? {
+        lock
     } else {
         say("A program uses the database: what it writes from now on is not copied.");
-        InUse::shared(file)?
+        DatabaseLock::shared(file)?
     };
     let versions = migrate::versions::<Sqlite>(&contents.migrations.sqlite)?;
     let AnyConnection::Sqlite(mut sqlite) = source.connect()? else { return Err(failed("no SQLite")) };
@@ -49,14 +49,14 @@ pub fn copy_to(source: &Url, target: &Url, contents: &Contents, say: fn(&str)) -
     }
     let AnyConnection::Postgresql(mut pg) = target.connect()? else { return Err(failed("no PostgreSQL")) };
     pg.batch_execute("SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0")?;
-    let found = migrate::applied(&mut pg)?;
-    let is_ours = found == migrate::versions::<Pg>(&contents.migrations.postgres)?;
-    if !found.is_empty() && !is_ours {
+    let applied = migrate::applied(&mut pg)?;
+    let is_ours = applied == migrate::versions::<Pg>(&contents.migrations.postgres)?;
+    if !applied.is_empty() && !is_ours {
         return Err(failed("the schema of the target is of another version"));
     }
     let others = "SELECT relname::text AS value FROM pg_class \
                   WHERE relnamespace = to_regnamespace(quote_ident(current_schema())) AND relkind IN ('r', 'p', 'v', 'm', 'f')";
-    if let ([], [other, ..]) = (found.as_slice(), words(&mut pg, others)?.as_slice()) {
+    if let ([], [other, ..]) = (applied.as_slice(), words(&mut pg, others)?.as_slice()) {
         return Err(failed(format!("the target is not empty: it has {other}, which is not of this program")));
     }
     migrate::run(target, contents.migrations)?;
@@ -150,7 +150,7 @@ impl QueryableByName<Sqlite> for Record {
                 None => Value::Null,
                 Some(SqliteType::Text) => Value::Text(<String as FromSql<Text, Sqlite>>::from_sql(value)?),
                 Some(SqliteType::Binary) => Value::Bytes(<Vec<u8> as FromSql<Binary, Sqlite>>::from_sql(value)?),
-                Some(SqliteType::Float | SqliteType::Double) => return Err("a number is not finish".into()),
+                Some(SqliteType::Float | SqliteType::Double) => return Err("a number is not an integer".into()),
                 Some(_) => Value::Number(<i64 as FromSql<BigInt, Sqlite>>::from_sql(value)?),
             })
         })
@@ -205,12 +205,12 @@ impl Digest {
             let number;
             let (kind, bytes): (u8, &[u8]) = match value {
                 Value::Null => (0, &[]),
-                Value::Number(it) => {
-                    number = it.to_be_bytes();
+                Value::Number(value) => {
+                    number = value.to_be_bytes();
                     (1, &number)
                 }
-                Value::Text(it) => (2, it.as_bytes()),
-                Value::Bytes(it) => (3, it),
+                Value::Text(text) => (2, text.as_bytes()),
+                Value::Bytes(bytes) => (3, bytes),
             };
             hash.update([kind]);
             hash.update((bytes.len() as u64).to_be_bytes());
@@ -271,17 +271,21 @@ fn in_binary(kind: Kind, value: &Value) -> Result<Option<Vec<u8>>, &'static str>
     const TOO_LARGE: &str = "is a number that is too large";
     Ok(Some(match (kind, value) {
         (_, Value::Null) => return Ok(None),
-        (Kind::Bool, Value::Number(it @ 0..=1)) => vec![u8::from(*it == 1)],
-        (Kind::SmallInt, Value::Number(it)) => i16::try_from(*it).map_err(|_| TOO_LARGE)?.to_be_bytes().to_vec(),
-        (Kind::Integer, Value::Number(it)) => i32::try_from(*it).map_err(|_| TOO_LARGE)?.to_be_bytes().to_vec(),
-        (Kind::BigInt, Value::Number(it)) => it.to_be_bytes().to_vec(),
-        (Kind::DbTimestamp, Value::Number(it)) => {
-            it.checked_sub(POSTGRES_EPOCH).ok_or(TOO_LARGE)?.to_be_bytes().to_vec()
+        (Kind::Bool, Value::Number(number @ 0..=1)) => vec![u8::from(*number == 1)],
+        (Kind::SmallInt, Value::Number(number)) => {
+            i16::try_from(*number).map_err(|_| TOO_LARGE)?.to_be_bytes().to_vec()
         }
-        (Kind::Text, Value::Text(it)) if it.contains('\0') => return Err("has U+0000, which PostgreSQL cannot keep"),
-        (Kind::Text, Value::Text(it)) => it.as_bytes().to_vec(),
-        (Kind::Binary, Value::Bytes(it)) => it.clone(),
-        (Kind::DbUuid, Value::Bytes(it)) if it.len() == 16 => it.clone(),
+        (Kind::Integer, Value::Number(number)) => i32::try_from(*number).map_err(|_| TOO_LARGE)?.to_be_bytes().to_vec(),
+        (Kind::BigInt, Value::Number(number)) => number.to_be_bytes().to_vec(),
+        (Kind::DbTimestamp, Value::Number(number)) => {
+            number.checked_sub(POSTGRES_EPOCH).ok_or(TOO_LARGE)?.to_be_bytes().to_vec()
+        }
+        (Kind::Text, Value::Text(text)) if text.contains('\0') => {
+            return Err("has U+0000, which PostgreSQL cannot store");
+        }
+        (Kind::Text, Value::Text(text)) => text.as_bytes().to_vec(),
+        (Kind::Binary, Value::Bytes(bytes)) => bytes.clone(),
+        (Kind::DbUuid, Value::Bytes(bytes)) if bytes.len() == 16 => bytes.clone(),
         _ => return Err("is of another type than its column"),
     }))
 }

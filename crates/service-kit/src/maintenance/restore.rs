@@ -21,7 +21,7 @@ use crate::database::{
     Url,
     connection::make_folder_of,
     error_class::is_locked,
-    lock_file::{InUse, with_suffix},
+    lock_file::{DatabaseLock, with_suffix},
     migrate::{self, Migrations},
     retry::{retry_until, retry_while_locked},
     types::words,
@@ -52,8 +52,8 @@ pub fn restore(database: &Url, backup: &Path, migrations: &Migrations, say: fn(&
     if SIDE_FILE_SUFFIXES.iter().any(|end| with_suffix(backup, end).exists()) {
         return Err(failed(format!("{} is a database in use and no backup", backup.display())));
     }
-    let alone = retry_until(LOCK_TIMEOUT, || InUse::alone(file), |found| !matches!(found, Ok(None)))?;
-    let _alone = alone.ok_or_else(|| failed(format!("a program uses {database}: stop it first")))?;
+    let lock_file = retry_until(LOCK_TIMEOUT, || DatabaseLock::exclusive(file), |lock| !matches!(lock, Ok(None)))?;
+    let _lock_file = lock_file.ok_or_else(|| failed(format!("a program uses {database}: stop it first")))?;
 
     let of_file = |error: io::Error| failed(format!("cannot write {}: {error}", file.display()));
     let new = NewDatabase::copy_of(backup, file).map_err(of_file)?;
@@ -66,12 +66,12 @@ pub fn restore(database: &Url, backup: &Path, migrations: &Migrations, say: fn(&
 
     let old = fs::metadata(file).ok();
     let lock = if old.is_some() { Some(lock_exclusively(file)?) } else { None };
-    if let Some(left) = SIDE_FILE_SUFFIXES.iter().map(|end| with_suffix(file, end)).find(|left| left.exists()) {
-        return Err(failed(format!("{} belongs to another database: move it away first", left.display())));
+    if let Some(side_file) = SIDE_FILE_SUFFIXES.iter().map(|end| with_suffix(file, end)).find(|file| file.exists()) {
+        return Err(failed(format!("{} belongs to another database: move it away first", side_file.display())));
     }
     let former = old.map(|old| new.prepare_to_replace(file, &old)).transpose().map_err(of_file)?;
     let in_place = File::open(&new.0)
-        .and_then(|it| it.sync_all())
+        .and_then(|file| file.sync_all())
         .and_then(|()| fs::rename(&new.0, file))
         .and_then(|()| File::open(folder_of(file))?.sync_all());
     in_place.map_err(of_file)?;

@@ -44,17 +44,17 @@ pub enum Kind {
 }
 
 /// A type of `schema.rs`.
-pub trait Kinded {
+pub trait HasKind {
     /// The kind of its values.
     const KIND: Kind;
 }
 
 macro_rules! kinds {
-    ($($kind:ident)+) => { $(impl Kinded for $kind { const KIND: Kind = Kind::$kind; })+ };
+    ($($kind:ident)+) => { $(impl HasKind for $kind { const KIND: Kind = Kind::$kind; })+ };
 }
 kinds! { DbUuid DbTimestamp Text Binary SmallInt Integer BigInt Bool }
 
-impl<T: Kinded + diesel::sql_types::SqlType> Kinded for Nullable<T> {
+impl<T: HasKind + diesel::sql_types::SqlType> HasKind for Nullable<T> {
     const KIND: Kind = T::KIND;
 }
 
@@ -66,7 +66,7 @@ pub trait Columns {
 
 macro_rules! columns {
     ($first:ident $($rest:ident)*) => {
-        impl<$first: diesel::Column<SqlType: Kinded>, $($rest: diesel::Column<SqlType: Kinded>),*> Columns
+        impl<$first: diesel::Column<SqlType: HasKind>, $($rest: diesel::Column<SqlType: HasKind>),*> Columns
             for ($first, $($rest,)*)
         {
             fn describe() -> Vec<(&'static str, Kind)> {

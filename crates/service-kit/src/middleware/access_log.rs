@@ -54,7 +54,7 @@ pub async fn access_log<B: MessageBody + 'static>(
     let state = app_state(&req)?;
     let mut entry = AccessLogEntry {
         method: method_name(req.method()),
-        // Read now, as a request that times out or panics is gone afterwards.
+        // Read now, because a request that times out or panics is dropped.
         route: route(&req, &state),
         status: NO_ANSWER,
         is_truncated: false,
@@ -67,8 +67,8 @@ pub async fn access_log<B: MessageBody + 'static>(
         state,
     };
     let result = next.call(req).await;
-    if let Ok(answered) = &result {
-        let extensions = answered.request().extensions();
+    if let Ok(response) = &result {
+        let extensions = response.request().extensions();
         entry.user = extensions.get::<LoggedUser>().map(|user| user.0);
     }
     map_response(result, |response| {
@@ -97,7 +97,7 @@ fn method_name(method: &Method) -> &'static str {
     all.into_iter().find(|name| method == name).unwrap_or("other")
 }
 
-/// What the log says of a request. Written on drop: however the request ends, there is one record.
+/// The log record of a request. It is written on drop, so there is one however the request ends.
 struct AccessLogEntry {
     method: &'static str,
     route: String,

@@ -8,7 +8,7 @@ use actix_web::{
     middleware::Next,
 };
 
-use crate::{error::Failure, guard::Unauthenticated};
+use crate::{error::Failure, guard::PendingAuthentication};
 
 /// Looks up the credential of a request that was refused as malformed before its operation ran. A bad credential is
 /// answered instead, so that a client whose session has ended learns that first.
@@ -16,15 +16,15 @@ pub async fn authenticate_first<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let answered = next.call(req).await?.map_into_boxed_body();
+    let response = next.call(req).await?.map_into_boxed_body();
     let is_malformed = matches!(
-        answered.status(),
+        response.status(),
         StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNSUPPORTED_MEDIA_TYPE
     );
-    let unauthenticated = answered.request().extensions_mut().remove::<Unauthenticated>().filter(|_| is_malformed);
-    let Some(unauthenticated) = unauthenticated else { return Ok(answered) };
-    Ok(match unauthenticated.0.await {
-        Ok(()) => answered,
-        Err(error) => answered.into_response(HttpResponse::from_error(Failure::from(error))),
+    let pending = response.request().extensions_mut().remove::<PendingAuthentication>().filter(|_| is_malformed);
+    let Some(pending) = pending else { return Ok(response) };
+    Ok(match pending.0.await {
+        Ok(()) => response,
+        Err(error) => response.into_response(HttpResponse::from_error(Failure::from(error))),
     })
 }

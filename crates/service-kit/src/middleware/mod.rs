@@ -27,15 +27,15 @@ fn app_state(req: &ServiceRequest) -> Result<Data<AppState>, Failure> {
     Ok(AppState::from_request(req.request())?)
 }
 
-/// Changes a response. After a time-out or a panic the request is gone and its response travels as an error; it is
-/// changed all the same.
+/// Changes a response. After a time-out or a panic, the response is in an error without its request, and is changed as
+/// well.
 fn map_response<B: MessageBody + 'static>(
     result: Result<ServiceResponse<B>, Error>,
     change: impl FnOnce(HttpResponse) -> HttpResponse,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     match result {
-        Ok(answered) => {
-            let (req, response) = answered.map_into_boxed_body().into_parts();
+        Ok(response) => {
+            let (req, response) = response.map_into_boxed_body().into_parts();
             Ok(ServiceResponse::new(req, change(response)))
         }
         Err(error) => Err(InternalError::from_response("", change(HttpResponse::from_error(error))).into()),

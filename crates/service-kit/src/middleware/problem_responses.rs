@@ -24,7 +24,7 @@ pub async fn problem_responses<B: MessageBody + 'static>(
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let state = app_state(&req)?;
     let id = RequestId::from_request(req.request());
-    // Made now, as a request that times out or panics is gone afterwards.
+    // Looked up now, because a request that times out or panics is dropped.
     let page = (state.info.problem_page)(req.request());
     map_response(next.call(req).await, |response| render(&state, &id, page, response))
 }

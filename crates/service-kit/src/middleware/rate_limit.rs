@@ -47,7 +47,7 @@ pub async fn rate_limit<B: MessageBody + 'static>(
         state.bad_credentials.record(key);
     }
     let is_free = response.status().is_server_error() || req.extensions().contains::<RateLimitCharged>();
-    let charged = if is_free { Ok(()) } else { state.rate_limit.charge(key) };
-    let response = charged.map_or_else(|problem| HttpResponse::from_error(Failure(problem)), |()| response);
+    let charge = if is_free { Ok(()) } else { state.rate_limit.charge(key) };
+    let response = charge.map_or_else(|problem| HttpResponse::from_error(Failure(problem)), |()| response);
     Ok(ServiceResponse::new(req, response))
 }

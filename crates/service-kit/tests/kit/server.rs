@@ -38,7 +38,7 @@ use utoipa::openapi::{Info, OpenApi, Paths};
 
 use crate::database::TestDatabase;
 
-static ABOUT: ServiceInfo = ServiceInfo {
+static INFO: ServiceInfo = ServiceInfo {
     name: "test-service",
     legacy: Legacy::Message,
     codes: &[],
@@ -176,7 +176,7 @@ impl Server {
                     work: Duration::from_secs(5),
                 };
                 let service = AppState::new(
-                    &ABOUT,
+                    &INFO,
                     &options,
                     Database::open(&url, limits),
                     Clock::default(),

@@ -95,8 +95,8 @@ fn beside(url: &str, end: &str) -> Vec<PathBuf> {
     files.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(&begin)).collect()
 }
 
-/// Stops a club and waits until its database is not in use. Workers end a moment after their service, and a process that
-/// another test has forked holds the open files of this one until it executes its program.
+/// Stops a club and waits until its database is not in use. Workers end a moment after their service, and a process
+/// that another test has forked holds the open files of this one until it executes its program.
 fn stop(club: &mut Club) {
     club.stop_all();
     let lock = fs::File::open(&beside(club.url(), ".lock")[0]).unwrap();
@@ -121,7 +121,7 @@ fn a_restored_database_answers_as_it_did_when_it_was_backed_up() {
     assert!(said.contains("users: ") && said.contains("schema version 2026"), "{said}");
     let (bytes, about) = (fs::read(file).unwrap(), fs::metadata(file).unwrap());
     assert_eq!(about.permissions().mode() & 0o777, 0o600);
-    refused(&url, &["backup", file], "is there already");
+    refused(&url, &["backup", file], "already exists");
     assert_eq!(fs::read(file).unwrap(), bytes);
     assert_eq!(fs::read_dir(club.folder()).unwrap().filter(|it| format!("{it:?}").contains(".part")).count(), 0);
 

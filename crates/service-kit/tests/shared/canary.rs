@@ -227,7 +227,8 @@ impl RecordingClient {
         as_text(&answer)
     }
 
-    /// Sends a request and returns status and answer, which is not recorded because it may have a secret for the caller.
+    /// Sends a request and returns status and answer, which is not recorded because it may have a secret for the
+    /// caller.
     pub fn send_unrecorded(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.address);
         for (name, value) in headers {

@@ -1,6 +1,6 @@
 //! A client that checks every answer against the contract's headers, the members of problems and the OpenAPI document.
-//! The harnesses of both services include this file, by its path, as a module of theirs, and give it `Club` (the service
-//! under test), `ABOUT`, `is_page` (an error that is a page for a browser) and `check_own_rules`.
+//! The harnesses of both services include this file, by its path, as a module of theirs, and give it `Club` (the
+//! service under test), `INFO`, `is_page` (an error that is a page for a browser) and `check_own_rules`.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use std::{
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use super::{ABOUT, Club, check_own_rules, is_page};
+use super::{Club, INFO, check_own_rules, is_page};
 
 /// A client with the credentials of a caller.
 #[derive(Clone)]
@@ -174,7 +174,7 @@ fn check_headers(answer: &Answer) {
 }
 
 /// The OpenAPI document in its JSON form.
-pub static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::to_value(ABOUT.openapi()).unwrap());
+pub static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::to_value(INFO.openapi()).unwrap());
 
 static VALIDATORS: LazyLock<RwLock<HashMap<String, Validator>>> = LazyLock::new(RwLock::default);
 

@@ -1,5 +1,5 @@
-//! The documentation page of a service in a real browser (`tests/real/docs.mjs`). Tests include this file by its path, as
-//! a module of theirs, and hand in their Node. `scripts/real-components` has to have run before.
+//! The documentation page of a service in a real browser (`tests/real/docs.mjs`). Tests include this file by its path,
+//! as a module of theirs, and hand in their Node. `scripts/real-components` has to have run before.
 
 use std::{collections::BTreeSet, path::Path, process::Command};
 

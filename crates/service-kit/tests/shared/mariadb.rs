@@ -1,5 +1,5 @@
-//! A database of the system that a service replaces, in the MariaDB of `scripts/test`. Both services include this file in
-//! their tests, by its path.
+//! A database of the system that a service replaces, in the MariaDB of `scripts/test`. Both services include this file
+//! in their tests, by its path.
 
 use std::{
     fs,

@@ -185,8 +185,8 @@ pub type Builder<W> = fn(&W, &Caller<'_>) -> Fixture;
 
 /// Calls every operation of the document as every caller and compares the statuses with the table of the service.
 ///
-/// After a request that may have changed its objects, the next one gets new objects. After a refused request, the next one
-/// gets the same objects, which shows whether the refused one has changed something.
+/// After a request that may have changed its objects, the next one gets new objects. After a refused request, the next
+/// one gets the same objects, which shows whether the refused one has changed something.
 pub fn check_access<W>(service: &str, world: &W, builders: &[(&str, Builder<W>)], callers: &[Caller<'_>]) {
     let (rows, operations) = (table(service), Operation::all());
     let key = |operation: &Operation| format!("{} {}", operation.method, operation.path);

@@ -19,7 +19,8 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Starts nginx with this configuration inside `server { … }`, and with these files in the folder of relative paths.
+    /// Starts nginx with this configuration inside `server { … }`, and with these files in the folder of relative
+    /// paths.
     pub fn start(server: &str, files: &[(&str, &str)]) -> Self {
         // Another process may take the free port before nginx does.
         (0..5).find_map(|_| Self::try_start(server, files)).expect("nginx starts")

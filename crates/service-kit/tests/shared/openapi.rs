@@ -116,7 +116,8 @@ fn operations() -> impl Iterator<Item = (&'static str, &'static str, &'static Va
 }
 
 impl Contract {
-    /// Checks that the document has the `count` operations of the contract, and that all others are tagged as additions.
+    /// Checks that the document has the `count` operations of the contract, and that all others are tagged as
+    /// additions.
     pub fn every_operation_is_there_and_no_other_but_additions(&self, count: usize) {
         let mut expected = self.operations.trim().lines().collect::<Vec<_>>();
         assert_eq!(expected.len(), count);
