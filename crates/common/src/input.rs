@@ -244,7 +244,8 @@ impl Deserr<Violations> for Flag {
     }
 }
 
-/// The query parameter `limit` of a list: 1 to 1000 rows. Without it, the answer is the whole list (contract, "Lists").
+/// The query parameter `limit` of a list: 1 to 1000 rows. Without it, the answer is the complete list (contract,
+/// "Lists").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limit(Option<u16>);
 

@@ -1,5 +1,5 @@
-//! Types and rules that both services share: timestamps, durations, academic semesters, values in requests, and problems.
-//! No HTTP server, no SQL, no configuration.
+//! Types and rules that both services share: timestamps, durations, academic semesters, values in requests, and
+//! problems. No HTTP server, no SQL, no configuration.
 //!
 //! * [`time`]: RFC 3339 timestamps, their output in a time zone, and the clock.
 //! * [`semester`]: academic half-years and spans of them.

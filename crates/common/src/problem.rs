@@ -133,8 +133,8 @@ impl DeserializeError for Violations {
         match error {
             ErrorKind::IncorrectValueKind { actual, accepted } => {
                 let accepted: Vec<_> = accepted.iter().map(|kind| json_kind(*kind)).collect();
-                let found = json_kind(actual.kind());
-                all.push(here, "wrong-type", format!("must be {}, not {found}", accepted.join(" or ")));
+                let actual = json_kind(actual.kind());
+                all.push(here, "wrong-type", format!("must be {}, not {actual}", accepted.join(" or ")));
             }
             ErrorKind::MissingField { field } => {
                 let field = pointer(location.push_key(field));

@@ -31,7 +31,7 @@ impl Timestamp {
         Self::from_micros(at.timestamp_micros())
     }
 
-    /// The instant so many microseconds after 1970-01-01T00:00:00Z, or `None` outside the years 1 to 9999.
+    /// The instant this many microseconds after 1970-01-01T00:00:00Z, or `None` outside the years 1 to 9999.
     #[must_use]
     pub fn from_micros(micros: i64) -> Option<Self> {
         let micros = Some(micros).filter(|micros| (FIRST_MICROS..=LAST_MICROS).contains(micros))?;

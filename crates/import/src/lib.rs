@@ -7,7 +7,7 @@
 //! * [`local_time`]: local times as instants.
 //! * [`merge`]: which rows are new, changed there, or changed here since the last import.
 //! * [`pages`]: a table page by page, with the rows that belong to each.
-//! * [`schema`]: the table in which an import keeps what it has imported.
+//! * [`schema`]: the table of imported rows and their hashes.
 //!
 //! A service converts the rows: it reads pages of them, and writes those that [`Import::merge`] returns.
 

@@ -1,5 +1,5 @@
-//! Which rows to write. For each imported row the database keeps a hash of what was imported, so that a later import
-//! can tell whether the row has changed since, in the source or here. A row that was changed here stays as it is.
+//! Decides which rows to write. For each imported row the database has a hash of its values, so that a later import
+//! recognizes whether the row has changed since, in the source or here. A row that was changed here stays as it is.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use service_kit::{
 
 const CHANGED_HERE: &str = "kept as they are here";
 const OUTDATED: &str = "changed there since the import; --update brings them over";
-const GONE: &str = "no longer there; --update deletes them here";
+const REMOVED: &str = "no longer there; --update deletes them here";
 
 /// The values that an import writes for a row and the rows that belong to it.
 pub trait Imported: Serialize {
@@ -46,13 +46,13 @@ pub struct Changes<T> {
 
 impl Import {
     /// Records that the source has this row, imported or not.
-    pub fn saw(&mut self, kind: &'static str, id: DbUuid) {
+    pub fn record_seen(&mut self, kind: &'static str, id: DbUuid) {
         self.report.count(kind).read += 1;
         self.seen.entry(kind).or_default().insert(id);
     }
 
-    /// Compares rows of the source with the same rows here and with what was imported earlier, and returns what is to be
-    /// written. The other rows are counted and reported. At most [`CHUNK`] rows at a time.
+    /// Compares rows of the source with the same rows here and with what was imported earlier, and returns what is to
+    /// be written. The other rows are counted and reported. At most [`CHUNK`] rows at a time.
     pub fn merge<T: Imported>(
         &mut self,
         conn: &mut AnyConnection,
@@ -101,9 +101,9 @@ impl Import {
         Ok(changes)
     }
 
-    /// The rows of an earlier import that the source has no more, to be deleted. Those that have been changed here stay
-    /// and are noted, and all of them without `--update`.
-    pub fn gone<T: Imported>(
+    /// The rows of an earlier import that the source no longer has, to be deleted. Rows that have been changed here
+    /// stay and are reported; without `--update`, all of them do.
+    pub fn removed_from_source<T: Imported>(
         &mut self,
         conn: &mut AnyConnection,
         present: impl Fn(&mut AnyConnection, &[DbUuid]) -> Result<HashMap<DbUuid, T>, Error>,
@@ -111,9 +111,9 @@ impl Import {
         let seen = self.seen.remove(T::KIND).unwrap_or_default();
         let all = imported_rows::table.filter(imported_rows::kind.eq(T::KIND)).select(imported_rows::id);
         let all: Vec<DbUuid> = all.load(conn)?;
-        let gone: Vec<_> = all.into_iter().filter(|id| !seen.contains(id)).collect();
+        let missing: Vec<_> = all.into_iter().filter(|id| !seen.contains(id)).collect();
         let mut deleted = Vec::new();
-        for ids in gone.chunks(CHUNK) {
+        for ids in missing.chunks(CHUNK) {
             let (imported, here) = (load(conn, T::KIND, ids)?, present(conn, ids)?);
             for id in ids {
                 match here.get(id).map(Imported::hash).transpose()? {
@@ -127,7 +127,7 @@ impl Import {
                     Some(_) if self.update => deleted.push(*id),
                     Some(_) => {
                         self.report.count(T::KIND).kept += 1;
-                        self.report.note(GONE, || format!("{} {id}", T::KIND));
+                        self.report.note(REMOVED, || format!("{} {id}", T::KIND));
                     }
                 }
             }

@@ -16,7 +16,8 @@ use service_kit::{
 };
 
 impl Import {
-    /// Calls `work` with the rows of a table in the order of their ids, at most [`CHUNK`] at a time, and counts them as read.
+    /// Calls `work` with the rows of a table in the order of their ids, at most [`CHUNK`] at a time, and counts them as
+    /// read.
     pub fn each_page<F>(
         &mut self,
         conn: &mut AnyConnection,
@@ -36,7 +37,7 @@ impl Import {
             for row in rows {
                 match row.id(key) {
                     Ok(id) => {
-                        self.saw(table.name, id);
+                        self.record_seen(table.name, id);
                         page.push((id, row));
                     }
                     Err(fault) => {
@@ -71,8 +72,8 @@ impl Import {
         Ok(children)
     }
 
-    /// The converted [children](Self::children) of these rows, sorted. They are counted as read, and those that `convert`
-    /// refuses as left out.
+    /// The converted [children](Self::children) of these rows, sorted. They are counted as read, and those that
+    /// `convert` refuses as left out.
     pub fn converted_children<T: Ord>(
         &mut self,
         table: &SourceTable,
@@ -80,7 +81,7 @@ impl Import {
         ids: &[DbUuid],
         convert: impl Fn(&SourceRow) -> Result<T, Fault>,
     ) -> Result<HashMap<DbUuid, Vec<T>>, Error> {
-        let mut found = HashMap::new();
+        let mut children = HashMap::new();
         for (id, rows) in self.children(table, key, ids)? {
             let mut all = Vec::with_capacity(rows.len());
             for row in rows {
@@ -91,9 +92,9 @@ impl Import {
                 }
             }
             all.sort_unstable();
-            found.insert(id, all);
+            children.insert(id, all);
         }
-        Ok(found)
+        Ok(children)
     }
 
     /// The users of a link table, each once.

@@ -11,7 +11,7 @@ const MOST_NOTES: usize = 10_000;
 const LEFT_OUT: &str = "left out";
 
 /// The heading of rows that exceed a limit of this service.
-const OVER_LIMIT: &str = "imported although they pass a limit";
+const OVER_LIMIT: &str = "imported although they exceed a limit";
 
 /// The counts of a table's rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -79,8 +79,8 @@ impl Report {
     pub fn lines(&self) -> Vec<String> {
         let mut lines = self.head.clone();
         lines.push("table\tread\tadded\tupdated\tsame\tkept\tleft out\tover a limit".to_owned());
-        for (table, it) in &self.counts {
-            let Counts { read, added, updated, same, kept, left_out, over_limit } = it;
+        for (table, counts) in &self.counts {
+            let Counts { read, added, updated, same, kept, left_out, over_limit } = counts;
             lines.push(format!("{table}\t{read}\t{added}\t{updated}\t{same}\t{kept}\t{left_out}\t{over_limit}"));
         }
         for (heading, notes, more) in &self.notes {

@@ -64,7 +64,7 @@ impl SourceRow {
         if *self.value(column) == Value::NULL { Ok(false) } else { Ok(self.number(column)? != 0) }
     }
 
-    /// A time as it stands there, without a zone. None for NULL and for the zero times of MySQL and Go.
+    /// A local time, without a zone. None for NULL and for the zero times of MySQL and Go.
     pub fn time(&self, column: &str) -> Result<Option<NaiveDateTime>, Fault> {
         match *self.value(column) {
             Value::NULL => Ok(None),

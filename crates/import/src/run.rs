@@ -66,13 +66,13 @@ impl Import {
             self.report = Report::new(self.head());
             self.seen.clear();
             self.source.begin()?;
-            let done = conn.transaction(|conn| {
+            let result = conn.transaction(|conn| {
                 work(conn, &mut self)?;
                 if self.dry_run { Err(DieselError::RollbackTransaction.into()) } else { Ok(()) }
             });
-            match done {
+            match result {
                 Err(Error::Database(DieselError::RollbackTransaction)) if self.dry_run => {}
-                done => done?,
+                result => result?,
             }
             Ok(mem::take(&mut self.report))
         })

@@ -1,4 +1,4 @@
-//! The table that an import keeps; the migrations of each service make it.
+//! The table of imported rows and their hashes; the migrations of each service create it.
 #![expect(missing_docs, reason = "the columns are explained in the migrations; the macro makes one item for each")]
 
 diesel::table! {

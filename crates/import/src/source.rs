@@ -92,14 +92,15 @@ impl Source {
 
     fn check_tables(&mut self, tables: &[SourceTable]) -> Result<(), String> {
         let query = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = DATABASE()";
-        let found: Vec<(String, String)> = self.conn.query(query).map_err(|error| self.lost(&error))?;
-        let has_table = |table: &str| found.iter().any(|(name, _)| name == table);
-        let has_column = |table: &str, column: &str| found.iter().any(|(name, other)| name == table && other == column);
+        let columns: Vec<(String, String)> = self.conn.query(query).map_err(|error| self.lost(&error))?;
+        let has_table = |table: &str| columns.iter().any(|(name, _)| name == table);
+        let has_column =
+            |table: &str, column: &str| columns.iter().any(|(name, other)| name == table && other == column);
         let mut missing = Vec::new();
         for table in tables {
             if has_table(table.name) {
-                let columns = table.columns.iter().filter(|column| !has_column(table.name, column));
-                missing.extend(columns.map(|column| format!("the column {}.{column}", table.name)));
+                let missing_columns = table.columns.iter().filter(|column| !has_column(table.name, column));
+                missing.extend(missing_columns.map(|column| format!("the column {}.{column}", table.name)));
             } else {
                 missing.push(format!("the table {}", table.name));
             }
@@ -122,7 +123,7 @@ impl Source {
             .map_err(|error| self.error(&error))
     }
 
-    /// The next rows by their key, after that of the row before: [`CHUNK`] of them, or fewer at the end.
+    /// The next rows in the order of their keys, after the key `after`: [`CHUNK`] of them, or fewer at the end.
     pub fn page(&mut self, table: &SourceTable, key: &str, after: Option<&str>) -> Result<Vec<SourceRow>, Error> {
         let condition = if after.is_some() { format!("WHERE `{key}` > ?") } else { String::new() };
         let parameters = after.map(Value::from).into_iter().collect();
@@ -186,8 +187,8 @@ fn is_new_enough(version: &str) -> bool {
     // MariaDB may put 5.5.5- before its version, for old replication clients that cannot read two digits.
     let version = version.strip_prefix("5.5.5-").unwrap_or(version);
     let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
-    let found = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
-    found >= if version.contains("MariaDB") { (10, 6) } else { (8, 0) }
+    let release = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    release >= if version.contains("MariaDB") { (10, 6) } else { (8, 0) }
 }
 
 #[cfg(test)]

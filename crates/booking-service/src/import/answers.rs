@@ -56,7 +56,7 @@ pub fn import_answers(
     for id in ids.iter().filter(|id| existing.contains(id)) {
         let mut answers = answers.remove(id).unwrap_or_default();
         answers.dedup_by_key(|(user, _)| *user);
-        import.saw(Answers::KIND, *id);
+        import.record_seen(Answers::KIND, *id);
         incoming.push((*id, Answers(answers)));
     }
     let links = attendees::table

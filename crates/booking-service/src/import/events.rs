@@ -120,7 +120,7 @@ pub fn import_events(conn: &mut AnyConnection, import: &mut Import, targets: &mu
             present.drain().map(|(id, _)| id).chain(changes.added.iter().map(|(id, _)| *id)).collect();
         answers::import_answers(conn, import, targets, &ids, &existing)
     })?;
-    for ids in import.gone::<Event>(conn, load)?.chunks(CHUNK) {
+    for ids in import.removed_from_source::<Event>(conn, load)?.chunks(CHUNK) {
         diesel::update(events::table.filter(events::id.eq_any(ids)))
             .set((
                 events::deleted_at.eq(targets.now),

@@ -153,7 +153,7 @@ pub fn import_groups(
         }
         Ok(())
     })?;
-    for ids in import.gone::<Group>(conn, load)?.chunks(CHUNK) {
+    for ids in import.removed_from_source::<Group>(conn, load)?.chunks(CHUNK) {
         diesel::update(groups::table.filter(groups::id.eq_any(ids)))
             .set((groups::deleted_at.eq(now), groups::updated_at.eq(now)))
             .execute(conn)?;

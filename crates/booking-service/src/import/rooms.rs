@@ -85,7 +85,7 @@ pub fn import_rooms(conn: &mut AnyConnection, import: &mut Import, targets: &Tar
         }
         Ok(())
     })?;
-    for ids in import.gone::<Room>(conn, load)?.chunks(CHUNK) {
+    for ids in import.removed_from_source::<Room>(conn, load)?.chunks(CHUNK) {
         diesel::update(rooms::table.filter(rooms::id.eq_any(ids)))
             .set((rooms::deleted_at.eq(targets.now), rooms::updated_at.eq(targets.now)))
             .execute(conn)?;

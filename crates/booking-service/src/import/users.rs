@@ -80,7 +80,7 @@ pub fn import_users(
                     privileges.push((id, privilege));
                     // A user who is not active has lost the feed for good.
                     if !feed.is_blank() && active.contains(&id) {
-                        import.saw(FeedAddress::KIND, id);
+                        import.record_seen(FeedAddress::KIND, id);
                         feeds.push((id, feed));
                     }
                 }

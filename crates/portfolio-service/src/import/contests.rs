@@ -89,7 +89,7 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import) -> Result<(), Err
         let changes = import.merge(conn, incoming, &present)?;
         write(conn, &changes.added, &changes.updated)
     })?;
-    for ids in import.gone::<Contest>(conn, load)?.chunks(CHUNK) {
+    for ids in import.removed_from_source::<Contest>(conn, load)?.chunks(CHUNK) {
         diesel::delete(contests::table.filter(contests::id.eq_any(ids))).execute(conn)?;
     }
     Ok(())
@@ -173,7 +173,7 @@ pub fn bring_teams_in(conn: &mut AnyConnection, import: &mut Import, targets: &T
         let changes = import.merge(conn, incoming, &present)?;
         write_teams(conn, &changes.added, &changes.updated, targets.now)
     })?;
-    for ids in import.gone::<Team>(conn, load_teams)?.chunks(CHUNK) {
+    for ids in import.removed_from_source::<Team>(conn, load_teams)?.chunks(CHUNK) {
         diesel::delete(contest_teams::table.filter(contest_teams::id.eq_any(ids))).execute(conn)?;
     }
     Ok(())

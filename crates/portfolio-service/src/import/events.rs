@@ -46,7 +46,7 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import) -> Result<(), Err
         with_connection!(conn, c => diesel::insert_into(event_levels::table).values(&rows).execute(c))?;
         Ok(())
     })?;
-    for ids in import.gone::<Level>(conn, load)?.chunks(CHUNK) {
+    for ids in import.removed_from_source::<Level>(conn, load)?.chunks(CHUNK) {
         diesel::delete(event_levels::table.filter(event_levels::event_id.eq_any(ids))).execute(conn)?;
     }
     Ok(())

@@ -103,7 +103,7 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets
         }
         insert_members(conn, &changes.updated)
     })?;
-    for ids in import.gone::<Project>(conn, load)?.chunks(CHUNK) {
+    for ids in import.removed_from_source::<Project>(conn, load)?.chunks(CHUNK) {
         diesel::delete(projects::table.filter(projects::id.eq_any(ids))).execute(conn)?;
     }
     Ok(())

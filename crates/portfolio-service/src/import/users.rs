@@ -187,7 +187,7 @@ pub fn bring_accounts_in(conn: &mut AnyConnection, import: &mut Import, targets:
         with_connection!(conn, c => diesel::insert_into(accounts::table).values(&rows).execute(c))?;
         Ok(())
     })?;
-    for ids in import.gone::<Account>(conn, load_accounts)?.chunks(CHUNK) {
+    for ids in import.removed_from_source::<Account>(conn, load_accounts)?.chunks(CHUNK) {
         diesel::delete(accounts::table.filter(accounts::id.eq_any(ids))).execute(conn)?;
     }
     Ok(())
