@@ -1,4 +1,4 @@
-//! Who calls an operation: the user behind a session cookie or an API token.
+//! The caller of an operation: the user of a session cookie or an API token.
 
 mod api_token;
 mod caller;

@@ -15,7 +15,8 @@ common::codes! {
         "The parameter `q` may have at most 32 comparisons.";
     /// 400: an imported table with bad rows.
     BAD_IMPORT = 400 "bad-import", "The table cannot be imported",
-        "Nothing was imported. Each entry of `violations` names a row, counted from 1 without the header, and a column.";
+        "Nothing was imported. Each entry of `violations` names a row, counted from 1 without the header, and a \
+        column.";
     /// 400: a login that cannot be finished.
     BAD_LOGIN = 400 "bad-login", "The sign-in cannot be finished",
         "It was begun in another browser or more than ten minutes ago, has been finished already, or was refused by \
@@ -28,7 +29,7 @@ common::codes! {
     NOT_A_MEMBER = 403 "not-a-member", "Only members can sign in",
         "The club's directory does not list the account. The operator of the service can add it there.";
     /// 403: a sign-in name that belongs to another person.
-    NAME_TAKEN = 403 "name-taken", "The sign-in name belongs to somebody else",
+    NAME_TAKEN = 403 "name-taken", "The sign-in name belongs to another person",
         "Another account of the sign-in provider has already signed in under this name. The operator of the service \
         can resolve this.";
     /// 403: a poll that no longer takes answers and changes.
@@ -53,10 +54,10 @@ common::codes! {
     TOO_MANY_TOKENS = 409 "too-many-tokens", "The user has too many API tokens",
         "A user has at most 50 tokens that have neither expired nor been revoked. Revoke one that is not needed.";
     /// 409: the last privileged user.
-    LAST_PRIVILEGED = 409 "last-privileged-user", "Somebody must stay privileged",
-        "Grant the privilege to somebody else first.";
+    LAST_PRIVILEGED = 409 "last-privileged-user", "One user must stay privileged",
+        "Grant the privilege to another user first.";
     /// 503: a sign-in that no further attempt can finish, because provider and options do not fit each other.
     SIGN_IN_MISCONFIGURED = 503 "sign-in-misconfigured", "Sign-in is not set up correctly",
-        "The sign-in provider refuses this service as a client. Another attempt does not help before whoever runs the \
-        service has changed its options or its registration at the provider; the log says which error the provider gave.";
+        "The sign-in provider refuses this service as a client. Another attempt does not help until the operator \
+        changes the options of the service or its registration at the provider; the log names the provider's error.";
 }

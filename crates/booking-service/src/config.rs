@@ -216,8 +216,8 @@ impl Config {
         exposed.chain(is_utc_with_front_end.then(|| zone.to_owned())).collect()
     }
 
-    /// Whether the service runs in development mode (contract, "Development mode"), in which anybody may choose who they
-    /// are: there is no sign-in provider, and only this machine can reach the service.
+    /// Whether the service runs in development mode (contract, "Development mode"), in which anybody can sign in as any
+    /// user: there is no sign-in provider, and only this machine can reach the service.
     #[must_use]
     pub fn is_development(&self) -> bool {
         let has_no_provider = matches!(self.sign_in.provider(&self.server), Ok(None));
@@ -253,15 +253,15 @@ impl Config {
             }
         };
         for (index, line) in Keys::lines(&key).enumerate() {
-            let which = if index == 0 { String::new() } else { format!(", former key {index},") };
+            let key_name = if index == 0 { String::new() } else { format!(", former key {index},") };
             if line.chars().count() < SHORTEST_KEY {
-                return Err(format!("--secret-key{which} must have {SHORTEST_KEY} characters or more"));
+                return Err(format!("--secret-key{key_name} must have {SHORTEST_KEY} characters or more"));
             }
             if line.chars().collect::<HashSet<_>>().len() < LEAST_VARIETY {
-                return Err(format!("--secret-key{which} must have {LEAST_VARIETY} different characters or more"));
+                return Err(format!("--secret-key{key_name} must have {LEAST_VARIETY} different characters or more"));
             }
             if line == PUBLIC_KEY {
-                return Err(format!("--secret-key{which} is the well-known key for development"));
+                return Err(format!("--secret-key{key_name} is the well-known key for development"));
             }
         }
         Ok(Keys::new(&key))

@@ -1,5 +1,5 @@
-//! Fragments of SQL that Diesel does not have for both databases at once, and those that exist for a planner's sake. The
-//! plans of the latter are tested with and without them.
+//! Fragments of SQL that Diesel does not have for both databases, and fragments that improve a query plan. Tests
+//! compare the plans with and without the latter.
 
 use diesel::{
     QueryResult,
@@ -21,9 +21,9 @@ const LIST_LENGTHS: [usize; 3] = [1, 16, 64];
 
 /// `column IN (ids)`, like `eq_any`, for statements that are sent often.
 ///
-/// The list is padded with its last id to one of three lengths, because both databases plan `eq_any` anew each time, which
-/// took 30 % of the processor time of one event. SQLite: the text depends on the length, so Diesel does not keep
-/// the statement. PostgreSQL: it assumes ten elements of an array that is bound, so that a plan for fewer looks cheaper,
+/// The list is padded with its last id to one of three lengths, because both databases plan `eq_any` anew each time,
+/// which takes much of the processor time of a request. SQLite: the text depends on the length, so Diesel does not
+/// cache the statement. PostgreSQL: it assumes ten elements in a bound array, so that a plan for fewer looks cheaper,
 /// and it never changes to the generic plan.
 pub fn id_in<C>(column: C, ids: &[DbUuid]) -> IdIn<C> {
     let length = LIST_LENGTHS.into_iter().find(|length| *length >= ids.len());
@@ -122,8 +122,8 @@ impl QueryFragment<MultiBackend> for UnionAll {
     }
 }
 
-/// The ids of a group of rows as one value, read as an [`IdList`]. To decode a row takes longer than
-/// to find it, and most rows of an answer are the ids of an object's people.
+/// The ids of a group of rows as one value, read as an [`IdList`]. Decoding a row takes longer than finding it, and
+/// most rows of an answer are the ids of an object's people.
 pub fn folded_ids<C>(column: C) -> FoldedIds<C> {
     FoldedIds { column }
 }

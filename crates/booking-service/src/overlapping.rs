@@ -1,9 +1,9 @@
 //! Conditions for the rows of `rooms` and `events` that overlap a span of time.
 //!
 //! With an index on the start alone, a search reads all rows that start before its span; with one on the end, all that
-//! end after it. So each row also says whether it is long (`is_long`). A row that is not long and overlaps a span starts
-//! inside the span or in the 24 hours before it, and long rows are few. Each condition here has one part for short rows
-//! and one for long rows. Each part reads one range of an index on `(is_long, starts_at)`.
+//! end after it. So each row also says whether it is long (`is_long`). A row that is not long and overlaps a span
+//! starts inside the span or in the 24 hours before it, and long rows are few. Each condition here has one part for
+//! short rows and one for long rows. Each part reads one range of an index on `(is_long, starts_at)`.
 
 use chrono::TimeDelta;
 use service_kit::database::types::DbTimestamp;
@@ -60,9 +60,9 @@ macro_rules! during {
     }};
 }
 
-/// The condition of the partial indexes `rooms_list` and `events_list`. The CHECK constraints of the tables make it true
-/// for every row. A query with this condition can read a page in list order from the index. A query for a span of time
-/// must not have it: in list order it would read all rows before the span.
+/// The condition of the partial indexes `rooms_list` and `events_list`. The CHECK constraints of the tables make it
+/// true for every row. A query with this condition can read a page in list order from the index. A query for a span of
+/// time must not have it: in list order it would read all rows before the span.
 macro_rules! readable_in_list_order {
     ($table:ident) => {
         $table::starts_at.lt($table::ends_at)

@@ -7,8 +7,8 @@ use service_kit::{database::schema::idempotency_keys, maintenance::tables::Table
 
 /// All tables, each after those that it refers to.
 pub const TABLES: &[TableInfo] = service_kit::tables! {
-    idempotency_keys imported_rows users sessions api_tokens spent_logins identities groups group_members group_admins tags
-    places rooms room_admins events event_admins event_tags attendees
+    idempotency_keys imported_rows users sessions api_tokens spent_logins identities groups group_members group_admins
+    tags places rooms room_admins events event_admins event_tags attendees
     draft_events draft_event_slots draft_event_admins draft_event_invitees draft_event_tags draft_event_answers
     draft_event_choices
 };
@@ -76,9 +76,9 @@ diesel::table! {
     use diesel::sql_types::*;
     use service_kit::database::types::{DbTimestamp, DbUuid};
     rooms (id) {
-        id -> DbUuid, place -> Text, place_key -> Text, starts_at -> DbTimestamp, ends_at -> DbTimestamp, is_long -> Bool,
-        reach_from -> DbTimestamp, verified -> Bool, created_by -> DbUuid, created_at -> DbTimestamp, updated_at -> DbTimestamp,
-        deleted_at -> Nullable<DbTimestamp>, made_for_event -> Bool,
+        id -> DbUuid, place -> Text, place_key -> Text, starts_at -> DbTimestamp, ends_at -> DbTimestamp,
+        is_long -> Bool, reach_from -> DbTimestamp, verified -> Bool, created_by -> DbUuid, created_at -> DbTimestamp,
+        updated_at -> DbTimestamp, deleted_at -> Nullable<DbTimestamp>, made_for_event -> Bool,
     }
 }
 diesel::table! {
@@ -89,10 +89,10 @@ diesel::table! {
     use diesel::sql_types::*;
     use service_kit::database::types::{DbTimestamp, DbUuid};
     events (id) {
-        id -> DbUuid, name -> Text, description -> Text, shared -> Bool, starts_at -> DbTimestamp, ends_at -> DbTimestamp,
-        is_long -> Bool, place -> Text, place_key -> Text, room_id -> DbUuid, owns_room -> Bool, group_id -> DbUuid,
-        open -> Bool, sequence -> Integer, created_by -> DbUuid, created_at -> DbTimestamp, updated_at -> DbTimestamp,
-        deleted_at -> Nullable<DbTimestamp>,
+        id -> DbUuid, name -> Text, description -> Text, shared -> Bool, starts_at -> DbTimestamp,
+        ends_at -> DbTimestamp, is_long -> Bool, place -> Text, place_key -> Text, room_id -> DbUuid, owns_room -> Bool,
+        group_id -> DbUuid, open -> Bool, sequence -> Integer, created_by -> DbUuid, created_at -> DbTimestamp,
+        updated_at -> DbTimestamp, deleted_at -> Nullable<DbTimestamp>,
     }
 }
 diesel::table! {

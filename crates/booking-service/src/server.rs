@@ -194,9 +194,9 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     if config.is_development() {
         log::warn!("development mode: everybody on this machine can sign in as any user, at /dev/sign-in");
     }
-    let (checked, public_url) = (provider.clone(), config.server.public_origin());
+    let (provider_to_check, public_url) = (provider.clone(), config.server.public_origin());
     // In the background, so that the start does not wait for the provider.
-    actix_web::rt::spawn(async move { checked.check_at_start(&public_url).await });
+    actix_web::rt::spawn(async move { provider_to_check.check_at_start(&public_url).await });
     let (last_use, limits) = (Data::new(LastUse::start(&db)), Data::new(Limits::new(&config.limits, &clock)));
     let to_flush = last_use.clone();
     state.on_shutdown(move || {
@@ -210,8 +210,8 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     })
 }
 
-/// Copies users and groups from the directory, if there is one. An error does not stop the start. A sync that takes longer
-/// than five seconds continues in the background.
+/// Copies users and groups from the directory, if there is one. An error does not stop the start. A sync that takes
+/// longer than five seconds continues in the background.
 async fn sync_at_start(state: &Data<AppState>, club: &Club) {
     if club.directory.is_none() {
         return;

@@ -154,8 +154,8 @@ fn insert(conn: &mut AnyConnection, name: &str, now: DbTimestamp) -> Result<Tag,
     Ok(tag)
 }
 
-/// The id and name of the tag for each of `names`, in their order. Tags that do not exist are created; concurrent requests
-/// may create the same tags. Names with equal keys give the same tag.
+/// The id and name of the tag for each of `names`, in their order. Tags that do not exist are created; concurrent
+/// requests may create the same tags. Names with equal keys give the same tag.
 ///
 /// # Errors
 /// When the database fails.
@@ -165,10 +165,10 @@ pub fn get_or_create<N: AsRef<str>>(
     now: DbTimestamp,
 ) -> Result<Vec<(DbUuid, String)>, Error> {
     let keys: Vec<_> = names.iter().map(|name| key(name.as_ref())).collect();
-    let mut found = find(conn, &keys)?;
-    // Inserted in the order of keys, so that requests that create the same tags cannot deadlock. Collected in reverse, so
-    // that the first of two spellings of a name stays in the map.
-    let missing = keys.iter().zip(names).rev().filter(|(key, _)| !found.contains_key(*key));
+    let mut existing = find(conn, &keys)?;
+    // Inserted in the order of keys, so that requests that create the same tags cannot deadlock. Collected in reverse,
+    // so that the first of two spellings of a name stays in the map.
+    let missing = keys.iter().zip(names).rev().filter(|(key, _)| !existing.contains_key(*key));
     let missing: BTreeMap<_, _> = missing.collect();
     if !missing.is_empty() {
         let rows: Vec<_> = missing
@@ -184,22 +184,26 @@ pub fn get_or_create<N: AsRef<str>>(
             })
             .collect();
         for rows in rows.chunks(1000) {
-            with_connection!(conn, c => diesel::insert_into(tags::table).values(rows).on_conflict_do_nothing().execute(c))?;
+            with_connection!(conn, c => diesel::insert_into(tags::table)
+                .values(rows)
+                .on_conflict_do_nothing()
+                .execute(c))?;
         }
         // A tag that another request has created meanwhile has another id.
-        found = find(conn, &keys)?;
+        existing = find(conn, &keys)?;
     }
-    let tag =
-        |key| found.get(key).cloned().ok_or_else(|| Problem::internal("a tag that was just created is missing").into());
+    let tag = |key| {
+        existing.get(key).cloned().ok_or_else(|| Problem::internal("a tag that was just created is missing").into())
+    };
     keys.iter().map(tag).collect()
 }
 
 fn find(conn: &mut AnyConnection, keys: &[String]) -> Result<BTreeMap<String, (DbUuid, String)>, Error> {
-    let mut found = BTreeMap::new();
+    let mut by_key = BTreeMap::new();
     for keys in keys.chunks(1000) {
         let tags = tags::table.filter(tags::name_key.eq_any(keys));
         let tags: Vec<(String, (DbUuid, String))> = tags.select((tags::name_key, (tags::id, tags::name))).load(conn)?;
-        found.extend(tags);
+        by_key.extend(tags);
     }
-    Ok(found)
+    Ok(by_key)
 }

@@ -37,8 +37,8 @@ type Token = (DbUuid, Scope, Option<DbTimestamp>, Option<DbTimestamp>, Option<Db
 /// The active user of a credential, and the version of the database.
 ///
 /// # Errors
-/// 401 for an unknown, expired or revoked credential. 403 for an inactive account, even if the credential has expired or
-/// been revoked.
+/// 401 for an unknown, expired or revoked credential. 403 for an inactive account, even if the credential has expired
+/// or been revoked.
 pub fn authenticate(
     conn: &mut AnyConnection,
     credential: &Credential,
@@ -55,8 +55,8 @@ pub fn authenticate(
                     .inner_join(users::table)
                     .filter(sessions::token_hash.eq(credentials::hash(secret)))
                     .select((user, columns, DataVersion));
-                let found: Option<(User, Session, String)> = with_connection!(conn, c => query.first(c)).optional()?;
-                let (user, (session, expires, revoked, last_used), data_version) = found.ok_or_else(unknown)?;
+                let row: Option<(User, Session, String)> = with_connection!(conn, c => query.first(c)).optional()?;
+                let (user, (session, expires, revoked, last_used), data_version) = row.ok_or_else(unknown)?;
                 let is_valid = revoked.is_none() && now < expires && *now < last_used.plus(IDLE);
                 (user, Scope::Write, CredentialId::Session(session), Some(last_used), is_valid, data_version)
             }
@@ -73,8 +73,8 @@ pub fn authenticate(
                     .inner_join(users::table)
                     .filter(api_tokens::token_hash.eq(token.hash()))
                     .select((user, columns, DataVersion));
-                let found: Option<(User, Token, String)> = with_connection!(conn, c => query.first(c)).optional()?;
-                let (user, (token, scope, expires, revoked, last_used), data_version) = found.ok_or_else(unknown)?;
+                let row: Option<(User, Token, String)> = with_connection!(conn, c => query.first(c)).optional()?;
+                let (user, (token, scope, expires, revoked, last_used), data_version) = row.ok_or_else(unknown)?;
                 let is_valid = revoked.is_none() && expires.is_none_or(|expires| now < expires);
                 (user, scope, CredentialId::Token(token), last_used, is_valid, data_version)
             }

@@ -25,8 +25,8 @@ type Position = (DbTimestamp, String, DbUuid);
 
 /// Find free times
 ///
-/// The free times of rooms, clipped to the span and the hours of the day, that have at least the required length. Any part
-/// of them can be booked. Ordered by timeStart, place and roomId.
+/// The free times of rooms, clipped to the span and the hours of the day, that have at least the required length. Any
+/// part of them can be booked. Ordered by timeStart, place and roomId.
 #[utoipa::path(
     tags = ["availability", "additions"],
     operation_id = "findFreeTimes",
@@ -51,13 +51,13 @@ pub async fn find(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<Find
         };
         let count = people.as_ref().map(|people| count_people(conn, people)).transpose()?;
         let busy = people.as_ref().map(|people| busy_times(conn, people, from, to)).transpose()?.unwrap_or_default();
-        let mut found: Vec<(Position, Span)> = Vec::new();
+        let mut free_times: Vec<(Position, Span)> = Vec::new();
         for room in free_rooms(conn, &selection, query.shared.0)? {
             for free in long_enough(&room.free, &hours, query.length()) {
-                found.push(((timestamp(free.start)?, room.place.clone(), room.id), free));
+                free_times.push(((timestamp(free.start)?, room.place.clone(), room.id), free));
             }
         }
-        found.sort_unstable();
+        free_times.sort_unstable();
         let show = |((start, place, room_id), free): (Position, Span)| {
             let busy_users = count.map(|_| busy_people(free, &busy));
             Ok(ResponseFreeTime {
@@ -69,7 +69,7 @@ pub async fn find(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<Find
                 busy_users,
             })
         };
-        page.rows_of_all(found, |(position, _)| position.clone(), show)
+        page.rows_of_all(free_times, |(position, _)| position.clone(), show)
     })
     .await
 }

@@ -31,31 +31,31 @@ impl FromStr for DailyHours {
 impl DailyHours {
     /// The parts of `span` within these hours. They are ordered and maximal: no two touch.
     ///
-    /// If the clocks skip the start or the end, it is the instant at which they do. If they show it twice, it is the first
-    /// of the two instants.
+    /// If the clocks skip the start or the end, it is the instant at which they do. If they show it twice, it is the
+    /// first of the two instants.
     #[must_use]
     pub fn intervals_in(self, span: Span, zone: Tz) -> Vec<Span> {
         let date = |at: chrono::DateTime<chrono::Utc>| at.with_timezone(&zone).date_naive();
         let day = Days::new(1);
         // Starts with the day before, whose hours may extend into the first day.
         let first = date(span.start).checked_sub_days(day).unwrap_or(date(span.start));
-        let mut found: Vec<Span> = Vec::new();
+        let mut intervals: Vec<Span> = Vec::new();
         for date in first.iter_days().take_while(|day| *day <= date(span.end)) {
             let last = if self.end < self.start { date.checked_add_days(day) } else { Some(date) };
             let ends = instant_or_next(date, self.start.0, zone)
                 .zip(last.and_then(|date| instant_or_next(date, self.end.0, zone)));
             let hours = ends.and_then(|(start, end)| Span::new(start.utc(), end.utc())?.intersection(&span));
-            match (found.last_mut(), hours) {
+            match (intervals.last_mut(), hours) {
                 (Some(last), Some(hours)) if hours.start <= last.end => last.end = last.end.max(hours.end),
-                (_, hours) => found.extend(hours),
+                (_, hours) => intervals.extend(hours),
             }
         }
-        found
+        intervals
     }
 }
 
-/// The parts of `free` inside `hours` that have at least this length. Both slices are ordered, and no two of their spans
-/// touch.
+/// The parts of `free` inside `hours` that have at least this length. Both slices are ordered, and no two of their
+/// spans touch.
 #[must_use]
 pub fn long_enough(free: &[Span], hours: &[Span], length: TimeDelta) -> Vec<Span> {
     let both = free.iter().flat_map(|free| hours.iter().filter_map(|hours| free.intersection(hours)));
@@ -136,7 +136,8 @@ mod tests {
     }
 
     proptest! {
-        /// Without changes of the clocks, an instant is inside the result if and only if the clock shows one of the hours.
+        /// Without changes of the clocks, an instant is inside the result if and only if the clock shows one of the
+        /// hours.
         #[test]
         fn hours_are_those_that_the_clock_shows(
             start in 0_u32..1440, end in 0_u32..1440, from in 0_i64..3000, length in 1_i64..4000, probe in 0_i64..8000,

@@ -47,21 +47,21 @@ pub struct FreeRoom {
     pub free: Vec<Span>,
 }
 
-/// The selected rooms with their free times, which may begin before the selection's span and end after it. Takes four to
-/// six statements for each thousand rooms.
+/// The selected rooms with their free times, which may begin before the selection's span and end after it. Takes four
+/// to six statements for each thousand rooms.
 ///
 /// # Errors
 /// When the database fails.
 pub fn free_rooms(conn: &mut AnyConnection, selection: &Selection, shared: bool) -> Result<Vec<FreeRoom>, Error> {
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     let mut page = PageBounds { after: None, rows: CHUNK.try_into().unwrap_or(i64::MAX) };
     loop {
         let rooms = rooms::load_page(conn, selection, None, &page)?;
         let last = rooms.last().filter(|_| rooms.len() == CHUNK);
         page.after = last.map(|Room { row, .. }| (row.starts_at, row.place.clone(), row.id));
-        found.extend(rooms.into_iter().map(|room| free_room(room, shared)));
+        result.extend(rooms.into_iter().map(|room| free_room(room, shared)));
         if page.after.is_none() {
-            return Ok(found);
+            return Ok(result);
         }
     }
 }
@@ -87,7 +87,7 @@ pub fn count_people(conn: &mut AnyConnection, people: &People) -> Result<usize, 
             if users::queries::unknown_indexes(conn, ids)?.is_empty() {
                 return Ok(ids.len());
             }
-            Err(Problem::parameter("userIds", "unknown-user", "names somebody who is no user").into())
+            Err(Problem::parameter("userIds", "unknown-user", "names an id that is no user's").into())
         }
     }
 }

@@ -125,8 +125,8 @@ pub struct FindQuery {
     #[deserr(default)]
     #[param(value_type = Option<String>, nullable = false)]
     user_ids: Option<UserIds>,
-    /// Only times within these hours of the day, `HH:mm-HH:mm` in the club's time zone. An end before the start is on the next
-    /// day.
+    /// Only times within these hours of the day, `HH:mm-HH:mm` in the club's time zone. An end before the start is on
+    /// the next day.
     #[deserr(default)]
     #[param(value_type = Option<String>, nullable = false)]
     pub between: Option<DailyHours>,

@@ -1,6 +1,6 @@
 //! The board: rooms and events of a day or a week as a page, for people and for screens at rooms.
 //!
-//! * Whoever may read `GET /events` may see it, and so may a kiosk token, which can do nothing else.
+//! * Every caller of `GET /events` may see it, and so may a kiosk token, which allows nothing else.
 //! * A page shows seven days, [`queries::MAX_ROOMS`] rooms and [`queries::MAX_EVENTS`] events at most, and says so when
 //!   it shows less than there is.
 

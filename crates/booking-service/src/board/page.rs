@@ -209,7 +209,7 @@ fn drawn_row(row: &Row<'_>, scale: &Scale, now: Option<u32>, show: Show) -> Mark
     };
     let content = html! {
         rect fill="url(#hours)" width=(scale.width()) height=(height) {}
-        @for held in &row.held { @for piece in &held.pieces { (block("held", held, *piece)) } }
+        @for period in &row.room_periods { @for piece in &period.pieces { (block("held", period, *piece)) } }
         @for free in &row.free {
             @for piece in &free.pieces {
                 (block("free", free, *piece))
@@ -231,20 +231,21 @@ fn drawn_row(row: &Row<'_>, scale: &Scale, now: Option<u32>, show: Show) -> Mark
 fn event(bar: &Bar<'_>, (x, width): (u32, u32), scale: &Scale, show: Show) -> Markup {
     let BoardEvent { id, name, group, .. } = bar.event;
     let kind = classes(bar.event);
-    let about = format!("{name}, {group}, {}", event_times(bar.event, scale));
+    let label = format!("{name}, {group}, {}", event_times(bar.event, scale));
     // What does not fit is cut off by the inner drawing.
-    let drawn = html! {
+    let bar_svg = html! {
         svg x=(x) y=(bar.level * EVENT_HEIGHT + 2) width=(width) height=(EVENT_HEIGHT - 4) {
-            title { (about) }
-            rect class=(format!("bar{kind}")) x="1" y="1" width=(width.saturating_sub(2).max(1)) height=(EVENT_HEIGHT - 6) rx="4" {}
+            title { (label) }
+            rect class=(format!("bar{kind}")) x="1" y="1" width=(width.saturating_sub(2).max(1))
+                height=(EVENT_HEIGHT - 6) rx="4" {}
             text class=(format!("on-bar{kind}")) x="6" y="15" { (name) }
             text class=(format!("on-bar small{kind}")) x="6" y="28" { (group) }
         }
     };
     if show.is_kiosk {
-        drawn
+        bar_svg
     } else {
-        html! { a href={ "#e-" (id) } aria-label=(about) { (drawn) } }
+        html! { a href={ "#e-" (id) } aria-label=(label) { (bar_svg) } }
     }
 }
 
@@ -270,7 +271,9 @@ fn legend() -> Markup {
         ul.legend {
             @for (class, text) in kinds {
                 li {
-                    svg width="30" height="18" aria-hidden="true" { rect class=(class) x="1" y="1" width="28" height="16" rx="3" {} }
+                    svg width="30" height="18" aria-hidden="true" {
+                        rect class=(class) x="1" y="1" width="28" height="16" rx="3" {}
+                    }
                     (text)
                 }
             }
@@ -288,14 +291,20 @@ fn event_table(content: &Content, scale: &Scale, show: Show) -> Markup {
     html! {
         div.table {
             table {
-                thead { tr { th scope="col" { "Time" } th scope="col" { "Place" } th scope="col" { "Event" } th scope="col" { "Group" } th scope="col" { "Kind" } } }
+                thead {
+                    tr {
+                        th scope="col" { "Time" } th scope="col" { "Place" } th scope="col" { "Event" }
+                        th scope="col" { "Group" } th scope="col" { "Kind" }
+                    }
+                }
                 tbody {
                     @for event in &content.events {
                         tr id={ "e-" (event.id) } {
                             td { (event_times(event, scale)) }
                             td { (event.place) }
                             th scope="row" {
-                                @if show.has_event_pages { a href={ "/events/" (event.id) } { (event.name) } } @else { (event.name) }
+                                @if show.has_event_pages { a href={ "/events/" (event.id) } { (event.name) } }
+                                @else { (event.name) }
                             }
                             td { (event.group) }
                             td { (kind(event)) }
@@ -315,13 +324,14 @@ fn free_table(timetable: &Timetable<'_>) -> Markup {
             table {
                 thead { tr { th scope="col" { "Place" } th scope="col" { "Free" } } }
                 tbody {
-                    @for row in timetable.rows.iter().filter(|row| !row.held.is_empty()) {
+                    @for row in timetable.rows.iter().filter(|row| !row.room_periods.is_empty()) {
                         tr {
                             th scope="row" { (row.place) }
                             td {
                                 @for (n, free) in row.free.iter().enumerate() {
                                     @if n > 0 { ", " }
-                                    (with_day(scale.local(free.span.start), scale)) (times(free.span.start, free.span.end, scale))
+                                    (with_day(scale.local(free.span.start), scale))
+                                    (times(free.span.start, free.span.end, scale))
                                     @if !free.verified { " (not confirmed)" }
                                 }
                                 @if row.free.is_empty() { "never" }
@@ -341,11 +351,11 @@ fn event_times(event: &BoardEvent, scale: &Scale) -> String {
 
 /// The day of a time, unless it is the only day of the board.
 fn with_day(at: NaiveDateTime, scale: &Scale) -> String {
-    let is_clear = scale.days == 1 && at.date() == scale.first;
-    if is_clear { String::new() } else { at.format("%a %-d %b, ").to_string() }
+    let is_only_day = scale.days == 1 && at.date() == scale.first;
+    if is_only_day { String::new() } else { at.format("%a %-d %b, ").to_string() }
 }
 
-/// Start and end of a span on a clock on the wall; with the date of an end that is on a later day.
+/// Local start and end of a span, with the date of an end that is on a later day.
 fn times(start: DateTime<Utc>, end: DateTime<Utc>, scale: &Scale) -> String {
     let (start, end) = (scale.local(start), scale.local(end));
     let midnight = start.date().succ_opt().map(|next| next.and_time(NaiveTime::MIN));

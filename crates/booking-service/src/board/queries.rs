@@ -10,7 +10,7 @@ use service_kit::{
 };
 
 use crate::{
-    events::selection::{Selection as Events, Which},
+    events::selection::{Criterion, Selection as Events},
     rooms::queries::{self as rooms, Room, Selection as Rooms},
     schema::{events, groups},
 };
@@ -62,7 +62,7 @@ pub fn load(
     let selection =
         Rooms { from: Some(from), to: Some(to), place_key: place_key.map(str::to_owned), ..Rooms::default() };
     let mut rooms = rooms::load_page(conn, &selection, None, &first(MAX_ROOMS + 1))?;
-    let mut query = Events::new(Which::All).between((Some(from), Some(to))).query();
+    let mut query = Events::new(Criterion::All).between((Some(from), Some(to))).query();
     if let Some(key) = place_key {
         query = query.filter(events::place_key.eq(key.to_owned()));
     }

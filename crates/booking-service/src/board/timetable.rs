@@ -1,4 +1,4 @@
-//! Where the rooms and events of a board stand on it. All lengths are in pixels of the drawing.
+//! The positions of rooms and events on a board. All lengths are in pixels of the drawing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,7 +69,7 @@ impl Scale {
         self.pieces(span).first().map(|(x, _)| *x)
     }
 
-    /// The time of a clock on the wall.
+    /// The local time.
     pub fn local(&self, at: DateTime<Utc>) -> NaiveDateTime {
         at.with_timezone(&self.zone).naive_local()
     }
@@ -102,8 +102,8 @@ pub struct Stretch {
 pub struct Row<'a> {
     /// As its first room or event writes it.
     pub place: &'a str,
-    /// When the club has it.
-    pub held: Vec<Stretch>,
+    /// The periods of its rooms.
+    pub room_periods: Vec<Stretch>,
     /// When it is free.
     pub free: Vec<Stretch>,
     /// Its events.
@@ -140,12 +140,12 @@ impl<'a> Timetable<'a> {
             content.events.iter().filter(|event| event.owns_room).map(|event| event.room_id).collect();
         for Room { row, free_times, .. } in &content.rooms {
             let stretch = |span: Span| Stretch { verified: row.verified, span, pieces: scale.pieces(span) };
-            let drawn = rows.entry(&row.place_key).or_insert_with(|| Row { place: &row.place, ..Row::default() });
+            let place_row = rows.entry(&row.place_key).or_insert_with(|| Row { place: &row.place, ..Row::default() });
             // The room of an instant event is the event's own span.
             if !instant.contains(&row.id) {
-                drawn.held.extend(span(row.starts_at, row.ends_at).map(stretch));
+                place_row.room_periods.extend(span(row.starts_at, row.ends_at).map(stretch));
             }
-            drawn.free.extend(free_times.iter().copied().map(stretch).filter(|free| !free.pieces.is_empty()));
+            place_row.free.extend(free_times.iter().copied().map(stretch).filter(|free| !free.pieces.is_empty()));
         }
         for event in &content.events {
             let Some(span) = span(event.starts_at, event.ends_at) else { continue };
@@ -160,7 +160,7 @@ impl<'a> Timetable<'a> {
             row.bars.push(Bar { event, level, pieces: scale.pieces(span) });
         }
         let mut rows: Vec<_> = rows.into_values().collect();
-        rows.sort_by_key(|row| !row.held.iter().any(|held| held.verified));
+        rows.sort_by_key(|row| !row.room_periods.iter().any(|period| period.verified));
         Self { scale, rows }
     }
 }

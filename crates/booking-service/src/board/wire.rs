@@ -1,4 +1,4 @@
-//! Which board is asked for.
+//! The parameters of the page.
 
 use chrono::{Datelike as _, Days, NaiveDate, NaiveTime};
 use chrono_tz::Tz;
@@ -45,7 +45,7 @@ impl BoardQuery {
     }
 }
 
-/// Which board.
+/// A board to show.
 #[derive(Debug, Clone)]
 pub struct Board {
     /// A day that it shows.

@@ -71,9 +71,9 @@ pub struct SignInOptions {
 /// Who becomes a member by signing in with a provider (contract, "Who may become a member").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SignInPolicy {
-    /// People whom the directory lists.
+    /// People in the directory.
     Directory,
-    /// Whoever has an account of the provider.
+    /// Everybody with an account of the provider.
     Anyone,
 }
 
@@ -157,7 +157,7 @@ impl SignInOptions {
         let scopes = text(&self.oauth_scopes, "openid profile", "");
         let scopes: Vec<_> = scopes.split_whitespace().map(str::to_owned).collect();
         if is_open_id && !scopes.iter().any(|scope| scope == "openid") {
-            faults.push("--oauth-scopes must have openid among them with --oidc-issuer".to_owned());
+            faults.push("--oauth-scopes must contain openid with --oidc-issuer".to_owned());
         }
         match (kind, &self.oauth_client_id, redirect_url) {
             (Some(kind), Some(client_id), Some(redirect_url)) if faults.is_empty() => Ok(Some(ProviderSettings {

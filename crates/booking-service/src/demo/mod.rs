@@ -1,7 +1,7 @@
 //! `--demo`: fills an empty database with an example club, which is the same for the same day and time zone.
 //!
-//! Members and eight groups come from the example directory by the ordinary sync. [`plan`] plans the rooms and events. They
-//! are created by the functions that the operations use, so that all rules hold and members are invited.
+//! Members and eight groups come from the example directory by the ordinary sync. [`plan`] plans the rooms and events.
+//! They are created by the functions that the operations use, so that all rules hold and members are invited.
 
 mod plan;
 mod polls;
@@ -72,9 +72,9 @@ pub async fn fill(db: &Database, club: &Club, now: Timestamp) -> Result<(), Erro
         }
         booking::lock_places(conn, plan.places().map(place_key).collect())?;
         let Some(mut builder) = Builder::new(conn, groups_created_at(&plan, now), rng, zone)? else { return Ok(None) };
-        let rooms = builder.make_rooms(conn, &plan.rooms)?;
-        builder.make_events(conn, &plan.events, &rooms)?;
-        let polls = builder.make_polls(conn, now)?;
+        let rooms = builder.create_rooms(conn, &plan.rooms)?;
+        builder.create_events(conn, &plan.events, &rooms)?;
+        let polls = builder.create_polls(conn, now)?;
         if is_demo_directory {
             // Last, because a concurrent sync of another replica waits for this row lock.
             let user = users::table.filter(users::name.eq(PRIVILEGED_USER));
@@ -83,7 +83,7 @@ pub async fn fill(db: &Database, club: &Club, now: Timestamp) -> Result<(), Erro
         Ok(Some((plan.rooms.len(), plan.events.len(), polls)))
     });
     match counts.await? {
-        Some((rooms, events, polls)) => log::info!("demo: made {rooms} rooms, {events} events and {polls} polls"),
+        Some((rooms, events, polls)) => log::info!("demo: created {rooms} rooms, {events} events and {polls} polls"),
         None => log::info!(
             "demo: the database is not filled: it is in use, another replica fills it, or there is no active user"
         ),
@@ -91,12 +91,12 @@ pub async fn fill(db: &Database, club: &Club, now: Timestamp) -> Result<(), Erro
     Ok(())
 }
 
-/// Locks the row of the everyone group, unless another replica that fills the database has locked it. Returns whether it is
-/// locked.
+/// Locks the row of the everyone group, unless another replica that fills the database has locked it. Returns whether
+/// it is locked.
 fn try_lock(conn: &mut AnyConnection) -> Result<bool, Error> {
     let AnyConnection::Postgresql(pg) = conn else { return Ok(true) };
-    // Waiting for the other replica would exceed the lock time-out. FOR NO KEY UPDATE does not block inserts that refer to
-    // the row.
+    // Waiting for the other replica would exceed the lock time-out. FOR NO KEY UPDATE does not block inserts that refer
+    // to the row.
     let row = groups_table::table.find(groups::EVERYONE).select(groups_table::id);
     let lock: Option<DbUuid> = row.for_no_key_update().skip_locked().first(pg).optional()?;
     Ok(lock.is_some())
@@ -110,7 +110,7 @@ fn is_empty(conn: &mut AnyConnection) -> Result<bool, Error> {
 
 /// One day before the first room is created.
 fn groups_created_at(plan: &Plan, now: Timestamp) -> DbTimestamp {
-    let first = plan.rooms.iter().map(|room| room.made_at).min();
+    let first = plan.rooms.iter().map(|room| room.created_at).min();
     DbTimestamp(first.unwrap_or(now).plus(TimeDelta::days(-1)))
 }
 
@@ -144,7 +144,7 @@ impl Builder {
         let Some((room_admin, _)) = privileged.or(active.first()).cloned() else { return Ok(None) };
         let members = active.into_iter().map(|(id, _)| id).collect();
         let mut builder = Self { rng, zone, room_admin, members, groups: HashMap::new() };
-        builder.make_groups(conn, at)?;
+        builder.create_groups(conn, at)?;
         let active: HashSet<_> = builder.members.iter().copied().collect();
         let only_active = |ids: Vec<DbUuid>| ids.into_iter().filter(|id| active.contains(id)).collect::<Vec<_>>();
         for group in groups::queries::list(conn, &PageBounds::all())? {
@@ -157,7 +157,7 @@ impl Builder {
         Ok(Some(builder))
     }
 
-    fn make_groups(&mut self, conn: &mut AnyConnection, at: DbTimestamp) -> Result<(), Error> {
+    fn create_groups(&mut self, conn: &mut AnyConnection, at: DbTimestamp) -> Result<(), Error> {
         for (name, description, open, size) in GROUPS {
             let members = self.members.choose_multiple(&mut self.rng, size).copied().collect::<Vec<_>>();
             let founder = members[0];
@@ -174,21 +174,21 @@ impl Builder {
     }
 
     /// Creates the rooms and returns their ids, in order. Rooms with the same time of creation are inserted together.
-    fn make_rooms(&self, conn: &mut AnyConnection, planned: &[PlannedRoom]) -> Result<Vec<DbUuid>, Error> {
+    fn create_rooms(&self, conn: &mut AnyConnection, planned: &[PlannedRoom]) -> Result<Vec<DbUuid>, Error> {
         let mut ids = Vec::with_capacity(planned.len());
-        for batch in planned.chunk_by(|a, b| a.made_at == b.made_at) {
+        for batch in planned.chunk_by(|a, b| a.created_at == b.created_at) {
             let room = |room: &PlannedRoom| {
                 let (starts_at, ends_at) = (DbTimestamp(room.period.start), DbTimestamp(room.period.end));
                 let new = NewRoom::new(room.place.to_owned(), starts_at, ends_at, vec![self.room_admin]);
                 NewRoom { verified: room.verified, ..new }
             };
             let new: Vec<_> = batch.iter().map(room).collect();
-            ids.extend(room_changes::insert(conn, &new, self.room_admin, DbTimestamp(batch[0].made_at))?);
+            ids.extend(room_changes::insert(conn, &new, self.room_admin, DbTimestamp(batch[0].created_at))?);
         }
         Ok(ids)
     }
 
-    fn make_events(
+    fn create_events(
         &mut self,
         conn: &mut AnyConnection,
         planned: &[PlannedEvent],
@@ -212,11 +212,11 @@ impl Builder {
                 admins: IdSet::new(organizers.iter().map(|id| id.0)),
                 tags: event.series.tags.iter().map(|&(name, locked)| (name.to_owned(), locked)).collect(),
             };
-            let made_at = DbTimestamp(event.made_at);
-            let id = changes::create(conn, &draft, by, self.zone, made_at)?;
+            let created_at = DbTimestamp(event.created_at);
+            let id = changes::create(conn, &draft, by, self.zone, created_at)?;
             let answers = self.answers(event, &group, by).into_iter();
             let answers: Vec<_> = answers.map(|(user, schedule)| (id, user, schedule)).collect();
-            attendance::record_answers(conn, &answers, made_at)?;
+            attendance::record_answers(conn, &answers, created_at)?;
         }
         Ok(())
     }
@@ -228,8 +228,8 @@ impl Builder {
         self.groups.get(name).cloned().unwrap_or_else(everyone)
     }
 
-    /// Random answers to an event. The nearer the event, the more members answer. Some users outside the group answer an open
-    /// event.
+    /// Random answers to an event. The nearer the event, the more members answer. Some users outside the group answer
+    /// an open event.
     fn answers(&mut self, event: &PlannedEvent, group: &GroupPeople, organizer: DbUuid) -> Vec<(DbUuid, Schedule)> {
         let mut answers = Vec::new();
         for member in group.members.iter().copied() {

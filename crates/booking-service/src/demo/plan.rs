@@ -91,7 +91,7 @@ pub struct PlannedRoom {
     pub place: &'static str,
     pub period: Period,
     pub verified: bool,
-    pub made_at: Timestamp,
+    pub created_at: Timestamp,
 }
 
 /// An event.
@@ -103,7 +103,7 @@ pub struct PlannedEvent {
     pub room: Option<usize>,
     pub period: Period,
     pub shared: bool,
-    pub made_at: Timestamp,
+    pub created_at: Timestamp,
     /// The share of the group's members who have answered.
     pub interest: f64,
 }
@@ -209,14 +209,14 @@ impl Plan {
         let places = if day.is_weekend() { &WEEKEND[..] } else { &WEEKDAY[..] };
         for place in places {
             let room = self.rooms.len();
-            self.rooms.push(PlannedRoom { place, period, verified: true, made_at: day.imported_at() });
+            self.rooms.push(PlannedRoom { place, period, verified: true, created_at: day.imported_at() });
             for (from, to, shared) in uses(day, place, rng) {
                 self.add_event(day, Some(room), (from, to), shared, rng);
             }
         }
         if day.ahead > 7 && day.date.weekday() == Weekday::Sat {
-            let made_at = day.today.plus(TimeDelta::days(-1));
-            self.rooms.push(PlannedRoom { place: HALL, period, verified: false, made_at });
+            let created_at = day.today.plus(TimeDelta::days(-1));
+            self.rooms.push(PlannedRoom { place: HALL, period, verified: false, created_at });
         }
         if rng.random_bool(0.3) {
             let from = 20 * 60 + 30 * rng.random_range(0..3);
@@ -227,14 +227,14 @@ impl Plan {
     fn add_event(&mut self, day: Day, room: Option<usize>, (from, to): (u32, u32), shared: bool, rng: &mut StdRng) {
         let series = if room.is_some() { IN_ROOMS.choose(rng) } else { ONLINE_SERIES.choose(rng) };
         let (Some(series), Some(period)) = (series, day.period(from, to)) else { return };
-        let made_at = day.declared_at(period.start, rng);
+        let created_at = day.declared_at(period.start, rng);
         let name = String::new();
-        self.events.push(PlannedEvent { series, name, room, period, shared, made_at, interest: day.interest() });
+        self.events.push(PlannedEvent { series, name, room, period, shared, created_at, interest: day.interest() });
     }
 }
 
-/// The random uses of a room on a day: start and end in minutes since midnight, and whether the room is shared. No two of
-/// them conflict.
+/// The random uses of a room on a day: start and end in minutes since midnight, and whether the room is shared. No two
+/// of them conflict.
 fn uses(day: Day, place: &str, rng: &mut StdRng) -> Vec<(u32, u32, bool)> {
     if place == UNUSED && day.ahead >= 0 {
         return Vec::new();
@@ -284,8 +284,8 @@ mod tests {
             let unused = rooms.iter().position(|room| room.place == UNUSED && is_today(&room.period)).unwrap();
             assert!(events.iter().all(|event| event.room != Some(unused)));
             assert!(events.iter().any(|event| event.room.is_some() && is_today(&event.period)), "day {day} in {zone}");
-            assert!(events.iter().all(|event| event.made_at <= now && event.made_at < event.period.start));
-            assert!(rooms.iter().all(|room| room.made_at <= now && room.made_at < room.period.start));
+            assert!(events.iter().all(|event| event.created_at <= now && event.created_at < event.period.start));
+            assert!(rooms.iter().all(|room| room.created_at <= now && room.created_at < room.period.start));
             assert!(events.iter().all(|event| event.name.chars().count() <= 32));
             for is_past in [true, false] {
                 let half: Vec<_> = events.iter().filter(|event| (event.period.start < now) == is_past).collect();
@@ -299,7 +299,7 @@ mod tests {
                 assert!(rooms[n + 1..].iter().all(|other| !overlap(room, other)), "{room:?}");
                 let uses: Vec<_> = events.iter().filter(|event| event.room == Some(n)).collect();
                 for (m, event) in uses.iter().enumerate() {
-                    assert!(span(room.period).contains(&span(event.period)) && event.made_at >= room.made_at);
+                    assert!(span(room.period).contains(&span(event.period)) && event.created_at >= room.created_at);
                     let usage = |event: &PlannedEvent| Use {
                         room: DbUuid::nil(),
                         span: span(event.period),

@@ -123,10 +123,10 @@ const COMMENTS: [&str; 4] = ["I may be late.", "Online only, please.", "途中�
 
 impl Builder {
     /// Makes the polls, and returns how many.
-    pub(super) fn make_polls(&mut self, conn: &mut AnyConnection, now: Timestamp) -> Result<usize, Error> {
+    pub(super) fn create_polls(&mut self, conn: &mut AnyConnection, now: Timestamp) -> Result<usize, Error> {
         let today = now.utc().with_timezone(&self.zone).date_naive();
         for planned in &POLLS {
-            self.make_poll(conn, planned, today)?;
+            self.create_poll(conn, planned, today)?;
         }
         Ok(POLLS.len())
     }
@@ -138,9 +138,9 @@ impl Builder {
         at.ok_or_else(|| Problem::internal("a day of the demo is out of range").into())
     }
 
-    fn make_poll(&mut self, conn: &mut AnyConnection, planned: &PlannedPoll, today: NaiveDate) -> Result<(), Error> {
-        let made_on = today.checked_sub_days(Days::new(planned.age)).unwrap_or(today);
-        let made_at = DbTimestamp(self.at(made_on, 0, 9)?);
+    fn create_poll(&mut self, conn: &mut AnyConnection, planned: &PlannedPoll, today: NaiveDate) -> Result<(), Error> {
+        let created_on = today.checked_sub_days(Days::new(planned.age)).unwrap_or(today);
+        let created_at = DbTimestamp(self.at(created_on, 0, 9)?);
         let slot = |&(day, hour, length): &(i64, u32, i64)| {
             let start = self.at(today, day, hour)?;
             let end = start.plus(TimeDelta::hours(length));
@@ -161,12 +161,12 @@ impl Builder {
             invite_groups: IdSet::new([group.id.0]),
             tags: planned.tags.iter().map(|name| ((*name).to_owned(), false)).collect(),
         };
-        let id = changes::create(conn, &poll, organizer, made_at)?;
+        let id = changes::create(conn, &poll, organizer, created_at)?;
         let ids: Vec<_> = slots(conn, id)?.into_iter().map(|slot| slot.id).collect();
         for member in &group.members {
             if self.rng.random_bool(planned.answer_probability) {
                 let answer = self.answer(&ids);
-                let at = made_at.plus(TimeDelta::minutes(self.rng.random_range(10..1200)));
+                let at = created_at.plus(TimeDelta::minutes(self.rng.random_range(10..1200)));
                 answers::create(conn, id, *member, &answer, DbTimestamp(at))?;
             }
         }

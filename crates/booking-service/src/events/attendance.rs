@@ -114,8 +114,8 @@ pub fn record_answers(
     Ok(())
 }
 
-/// Adds tags to an event, and creates tags that do not exist. A tag that the event already has stays as it is. Returns the
-/// number of tags that were added.
+/// Adds tags to an event, and creates tags that do not exist. A tag that the event already has stays as it is. Returns
+/// the number of tags that were added.
 ///
 /// # Errors
 /// When the database fails.
@@ -126,8 +126,8 @@ pub fn add_tags(
     now: DbTimestamp,
 ) -> Result<usize, Error> {
     let names: Vec<_> = tags.iter().map(|(name, _)| name.as_str()).collect();
-    let found = crate::tags::get_or_create(conn, &names, now)?;
-    let rows: Vec<_> = found
+    let tag_ids = crate::tags::get_or_create(conn, &names, now)?;
+    let rows: Vec<_> = tag_ids
         .iter()
         .zip(tags)
         .map(|((tag, _), (_, locked))| {
@@ -192,14 +192,14 @@ pub fn remove_tag(
     now: DbTimestamp,
 ) -> Result<(), Error> {
     lock(conn, event)?;
-    let found: Option<(DbUuid, bool)> = event_tags::table
+    let row: Option<(DbUuid, bool)> = event_tags::table
         .inner_join(tags::table)
         .filter(event_tags::event_id.eq(event))
         .filter(tags::name_key.eq(crate::tags::key(name)))
         .select((event_tags::tag_id, event_tags::locked))
         .first(conn)
         .optional()?;
-    let (tag, locked) = found.ok_or_else(|| Problem::not_found("tag on this event"))?;
+    let (tag, locked) = row.ok_or_else(|| Problem::not_found("tag on this event"))?;
     if locked {
         check_admin_or_privileged(conn, event, me)?;
     }
@@ -214,11 +214,11 @@ pub fn remove_tag(
 /// 404.
 fn lock(conn: &mut AnyConnection, event: DbUuid) -> Result<(), Error> {
     let query = events::table.find(event).filter(events::deleted_at.is_null()).select(events::id);
-    let found: Option<DbUuid> = match conn {
+    let id: Option<DbUuid> = match conn {
         AnyConnection::Postgresql(pg) => query.for_no_key_update().first(pg).optional()?,
         AnyConnection::Sqlite(sqlite) => query.first(sqlite).optional()?,
     };
-    found.map(|_| ()).ok_or_else(not_found)
+    id.map(|_| ()).ok_or_else(not_found)
 }
 
 /// Sets the time of an event's last change.

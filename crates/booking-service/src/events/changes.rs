@@ -1,5 +1,5 @@
-//! Creates, changes and deletes events. Each operation locks the places of the event before it checks for conflicts (see
-//! [`rooms::booking`](crate::rooms::booking)).
+//! Creates, changes and deletes events. Each operation locks the places of the event before it checks for conflicts
+//! (see [`rooms::booking`](crate::rooms::booking)).
 
 use chrono_tz::Tz;
 use common::{
@@ -203,8 +203,8 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestam
     room_changes::soft_delete_unused(conn, event.room_id, event.id, now)
 }
 
-/// Reads an event again after its place has been locked, and checks again that the caller may change it. Every change of an
-/// event's time, room or administrators takes that lock, so the result is valid until the end of the transaction.
+/// Reads an event again after its place has been locked, and checks again that the caller may change it. Every change
+/// of an event's time, room or administrators takes that lock, so the result is valid until the end of the transaction.
 ///
 /// # Errors
 /// [`Error::Stale`] if the event has moved to another room or place before the lock.
@@ -299,8 +299,8 @@ fn refuse_stock_conflicts(
     booking::refuse_conflicts(conn, &draft.booking(room.period(), except), zone)
 }
 
-/// Checks that everything a request refers to exists, with one violation for each thing that does not. The group and the
-/// room that the event already has may be deleted.
+/// Checks that everything a request refers to exists, with one violation for each thing that does not. The group and
+/// the room that the event already has may be deleted.
 fn check_references(conn: &mut AnyConnection, draft: &Draft, event: Option<&Row>) -> Result<(), Error> {
     let mut violations = Violations::default();
     users::queries::note_unknown(conn, "/admins", &draft.admins, &mut violations)?;

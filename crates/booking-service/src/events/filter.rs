@@ -62,7 +62,8 @@ pub enum Attribute {
 /// An error in the text of a filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterError {
-    /// The position of the error in Unicode scalar values, from 0. If the text ends too early, it is the length of the text.
+    /// The position of the error in Unicode scalar values, from 0. If the text ends too early, it is the length of the
+    /// text.
     pub position: usize,
     /// A description in English, without the position.
     pub message: String,

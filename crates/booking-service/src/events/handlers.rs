@@ -20,7 +20,7 @@ use super::{
     filter::Filter,
     params::{ActivityQuery, ChangeQuery, ListQuery, SpanQuery, UserQuery},
     queries::{self, Order},
-    selection::{Deleted, Selection, Which},
+    selection::{Criterion, Deleted, Selection},
     wire::{RequestEvent, RequestEventTag, RequestSchedule, ResponseEvent, ResponseEventDetail},
 };
 use crate::{
@@ -62,7 +62,8 @@ fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
 
 /// List events
 ///
-/// Events that overlap the span and match the filter. Either end of the span may be missing. Ordered by timeStart and id.
+/// Events that overlap the span and match the filter. Either end of the span may be missing. Ordered by timeStart and
+/// id.
 #[utoipa::path(
     tag = "events",
     operation_id = "getEvents",
@@ -72,14 +73,15 @@ fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
 #[get("")]
 pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
     let (time, filter) = query.0.time_and_filter()?;
-    let selection = time.selection(if filter == Filter::Everything { Which::All } else { Which::Matching(filter) });
+    let selection =
+        time.selection(if filter == Filter::Everything { Criterion::All } else { Criterion::Matching(filter) });
     who.list(page, move |conn, _, page| list_selection(conn, &selection, Order::Start, page, zone)).await
 }
 
 /// Create an event
 ///
-/// With `place`, an unverified room with the event's span is created. With `roomId`, the event must lie inside the period of
-/// that room. The members of the group are invited.
+/// With `place`, an unverified room with the event's span is created. With `roomId`, the event must lie inside the
+/// period of that room. The members of the group are invited.
 #[utoipa::path(
     tag = "events",
     operation_id = "addEvents",
@@ -89,7 +91,8 @@ pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<List
         (status = 200, description = "The event that would be created (`dryRun`)", body = ResponseEventDetail),
         (status = 201, description = "The new event", body = ResponseEventDetail,
             headers(("Location" = String, description = "Its address"))),
-        (status = 409, description = "The room is taken; `conflicts` lists the conflicting events, `freeTimes` when it is free"),
+        (status = 409, description = "The room is taken; `conflicts` lists the conflicting events, `freeTimes` when it \
+            is free"),
     )
 )]
 #[post("")]
@@ -132,7 +135,8 @@ pub async fn get(who: SignedIn, Zone(zone): Zone, id: Path<Id>) -> Result<Reply,
     request_body = RequestEvent,
     responses(
         (status = 200, description = "The changed event", body = ResponseEventDetail),
-        (status = 409, description = "The room is taken; `conflicts` lists the conflicting events, `freeTimes` when it is free"),
+        (status = 409, description = "The room is taken; `conflicts` lists the conflicting events, `freeTimes` when it \
+            is free"),
     )
 )]
 #[put("/{eventID}")]
@@ -229,7 +233,8 @@ pub async fn add_tag(
 #[utoipa::path(
     tag = "events",
     operation_id = "deleteEventTag",
-    params(("eventID" = uuid::Uuid, Path), ("tagName" = String, Path, description = "Percent-encoded", pattern = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]+$")),
+    params(("eventID" = uuid::Uuid, Path), ("tagName" = String, Path, description = "Percent-encoded",
+        pattern = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]+$")),
     responses((status = 204, description = "The event no longer has the tag"))
 )]
 #[delete("/{eventID}/tags/{tagName}")]
@@ -267,7 +272,7 @@ pub async fn of_room(
     query: Query<SpanQuery>,
 ) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    let selection = query.0.time()?.selection(Which::InRoom(id));
+    let selection = query.0.time()?.selection(Criterion::InRoom(id));
     who.list(page, move |conn, _, page| {
         rooms::queries::check_exists(conn, id)?;
         list_selection(conn, &selection, Order::Start, page, zone)
@@ -291,7 +296,7 @@ pub async fn of_group(
     query: Query<SpanQuery>,
 ) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    let selection = query.0.time()?.selection(Which::OfGroup(id));
+    let selection = query.0.time()?.selection(Criterion::OfGroup(id));
     who.list(page, move |conn, _, page| {
         groups::queries::check_exists(conn, id)?;
         list_selection(conn, &selection, Order::Start, page, zone)
@@ -310,8 +315,8 @@ pub async fn of_group(
 pub async fn mine(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<UserQuery>) -> Result<Reply, Failure> {
     let (time, relation) = query.0.time_and_relation()?;
     who.list(page, move |conn, me, page| {
-        let which = Which::OfUser { user: me.id, relation, is_active: true };
-        list_selection(conn, &time.selection(which), Order::Start, page, zone)
+        let criterion = Criterion::OfUser { user: me.id, relation, is_active: true };
+        list_selection(conn, &time.selection(criterion), Order::Start, page, zone)
     })
     .await
 }
@@ -334,8 +339,8 @@ pub async fn of_user(
     let (time, relation) = query.0.time_and_relation()?;
     who.list(page, move |conn, _, page| {
         let user = users::queries::get(conn, (*id).into())?;
-        let which = Which::OfUser { user: user.id, relation, is_active: user.state == ACTIVE };
-        list_selection(conn, &time.selection(which), Order::Start, page, zone)
+        let criterion = Criterion::OfUser { user: user.id, relation, is_active: user.state == ACTIVE };
+        list_selection(conn, &time.selection(criterion), Order::Start, page, zone)
     })
     .await
 }
@@ -357,7 +362,7 @@ pub async fn activity(
     page: Page,
     query: Query<ActivityQuery>,
 ) -> Result<Reply, Failure> {
-    let which = Which::ChangedAfter(query.0.after(now.plus(-ACTIVITY)));
-    let selection = Selection { deleted: Deleted::All, ..Selection::new(which) };
+    let criterion = Criterion::ChangedAfter(query.0.after(now.plus(-ACTIVITY)));
+    let selection = Selection { deleted: Deleted::All, ..Selection::new(criterion) };
     who.list(page, move |conn, _, page| list_selection(conn, &selection, Order::Change, page, zone)).await
 }

@@ -1,8 +1,8 @@
 //! Events: declarations that a room is used during a span inside its period.
 //!
-//! An event that names a place owns the unverified room that is made for it. The room moves, changes and is deleted with the
-//! event, as long as no other event uses it ([`changes`]). Deleted events are only marked as deleted, for the activity list
-//! and the feeds.
+//! An event that names a place owns the unverified room that is made for it. The room moves, changes and is deleted
+//! with the event, as long as no other event uses it ([`changes`]). Deleted events are only marked as deleted, for the
+//! activity list and the feeds.
 
 pub(crate) mod attendance;
 pub(crate) mod changes;

@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 
 use super::{
     filter::{self, Filter},
-    selection::{Relation, Selection, Which},
+    selection::{Criterion, Relation, Selection},
 };
 use crate::codes;
 
@@ -46,9 +46,9 @@ pub struct SpanQuery {
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     date_end: Option<Timestamp>,
-    /// Only events created, changed or deleted after this time, including deleted ones with `deletedAt`, for clients that
-    /// keep a copy. A deleted event is listed for at least 30 days. A change becomes visible when its transaction ends,
-    /// which may be some seconds after its time. So ask from a minute before the previous request.
+    /// Only events created, changed or deleted after this time, including deleted ones with `deletedAt`, for clients
+    /// that keep a copy. A deleted event is listed for at least 30 days. A change becomes visible when its transaction
+    /// ends, which may be some seconds after its time. So ask from a minute before the previous request.
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     updated_since: Option<Timestamp>,
@@ -67,14 +67,15 @@ pub struct ListQuery {
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     date_end: Option<Timestamp>,
-    /// Comparisons such as `user==UUID` and `tag!=UUID`, joined by `&&` and `||`, which have equal precedence and associate
-    /// to the left; and parentheses. The attributes are `event`, `user`, `group` and `tag`. At most 4096 characters, 32 levels and 32 comparisons.
+    /// Comparisons such as `user==UUID` and `tag!=UUID`, joined by `&&` and `||`, which have equal precedence and
+    /// associate to the left; and parentheses. The attributes are `event`, `user`, `group` and `tag`. At most 4096
+    /// characters, 32 levels and 32 comparisons.
     #[deserr(default)]
     #[param(nullable = false, max_length = 4096)]
     q: Option<String>,
-    /// Only events created, changed or deleted after this time, including deleted ones with `deletedAt`, for clients that
-    /// keep a copy. A deleted event is listed for at least 30 days. A change becomes visible when its transaction ends,
-    /// which may be some seconds after its time. So ask from a minute before the previous request.
+    /// Only events created, changed or deleted after this time, including deleted ones with `deletedAt`, for clients
+    /// that keep a copy. A deleted event is listed for at least 30 days. A change becomes visible when its transaction
+    /// ends, which may be some seconds after its time. So ask from a minute before the previous request.
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     updated_since: Option<Timestamp>,
@@ -97,9 +98,9 @@ pub struct UserQuery {
     #[deserr(default)]
     #[param(inline, nullable = false)]
     relation: Option<Relation>,
-    /// Only events created, changed or deleted after this time, including deleted ones with `deletedAt`, for clients that
-    /// keep a copy. A deleted event is listed for at least 30 days. A change becomes visible when its transaction ends,
-    /// which may be some seconds after its time. So ask from a minute before the previous request.
+    /// Only events created, changed or deleted after this time, including deleted ones with `deletedAt`, for clients
+    /// that keep a copy. A deleted event is listed for at least 30 days. A change becomes visible when its transaction
+    /// ends, which may be some seconds after its time. So ask from a minute before the previous request.
     #[deserr(default)]
     #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     updated_since: Option<Timestamp>,
@@ -138,8 +139,8 @@ impl TimeFilter {
 
     /// The selection of these events with these conditions.
     #[must_use]
-    pub fn selection(self, which: Which) -> Selection {
-        Selection::new(which).between(self.span).since(self.changed_after)
+    pub fn selection(self, criterion: Criterion) -> Selection {
+        Selection::new(criterion).between(self.span).since(self.changed_after)
     }
 }
 

@@ -192,11 +192,11 @@ pub fn load_tags(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbU
 }
 
 fn by_event<T>(rows: impl Iterator<Item = (DbUuid, T)>) -> HashMap<DbUuid, Vec<T>> {
-    let mut found: HashMap<DbUuid, Vec<T>> = HashMap::new();
+    let mut result: HashMap<DbUuid, Vec<T>> = HashMap::new();
     for (event, row) in rows {
-        found.entry(event).or_default().push(row);
+        result.entry(event).or_default().push(row);
     }
-    found
+    result
 }
 
 /// One event. Takes five statements, and one more for the everyone group.
@@ -205,7 +205,7 @@ fn by_event<T>(rows: impl Iterator<Item = (DbUuid, T)>) -> HashMap<DbUuid, Vec<T
 /// 404 when there is none, or it is deleted.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<EventDetail, Error> {
     type Ids = Option<IdList>;
-    type Found = (Row, rooms::Row, groups::Row, (Ids, Ids, Ids, Ids));
+    type JoinedRow = (Row, rooms::Row, groups::Row, (Ids, Ids, Ids, Ids));
     let admins = event_admins::table.filter(event_admins::event_id.eq(events::id));
     let room_admins = room_admins::table.filter(room_admins::room_id.eq(events::room_id));
     let group_admins = group_admins::table.filter(group_admins::group_id.eq(events::group_id));
@@ -218,11 +218,11 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<EventDetail, Error> {
     );
     let event = events::table.inner_join(room_rows::table).inner_join(group_rows::table);
     let event = event.filter(events::id.eq(id)).filter(events::deleted_at.is_null());
-    let found: Option<Found> = with_connection!(conn, c => event
+    let joined: Option<JoinedRow> = with_connection!(conn, c => event
         .select((Row::as_select(), rooms::Row::as_select(), groups::Row::as_select(), people))
         .first(c))
     .optional()?;
-    let (row, room, group, (admins, room_admins, group_admins, members)) = found.ok_or_else(not_found)?;
+    let (row, room, group, (admins, room_admins, group_admins, members)) = joined.ok_or_else(not_found)?;
     let ids = |list: Ids| list.unwrap_or_default().0;
     let members = if group.id == EVERYONE { active_ids(conn)? } else { ids(members) };
     Ok(EventDetail {

@@ -36,9 +36,9 @@ text_enum! {
     }
 }
 
-/// Which events a selection contains.
+/// The events of a selection, before its conditions on time.
 #[derive(Debug, Clone)]
-pub enum Which {
+pub enum Criterion {
     /// All events.
     All,
     /// The events in a room.
@@ -62,7 +62,7 @@ pub enum Which {
     ChangedAfter(DbTimestamp),
 }
 
-/// Which deleted events a selection contains.
+/// The deleted events that a selection contains.
 #[derive(Debug, Clone, Copy)]
 pub enum Deleted {
     /// None.
@@ -76,15 +76,15 @@ pub enum Deleted {
 /// A set of events.
 #[derive(Debug, Clone)]
 pub struct Selection {
-    /// Which events.
-    pub which: Which,
+    /// The events, before the other conditions.
+    pub criterion: Criterion,
     /// Only events that end after this time.
     pub from: Option<DbTimestamp>,
     /// Only events that begin before this time.
     pub to: Option<DbTimestamp>,
     /// Only events created, changed or deleted after this time.
     pub changed_after: Option<DbTimestamp>,
-    /// Which deleted events.
+    /// The deleted events to include.
     pub deleted: Deleted,
 }
 
@@ -93,8 +93,8 @@ type Condition = Box<dyn BoxableExpression<events::table, MultiBackend, SqlType 
 impl Selection {
     /// These events without those that are deleted, at any time.
     #[must_use]
-    pub fn new(which: Which) -> Self {
-        Self { which, from: None, to: None, changed_after: None, deleted: Deleted::No }
+    pub fn new(criterion: Criterion) -> Self {
+        Self { criterion, from: None, to: None, changed_after: None, deleted: Deleted::No }
     }
 
     /// Restricts the selection to events that overlap a span. Either end may be missing.
@@ -103,8 +103,8 @@ impl Selection {
         Self { from, to, ..self }
     }
 
-    /// With a time, restricts the selection to events created, changed or deleted after it, and includes deleted events: the
-    /// changes that a client with a copy needs.
+    /// With a time, restricts the selection to events created, changed or deleted after it, and includes deleted
+    /// events: the changes that a client with a copy needs.
     #[must_use]
     pub fn since(self, changed_after: Option<DbTimestamp>) -> Self {
         match changed_after {
@@ -125,27 +125,27 @@ impl Selection {
     /// The query for them, without an order.
     #[must_use]
     pub fn query(&self) -> events::BoxedQuery<'static, MultiBackend> {
-        let query = match &self.which {
-            Which::All if self.is_unbounded() => events::table.filter(readable_in_list_order!(events)).into_boxed(),
-            Which::All => events::table.into_boxed(),
-            Which::InRoom(room) => events::table.filter(events::room_id.eq(*room)).into_boxed(),
-            Which::OfGroup(group) => events::table.filter(events::group_id.eq(*group)).into_boxed(),
-            Which::OfUser { user, relation, is_active } => {
+        let query = match &self.criterion {
+            Criterion::All if self.is_unbounded() => events::table.filter(readable_in_list_order!(events)).into_boxed(),
+            Criterion::All => events::table.into_boxed(),
+            Criterion::InRoom(room) => events::table.filter(events::room_id.eq(*room)).into_boxed(),
+            Criterion::OfGroup(group) => events::table.filter(events::group_id.eq(*group)).into_boxed(),
+            Criterion::OfUser { user, relation, is_active } => {
                 let ids = self.related(UnionAll::default(), *user, *relation, *is_active);
                 events::table.filter(in_subquery(events::id, ids)).into_boxed()
             }
-            Which::ForFeed(user) => {
+            Criterion::ForFeed(user) => {
                 let answered = attendees::user_id.eq(*user).and(attendees::schedule.ne(Schedule::Pending));
                 let answered = attendees::table.filter(answered).select(attendees::event_id);
                 let ids = self.related(UnionAll::default().and(answered), *user, Relation::BelongsOrAdmins, true);
                 events::table.filter(in_subquery(events::id, ids)).into_boxed()
             }
-            Which::Matching(filter) => {
+            Criterion::Matching(filter) => {
                 let joinable = count_comparisons(filter) <= MAX_JOINS;
                 let few = joinable && self.is_short();
                 events::table.filter(matching(filter, joinable, few)).filter(uncached()).into_boxed()
             }
-            Which::ChangedAfter(since) => events::table.filter(events::updated_at.gt(*since)).into_boxed(),
+            Criterion::ChangedAfter(since) => events::table.filter(events::updated_at.gt(*since)).into_boxed(),
         };
         let query = match self.deleted {
             Deleted::No => query.filter(events::deleted_at.is_null()),
@@ -159,8 +159,8 @@ impl Selection {
         during!(query, events, self.from, self.to)
     }
 
-    /// Adds queries for the ids of a user's events. They form a union, because neither database uses its indexes if the same
-    /// conditions are joined by `OR`.
+    /// Adds queries for the ids of a user's events. They form a union, because neither database uses its indexes if the
+    /// same conditions are joined by `OR`.
     fn related(&self, mut ids: UnionAll, user: DbUuid, relation: Relation, is_active: bool) -> UnionAll {
         if matches!(relation, Relation::Belongs | Relation::BelongsOrAdmins) {
             let groups = group_members::table.filter(group_members::user_id.eq(user)).select(group_members::group_id);
@@ -183,15 +183,16 @@ impl Selection {
     }
 }
 
-/// The most comparisons of a filter that PostgreSQL may turn into joins. With more joins, planning takes longer than the
-/// query.
+/// The most comparisons of a filter that PostgreSQL may convert to joins. With more joins, planning takes longer than
+/// the query.
 const MAX_JOINS: usize = 8;
 
 /// The condition of a `q` filter; `!=` is the complement of `==`.
 ///
 /// A comparison is `id IN (subquery)`, or a correlated `EXISTS`, which is tested row by row. `EXISTS` is better if the
-/// selection is limited to `few` rows. But a comparison with `==` that is not below an `||` may itself limit the rows, so
-/// it stays an `IN`, from which the planner may start. `joinable` says whether PostgreSQL may turn an `IN` into a join.
+/// selection is limited to `few` rows. But a comparison with `==` that is not below an `||` may itself limit the rows,
+/// so it stays an `IN`, from which the planner may start. `joinable` says whether PostgreSQL may convert an `IN` to a
+/// join.
 fn matching(filter: &Filter, joinable: bool, few: bool) -> Condition {
     match filter {
         Filter::Everything => Box::new(true.into_sql::<Bool>()),
@@ -216,7 +217,7 @@ fn matching(filter: &Filter, joinable: bool, few: bool) -> Condition {
     }
 }
 
-/// The same condition in a form that PostgreSQL does not turn into a join; see [`MAX_JOINS`].
+/// The same condition in a form that PostgreSQL does not convert to a join; see [`MAX_JOINS`].
 fn unjoinable(condition: Condition) -> Condition {
     Box::new(not(not(condition)))
 }

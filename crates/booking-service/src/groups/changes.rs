@@ -39,11 +39,11 @@ pub struct GroupFields {
 /// whether it is open.
 fn lock(conn: &mut AnyConnection, id: DbUuid) -> Result<(i16, bool), Error> {
     let query = groups::table.find(id).filter(groups::deleted_at.is_null()).select((groups::kind, groups::open));
-    let found = match conn {
+    let row = match conn {
         AnyConnection::Postgresql(pg) => query.for_update().first(pg).optional()?,
         AnyConnection::Sqlite(sqlite) => query.first(sqlite).optional()?,
     };
-    Ok(found.ok_or_else(not_found)?)
+    Ok(row.ok_or_else(not_found)?)
 }
 
 /// Locks a group and checks that the caller may change it.
@@ -90,8 +90,8 @@ pub fn create(
 /// Replaces the fields of a group.
 ///
 /// # Errors
-/// 404; 403 for a group that was not made here, and for callers who may not change it; 400 for members and admins that are
-/// not users.
+/// 404; 403 for a group that was not made here, and for callers who may not change it; 400 for members and admins that
+/// are not users.
 pub fn update(
     conn: &mut AnyConnection,
     id: DbUuid,
@@ -148,7 +148,10 @@ fn replace_people(conn: &mut AnyConnection, id: DbUuid, group: &GroupFields) -> 
 pub fn join(conn: &mut AnyConnection, id: DbUuid, user: DbUuid, now: DbTimestamp) -> Result<(), Error> {
     lock_open(conn, id)?;
     let row = (group_members::group_id.eq(id), group_members::user_id.eq(user));
-    let inserted = with_connection!(conn, c => diesel::insert_into(group_members::table).values(row).on_conflict_do_nothing().execute(c))?;
+    let inserted = with_connection!(conn, c => diesel::insert_into(group_members::table)
+        .values(row)
+        .on_conflict_do_nothing()
+        .execute(c))?;
     mark_changed(conn, id, inserted, now)
 }
 
@@ -178,7 +181,8 @@ fn mark_changed(conn: &mut AnyConnection, id: DbUuid, rows: usize, now: DbTimest
 /// Deletes a group, and with `force` its events that have not ended.
 ///
 /// # Errors
-/// 404; 403 for a group that was not made here, and for callers who may not change it; 409 `events-to-come` without `force`.
+/// 404; 403 for a group that was not made here, and for callers who may not change it; 409 `events-to-come` without
+/// `force`.
 pub fn delete(conn: &mut AnyConnection, id: DbUuid, force: bool, me: &Caller, now: DbTimestamp) -> Result<(), Error> {
     lock_for_change(conn, id, me)?;
     let event_ids = lock_events(conn, id, now)?;
@@ -194,8 +198,8 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid, force: bool, me: &Caller, no
 
 /// Locks the events of a group that have not ended, and returns their ids. The group must be locked.
 ///
-/// It first locks their places, like any change that may delete rooms: a concurrent booking of such a room then ends before
-/// the deletion, or starts after it.
+/// It first locks their places, like any change that may delete rooms: a concurrent booking of such a room then ends
+/// before the deletion, or starts after it.
 fn lock_events(conn: &mut AnyConnection, group: DbUuid, now: DbTimestamp) -> Result<Vec<DbUuid>, Error> {
     let not_ended = || {
         events::table
@@ -204,7 +208,7 @@ fn lock_events(conn: &mut AnyConnection, group: DbUuid, now: DbTimestamp) -> Res
             .filter(events::ends_at.gt(now))
     };
     let ordered = || not_ended().order((events::starts_at, events::id)).select((events::id, events::place_key));
-    let found: Vec<(DbUuid, String)> = match conn {
+    let events: Vec<(DbUuid, String)> = match conn {
         AnyConnection::Sqlite(sqlite) => ordered().load(sqlite)?,
         AnyConnection::Postgresql(pg) => {
             let locked_places: HashSet<String> = places::table
@@ -215,13 +219,13 @@ fn lock_events(conn: &mut AnyConnection, group: DbUuid, now: DbTimestamp) -> Res
                 .load(pg)?
                 .into_iter()
                 .collect();
-            let found: Vec<(DbUuid, String)> = ordered().for_update().load(pg)?;
+            let events: Vec<(DbUuid, String)> = ordered().for_update().load(pg)?;
             // An event has moved to another place before it was locked.
-            if found.iter().any(|(_, place)| !locked_places.contains(place)) {
+            if events.iter().any(|(_, place)| !locked_places.contains(place)) {
                 return Err(Error::Stale);
             }
-            found
+            events
         }
     };
-    Ok(found.into_iter().map(|(id, _)| id).collect())
+    Ok(events.into_iter().map(|(id, _)| id).collect())
 }

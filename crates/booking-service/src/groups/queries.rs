@@ -135,15 +135,16 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Group, Error> {
 /// # Errors
 /// 404 when there is none, or it is deleted.
 pub fn check_exists(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
-    let found: i64 = groups::table.find(id).filter(groups::deleted_at.is_null()).count().get_result(conn)?;
-    if found > 0 { Ok(()) } else { Err(not_found().into()) }
+    let rows: i64 = groups::table.find(id).filter(groups::deleted_at.is_null()).count().get_result(conn)?;
+    if rows > 0 { Ok(()) } else { Err(not_found().into()) }
 }
 
 pub(super) fn not_found() -> Problem {
     Problem::not_found("group")
 }
 
-/// The members of a group in the order of ids; for the everyone group all active users. Empty if there is no such group.
+/// The members of a group in the order of ids; for the everyone group all active users. Empty if there is no such
+/// group.
 ///
 /// # Errors
 /// When the database fails.
@@ -176,8 +177,8 @@ pub fn members_of_all(conn: &mut AnyConnection, groups: &[DbUuid]) -> Result<Vec
     Ok(members.into_iter().collect())
 }
 
-/// Adds a violation for each id of a request's list that is not the id of a group. `pointer` is that of the list, such as
-/// `/inviteGroups`; the violations are at `/inviteGroups/3` and so on.
+/// Adds a violation for each id of a request's list that is not the id of a group. `pointer` is that of the list, such
+/// as `/inviteGroups`; the violations are at `/inviteGroups/3` and so on.
 ///
 /// # Errors
 /// When the database fails.
@@ -199,12 +200,12 @@ pub fn note_unknown(
 /// # Errors
 /// When the database fails.
 pub fn unknown_indexes(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<usize>, Error> {
-    let mut found = BTreeSet::new();
+    let mut existing = BTreeSet::new();
     for ids in ids.chunks(1000) {
         let live = groups::table.filter(groups::id.eq_any(ids)).filter(groups::deleted_at.is_null());
-        found.extend(live.select(groups::id).load::<DbUuid>(conn)?);
+        existing.extend(live.select(groups::id).load::<DbUuid>(conn)?);
     }
-    Ok(ids.iter().enumerate().filter(|(_, id)| !found.contains(id)).map(|(index, _)| index).collect())
+    Ok(ids.iter().enumerate().filter(|(_, id)| !existing.contains(id)).map(|(index, _)| index).collect())
 }
 
 /// Whether a user is a member of a group. Active users are members of the everyone group.
@@ -212,26 +213,26 @@ pub fn unknown_indexes(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<u
 /// # Errors
 /// When the database fails.
 pub fn is_member(conn: &mut AnyConnection, group: DbUuid, user: DbUuid) -> Result<bool, Error> {
-    let found: i64 = if group == EVERYONE {
+    let rows: i64 = if group == EVERYONE {
         user_rows::table.find(user).filter(user_rows::state.eq(ACTIVE)).count().get_result(conn)?
     } else {
         group_members::table.find((group, user)).count().get_result(conn)?
     };
-    Ok(found > 0)
+    Ok(rows > 0)
 }
 
-/// Locks a group against deletion until the end of the transaction, and returns whether it exists. Every change that gives
-/// an event a group calls this first.
+/// Locks a group against deletion until the end of the transaction, and returns whether it exists. Every change that
+/// gives an event a group calls this first.
 ///
 /// # Errors
 /// When the database fails.
 pub fn lock_against_deletion(conn: &mut AnyConnection, id: DbUuid) -> Result<bool, Error> {
     let query = groups::table.find(id).filter(groups::deleted_at.is_null()).select(groups::id);
-    let found: Option<DbUuid> = match conn {
+    let row: Option<DbUuid> = match conn {
         AnyConnection::Postgresql(pg) => query.for_key_share().first(pg).optional()?,
         AnyConnection::Sqlite(sqlite) => query.first(sqlite).optional()?,
     };
-    Ok(found.is_some())
+    Ok(row.is_some())
 }
 
 /// The groups that a user is a member of, if `belongs`, and those that the user administers, if `admins`; by kind, name
@@ -241,23 +242,23 @@ pub fn lock_against_deletion(conn: &mut AnyConnection, id: DbUuid) -> Result<boo
 /// When the database fails.
 pub fn of_user(conn: &mut AnyConnection, user: &User, belongs: bool, admins: bool) -> Result<Vec<Position>, Error> {
     let live = groups::table.filter(groups::deleted_at.is_null()).select((groups::kind, groups::name, groups::id));
-    let mut found = BTreeSet::<Position>::new();
+    let mut positions = BTreeSet::<Position>::new();
     if belongs {
         let ids = group_members::table.filter(group_members::user_id.eq(user.id)).select(group_members::group_id);
-        found.extend(live.filter(groups::id.eq_any(ids)).load(conn)?);
+        positions.extend(live.filter(groups::id.eq_any(ids)).load(conn)?);
     }
     if belongs && user.state == ACTIVE {
-        found.insert((EVERYONE_KIND, String::new(), EVERYONE));
+        positions.insert((EVERYONE_KIND, String::new(), EVERYONE));
     }
     if admins {
         let ids = group_admins::table.filter(group_admins::user_id.eq(user.id)).select(group_admins::group_id);
-        found.extend(live.filter(groups::id.eq_any(ids)).load(conn)?);
+        positions.extend(live.filter(groups::id.eq_any(ids)).load(conn)?);
     }
-    Ok(found.into_iter().collect())
+    Ok(positions.into_iter().collect())
 }
 
-/// Marks events as deleted, as `DELETE /events/{eventID}` does, and also the rooms made for events that no event uses any
-/// more.
+/// Marks events as deleted, as `DELETE /events/{eventID}` does, and also the rooms made for events that no event uses
+/// any more.
 ///
 /// # Errors
 /// When the database fails.

@@ -16,7 +16,7 @@ use super::{
     queries::{Group, MADE_HERE},
 };
 
-/// Whom an event is for.
+/// A group of users.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ResponseGroup, example = json!({

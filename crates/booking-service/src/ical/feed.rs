@@ -17,7 +17,7 @@ const LINE_OCTETS: usize = 75;
 /// One event as the feed shows it. Times are cut to seconds, the resolution of iCalendar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedEvent {
-    /// The `UID` for ever, and the last part of the event's web address.
+    /// The permanent `UID`, and the last part of the event's web address.
     pub id: Uuid,
     /// `SUMMARY`.
     pub name: String,
@@ -45,7 +45,7 @@ pub struct FeedEvent {
     pub attendees: Vec<(Person, Participation)>,
 }
 
-/// A user as the feed names one: the address `urn:uuid:{id}` and the common name.
+/// A user in the feed: the address `urn:uuid:{id}` and the common name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {
     /// The user's id.
@@ -65,7 +65,7 @@ pub enum Participation {
     Declined,
 }
 
-/// One `VCALENDAR` in the making. Event by event: as a tree of the crate's a long feed takes ten times its size.
+/// A `VCALENDAR` that is rendered event by event: as a tree of the crate, a long feed takes ten times its size.
 ///
 /// Text may be anything: line breaks become `\n`, other control characters besides tabs are left out, the rest is
 /// escaped.
@@ -76,7 +76,7 @@ pub struct Feed<'a> {
 }
 
 impl<'a> Feed<'a> {
-    /// Without events yet. `name` is what calendars show for the feed; `web_origin` is the origin of the front end
+    /// A feed without events. `name` is what calendars show for the feed; `web_origin` is the origin of the front end
     /// (`https://booking.example`), which serves events at `/events/{id}`.
     #[must_use]
     pub fn new(name: &str, web_origin: &'a str) -> Self {
@@ -86,7 +86,7 @@ impl<'a> Feed<'a> {
             .append_property(("VERSION", "2.0"))
             .append_property(("PRODID", "-//booking-service//Room bookings//EN"))
             .append_property(("CALSCALE", "GREGORIAN"))
-            // The crate takes properties newer than RFC 5545 for values of another type than text.
+            // The crate does not know the type of properties newer than RFC 5545, and does not escape them.
             .append_property(Property::new("NAME", escape(&name)))
             .append_property(Property::new("X-WR-CALNAME", name))
             .append_property(
@@ -99,7 +99,7 @@ impl<'a> Feed<'a> {
         Self { web_origin: web_origin.trim_end_matches('/'), text, last_modified: None }
     }
 
-    /// Adds an event behind those that are there.
+    /// Appends an event.
     pub fn add(&mut self, event: &FeedEvent) {
         self.last_modified = self.last_modified.max(Some(event.updated_at));
         let vevent = vevent(self.web_origin, event).try_into_string();
@@ -123,7 +123,7 @@ impl<'a> Feed<'a> {
 /// How a calendar ends.
 const END: &str = "END:VCALENDAR\r\n";
 
-/// Sets `UID` and `DTSTAMP` in any case: where they are missing the crate makes them up anew each time.
+/// Always sets `UID` and `DTSTAMP`: without them, the crate generates new ones each time.
 fn vevent(web_origin: &str, event: &FeedEvent) -> Event {
     let address = format!("{web_origin}/events/{}", event.id);
     let mut description = printable(&event.description);
@@ -141,7 +141,7 @@ fn vevent(web_origin: &str, event: &FeedEvent) -> Event {
         .sequence(event.sequence)
         .status(if event.cancelled { EventStatus::Cancelled } else { EventStatus::Confirmed })
         .starts(event.start)
-        // Within one second both ends would read alike, and an event must not end when it starts.
+        // Cut to seconds, both ends may be equal, and an event must end after it starts.
         .ends(event.end.max(event.start + TimeDelta::seconds(1)))
         .summary(&printable(&event.name))
         .description(&description)
@@ -163,7 +163,7 @@ fn vevent(web_origin: &str, event: &FeedEvent) -> Event {
     vevent
 }
 
-/// A person as a property. Users have no mail address here, and their ids make URIs that name them for ever.
+/// A person as a property. Users have no mail address here; the URIs of their ids are permanent.
 fn calendar_address(key: &str, person: &Person) -> Property {
     // A parameter value has no escapes of its own, and the crate quotes but does not encode: RFC 6868.
     let common_name = printable(&person.name).replace('^', "^^").replace('\n', "^n").replace('"', "^'");
@@ -184,8 +184,8 @@ fn escape(text: &str) -> String {
 
 /// Folds every content line at [`LINE_OCTETS`], between characters.
 ///
-/// The crate forgets the space before a continuation when it measures the last part of a line, which so may have 76
-/// octets. No other carriage return is in `rendered`, see [`printable`], so its folds are plain to undo.
+/// The crate does not count the space before a continuation in the last part of a line, which may then have 76 octets.
+/// `rendered` has no other carriage return, see [`printable`], so its folds can be undone.
 fn fold_again(rendered: &str, folded: &mut String) {
     for line in rendered.replace("\r\n ", "").split_terminator("\r\n") {
         let mut octets = 0;

@@ -33,13 +33,13 @@ use super::{
 use crate::{
     auth::{Caller, SignedIn, stay_active},
     club::Club,
-    events::{self, selection::Which},
+    events::{self, selection::Criterion},
     limits::Limits,
 };
 
 /// The secret of the caller's feed
 ///
-/// Made on first use. The address is `/api/ical/v1/` and the user's id directly followed by the secret.
+/// Created on first use. The address is `/api/ical/v1/` and the user's id directly followed by the secret.
 #[utoipa::path(
     tag = "ical",
     operation_id = "getIcalSecret",
@@ -51,13 +51,13 @@ pub async fn get_secret(who: SignedIn, club: Club) -> Result<Reply, Failure> {
     who.read_or_create(
         move |conn, me| {
             let nonce = queries::nonce(conn, me.id)?;
-            nonce.map(|nonce| shown(&club.keys, me.id, &nonce)).transpose()
+            nonce.map(|nonce| secret_reply(&club.keys, me.id, &nonce)).transpose()
         },
         move |conn, me| {
             stay_active(conn, me.id)?;
             queries::set_first_nonce(conn, me.id, &credentials::random_secret()?)?;
-            let nonce = queries::nonce(conn, me.id)?.ok_or_else(|| Problem::internal("the nonce was not kept"))?;
-            shown(&keys, me.id, &nonce)
+            let nonce = queries::nonce(conn, me.id)?.ok_or_else(|| Problem::internal("the nonce was not stored"))?;
+            secret_reply(&keys, me.id, &nonce)
         },
     )
     .await
@@ -65,7 +65,7 @@ pub async fn get_secret(who: SignedIn, club: Club) -> Result<Reply, Failure> {
 
 /// A new secret for the caller's feed
 ///
-/// The old address is dead at once.
+/// The old address stops working at once.
 #[utoipa::path(
     tag = "ical",
     operation_id = "resetIcalSecret",
@@ -79,19 +79,19 @@ pub async fn replace_secret(who: SignedIn, club: Club) -> Result<Reply, Failure>
         stay_active(conn, me.id)?;
         let nonce = credentials::random_secret()?;
         queries::replace_nonce(conn, me.id, &nonce)?;
-        shown(&club.keys, me.id, &nonce)
+        secret_reply(&club.keys, me.id, &nonce)
     })
     .await
 }
 
-fn shown(keys: &Keys, user: DbUuid, nonce: &str) -> Result<Reply, Error> {
+fn secret_reply(keys: &Keys, user: DbUuid, nonce: &str) -> Result<Reply, Error> {
     Ok(Reply::json(&IcalSecret { secret: keys.derive(&["feed", &user.to_string(), nonce]) })?.secret())
 }
 
 /// The secret as `GET` shows it; 404 before its first use.
 fn show(conn: &mut AnyConnection, user: DbUuid, keys: &Keys) -> Result<Reply, Error> {
     let nonce = queries::nonce(conn, user)?.ok_or_else(|| Problem::not_found("secret"))?;
-    shown(keys, user, &nonce)
+    secret_reply(keys, user, &nonce)
 }
 
 /// A calendar feed
@@ -121,44 +121,44 @@ pub async fn feed(
     query: Query<FeedQuery>,
 ) -> Result<Reply, Failure> {
     let conditions = Conditions::from_request(&req)?;
-    let (of_owner, job_owner, shared) = (limits.clone(), state.credential_owners.owner(&token), state.clone());
-    let made = state.database.read(job_owner, move |conn| {
+    let (owner_limits, job_owner, shared) = (limits.clone(), state.credential_owners.owner(&token), state.clone());
+    let result = state.database.read(job_owner, move |conn| {
         // The shape of the token says nothing about whether the user exists.
         let (user, secret) = split(&token).ok_or_else(no_feed)?;
         let secrets = queries::secrets_of_active(conn, user)?;
         let parts = ["feed", &user.to_string(), secrets.nonce.as_deref().unwrap_or_default()];
-        // Both are always computed, so that the time does not tell which of them there is.
+        // Both are always computed, so that the duration does not reveal which of them exists.
         let is_present = club.keys.has_derived(&parts, secret) && secrets.nonce.is_some();
         let is_imported = credentials::is_hash_of(&secrets.imported_hash.unwrap_or_default(), &token);
         if !is_present && !is_imported {
             return Err(no_feed().into());
         }
         shared.credential_owners.remember(&token, user.0);
-        of_owner.feed.charge(RateLimitKey::User(user.0))?;
-        let which = match &query.0.q {
-            Some(q) => Which::Matching(events::parse_filter(q)?),
-            None => Which::ForFeed(user),
+        owner_limits.feed.charge(RateLimitKey::User(user.0))?;
+        let criterion = match &query.0.q {
+            Some(q) => Criterion::Matching(events::parse_filter(q)?),
+            None => Criterion::ForFeed(user),
         };
         let answers = if query.0.attendees.0 { Answers::All } else { Answers::Of(user) };
         let mut feed = Feed::new(&format!("{} events", club.everyone_group), &club.origin);
-        queries::each(conn, which, answers, now.0, |event| feed.add(event))?;
+        queries::each(conn, criterion, answers, now.0, |event| feed.add(event))?;
         let changed = feed.last_modified();
         let reply = Reply::new(StatusCode::OK, "text/calendar; charset=utf-8", feed.end().into_bytes());
         let reply = match changed {
             Some(changed) => reply.with(header::LAST_MODIFIED, HttpDate::from(SystemTime::from(changed)).to_string()),
             None => reply,
         };
-        // By the tag alone. `If-Modified-Since` may be ignored (RFC 9110, section 13.1.3), and must be here: a feed also
-        // changes when somebody joins a group or time passes, and neither is a change of an event.
+        // Compares tags only. `If-Modified-Since` may be ignored (RFC 9110, section 13.1.3), and must be here: a feed
+        // also changes when somebody joins a group or time passes, and neither is a change of an event.
         Ok(conditions.tag(reply, None))
     });
-    let made = made.await;
-    if matches!(&made, Err(Error::Problem(problem)) if problem.status() == 404) {
+    let result = result.await;
+    if matches!(&result, Err(Error::Problem(problem)) if problem.status() == 404) {
         limits.feed.charge(ClientIp::extract(&req).into())?;
     } else {
         req.extensions_mut().insert(RateLimitCharged);
     }
-    Ok(made?)
+    Ok(result?)
 }
 
 /// The user and the secret of a feed's address.
@@ -167,7 +167,7 @@ fn split(token: &str) -> Option<(DbUuid, &str)> {
     Some((DbUuid::from(user.parse::<Id>().ok()?), secret))
 }
 
-/// The same for a user who does not exist or is not active, and for a secret that is wrong or has been replaced.
+/// The one answer for a user who does not exist or is not active, and for a wrong or replaced secret.
 fn no_feed() -> Problem {
     Problem::not_found("feed")
 }

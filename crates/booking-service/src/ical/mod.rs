@@ -1,11 +1,11 @@
 //! The personal calendar feed: public by a secret in its address (contract, "The calendar feed").
 //!
-//! The secret is derived from the user, a random nonce in their row and the key of the installation. So the database
-//! alone does not tell it, and a new nonce makes a new address at once. A new key makes a new address as well; the old
-//! one goes on while the old key is among the former ones.
+//! The secret is derived from the user, a random nonce in their row and the key of the installation. So it cannot be
+//! computed from the database alone. A new nonce changes the address at once. A new key changes it as well; the old
+//! address works as long as the old key is one of the former keys.
 //!
-//! An address that was imported from the system that this service replaces is kept as a hash, and is good beside the
-//! present one until its owner asks for a new one.
+//! An address imported from the system that this service replaces is stored as a hash. It works beside the present one
+//! until its owner requests a new one.
 
 pub mod feed;
 mod handlers;

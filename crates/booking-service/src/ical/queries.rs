@@ -23,13 +23,13 @@ use crate::{
     auth::ACTIVE,
     events::{
         queries::{EventTag, Order, Row, Schedule, load_rows, load_tags},
-        selection::{Deleted, Selection, Which},
+        selection::{Criterion, Deleted, Selection},
     },
     expressions::id_in,
     schema::{attendees, users},
 };
 
-/// How long an event stays after its end.
+/// How long an event stays in the feed after its end.
 const PAST: TimeDelta = TimeDelta::days(90);
 
 /// How long a deleted event stays, as cancelled.
@@ -92,20 +92,20 @@ pub enum Answers {
     All,
 }
 
-/// Calls `show` with each of these events as the feed shows it at `now`, by start and id, a [chunk](CHUNK) in memory at a
-/// time. Takes three statements for a chunk, and one for each thousand users that are new in it.
+/// Calls `show` with each of these events as the feed shows it at `now`, by start and id, a [chunk](CHUNK) in memory at
+/// a time. Takes three statements for a chunk, and one for each thousand users that are new in it.
 ///
 /// # Errors
 /// When the database fails.
 pub fn each(
     conn: &mut AnyConnection,
-    which: Which,
+    criterion: Criterion,
     answers: Answers,
     now: Timestamp,
     mut show: impl FnMut(&FeedEvent),
 ) -> Result<(), Error> {
     let selection = Selection {
-        which,
+        criterion,
         from: Some(DbTimestamp(now.plus(-PAST))),
         to: None,
         changed_after: None,
@@ -149,11 +149,11 @@ fn load_answers(
         Answers::Of(user) => query.filter(attendees::user_id.eq(user)).load(c)?,
         Answers::All => query.load(c)?,
     });
-    let mut found: HashMap<DbUuid, Vec<Answer>> = HashMap::new();
+    let mut by_event: HashMap<DbUuid, Vec<Answer>> = HashMap::new();
     for (event, answer) in rows {
-        found.entry(event).or_default().push(answer);
+        by_event.entry(event).or_default().push(answer);
     }
-    Ok(found)
+    Ok(by_event)
 }
 
 /// A display name, and when it last changed.

@@ -1,4 +1,4 @@
-//! What the feed's secret looks like on the wire, and what the feed takes.
+//! The feed's secret and parameters on the wire.
 
 use common::{input::Flag, problem::Violations};
 use deserr::Deserr;

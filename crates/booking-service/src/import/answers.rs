@@ -1,5 +1,5 @@
-//! Answers to events. They are merged separately from the events, because a new answer in this database must not prevent the
-//! update of its event.
+//! Answers to events. They are merged separately from the events, because a new answer in this database must not
+//! prevent the update of its event.
 
 use std::collections::{HashMap, HashSet};
 

@@ -229,8 +229,8 @@ impl Page {
         Ok(event)
     }
 
-    /// Whether the room was made for this event. In the source, the room is not verified, this is its only event, and both
-    /// have the same creator and span.
+    /// Whether the room was made for this event. In the source, the room is not verified, this is its only event, and
+    /// both have the same creator and span.
     fn was_made_for(&self, room: DbUuid, event: &SourceRow) -> Result<bool, Fault> {
         let is_only_event = self.events_of_rooms.get(&room).is_some_and(|events| events.len() == 1);
         let Some([room]) = self.source_rooms.get(&room).map(Vec::as_slice) else { return Ok(false) };

@@ -49,8 +49,8 @@ impl Imported for FeedAddress {
     }
 }
 
-/// Creates the users of the source that do not exist, imports the privileges and feed addresses of all, and returns the ids
-/// of all users in this database.
+/// Creates the users of the source that do not exist, imports the privileges and feed addresses of all, and returns the
+/// ids of all users in this database.
 pub fn import_users(
     conn: &mut AnyConnection,
     import: &mut Import,
@@ -118,14 +118,15 @@ fn create_missing(conn: &mut AnyConnection, ids: &[DbUuid], now: DbTimestamp) ->
     let existing: HashSet<_> = existing.into_iter().collect();
     let missing: Vec<_> = ids.iter().filter(|id| !existing.contains(id)).collect();
     let short: Vec<_> = missing.iter().map(|id| id.to_string()[..8].to_owned()).collect();
-    let taken = users::table.filter(users::name.eq_any(&short)).select(users::name);
-    let mut taken: HashSet<String> = taken.load(conn)?.into_iter().collect();
+    let used = users::table.filter(users::name.eq_any(&short)).select(users::name);
+    let mut used: HashSet<String> = used.load(conn)?.into_iter().collect();
     let rows: Vec<_> = missing
         .into_iter()
         .zip(short)
         .map(|(id, short)| {
-            // UUIDs of version 7 created at about the same time have the same first digits. Then the whole id is the name.
-            let name = if taken.insert(short.clone()) { short } else { id.to_string() };
+            // UUIDs of version 7 created at about the same time have the same first digits. Then the name is the
+            // complete id.
+            let name = if used.insert(short.clone()) { short } else { id.to_string() };
             (
                 (users::id.eq(*id), users::display_name.eq(name.clone()), users::name.eq(name)),
                 (users::icon.eq(""), users::state.eq(0), users::privileged.eq(false)),

@@ -39,7 +39,8 @@ pub struct Answer {
 /// Records the first answer of a user.
 ///
 /// # Errors
-/// 404; 403 for users who may not answer, and 403 `poll-closed`; 409 `already-answered`; 400 for a slot of another poll.
+/// 404; 403 for users who may not answer, and 403 `poll-closed`; 409 `already-answered`; 400 for a slot of another
+/// poll.
 pub fn create(
     conn: &mut AnyConnection,
     poll: DbUuid,

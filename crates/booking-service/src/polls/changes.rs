@@ -136,8 +136,8 @@ pub fn create(conn: &mut AnyConnection, poll: &NewPoll, by: DbUuid, now: DbTimes
 /// Changes a poll.
 ///
 /// # Errors
-/// 404; 403 for anybody but its administrators, and 403 `poll-closed`; 400 for a deadline that has passed, for slots that
-/// the poll already has, for too many slots, and for users that do not exist.
+/// 404; 403 for anybody but its administrators, and 403 `poll-closed`; 400 for a deadline that has passed, for slots
+/// that the poll already has, for too many slots, and for users that do not exist.
 pub fn update(
     conn: &mut AnyConnection,
     id: DbUuid,
@@ -265,7 +265,7 @@ fn insert_tags(conn: &mut AnyConnection, poll: DbUuid, tags: &[(String, bool)], 
         return Ok(());
     }
     let names: Vec<_> = tags.iter().map(|(name, _)| name.as_str()).collect();
-    let found = tags::get_or_create(conn, &names, now)?;
+    let tag_ids = tags::get_or_create(conn, &names, now)?;
     let row = |((tag, _), (_, locked)): (&(DbUuid, String), &(String, bool))| {
         (
             draft_event_tags::draft_event_id.eq(poll),
@@ -273,7 +273,7 @@ fn insert_tags(conn: &mut AnyConnection, poll: DbUuid, tags: &[(String, bool)], 
             draft_event_tags::locked.eq(*locked),
         )
     };
-    let rows: Vec<_> = found.iter().zip(tags).map(row).collect();
+    let rows: Vec<_> = tag_ids.iter().zip(tags).map(row).collect();
     for rows in rows.chunks(CHUNK) {
         // Names with equal keys are the same tag.
         with_connection!(conn, c => diesel::insert_into(draft_event_tags::table)

@@ -42,8 +42,8 @@ pub struct Confirmation {
 /// Confirms a slot of a poll: creates the event and returns its id.
 ///
 /// # Errors
-/// 404; 403 for anybody but its administrators; 409 `poll-confirmed` with the event's id; 400 for a slot of another poll;
-/// otherwise as for a new event.
+/// 404; 403 for anybody but its administrators; 409 `poll-confirmed` with the event's id; 400 for a slot of another
+/// poll; otherwise as for a new event.
 pub fn confirm(
     conn: &mut AnyConnection,
     id: DbUuid,
@@ -83,8 +83,8 @@ pub fn confirm(
     Ok(event)
 }
 
-/// The answers to the event that follow from the answers to its poll: yes is attendance, maybe and no answer are pending, an
-/// answer without the slot is absent.
+/// The answers to the event that follow from the answers to its poll: yes is attendance, maybe and no answer are
+/// pending, an answer without the slot is absent.
 fn schedules(
     slot: DbUuid,
     invitees: &[DbUuid],

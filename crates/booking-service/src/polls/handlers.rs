@@ -65,8 +65,8 @@ fn answer_target(id: DbUuid, zone: Tz) -> Target<Caller> {
 
 /// Create a poll
 ///
-/// A poll proposes candidate slots, and its invitees answer which of them suit. Each slot is on one date in the club's time
-/// zone, or between two instants.
+/// A poll proposes candidate slots, and its invitees answer which of them suit. Each slot is on one date in the club's
+/// time zone, or between two instants.
 #[utoipa::path(
     tag = "draft-events",
     operation_id = "createDraftEvent",
@@ -104,8 +104,8 @@ pub async fn get(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -
 
 /// Change a poll
 ///
-/// Needs an administrator of the poll, until the deadline. Fields that are left out stay as they are. Slots can be added but
-/// not removed.
+/// Needs an administrator of the poll, until the deadline. Fields that are left out stay as they are. Slots can be
+/// added but not removed.
 #[utoipa::path(
     tag = "draft-events",
     operation_id = "updateDraftEvent",
@@ -208,9 +208,7 @@ pub async fn create_answer(
     .await
 }
 
-/// Change the caller's answer
-///
-/// Replaces the whole answer, until the deadline.
+/// Change the caller's answer Replaces the answer, until the deadline.
 #[utoipa::path(
     tag = "availability",
     operation_id = "updateAvailability",
@@ -265,8 +263,8 @@ pub async fn all_answers(who: SignedIn, Zone(zone): Zone, id: Path<Id>, page: Pa
 /// Confirm a slot of a poll
 ///
 /// Needs an administrator of the poll, before or after the deadline. The slot becomes an event with the poll's name,
-/// description, tags and administrators, created as by `POST /events`. Users who answered yes for the slot attend. Users who
-/// answered maybe or did not answer are pending. Users who answered without choosing the slot are absent.
+/// description, tags and administrators, created as by `POST /events`. Users who answered yes for the slot attend.
+/// Users who answered maybe or did not answer are pending. Users who answered without choosing the slot are absent.
 #[utoipa::path(
     tags = ["draft-events", "additions"],
     operation_id = "confirmDraftEvent",
@@ -276,8 +274,8 @@ pub async fn all_answers(who: SignedIn, Zone(zone): Zone, id: Path<Id>, page: Pa
         (status = 200, description = "The event that would be created (`dryRun`)", body = ResponseEventDetail),
         (status = 201, description = "The new event", body = ResponseEventDetail,
             headers(("Location" = String, description = "Its address"))),
-        (status = 409, description = "The room is taken (`room-conflict`), or the draft event has already been confirmed \
-            (`poll-confirmed`, with `eventId`)"),
+        (status = 409, description = "The room is taken (`room-conflict`), or the draft event has already been \
+            confirmed (`poll-confirmed`, with `eventId`)"),
     )
 )]
 #[post("/{draftEventID}/confirm")]

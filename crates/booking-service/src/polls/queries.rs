@@ -163,11 +163,11 @@ pub fn load(
 fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Poll>, Error> {
     let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
     let mut admins: HashMap<DbUuid, Vec<DbUuid>> = HashMap::new();
-    let found: Vec<(DbUuid, DbUuid)> = with_connection!(conn, c => draft_event_admins::table
+    let links: Vec<(DbUuid, DbUuid)> = with_connection!(conn, c => draft_event_admins::table
         .filter(id_in(draft_event_admins::draft_event_id, &ids))
         .order((draft_event_admins::draft_event_id, draft_event_admins::user_id))
         .load(c)?);
-    for (poll, user) in found {
+    for (poll, user) in links {
         admins.entry(poll).or_default().push(user);
     }
     macro_rules! count {
@@ -284,8 +284,8 @@ pub fn answers(conn: &mut AnyConnection, poll: DbUuid, page: &PageBounds<DbUuid>
 pub fn answer_of(conn: &mut AnyConnection, poll: DbUuid, user: DbUuid) -> Result<UserAnswer, Error> {
     let columns = (draft_event_answers::comment, draft_event_answers::updated_at);
     let query = draft_event_answers::table.find((poll, user)).select(columns);
-    let found: Option<(Option<String>, DbTimestamp)> = with_connection!(conn, c => query.first(c)).optional()?;
-    let (comment, updated_at) = found.ok_or_else(|| Problem::not_found("answer"))?;
+    let row: Option<(Option<String>, DbTimestamp)> = with_connection!(conn, c => query.first(c)).optional()?;
+    let (comment, updated_at) = row.ok_or_else(|| Problem::not_found("answer"))?;
     Ok(UserAnswer { user, comment, updated_at })
 }
 

@@ -176,8 +176,8 @@ pub struct SlotResult {
     availability_rate: f64,
     maybe_count: usize,
     maybe_users: Vec<DbUuid>,
-    /// Whether no slot has more `availableUsers`, or as many and more `maybeUsers`. Several slots can be top choices. A slot
-    /// that nobody chose is not one.
+    /// Whether no slot has more `availableUsers`, or as many and more `maybeUsers`. Several slots can be top choices. A
+    /// slot that nobody chose is not one.
     is_top_choice: bool,
 }
 

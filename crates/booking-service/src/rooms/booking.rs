@@ -1,7 +1,7 @@
 //! Locks on places, the uses of places, and the refusal of conflicting bookings (contract, "No double booking").
 //!
-//! Every change that may create a conflict locks its places, in sorted order, before it reads their uses. Rows that it read
-//! before may be stale, so it reads them again.
+//! Every change that may create a conflict locks its places, in sorted order, before it reads their uses. Rows that it
+//! read before may be stale, so it reads them again.
 
 use std::collections::HashMap;
 
@@ -119,7 +119,8 @@ impl PlaceUse {
     }
 }
 
-/// The uses of the places of these periods, by place. The event `except` is left out. A place without events may be missing.
+/// The uses of the places of these periods, by place. The event `except` is left out. A place without events may be
+/// missing.
 ///
 /// Takes two statements, and two more when some periods are longer than a day and others are not.
 ///
@@ -130,7 +131,7 @@ pub fn load_uses(
     periods: &[RoomPeriod<'_>],
     except: Option<DbUuid>,
 ) -> Result<HashMap<String, PlaceUse>, Error> {
-    let mut found: HashMap<String, PlaceUse> = HashMap::new();
+    let mut places: HashMap<String, PlaceUse> = HashMap::new();
     // Two searches, so that one period of a year does not make the search for all other places cover that year.
     let (long, short): (Vec<&RoomPeriod<'_>>, Vec<_>) =
         periods.iter().partition(|period| is_long(period.starts_at, period.ends_at));
@@ -147,20 +148,20 @@ pub fn load_uses(
         }
         for (key, event) in events {
             if Some(event.id) != except {
-                found.entry(key).or_default().events.push(event);
+                places.entry(key).or_default().events.push(event);
             }
         }
         for room in load_verified(conn, first, last)? {
-            if let Some(place) = found.get_mut(&room.place_key) {
+            if let Some(place) = places.get_mut(&room.place_key) {
                 place.verified.push(room.span());
             }
         }
     }
-    for place in found.values_mut() {
+    for place in places.values_mut() {
         place.events.sort_unstable_by_key(|event| (event.starts_at, event.id));
         place.events.dedup_by_key(|event| event.id);
     }
-    Ok(found)
+    Ok(places)
 }
 
 fn load_events(
@@ -203,8 +204,8 @@ impl VerifiedRoom {
 
 /// The verified rooms whose periods overlap `[from, to)`, of all places.
 ///
-/// They are few, because verified rooms of one place never overlap. With a condition on the place, SQLite would read all
-/// later rooms of that place.
+/// They are few, because verified rooms of one place never overlap. With a condition on the place, SQLite would read
+/// all later rooms of that place.
 ///
 /// # Errors
 /// When the database fails.

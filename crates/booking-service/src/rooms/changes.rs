@@ -167,8 +167,8 @@ pub fn create(conn: &mut AnyConnection, new: NewRoom, by: DbUuid, now: DbTimesta
 /// Deletes a room and returns it as it was. The event `exclude` does not count as a use in the answer's free times.
 ///
 /// # Errors
-/// 404; 403 for anybody but its administrators and privileged users; 409 `events-to-come` if events in it have not ended and
-/// `force` is false.
+/// 404; 403 for anybody but its administrators and privileged users; 409 `events-to-come` if events in it have not
+/// ended and `force` is false.
 pub fn delete(
     conn: &mut AnyConnection,
     id: DbUuid,
@@ -202,8 +202,8 @@ pub fn delete(
 /// Verifies a room, or withdraws that.
 ///
 /// After either, the room no longer belongs to the event that it was made for: it is not deleted with the event. After
-/// verification the event does not own it either, so that the event's administrators cannot move what a privileged user has
-/// verified.
+/// verification the event does not own it either, so that the event's administrators cannot move what a privileged user
+/// has verified.
 ///
 /// # Errors
 /// 404; 409 when another verified room on the place overlaps it, or events would then conflict.

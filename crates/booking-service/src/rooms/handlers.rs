@@ -89,7 +89,8 @@ pub async fn create(who: SignedIn, Zone(zone): Zone, Now(now): Now, body: Body<R
     operation_id = "addAllRooms",
     params(ImportQuery),
     request_body(content = String, content_type = "text/csv",
-        example = "Subject,Start date,End date,Start time,End time,Location\nclub,2026/04/04,2026/04/04,18:00,21:00,S516\n"),
+        example = "Subject,Start date,End date,Start time,End time,Location\n\
+            club,2026/04/04,2026/04/04,18:00,21:00,S516\n"),
     responses(
         (status = 200, description = "What would be imported (`dryRun`)", body = [ResponseRoom]),
         (status = 201, description = "The rooms in the order of the rows", body = [ResponseRoom]),

@@ -24,8 +24,8 @@ use super::{
 };
 use crate::codes;
 
-/// Creates a verified room for each row, with `by` as its administrator. A row that equals an existing verified room or an
-/// earlier row gives the same room. Returns a room for each row, in the order of rows.
+/// Creates a verified room for each row, with `by` as its administrator. A row that equals an existing verified room or
+/// an earlier row gives the same room. Returns a room for each row, in the order of rows.
 ///
 /// # Errors
 /// 400 `bad-import` with every invalid row; a row that overlaps an earlier row on the same place is invalid. 409

@@ -1,9 +1,9 @@
-//! The rule against double booking: which uses of a place exclude each other, and when a room is free (contract, "No double
-//! booking").
+//! The rule against double booking: which uses of a place exclude each other, and when a room is free (contract, "No
+//! double booking").
 //!
-//! Only this module decides this. Callers load the events and the verified rooms of a place during some time; additional
-//! ones do no harm. `GET /rooms` and bookings both use this module, so every free time can be booked, and no refused time
-//! is shown as free.
+//! Only this module decides this. Callers load the events and the verified rooms of a place during some time;
+//! additional ones do no harm. `GET /rooms` and bookings both use this module, so every free time can be booked, and no
+//! refused time is shown as free.
 
 use std::collections::HashMap;
 
@@ -81,15 +81,15 @@ pub fn conflicts(a: &Use, b: &Use, verified: &[Span]) -> bool {
 pub fn conflicts_made_by_verifying(period: Span, uses: &[Use]) -> Vec<usize> {
     let mut by_start: Vec<usize> = (0..uses.len()).collect();
     by_start.sort_unstable_by_key(|n| uses[*n].span);
-    let mut found = vec![false; uses.len()];
+    let mut conflicting = vec![false; uses.len()];
     for (n, &a) in by_start.iter().enumerate() {
         for &b in by_start[n + 1..].iter().take_while(|&&b| uses[b].span.start < uses[a].span.end) {
             if conflicts(&uses[a], &uses[b], &[period]) && !conflicts(&uses[a], &uses[b], &[]) {
-                (found[a], found[b]) = (true, true);
+                (conflicting[a], conflicting[b]) = (true, true);
             }
         }
     }
-    (0..uses.len()).filter(|n| found[*n]).collect()
+    (0..uses.len()).filter(|n| conflicting[*n]).collect()
 }
 
 /// The uses of a place, arranged to answer when each of its rooms is free.
@@ -132,7 +132,7 @@ impl Occupancy {
 struct BusyTimes {
     /// Taken from every room: the parts of the uses that a verified room covers. Ordered and disjoint.
     everywhere: Vec<Span>,
-    /// Taken from the room of the use: the whole span.
+    /// Taken from the room of the use: the complete span.
     in_room: HashMap<DbUuid, Vec<Span>>,
 }
 
@@ -170,16 +170,16 @@ fn union(mut spans: Vec<Span>) -> Vec<Span> {
 /// The times that lie in a span of each list, both of which are ordered and disjoint.
 fn intersections(a: &[Span], b: &[Span]) -> Vec<Span> {
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     while let (Some(first), Some(second)) = (a.peek(), b.peek()) {
-        found.extend(first.intersection(second));
+        result.extend(first.intersection(second));
         if first.end <= second.end {
             a.next()
         } else {
             b.next()
         };
     }
-    found
+    result
 }
 
 /// The parts of `period` outside all of `busy`.

@@ -6,9 +6,10 @@ use unicode_normalization::UnicodeNormalization;
 /// The key of a place. Two names with the same key are one place (contract, "No double booking").
 ///
 /// The steps are compatibility decomposition, full case folding, NFKC, trimming white space at both ends, and replacing
-/// each other run of white space by one space. Folding needs the decomposed form: `ᾳ` folds to two letters, and a mark that
-/// follows it would end up on the wrong one. White space comes last because NFKC turns other characters into it. The function is idempotent. A name of only white space
-/// has the empty key. A key may be longer than its name (`㍿` becomes `株式会社`).
+/// each other run of white space by one space. Folding needs the decomposed form: `ᾳ` folds to two letters, and a mark
+/// that follows it would end up on the wrong one. White space comes last because NFKC converts other characters to it.
+/// The function is idempotent. A name of only white space has the empty key. A key may be longer than its name (`㍿`
+/// becomes `株式会社`).
 #[must_use]
 pub fn place_key(place: &str) -> String {
     let decomposed: String = place.nfkd().collect();

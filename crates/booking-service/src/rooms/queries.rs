@@ -130,11 +130,11 @@ pub fn load_page(
 fn load_children(conn: &mut AnyConnection, rows: Vec<Row>, exclude: Option<DbUuid>) -> Result<Vec<Room>, Error> {
     let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
     let mut admins: HashMap<DbUuid, Vec<DbUuid>> = HashMap::new();
-    let found: Vec<(DbUuid, DbUuid)> = with_connection!(conn, c => room_admins::table
+    let links: Vec<(DbUuid, DbUuid)> = with_connection!(conn, c => room_admins::table
         .filter(id_in(room_admins::room_id, &ids))
         .order((room_admins::room_id, room_admins::user_id))
         .load(c)?);
-    for (room, user) in found {
+    for (room, user) in links {
         admins.entry(room).or_default().push(user);
     }
     let with_admins = |row: Row| {

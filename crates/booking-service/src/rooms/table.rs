@@ -110,12 +110,13 @@ impl Header {
         let mut errors = Vec::new();
         let positions = COLUMNS.map(|column| {
             let has_name = |name: &[u8]| name.trim_ascii().eq_ignore_ascii_case(column.as_bytes());
-            let mut found = record.iter().enumerate().filter(|(_, name)| has_name(name)).map(|(position, _)| position);
-            let position = found.next();
+            let mut matches =
+                record.iter().enumerate().filter(|(_, name)| has_name(name)).map(|(position, _)| position);
+            let position = matches.next();
             if position.is_none() {
                 errors.push(error(0, Some(column), "missing-column", "the header does not name this column"));
             }
-            if found.next().is_some() {
+            if matches.next().is_some() {
                 errors.push(error(0, Some(column), "duplicate-column", "the header names this column twice"));
             }
             position.unwrap_or_default()
@@ -219,7 +220,8 @@ fn parse_time(text: &str) -> Option<NaiveTime> {
     has_shape(text, "00:00").then(|| NaiveTime::parse_from_str(text, "%H:%M").ok())?
 }
 
-/// Whether `text` has a digit where `shape` has a `0` and equals it elsewhere. Without this check chrono accepts `+1/4/ 1`.
+/// Whether `text` has a digit where `shape` has a `0` and equals it elsewhere. Without this check chrono accepts `+1/4/
+/// 1`.
 fn has_shape(text: &str, shape: &str) -> bool {
     let matches = |(byte, pattern): (u8, u8)| if pattern == b'0' { byte.is_ascii_digit() } else { byte == pattern };
     text.len() == shape.len() && text.bytes().zip(shape.bytes()).all(matches)

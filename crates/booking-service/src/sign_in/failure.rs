@@ -19,7 +19,7 @@ pub(super) fn refused(reason: &str) -> Problem {
 
 /// 503: the provider does not work. The cause is logged.
 pub(super) fn unavailable(cause: impl Display) -> Problem {
-    let detail = "The sign-in provider does not answer, or not in a way that can be understood. Try again in a minute.";
+    let detail = "The sign-in provider does not answer, or its answer is not understood. Try again in a minute.";
     Problem::new(code::UNAVAILABLE).detail(detail).because(cause)
 }
 
@@ -29,7 +29,7 @@ pub(super) fn misconfigured(cause: impl Display) -> Problem {
 }
 
 /// The refusal of an authorization endpoint in the query of a callback (RFC 6749, section 4.1.2.1; OpenID Connect Core
-/// 1.0, section 3.1.2.6). The log tells others no more than that they are others: anybody can write anything there.
+/// 1.0, section 3.1.2.6). The log does not quote other errors, because anybody can send any text.
 pub(super) fn refused_by_provider(error: Option<&str>) -> Problem {
     let one_of = |errors: &[&'static str]| errors.iter().find(|&&one| error == Some(one)).copied();
     if let Some(error) =
@@ -62,10 +62,9 @@ pub(super) fn may_be_repeated(problem: &Problem) -> bool {
 /// What the page of a failed sign-in says. Other explanations are for programs.
 pub(super) fn words(problem: &Problem) -> String {
     if problem.code() == code::INTERNAL {
-        "The sign-in failed by a fault of this service. Try again; if that does not help, tell whoever runs it."
-            .to_owned()
+        "The sign-in failed by a fault of this service. Try again; if that does not help, tell the operator.".to_owned()
     } else if problem.code() == code::UNAVAILABLE && problem.explanation() == code::UNAVAILABLE.about {
-        "The service is very busy, or its database is away. Try again in a minute.".to_owned()
+        "The service is very busy, or its database does not answer. Try again in a minute.".to_owned()
     } else {
         problem.explanation()
     }

@@ -26,7 +26,7 @@ use service_kit::{
 
 use super::{
     failure::{self, bad_login},
-    pending::{self, CALLBACK, Pending},
+    pending::{self, CALLBACK, PendingSignIn},
     provider::{Provider, development::DEVELOPMENT_PAGE},
     queries::{self, SessionRow},
     tokens,
@@ -40,14 +40,14 @@ use crate::{
 
 /// Begin a sign-in
 ///
-/// Sets the cookie that holds it until the callback, ten minutes at most.
+/// Sets a cookie with the pending sign-in, for ten minutes at most.
 #[utoipa::path(
     tag = "sign-in",
     operation_id = "getAuthParams",
     security(()),
     responses(
         (status = 201, description = "Where to send the browser", body = AuthParams),
-        (status = 403, description = "Another site's page asked for it")
+        (status = 403, description = "A page of another site sent the request")
     )
 )]
 #[post("/authParams")]
@@ -61,9 +61,9 @@ pub async fn auth_params(
     now: Now,
 ) -> Result<Reply, Failure> {
     limits.sign_in.charge(from.into())?;
-    // Another site must not replace the session of a browser by a sign-in that nobody asked for.
+    // Another site must not replace the session of a browser by a sign-in that the user did not begin.
     state.origins.check(req.method(), req.headers())?;
-    let login = Pending::begin(&req, &state.origins, &club.keys, now.0)?;
+    let login = PendingSignIn::begin(&req, &state.origins, &club.keys, now.0)?;
     let url = provider.address(&club, &req, &login).await?;
     let reply = Reply::created(&AuthParams { url })?.with(header::CACHE_CONTROL, "no-store");
     let reply = reply.with(header::SET_COOKIE, login.session_cookie(&req, &club, now.0));
@@ -72,7 +72,7 @@ pub async fn auth_params(
 
 /// Finish a sign-in
 ///
-/// The provider sends the browser here. A browser is answered a page when it cannot be finished.
+/// The provider redirects the browser here. A browser gets a page if the sign-in cannot be finished.
 #[utoipa::path(
     tag = "sign-in",
     operation_id = "getCallback",
@@ -82,7 +82,7 @@ pub async fn auth_params(
         ("session" = String, Cookie, description = "The sign-in that `/authParams` has begun")
     ),
     responses(
-        (status = 302, description = "Signed in, now or by another sign-in of this browser; on to the front end"),
+        (status = 302, description = "Signed in, by this or another sign-in of the browser"),
         (status = 400, description = "Bad, expired or replayed", body = String, content_type = "text/html"),
         (status = 403, description = "The account is not a member's, not active, or its name cannot be used",
             body = String, content_type = "text/html"),
@@ -107,9 +107,9 @@ pub async fn callback(
         let reply = Reply::empty(StatusCode::FOUND).with(header::LOCATION, format!("{origin}/callback"));
         reply.with(header::CACHE_CONTROL, "no-store")
     };
-    let Some(login) = Pending::from_request(&req, &club.keys, &query.state, now.0) else {
-        // The browser may have lost the cookie to newer sign-ins. Otherwise anybody may have sent it here: this ends
-        // nothing.
+    let Some(login) = PendingSignIn::from_request(&req, &club.keys, &query.state, now.0) else {
+        // Newer sign-ins of the browser may have removed the cookie. Otherwise any site may have sent the browser here,
+        // so the session does not end.
         let is_late =
             pending::is_ours(&club.keys, &query.state) && is_signed_in(&req, &state, &query.state, now.0).await?;
         return if is_late { Ok(to_front_end("")) } else { Err(bad_login().into()) };
@@ -131,15 +131,15 @@ pub async fn callback(
     }
 }
 
-/// Whether the browser is signed in, and not by the sign-in with this state.
+/// Whether the browser is signed in, by another sign-in than the one with this state.
 async fn is_signed_in(req: &HttpRequest, app: &AppState, state: &str, now: Timestamp) -> Result<bool, Failure> {
     let Some(secret) = session(req) else { return Ok(false) };
     let (owner, state) = (JobOwner::of_credential(&secret), state.to_owned());
-    let found = app.database.read(owner, move |conn| {
+    let result = app.database.read(owner, move |conn| {
         let (caller, _) = authenticate(conn, &Credential::Session(secret.clone()), now)?;
         Ok((caller.id.0, queries::is_finished(conn, &state)?))
     });
-    match found.await {
+    match result.await {
         Ok((user, is_finished)) => {
             req.extensions_mut().insert(LoggedUser(user));
             Ok(!is_finished)
@@ -149,29 +149,29 @@ async fn is_signed_in(req: &HttpRequest, app: &AppState, state: &str, now: Times
     }
 }
 
-/// Exchanges the code and makes a session. Returns its `Set-Cookie`.
+/// Exchanges the code and creates a session. Returns its `Set-Cookie`.
 async fn finish(
     req: &HttpRequest,
     state: &AppState,
     provider: &Provider,
     club: &Club,
     query: CallbackQuery,
-    login: Pending,
+    login: PendingSignIn,
     now: Timestamp,
 ) -> Result<String, Failure> {
-    let who = provider.exchange(club, query.returned()?, &login, now).await?;
+    let principal = provider.exchange(club, query.into_response()?, &login, now).await?;
     let secret = credentials::random_secret()?;
     let cookie = pending::session_cookie(club, &secret, now);
     let policy = club.sign_in_policy;
     let user = state
         .database
-        .write(JobOwner::Internal, move |conn| queries::finish(conn, &login, &who, policy, &secret, now))
+        .write(JobOwner::Internal, move |conn| queries::finish(conn, &login, &principal, policy, &secret, now))
         .await?;
     req.extensions_mut().insert(LoggedUser(user.0));
-    // Not while the browser waits: if that took too long, its session would be there and its cookie lost.
+    // In the background: if the browser gave up waiting, the session would exist and its cookie be lost.
     let db = state.database.clone();
     actix_web::rt::spawn(async move {
-        if let Err(error) = db.write(JobOwner::Internal, move |conn| queries::forget_expired(conn, now)).await {
+        if let Err(error) = db.write(JobOwner::Internal, move |conn| queries::delete_expired(conn, now)).await {
             db.log_failure("expired sessions could not be deleted", error);
         }
     });
@@ -192,14 +192,14 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
         pending::is_ours(&club.keys, &query.state) && pending::has_other(req, &club.keys, &query.state, app.clock.now())
     });
     Some(Box::new(move |problem| {
-        let page = sorry(start, problem);
-        // Another sign-in of this browser may be about to end. Then the same address leads to the front end.
+        let page = failure_page(start, problem);
+        // Another sign-in of this browser may be about to finish. Then the same address redirects to the front end.
         if is_overlapping && problem.status() == 400 { page.with(header::REFRESH, "2") } else { page }
     }))
 }
 
 /// The page of a failed sign-in. It shows no part of the request.
-fn sorry(start: &str, problem: &Problem) -> Reply {
+fn failure_page(start: &str, problem: &Problem) -> Reply {
     // A caller over the rate limit may repeat the same request.
     let again = if problem.status() == 429 { "" } else { start };
     let body = html! {
@@ -212,7 +212,7 @@ fn sorry(start: &str, problem: &Problem) -> Reply {
 
 /// Sign out
 ///
-/// Ends the session that the request came with, and takes the cookie from the browser.
+/// Ends the session of the request and removes its cookie.
 #[utoipa::path(
     tags = ["sign-in", "additions"],
     operation_id = "logout",
@@ -248,9 +248,9 @@ fn sessions(conn: &mut AnyConnection, me: &Caller, zone: Tz, now: Timestamp, pag
     })
 }
 
-/// End a session of the caller's
+/// End a session of the caller
 ///
-/// Ending the one that the request came with also takes the cookie from the browser. A token cannot end sessions.
+/// Ending the session of the request also removes its cookie. A token cannot end sessions.
 #[utoipa::path(
     tags = ["sign-in", "additions"],
     operation_id = "endSession",
@@ -272,9 +272,9 @@ pub async fn end_session(who: SignedIn, club: Club, now: Now, session: Path<Id>)
     .await
 }
 
-/// Make an API token
+/// Create an API token
 ///
-/// The token is shown in this answer only. A token cannot make tokens.
+/// The token is shown in this answer only. A token cannot create tokens.
 #[utoipa::path(
     tags = ["sign-in", "additions"],
     operation_id = "createToken",
@@ -324,7 +324,7 @@ fn tokens_target(zone: Tz) -> Target<Caller> {
     })
 }
 
-/// Revoke an API token of the caller's
+/// Revoke an API token of the caller
 #[utoipa::path(
     tags = ["sign-in", "additions"],
     operation_id = "revokeToken",

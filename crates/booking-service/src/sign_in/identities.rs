@@ -1,10 +1,8 @@
-//! Which user somebody is whom a provider vouches for, in the database.
-//!
-//! * Who has signed in before is known by the provider's stable id; what they are called there does not matter any
-//!   more.
-//! * Who signs in first is the user with that id, else the one with that name, whom the directory brought; else a user
-//!   is made, unless only people of the directory may sign in.
-//! * A user belongs to one person of a provider for ever. Whoever comes to have the name later is somebody else.
+//! The users of identities, in the database.
+//! * After the first sign-in, the provider's stable subject identifies the user; the name there no longer matters.
+//! * At the first sign-in, the user is the one with the subject as id, else the one with the name; otherwise a user is
+//!   created, unless only people in the directory may sign in.
+//! * A user never changes from one subject of a provider to another. A later owner of the same name is refused.
 
 use common::{problem::Problem, time::Timestamp};
 use diesel::{
@@ -33,63 +31,63 @@ define_sql_function! {
     fn lower(text: Text) -> Text;
 }
 
-/// Somebody whom a provider vouches for.
+/// An account at a provider, as the provider describes it.
 #[derive(Debug, Clone)]
-pub struct Person {
-    /// Which provider.
+pub struct Identity {
+    /// The provider.
     pub provider: String,
-    /// What tells people apart there, for ever.
+    /// The stable identifier of the account at the provider.
     pub subject: String,
-    /// The subject as the id of a user, where it can be one: that of a traQ server is, also in its directory.
+    /// The subject as the id of a user, if it is a UUID. A traQ server uses the same ids in its directory.
     pub id: Option<DbUuid>,
-    /// Sign-in name.
+    /// The sign-in name.
     pub name: String,
-    /// The name that is shown.
+    /// The name to show.
     pub display_name: String,
 }
 
-/// The user that a person is, made if need be.
+/// The user of an identity, created if necessary.
 ///
 /// # Errors
-/// 403 `not-a-member` when the policy asks for the directory and it does not list the user; 403 `name-taken` when the
-/// user with this name is another person.
+/// 403 `not-a-member` when the policy requires the directory and it does not list the user; 403 `name-taken` when the
+/// user with this name belongs to another subject.
 pub fn user_of(
     conn: &mut AnyConnection,
-    person: &Person,
+    identity: &Identity,
     policy: SignInPolicy,
     now: Timestamp,
 ) -> Result<DbUuid, Error> {
-    let linked_user = identities::table.find((&person.provider, &person.subject)).select(identities::user_id);
+    let linked_user = identities::table.find((&identity.provider, &identity.subject)).select(identities::user_id);
     let linked_user: Option<DbUuid> = linked_user.first(conn).optional()?;
-    let present = match linked_user {
+    let existing = match linked_user {
         Some(user) => Some(user),
-        None => present(conn, person)?,
+        None => find_user(conn, identity)?,
     };
     if policy == SignInPolicy::Directory {
-        check_listed(conn, present)?;
+        check_listed(conn, existing)?;
     }
     if let Some(user) = linked_user {
         return Ok(user);
     }
-    let user = match present {
+    let user = match existing {
         Some(user) => user,
-        None => make(conn, person, now)?,
+        None => create_user(conn, identity, now)?,
     };
-    let linked = identities::table
+    let linked_subject = identities::table
         .filter(identities::user_id.eq(user))
-        .filter(identities::provider.eq(&person.provider))
+        .filter(identities::provider.eq(&identity.provider))
         .select(identities::subject);
-    match linked.first::<String>(conn).optional()? {
-        // A concurrent sign-in of the same person was faster.
-        Some(subject) if subject == person.subject => return Ok(user),
+    match linked_subject.first::<String>(conn).optional()? {
+        // A concurrent sign-in of the same identity was faster.
+        Some(subject) if subject == identity.subject => return Ok(user),
         Some(_) => return Err(Problem::new(codes::NAME_TAKEN).into()),
         None => {}
     }
-    once(
+    retry_if_exists(
         diesel::insert_into(identities::table)
             .values((
-                identities::provider.eq(&person.provider),
-                identities::subject.eq(&person.subject),
+                identities::provider.eq(&identity.provider),
+                identities::subject.eq(&identity.subject),
                 identities::user_id.eq(user),
                 identities::created_at.eq(DbTimestamp(now)),
             ))
@@ -106,19 +104,19 @@ fn check_listed(conn: &mut AnyConnection, user: Option<DbUuid>) -> Result<(), Er
     if listed == Some(true) { Ok(()) } else { Err(Problem::new(codes::NOT_A_MEMBER).into()) }
 }
 
-/// The user with the person's id, else with their name.
-fn present(conn: &mut AnyConnection, person: &Person) -> Result<Option<DbUuid>, Error> {
-    if let Some(id) = person.id {
-        let found = users::table.find(id).select(users::id).first(conn).optional()?;
-        if found.is_some() {
-            return Ok(found);
+/// The user with the id of the identity, else with its name.
+fn find_user(conn: &mut AnyConnection, identity: &Identity) -> Result<Option<DbUuid>, Error> {
+    if let Some(id) = identity.id {
+        let user = users::table.find(id).select(users::id).first(conn).optional()?;
+        if user.is_some() {
+            return Ok(user);
         }
     }
     let of_name: Vec<(DbUuid, String)> = users::table
-        .filter(lower(users::name).eq(person.name.to_ascii_lowercase()))
+        .filter(lower(users::name).eq(identity.name.to_ascii_lowercase()))
         .select((users::id, users::name))
         .load(conn)?;
-    match of_name.iter().find(|(_, name)| *name == person.name) {
+    match of_name.iter().find(|(_, name)| *name == identity.name) {
         Some((id, _)) => Ok(Some(*id)),
         // Names are unique regardless of case.
         None if !of_name.is_empty() => Err(Problem::new(codes::NAME_TAKEN).into()),
@@ -126,15 +124,15 @@ fn present(conn: &mut AnyConnection, person: &Person) -> Result<Option<DbUuid>, 
     }
 }
 
-fn make(conn: &mut AnyConnection, person: &Person, now: Timestamp) -> Result<DbUuid, Error> {
-    // The default is a new one.
-    let id = person.id.unwrap_or_default();
-    once(
+fn create_user(conn: &mut AnyConnection, identity: &Identity, now: Timestamp) -> Result<DbUuid, Error> {
+    // The default is a new id.
+    let id = identity.id.unwrap_or_default();
+    retry_if_exists(
         diesel::insert_into(users::table)
             .values((
                 users::id.eq(id),
-                users::name.eq(&person.name),
-                users::display_name.eq(&person.display_name),
+                users::name.eq(&identity.name),
+                users::display_name.eq(&identity.display_name),
                 users::icon.eq(""),
                 users::state.eq(ACTIVE),
                 users::privileged.eq(false),
@@ -146,8 +144,8 @@ fn make(conn: &mut AnyConnection, person: &Person, now: Timestamp) -> Result<DbU
     Ok(id)
 }
 
-/// Makes the transaction run again if a concurrent sign-in of the same person has inserted the row.
-fn once(inserted: Result<usize, DieselError>) -> Result<(), Error> {
+/// Makes the transaction run again if a concurrent sign-in of the same identity has inserted the row.
+fn retry_if_exists(inserted: Result<usize, DieselError>) -> Result<(), Error> {
     match inserted {
         Err(DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, _)) => Err(Error::Stale),
         other => other.map(|_| ()).map_err(Error::from),

@@ -1,10 +1,10 @@
 //! Sign-in: how a browser gets a session, and the API tokens of programs (contract, "Sign-in").
-//!
-//! * A sign-in under way ([`pending::Pending`]) lives in a cookie of the browser alone; any replica can finish it, once.
-//! * A browser may have several under way. The first one to end makes the session, and the others lead to the front end.
-//! * A session or token is kept as its hash; neither can be read back from the database.
-//! * Who somebody is, a provider says ([`provider`]); which user that is, [`identities`] says.
-//! * The session is a new one at each sign-in, and the one that the browser had before ends.
+//! * Only a cookie of the browser stores a pending sign-in ([`pending::PendingSignIn`]); any replica can finish it,
+//!   once.
+//! * A browser may have several. The first to finish creates the session; the others redirect to the front end.
+//! * A session or token is stored as a hash; neither can be read back from the database.
+//! * A provider authenticates a person ([`provider`]); [`identities`] finds the user of that identity.
+//! * Each sign-in creates a new session and ends the browser's previous one.
 
 mod failure;
 mod handlers;
@@ -42,10 +42,10 @@ pub fn pages(config: &mut web::ServiceConfig) {
     config.route("/dev/sign-in", web::get().to(pages::choose));
 }
 
-/// Registers the pages that stand in for those of a front end.
+/// Registers the pages of an installation without a front end.
 pub fn front_pages(config: &mut web::ServiceConfig) {
     config
         .route("/", web::get().to(pages::front))
         .route(PAGE, web::get().to(pages::begin))
-        .route("/callback", web::get().to(pages::arrived));
+        .route("/callback", web::get().to(pages::callback));
 }

@@ -1,4 +1,5 @@
-//! The pages of sign-in: "choose who you are" of a development installation, and those that stand in for a front end.
+//! The pages of sign-in: "choose who you are" in development mode, and the pages of an installation without a front
+//! end.
 
 use actix_web::{
     HttpRequest,
@@ -17,7 +18,7 @@ use service_kit::{
 };
 
 use super::{
-    pending::Pending,
+    pending::PendingSignIn,
     provider::{
         Provider,
         development::{self, local_origin},
@@ -33,31 +34,31 @@ use crate::{
 /// Where a browser begins a sign-in, if there is no front end.
 pub const PAGE: &str = "/sign-in";
 
-/// What only this service has to show.
+/// The links that only this service has.
 const CARDS: [Card; 1] = [("/board", "Board", "Rooms and events of the day and the week")];
 
-/// The sign-in for which somebody is to be chosen, as the provider's address names it.
+/// The parameters of the page "choose who you are": the sign-in for which a user is chosen.
 #[derive(Debug, Deserr)]
 #[deserr(error = Violations)]
-struct Begun {
+struct ChooseQuery {
     state: String,
     nonce: String,
 }
 
-/// The active users to choose from. Opened without parameters it begins a sign-in itself.
+/// Shows the active users to choose from. Without parameters it begins a sign-in itself.
 pub async fn choose(req: HttpRequest, state: Data<AppState>, club: Club, now: Now) -> Result<Reply, Failure> {
-    only_here(&club, &req)?;
-    let (begun, cookies) = if let Ok(begun) = query::parse::<Begun>(req.query_string()) {
-        (begun, Vec::new())
+    check_development(&club, &req)?;
+    let (login, cookies) = if let Ok(login) = query::parse::<ChooseQuery>(req.query_string()) {
+        (login, Vec::new())
     } else {
-        let login = Pending::begin(&req, &state.origins, &club.keys, now.0)?;
+        let login = PendingSignIn::begin(&req, &state.origins, &club.keys, now.0)?;
         let cookies = login.cookies(&req, &club, now.0);
-        (Begun { state: login.state, nonce: login.nonce }, cookies)
+        (ChooseQuery { state: login.state, nonce: login.nonce }, cookies)
     };
     let mut users =
         state.database.read(JobOwner::Internal, |conn| users::queries::list(conn, false, &PageBounds::all())).await?;
     users.sort_by(|a, b| (&a.display_name, &a.name).cmp(&(&b.display_name, &b.name)));
-    let address = |user: &User| development::callback(&club.keys, user.id, &begun.state, &begun.nonce, now.0);
+    let address = |user: &User| development::callback(&club.keys, user.id, &login.state, &login.nonce, now.0);
     let body = html! {
         @if users.is_empty() {
             p {
@@ -65,7 +66,7 @@ pub async fn choose(req: HttpRequest, state: Data<AppState>, club: Club, now: No
                 code { "--directory-file" } " to have some."
             }
         } @else {
-            p { "This is a development installation: anybody can be anyone." }
+            p { "This is a development installation: anybody can sign in as any user." }
             ul.cards {
                 @for user in &users {
                     li { a href=(address(user)) { (user.display_name) " " small { "@" (user.name) } } }
@@ -79,24 +80,24 @@ pub async fn choose(req: HttpRequest, state: Data<AppState>, club: Club, now: No
 /// The page at `/`. A caller with a bad credential sees what everybody sees.
 pub async fn front(state: Data<AppState>, who: Option<SignedIn>, club: Club) -> Result<Reply, Failure> {
     let words = state_in_words(&state).await;
-    let nobody =
+    let anonymous =
         front_page(&state, words, &CARDS, &html! { p { "You are not signed in. " (sign_in_link(&club, "Sign in")) } });
-    let Some(who) = who else { return Ok(nobody) };
-    let shown = who.read(move |conn, me| {
+    let Some(who) = who else { return Ok(anonymous) };
+    let page = who.read(move |conn, me| {
         let User { name, display_name, .. } = users::queries::get(conn, me.id)?;
-        let who = html! {
+        let greeting = html! {
             p {
                 "You are signed in as " b { (display_name) } " " small { "@" (name) } ". "
                 (sign_in_link(&club, "Sign in as somebody else"))
             }
         };
-        Ok(front_page(&state, words, &CARDS, &who))
+        Ok(front_page(&state, words, &CARDS, &greeting))
     });
-    Ok(shown.await.unwrap_or(nobody))
+    Ok(page.await.unwrap_or(anonymous))
 }
 
 /// Begins a sign-in and sends the browser to the provider. Another site must not begin one (as with
-/// [`auth_params`](super::handlers::auth_params)); whoever follows its link has to choose to.
+/// [`auth_params`](super::handlers::auth_params)); its link leads to the front page.
 pub async fn begin(
     req: HttpRequest,
     state: Data<AppState>,
@@ -107,20 +108,20 @@ pub async fn begin(
     now: Now,
 ) -> Result<Reply, Failure> {
     limits.sign_in.charge(from.into())?;
-    let found = |address: String| Reply::empty(StatusCode::FOUND).with(header::LOCATION, address);
+    let redirect = |address: String| Reply::empty(StatusCode::FOUND).with(header::LOCATION, address);
     if state.origins.check(&Method::POST, req.headers()).is_err() {
-        return Ok(found("/".to_owned()));
+        return Ok(redirect("/".to_owned()));
     }
-    let login = Pending::begin(&req, &state.origins, &club.keys, now.0)?;
-    let reply = found(provider.address(&club, &req, &login).await?).with(header::CACHE_CONTROL, "no-store");
+    let login = PendingSignIn::begin(&req, &state.origins, &club.keys, now.0)?;
+    let reply = redirect(provider.address(&club, &req, &login).await?).with(header::CACHE_CONTROL, "no-store");
     Ok(reply.with_cookies(login.cookies(&req, &club, now.0)))
 }
 
 /// Where a sign-in ends: the page at `/callback`.
-pub async fn arrived(who: Option<SignedIn>, club: Club) -> Result<Reply, Failure> {
-    let nobody = page("You are not signed in", html! { p { (sign_in_link(&club, "Sign in")) } });
-    let Some(who) = who else { return Ok(nobody) };
-    let greeted = who.read(move |conn, me| {
+pub async fn callback(who: Option<SignedIn>, club: Club) -> Result<Reply, Failure> {
+    let anonymous = page("You are not signed in", html! { p { (sign_in_link(&club, "Sign in")) } });
+    let Some(who) = who else { return Ok(anonymous) };
+    let result = who.read(move |conn, me| {
         let name = users::queries::get(conn, me.id)?.display_name;
         let body = html! {
             ul.cards {
@@ -135,9 +136,9 @@ pub async fn arrived(who: Option<SignedIn>, club: Club) -> Result<Reply, Failure
         };
         Ok(page(&format!("You are signed in as {name}"), body))
     });
-    match greeted.await {
-        Err(failure) if failure.0.status() < 500 => Ok(nobody),
-        done => done,
+    match result.await {
+        Err(failure) if failure.0.status() < 500 => Ok(anonymous),
+        result => result,
     }
 }
 
@@ -146,13 +147,13 @@ fn sign_in_link(club: &Club, text: &str) -> Markup {
     html! { a href=(PAGE) { @if club.is_development { "Choose who you are" } @else { (text) } } }
 }
 
-/// A page of a sign-in, which nobody keeps.
+/// A page of a sign-in, which no cache stores.
 fn page(title: &str, body: Markup) -> Reply {
     HtmlPage::new(title, &[], body).reply(StatusCode::OK).with(header::CACHE_CONTROL, "no-store")
 }
 
-/// On any other installation, and by any other name than this machine's, this page does not exist.
-fn only_here(club: &Club, req: &HttpRequest) -> Result<(), Problem> {
+/// 404 unless the installation is in development mode and the browser uses a name of this machine.
+fn check_development(club: &Club, req: &HttpRequest) -> Result<(), Problem> {
     let is_here = club.is_development && local_origin(club, req).is_some();
     if is_here { Ok(()) } else { Err(Problem::not_found("path")) }
 }

@@ -1,9 +1,9 @@
-//! A sign-in under way, which the browser keeps and nobody else; and the cookies of sign-ins and sessions.
+//! Pending sign-ins, which only the browser stores, and the cookies of sign-ins and sessions.
 //!
 //! * Each pending sign-in has a cookie of its own, named after its state, so that those of several tabs do not end each
 //!   other.
-//! * `POST /authParams` also answers a cookie `session` (contract, "Sign-in"): a program may keep no other. A browser
-//!   sends it to the callback alone, so that it never takes the place of a session.
+//! * `POST /authParams` also sets a cookie `session` (contract, "Sign-in"), for programs that store no other. A browser
+//!   sends it only to the callback, so that it never replaces a session.
 
 use actix_web::{
     HttpRequest,
@@ -33,11 +33,11 @@ pub const MAX_AGE: TimeDelta = TimeDelta::minutes(10);
 /// How long a session lasts.
 pub const SESSION: TimeDelta = TimeDelta::days(30);
 
-/// How long after its begin a sign-in is expected to end without anybody's help.
+/// How long a sign-in takes at most if the user need not enter anything.
 const QUICK: TimeDelta = TimeDelta::seconds(30);
 
 /// The most pending sign-ins of a browser.
-const MOST: usize = 5;
+const MAX_PENDING: usize = 5;
 
 /// The beginning of the name of a pending sign-in's cookie.
 const LOGIN_COOKIE: &str = "login_";
@@ -55,32 +55,32 @@ const STATE: &str = "state";
 const SEAL: &str = "login";
 
 /// A sign-in that has begun and is not finished. A provider that wants PKCE derives its verifier from the state and the
-/// key by which it began ([`Keys::derive_by`]), so none is kept.
+/// key by which it began ([`Keys::derive_by`]), so no verifier is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pending {
-    /// Comes back with the callback, which so was started by this browser (RFC 6749, section 10.12).
+pub struct PendingSignIn {
+    /// The callback contains it, which proves that this browser began the sign-in (RFC 6749, section 10.12).
     pub state: String,
-    /// Comes back inside what the provider says, which so was said for this sign-in.
+    /// The provider's answer contains it, which proves that the answer is for this sign-in.
     pub nonce: String,
-    /// Hash of the session that the browser had when it began; it ends when this one begins.
+    /// Hash of the session that the browser had when the sign-in began; a finished sign-in ends it.
     pub previous: Option<Vec<u8>>,
     /// The other origin whose page began it, and to which the browser returns.
     #[serde(default)]
     pub origin: Option<String>,
-    /// The key that sealed it, or will.
+    /// The key that encrypts it.
     #[serde(skip)]
     pub key: KeyIndex,
     expires_micros: i64,
 }
 
-impl Pending {
+impl PendingSignIn {
     /// Begins one in the browser that sent `req`.
     ///
     /// # Errors
     /// When the operating system has no randomness to give.
     pub fn begin(req: &HttpRequest, origins: &Origins, keys: &Keys, now: Timestamp) -> Result<Self, Error> {
         let origin = req.headers().get(header::ORIGIN).and_then(|value| value.to_str().ok());
-        // A program that keeps one cookie has the pending sign-in in the place of the session.
+        // A program that stores one cookie has a pending sign-in instead of the session.
         let unfinished = req.cookie(SESSION_COOKIE).and_then(|cookie| Self::in_session(keys, cookie.value()));
         let previous = match unfinished {
             Some(unfinished) => unfinished.previous,
@@ -96,17 +96,17 @@ impl Pending {
         })
     }
 
-    /// The one under way with this state in the browser that sent `req`.
+    /// The pending sign-in with this state in the browser that sent `req`.
     #[must_use]
     pub fn from_request(req: &HttpRequest, keys: &Keys, state: &str, now: Timestamp) -> Option<Self> {
         let (cookies, name) = (req.cookies().ok()?, cookie_name(state));
         let has_session = session(req).is_some();
-        let mut found = cookies.iter().filter_map(|cookie| match cookie.name() {
+        let mut logins = cookies.iter().filter_map(|cookie| match cookie.name() {
             SESSION_COOKIE if !has_session => Self::in_session(keys, cookie.value()),
             other if other == name => Self::open(keys, cookie.value()),
             _ => None,
         });
-        found.find(|login| credentials::same(&login.state, state) && !login.has_expired(now))
+        logins.find(|login| credentials::same(&login.state, state) && !login.has_expired(now))
     }
 
     fn in_session(keys: &Keys, cookie: &str) -> Option<Self> {
@@ -122,8 +122,8 @@ impl Pending {
         self.expires_micros <= now.micros()
     }
 
-    /// The `Set-Cookie` values that keep it in the browser that sent `req`, and take from the browser the oldest pending
-    /// sign-ins that are too many.
+    /// The `Set-Cookie` values that store it in the browser that sent `req`, and that remove the oldest of more than
+    /// [`MAX_PENDING`] pending sign-ins.
     #[must_use]
     pub fn cookies(&self, req: &HttpRequest, club: &Club, now: Timestamp) -> Vec<String> {
         let sealed = club.keys.seal(SEAL, serde_json::json!(self).to_string());
@@ -134,7 +134,7 @@ impl Pending {
             .collect()
     }
 
-    /// The `Set-Cookie` that keeps it as the cookie `session`.
+    /// The `Set-Cookie` that stores it as the cookie `session`.
     #[must_use]
     pub fn session_cookie(&self, req: &HttpRequest, club: &Club, now: Timestamp) -> String {
         let value = format!("{PENDING_MARK}{}", club.keys.seal(SEAL, serde_json::json!(self).to_string()));
@@ -143,7 +143,7 @@ impl Pending {
         set_cookie(club, SESSION_COOKIE, value, path, Some((now, MAX_AGE)))
     }
 
-    /// The `Set-Cookie` that takes it from the browser.
+    /// The `Set-Cookie` that removes it from the browser.
     #[must_use]
     pub fn no_cookie(&self, club: &Club) -> String {
         set_cookie(club, &cookie_name(&self.state), String::new(), "/", None)
@@ -168,7 +168,7 @@ pub fn has_other(req: &HttpRequest, keys: &Keys, state: &str, now: Timestamp) ->
     let (Ok(cookies), own) = (req.cookies(), cookie_name(state)) else { return false };
     let mut others = cookies.iter().filter(|cookie| cookie.name().starts_with(LOGIN_COOKIE) && cookie.name() != own);
     others.any(|cookie| {
-        let login = Pending::open(keys, cookie.value());
+        let login = PendingSignIn::open(keys, cookie.value());
         login.is_some_and(|login| now.plus(MAX_AGE - QUICK).micros() < login.expires_micros)
     })
 }
@@ -178,22 +178,22 @@ fn cookie_name(state: &str) -> String {
     format!("{LOGIN_COOKIE}{}", state.get(..NAME_LENGTH).unwrap_or_default())
 }
 
-/// The names of the cookies that make room for one more sign-in: of those that are over, and of the oldest others.
+/// The names of the cookies to remove for one more sign-in: those of expired sign-ins and of the oldest others.
 fn surplus(req: &HttpRequest, keys: &Keys, now: Timestamp) -> Vec<String> {
     let Ok(cookies) = req.cookies() else { return Vec::new() };
-    // When each expires; what cannot be read is over.
-    let mut found: Vec<_> = cookies
+    // When each expires; `None` if it has expired or cannot be read.
+    let mut expiries: Vec<_> = cookies
         .iter()
         .filter(|cookie| cookie.name().starts_with(LOGIN_COOKIE))
         .map(|cookie| {
-            let login = Pending::open(keys, cookie.value()).filter(|login| !login.has_expired(now));
+            let login = PendingSignIn::open(keys, cookie.value()).filter(|login| !login.has_expired(now));
             (login.map(|login| login.expires_micros), cookie.name().to_owned())
         })
         .collect();
-    found.sort();
-    let over = found.iter().filter(|(expires, _)| expires.is_none()).count();
-    found.truncate(over.max((found.len() + 1).saturating_sub(MOST)));
-    found.into_iter().map(|(_, name)| name).collect()
+    expiries.sort();
+    let expired = expiries.iter().filter(|(expires, _)| expires.is_none()).count();
+    expiries.truncate(expired.max((expiries.len() + 1).saturating_sub(MAX_PENDING)));
+    expiries.into_iter().map(|(_, name)| name).collect()
 }
 
 /// The `Set-Cookie` of a session that begins now.
@@ -202,16 +202,16 @@ pub fn session_cookie(club: &Club, secret: &str, now: Timestamp) -> String {
     set_cookie(club, SESSION_COOKIE, secret.to_owned(), "/", Some((now, SESSION)))
 }
 
-/// The `Set-Cookie` that takes the session from the browser.
+/// The `Set-Cookie` that removes the session from the browser.
 #[must_use]
 pub fn no_session_cookie(club: &Club) -> String {
     set_cookie(club, SESSION_COOKIE, String::new(), "/", None)
 }
 
 /// Both `Max-Age` and `Expires`, because old clients know only the latter.
-fn set_cookie(club: &Club, name: &str, value: String, path: &str, lasting: Option<(Timestamp, TimeDelta)>) -> String {
-    let (max_age, expires) = match lasting {
-        Some((now, lasts)) => (lasts.num_seconds(), now.plus(lasts).utc().timestamp()),
+fn set_cookie(club: &Club, name: &str, value: String, path: &str, lifetime: Option<(Timestamp, TimeDelta)>) -> String {
+    let (max_age, expires) = match lifetime {
+        Some((now, duration)) => (duration.num_seconds(), now.plus(duration).utc().timestamp()),
         None => (0, 0),
     };
     Cookie::build(name, value)

@@ -21,8 +21,8 @@ use service_kit::{
 use super::{
     failure::bad_login,
     identities,
-    pending::{MAX_AGE, Pending, SESSION},
-    provider::exchange::Who,
+    pending::{MAX_AGE, PendingSignIn, SESSION},
+    provider::exchange::Principal,
 };
 use crate::{
     auth::{IDLE, stay_active},
@@ -30,36 +30,37 @@ use crate::{
     schema::{sessions, spent_logins},
 };
 
-/// The most rows of a table that [`forget_expired`] deletes at once.
+/// The most rows of a table that [`delete_expired`] deletes at once.
 const STEP: i64 = 500;
 
-/// Finishes a sign-in, once: makes the session with this secret and ends the one that the browser had before. Answers
-/// whose session it is.
+/// Finishes a sign-in, once: creates the session with this secret and ends the browser's previous one. Returns the
+/// user.
 ///
 /// # Errors
-/// 400 `bad-login` when it has been finished already, 403 when the user is not active, not listed or somebody else.
+/// 400 `bad-login` when it has been finished already; 403 when the user is not active, or as in
+/// [`identities::user_of`].
 pub fn finish(
     conn: &mut AnyConnection,
-    login: &Pending,
-    who: &Who,
+    login: &PendingSignIn,
+    principal: &Principal,
     policy: SignInPolicy,
     secret: &str,
     now: Timestamp,
 ) -> Result<DbUuid, Error> {
-    let spent = diesel::insert_into(spent_logins::table)
+    let inserted = diesel::insert_into(spent_logins::table)
         .values((
             spent_logins::state_hash.eq(credentials::hash(&login.state)),
-            // Never before it expires itself.
+            // Not before the pending sign-in expires.
             spent_logins::expires_at.eq(DbTimestamp(now.plus(MAX_AGE))),
         ))
         .execute(conn);
-    match spent {
+    match inserted {
         Err(DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, _)) => return Err(bad_login().into()),
         other => other?,
     };
-    let user = match who {
-        Who::User(user) => *user,
-        Who::Person(person) => identities::user_of(conn, person, policy, now)?,
+    let user = match principal {
+        Principal::User(user) => *user,
+        Principal::Identity(identity) => identities::user_of(conn, identity, policy, now)?,
     };
     stay_active(conn, user)?;
     if let Some(previous) = &login.previous {
@@ -109,7 +110,7 @@ pub struct SessionRow {
     pub expires_at: DbTimestamp,
 }
 
-/// The sessions of a user that are not over, the newest first, then by id.
+/// The sessions of a user that have not ended, the newest first, then by id.
 ///
 /// # Errors
 /// When the database fails.
@@ -123,10 +124,10 @@ pub fn sessions_of(conn: &mut AnyConnection, user: DbUuid, now: Timestamp) -> Re
     Ok(query.select(SessionRow::as_select()).load(conn)?)
 }
 
-/// Ends a session of this user's.
+/// Ends a session of this user.
 ///
 /// # Errors
-/// 404 when they have none with this id that is not over.
+/// 404 when the user has no such session, or it has ended.
 pub fn end_of(conn: &mut AnyConnection, user: DbUuid, id: DbUuid, now: Timestamp) -> Result<(), Error> {
     let live = sessions::table
         .filter(sessions::id.eq(id))
@@ -140,12 +141,12 @@ pub fn end_of(conn: &mut AnyConnection, user: DbUuid, id: DbUuid, now: Timestamp
     }
 }
 
-/// Deletes sessions and finished sign-ins that have expired, a few hundred at most, the oldest first. Called once for
-/// each sign-in it keeps up with any number of them, because one adds a row to each table. Answers how many it deleted.
+/// Deletes sessions and finished sign-ins that have expired, [`STEP`] of each at most, the oldest first. One call for
+/// each sign-in is enough, because a sign-in adds one row to each table. Returns the number of deleted rows.
 ///
 /// # Errors
 /// When the database fails.
-pub fn forget_expired(conn: &mut AnyConnection, now: Timestamp) -> Result<usize, Error> {
+pub fn delete_expired(conn: &mut AnyConnection, now: Timestamp) -> Result<usize, Error> {
     let now = DbTimestamp(now);
     let old: Vec<DbUuid> = sessions::table
         .filter(sessions::expires_at.le(now))

@@ -27,7 +27,7 @@ pub type TokenName = Text<1, 64>;
 /// The most tokens of a user that have neither expired nor been revoked.
 const MAX_TOKENS: i64 = 50;
 
-/// A token as listed. The token itself is not kept.
+/// A token as listed. The token itself is not stored.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = api_tokens)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
@@ -42,7 +42,7 @@ pub struct TokenRow {
     pub last_used_at: Option<DbTimestamp>,
 }
 
-/// What a token is to be.
+/// The properties of a new token.
 #[derive(Debug, Clone)]
 pub struct NewToken {
     /// What it is for.
@@ -53,7 +53,7 @@ pub struct NewToken {
     pub expires_at: Option<Timestamp>,
 }
 
-/// Makes a token for the user with this sign-in name.
+/// Creates a token for the user with this sign-in name.
 ///
 /// # Errors
 /// 404 when there is none, 403 when the user is not active, 400 for a name of the token that cannot be used; those of
@@ -76,8 +76,8 @@ pub fn create(
     Ok(make(conn, user, &NewToken { name, scope, expires_at }, now)?.1)
 }
 
-/// Makes a token for a user, and answers its id and the token. The caller locks the user
-/// ([`stay_active`]), so that two transactions do not exceed the limit together.
+/// Creates a token for a user, and returns its id and the token. The caller locks the user ([`stay_active`]), so that
+/// two transactions do not exceed the limit together.
 ///
 /// # Errors
 /// 400 when it would have expired already; 409 when the user has too many.
@@ -153,7 +153,7 @@ pub fn of_user(conn: &mut AnyConnection, user: DbUuid) -> Result<Vec<TokenRow>, 
     Ok(query.select(TokenRow::as_select()).load(conn)?)
 }
 
-/// Revokes a token, whoever's it is.
+/// Revokes a token of any user.
 ///
 /// # Errors
 /// 404 when there is none that has not been revoked.
@@ -163,10 +163,10 @@ pub fn revoke(conn: &mut AnyConnection, id: Uuid, now: Timestamp) -> Result<(), 
     revoke_of(conn, owner.ok_or_else(no_token)?, DbUuid(id), now)
 }
 
-/// Revokes a token of this user's.
+/// Revokes a token of this user.
 ///
 /// # Errors
-/// 404 when they have none with this id that has not been revoked.
+/// 404 when the user has no such token, or it has been revoked.
 pub fn revoke_of(conn: &mut AnyConnection, user: DbUuid, id: DbUuid, now: Timestamp) -> Result<(), Error> {
     let token = api_tokens::table
         .filter(api_tokens::id.eq(id))

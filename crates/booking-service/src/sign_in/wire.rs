@@ -12,13 +12,13 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     failure::refused_by_provider,
-    provider::exchange::Returned,
+    provider::exchange::AuthorizationResponse,
     queries::SessionRow,
     tokens::{NewToken, TokenName, TokenRow},
 };
 use crate::auth::{ApiToken, Scope};
 
-/// How to go on with a sign-in.
+/// How to continue a sign-in.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = authParams, example = json!({"url": "http://127.0.0.1:3000/dev/sign-in?state=…&nonce=…"}))]
 pub struct AuthParams {
@@ -26,12 +26,12 @@ pub struct AuthParams {
     pub url: String,
 }
 
-/// With what the provider sends the browser back.
+/// The parameters of the callback.
 #[derive(Debug, Deserr, IntoParams)]
 #[deserr(error = Violations)]
 #[into_params(parameter_in = Query)]
 pub struct CallbackQuery {
-    /// What stands for the user, once. It is missing when the provider refuses.
+    /// The code, which can be exchanged once. It is missing when the provider refuses.
     #[deserr(default)]
     pub code: Option<String>,
     /// The state of the sign-in.
@@ -45,19 +45,19 @@ pub struct CallbackQuery {
 }
 
 impl CallbackQuery {
-    /// What the provider gave for a sign-in that it did not refuse.
+    /// The parameters of a callback that is no refusal.
     ///
     /// # Errors
-    /// 400 `bad-login` when it did, 503 `sign-in-misconfigured` when it refuses this service.
-    pub fn returned(self) -> Result<Returned, Problem> {
+    /// 400 `bad-login` for a refusal, 503 `sign-in-misconfigured` when the provider refuses this service.
+    pub fn into_response(self) -> Result<AuthorizationResponse, Problem> {
         match (self.code, self.error) {
-            (Some(code), None) => Ok(Returned { code, issuer: self.iss }),
+            (Some(code), None) => Ok(AuthorizationResponse { code, issuer: self.iss }),
             (_, error) => Err(refused_by_provider(error.as_deref())),
         }
     }
 }
 
-/// A token to be made.
+/// A new API token.
 #[derive(Debug, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase)]
 #[schema(rename_all = "camelCase", example = json!({
@@ -130,7 +130,7 @@ impl ResponseToken {
     }
 }
 
-/// A token that has just been made.
+/// A new API token, with its secret.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -182,7 +182,7 @@ pub struct ResponseSession {
     /// When it ends at the latest; it ends before that when it has not been used for 14 days.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     expires_at: Zoned,
-    /// Whether it is the one that asks.
+    /// Whether it is the session of this request.
     current: bool,
 }
 

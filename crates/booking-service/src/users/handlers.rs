@@ -75,9 +75,9 @@ pub async fn get(who: SignedIn, club: Club, id: Path<Id>) -> Result<Reply, Failu
 
 /// Copy users and groups from the directory
 ///
-/// Needs a privileged user. Adds and renames users, changes their states, deactivates those whom the directory no longer
-/// lists, and replaces the directory's groups. A user who is no longer active loses sessions, tokens and feed. Answers
-/// 503 and changes nothing if the directory cannot be read or is not configured.
+/// Needs a privileged user. Adds and renames users, changes their states, deactivates those whom the directory no
+/// longer lists, and replaces the directory's groups. A user who is no longer active loses sessions, tokens and feed.
+/// Answers 503 and changes nothing if the directory cannot be read or is not configured.
 #[utoipa::path(
     tag = "users",
     operation_id = "syncUsers",

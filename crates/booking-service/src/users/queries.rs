@@ -57,8 +57,8 @@ pub fn list(
 /// # Errors
 /// 404 when there is none.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<User, Error> {
-    let found = users::table.find(id).select(User::as_select()).first(conn).optional()?;
-    found.ok_or_else(|| Problem::not_found("user").into())
+    let user = users::table.find(id).select(User::as_select()).first(conn).optional()?;
+    user.ok_or_else(|| Problem::not_found("user").into())
 }
 
 /// The ids of all active users, in order: the members of the everyone group.
@@ -70,8 +70,8 @@ pub fn active_ids(conn: &mut AnyConnection) -> Result<Vec<DbUuid>, Error> {
     Ok(with_connection!(conn, c => active.load(c))?)
 }
 
-/// Adds a violation for each id of a request's list that is not the id of a user (contract, "Identifiers"). `pointer` is
-/// that of the list, such as `/admins`; the violations are at `/admins/3` and so on.
+/// Adds a violation for each id of a request's list that is not the id of a user (contract, "Identifiers"). `pointer`
+/// is that of the list, such as `/admins`; the violations are at `/admins/3` and so on.
 ///
 /// # Errors
 /// When the database fails.
@@ -118,8 +118,8 @@ pub fn set_privileged(conn: &mut AnyConnection, id: DbUuid, privileged: bool) ->
     Ok(())
 }
 
-/// Locks the privileged users until the end of the transaction and returns their ids and states. Of two users who revoke
-/// each other's privilege at the same time, one waits here. The order of the locks prevents a deadlock.
+/// Locks the privileged users until the end of the transaction and returns their ids and states. Of two users who
+/// revoke each other's privilege at the same time, one waits here. The order of the locks prevents a deadlock.
 fn lock_privileged(conn: &mut AnyConnection) -> Result<Vec<(DbUuid, i16)>, Error> {
     let query = users::table.select((users::id, users::state)).order(users::id);
     // Each database uses its partial index only if the condition is written as in the index.
@@ -135,8 +135,8 @@ fn lock_privileged(conn: &mut AnyConnection) -> Result<Vec<(DbUuid, i16)>, Error
 /// 404 for an unknown name; 403 for an inactive account.
 pub fn grant_privilege(conn: &mut AnyConnection, name: &str) -> Result<bool, Error> {
     let user = users::table.filter(users::name.eq(name));
-    let found: Option<(DbUuid, bool)> = user.select((users::id, users::privileged)).first(conn).optional()?;
-    let (id, was_privileged) = found.ok_or_else(|| Problem::not_found("user"))?;
+    let row: Option<(DbUuid, bool)> = user.select((users::id, users::privileged)).first(conn).optional()?;
+    let (id, was_privileged) = row.ok_or_else(|| Problem::not_found("user"))?;
     stay_active(conn, id)?;
     diesel::update(user).set(users::privileged.eq(true)).execute(conn)?;
     Ok(!was_privileged)

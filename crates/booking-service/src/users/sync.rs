@@ -1,11 +1,10 @@
 //! The copy of the club directory: users and their groups (contract, `POST /users/sync` and "The club directory").
 //!
-//! * Ids are the identity. A user of the directory is the user with that id here, whatever either is called; names,
-//!   pictures and states follow the directory, privileges stay.
-//! * A name belongs to whom the directory gives it. When another user holds it, one the directory does not know, that
-//!   one is renamed out of the way: `name~` and the first 8 characters of its id.
-//! * A user who is not active any more loses sessions, tokens and feed address for good.
-//! * A user whom the directory no longer lists is deactivated; one whom it never listed is left as they are. A group that
+//! * Users are identified by id, not by name. Names, pictures and states follow the directory; privileges stay.
+//! * The directory decides who has a name. Another user with that name who is not in the directory is renamed to
+//!   `name~` and the first 8 characters of the id.
+//! * A user who is no longer active loses sessions, tokens and feed address for good.
+//! * A user whom the directory no longer lists is deactivated; one whom it never listed does not change. A group that
 //!   it no longer lists is marked as deleted, and comes back when the directory has it again.
 //! * A directory that would deactivate more than half of the active members is refused, unless forced.
 
@@ -38,22 +37,22 @@ const DEACTIVATED: i16 = UserState::Deactivated as i16;
 /// `groups.kind` of a group of the directory.
 pub const DIRECTORY: i16 = 2;
 
-/// Makes users and directory groups what the directory says now, in one transaction.
+/// Reads the directory and copies its users and groups, in one transaction.
 ///
 /// # Errors
-/// 503 with nothing changed when there is no directory, when it cannot be read, or when the database fails; 409 when the
-/// directory is suspicious and `force` is not set.
+/// 503 with nothing changed when there is no directory, when it cannot be read, or when the database fails; 409 when
+/// the directory is suspicious and `force` is not set.
 pub async fn run(db: &Database, club: &Club, force: bool, now: Timestamp) -> Result<(), Error> {
     let directory = directory::fetch(club.directory.as_ref()).await?;
     db.write(JobOwner::Internal, move |conn| apply(conn, &directory, force, DbTimestamp(now))).await
 }
 
-/// Makes users and directory groups what the directory said.
+/// Copies the users and groups of a snapshot.
 ///
 /// # Errors
 /// When the database fails; 409 when the directory is suspicious and `force` is not set.
 pub fn apply(conn: &mut AnyConnection, directory: &Snapshot, force: bool, now: DbTimestamp) -> Result<(), Error> {
-    // Whoever reads users before changing names must be the only one who changes them. Readers go on.
+    // No other transaction may change users between the reading and the changes. Readers do not wait.
     if let AnyConnection::Postgresql(pg) = conn {
         sql_query("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE").execute(pg)?;
     }
@@ -103,7 +102,7 @@ fn update_users(
         let deactivated = target.iter().filter(|user| user.state == DEACTIVATED).map(|user| &user.id).chain(&unlisted);
         directory::check_deactivations(active.len(), deactivated.filter(|id| active.contains(id)).count())?;
     }
-    // Names are unique after each statement, so names that change hands are freed first.
+    // Names are unique after each statement, so names that move to another user are freed first.
     save(conn, &freed_names(&present, &target), now)?;
     let present: HashMap<_, _> = present.into_iter().map(|user| (user.id, user)).collect();
     let changed: Vec<_> = target.iter().filter(|user| present.get(&user.id) != Some(user)).cloned().collect();
@@ -127,16 +126,17 @@ fn update_users(
 /// The users whose names the directory gives to others, with new names: final ones for users who are not in the
 /// directory, temporary ones for the others.
 fn freed_names(present: &[UserRow], target: &[UserRow]) -> Vec<UserRow> {
-    let heirs: HashMap<_, _> = target.iter().map(|user| (user.name.as_str(), user.id)).collect();
+    let new_owners: HashMap<_, _> = target.iter().map(|user| (user.name.as_str(), user.id)).collect();
     let listed: HashSet<_> = target.iter().map(|user| user.id).collect();
-    let mut taken: HashSet<_> = present.iter().chain(target).map(|user| user.name.clone()).collect();
-    let conflicting = present.iter().filter(|user| heirs.get(user.name.as_str()).is_some_and(|heir| *heir != user.id));
+    let mut used: HashSet<_> = present.iter().chain(target).map(|user| user.name.clone()).collect();
+    let conflicting =
+        present.iter().filter(|user| new_owners.get(user.name.as_str()).is_some_and(|owner| *owner != user.id));
     conflicting
         .map(|user| {
             let id = user.id.to_string();
             // Ids that were made at about the same time begin with the same characters. Then more characters are used.
             let mut names = (8..=id.len()).map(|length| format!("{}~{}", user.name, &id[..length]));
-            let name = names.find(|name| !listed.contains(&user.id) && taken.insert(name.clone()));
+            let name = names.find(|name| !listed.contains(&user.id) && used.insert(name.clone()));
             UserRow { name: name.unwrap_or_else(|| format!("~{id}")), ..user.clone() }
         })
         .collect()
@@ -245,17 +245,17 @@ macro_rules! save_links {
         for (group, users) in difference($present, $target) {
             let users: Vec<_> = users.into_iter().collect();
             for users in users.chunks(CHUNK) {
-                let gone = $table::table.filter($table::group_id.eq(group)).filter($table::user_id.eq_any(users));
-                diesel::delete(gone).execute($conn)?;
+                let removed = $table::table.filter($table::group_id.eq(group)).filter($table::user_id.eq_any(users));
+                diesel::delete(removed).execute($conn)?;
             }
         }
     }};
 }
 
 fn update_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: DbTimestamp) -> Result<(), Error> {
-    let found: Vec<(DbUuid, i16, GroupRow)> =
+    let rows: Vec<(DbUuid, i16, GroupRow)> =
         groups::table.select((groups::id, groups::kind, GroupRow::as_select())).load(conn)?;
-    let (ours, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, kind, _)| *kind == DIRECTORY);
+    let (ours, others): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(_, kind, _)| *kind == DIRECTORY);
     let others: HashSet<_> = others.into_iter().map(|(id, ..)| id).collect();
     let present: HashMap<_, _> = ours.into_iter().map(|(id, _, group)| (id, group)).collect();
     let (free, clashing): (Vec<_>, Vec<_>) =
@@ -292,9 +292,9 @@ fn update_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: Db
     save_links!(conn, group_members, &members, &target_members);
     save_links!(conn, group_admins, &admins, &target_admins);
 
-    let gone = present.iter().filter(|(id, group)| group.deleted_at.is_none() && !listed.contains(id));
-    let gone: Vec<_> = gone.map(|(id, _)| *id).collect();
-    for ids in gone.chunks(CHUNK) {
+    let removed = present.iter().filter(|(id, group)| group.deleted_at.is_none() && !listed.contains(id));
+    let removed: Vec<_> = removed.map(|(id, _)| *id).collect();
+    for ids in removed.chunks(CHUNK) {
         diesel::update(groups::table.filter(groups::id.eq_any(ids)))
             .set((groups::deleted_at.eq(now), groups::updated_at.eq(now)))
             .execute(conn)?;

@@ -129,7 +129,8 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// A separate PostgreSQL server with the databases `club` and `restored`, which is empty. Their owner has no other rights.
+/// A separate PostgreSQL server with the databases `club` and `restored`, which is empty. Their owner has no other
+/// rights.
 struct Server {
     process: Child,
     url: String,

@@ -92,7 +92,8 @@ fn feed(club: &Club, member: &str) -> String {
     format!("/api/ical/v1/{}{secret}", id(member))
 }
 
-/// The status and the headers of an answer that may be compressed, which the client of the other tests does not support.
+/// The status and the headers of an answer that may be compressed, which the client of the other tests does not
+/// support.
 fn get_headers(club: &Club, path: &str, headers: &[(&str, &str)]) -> (u16, BTreeMap<String, String>) {
     let mut stream = TcpStream::connect(club.origin(0).strip_prefix("http://").unwrap()).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n").unwrap();

@@ -193,7 +193,7 @@ fn replicas_that_start_together_fill_once() {
     let arguments = ["--demo", "--database-url", &url];
     let mut replicas: Vec<_> = (0..3).map(|_| Process::spawn(&arguments)).collect();
     replicas.iter_mut().for_each(Process::until_it_listens);
-    let made = replicas.iter().flat_map(Process::log).filter(|line| line.contains("demo: made")).count();
+    let made = replicas.iter().flat_map(Process::log).filter(|line| line.contains("demo: created")).count();
     assert_eq!(made, 1);
     assert_eq!(groups_made_here(&mut url.parse::<Url>().unwrap().connect().unwrap()), 3);
 }

@@ -189,8 +189,8 @@ fn a_change_that_conflicts_is_refused_and_changes_nothing(#[values(Sqlite, Postg
 #[rstest]
 fn rooms_and_bookings_never_disagree(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    // Random bookings of a few rooms of two places: those within freeTimes or sharedTimes succeed, all others are refused.
-    // Two verified rooms cover a part of one place.
+    // Random bookings of a few rooms of two places: those within freeTimes or sharedTimes succeed, all others are
+    // refused. Two verified rooms cover a part of one place.
     let mut rooms = [(0, 4), (7, 9)].map(|hours| verified_room(&club, ALICE, "S516", hours)).to_vec();
     rooms.extend(["s516 ", "Discord", "Ｓ516"].map(|place| room(&club, ALICE, place, (0, 12))));
     // The last room has no events, so it is free exactly when a new room at its place is.
@@ -247,8 +247,8 @@ fn at_once(services: usize, attempt: impl Fn(usize, usize) -> u16 + Sync) -> Vec
     })
 }
 
-/// Repeats a request while the answer is 503, as a client does. A 503 changes nothing, so it must not change which request
-/// succeeds.
+/// Repeats a request while the answer is 503, as a client does. A 503 changes nothing, so it must not change which
+/// request succeeds.
 fn retry_while_busy(send: impl Fn() -> u16) -> u16 {
     (0..50).map(|_| send()).find(|status| *status != 503).unwrap_or(503)
 }
@@ -258,9 +258,9 @@ fn start_services(club: &mut Club) -> usize {
     if club.is_postgres() { club.start_another() + 1 } else { 1 }
 }
 
-/// Runs twenty rounds of fifty concurrent attempts to book one span. Of every five attempts, one moves an event from another
-/// place and one confirms a poll. `target` returns the venue of the n-th attempt, given the rooms of its round, and whether
-/// it is shared. In each round, one attempt succeeds.
+/// Runs twenty rounds of fifty concurrent attempts to book one span. Of every five attempts, one moves an event from
+/// another place and one confirms a poll. `target` returns the venue of the n-th attempt, given the rooms of its round,
+/// and whether it is shared. In each round, one attempt succeeds.
 fn one_winner_each_round(
     mut club: Club,
     rooms: impl Fn(&Club, (i64, i64)) -> Vec<String>,

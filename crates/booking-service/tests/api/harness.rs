@@ -1,4 +1,5 @@
-//! A real service on a real database for each test, and a client that validates every answer against the OpenAPI document.
+//! A real service on a real database for each test, and a client that validates every answer against the OpenAPI
+//! document.
 
 use std::{
     sync::{
@@ -281,8 +282,8 @@ fn check_own_rules(answer: &Answer, problem: Option<&Value>) {
 
 const HOUR: i64 = 3_600_000_000;
 
-/// The start of the current hour plus `hours`. The current hour does not change when the real clock reaches the next hour
-/// during a test. It changes when the test advances its clock.
+/// The start of the current hour plus `hours`. The current hour does not change when the real clock reaches the next
+/// hour during a test. It changes when the test advances its clock.
 pub fn hours_from_now(club: &Club, hours: i64) -> Timestamp {
     let hour = club.clock.now().micros() / HOUR;
     let known = club.hour.load(Ordering::Relaxed);

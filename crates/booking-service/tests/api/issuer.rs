@@ -1,5 +1,5 @@
-//! A sign-in provider for the tests: a real server for OpenID Connect and plain OAuth 2.0. It checks that its clients follow
-//! the rules, and breaks its own rules if a test says so.
+//! A sign-in provider for the tests: a real server for OpenID Connect and plain OAuth 2.0. It checks that its clients
+//! follow the rules, and breaks its own rules if a test says so.
 
 use std::{
     collections::HashMap,

@@ -32,8 +32,8 @@ use crate::{
     tokens::make_token,
 };
 
-// The roles of docs/security.md: BOB is the member, DAVE the stranger, CAROL the owner, ALICE the privileged user and SUSAN
-// the suspended user.
+// The roles of docs/security.md: BOB is the member, DAVE the stranger, CAROL the owner, ALICE the privileged user and
+// SUSAN the suspended user.
 
 /// The directory group.
 const STAFF: &str = "staff";

@@ -11,7 +11,7 @@ use booking_service::{
     events::{
         filter::parse,
         queries::{self as events, Order, load_page},
-        selection::{Deleted, Relation, Selection, Which},
+        selection::{Criterion, Deleted, Relation, Selection},
     },
     groups::queries as groups,
     polls::queries::{self as polls, DraftEventStatus},
@@ -99,8 +99,8 @@ fn reads_everything(step: &str) -> bool {
     scans_list_index || scanned_table.is_some_and(|rest| GROWING.contains(&rest.split(' ').next().unwrap()))
 }
 
-/// Whether a join starts with all rows that are not long, which are nearly all rows. As a branch of an OR, the same step
-/// reads the few long rows.
+/// Whether a join starts with all rows that are not long, which are nearly all rows. As a branch of an OR, the same
+/// step reads the few long rows.
 fn begins_with_everything(before: Option<&String>, step: &str) -> bool {
     let is_branch = before.is_some_and(|before| before.starts_with("INDEX "));
     step.starts_with("SEARCH ") && step.ends_with("(is_long=?)") && !is_branch
@@ -163,30 +163,30 @@ fn lists_and_conflicts_are_found_by_index(#[values(Sqlite, Postgres)] backend: B
     let at = |hours| DbTimestamp(hours_from_now(&club, hours));
     let week = (Some(at(-10)), Some(at(100)));
     let user = id(BOB);
-    let of_user = |relation| Which::OfUser { user, relation, is_active: true };
+    let of_user = |relation| Criterion::OfUser { user, relation, is_active: true };
     let filter = parse(&format!("user=={user} && tag!={user} || group=={user}")).unwrap();
     let long_filter = parse(&vec![format!("user!={user}"); 9].join(" && ")).unwrap();
     let selections = [
-        ("week", Selection::new(Which::All).between(week)),
-        ("from", Selection::new(Which::All).between((week.0, None))),
-        ("to", Selection::new(Which::All).between((None, week.1))),
-        ("since", Selection::new(Which::All).since(Some(at(-10)))),
-        ("since, in a week", Selection::new(Which::All).since(Some(at(-10))).between(week)),
-        ("room", Selection::new(Which::InRoom(room))),
-        ("group", Selection::new(Which::OfGroup(group)).between(week)),
+        ("week", Selection::new(Criterion::All).between(week)),
+        ("from", Selection::new(Criterion::All).between((week.0, None))),
+        ("to", Selection::new(Criterion::All).between((None, week.1))),
+        ("since", Selection::new(Criterion::All).since(Some(at(-10)))),
+        ("since, in a week", Selection::new(Criterion::All).since(Some(at(-10))).between(week)),
+        ("room", Selection::new(Criterion::InRoom(room))),
+        ("group", Selection::new(Criterion::OfGroup(group)).between(week)),
         ("belongs", Selection::new(of_user(Relation::Belongs))),
         ("admins", Selection::new(of_user(Relation::Admins))),
         ("both", Selection::new(of_user(Relation::BelongsOrAdmins))),
         ("attends", Selection::new(of_user(Relation::Attendees))),
-        ("filter", Selection::new(Which::Matching(filter.clone())).between(week)),
-        ("filter, from", Selection::new(Which::Matching(filter)).between((week.0, None))),
-        ("long filter", Selection::new(Which::Matching(long_filter)).between(week)),
-        ("activity", Selection { deleted: Deleted::All, ..Selection::new(Which::ChangedAfter(at(-10))) }),
+        ("filter", Selection::new(Criterion::Matching(filter.clone())).between(week)),
+        ("filter, from", Selection::new(Criterion::Matching(filter)).between((week.0, None))),
+        ("long filter", Selection::new(Criterion::Matching(long_filter)).between(week)),
+        ("activity", Selection { deleted: Deleted::All, ..Selection::new(Criterion::ChangedAfter(at(-10))) }),
         (
             "feed",
             Selection {
                 deleted: Deleted::After(at(-700)),
-                ..Selection::new(Which::ForFeed(user)).between((Some(at(-2160)), None))
+                ..Selection::new(Criterion::ForFeed(user)).between((Some(at(-2160)), None))
             },
         ),
     ];
@@ -278,10 +278,10 @@ fn pages_are_not_sorted_out_of_whole_lists(#[values(Sqlite, Postgres)] backend: 
     let first = |sql: Vec<String>| sql.into_iter().find(|sql| sql.contains("LIMIT")).unwrap();
     for is_first in [true, false] {
         let after = || Some((at, id)).filter(|_| !is_first);
-        let recent = Selection { deleted: Deleted::All, ..Selection::new(Which::ChangedAfter(at)) };
+        let recent = Selection { deleted: Deleted::All, ..Selection::new(Criterion::ChangedAfter(at)) };
         let selections = [
-            ("events", Selection::new(Which::All), Order::Start),
-            ("events of a group", Selection::new(Which::OfGroup(group)), Order::Start),
+            ("events", Selection::new(Criterion::All), Order::Start),
+            ("events of a group", Selection::new(Criterion::OfGroup(group)), Order::Start),
             ("activity", recent, Order::Change),
         ];
         for (what, selection, order) in selections {
@@ -323,7 +323,7 @@ fn postgres_plans_a_filter_of_many_comparisons_without_joins() {
     let joins = |comparisons| {
         let filter = parse(&vec![format!("user=={user}"); comparisons].join(" && ")).unwrap();
         let sent = statements(&club, |conn| {
-            load_page(conn, &Selection::new(Which::Matching(filter)), Order::Start, &PageBounds::all()).unwrap();
+            load_page(conn, &Selection::new(Criterion::Matching(filter)), Order::Start, &PageBounds::all()).unwrap();
         });
         let plan = plan(&mut club.connect(), &sent[0]);
         plan.iter().filter(|step| step.contains("Join") || step.starts_with("Nested Loop")).count()
@@ -336,7 +336,7 @@ fn postgres_plans_a_filter_of_many_comparisons_without_joins() {
 #[test]
 fn postgres_keeps_the_text_of_a_filter_out_of_the_statement_cache() {
     let club = Club::start_with(Backend::Postgres, &[]);
-    let cached = |which: Which| {
+    let cached = |criterion: Criterion| {
         let (sink, seen) = mpsc::channel();
         let mut conn = club.connect();
         conn.set_instrumentation(move |event: InstrumentationEvent<'_>| {
@@ -344,12 +344,12 @@ fn postgres_keeps_the_text_of_a_filter_out_of_the_statement_cache() {
                 sink.send(sql.to_owned()).unwrap();
             }
         });
-        load_page(&mut conn, &Selection::new(which), Order::Start, &PageBounds::all()).unwrap();
+        load_page(&mut conn, &Selection::new(criterion), Order::Start, &PageBounds::all()).unwrap();
         drop(conn);
         seen.iter().filter(|sql| sql.contains("\"events\"")).count()
     };
-    assert_eq!(cached(Which::Matching(parse(&format!("user=={}", id(BOB))).unwrap())), 0);
-    assert_eq!(cached(Which::InRoom(id(BOB))), 1);
+    assert_eq!(cached(Criterion::Matching(parse(&format!("user=={}", id(BOB))).unwrap())), 0);
+    assert_eq!(cached(Criterion::InRoom(id(BOB))), 1);
 }
 
 #[rstest]

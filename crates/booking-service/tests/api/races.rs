@@ -1,5 +1,5 @@
-//! Concurrent changes between a request's reads and writes. Most tests hold a lock or an uncommitted row and send a request
-//! that waits for it; the others send many requests at once.
+//! Concurrent changes between a request's reads and writes. Most tests hold a lock or an uncommitted row and send a
+//! request that waits for it; the others send many requests at once.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
@@ -19,8 +19,8 @@ use crate::{
     sign_in::{Browser, set_state},
 };
 
-/// Runs `request` while another transaction is open. That transaction runs `before` first, `after` once the request waits,
-/// and then commits.
+/// Runs `request` while another transaction is open. That transaction runs `before` first, `after` once the request
+/// waits, and then commits.
 fn during_transaction<T: Send>(
     club: &Club,
     before: impl FnOnce(&mut AnyConnection),

@@ -1,5 +1,5 @@
-//! The documentation: docs/configuration.md lists every option, docs/adding-an-endpoint.md shows a real handler, and no link
-//! is broken.
+//! The documentation: docs/configuration.md lists every option, docs/adding-an-endpoint.md shows a real handler, and no
+//! link is broken.
 
 use std::{
     collections::BTreeSet,

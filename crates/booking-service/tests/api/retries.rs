@@ -62,8 +62,8 @@ fn body(club: &Club) -> Value {
     event_body(club, BOB, At::Place("x"), (1, 2))
 }
 
-/// Forwards connections to the service. It drops the complete answers of the first `drops` requests, so that the client does
-/// not receive them although the service has processed the requests.
+/// Forwards connections to the service. It drops the complete answers of the first `drops` requests, so that the client
+/// does not receive them although the service has processed the requests.
 struct Proxy {
     address: String,
     dropped: Arc<AtomicUsize>,

@@ -10,7 +10,7 @@ use std::{
 
 use booking_service::{
     schema::{sessions, spent_logins, users},
-    sign_in::queries::forget_expired,
+    sign_in::queries::delete_expired,
 };
 use chrono::TimeDelta;
 use diesel::prelude::*;
@@ -675,12 +675,12 @@ fn expired_sessions_are_forgotten_in_steps(#[values(Sqlite, Postgres)] backend: 
     assert_eq!(left(), (700, 2));
     Browser::new(&club).sign_in(BOB);
     until("some are forgotten", || left() == (200, 2));
-    assert_eq!(forget_expired(&mut club.connect(), now).unwrap(), 200);
-    assert_eq!(forget_expired(&mut club.connect(), now).unwrap(), 0);
+    assert_eq!(delete_expired(&mut club.connect(), now).unwrap(), 200);
+    assert_eq!(delete_expired(&mut club.connect(), now).unwrap(), 0);
     assert_eq!(left(), (0, 2));
     // Remembered for as long as the sign-in itself could be used.
     club.clock.advance(TimeDelta::minutes(11));
-    assert_eq!(forget_expired(&mut club.connect(), club.clock.now()).unwrap(), 5);
+    assert_eq!(delete_expired(&mut club.connect(), club.clock.now()).unwrap(), 5);
     let kept: i64 = sessions::table.count().get_result(&mut club.connect()).unwrap();
     assert_eq!(kept, 6);
 }

@@ -52,7 +52,8 @@ crate::codes! {
         repeat the request with `force=true`.";
     /// 412: the object has changed since the caller read it.
     PRECONDITION_FAILED = 412 "precondition-failed", "The object has changed meanwhile",
-        "`If-Match` names another version than the present one, whose tag is in `ETag`. Read the object and decide again.";
+        "`If-Match` names another version than the present one, whose tag is in `ETag`. Read the object and decide \
+        again.";
     /// 413: the body is too large.
     TOO_LARGE = 413 "payload-too-large", "The request body is too large",
         "A body may have up to 1 MiB, that of a room import up to 2 MiB.";

@@ -181,8 +181,8 @@ proptest! {
         prop_assert_eq!(conflicts(&a, &b, &verified), conflicts(&b, &a, &verified));
     }
 
-    /// Inside the period, a booking conflicts with no use if and only if it lies in one of the free times (or shared times,
-    /// for a shared booking).
+    /// Inside the period, a booking conflicts with no use if and only if it lies in one of the free times (or shared
+    /// times, for a shared booking).
     #[test]
     fn free_times_and_refusals_agree(
         uses in uses(),

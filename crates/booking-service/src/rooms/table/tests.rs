@@ -181,7 +181,10 @@ fn a_thousand_rows_and_no_more() {
 
 proptest! {
     #[test]
-    fn any_bytes_give_rows_or_sorted_errors(bytes in prop::collection::vec(any::<u8>(), 0..200), with_header in any::<bool>()) {
+    fn any_bytes_give_rows_or_sorted_errors(
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+        with_header in any::<bool>(),
+    ) {
         let mut file = if with_header { format!("{HEADER}\n").into_bytes() } else { Vec::new() };
         file.extend(bytes);
         if let Err(errors) = parse(&file, Tz::Asia__Tokyo) {

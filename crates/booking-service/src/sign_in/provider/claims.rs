@@ -1,4 +1,4 @@
-//! What a provider says of somebody, as members of a JSON object.
+//! The claims of a provider about a user, as members of a JSON object.
 
 use common::{input::Text, problem::Problem};
 use serde_json::{Map, Value};
@@ -8,17 +8,17 @@ use uuid::Uuid;
 use crate::{
     codes,
     config::ProviderSettings,
-    sign_in::{failure::unavailable, identities::Person},
+    sign_in::{failure::unavailable, identities::Identity},
 };
 
 /// Claims of an ID token or members of a user.
 pub type Claims = Map<String, Value>;
 
-/// The person that the claims are about.
+/// The identity that the claims describe.
 ///
 /// # Errors
-/// 503 when they do not tell people apart; 403 `unusable-name` when they hold no name that can be used.
-pub fn person(provider: &str, claims: &Claims, settings: &ProviderSettings) -> Result<Person, Problem> {
+/// 503 when they contain no subject; 403 `unusable-name` when they contain no usable name.
+pub fn identity(provider: &str, claims: &Claims, settings: &ProviderSettings) -> Result<Identity, Problem> {
     let subject = match claims.get(&settings.id_claim) {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Number(number)) if number.is_i64() || number.is_u64() => number.to_string(),
@@ -32,16 +32,16 @@ pub fn person(provider: &str, claims: &Claims, settings: &ProviderSettings) -> R
         log::warn!("a sign-in was refused: the account {:?} of the provider has no usable name", &*subject);
         return Err(Problem::new(codes::UNUSABLE_NAME));
     }
-    let shown = ["displayName", "name"].into_iter().find_map(|claim| {
+    let display_name = ["displayName", "name"].into_iter().find_map(|claim| {
         let text = claims.get(claim)?.as_str()?.to_owned();
         Text::<1, 64>::new(text).ok().map(Text::into_inner)
     });
     let id = Uuid::try_parse(&subject).ok().filter(|id| !id.is_nil()).map(DbUuid);
-    let display_name = shown.unwrap_or_else(|| name.clone());
-    Ok(Person { provider: provider.to_owned(), subject: subject.into_inner(), id, name, display_name })
+    let display_name = display_name.unwrap_or_else(|| name.clone());
+    Ok(Identity { provider: provider.to_owned(), subject: subject.into_inner(), id, name, display_name })
 }
 
-/// Whether this is a sign-in name (contract, "Sign-in names"). Other characters could look like those of somebody else.
+/// Whether this is a sign-in name (contract, "Sign-in names"). Other characters could imitate another user's name.
 fn is_sign_in_name(name: &str) -> bool {
     let is_allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'.' | b'@' | b'+' | b'-');
     (1..=32).contains(&name.len()) && name.bytes().all(is_allowed)

@@ -1,4 +1,4 @@
-//! The provider of a development installation: a page on which anybody chooses who they are.
+//! The provider of a development installation: a page on which anybody chooses a user.
 
 use actix_web::{HttpRequest, http::header};
 use chrono::TimeDelta;
@@ -13,10 +13,10 @@ use uuid::Uuid;
 
 use crate::{
     club::Club,
-    sign_in::{failure::bad_login, pending::Pending},
+    sign_in::{failure::bad_login, pending::PendingSignIn},
 };
 
-/// Where the development page is, relative to the origin.
+/// The path of the development page.
 pub const DEVELOPMENT_PAGE: &str = "/dev/sign-in";
 
 /// How long a code of the development page can be exchanged.
@@ -26,17 +26,17 @@ const CODE_LASTS: TimeDelta = TimeDelta::minutes(2);
 const SEAL: &str = "code";
 
 /// The address of the page for a sign-in.
-pub(super) fn address(club: &Club, req: &HttpRequest, login: &Pending) -> String {
+pub(super) fn address(club: &Club, req: &HttpRequest, login: &PendingSignIn) -> String {
     let origin = local_origin(club, req).unwrap_or_else(|| club.origin.clone());
     let query = query(&[("state", &login.state), ("nonce", &login.nonce)]);
     format!("{origin}{DEVELOPMENT_PAGE}?{query}")
 }
 
-/// Exchanges the code of a callback for the user that it stands for.
+/// Exchanges the code of a callback for the user who was chosen.
 ///
 /// # Errors
-/// 400 `bad-login` for a code that was not given for this sign-in, or too long ago.
-pub(super) fn exchange(club: &Club, code: &str, login: &Pending, now: Timestamp) -> Result<DbUuid, Problem> {
+/// 400 `bad-login` for a code of another sign-in, or an expired one.
+pub(super) fn exchange(club: &Club, code: &str, login: &PendingSignIn, now: Timestamp) -> Result<DbUuid, Problem> {
     let choice: Option<Choice> = club.keys.open(SEAL, code).and_then(|json| serde_json::from_str(&json).ok());
     choice
         .filter(|choice| credentials::same(&choice.nonce, &login.nonce) && now.micros() < choice.expires_micros)
@@ -44,7 +44,7 @@ pub(super) fn exchange(club: &Club, code: &str, login: &Pending, now: Timestamp)
         .ok_or_else(bad_login)
 }
 
-/// What a code of the development page says: this user was chosen in the sign-in that has this nonce.
+/// The content of a code: the user who was chosen in the sign-in with this nonce.
 #[derive(Serialize, Deserialize)]
 struct Choice {
     user: Uuid,
@@ -60,8 +60,8 @@ pub fn callback(keys: &Keys, user: DbUuid, state: &str, nonce: &str, now: Timest
     format!("/api/callback?{}", query(&[("code", &code), ("state", state)]))
 }
 
-/// The origin by which a browser on this machine came, or `None` when it came by a name that is not this machine's:
-/// then another site's page may have made its own name lead here (DNS rebinding) and must not choose who it is.
+/// The origin that a browser on this machine uses, or `None` for a name that is not this machine's: another site may
+/// have pointed its own name here (DNS rebinding), and its page must not choose a user.
 ///
 /// To the browser's cookies `localhost` and `127.0.0.1` are different hosts, so a sign-in stays with one of them.
 #[must_use]

@@ -1,23 +1,23 @@
-//! What a provider exchanges: the code that a browser comes back with, for the user that it stands for.
+//! The input and the result of the exchange of a code.
 
 use service_kit::database::types::DbUuid;
 
-use crate::sign_in::identities::Person;
+use crate::sign_in::identities::Identity;
 
-/// With what a browser came back.
+/// The parameters of a successful callback.
 #[derive(Debug)]
-pub struct Returned {
+pub struct AuthorizationResponse {
     /// The code to exchange.
     pub code: String,
-    /// The provider that says it sent the browser (RFC 9207).
+    /// The issuer that the callback names (RFC 9207).
     pub issuer: Option<String>,
 }
 
-/// Whom a code stands for.
+/// The user of a code.
 #[derive(Debug, Clone)]
-pub enum Who {
-    /// A user of ours.
+pub enum Principal {
+    /// A user of this service, in development mode.
     User(DbUuid),
-    /// Somebody whom the provider knows.
-    Person(Person),
+    /// An account at the provider.
+    Identity(Identity),
 }

@@ -18,13 +18,13 @@ const CONNECT: Duration = Duration::from_secs(2);
 /// From the name lookup to the last byte of one answer.
 const REQUEST: Duration = Duration::from_secs(5);
 
-/// Size of one answer at most.
+/// The most bytes of one answer.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Threads that talk to the provider at most: when it is slow, the others are for everything else.
+/// The most threads that wait for the provider, so that a slow provider does not occupy all of them.
 const MOST_THREADS: usize = 2;
 
-/// Why there is no answer, in our own words: the other server's may hold anything.
+/// Why there is no answer, in our own words, because those of the other server may contain anything.
 #[derive(Debug)]
 pub struct NoAnswer(String);
 
@@ -54,7 +54,7 @@ impl Http {
         Self { agent: config.build().new_agent(), threads: Arc::new(Semaphore::new(MOST_THREADS)) }
     }
 
-    /// Does work that waits for the provider, on a thread that may.
+    /// Runs work that waits for the provider, on a blocking thread.
     ///
     /// # Errors
     /// Those of the work.
@@ -64,12 +64,12 @@ impl Http {
     ) -> Result<T, Problem> {
         let permit = self.threads.clone().acquire_owned().await.map_err(Problem::internal)?;
         let http = self.clone();
-        let done = tokio::task::spawn_blocking(move || {
-            // Kept until the thread is free, also when the caller has given up.
+        let task = tokio::task::spawn_blocking(move || {
+            // Released by the thread, also when the caller has given up.
             let _permit = permit;
             work(&http)
         });
-        done.await.map_err(Problem::internal)?
+        task.await.map_err(Problem::internal)?
     }
 
     /// Sends a request and waits for the complete answer.
@@ -80,9 +80,9 @@ impl Http {
         let address = Url::parse(&request.uri().to_string()).map_err(|error| NoAnswer(error.to_string()))?;
         is_safe(&address).map_err(NoAnswer)?;
         let response = if request.body().is_empty() {
-            self.agent.run(self.by_the_way(&address, request.map(|_| ())))
+            self.agent.run(self.without_proxy_to_loopback(&address, request.map(|_| ())))
         } else {
-            self.agent.run(self.by_the_way(&address, request))
+            self.agent.run(self.without_proxy_to_loopback(&address, request))
         };
         let mut answer = response.map_err(|error| NoAnswer(words(&error)))?;
         if answer.status().is_server_error() {
@@ -93,8 +93,8 @@ impl Http {
         Ok(Response::from_parts(parts, body.map_err(|error| NoAnswer(words(&error)))?))
     }
 
-    /// A proxy of the environment could only reach its own loopback.
-    fn by_the_way<B: ureq::AsSendBody>(
+    /// Uses no proxy of the environment for a loopback address: it could only reach its own loopback.
+    fn without_proxy_to_loopback<B: ureq::AsSendBody>(
         &self,
         address: &Url,
         request: ureq::http::Request<B>,
@@ -102,17 +102,17 @@ impl Http {
         if is_loopback(address) { self.agent.configure_request(request).proxy(None).build() } else { request }
     }
 
-    /// The JSON object at an address that wants a bearer token (RFC 6750).
+    /// The JSON object at an address that requires a bearer token (RFC 6750).
     ///
     /// # Errors
     /// 503 when there is none.
     pub fn object(&self, address: &Url, token: &str) -> Result<Map<String, Value>, Problem> {
-        let failed = |why: &dyn fmt::Display| unavailable(format!("the user cannot be asked for: {why}"));
+        let failed = |why: &dyn fmt::Display| unavailable(format!("the user cannot be fetched: {why}"));
         let request = ureq::http::Request::get(address.as_str())
             .header("accept", "application/json")
             .header("authorization", format!("Bearer {token}"))
             .body(Vec::new())
-            // Not the error's words, in which the token may stand.
+            // Not the error's text, which may contain the token.
             .map_err(|_| failed(&"the token cannot be sent"))?;
         let answer = self.send(request).map_err(|error| failed(&error))?;
         if answer.status() != 200 {

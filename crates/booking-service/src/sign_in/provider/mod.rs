@@ -1,12 +1,12 @@
-//! Who says who somebody is.
+//! Identity providers.
 //!
-//! A provider does two things: it has an address to which the browser is sent, and it exchanges the code with which the
-//! browser comes back for a person. The page "choose who you are" of a development installation works like any other,
-//! so that the rest of the sign-in is the same for all.
+//! A provider has an address to which the browser is sent, and exchanges the code of the callback for a user. The page
+//! "choose who you are" of development mode works in the same way, so that the rest of the sign-in is the same.
 //!
-//! * Codes and tokens go to addresses that are configured or that the issuer's metadata names, by https only (this
-//!   machine's own aside), and nothing of what comes back is shown to anybody.
-//! * A provider that is away costs its caller 10 seconds at most, and other requests nothing ([`http::Http`]).
+//! * Codes and tokens are sent only to configured addresses and those of the issuer's metadata, over https or within
+//!   this machine. The answers of a provider are shown to nobody.
+//! * A request waits at most 10 seconds for a provider that does not answer; other requests do not wait
+//!   ([`http::Http`]).
 
 mod claims;
 pub mod development;
@@ -20,22 +20,22 @@ use std::time::Duration;
 use actix_web::HttpRequest;
 use common::{problem::Problem, time::Timestamp};
 
-use self::exchange::{Returned, Who};
-use super::{failure::unavailable, pending::Pending};
+use self::exchange::{AuthorizationResponse, Principal};
+use super::{failure::unavailable, pending::PendingSignIn};
 use crate::{
     club::Club,
     config::{Config, ProviderKind},
 };
 
-/// How long a provider may take for all that one request needs of it.
+/// The longest time that one request waits for a provider.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Who says who somebody is.
+/// An identity provider.
 #[derive(Debug)]
 pub enum Provider {
-    /// Nobody: nobody can sign in. Such a service does not start but in tests.
+    /// None: nobody can sign in. Only tests start such a service.
     Missing,
-    /// Nobody: whoever can reach the service chooses. Only on loopback.
+    /// None: everybody who can reach the service chooses a user. Only on loopback.
     Development,
     /// A plain OAuth 2.0 server.
     OAuth(Box<oauth::OAuth>),
@@ -44,10 +44,10 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// The provider of a configuration. Nobody is asked anything yet.
+    /// The provider of a configuration. Sends no request yet.
     ///
     /// # Errors
-    /// One line saying what is wrong with the options.
+    /// The faults of the options, in one line.
     pub fn new(config: &Config) -> Result<Self, String> {
         let settings = config.sign_in.provider(&config.server).map_err(|faults| faults.join("; "))?;
         Ok(match settings {
@@ -60,15 +60,15 @@ impl Provider {
         })
     }
 
-    /// Logs what must agree with the registration at the provider, and fetches the metadata of an issuer, so that a wrong
-    /// option shows before anybody signs in.
+    /// Logs what must agree with the registration at the provider, and fetches the metadata of an issuer, so that a
+    /// wrong option shows before anybody signs in.
     pub async fn check_at_start(&self, public_url: &str) {
-        let (settings, whom) = match self {
+        let (settings, description) = match self {
             Self::Missing | Self::Development => return log::info!("public URL {public_url}"),
             Self::OAuth(provider) => (provider.settings(), "a plain OAuth 2.0 provider".to_owned()),
             Self::OpenId(provider) => (provider.settings(), format!("the issuer {}", provider.issuer())),
         };
-        log::info!("public URL {public_url}, redirect address {}, sign-in at {whom}", settings.redirect_url);
+        log::info!("public URL {public_url}, redirect address {}, sign-in at {description}", settings.redirect_url);
         if let Self::OpenId(provider) = self {
             provider.fetch_metadata().await;
         }
@@ -77,8 +77,8 @@ impl Provider {
     /// The address to send the browser to.
     ///
     /// # Errors
-    /// 503 when there is no provider, or its metadata cannot be had.
-    pub async fn address(&self, club: &Club, req: &HttpRequest, login: &Pending) -> Result<String, Problem> {
+    /// 503 when there is no provider, or its metadata cannot be fetched.
+    pub async fn address(&self, club: &Club, req: &HttpRequest, login: &PendingSignIn) -> Result<String, Problem> {
         match self {
             Self::Missing => Err(unavailable("there is no sign-in provider")),
             Self::Development => Ok(development::address(club, req, login)),
@@ -87,27 +87,27 @@ impl Provider {
         }
     }
 
-    /// Exchanges the code of a callback for the person that it stands for.
+    /// Exchanges the code of a callback for its user.
     ///
     /// # Errors
-    /// 400 `bad-login` for a code that was not given for this sign-in, or too long ago, and for an answer that is not
-    /// proven to be the provider's; 403 for an account without a name that can be used; 503 for a provider that does
-    /// not answer, or not in a way that can be understood.
+    /// 400 `bad-login` for a code of another sign-in or an expired one, and for an answer that is not proven to be the
+    /// provider's; 403 for an account without a usable name; 503 for a provider that does not answer, or whose answer
+    /// is not understood.
     pub async fn exchange(
         &self,
         club: &Club,
-        returned: Returned,
-        login: &Pending,
+        response: AuthorizationResponse,
+        login: &PendingSignIn,
         now: Timestamp,
-    ) -> Result<Who, Problem> {
+    ) -> Result<Principal, Problem> {
         match self {
             Self::Missing => Err(unavailable("there is no sign-in provider")),
-            Self::Development => development::exchange(club, &returned.code, login, now).map(Who::User),
+            Self::Development => development::exchange(club, &response.code, login, now).map(Principal::User),
             Self::OAuth(provider) => {
-                in_time(provider.exchange(&club.keys, returned.code, login)).await.map(Who::Person)
+                in_time(provider.exchange(&club.keys, response.code, login)).await.map(Principal::Identity)
             }
             Self::OpenId(provider) => {
-                in_time(provider.exchange(&club.keys, returned, login, now)).await.map(Who::Person)
+                in_time(provider.exchange(&club.keys, response, login, now)).await.map(Principal::Identity)
             }
         }
     }

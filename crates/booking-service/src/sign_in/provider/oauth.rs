@@ -1,5 +1,5 @@
-//! The authorization code grant of OAuth 2.0 (RFC 6749) with PKCE (RFC 7636), and the provider that speaks nothing
-//! more: three addresses, the last of which says whose token it is.
+//! The authorization code grant of OAuth 2.0 (RFC 6749) with PKCE (RFC 7636), and a provider that supports nothing
+//! more. It has three addresses; the last describes the owner of a token.
 
 use common::problem::Problem;
 use oauth2::{
@@ -22,7 +22,7 @@ use super::{
 use crate::sign_in::failure::{misconfigured, refused, unavailable};
 use crate::{
     config::{Addresses, ProviderSettings},
-    sign_in::{identities::Person, pending::Pending},
+    sign_in::{identities::Identity, pending::PendingSignIn},
 };
 
 /// What OpenID Connect adds to the answer of the token endpoint.
@@ -67,7 +67,7 @@ pub fn client(settings: &ProviderSettings, authorize: Url, token: Url, by: AuthT
 }
 
 /// The address to send the browser to; `nonce` is for OpenID Connect.
-pub fn address(client: &Client, scopes: &[String], keys: &Keys, login: &Pending, nonce: Option<&str>) -> String {
+pub fn address(client: &Client, scopes: &[String], keys: &Keys, login: &PendingSignIn, nonce: Option<&str>) -> String {
     let challenge = PkceCodeChallenge::from_code_verifier_sha256(&verifier(keys, login));
     let mut request = client
         .authorize_url(|| CsrfToken::new(login.state.clone()))
@@ -79,18 +79,18 @@ pub fn address(client: &Client, scopes: &[String], keys: &Keys, login: &Pending,
     request.url().0.into()
 }
 
-/// Exchanges a code, on a thread that may wait.
+/// Exchanges a code, on a blocking thread.
 ///
 /// # Errors
-/// 400 `bad-login` for a code that the provider does not accept; 503 for a provider that does not answer, or not in a
-/// way that can be understood; 503 `sign-in-misconfigured` for one that does not accept this service.
+/// 400 `bad-login` for a code that the provider does not accept; 503 for a provider that does not answer, or whose
+/// answer is not understood; 503 `sign-in-misconfigured` for one that does not accept this service.
 pub fn exchange(client: &Client, http: &Http, code: String, verifier: PkceCodeVerifier) -> Result<Tokens, Problem> {
     let request = client.exchange_code(AuthorizationCode::new(code)).set_pkce_verifier(verifier);
     request.request(&|request| http.send(request)).map_err(|error| problem(&error))
 }
 
-/// Nobody else can compute it, and whoever has the key and the state can: so it is not kept.
-pub fn verifier(keys: &Keys, login: &Pending) -> PkceCodeVerifier {
+/// The PKCE verifier of a sign-in. It is computed from the key and the state, so it need not be stored.
+pub fn verifier(keys: &Keys, login: &PendingSignIn) -> PkceCodeVerifier {
     PkceCodeVerifier::new(keys.derive_by(login.key, &["pkce", &login.state]))
 }
 
@@ -134,18 +134,18 @@ impl OAuth {
         &self.settings
     }
 
-    pub fn address(&self, keys: &Keys, login: &Pending) -> String {
+    pub fn address(&self, keys: &Keys, login: &PendingSignIn) -> String {
         address(&self.client, &self.settings.scopes, keys, login, None)
     }
 
-    pub async fn exchange(&self, keys: &Keys, code: String, login: &Pending) -> Result<Person, Problem> {
+    pub async fn exchange(&self, keys: &Keys, code: String, login: &PendingSignIn) -> Result<Identity, Problem> {
         let (client, verifier, user) = (self.client.clone(), verifier(keys, login), self.addresses.user.clone());
         let work = move |http: &Http| {
             use oauth2::TokenResponse;
             let tokens = exchange(&client, http, code, verifier)?;
             http.object(&user, tokens.access_token().secret())
         };
-        let said = self.http.run(work).await?;
-        claims::person(self.addresses.user.as_str(), &said, &self.settings)
+        let claims = self.http.run(work).await?;
+        claims::identity(self.addresses.user.as_str(), &claims, &self.settings)
     }
 }

@@ -1,5 +1,5 @@
-//! OpenID Connect (Core 1.0, Discovery 1.0): everything about the provider is in its metadata, and who signed in is in
-//! a token that it signs.
+//! OpenID Connect (Core 1.0, Discovery 1.0): the metadata describes the provider, and a signed token identifies the
+//! user.
 
 use common::{problem::Problem, time::Timestamp};
 use oauth2::{AuthType, TokenResponse};
@@ -22,18 +22,18 @@ use service_kit::{
 
 use super::{
     claims::{self, Claims},
-    exchange::Returned,
+    exchange::AuthorizationResponse,
     http::{Http, NoAnswer},
     oauth,
 };
 use crate::sign_in::failure::{refused, unavailable};
 use crate::{
     config::ProviderSettings,
-    sign_in::{identities::Person, pending::Pending},
+    sign_in::{identities::Identity, pending::PendingSignIn},
 };
 
-/// How an ID token may be signed: with a private key, so that nobody but the provider can.
-const SIGNED_BY: [CoreJwsSigningAlgorithm; 9] = [
+/// The accepted signature algorithms of ID tokens. All use a private key, which only the provider has.
+const ACCEPTED_ALGORITHMS: [CoreJwsSigningAlgorithm; 9] = [
     CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha256,
     CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha384,
     CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha512,
@@ -89,10 +89,10 @@ pub struct OpenId {
 }
 
 impl OpenId {
-    /// An issuer that is not asked for its metadata yet.
+    /// An issuer whose metadata has not been fetched yet.
     ///
     /// # Errors
-    /// When its address is none.
+    /// When the address is not a URL.
     pub fn new(issuer: String, settings: ProviderSettings) -> Result<Self, String> {
         let url = IssuerUrl::new(issuer.clone()).map_err(|error| format!("--oidc-issuer: {error}"))?;
         let http = Http::new();
@@ -104,8 +104,8 @@ impl OpenId {
     }
 
     async fn metadata(&self) -> Result<Metadata, Problem> {
-        let found = self.metadata.find(|metadata| Some(metadata.clone())).await?;
-        found.ok_or_else(|| unavailable("the provider has no metadata"))
+        let metadata = self.metadata.find(|metadata| Some(metadata.clone())).await?;
+        metadata.ok_or_else(|| unavailable("the provider has no metadata"))
     }
 
     /// Fetches the metadata unless it is cached. The log says why that fails.
@@ -121,7 +121,7 @@ impl OpenId {
         &self.issuer
     }
 
-    pub async fn address(&self, keys: &Keys, login: &Pending) -> Result<String, Problem> {
+    pub async fn address(&self, keys: &Keys, login: &PendingSignIn) -> Result<String, Problem> {
         let client = self.client(&self.metadata().await?)?;
         Ok(oauth::address(&client, &self.settings.scopes, keys, login, Some(&login.nonce)))
     }
@@ -140,20 +140,20 @@ impl OpenId {
     pub async fn exchange(
         &self,
         keys: &Keys,
-        returned: Returned,
-        login: &Pending,
+        response: AuthorizationResponse,
+        login: &PendingSignIn,
         now: Timestamp,
-    ) -> Result<Person, Problem> {
+    ) -> Result<Identity, Problem> {
         let metadata = self.metadata().await?;
-        // RFC 9207, section 2.4: the code of another provider is not for this one to see.
-        let must_say = metadata.additional_metadata().authorization_response_iss_parameter_supported;
-        match &returned.issuer {
+        // RFC 9207, section 2.4: the code of another provider must not be sent to this one.
+        let must_name_issuer = metadata.additional_metadata().authorization_response_iss_parameter_supported;
+        match &response.issuer {
             Some(issuer) if *issuer != self.issuer => return Err(refused("the callback is of another issuer")),
-            None if must_say => return Err(refused("the callback does not say its issuer")),
+            None if must_name_issuer => return Err(refused("the callback does not say its issuer")),
             _ => {}
         }
         let (client, verifier) = (self.client(&metadata)?, oauth::verifier(keys, login));
-        let tokens = self.http.run(move |http| oauth::exchange(&client, http, returned.code, verifier)).await?;
+        let tokens = self.http.run(move |http| oauth::exchange(&client, http, response.code, verifier)).await?;
         let id_token = tokens.extra_fields().id_token.as_deref();
         let id_token = id_token.ok_or_else(|| unavailable("the provider gives no ID token"))?;
         let id_token: ClubIdToken =
@@ -167,9 +167,9 @@ impl OpenId {
         if let (false, Some(address)) = (is_complete, metadata.userinfo_endpoint()) {
             let (address, token) = (address.url().clone(), tokens.access_token().secret().clone());
             let more = self.http.run(move |http| http.object(&address, &token)).await?;
-            // OpenID Connect Core 1.0, section 5.3.2: what is said of somebody else must not be used.
+            // OpenID Connect Core 1.0, section 5.3.2: claims about another subject must not be used.
             match more.get("sub") {
-                said @ Some(Value::String(_)) if said == claims.get("sub") => {}
+                subject @ Some(Value::String(_)) if subject == claims.get("sub") => {}
                 Some(Value::String(_)) => return Err(refused("the user info is of another subject")),
                 _ => return Err(unavailable("the provider's user info does not say whose it is")),
             }
@@ -177,11 +177,11 @@ impl OpenId {
                 claims.entry(name).or_insert(value);
             }
         }
-        claims::person(&self.issuer, &claims, &self.settings)
+        claims::identity(&self.issuer, &claims, &self.settings)
     }
 
     /// The claims of an ID token that is the provider's, for this service and this sign-in (OpenID Connect Core 1.0,
-    /// section 3.1.3.7). `None` when its key is not among those of the metadata.
+    /// section 3.1.3.7). `None` when the metadata does not contain its key.
     fn verify(
         &self,
         metadata: &Metadata,
@@ -196,7 +196,7 @@ impl OpenId {
             metadata.issuer().clone(),
             metadata.jwks().clone(),
         )
-        .set_allowed_algs(SIGNED_BY)
+        .set_allowed_algs(ACCEPTED_ALGORITHMS)
         .set_time_fn(move || now.utc());
         let claims = match token.claims(&verifier, nonce) {
             Ok(claims) => claims,
@@ -205,14 +205,14 @@ impl OpenId {
             }
             Err(error) => return Some(Err(refused(words(&error)))),
         };
-        // The library leaves these two to its callers.
+        // The library does not check these two.
         if claims.authorized_party().is_some_and(|party| **party != self.settings.client_id) {
             return Some(Err(refused("the ID token is for another party")));
         }
-        if let Some(said) = claims.access_token_hash() {
+        if let Some(expected) = claims.access_token_hash() {
             let key = token.signing_key(&verifier).ok().zip(token.signing_alg().ok());
             let hash = key.and_then(|(key, by)| AccessTokenHash::from_token(access, by, key).ok());
-            if hash.as_ref() != Some(said) {
+            if hash.as_ref() != Some(expected) {
                 return Some(Err(refused("the ID token came with another access token")));
             }
         }
@@ -226,7 +226,7 @@ impl OpenId {
 /// The most characters of two issuers in the log.
 const MAX_ISSUERS_LEN: usize = 1000;
 
-/// Metadata and keys, on a thread that may wait.
+/// Fetches the metadata and the keys, on a blocking thread.
 fn discover(issuer: &IssuerUrl, http: &Http) -> Result<Metadata, String> {
     let metadata = Metadata::discover(issuer, &|request| http.send(request)).map_err(|error| match error {
         DiscoveryError::Request(cause) => NoAnswer::to_string(&cause),
@@ -239,12 +239,12 @@ fn discover(issuer: &IssuerUrl, http: &Http) -> Result<Metadata, String> {
         // The words may quote the answer.
         _ => "the answer is not understood".to_owned(),
     })?;
-    // The only address that the service does not talk to itself.
+    // The browser opens this address; those to which the service itself sends requests are checked then.
     is_safe(metadata.authorization_endpoint().url())?;
     Ok(metadata)
 }
 
-/// Our words for what is wrong with an ID token: the library's quote it.
+/// The fault of an ID token in our own words, because those of the library quote the token.
 fn words(error: &ClaimsVerificationError) -> &'static str {
     match error {
         ClaimsVerificationError::Expired(_) => "the ID token has expired",
