@@ -7,8 +7,8 @@ use service_kit::{database::schema::idempotency_keys, maintenance::tables::Table
 
 /// All tables, each after those that it refers to.
 pub const TABLES: &[TableInfo] = service_kit::tables! {
-    idempotency_keys imported_rows users accounts groups group_admins group_memberships events event_hosts event_levels projects
-    project_members contests contest_teams contest_team_members departures leases copies
+    idempotency_keys imported_rows users accounts groups group_admins group_memberships events event_hosts event_levels
+    projects project_members contests contest_teams contest_team_members departures leases copies
 };
 
 diesel::table! {
@@ -33,7 +33,8 @@ diesel::table! {
     use diesel::sql_types::*;
     use service_kit::database::types::{DbTimestamp, DbUuid};
     groups (id) {
-        id -> DbUuid, name -> Text, link -> Text, description -> Text, created_at -> DbTimestamp, updated_at -> DbTimestamp,
+        id -> DbUuid, name -> Text, link -> Text, description -> Text, created_at -> DbTimestamp,
+        updated_at -> DbTimestamp,
     }
 }
 diesel::table! {
@@ -84,8 +85,8 @@ diesel::table! {
     use diesel::sql_types::*;
     use service_kit::database::types::{DbTimestamp, DbUuid};
     contests (id) {
-        id -> DbUuid, name -> Text, link -> Text, description -> Text, since -> DbTimestamp, until -> Nullable<DbTimestamp>,
-        created_by -> DbUuid, created_at -> DbTimestamp, updated_at -> DbTimestamp,
+        id -> DbUuid, name -> Text, link -> Text, description -> Text, since -> DbTimestamp,
+        until -> Nullable<DbTimestamp>, created_by -> DbUuid, created_at -> DbTimestamp, updated_at -> DbTimestamp,
     }
 }
 diesel::table! {

@@ -109,7 +109,8 @@ fn front_pages(config: &mut web::ServiceConfig) {
     tag = "ping",
     operation_id = "ping",
     security((), ("proxy" = []), ("token" = [])),
-    responses((status = 200, description = "`pong`", body = String, content_type = "application/json", example = json!("pong")))
+    responses((status = 200, description = "`pong`", body = String, content_type = "application/json",
+        example = json!("pong")))
 )]
 #[get("/ping")]
 pub async fn ping(who: Visitor) -> Result<Reply, Failure> {
@@ -136,8 +137,8 @@ impl Modify for Security {
         let components = document.components.get_or_insert_default();
         let header = ApiKeyValue::with_description(
             "X-Forwarded-User",
-            "The sign-in name, set by the authenticating reverse proxy, and in development mode by anybody. It is ignored in \
-             requests from other clients.",
+            "The sign-in name, set by the authenticating reverse proxy, and in development mode by anybody. It is \
+             ignored in requests from other clients.",
         );
         components.add_security_scheme("proxy", SecurityScheme::ApiKey(ApiKey::Header(header)));
         let bearer = HttpBuilder::new()

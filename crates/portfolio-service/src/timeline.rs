@@ -60,7 +60,9 @@ impl Timeline {
     fn bar(self, class: &str, span: YearWithSemesterDuration) -> Markup {
         let since = self.index(span.since());
         let until = self.index(span.until().unwrap_or(self.present)).max(since);
-        html! { rect class=(class) x=(self.percent(since)) width=(self.percent(until + 1 - since)) y="3" height="12" rx="3" {} }
+        html! {
+            rect class=(class) x=(self.percent(since)) width=(self.percent(until + 1 - since)) y="3" height="12" rx="3" {}
+        }
     }
 
     /// The number of semesters before this one on the time line.

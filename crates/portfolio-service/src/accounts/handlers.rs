@@ -39,7 +39,8 @@ fn target(user: DbUuid, id: DbUuid) -> Target<Caller> {
     tags = ["accounts", "additions"],
     operation_id = "getAccountTypes",
     security((), ("proxy" = []), ("token" = [])),
-    responses((status = 200, description = "The types, ordered by number", body = [Info], content_type = "application/json"))
+    responses((status = 200, description = "The types, ordered by number", body = [Info],
+        content_type = "application/json"))
 )]
 #[get("/account-types")]
 pub async fn types(who: Visitor, page: Page) -> Result<Reply, Failure> {

@@ -54,7 +54,11 @@ pub async fn show(who: Anybody, club: Club, id: Path<Id>) -> Result<Reply, Failu
                             tr {
                                 td { (team.name) }
                                 td { (team.result) }
-                                td { @for (n, person) in members.iter().enumerate() { @if n > 0 { ", " } (users::on_page(person)) } }
+                                td {
+                                    @for (n, person) in members.iter().enumerate() {
+                                        @if n > 0 { ", " } (users::on_page(person))
+                                    }
+                                }
                             }
                         }
                     }

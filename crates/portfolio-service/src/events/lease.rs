@@ -34,7 +34,10 @@ pub fn take(
     }
     // There is no row, or another replica holds the lease.
     let row = (leases::task.eq(task), leases::holder.eq(me), leases::expires_at.eq(until));
-    let inserted = with_connection!(conn, c => diesel::insert_into(leases::table).values(row).on_conflict_do_nothing().execute(c)?);
+    let inserted = with_connection!(conn, c => diesel::insert_into(leases::table)
+        .values(row)
+        .on_conflict_do_nothing()
+        .execute(c)?);
     Ok(inserted > 0)
 }
 

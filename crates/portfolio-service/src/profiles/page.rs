@@ -30,7 +30,9 @@ pub fn render(profile: &Profile, present: YearWithSemester, zone: Tz) -> Result<
             h2 { "Accounts" }
             ul.cards {
                 @for account in &accounts {
-                    li { a rel="me" href=(account.url()) { b { (account.type_name()) } small { (account.display_name()) } } }
+                    li {
+                        a rel="me" href=(account.url()) { b { (account.type_name()) } small { (account.display_name()) } }
+                    }
                 }
             }
         }
@@ -58,7 +60,10 @@ pub fn render(profile: &Profile, present: YearWithSemester, zone: Tz) -> Result<
                 tbody {
                     @for (contest, duration, team) in &teams {
                         tr {
-                            td { a href={ "/contests/" (contest.id) } { (contest.name) } br; small { (days(*duration, zone)) } }
+                            td {
+                                a href={ "/contests/" (contest.id) } { (contest.name) }
+                                br; small { (days(*duration, zone)) }
+                            }
                             td { (team.name) }
                             td { (team.result) }
                         }

@@ -151,7 +151,8 @@ impl CreateProjectRequest {
 #[derive(Debug, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase)]
 #[schema(rename_all = "camelCase", example = json!({
-    "name": "Lecture robot", "duration": {"since": {"year": 2025, "semester": 1}, "until": {"year": 2026, "semester": 0}}
+    "name": "Lecture robot",
+    "duration": {"since": {"year": 2025, "semester": 1}, "until": {"year": 2026, "semester": 0}}
 }))]
 pub struct EditProjectRequest {
     #[deserr(default)]
