@@ -208,7 +208,9 @@ pub async fn create_answer(
     .await
 }
 
-/// Change the caller's answer Replaces the answer, until the deadline.
+/// Change the caller's answer
+///
+/// Replaces the answer, until the deadline.
 #[utoipa::path(
     tag = "availability",
     operation_id = "updateAvailability",

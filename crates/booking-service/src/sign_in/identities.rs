@@ -1,4 +1,5 @@
 //! The users of identities, in the database.
+//!
 //! * After the first sign-in, the provider's stable subject identifies the user; the name there no longer matters.
 //! * At the first sign-in, the user is the one with the subject as id, else the one with the name; otherwise a user is
 //!   created, unless only people in the directory may sign in.

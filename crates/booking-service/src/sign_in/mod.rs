@@ -1,4 +1,5 @@
 //! Sign-in: how a browser gets a session, and the API tokens of programs (contract, "Sign-in").
+//!
 //! * Only a cookie of the browser stores a pending sign-in ([`pending::PendingSignIn`]); any replica can finish it,
 //!   once.
 //! * A browser may have several. The first to finish creates the session; the others redirect to the front end.
