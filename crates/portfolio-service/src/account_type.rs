@@ -32,8 +32,8 @@ pub struct Info {
     pattern: &'static str,
 }
 
-/// Every account type. Except for [`ANY`], only the exact form of the pattern is accepted: no other spelling of the host,
-/// no port, user information, query or fragment, and no slash at the end.
+/// Every account type. Except for [`ANY`], only the exact form of the pattern is accepted: no other spelling of the
+/// host, no port, user information, query or fragment, and no slash at the end.
 pub const TABLE: [Info; 14] = [
     row(0, "homepage", ANY),
     row(1, "blog", ANY),
@@ -82,7 +82,7 @@ impl AccountType {
         TABLE[self.0].value
     }
 
-    /// What it is called.
+    /// The name.
     #[must_use]
     pub fn name(self) -> &'static str {
         TABLE[self.0].name

@@ -32,7 +32,7 @@ pub type ProfileOwner = Guard<MemberAuth<rights::OwnProfile>>;
 pub type UserSelf = Guard<MemberAuth<rights::UserSelf>>;
 /// Guard: the creator of the project `projectId`, its members, and admins.
 pub type ProjectEditor = Guard<MemberAuth<rights::ProjectEditor>>;
-/// Guard: as [`ProjectEditor`], and members who took themselves off the list within the last minute.
+/// Guard: as [`ProjectEditor`], and members who removed themselves within the last minute.
 pub type RecentProjectEditor = Guard<MemberAuth<rights::Recent<rights::ProjectEditor>>>;
 /// Guard: the creator of the project `projectId`, and admins.
 pub type ProjectCreator = Guard<MemberAuth<rights::ProjectCreator>>;
@@ -42,7 +42,7 @@ pub type EventHost = Guard<MemberAuth<rights::EventHost>>;
 pub type ContestCreator = Guard<MemberAuth<rights::ContestCreator>>;
 /// Guard: the creators of the team `teamId` and of its contest, the team's members, and admins.
 pub type TeamEditor = Guard<MemberAuth<rights::TeamEditor>>;
-/// Guard: as [`TeamEditor`], and members who took themselves off the list within the last minute.
+/// Guard: as [`TeamEditor`], and members who removed themselves within the last minute.
 pub type RecentTeamEditor = Guard<MemberAuth<rights::Recent<rights::TeamEditor>>>;
 /// Guard: the creators of the team `teamId` and of its contest, and admins.
 pub type TeamCreator = Guard<MemberAuth<rights::TeamCreator>>;
@@ -163,8 +163,8 @@ fn data_version(conn: &mut AnyConnection) -> Result<String, Error> {
 /// Looks up a sign-in name. If there is a user of that name, the version of the data is returned as well.
 fn look_up(conn: &mut AnyConnection, club: &Club, name: &str) -> Result<(Lookup, Option<String>), Error> {
     let query = users::table.filter(users::name.eq(name)).select((users::id, users::state, DataVersion));
-    let found: Option<(DbUuid, i16, String)> = with_connection!(conn, c => query.first(c)).optional()?;
-    Ok(match found {
+    let row: Option<(DbUuid, i16, String)> = with_connection!(conn, c => query.first(c)).optional()?;
+    Ok(match row {
         Some((id, ACTIVE, version)) => {
             (Lookup::Active(Caller { id, admin: club.admins.contains(name) }), Some(version))
         }

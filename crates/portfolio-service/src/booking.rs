@@ -178,8 +178,8 @@ struct ResponseEvent {
 }
 
 impl Source {
-    /// Fetches a page of all events, or of those that were created, changed or deleted after `since`: the first page, or
-    /// the `next` of another page. Blocks for up to 20 seconds.
+    /// Fetches a page of all events, or of those that were created, changed or deleted after `since`: the first page,
+    /// or the `next` of another page. Blocks for up to 20 seconds.
     ///
     /// # Errors
     /// When the booking-service cannot be reached in time, or its answer is not a complete page of events.
@@ -293,8 +293,8 @@ fn event_change(event: ResponseEvent) -> Option<EventChange> {
     Some(EventChange { id, changed_at, event })
 }
 
-/// Converts an event that is not deleted. `None` when it ends before it begins, or when a time cannot be parsed or a text
-/// has U+0000, which PostgreSQL cannot store.
+/// Converts an event that is not deleted. `None` when it ends before it begins, or when a time cannot be parsed or a
+/// text has U+0000, which PostgreSQL cannot store.
 fn booking_event(event: ResponseEvent) -> Option<BookingEvent> {
     let (since, until): (Timestamp, Timestamp) = (event.time_start.parse().ok()?, event.time_end.parse().ok()?);
     let texts = [&event.name, &event.description, &event.place];

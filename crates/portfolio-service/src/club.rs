@@ -51,8 +51,8 @@ impl Club {
     /// [`view`](service_kit::guard::Caller::view).
     #[must_use]
     pub fn installation(&self, proxies: &Proxies, is_development: bool) -> Installation {
-        // An authenticating proxy identifies users by its own cookies or credentials. A cache in front of it must keep the
-        // answers to different ones apart.
+        // An authenticating proxy identifies users by its own cookies or credentials. A cache in front of it must not
+        // mix the answers to different users.
         let headers = proxies.headers.iter().map(HeaderName::as_str);
         let vary = ["Authorization", "Cookie"].into_iter().chain(headers).collect::<Vec<_>>().join(", ");
         let options = format!("{} {}", self.zone, self.origin);

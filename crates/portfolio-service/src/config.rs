@@ -16,7 +16,7 @@ use url::Url;
 use crate::{
     booking::BookingOptions,
     identity::{Identity, is_sign_in_name},
-    jwt::{Expectations, SignedBy, keys::Origin},
+    jwt::{Expectations, SignatureAlgorithm, keys::Origin},
     proxy_user::Proxies,
 };
 
@@ -140,7 +140,7 @@ pub struct IdentityOptions {
         default_value = "RS256,ES256",
         global = true
     )]
-    pub oidc_algorithms: Vec<SignedBy>,
+    pub oidc_algorithms: Vec<SignatureAlgorithm>,
 }
 
 /// The value of `--identity-headers` for no header.

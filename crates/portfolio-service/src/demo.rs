@@ -26,8 +26,8 @@ use crate::{
     span::Half,
 };
 
-/// Fills a database that has the members of the made-up club, but no account and no project. When several replicas start
-/// at the same time, one of them fills it.
+/// Fills a database that has the members of the made-up club, but no account and no project. When several replicas
+/// start at the same time, one of them fills it.
 ///
 /// # Errors
 /// When the database fails.
@@ -43,10 +43,10 @@ pub async fn fill(db: &Database, club: &Club, now: Timestamp) -> Result<(), Erro
         let members = members().map(|name| (name, DbUuid(member_id(name)))).collect();
         let demo = DemoClub { members, present, now: DbTimestamp(now) };
         write_profiles(conn, &demo)?;
-        make_accounts(conn, &demo)?;
-        make_memberships(conn, &demo)?;
-        works::make_projects(conn, &demo)?;
-        works::make_contests(conn, &demo)?;
+        create_accounts(conn, &demo)?;
+        create_memberships(conn, &demo)?;
+        works::create_projects(conn, &demo)?;
+        works::create_contests(conn, &demo)?;
         Ok(true)
     });
     if filled.await? {
@@ -104,7 +104,7 @@ fn address(type_: i16, name: &str) -> String {
 }
 
 /// Adds one to four accounts to two members in three.
-fn make_accounts(conn: &mut AnyConnection, demo: &DemoClub) -> Result<(), Error> {
+fn create_accounts(conn: &mut AnyConnection, demo: &DemoClub) -> Result<(), Error> {
     const TYPES: [i16; 10] = [5, 2, 0, 8, 1, 7, 12, 6, 9, 13];
     let owners = demo.members.iter().enumerate().filter(|(index, _)| index % 3 != 2);
     let rows: Vec<_> = owners
@@ -128,9 +128,9 @@ fn make_accounts(conn: &mut AnyConnection, demo: &DemoClub) -> Result<(), Error>
     Ok(())
 }
 
-/// Replaces the memberships of the sync: members joined in different semesters, some were away for a time, and some have
-/// left.
-fn make_memberships(conn: &mut AnyConnection, demo: &DemoClub) -> Result<(), Error> {
+/// Replaces the memberships of the sync: members joined in different semesters, some were away for a time, and some
+/// have left.
+fn create_memberships(conn: &mut AnyConnection, demo: &DemoClub) -> Result<(), Error> {
     let half = |count: usize| Half::from(semester_before(demo.present, count));
     let present: Vec<(DbUuid, DbUuid)> = group_memberships::table
         .filter(group_memberships::until.is_null())

@@ -1,5 +1,5 @@
-//! Who took themselves off the members of a project or team. They may still change it for a minute, because the dashboard
-//! sends the list of members and the other changes at the same time (contract, "Member spans").
+//! Who took themselves off the members of a project or team. They may still change it for a minute, because the
+//! dashboard sends the list of members and the other changes at the same time (contract, "Member spans").
 
 use chrono::TimeDelta;
 use diesel::{OptionalExtension, prelude::*};

@@ -1,6 +1,7 @@
 //! Atom feeds (RFC 4287) of the projects and contests that changed last. They are the same for everybody.
 //!
-//! The id of an entry is that of the project or contest, and never changes. The id of a feed is made from its address.
+//! The id of an entry is that of the project or contest, and never changes. The id of a feed is computed from its
+//! address.
 
 use std::{borrow::Cow, time::SystemTime};
 
@@ -92,14 +93,14 @@ pub async fn contests_feed(who: Anybody, club: Club) -> Result<Reply, Failure> {
     .await
 }
 
-/// A row, its link and description, and when it was made and last changed.
-type Changed<R> = (R, (String, String), (DbTimestamp, DbTimestamp));
+/// A row, its link and description, and when it was created and last changed.
+type FeedRow<R> = (R, (String, String), (DbTimestamp, DbTimestamp));
 
 /// The projects that changed last.
 ///
 /// # Errors
 /// When the database fails.
-pub fn load_projects(conn: &mut AnyConnection) -> Result<Vec<Changed<projects::queries::Row>>, Error> {
+pub fn load_projects(conn: &mut AnyConnection) -> Result<Vec<FeedRow<projects::queries::Row>>, Error> {
     Ok(project::table
         .select((
             projects::queries::Row::as_select(),
@@ -115,7 +116,7 @@ pub fn load_projects(conn: &mut AnyConnection) -> Result<Vec<Changed<projects::q
 ///
 /// # Errors
 /// When the database fails.
-pub fn load_contests(conn: &mut AnyConnection) -> Result<Vec<Changed<contests::queries::Row>>, Error> {
+pub fn load_contests(conn: &mut AnyConnection) -> Result<Vec<FeedRow<contests::queries::Row>>, Error> {
     Ok(contest::table
         .select((
             contests::queries::Row::as_select(),
@@ -137,11 +138,11 @@ struct Entry {
     description: String,
     /// Empty if there is none.
     link: String,
-    /// When it was made, and last changed.
+    /// When it was created, and last changed.
     times: (DbTimestamp, DbTimestamp),
 }
 
-/// The feed as an answer. `maud` escapes as XML wants it. It would leave out the end of `link`, so that has braces.
+/// The feed as an answer. `maud` escapes as XML requires. It would omit the end tag of `link`, so `link` has braces.
 fn render(origin: &str, (path, title): (&str, &str), entries: &[Entry]) -> Result<Reply, Error> {
     let address = format!("{origin}{path}");
     let host = Url::parse(origin).map_err(Problem::internal)?;
@@ -160,7 +161,7 @@ fn render(origin: &str, (path, title): (&str, &str), entries: &[Entry]) -> Resul
             @for entry in entries { (entry.render(origin)) }
         }
     };
-    // By the tag alone, as for calendar feeds: a deleted entry changes the feed, and not the time of its last change.
+    // Readers compare only the tag, as for calendar feeds: a deleted entry changes the feed, but not `Last-Modified`.
     Ok(Reply::new(StatusCode::OK, MEDIA_TYPE, feed.into_string().into_bytes())
         .with(header::LAST_MODIFIED, HttpDate::from(SystemTime::from(updated)).to_string()))
 }

@@ -1,4 +1,4 @@
-//! The page at `/`, where there is no front end.
+//! The page at `/` if there is no front end.
 
 use actix_web::web::Data;
 use maud::html;
@@ -11,7 +11,7 @@ use service_kit::{
 
 use crate::{auth::Visitor, users};
 
-/// What only this service has to show.
+/// The links that only this service has.
 const CARDS: [Card; 2] = [
     ("/projects", "Projects", "What members make together, over semesters"),
     ("/contests", "Contests", "With teams and results"),
@@ -20,7 +20,7 @@ const CARDS: [Card; 2] = [
 /// The page. A caller with a bad credential sees what everybody sees.
 pub async fn show(state: Data<AppState>, who: Option<Visitor>) -> Result<Reply, Failure> {
     let words = state_in_words(&state).await;
-    let how = if state.installation.is_development {
+    let hint = if state.installation.is_development {
         html! {
             p { "In development a header says who you are:" }
             pre { code { "curl -H 'X-Forwarded-User: alice' " (state.origins.public()) "/api/v1/users/me" } }
@@ -28,15 +28,15 @@ pub async fn show(state: Data<AppState>, who: Option<Visitor>) -> Result<Reply, 
     } else {
         html! { p { "The site's own sign-in, or a bearer token, says who you are." } }
     };
-    let nobody = front_page(&state, words, &CARDS, &how);
-    let Some(visitor) = who else { return Ok(nobody) };
-    let shown = visitor.read(move |conn, caller| {
-        let Some(caller) = caller else { return Ok(front_page(&state, words, &CARDS, &how)) };
+    let anonymous = front_page(&state, words, &CARDS, &hint);
+    let Some(visitor) = who else { return Ok(anonymous) };
+    let page = visitor.read(move |conn, caller| {
+        let Some(caller) = caller else { return Ok(front_page(&state, words, &CARDS, &hint)) };
         let name = users::queries::get(conn, caller.id)?.person.name;
         Ok(front_page(&state, words, &CARDS, &html! { p { "You are signed in as " b { "@" (name) } "." } }))
     });
-    match shown.await {
+    match page.await {
         Ok(reply) => Ok(reply),
-        Err(_) => Ok(nobody),
+        Err(_) => Ok(anonymous),
     }
 }

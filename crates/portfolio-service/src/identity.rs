@@ -1,5 +1,5 @@
-//! The sign-in name of a caller (contract, "Where the data comes from"), from a header of an authenticating reverse proxy
-//! or from a bearer token.
+//! The sign-in name of a caller (contract, "Where the data comes from"), from a header of an authenticating reverse
+//! proxy or from a bearer token.
 
 use actix_web::{
     HttpMessage, HttpRequest,

@@ -15,8 +15,8 @@
 //! 9. [`feeds`]: Atom feeds of recent changes
 //!
 //! [`sync`] copies users and groups from the directory, [`server`] assembles the service, [`commands`] is the command
-//! line, [`demo`] fills the database with a made-up club, and [`import`] imports the data of the system that the service
-//! replaces.
+//! line, [`demo`] fills the database with a made-up club, and [`import`] imports the data of the system that the
+//! service replaces.
 
 pub mod account_type;
 pub mod auth;

@@ -1,5 +1,5 @@
-//! What the public pages have in common. They are drawn by the server, are the same for everybody, and stand in for a
-//! front end.
+//! The common parts of the public pages. The server renders the pages, the same for everybody, if there is no front
+//! end.
 
 use actix_web::http::StatusCode;
 use chrono_tz::Tz;

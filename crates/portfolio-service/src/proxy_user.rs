@@ -34,7 +34,7 @@ pub enum ProxyUser {
 }
 
 impl Proxies {
-    /// What the headers say, left where they are.
+    /// The user that the headers name. Does not remove the headers.
     #[must_use]
     pub fn read(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> ProxyUser {
         if !peer.is_some_and(|peer| self.trusted.iter().any(|block| block.contains(peer))) {
@@ -45,9 +45,9 @@ impl Proxies {
             let values: Vec<_> = headers.get_all(header).collect();
             let name = match values.as_slice() {
                 [] => continue,
-                // What some proxies send of visitors who did not sign in.
-                [one] if matches!(one.as_bytes(), b"" | b"-") => continue,
-                [one] => one.to_str().map_or(ProxyUser::Unusable, |name| ProxyUser::Name(name.to_owned())),
+                // Some proxies send this for visitors who did not sign in.
+                [value] if matches!(value.as_bytes(), b"" | b"-") => continue,
+                [value] => value.to_str().map_or(ProxyUser::Unusable, |name| ProxyUser::Name(name.to_owned())),
                 _ => ProxyUser::Unusable,
             };
             user = if user == ProxyUser::Nobody || user == name { name } else { ProxyUser::Unusable };
@@ -92,9 +92,9 @@ mod tests {
         for (name, value) in sent_headers {
             map.append(HeaderName::from_static(name), HeaderValue::from_bytes(value).unwrap());
         }
-        let found = proxies.take(&mut map, peer.parse().ok());
+        let user = proxies.take(&mut map, peer.parse().ok());
         assert_eq!(map.len(), 1, "taken off, whoever sends them");
-        found
+        user
     }
 
     #[test]
@@ -109,15 +109,15 @@ mod tests {
 
     #[test]
     fn what_cannot_be_one_name_is_unusable() {
-        let said = |headers: &[(&'static str, &'static [u8])]| user("10.0.0.1", headers);
+        let user_of = |headers: &[(&'static str, &'static [u8])]| user("10.0.0.1", headers);
         let (forwarded, showcase) = ("x-forwarded-user", "x-showcase-user");
-        assert_eq!(said(&[]), ProxyUser::Nobody);
-        assert_eq!(said(&[(forwarded, b"")]), ProxyUser::Nobody);
-        assert_eq!(said(&[(showcase, b"-")]), ProxyUser::Nobody);
-        assert_eq!(said(&[(forwarded, b"bob"), (showcase, b"-")]), ProxyUser::Name("bob".to_owned()));
-        assert_eq!(said(&[(forwarded, b"bob"), (showcase, b"bob")]), ProxyUser::Name("bob".to_owned()));
-        assert_eq!(said(&[(forwarded, b"bob"), (showcase, b"alice")]), ProxyUser::Unusable);
-        assert_eq!(said(&[(forwarded, b"bob"), (forwarded, b"bob")]), ProxyUser::Unusable);
-        assert_eq!(said(&[(forwarded, b"b\xf6b")]), ProxyUser::Unusable);
+        assert_eq!(user_of(&[]), ProxyUser::Nobody);
+        assert_eq!(user_of(&[(forwarded, b"")]), ProxyUser::Nobody);
+        assert_eq!(user_of(&[(showcase, b"-")]), ProxyUser::Nobody);
+        assert_eq!(user_of(&[(forwarded, b"bob"), (showcase, b"-")]), ProxyUser::Name("bob".to_owned()));
+        assert_eq!(user_of(&[(forwarded, b"bob"), (showcase, b"bob")]), ProxyUser::Name("bob".to_owned()));
+        assert_eq!(user_of(&[(forwarded, b"bob"), (showcase, b"alice")]), ProxyUser::Unusable);
+        assert_eq!(user_of(&[(forwarded, b"bob"), (forwarded, b"bob")]), ProxyUser::Unusable);
+        assert_eq!(user_of(&[(forwarded, b"b\xf6b")]), ProxyUser::Unusable);
     }
 }

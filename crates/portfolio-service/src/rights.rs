@@ -35,8 +35,8 @@ pub trait Right: Send + Sync + Sized + 'static {
     /// Checks that the caller has the right.
     ///
     /// # Errors
-    /// 404 for an object that does not exist or that the caller may not see; otherwise 403 with a text that says who has
-    /// the right.
+    /// 404 for an object that does not exist or that the caller may not see; otherwise 403 with a text that says who
+    /// has the right.
     fn check(&self, conn: &mut AnyConnection, caller: &Caller) -> Result<(), Error>;
 
     /// The answer to a caller whose sign-in name no user has.
@@ -168,8 +168,7 @@ impl HasMembers for TeamEditor {
     }
 }
 
-/// The right `R`, also for whoever took themselves off the list of members within the last minute (contract, "Member
-/// spans").
+/// The right `R`, also for members who removed themselves within the last minute (contract, "Member spans").
 pub struct Recent<R> {
     right: R,
     now: DbTimestamp,
@@ -182,11 +181,11 @@ impl<R: HasMembers> Right for Recent<R> {
     }
 
     fn check(&self, conn: &mut AnyConnection, caller: &Caller) -> Result<(), Error> {
-        // In this order: whoever is no longer on the list has a departure that this transaction can see.
+        // In this order: if this transaction no longer sees the member, it sees the departure.
         match self.right.check(conn, caller) {
             Err(Error::Problem(problem)) if problem.status() == 403 => {
-                let may = departures::is_recent(conn, self.right.object(), caller.id, self.now)?;
-                if may { Ok(()) } else { Err(problem.into()) }
+                let is_recent = departures::is_recent(conn, self.right.object(), caller.id, self.now)?;
+                if is_recent { Ok(()) } else { Err(problem.into()) }
             }
             other => other,
         }
@@ -207,13 +206,13 @@ impl Right for EventHost {
     }
 
     fn check(&self, conn: &mut AnyConnection, caller: &Caller) -> Result<(), Error> {
-        let found: Option<Option<i16>> = events::table
+        let level: Option<Option<i16>> = events::table
             .left_join(event_levels::table)
             .filter(events::id.eq(self.0))
             .select(event_levels::level.nullable())
             .first(conn)
             .optional()?;
-        let level = found.ok_or_else(|| Problem::not_found("event"))?;
+        let level = level.ok_or_else(|| Problem::not_found("event"))?;
         let host = event_hosts::table.find((self.0, caller.id)).select(event_hosts::user_id);
         let is_host = host.first::<DbUuid>(conn).optional()?.is_some();
         if !is_host && level == Some(PRIVATE) && !caller.admin {

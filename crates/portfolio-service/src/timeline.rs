@@ -10,7 +10,7 @@ pub const STYLE: &str = include_str!("timeline.css");
 /// The most years that the axis names, so that their names fit on a telephone.
 const MAX_LABELS: i32 = 8;
 
-/// Which semesters a time line shows: whole academic years, from 1 April to 31 March.
+/// The semesters of a time line: whole academic years, from 1 April to 31 March.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeline {
     first_year: i32,
@@ -61,7 +61,8 @@ impl Timeline {
         let since = self.index(span.since());
         let until = self.index(span.until().unwrap_or(self.present)).max(since);
         html! {
-            rect class=(class) x=(self.percent(since)) width=(self.percent(until + 1 - since)) y="3" height="12" rx="3" {}
+            rect class=(class) x=(self.percent(since)) width=(self.percent(until + 1 - since))
+                y="3" height="12" rx="3" {}
         }
     }
 
@@ -70,7 +71,7 @@ impl Timeline {
         2 * (semester.year() - self.first_year) + i32::from(semester.semester().number())
     }
 
-    /// So many semesters as a part of the width.
+    /// The width of this many semesters.
     fn percent(self, semesters: i32) -> String {
         format!("{:.2}%", f64::from(semesters) * 50.0 / f64::from(self.years))
     }

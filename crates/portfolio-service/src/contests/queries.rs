@@ -122,10 +122,10 @@ pub fn of_user(
 /// 404 when there is none.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<(Row, String, String), Error> {
     let contest = contests::table.find(id);
-    let found = with_connection!(conn, c => {
+    let row = with_connection!(conn, c => {
         contest.select((Row::as_select(), contests::link, contests::description)).first(c)
     });
-    found.optional()?.ok_or_else(not_found)
+    row.optional()?.ok_or_else(not_found)
 }
 
 /// Creates a contest without teams.

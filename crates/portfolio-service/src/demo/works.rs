@@ -80,8 +80,9 @@ fn half(semester: YearWithSemester, earlier: usize) -> Half {
     semester_before(semester, earlier).into()
 }
 
-/// Adds forty projects. The oldest began eight semesters ago, the newest one semester ago; almost half of them are over.
-pub(super) fn make_projects(conn: &mut AnyConnection, demo: &DemoClub) -> Result<(), Error> {
+/// Adds forty projects. The oldest began eight semesters ago, the newest one semester ago; almost half of them are
+/// over.
+pub(super) fn create_projects(conn: &mut AnyConnection, demo: &DemoClub) -> Result<(), Error> {
     let (mut rows, mut members) = (Vec::new(), Vec::new());
     for (index, (name, description)) in PROJECTS.iter().enumerate() {
         // The number of semesters since its start and its end.
@@ -113,8 +114,9 @@ pub(super) fn make_projects(conn: &mut AnyConnection, demo: &DemoClub) -> Result
     Ok(())
 }
 
-/// Adds fifteen contests with one to three teams each, five in each of the last three years. The latest is still going on.
-pub(super) fn make_contests(conn: &mut AnyConnection, demo: &DemoClub) -> Result<(), Error> {
+/// Adds fifteen contests with one to three teams each, five in each of the last three years. The latest is still going
+/// on.
+pub(super) fn create_contests(conn: &mut AnyConnection, demo: &DemoClub) -> Result<(), Error> {
     let (mut rows, mut teams, mut members) = (Vec::new(), Vec::new(), Vec::new());
     let days = TimeDelta::days(20);
     for number in 0..3 * CONTESTS.len() {

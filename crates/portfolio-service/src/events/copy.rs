@@ -1,16 +1,16 @@
-//! The background task that copies the events of the booking-service at intervals. A failed round deletes nothing, and the
-//! next one tries again.
+//! The background task that copies the events of the booking-service at intervals. A failed round deletes nothing, and
+//! the next one tries again.
 //!
-//! * It requests page after page and stores each before it requests the next, so only the ids of all events are in memory at
-//!   once. With the last page, it deletes the copies of events that were on no page. An event that moves in the list
-//!   meanwhile may be on no page, so after a list of several pages it requests the changes since the start of the round
-//!   before it deletes anything.
-//! * At the start, once a day and after a failure it requests all events. Only from such a list it deletes the events that
-//!   are missing.
-//! * Otherwise it requests changes with `updatedSince` and deletes the events that are marked as deleted. It requests them
-//!   from some minutes before the latest change of the copy, because a change becomes visible later than its time.
-//! * The latest change of the copy must be in the answer again. If it is missing, the booking-service was restored to an
-//!   earlier state or does not list deleted events, and the next round requests all events.
+//! * It requests page after page and stores each before it requests the next, so only the ids of all events are in
+//!   memory at once. With the last page, it deletes the copies of events that were on no page. An event that moves in
+//!   the list meanwhile may be on no page, so after a list of several pages it requests the changes since the start of
+//!   the round before it deletes anything.
+//! * At the start, once a day and after a failure it requests all events. Only from such a list it deletes the events
+//!   that are missing.
+//! * Otherwise it requests changes with `updatedSince` and deletes the events that are marked as deleted. It requests
+//!   them from some minutes before the latest change of the copy, because a change becomes visible later than its time.
+//! * The latest change of the copy must be in the answer again. If it is missing, the booking-service was restored to
+//!   an earlier state or does not list deleted events, and the next round requests all events.
 //! * A list of all events that lacks more than half of the copy is accepted only the second time, an interval later
 //!   (contract, booking "The club directory").
 //! * A booking-service that ignores `updatedSince` is asked for all events each time.
@@ -43,7 +43,7 @@ const OVERLAP: TimeDelta = TimeDelta::minutes(5);
 /// How often to request all events. The booking-service lists deleted events for at least 30 days.
 const FULL_COPY_INTERVAL: TimeDelta = TimeDelta::days(1);
 
-/// Drops a copy that was made while a booking-service was configured: without one there are no events (contract, "Where
+/// Drops the copy of a booking-service that is no longer configured: without one there are no events (contract, "Where
 /// the data comes from").
 ///
 /// # Errors
@@ -60,7 +60,7 @@ pub async fn run(service: Data<AppState>, source: Source) {
         source: Arc::new(source),
         me: DbUuid::new(),
         progress: None,
-        tells_changes: true,
+        supports_since: true,
         was_suspicious: false,
         counts: store::ChangeCounts::default(),
     };
@@ -69,8 +69,7 @@ pub async fn run(service: Data<AppState>, source: Source) {
         let db = db.clone();
         async move {
             // So that another replica, or the next start of this one, need not wait for the lease to expire.
-            if let Err(error) =
-                db.write(JobOwner::Internal, move |conn| lease::give_back(conn, store::SOURCE, me)).await
+            if let Err(error) = db.write(JobOwner::Internal, move |conn| lease::release(conn, store::SOURCE, me)).await
             {
                 db.log_failure("the lease of the copy of the events stays until it expires", error);
             }
@@ -78,12 +77,12 @@ pub async fn run(service: Data<AppState>, source: Source) {
     });
     let mut worked = true;
     loop {
-        let done = task.round().await;
+        let result = task.round().await;
         if service.is_draining() {
-            // The lease is given back, so this may have failed.
+            // The lease is released, so the round may have failed.
             return;
         }
-        let works = match done {
+        let works = match result {
             Ok(()) => true,
             Err(cause) => {
                 service.copies.record_failure(store::SOURCE);
@@ -109,8 +108,8 @@ struct Copier {
     me: DbUuid,
     /// The state after the last round; `None` if the next round requests all events.
     progress: Option<Progress>,
-    /// Whether the booking-service supports `updatedSince`, as far as its answers have shown.
-    tells_changes: bool,
+    /// Whether the booking-service supports `updatedSince`. False after an answer that ignored it.
+    supports_since: bool,
     /// Whether the last list of all events lacked most of the copy.
     was_suspicious: bool,
     /// The changes of this round.
@@ -129,8 +128,8 @@ struct Progress {
 }
 
 impl Progress {
-    /// The state after a reading that began at `requested_at`. `None` if the reading has no times of changes, or lacks the
-    /// latest change of the copy.
+    /// The state after a reading that began at `requested_at`. `None` if the reading has no times of changes, or lacks
+    /// the latest change of the copy.
     fn after(before: Option<Self>, reading: &Reading, requested_at: Timestamp) -> Option<Self> {
         let latest = reading.latest()?;
         // The clocks may differ, so the earlier time is used.
@@ -139,10 +138,10 @@ impl Progress {
             return Some(Self { full_copy_at: requested_at, complete_until, latest });
         }
         // The latest change must be found for its own event: another event may have a later change.
-        before.filter(|it| reading.has(it.latest)).map(|it| Self {
-            complete_until: complete_until.max(it.complete_until),
+        before.filter(|before| reading.has(before.latest)).map(|before| Self {
+            complete_until: complete_until.max(before.complete_until),
             latest,
-            ..it
+            ..before
         })
     }
 
@@ -168,21 +167,21 @@ impl Copier {
         if self.service.is_draining() {
             return Ok(());
         }
-        let (is_held, is_there) = self.take_lease().await?;
-        if !is_held {
+        let (holds_lease, has_copy) = self.take_lease().await?;
+        if !holds_lease {
             return Ok(());
         }
         let requested_at = self.now();
-        // If this round fails, the next one requests all events. A replica without a booking-service may have dropped the
-        // copy.
-        let progress = self.progress.take().filter(|_| is_there && self.tells_changes);
+        // If this round fails, the next one requests all events. A replica without a booking-service may have dropped
+        // the copy.
+        let progress = self.progress.take().filter(|_| has_copy && self.supports_since);
         let since = progress.and_then(|progress| progress.since(requested_at));
         self.counts = store::ChangeCounts::default();
         let (mut reading, mut rest) = self.read(since, requested_at).await?;
         let progress = Progress::after(progress, &reading, requested_at);
         if reading.is_complete()
             && reading.is_long()
-            && self.tells_changes
+            && self.supports_since
             && let Some(since) = progress.and_then(|progress| progress.since(requested_at))
         {
             self.store(rest, None, requested_at).await?;
@@ -213,104 +212,108 @@ impl Copier {
         };
         if reading.ignores_since {
             log::info!("the booking-service ignores `updatedSince`, so all events are requested each time");
-            self.tells_changes = false;
+            self.supports_since = false;
         }
         Ok((reading, rest))
     }
 
-    /// Takes the lease and updates the age of the copy, which another replica may have made. Returns whether this replica
-    /// holds the lease and whether there is a copy.
+    /// Takes the lease and updates the age of the copy, which another replica may have written. Returns whether this
+    /// replica holds the lease and whether there is a copy.
     async fn take_lease(&self) -> Result<(bool, bool), String> {
         let (service, me, now, until) = (self.service.clone(), self.me, DbTimestamp(self.now()), self.term());
-        let done = self.service.database.write(JobOwner::Internal, move |conn| {
-            // A draining service has given the lease back and must not take it again.
-            let is_held = !service.is_draining() && lease::take(conn, store::SOURCE, me, now, until)?;
-            Ok((is_held, store::noted(conn)?))
+        let result = self.service.database.write(JobOwner::Internal, move |conn| {
+            // A draining service has released the lease and must not take it again.
+            let holds_lease = !service.is_draining() && lease::take(conn, store::SOURCE, me, now, until)?;
+            Ok((holds_lease, store::copied_at(conn)?))
         });
-        let (is_held, noted) = done.await.map_err(in_words)?;
-        if let Some(at) = noted {
+        let (holds_lease, copied_at) = result.await.map_err(describe)?;
+        if let Some(at) = copied_at {
             self.service.copies.record_success(store::SOURCE, at.0);
         }
-        Ok((is_held, noted.is_some()))
+        Ok((holds_lease, copied_at.is_some()))
     }
 
     /// A page of the booking-service. A request that is refused with `Retry-After` is sent once more.
     async fn fetch(&self, since: Option<Timestamp>, next: Option<NextPage>) -> Result<Page, String> {
-        let mut answer = self.ask(since, next.clone()).await?;
+        let mut answer = self.request_page(since, next.clone()).await?;
         if let Err(FetchError { retry_after: Some(wait), .. }) = &answer {
-            self.keeping_the_lease(tokio::time::sleep(*wait)).await?;
-            answer = self.ask(since, next).await?;
+            self.while_extending_lease(tokio::time::sleep(*wait)).await?;
+            answer = self.request_page(since, next).await?;
         }
-        answer.map_err(|failed| failed.to_string())
+        answer.map_err(|error| error.to_string())
     }
 
-    async fn ask(&self, since: Option<Timestamp>, next: Option<NextPage>) -> Result<Result<Page, FetchError>, String> {
-        let (answer, answered) = oneshot::channel();
+    async fn request_page(
+        &self,
+        since: Option<Timestamp>,
+        next: Option<NextPage>,
+    ) -> Result<Result<Page, FetchError>, String> {
+        let (sender, receiver) = oneshot::channel();
         let source = self.source.clone();
-        // On a thread of its own, which may wait long and does not delay the end of the service.
+        // A separate thread, because the request may take long and must not delay the end of the service.
         std::thread::Builder::new()
             .name("booking".to_owned())
-            .spawn(move || drop(answer.send(source.page(since, next.as_ref()))))
+            .spawn(move || drop(sender.send(source.page(since, next.as_ref()))))
             .map_err(|error| error.to_string())?;
-        let answer = self.keeping_the_lease(answered).await?;
-        answer.map_err(|_| "asking the booking-service ended early".to_owned())
+        let answer = self.while_extending_lease(receiver).await?;
+        answer.map_err(|_| "the request to the booking-service ended early".to_owned())
     }
 
-    /// Waits for a future and extends the lease meanwhile. A lease that was lost or given back is not taken again.
-    async fn keeping_the_lease<F: Future>(&self, long: F) -> Result<F::Output, String> {
-        let mut long = pin!(long);
+    /// Waits for a future and extends the lease meanwhile. Does not take a lost or released lease again.
+    async fn while_extending_lease<F: Future>(&self, work: F) -> Result<F::Output, String> {
+        let mut work = pin!(work);
         loop {
             tokio::select! {
-                done = &mut long => return Ok(done),
+                output = &mut work => return Ok(output),
                 () = tokio::time::sleep(self.source.interval) => {}
             }
             let (me, until) = (self.me, self.term());
             let extended = self
                 .service
                 .database
-                .write(JobOwner::Internal, move |conn| lease::keep(conn, store::SOURCE, me, until));
-            if !extended.await.map_err(in_words)? {
+                .write(JobOwner::Internal, move |conn| lease::extend(conn, store::SOURCE, me, until));
+            if !extended.await.map_err(describe)? {
                 return Err(TAKEN_OVER.to_owned());
             }
         }
     }
 
-    /// Stores changes. With the last ones, deletes the copies of events that the reading lacks.
+    /// Stores changes. With the last ones, deletes the copies of events that are not in the reading `last`.
     async fn store(
         &mut self,
         changes: Vec<EventChange>,
-        ended: Option<Reading>,
+        last: Option<Reading>,
         requested_at: Timestamp,
     ) -> Result<(), String> {
         let (me, until, now) = (self.me, self.term(), DbTimestamp(requested_at));
-        let (has_ended, force) = (ended.is_some(), self.was_suspicious);
-        let done = self.service.database.write(JobOwner::Internal, move |conn| {
-            if !lease::keep(conn, store::SOURCE, me, until)? {
+        let (is_last, force) = (last.is_some(), self.was_suspicious);
+        let result = self.service.database.write(JobOwner::Internal, move |conn| {
+            if !lease::extend(conn, store::SOURCE, me, until)? {
                 return Ok(Err(TAKEN_OVER));
             }
-            let mut counts = store::bring_up_to_date(conn, &changes, now)?;
-            let Some(reading) = &ended else { return Ok(Ok(counts)) };
+            let mut counts = store::update(conn, &changes, now)?;
+            let Some(reading) = &last else { return Ok(Ok(counts)) };
             // A replica without a booking-service drops the copy, and so what was stored before.
             let others = if reading.is_complete() {
-                store::keep_only(conn, &reading.existing_ids(), force)?
+                store::delete_others(conn, &reading.existing_ids(), force)?
             } else {
-                store::noted(conn)?.map(|_| 0).ok_or(store::DROPPED)
+                store::copied_at(conn)?.map(|_| 0).ok_or(store::DROPPED)
             };
             match others {
                 Ok(others) => counts.deleted += others,
                 Err(reason) => return Ok(Err(reason)),
             }
-            store::note(conn, now)?;
+            store::record_copy(conn, now)?;
             Ok(Ok(counts))
         });
-        let done = done.await.map_err(in_words)?;
-        if has_ended {
-            self.was_suspicious = done == Err(store::SUSPICIOUS);
+        let result = result.await.map_err(describe)?;
+        if is_last {
+            self.was_suspicious = result == Err(store::SUSPICIOUS);
         }
-        let counts = done?;
+        let counts = result?;
         self.counts.written += counts.written;
         self.counts.deleted += counts.deleted;
-        if has_ended {
+        if is_last {
             self.service.copies.record_success(store::SOURCE, requested_at);
             if self.counts != store::ChangeCounts::default() {
                 let store::ChangeCounts { written, deleted } = self.counts;
@@ -324,7 +327,7 @@ impl Copier {
 /// Why a round ends when the lease is lost.
 const TAKEN_OVER: &str = "another replica has taken over meanwhile";
 
-fn in_words(error: Error) -> String {
+fn describe(error: Error) -> String {
     let problem = error.into_problem();
     problem.cause().map_or_else(|| problem.explanation(), str::to_owned)
 }

@@ -1,6 +1,6 @@
-//! Leases of background tasks: only the replica that holds a task's lease runs the task. A replica that stops without
-//! giving its lease back holds it until it expires. Expiry goes by the clocks of the replicas, which must differ by much
-//! less than the duration of a lease.
+//! Leases of background tasks: only the replica that holds a task's lease runs the task. The lease of a replica that
+//! stops without releasing it stays until it expires. Expiry goes by the clocks of the replicas, which must differ by
+//! much less than the duration of a lease.
 
 use diesel::prelude::*;
 use service_kit::{
@@ -41,23 +41,23 @@ pub fn take(
     Ok(inserted > 0)
 }
 
-/// Extends the lease if `me` still holds it, and returns whether that is so. It locks the row, so no other replica can take
-/// the lease before the transaction ends.
+/// Extends the lease if `me` still holds it, and returns whether it does. This locks the row, so no other replica can
+/// take the lease before the transaction ends.
 ///
 /// # Errors
 /// When the database fails.
-pub fn keep(conn: &mut AnyConnection, task: &str, me: DbUuid, until: DbTimestamp) -> Result<bool, Error> {
+pub fn extend(conn: &mut AnyConnection, task: &str, me: DbUuid, until: DbTimestamp) -> Result<bool, Error> {
     let updated = diesel::update(leases::table.find(task).filter(leases::holder.eq(me)))
         .set(leases::expires_at.eq(until))
         .execute(conn)?;
     Ok(updated > 0)
 }
 
-/// Gives the lease back if `me` holds it.
+/// Releases the lease if `me` holds it.
 ///
 /// # Errors
 /// When the database fails.
-pub fn give_back(conn: &mut AnyConnection, task: &str, me: DbUuid) -> Result<(), Error> {
+pub fn release(conn: &mut AnyConnection, task: &str, me: DbUuid) -> Result<(), Error> {
     diesel::delete(leases::table.find(task).filter(leases::holder.eq(me))).execute(conn)?;
     Ok(())
 }

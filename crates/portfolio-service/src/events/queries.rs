@@ -137,7 +137,7 @@ pub struct Detail {
 /// # Errors
 /// 404 when there is none that the caller may see.
 pub fn get(conn: &mut AnyConnection, id: DbUuid, caller: Option<&Caller>) -> Result<Detail, Error> {
-    let found: Option<(Columns, String, String)> = events::table
+    let row: Option<(Columns, String, String)> = events::table
         .left_join(event_levels::table)
         .filter(events::id.eq(id))
         .select((
@@ -153,7 +153,7 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid, caller: Option<&Caller>) -> Res
         .select(Person::as_select())
         .order((users::name, users::id))
         .load(conn)?;
-    let (columns, description, place) = found.ok_or_else(not_found)?;
+    let (columns, description, place) = row.ok_or_else(not_found)?;
     let event = event(columns)?;
     let is_host_or_admin = caller.is_some_and(|caller| caller.admin || hosts.iter().any(|host| host.id == caller.id));
     match event.level {

@@ -32,8 +32,8 @@ impl Reading {
         Self { since, versions: HashMap::new(), ignores_since: false }
     }
 
-    /// Adds the next page. Returns its changes that are the latest of their event: an event that moves in the list while
-    /// the list is read can be on two pages.
+    /// Adds the next page. Returns its changes that are the latest of their event: an event that moves in the list
+    /// while the list is read can be on two pages.
     ///
     /// # Errors
     /// When the same version of an event is listed twice. This also ends a list whose pages link in a circle.

@@ -34,11 +34,7 @@ pub struct ChangeCounts {
 ///
 /// # Errors
 /// When the database fails.
-pub fn bring_up_to_date(
-    conn: &mut AnyConnection,
-    changes: &[EventChange],
-    now: DbTimestamp,
-) -> Result<ChangeCounts, Error> {
+pub fn update(conn: &mut AnyConnection, changes: &[EventChange], now: DbTimestamp) -> Result<ChangeCounts, Error> {
     let mut copies = load(conn, changes)?;
     let mut outdated = Vec::new();
     let different: Vec<&BookingEvent> = changes
@@ -61,29 +57,29 @@ pub fn bring_up_to_date(
     Ok(ChangeCounts { written: different.len(), deleted })
 }
 
-/// Why copies are kept: another replica dropped the copy while it was made.
+/// Why copies are not deleted: another replica dropped the copy during the round.
 pub const DROPPED: &str = "the copy was dropped meanwhile";
 
-/// Why copies are kept: the list lacks more than half of them.
+/// Why copies are not deleted: the list lacks more than half of them.
 pub const SUSPICIOUS: &str =
     "the booking-service lacks most of the events of the copy; they are deleted if it lacks them the next time as well";
 
-/// Deletes the copies of all other events and returns their number, or the reason why they are kept. `force` deletes them
-/// also when they are most of the copy.
+/// Deletes the copies of all other events and returns their number, or the reason why they are not deleted. `force`
+/// deletes them also when they are most of the copy.
 ///
 /// # Errors
 /// When the database fails.
-pub fn keep_only(
+pub fn delete_others(
     conn: &mut AnyConnection,
     ids: &HashSet<DbUuid>,
     force: bool,
 ) -> Result<Result<usize, &'static str>, Error> {
     let copies: Vec<DbUuid> = events::table.select(events::id).load(conn)?;
-    let (found, others): (Vec<_>, Vec<_>) = copies.into_iter().partition(|copy| ids.contains(copy));
-    if found.len() < ids.len() {
+    let (present, others): (Vec<_>, Vec<_>) = copies.into_iter().partition(|copy| ids.contains(copy));
+    if present.len() < ids.len() {
         return Ok(Err(DROPPED));
     }
-    if !force && is_suspicious(found.len() + others.len(), others.len()) {
+    if !force && is_suspicious(present.len() + others.len(), others.len()) {
         return Ok(Err(SUSPICIOUS));
     }
     delete(conn, &others)?;
@@ -176,7 +172,7 @@ pub fn drop_copy(conn: &mut AnyConnection) -> Result<(), Error> {
 ///
 /// # Errors
 /// When the database fails.
-pub fn note(conn: &mut AnyConnection, now: DbTimestamp) -> Result<(), Error> {
+pub fn record_copy(conn: &mut AnyConnection, now: DbTimestamp) -> Result<(), Error> {
     let row = (copies::source.eq(SOURCE), copies::copied_at.eq(now));
     with_connection!(conn, c => diesel::insert_into(copies::table)
         .values(row)
@@ -191,6 +187,6 @@ pub fn note(conn: &mut AnyConnection, now: DbTimestamp) -> Result<(), Error> {
 ///
 /// # Errors
 /// When the database fails.
-pub fn noted(conn: &mut AnyConnection) -> Result<Option<DbTimestamp>, Error> {
+pub fn copied_at(conn: &mut AnyConnection) -> Result<Option<DbTimestamp>, Error> {
     Ok(copies::table.find(SOURCE).select(copies::copied_at).first(conn).optional()?)
 }

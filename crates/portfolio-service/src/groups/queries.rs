@@ -53,12 +53,12 @@ pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<(String, DbUuid)>) -> 
 /// # Errors
 /// 404 when there is none.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Detail, Error> {
-    let found: Option<(Group, String, String)> = groups::table
+    let row: Option<(Group, String, String)> = groups::table
         .find(id)
         .select((Group::as_select(), groups::link, groups::description))
         .first(conn)
         .optional()?;
-    let (group, link, description) = found.ok_or_else(|| Problem::not_found("group"))?;
+    let (group, link, description) = row.ok_or_else(|| Problem::not_found("group"))?;
     let admins = group_admins::table
         .inner_join(users::table)
         .filter(group_admins::group_id.eq(id))
@@ -78,7 +78,7 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Detail, Error> {
 /// A span in which a user is or was in a group.
 #[derive(Debug, Clone, Queryable)]
 pub struct Membership {
-    /// Which group.
+    /// The group.
     pub group: Group,
     since: Half,
     until: Option<Half>,

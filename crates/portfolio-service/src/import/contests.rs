@@ -63,7 +63,7 @@ impl Imported for Team {
 }
 
 /// Imports the contests.
-pub fn bring_in(conn: &mut AnyConnection, import: &mut Import) -> Result<(), Error> {
+pub fn import_contests(conn: &mut AnyConnection, import: &mut Import) -> Result<(), Error> {
     import.each_page(conn, &CONTESTS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
         let names: Vec<_> = page.iter().filter_map(|(_, row)| row.text("name").ok()).collect();
@@ -147,7 +147,7 @@ fn write(conn: &mut AnyConnection, added: &[(DbUuid, Contest)], updated: &[(DbUu
 }
 
 /// Imports the teams with their members.
-pub fn bring_teams_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets) -> Result<(), Error> {
+pub fn import_teams(conn: &mut AnyConnection, import: &mut Import, targets: &Targets) -> Result<(), Error> {
     import.each_page(conn, &TEAMS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
         let mut members = import.people(&TEAM_MEMBERS, "team_id", &ids, &targets.users)?;

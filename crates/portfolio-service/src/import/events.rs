@@ -23,7 +23,7 @@ impl Imported for Level {
 }
 
 /// Imports the levels.
-pub fn bring_in(conn: &mut AnyConnection, import: &mut Import) -> Result<(), Error> {
+pub fn import_levels(conn: &mut AnyConnection, import: &mut Import) -> Result<(), Error> {
     import.each_page(conn, &LEVELS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
         let mut incoming = Vec::new();

@@ -46,7 +46,7 @@ impl Imported for Link {
 }
 
 /// Adds the groups that are missing, and imports the links of all groups and the spans of their members.
-pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets) -> Result<(), Error> {
+pub fn import_groups(conn: &mut AnyConnection, import: &mut Import, targets: &Targets) -> Result<(), Error> {
     import.each_page(conn, &GROUPS, "group_id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
         let existing: Vec<DbUuid> = groups::table.filter(groups::id.eq_any(&ids)).select(groups::id).load(conn)?;
@@ -74,18 +74,13 @@ pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets
                 .set((groups::link.eq(link), groups::updated_at.eq(targets.now)))
                 .execute(conn)?;
         }
-        bring_spans_in(conn, import, targets, &ids)
+        import_spans(conn, import, targets, &ids)
     })
 }
 
-/// Adds the missing spans. The directory says who is in a group now, so an import extends open spans to an earlier start
-/// and never ends one.
-fn bring_spans_in(
-    conn: &mut AnyConnection,
-    import: &mut Import,
-    targets: &Targets,
-    ids: &[DbUuid],
-) -> Result<(), Error> {
+/// Adds the missing spans. The directory says who is in a group now, so an import extends open spans to an earlier
+/// start and never ends one.
+fn import_spans(conn: &mut AnyConnection, import: &mut Import, targets: &Targets, ids: &[DbUuid]) -> Result<(), Error> {
     let member = |row: &SourceRow| Ok((existing_user(row, "user_id", &targets.users)?, span(row)?));
     let spans = import.converted_children(&MEMBERS, "group_id", ids, member)?;
     let existing = group_memberships::table.filter(group_memberships::group_id.eq_any(ids)).select((

@@ -4,8 +4,8 @@
 //! * `groups`: links of groups and spans of their members. The ordinary sync, which runs last, updates names,
 //!   descriptions, administrators and present members from the club directory.
 //! * `events`: levels of events. The events come from the booking-service.
-//! * `projects`, `contests`: with their members and teams. The source does not store their creators, so they belong to a
-//!   deactivated user. Members of a project may edit it, and admins may edit everything.
+//! * `projects`, `contests`: with their members and teams. The source does not store their creators, so they belong to
+//!   a deactivated user. Members of a project may edit it, and admins may edit everything.
 
 mod columns;
 mod contests;
@@ -58,14 +58,14 @@ pub async fn run(
     let now = DbTimestamp(now);
     let work = move |conn: &mut AnyConnection, import: &mut Import| {
         lock(conn)?;
-        make_creator(conn, now)?;
-        let targets = Targets { users: users::bring_in(conn, import, &directory, now)?, now };
-        users::bring_accounts_in(conn, import, &targets)?;
-        groups::bring_in(conn, import, &targets)?;
-        events::bring_in(conn, import)?;
-        projects::bring_in(conn, import, &targets)?;
-        contests::bring_in(conn, import)?;
-        contests::bring_teams_in(conn, import, &targets)?;
+        create_creator(conn, now)?;
+        let targets = Targets { users: users::import_users(conn, import, &directory, now)?, now };
+        users::import_accounts(conn, import, &targets)?;
+        groups::import_groups(conn, import, &targets)?;
+        events::import_levels(conn, import)?;
+        projects::import_projects(conn, import, &targets)?;
+        contests::import_contests(conn, import)?;
+        contests::import_teams(conn, import, &targets)?;
         sync::apply(conn, &directory, false, present, now)?;
         // Autovacuum would collect the statistics only some minutes later.
         if let AnyConnection::Postgresql(pg) = conn {
@@ -80,7 +80,8 @@ pub async fn run(
     import.run(db, work).await
 }
 
-/// Locks the tables against other writers, who wait, so that no deadlock or conflict ends a transaction. Reads continue.
+/// Locks the tables against other writers, who wait, so that no deadlock or conflict ends a transaction. Reads
+/// continue.
 fn lock(conn: &mut AnyConnection) -> Result<(), Error> {
     if let AnyConnection::Postgresql(pg) = conn {
         sql_query(
@@ -92,7 +93,7 @@ fn lock(conn: &mut AnyConnection) -> Result<(), Error> {
     Ok(())
 }
 
-fn make_creator(conn: &mut AnyConnection, now: DbTimestamp) -> Result<(), Error> {
+fn create_creator(conn: &mut AnyConnection, now: DbTimestamp) -> Result<(), Error> {
     let creator = user_rows::table.find(CREATOR).select(user_rows::id).first::<DbUuid>(conn).optional()?;
     if creator.is_none() {
         users::insert_deactivated(conn, &[(CREATOR, "imported".to_owned())], now)?;

@@ -68,7 +68,7 @@ impl Imported for Project {
 }
 
 /// Imports the projects.
-pub fn bring_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets) -> Result<(), Error> {
+pub fn import_projects(conn: &mut AnyConnection, import: &mut Import, targets: &Targets) -> Result<(), Error> {
     import.each_page(conn, &PROJECTS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
         let member = |row: &SourceRow| Ok((existing_user(row, "user_id", &targets.users)?, span(row)?));

@@ -49,7 +49,7 @@ impl Imported for Profile {
 
 /// Adds the missing users, imports the profiles of all users of the source, and returns the ids of all users of this
 /// service. The sync, which runs later, updates names and states from the directory.
-pub fn bring_in(
+pub fn import_users(
     conn: &mut AnyConnection,
     import: &mut Import,
     directory: &Snapshot,
@@ -97,8 +97,8 @@ fn read(row: &SourceRow) -> Result<Profile, Fault> {
     Ok(Profile { bio: row.text("description")?, publishes_real_name: row.flag("check")? })
 }
 
-/// Inserts deactivated users with these ids and names. A user whose name is taken or is not a sign-in name is named by the
-/// first eight digits of the id, or by all digits if those are taken as well.
+/// Inserts deactivated users with these ids and names. A user whose name is taken or is not a sign-in name is named by
+/// the first eight digits of the id, or by all digits if those are taken as well.
 pub fn insert_deactivated(conn: &mut AnyConnection, new: &[(DbUuid, String)], now: DbTimestamp) -> Result<(), Error> {
     let candidates = |id: &DbUuid, name: &str| {
         let digits = id.0.simple().to_string();
@@ -139,7 +139,7 @@ impl Imported for Account {
 }
 
 /// Imports the accounts: of each user, the first account of each type.
-pub fn bring_accounts_in(conn: &mut AnyConnection, import: &mut Import, targets: &Targets) -> Result<(), Error> {
+pub fn import_accounts(conn: &mut AnyConnection, import: &mut Import, targets: &Targets) -> Result<(), Error> {
     import.each_page(conn, &ACCOUNTS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
         let owners: Vec<_> = page.iter().filter_map(|(_, row)| row.id("user_id").ok()).collect();

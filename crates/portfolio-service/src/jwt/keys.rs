@@ -16,7 +16,7 @@ use service_kit::{
 use ureq::Agent;
 use url::Url;
 
-/// Where the keys are.
+/// The location of the keys.
 #[derive(Debug, Clone)]
 pub enum Origin {
     /// At this address, as a JSON Web Key Set (RFC 7517).
@@ -29,10 +29,10 @@ pub enum Origin {
 }
 
 /// The most bytes of one answer.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// The most keys of one issuer.
-const MOST_KEYS: usize = 100;
+const MAX_KEYS: usize = 100;
 
 struct Key {
     id: Option<String>,
@@ -54,7 +54,7 @@ impl fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// Keys that are not fetched before the first is needed.
+    /// The keys, which are fetched when the first is needed.
     #[must_use]
     pub fn new(origin: Origin, policy: RefreshPolicy) -> Self {
         let mut config = Agent::config_builder()
@@ -81,16 +81,16 @@ impl Keys {
 }
 
 fn find(keys: &[Key], id: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
-    let name = format!("{algorithm:?}");
-    let mut fitting = keys
-        .iter()
-        .filter(|key| key.public.family() == algorithm.family() && key.algorithm.as_ref().is_none_or(|of| *of == name));
-    let found = match id {
-        Some(id) => fitting.find(|key| key.id.as_deref() == Some(id))?,
-        // A token need not name its key when there is only one that it can be.
-        None => fitting.next().filter(|_| fitting.next().is_none())?,
+    let required = format!("{algorithm:?}");
+    let mut candidates = keys.iter().filter(|key| {
+        key.public.family() == algorithm.family() && key.algorithm.as_ref().is_none_or(|name| *name == required)
+    });
+    let key = match id {
+        Some(id) => candidates.find(|key| key.id.as_deref() == Some(id))?,
+        // A token need not name its key if only one key is possible.
+        None => candidates.next().filter(|_| candidates.next().is_none())?,
     };
-    Some(found.public.clone())
+    Some(key.public.clone())
 }
 
 #[derive(Deserialize)]
@@ -128,14 +128,14 @@ impl Origin {
             is_safe(&address)?;
         }
         let set: Set = get(agent, &address)?;
-        // Keys that are not understood are passed over (RFC 7517, section 5).
-        Ok(set.keys.into_iter().take(MOST_KEYS).filter_map(key).collect())
+        // Keys that are not understood are ignored (RFC 7517, section 5).
+        Ok(set.keys.into_iter().take(MAX_KEYS).filter_map(key).collect())
     }
 }
 
 fn key(value: Value) -> Option<Key> {
     let jwk: Jwk = serde_json::from_value(value).ok()?;
-    if jwk.common.public_key_use.as_ref().is_some_and(|what_for| *what_for != PublicKeyUse::Signature) {
+    if jwk.common.public_key_use.as_ref().is_some_and(|key_use| *key_use != PublicKeyUse::Signature) {
         return None;
     }
     let algorithm = jwk.common.key_algorithm.map(|algorithm| algorithm.to_string());
@@ -144,6 +144,6 @@ fn key(value: Value) -> Option<Key> {
 
 fn get<T: DeserializeOwned>(agent: &Agent, address: &Url) -> Result<T, String> {
     let mut answer = agent.get(address.as_str()).call().map_err(|error| error.to_string())?;
-    let body = answer.body_mut().with_config().limit(MOST_BYTES).read_to_vec().map_err(|error| error.to_string())?;
+    let body = answer.body_mut().with_config().limit(MAX_BYTES).read_to_vec().map_err(|error| error.to_string())?;
     serde_json::from_slice(&body).map_err(|error| format!("the answer is not understood: {error}"))
 }

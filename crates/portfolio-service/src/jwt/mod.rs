@@ -3,7 +3,7 @@
 //! * The algorithm must be on the list, which can only hold public-key algorithms. This refuses `none` and tokens that
 //!   use a public key as a shared secret.
 //! * `iss`, `aud` and `exp` are required and checked; `nbf` is checked if present.
-//! * The [keys](keys::Keys) are fetched on a blocking thread and cached. An unknown key id makes them be fetched again,
+//! * The [keys](keys::Keys) are fetched on a blocking thread and cached. They are fetched again for an unknown key id,
 //!   but not more often than a limit.
 
 pub mod keys;
@@ -25,7 +25,7 @@ use self::keys::{Keys, Origin};
 const LEEWAY: f64 = 60.0;
 
 /// The most bytes of a token.
-const LONGEST: usize = 16 << 10;
+const MAX_BYTES: usize = 16 << 10;
 
 /// The requirements on a token.
 #[derive(Debug, Clone)]
@@ -37,19 +37,19 @@ pub struct Expectations {
     /// The claim that holds the sign-in name.
     pub name_claim: String,
     /// The allowed signature algorithms.
-    pub algorithms: Vec<SignedBy>,
+    pub algorithms: Vec<SignatureAlgorithm>,
 }
 
 /// A signature algorithm with a public key (RFC 7518, section 3.1; RFC 8037).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SignedBy(Algorithm);
+pub struct SignatureAlgorithm(Algorithm);
 
-impl SignedBy {
-    /// The names of all that can be checked.
+impl SignatureAlgorithm {
+    /// The names of all supported algorithms.
     pub const ALL: [&str; 9] = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
 }
 
-impl std::str::FromStr for SignedBy {
+impl std::str::FromStr for SignatureAlgorithm {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
@@ -74,7 +74,7 @@ impl Verifier {
         Self::with_policy(expected, origin, RefreshPolicy::default())
     }
 
-    /// The same with other intervals, for tests.
+    /// A verifier with other intervals, for tests.
     #[must_use]
     pub fn with_policy(expected: Expectations, origin: Origin, policy: RefreshPolicy) -> Self {
         ring::install();
@@ -88,21 +88,21 @@ impl Verifier {
     pub async fn name(&self, token: &str, now: Timestamp) -> Result<String, Problem> {
         let refused = |detail: &str| Problem::new(code::BAD_CREDENTIALS).detail(detail);
         let malformed = || refused("The token is no signed JSON Web Token.");
-        if token.len() > LONGEST {
+        if token.len() > MAX_BYTES {
             return Err(malformed());
         }
         let header = decode_header(token).map_err(|_| malformed())?;
-        // Extensions that must be understood are not (RFC 7515, section 4.1.11).
+        // A token with critical extensions is refused, as none is supported (RFC 7515, section 4.1.11).
         if header.crit.is_some() {
             return Err(refused("The token has extensions that are not understood."));
         }
-        if !self.expected.algorithms.contains(&SignedBy(header.alg)) {
+        if !self.expected.algorithms.contains(&SignatureAlgorithm(header.alg)) {
             return Err(refused("The token is signed by an algorithm that is not accepted."));
         }
         let unsigned = || refused("The token is not signed by the issuer.");
         let key = self.keys.find(header.kid.as_deref(), header.alg).await?.ok_or_else(unsigned)?;
-        // Only the signature is left to the library: the claims are checked against the service's own clock, and
-        // one of a wrong type is no claim that may be passed over.
+        // The library checks only the signature. The service checks the claims, against its own clock, and refuses a
+        // claim of a wrong type.
         let mut only_signature = Validation::new(header.alg);
         only_signature.required_spec_claims.clear();
         only_signature.validate_exp = false;
@@ -111,7 +111,7 @@ impl Verifier {
         self.expected.check(&claims, now).map_err(refused)?;
         match claims.get(&self.expected.name_claim) {
             Some(Value::String(name)) => Ok(name.clone()),
-            _ => Err(refused("The token does not say the sign-in name.")),
+            _ => Err(refused("The token does not contain the sign-in name.")),
         }
     }
 }
@@ -124,12 +124,12 @@ impl Expectations {
         if claims.get("iss").and_then(Value::as_str) != Some(&self.issuer) {
             return Err("The token is of another issuer.");
         }
-        let meant = match claims.get("aud") {
-            Some(Value::String(one)) => *one == self.audience,
-            Some(Value::Array(several)) => several.iter().any(|one| one.as_str() == Some(&self.audience)),
+        let is_audience = match claims.get("aud") {
+            Some(Value::String(audience)) => *audience == self.audience,
+            Some(Value::Array(audiences)) => audiences.iter().any(|audience| audience.as_str() == Some(&self.audience)),
             _ => false,
         };
-        if !meant {
+        if !is_audience {
             return Err("The token is for another audience.");
         }
         match claims.get("exp").and_then(Value::as_f64) {

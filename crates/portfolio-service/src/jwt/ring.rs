@@ -14,11 +14,11 @@ use signature::Verifier;
 
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: |_, _| Err(ErrorKind::UnsupportedAlgorithm.into()),
-    verifier_factory: |algorithm, key| Ok(Box::new(Check::new(*algorithm, key.clone())?)),
+    verifier_factory: |algorithm, key| Ok(Box::new(RingVerifier::new(*algorithm, key.clone())?)),
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Makes the library use this. If it has been installed before in this process, nothing changes.
+/// Makes `jsonwebtoken` verify with `ring`. Another call in the same process changes nothing.
 pub(super) fn install() {
     let _ = PROVIDER.install_default();
 }
@@ -28,13 +28,13 @@ enum Kind {
     Other(&'static dyn VerificationAlgorithm),
 }
 
-struct Check {
+struct RingVerifier {
     algorithm: Algorithm,
     kind: Kind,
     key: DecodingKey,
 }
 
-impl Check {
+impl RingVerifier {
     fn new(algorithm: Algorithm, key: DecodingKey) -> Result<Self, Error> {
         let kind = match algorithm {
             Algorithm::RS256 => Kind::Rsa(&RSA_PKCS1_2048_8192_SHA256),
@@ -56,17 +56,17 @@ impl Check {
     }
 }
 
-impl JwtVerifier for Check {
+impl JwtVerifier for RingVerifier {
     fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 }
 
-impl Verifier<Vec<u8>> for Check {
+impl Verifier<Vec<u8>> for RingVerifier {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
         use jsonwebtoken::DecodingKeyKind::{RsaModulusExponent, SecretOrDer};
 
-        let done = match (&self.kind, self.key.kind()) {
+        let result = match (&self.kind, self.key.kind()) {
             (Kind::Rsa(parameters), RsaModulusExponent { n, e }) => {
                 RsaPublicKeyComponents { n, e }.verify(parameters, message, signature)
             }
@@ -75,6 +75,6 @@ impl Verifier<Vec<u8>> for Check {
             }
             _ => return Err(signature::Error::new()),
         };
-        done.map_err(|_| signature::Error::new())
+        result.map_err(|_| signature::Error::new())
     }
 }

@@ -208,7 +208,7 @@ async fn any_other_token_is_refused() {
         let problem = verifier.name(token, at(1_000)).await.unwrap_err();
         assert_eq!(problem.code(), code::BAD_CREDENTIALS, "{token}");
     }
-    assert!("HS256".parse::<SignedBy>().is_err() && "none".parse::<SignedBy>().is_err());
+    assert!("HS256".parse::<SignatureAlgorithm>().is_err() && "none".parse::<SignatureAlgorithm>().is_err());
 }
 
 #[actix_web::test]
@@ -277,14 +277,14 @@ async fn keys_are_found_by_discovery_when_the_issuer_is_the_right_one() {
     let metadata = Issuer::start(json!({}));
     let origin = Origin::Discovery { issuer: metadata.address.clone() };
     let token = key.sign(&es256("ec"), &claims(json!({"iss": metadata.address})));
-    for (said, jwks_uri, is_good) in [
+    for (issuer, jwks_uri, is_good) in [
         ("https://evil.example", keys.address.as_str(), false),
         (metadata.address.as_str(), "http://sso.example/keys", false),
         (metadata.address.as_str(), keys.address.as_str(), true),
     ] {
-        *metadata.answer.write().unwrap() = json!({"issuer": said, "jwks_uri": jwks_uri});
+        *metadata.answer.write().unwrap() = json!({"issuer": issuer, "jwks_uri": jwks_uri});
         let mut verifier = verifier(origin.clone(), RefreshPolicy::default());
         verifier.expected.issuer.clone_from(&metadata.address);
-        assert_eq!(verifier.name(&token, at(0)).await.is_ok(), is_good, "{said} {jwks_uri}");
+        assert_eq!(verifier.name(&token, at(0)).await.is_ok(), is_good, "{issuer} {jwks_uri}");
     }
 }

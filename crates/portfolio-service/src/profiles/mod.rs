@@ -1,5 +1,5 @@
-//! What one member has done: the page `/people/{name}` and the résumé. Both are the same for everybody, and only active
-//! members have them.
+//! The projects and results of one member: the page `/people/{name}` and the résumé. Both are the same for everybody,
+//! and only active members have them.
 
 mod handlers;
 mod page;

@@ -12,10 +12,10 @@ use crate::{
     users,
 };
 
-/// The page. `present` is the semester in which it is looked at.
+/// The page. `present` is the present semester.
 ///
 /// # Errors
-/// 500 for what no write leaves behind.
+/// 500 for data that no write creates.
 pub fn render(profile: &Profile, present: YearWithSemester, zone: Tz) -> Result<Reply, Error> {
     let Profile { user, projects, teams } = profile;
     let accounts = user.accounts.iter().cloned().map(users::Account::new).collect::<Result<Vec<_>, _>>()?;
@@ -31,7 +31,9 @@ pub fn render(profile: &Profile, present: YearWithSemester, zone: Tz) -> Result<
             ul.cards {
                 @for account in &accounts {
                     li {
-                        a rel="me" href=(account.url()) { b { (account.type_name()) } small { (account.display_name()) } }
+                        a rel="me" href=(account.url()) {
+                            b { (account.type_name()) } small { (account.display_name()) }
+                        }
                     }
                 }
             }

@@ -17,7 +17,7 @@ use crate::{
     users::{self, queries::Detail},
 };
 
-/// What everybody may know of one active member.
+/// The public data of one active member.
 #[derive(Debug)]
 pub struct Profile {
     /// The member with their accounts.

@@ -1,5 +1,5 @@
-//! A member's résumé in the format of JSON Resume 1.0.0 (<https://jsonresume.org/schema>). A member without a value for an
-//! optional field has none: most of the format's fields are texts that must not be empty, addresses or dates.
+//! A member's résumé in the format of JSON Resume 1.0.0 (<https://jsonresume.org/schema>). An optional field without a
+//! value is left out: most fields of the format must be texts that are not empty, addresses or dates.
 
 use chrono::NaiveDate;
 use serde::Serialize;
@@ -41,7 +41,7 @@ pub struct Resume {
     meta: ResumeMeta,
 }
 
-/// Who it is about.
+/// The member.
 #[derive(Debug, Serialize, ToSchema)]
 struct ResumeBasics {
     /// The real name if its owner publishes it, else the sign-in name.
@@ -80,7 +80,7 @@ struct ResumeProject {
     url: String,
 }
 
-/// What a team of the user's achieved in a contest.
+/// The result of a team of the user in a contest.
 #[derive(Debug, Serialize, ToSchema)]
 struct ResumeAward {
     /// The team's result.
@@ -105,7 +105,7 @@ impl Resume {
     /// The résumé of a member.
     ///
     /// # Errors
-    /// 500 for what no write leaves behind.
+    /// 500 for data that no write creates.
     pub fn new(profile: Profile, club: &Club) -> Result<Self, Error> {
         let Profile { user, projects, teams } = profile;
         let names = [user.person.real_name(), &user.person.name];

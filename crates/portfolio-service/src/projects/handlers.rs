@@ -59,9 +59,9 @@ pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
     who.list(page, |conn, _, page| page.rows(queries::list(conn, &page.bounds()?)?, Row::position, Project::new)).await
 }
 
-/// Make a project
+/// Create a project
 ///
-/// For any active member. It has no members yet.
+/// For any active member. The new project has no members.
 #[utoipa::path(
     tag = "projects",
     operation_id = "createProject",
@@ -97,8 +97,9 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
 
 /// Change a project
 ///
-/// For its creator, its members and admins. What is left out stays. Sent at the same time as the list of members,
-/// both take effect, whichever comes first; so members who took themselves off the list may do this for another minute.
+/// For its creator, its members and admins. A field that is left out stays. A change and a new list of members at the
+/// same time both take effect, in either order, so members who remove themselves may change the project for another
+/// minute.
 #[utoipa::path(
     tag = "projects",
     operation_id = "editProject",
@@ -152,8 +153,8 @@ pub async fn list_members(who: Visitor, id: Path<Id>, page: Page) -> Result<Repl
 
 /// Change the members of a project
 ///
-/// For its creator, its members and admins. The whole new list. An edge of a span that is the project's own follows the
-/// project's span when that changes.
+/// For its creator, its members and admins. The list replaces the present one. An edge of a span that is equal to the
+/// project's own follows the project's when that changes.
 #[utoipa::path(
     tag = "projects",
     operation_id = "editProjectMembers",

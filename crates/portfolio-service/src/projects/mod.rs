@@ -1,10 +1,10 @@
 //! Projects: what members make together, over semesters.
 //!
-//! * A member's span is stored as sent, and shown by its part inside the project's span, or as stored where the two do
-//!   not meet (contract, "Member spans"). So neither the project's span nor the list of members is ever checked
-//!   against the other, and changes to both may come at once, in any order.
+//! * A member's span is stored as sent. Answers have its part inside the project's span, or all of it if the two do not
+//!   overlap (contract, "Member spans"). So the project's span and the list of members are not checked against each
+//!   other, and concurrent changes of both are possible in any order.
 //! * An edge that was sent equal to the project's own follows the project's.
-//! * Whoever changes a project or its members first locks the project's row.
+//! * A change of a project or of its members locks the project's row.
 
 mod handlers;
 mod page;

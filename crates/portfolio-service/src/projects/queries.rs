@@ -33,11 +33,11 @@ pub struct Row {
     until: Option<Half>,
 }
 
-/// What projects are ordered by.
+/// The columns that lists of projects are ordered by.
 pub type Position = (Half, DbUuid);
 
 impl Row {
-    /// Where it is in a list.
+    /// The values of the columns that lists are ordered by.
     #[must_use]
     pub fn position(&self) -> Position {
         (self.since, self.id)
@@ -46,7 +46,7 @@ impl Row {
     /// Its semesters.
     ///
     /// # Errors
-    /// 500 for what no write leaves behind.
+    /// 500 for data that no write creates.
     pub fn span(&self) -> Result<YearWithSemesterDuration, Error> {
         Columns::from((self.since, self.until)).span()
     }
@@ -63,17 +63,17 @@ struct MemberSpan {
 }
 
 impl MemberSpan {
-    /// As it is shown inside the project's span (contract, "Member spans").
+    /// The part inside the project's span, or all of it if the two do not overlap (contract, "Member spans").
     fn shown_within(&self, project: YearWithSemesterDuration) -> Result<YearWithSemesterDuration, Error> {
         let stored = Columns::from((self.since, self.until)).span()?;
         let since = if self.follows_since { project.since() } else { stored.since() };
         let until = if self.follows_until { project.until() } else { stored.until() };
-        // Without a span between the edges, the two do not meet.
+        // Without a span between the edges, the two do not overlap.
         Ok(YearWithSemesterDuration::new(since, until).unwrap_or(stored).shown_within(project))
     }
 }
 
-/// A project as asked for.
+/// A new project.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Draft {
@@ -83,7 +83,7 @@ pub struct Draft {
     pub span: YearWithSemesterDuration,
 }
 
-/// What to change; what is not there stays.
+/// Changes of a project. A field that is `None` stays.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Changes {
@@ -112,13 +112,13 @@ pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<Position>) -> Result<V
 /// 404 when there is none.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<(Row, String, String), Error> {
     let project = projects::table.find(id);
-    let found = with_connection!(conn, c => {
+    let row = with_connection!(conn, c => {
         project.select((Row::as_select(), projects::link, projects::description)).first(c)
     });
-    found.optional()?.ok_or_else(not_found)
+    row.optional()?.ok_or_else(not_found)
 }
 
-/// The members of a project by name, each with the span as it is shown inside the project's.
+/// The members of a project, ordered by name, each with the span that answers show.
 ///
 /// # Errors
 /// 404 when there is no such project.
@@ -127,8 +127,8 @@ pub fn members(
     id: DbUuid,
     bounds: &PageBounds<people::queries::Position>,
 ) -> Result<Vec<(Person, YearWithSemesterDuration)>, Error> {
-    let found: Option<Row> = projects::table.find(id).select(Row::as_select()).first(conn).optional()?;
-    members_within(conn, id, found.ok_or_else(not_found)?.span()?, bounds)
+    let project: Option<Row> = projects::table.find(id).select(Row::as_select()).first(conn).optional()?;
+    members_within(conn, id, project.ok_or_else(not_found)?.span()?, bounds)
 }
 
 /// The members of a project that has this span.
@@ -155,7 +155,7 @@ pub fn members_within(
     rows.into_iter().map(|(person, span)| Ok((person, span.shown_within(project)?))).collect()
 }
 
-/// The projects of a user, the newest first, each with the user's own span as it is shown.
+/// The projects of a user, the newest first, each with the user's span that answers show.
 ///
 /// # Errors
 /// 404 when there is no such user.
@@ -182,7 +182,7 @@ pub fn of_user(
     rows.into_iter().map(project).collect()
 }
 
-/// Makes a project without members.
+/// Creates a project without members.
 ///
 /// # Errors
 /// 409 when the name is taken.
@@ -228,7 +228,7 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     if deleted == 0 { Err(not_found()) } else { Ok(()) }
 }
 
-/// Puts a new list of members in the place of the present one, on behalf of `me`. Each user is in it once.
+/// Replaces the members of a project on behalf of `me`. `members` has no repeated users.
 ///
 /// # Errors
 /// 404 when there is no such project; 400 for an unknown user.
@@ -241,7 +241,7 @@ pub fn put_members(
 ) -> Result<(), Error> {
     let users: Vec<_> = members.iter().map(|(user, _)| *user).collect();
     references::check_exist(conn, &users, |n| format!("/members/{n}/userId"))?;
-    // Locks the project. Otherwise two lists sent at once would mix, or meet in a row of both.
+    // Locks the project. Otherwise two concurrent lists would mix, or conflict in a row that both insert.
     let span: Option<(Half, Option<Half>)> = with_connection!(conn, c => diesel::update(projects::table.find(id))
         .set(projects::updated_at.eq(now))
         .returning((projects::since, projects::until))

@@ -1,4 +1,4 @@
-//! What projects look like on the wire.
+//! The JSON of projects.
 
 use common::{
     input::{Id, Text},
@@ -33,7 +33,7 @@ impl Project {
     /// A project as listed.
     ///
     /// # Errors
-    /// 500 for what no write leaves behind.
+    /// 500 for data that no write creates.
     pub fn new(row: Row) -> Result<Self, Error> {
         Ok(Self { id: row.id, duration: row.span()?, name: row.name })
     }
@@ -49,7 +49,7 @@ impl Project {
 pub struct ProjectMember {
     #[serde(flatten)]
     user: User,
-    /// The part of the member's span inside the project's, or the member's span where the two do not meet.
+    /// The part of the member's span inside the project's, or the member's span if the two do not overlap.
     duration: YearWithSemesterDuration,
 }
 
@@ -61,7 +61,7 @@ impl ProjectMember {
     }
 }
 
-/// A project with all that hangs on it.
+/// A project with all fields and its members.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -79,7 +79,7 @@ pub struct ProjectDetail {
     /// Empty when there is none.
     link: String,
     description: String,
-    /// By name.
+    /// Ordered by name.
     members: Vec<ProjectMember>,
 }
 
@@ -101,7 +101,7 @@ impl ProjectDetail {
 pub struct UserProject {
     #[serde(flatten)]
     project: Project,
-    /// The part of the user's span inside the project's, or the user's span where the two do not meet.
+    /// The part of the user's span inside the project's, or the user's span if the two do not overlap.
     user_duration: YearWithSemesterDuration,
 }
 
@@ -109,7 +109,7 @@ impl UserProject {
     /// A project with the user's span to show.
     ///
     /// # Errors
-    /// 500 for what no write leaves behind.
+    /// 500 for data that no write creates.
     pub fn new((row, user_duration): (Row, YearWithSemesterDuration)) -> Result<Self, Error> {
         Ok(Self { project: Project::new(row)?, user_duration })
     }
@@ -135,7 +135,7 @@ pub struct CreateProjectRequest {
 }
 
 impl CreateProjectRequest {
-    /// As the database takes it.
+    /// Converts to a new row.
     #[must_use]
     pub fn into_draft(self) -> Draft {
         Draft {
@@ -147,7 +147,7 @@ impl CreateProjectRequest {
     }
 }
 
-/// What to change about a project; what is left out stays.
+/// Changes of a project. A field that is left out stays.
 #[derive(Debug, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase)]
 #[schema(rename_all = "camelCase", example = json!({
@@ -172,7 +172,7 @@ pub struct EditProjectRequest {
 }
 
 impl EditProjectRequest {
-    /// As the database takes it.
+    /// Converts to the changes of a row.
     #[must_use]
     pub fn into_changes(self) -> Changes {
         Changes {
@@ -184,7 +184,7 @@ impl EditProjectRequest {
     }
 }
 
-/// A member, and since and until when.
+/// A member and their span.
 #[derive(Debug, Clone, Copy, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase)]
 #[schema(rename_all = "camelCase", as = MemberIDWithYearWithSemesterDuration)]
@@ -216,7 +216,7 @@ fn each_once(
 }
 
 impl EditProjectMembersRequest {
-    /// As the database takes it.
+    /// The ids of the users and their spans.
     #[must_use]
     pub fn into_members(self) -> Vec<(DbUuid, YearWithSemesterDuration)> {
         self.members.into_iter().map(|member| (member.user_id.into(), member.duration)).collect()

@@ -1,8 +1,8 @@
-//! Groups as the directory says, and the spans of their members (contract, "Where the data comes from").
+//! The copy of groups, and the spans of their members (contract, "Where the data comes from").
 //!
-//! Somebody who newly appears in a group starts in the present semester; somebody who disappears ends in it; somebody who
-//! returns opens a new span. A group that the directory no longer knows stays, without administrators, and everybody
-//! in it has disappeared.
+//! The span of a new member begins in the present semester, and that of a missing member ends in it. A member who
+//! returns gets a new span. A group that the directory no longer lists stays, without administrators and present
+//! members.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -23,15 +23,15 @@ use crate::{
     span::Half,
 };
 
-/// Somebody in a group.
+/// A group and a user in it.
 type Link = (DbUuid, DbUuid);
 
-/// What to write so that the open spans are those of the present members.
+/// The changes after which the open spans are those of the present members.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Changes {
     /// Spans that begin now.
     opened: Vec<Link>,
-    /// Ids of spans that end, by the semester in which they do.
+    /// Ids of spans that end, by their last semester.
     closed: BTreeMap<Half, Vec<DbUuid>>,
 }
 
@@ -39,14 +39,13 @@ fn changes(open: &BTreeMap<Link, (DbUuid, Half)>, members: &BTreeSet<Link>, pres
     let opened = members.iter().filter(|link| !open.contains_key(link)).copied().collect();
     let mut closed: BTreeMap<Half, Vec<DbUuid>> = BTreeMap::new();
     for (_, (id, since)) in open.iter().filter(|(link, _)| !members.contains(link)) {
-        // Should the clock have been wrong when the span began, it is over as soon as it can be.
+        // A span that began after the present semester, by a wrong clock, ends in its first one.
         closed.entry(present.max(*since)).or_default().push(*id);
     }
     Changes { opened, closed }
 }
 
-/// Makes groups, their administrators and the spans of their members what the directory says. Whoever is not among
-/// `users` is left out.
+/// Updates groups, their administrators and the spans of their members. People who are not in `users` are left out.
 pub(super) fn update(
     conn: &mut AnyConnection,
     directory: &[DirectoryGroup],
@@ -98,8 +97,8 @@ fn update_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: Db
         groups::table.select((groups::id, groups::name, groups::description)).load(conn)?;
     let present: HashMap<_, _> = present.into_iter().map(|(id, name, description)| (id, (name, description))).collect();
     let is_same = |group: &DirectoryGroup| {
-        let found = present.get(&DbUuid(group.id));
-        found.is_some_and(|(name, description)| *name == group.name && *description == group.description)
+        let row = present.get(&DbUuid(group.id));
+        row.is_some_and(|(name, description)| *name == group.name && *description == group.description)
     };
     let changed: Vec<_> = directory.iter().filter(|group| !is_same(group)).collect();
     for changed in changed.chunks(ROWS_PER_STATEMENT) {
@@ -138,11 +137,11 @@ fn update_admins(conn: &mut AnyConnection, target: &BTreeSet<Link>) -> Result<()
     for added in added.chunks(ROWS_PER_STATEMENT) {
         with_connection!(conn, c => diesel::insert_into(group_admins::table).values(added).execute(c))?;
     }
-    let mut gone: BTreeMap<DbUuid, Vec<DbUuid>> = BTreeMap::new();
+    let mut removed: BTreeMap<DbUuid, Vec<DbUuid>> = BTreeMap::new();
     for (group, user) in present.difference(target) {
-        gone.entry(*group).or_default().push(*user);
+        removed.entry(*group).or_default().push(*user);
     }
-    for (group, users) in gone {
+    for (group, users) in removed {
         for users in users.chunks(ROWS_PER_STATEMENT) {
             let rows = group_admins::table.filter(group_admins::group_id.eq(group));
             diesel::delete(rows.filter(group_admins::user_id.eq_any(users))).execute(conn)?;

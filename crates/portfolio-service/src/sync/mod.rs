@@ -1,12 +1,11 @@
 //! The copy of the club directory: users and groups (contract, "Where the data comes from").
 //!
-//! * Ids are the identity: a user or group of the directory is the one with that id here, whatever either is called.
-//! * `people`: names, real names and states follow the directory. Whom it no longer lists is deactivated. Nobody is ever
-//!   deleted.
-//! * `memberships`: who is in which group since when, and until when, is kept here: the directory knows the present
-//!   only.
+//! * Users and groups are identified by id, not by name.
+//! * `people`: names, real names and states follow the directory. A user whom it no longer lists is deactivated, and
+//!   never deleted.
+//! * `memberships`: the spans of members in groups are stored here, because the directory lists only present members.
 //! * A directory that would deactivate more than half of the active members is refused, unless forced.
-//! * All of it in one transaction, after the whole directory has been read: a failed read changes nothing.
+//! * One transaction writes everything after the directory has been read, so a failed read changes nothing.
 
 mod memberships;
 mod people;
@@ -48,17 +47,17 @@ struct SyncQuery {
     force: Flag,
 }
 
-/// Bring users and groups in from the club's directory
+/// Copy users and groups from the club directory
 ///
-/// For admins. Adds and renames users, changes their states, deactivates those whom the directory no longer lists, keeps
-/// the groups and the spans of their members. Never deletes a user. 503, with nothing changed, when the directory cannot
-/// be read or there is none.
+/// For admins. Adds and renames users, changes their states, deactivates those whom the directory no longer lists, and
+/// updates the groups and the spans of their members. Never deletes a user. Answers 503 and changes nothing if the
+/// directory cannot be read or there is none.
 #[utoipa::path(
     tag = "users",
     operation_id = "syncUsers",
     params(SyncQuery),
     responses(
-        (status = 204, description = "Everything is as the directory says"),
+        (status = 204, description = "Users and groups match the directory"),
         (status = 409, description = "The directory would deactivate more than half of the active members")
     )
 )]
@@ -70,23 +69,23 @@ async fn synchronize(
     now: Now,
     query: Query<SyncQuery>,
 ) -> Result<Reply, Failure> {
-    // Reading the directory takes long, so the right to do this is looked up before as well.
+    // Reading the directory takes long, so the right is also checked before it.
     who.authorize().await?;
     let (directory, present) = (directory::fetch(club.directory.as_ref()).await?, club.semester(now.0));
-    let done = who.create(move |conn, _| {
+    let reply = who.create(move |conn, _| {
         apply(conn, &directory, query.0.force.0, present, DbTimestamp(now.0))?;
         Ok(Reply::no_content())
     });
-    let reply = done.await?;
+    let reply = reply.await?;
     state.copies.record_success(COPY, now.0);
     Ok(reply)
 }
 
-/// Makes users and groups what the directory says now.
+/// Reads the directory and copies its users and groups.
 ///
 /// # Errors
-/// 503 with nothing changed when there is no directory, when it cannot be read, or when the database fails; 409 when the
-/// directory is suspicious and `force` is not set.
+/// 503 when there is no directory, when it cannot be read, or when the database fails; 409 when the directory is
+/// suspicious and `force` is not set. Nothing changes then.
 pub async fn run(db: &Database, club: &Club, force: bool, now: Timestamp) -> Result<(), Error> {
     let (directory, present) = (directory::fetch(club.directory.as_ref()).await?, club.semester(now));
     db.write(JobOwner::Internal, move |conn| apply(conn, &directory, force, present, DbTimestamp(now))).await
@@ -103,7 +102,8 @@ pub fn apply(
     present: YearWithSemester,
     now: DbTimestamp,
 ) -> Result<(), Error> {
-    // Names and open spans are read before they are changed, so only one transaction may change them. Reads go on.
+    // Names and open spans are read before they are changed, so only one transaction may change them. Readers do not
+    // wait.
     if let AnyConnection::Postgresql(pg) = conn {
         sql_query("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE").execute(pg)?;
     }
@@ -111,17 +111,17 @@ pub fn apply(
     memberships::update(conn, &directory.groups, &users, present, now)
 }
 
-/// Copies the directory at the start and then every `minutes`, or only at the start if that is 0. The service also starts
-/// if the directory cannot be read, and does not wait for a slow one.
+/// Copies the directory at the start and then every `minutes`, or only at the start if that is 0. The service also
+/// starts if the directory cannot be read, and does not wait for a slow one.
 pub async fn start(state: &Data<AppState>, club: &Club, minutes: u64) {
     if club.directory.is_none() {
         return;
     }
     let (state, club) = (state.clone(), club.clone());
-    let (finished, first) = tokio::sync::oneshot::channel();
+    let (sender, receiver) = tokio::sync::oneshot::channel();
     actix_web::rt::spawn(async move {
         attempt(&state, &club).await;
-        let _ = finished.send(());
+        let _ = sender.send(());
         if minutes == 0 {
             return;
         }
@@ -130,16 +130,16 @@ pub async fn start(state: &Data<AppState>, club: &Club, minutes: u64) {
             attempt(&state, &club).await;
         }
     });
-    if tokio::time::timeout(FIRST_SYNC_TIMEOUT, first).await.is_err() {
+    if tokio::time::timeout(FIRST_SYNC_TIMEOUT, receiver).await.is_err() {
         log::warn!("the club directory is slow; its users and groups come later");
     }
 }
 
 async fn attempt(state: &AppState, club: &Club) {
     let now = state.clock.now();
-    let done = run(&state.database, club, false, now).await;
-    state.copies.record(COPY, now, &done);
-    if let Err(error) = done {
+    let result = run(&state.database, club, false, now).await;
+    state.copies.record(COPY, now, &result);
+    if let Err(error) = result {
         state.database.log_failure("users and groups are not up to date", error);
     }
 }

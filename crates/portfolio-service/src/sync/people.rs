@@ -1,8 +1,8 @@
-//! Users as the directory says.
+//! The copy of the users.
 //!
-//! A name belongs to whom the directory gives it. When another user holds it, one whom the directory does not know, that
-//! one is renamed out of the way. A user whose name is no sign-in name (contract, "Types": User) is left as they are. All
-//! users come from the directory, so whom it does not list is deactivated.
+//! The directory decides who has a name. Another user with that name who is not in the directory is renamed. A user
+//! whose name is not a sign-in name (contract, "Types": User) does not change. All users come from the directory, so a
+//! user whom it does not list is deactivated.
 
 use std::collections::{HashMap, HashSet};
 
@@ -53,8 +53,8 @@ pub(super) fn update(
     let listed: HashSet<_> = directory.iter().map(|user| DbUuid(user.id)).collect();
     let unlisted = present.iter().filter(|user| user.state != DEACTIVATED && !listed.contains(&user.id));
     let unlisted: Vec<_> = unlisted.map(|user| user.id).collect();
-    let (target, unfit): (Vec<_>, Vec<_>) = directory.iter().partition(|user| is_sign_in_name(&user.name));
-    for user in unfit {
+    let (target, unusable): (Vec<_>, Vec<_>) = directory.iter().partition(|user| is_sign_in_name(&user.name));
+    for user in unusable {
         log::warn!("club directory: the user {} is left out, as {:?} is no sign-in name", user.id, user.name);
     }
     let target: Vec<Row> = target.into_iter().map(Row::from).collect();
@@ -63,7 +63,7 @@ pub(super) fn update(
         let deactivated = target.iter().filter(|user| user.state == DEACTIVATED).map(|user| &user.id).chain(&unlisted);
         check_deactivations(active.len(), deactivated.filter(|id| active.contains(id)).count())?;
     }
-    // Names are unique after each statement, so names that change hands are freed first.
+    // Names are unique after each statement, so names that move to another user are freed first.
     save(conn, &freed_names(&present, &target), now)?;
     let before: HashMap<_, _> = present.iter().map(|user| (user.id, user)).collect();
     let changed: Vec<_> = target.iter().filter(|user| before.get(&user.id) != Some(user)).cloned().collect();
@@ -79,19 +79,20 @@ pub(super) fn update(
 /// The users whose names the directory gives to others, with new names: final ones for users who are not in the
 /// directory, temporary ones for the others.
 fn freed_names(present: &[Row], target: &[Row]) -> Vec<Row> {
-    let heirs: HashMap<_, _> = target.iter().map(|user| (user.name.as_str(), user.id)).collect();
+    let new_owners: HashMap<_, _> = target.iter().map(|user| (user.name.as_str(), user.id)).collect();
     let listed: HashSet<_> = target.iter().map(|user| user.id).collect();
-    let mut taken: HashSet<_> = present.iter().chain(target).map(|user| user.name.clone()).collect();
-    let conflicting = present.iter().filter(|user| heirs.get(user.name.as_str()).is_some_and(|heir| *heir != user.id));
+    let mut used: HashSet<_> = present.iter().chain(target).map(|user| user.name.clone()).collect();
+    let conflicting =
+        present.iter().filter(|user| new_owners.get(user.name.as_str()).is_some_and(|owner| *owner != user.id));
     conflicting
         .map(|user| {
             let id = user.id.0.simple().to_string();
-            // Also a sign-in name. If the short form of the id is taken, more characters are used.
+            // Also a sign-in name, with more characters of the id if a shorter name is taken.
             let mut names = (8..=30).map(|length| {
                 let room = 31 - length;
                 format!("{}-{}", &user.name[..user.name.len().min(room)], &id[id.len() - length..])
             });
-            let name = names.find(|name| !listed.contains(&user.id) && taken.insert(name.clone()));
+            let name = names.find(|name| !listed.contains(&user.id) && used.insert(name.clone()));
             Row { name: name.unwrap_or_else(|| format!("~{id}")), ..user.clone() }
         })
         .collect()
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_holds_the_name_of_another_is_moved_aside() {
+    fn only_users_with_the_name_of_another_are_renamed() {
         let present = [user(1, "anna"), user(2, "ben"), user(3, "cleo")];
         assert!(names(&present, &present).is_empty());
         assert!(names(&present, &[user(1, "hannah"), user(4, "dora")]).is_empty());
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_out_of_the_way_is_free_and_a_sign_in_name() {
+    fn a_new_name_is_free_and_a_sign_in_name() {
         let present = [user(1, "anna"), user(2, "anna-00000001")];
         assert_eq!(names(&present, &[user(4, "anna")]), ["anna-000000001"]);
         let long = "x".repeat(32);

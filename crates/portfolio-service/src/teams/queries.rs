@@ -125,12 +125,12 @@ pub fn of_user(
 /// # Errors
 /// 404 when the contest has none of this id.
 pub fn get(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid) -> Result<(Row, String, String), Error> {
-    let found = contest_teams::table
+    let row = contest_teams::table
         .filter(contest_teams::id.eq(id).and(contest_teams::contest_id.eq(contest)))
         .select((Row::as_select(), contest_teams::link, contest_teams::description))
         .first(conn)
         .optional()?;
-    found.ok_or_else(not_found)
+    row.ok_or_else(not_found)
 }
 
 /// The members of a team, ordered by name.
@@ -159,8 +159,8 @@ pub fn members(
 /// # Errors
 /// 404 when there is none.
 pub fn check_contest(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
-    let found = contests::table.find(id).select(contests::id).first::<DbUuid>(conn).optional()?;
-    found.map(|_| ()).ok_or_else(|| Problem::not_found("contest").into())
+    let contest = contests::table.find(id).select(contests::id).first::<DbUuid>(conn).optional()?;
+    contest.map(|_| ()).ok_or_else(|| Problem::not_found("contest").into())
 }
 
 /// Creates a team without members.
@@ -175,8 +175,8 @@ pub fn create(
     now: DbTimestamp,
 ) -> Result<Row, Error> {
     // Locks the contest. Otherwise its concurrent deletion would make the insert violate the foreign key.
-    let found = diesel::update(contests::table.find(contest)).set(contests::updated_at.eq(now)).execute(conn)?;
-    if found == 0 {
+    let rows = diesel::update(contests::table.find(contest)).set(contests::updated_at.eq(now)).execute(conn)?;
+    if rows == 0 {
         return Err(Problem::not_found("contest").into());
     }
     let id = DbUuid::new();
@@ -230,8 +230,8 @@ pub fn put_members(
 ) -> Result<(), Error> {
     references::check_exist(conn, members, |n| format!("/members/{n}"))?;
     // Locks the team. Otherwise two concurrent lists would mix, or conflict in a row that both insert.
-    let found = diesel::update(contest_teams::table.find(id)).set(contest_teams::updated_at.eq(now)).execute(conn)?;
-    if found == 0 {
+    let rows = diesel::update(contest_teams::table.find(id)).set(contest_teams::updated_at.eq(now)).execute(conn)?;
+    if rows == 0 {
         return Err(not_found());
     }
     let former: Vec<DbUuid> = with_connection!(conn, c => diesel::delete(contest_team_members::table)

@@ -60,7 +60,7 @@ impl Person {
     }
 }
 
-/// Which users to list.
+/// The users to list.
 #[derive(Debug, Clone)]
 pub enum Selection {
     /// The active users.
@@ -68,7 +68,7 @@ pub enum Selection {
     /// All users.
     All,
     /// The user with this sign-in name, in any state.
-    Named(String),
+    ByName(String),
     /// No user: the requested name is not a sign-in name. PostgreSQL would reject one with U+0000.
     Nobody,
 }
@@ -87,7 +87,7 @@ pub fn list(
     let mut query = match selection {
         Selection::Active => query.filter(users::state.eq(ACTIVE)),
         Selection::All => query,
-        Selection::Named(name) => query.filter(users::name.eq(name)),
+        Selection::ByName(name) => query.filter(users::name.eq(name)),
         Selection::Nobody => return Ok(Vec::new()),
     };
     if let Some((name, id)) = &bounds.after {
@@ -124,9 +124,9 @@ pub struct Account {
 /// 404 when there is none.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Detail, Error> {
     let user = users::table.find(id);
-    let found: Option<(Person, String)> =
+    let row: Option<(Person, String)> =
         with_connection!(conn, c => user.select((Person::as_select(), users::bio)).first(c)).optional()?;
-    let (person, bio) = found.ok_or_else(not_found)?;
+    let (person, bio) = row.ok_or_else(not_found)?;
     let publishes_real_name = person.publishes_real_name;
     Ok(Detail { person, bio, publishes_real_name, accounts: accounts_of(conn, id)? })
 }
@@ -157,11 +157,11 @@ pub fn accounts_of(conn: &mut AnyConnection, user: DbUuid) -> Result<Vec<Account
 /// # Errors
 /// 404 when there is none.
 pub fn check_exists(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
-    let found = users::table.find(id).select(users::id).first::<DbUuid>(conn).optional()?;
-    found.map(|_| ()).ok_or_else(not_found)
+    let user = users::table.find(id).select(users::id).first::<DbUuid>(conn).optional()?;
+    user.map(|_| ()).ok_or_else(not_found)
 }
 
-/// 404: there is no user, or none to be shown.
+/// 404: there is no user, or no public one.
 #[must_use]
 pub fn not_found() -> Error {
     Problem::not_found("user").into()

@@ -174,7 +174,7 @@ impl EditUserRequest {
     }
 }
 
-/// Which users to list.
+/// The users to list.
 #[derive(Debug, Deserr, IntoParams)]
 #[deserr(error = Violations, rename_all = camelCase)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
@@ -200,7 +200,7 @@ impl ListQuery {
                 let message = "must not be given together with includeSuspended";
                 return Err(Problem::parameter("name", "given-together", message).into());
             }
-            (None, Some(name)) if is_sign_in_name(&name) => Selection::Named(name),
+            (None, Some(name)) if is_sign_in_name(&name) => Selection::ByName(name),
             (None, Some(_)) => Selection::Nobody,
             (Some(Flag(true)), None) => Selection::All,
             (Some(Flag(false)) | None, None) => Selection::Active,

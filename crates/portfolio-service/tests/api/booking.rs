@@ -23,8 +23,8 @@ use url::Url;
 
 use crate::harness::{ALICE, BOB, CAROL, id};
 
-/// The program of the booking-service, built by `scripts/test` or here. This crate does not depend on the other service, so
-/// cargo does not build it with the tests.
+/// The program of the booking-service, built by `scripts/test` or here. This crate does not depend on the other
+/// service, so cargo does not build it with the tests.
 static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
     if let Some(built) = env::var_os("BOOKING_SERVICE_PROGRAM") {
         return built.into();
@@ -236,8 +236,8 @@ pub enum Behavior {
     Answer(Vec<u8>),
     /// Lists these events, or those that changed after the requested time.
     List(Vec<Value>),
-    /// As `List` in pages. A list of all events has none that `moves`. Instead of the page that begins with this event, it
-    /// sends these bytes.
+    /// As `List` in pages. A list of all events has none that `moves`. Instead of the page that begins with this event,
+    /// it sends these bytes.
     Pages(Vec<Value>, Option<(usize, Vec<u8>)>),
     /// As `List` in pages, each of which is sent for its second request; the first one is refused by the rate limit.
     RateLimited(Vec<Value>),

@@ -1,4 +1,5 @@
-//! The provider of the tests of sign-in and tokens: it validates requests, and the verifier accepts its tokens and keys.
+//! The provider of the tests of sign-in and tokens: it validates requests, and the verifier accepts its tokens and
+//! keys.
 
 use std::time::Duration;
 
