@@ -137,7 +137,8 @@ pub struct ServerOptions {
     pub rate_limit: u32,
 
     /// Number of worker threads [default: one per processor].
-    #[arg(global = true, long, env = "WORKERS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
+    #[arg(global = true, long, env = "WORKERS", value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=512))]
     pub workers: Option<u16>,
 
     /// Seconds until a request is answered 503, unless its answer has begun.

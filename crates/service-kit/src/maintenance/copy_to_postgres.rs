@@ -55,7 +55,8 @@ pub fn copy_to(source: &Url, target: &Url, contents: &Contents, say: fn(&str)) -
         return Err(failed("the schema of the target is of another version"));
     }
     let others = "SELECT relname::text AS value FROM pg_class \
-                  WHERE relnamespace = to_regnamespace(quote_ident(current_schema())) AND relkind IN ('r', 'p', 'v', 'm', 'f')";
+                  WHERE relnamespace = to_regnamespace(quote_ident(current_schema())) \
+                  AND relkind IN ('r', 'p', 'v', 'm', 'f')";
     if let ([], [other, ..]) = (applied.as_slice(), words(&mut pg, others)?.as_slice()) {
         return Err(failed(format!("the target is not empty: it has {other}, which is not of this program")));
     }
