@@ -57,7 +57,7 @@ impl Answer {
     /// The first value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
-        lines.filter(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
+        lines.filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
     }
 }
 
@@ -166,7 +166,8 @@ impl LoadResult {
     }
 }
 
-/// Sends requests on so many connections for `time`. A 503 is counted; any other status that is not expected is an error.
+/// Sends requests on this many connections for `time`. A 503 is counted; any other status that is not expected is an
+/// error.
 pub async fn load(
     address: &str,
     connections: usize,

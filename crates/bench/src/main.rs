@@ -1,8 +1,8 @@
 //! Measures the services; see `docs/performance.md`.
 //!
-//! [`http`] is the load generator, [`program`] runs the services, [`database`] seeds their databases, [`scenes`] has the
-//! kinds of requests, [`measure`] measures them, [`process`] and [`contended`] measure everything else, and [`report`]
-//! prints the results.
+//! [`http`] is the load generator, [`program`] runs the services, [`database`] seeds their databases, [`scenes`] has
+//! the kinds of requests, [`measure`] measures them, [`process`] and [`contended`] measure everything else, and
+//! [`report`] prints the results.
 #![expect(clippy::print_stdout, reason = "it is a program for the terminal")]
 #![expect(clippy::cast_precision_loss, reason = "counts become rates, which are shown with few digits")]
 
@@ -67,8 +67,8 @@ pub struct Cli {
     #[arg(long, value_enum, value_delimiter = ',')]
     part: Vec<Part>,
 
-    /// Folder with `booking-service`, `portfolio-service` and `seed` of another build. The scenes are measured with both
-    /// builds in turn, each on data of its own, and the processor times of a request are compared
+    /// Folder with `booking-service`, `portfolio-service` and `seed` of another build. The scenes are measured with
+    /// both builds in turn, each on data of its own, and the processor times of a request are compared
     #[arg(long, value_name = "FOLDER")]
     against: Option<PathBuf>,
 
@@ -94,7 +94,7 @@ enum Part {
 
 impl Cli {
     fn databases(&self) -> Vec<Kind> {
-        self.database.map_or_else(|| Kind::value_variants().to_vec(), |one| vec![one])
+        self.database.map_or_else(|| Kind::value_variants().to_vec(), |kind| vec![kind])
     }
 
     fn includes(&self, part: Part) -> bool {

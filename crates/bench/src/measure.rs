@@ -28,8 +28,8 @@ impl Target {
         Ok(Self { server: database.server()?, database, running, facts })
     }
 
-    /// Runs a scene for some time. Returns the result and the milliseconds of processor time that a request takes of the
-    /// service and of its PostgreSQL.
+    /// Runs a scene for some time. Returns the result and the milliseconds of processor time that a request takes of
+    /// the service and of its PostgreSQL.
     async fn load(&self, scene: &Scene, connections: usize, time: Duration) -> Result<(LoadResult, f64)> {
         let requests = (scene.requests)(&self.facts.now(&self.running).await?);
         let before = self.processor_time()?;

@@ -211,22 +211,22 @@ impl Report {
             "\n| contended place | booked | refused | a second | slowest ms | fewest to a client | most | elsewhere \
              p50 alone ms | meanwhile | holds |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---|"
         )?;
-        for one in &self.contended {
-            let is_in_time = one.slowest_ms <= MAX_BOOKING_TIME.as_secs_f64() * 1000.0;
-            let is_unaffected = one.elsewhere_meanwhile_ms <= one.elsewhere_alone_ms * 1.5;
-            let holds = one.per_second >= 200.0 && is_in_time && one.fewest * 4 >= one.most && is_unaffected;
+        for row in &self.contended {
+            let is_in_time = row.slowest_ms <= MAX_BOOKING_TIME.as_secs_f64() * 1000.0;
+            let is_unaffected = row.elsewhere_meanwhile_ms <= row.elsewhere_alone_ms * 1.5;
+            let holds = row.per_second >= 200.0 && is_in_time && row.fewest * 4 >= row.most && is_unaffected;
             writeln!(
                 out,
                 "| {} | {} | {} | {:.0} | {:.0} | {} | {} | {:.2} | {:.2} | {} |",
-                one.database,
-                one.booked,
-                one.refused,
-                one.per_second,
-                one.slowest_ms,
-                one.fewest,
-                one.most,
-                one.elsewhere_alone_ms,
-                one.elsewhere_meanwhile_ms,
+                row.database,
+                row.booked,
+                row.refused,
+                row.per_second,
+                row.slowest_ms,
+                row.fewest,
+                row.most,
+                row.elsewhere_alone_ms,
+                row.elsewhere_meanwhile_ms,
                 mark(holds)
             )?;
         }

@@ -1,5 +1,5 @@
-//! Fills the database of the booking-service. The ordinary sync adds users and groups, and the function that creates all
-//! rooms adds the rooms of the plan. Events are inserted in batches, with the same rows as by the operations.
+//! Fills the database of the booking-service. The ordinary sync adds users and groups, and the function that creates
+//! all rooms adds the rooms of the plan. Events are inserted in batches, with the same rows as by the operations.
 
 use std::sync::Arc;
 
@@ -106,14 +106,14 @@ fn insert_rooms(conn: &mut AnyConnection, plan: &Plan, club: &Snapshot, from: us
     booking::lock_places(conn, planned.iter().map(|usage| place_key(usage.room.place)).collect())?;
     for usage in planned.iter().filter(|usage| !usage.room.verified) {
         let [creator, _] = usage.events[0].admins(club);
-        changes::insert_with_ids(conn, &[usage.new_room(club)], creator, usage.events[0].made_at)?;
+        changes::insert_with_ids(conn, &[usage.new_room(club)], creator, usage.events[0].created_at)?;
     }
     let owner = owner(club);
     let verified: Vec<_> = planned.iter().filter(|usage| usage.room.verified).collect();
     // Rooms with the same creation time are inserted together, as by an import.
-    for usages in verified.chunk_by(|a, b| a.room.made_at == b.room.made_at) {
+    for usages in verified.chunk_by(|a, b| a.room.created_at == b.room.created_at) {
         let new: Vec<_> = usages.iter().map(|usage| usage.new_room(club)).collect();
-        changes::insert_with_ids(conn, &new, owner, usages[0].room.made_at)?;
+        changes::insert_with_ids(conn, &new, owner, usages[0].room.created_at)?;
     }
     insert_events(conn, club, &planned)?;
     let events: Vec<_> = planned.iter().flat_map(|usage| &usage.events).collect();
@@ -179,7 +179,7 @@ fn insert_events(conn: &mut AnyConnection, club: &Snapshot, rooms: &[Usage]) -> 
                 (events::room_id.eq(room.id), events::owns_room.eq(!room.verified)),
                 (events::group_id.eq(DbUuid(event.group(club).id)), events::open.eq(event.open)),
                 (events::sequence.eq(0), events::created_by.eq(event.admins(club)[0])),
-                (events::created_at.eq(event.made_at), events::updated_at.eq(event.made_at)),
+                (events::created_at.eq(event.created_at), events::updated_at.eq(event.created_at)),
             )
         })
         .collect();

@@ -1,5 +1,5 @@
-//! The rooms and events of the generated club. Each is computed from its number, so any part can be generated alone, and
-//! every run generates the same rows.
+//! The rooms and events of the generated club. Each is computed from its number, so any part can be generated alone,
+//! and every run generates the same rows.
 //!
 //! Five rooms form a block with twenty events: four verified rooms of a day, with five, five, five and four events, and
 //! the room of an instant event. A week has about 190 events, in every size but `club`.
@@ -47,7 +47,7 @@ pub struct PlannedRoom {
     pub ends_at: DbTimestamp,
     /// Whether the room is verified. A room that is not was created for its single instant event.
     pub verified: bool,
-    pub made_at: DbTimestamp,
+    pub created_at: DbTimestamp,
 }
 
 /// An event of the plan. People are indices into the members of its group.
@@ -59,7 +59,7 @@ pub struct PlannedEvent {
     pub shared: bool,
     pub starts_at: DbTimestamp,
     pub ends_at: DbTimestamp,
-    pub made_at: DbTimestamp,
+    pub created_at: DbTimestamp,
     pub group: usize,
     pub open: bool,
     pub admins: [usize; 2],
@@ -115,8 +115,8 @@ impl Plan {
         -(self.days() - AHEAD.min(self.days() / 2))
     }
 
-    /// The day of a room, counted from the day of the plan. No two verified rooms of one place are on the same day, because
-    /// every eighth room has the same place and a day has at most eight rooms.
+    /// The day of a room, counted from the day of the plan. No two verified rooms of one place are on the same day,
+    /// because every eighth room has the same place and a day has at most eight rooms.
     fn day_of(&self, room: usize) -> i64 {
         let (room, rooms) = (i64::try_from(room).unwrap_or(0), i64::try_from(self.rooms()).unwrap_or(1));
         self.first_day() + room * self.days() / rooms
@@ -127,21 +127,21 @@ impl Plan {
     }
 
     /// The day on which the room and events of a day were created: 31 or 400 days before, and before the plan's day.
-    fn made_on(day: i64) -> i64 {
+    fn created_on(day: i64) -> i64 {
         if day < 30 { day - 31 } else { day - 400 }
     }
 
     /// One of the rooms.
     pub fn room(&self, number: usize) -> PlannedRoom {
         let (day, verified) = (self.day_of(number), number % BLOCK < BLOCK - 1);
-        let made_at = self.at(Self::made_on(day), 0);
+        let created_at = self.at(Self::created_on(day), 0);
         let (place, from, to) = if verified {
             (HALLS[number % HALLS.len()], 9 * 60, 21 * 60)
         } else {
             (ELSEWHERE[number / BLOCK % ELSEWHERE.len()], 20 * 60, 22 * 60)
         };
         let (starts_at, ends_at) = (self.at(day, from), self.at(day, to));
-        PlannedRoom { id: id(made_at, Kind::Room, number), place, starts_at, ends_at, verified, made_at }
+        PlannedRoom { id: id(created_at, Kind::Room, number), place, starts_at, ends_at, verified, created_at }
     }
 
     /// The events of one of the rooms.
@@ -157,16 +157,16 @@ impl Plan {
         // In every third room the second and the third event share it for a while.
         let shared = verified && room.is_multiple_of(3) && (nth == 1 || nth == 2);
         let from = if verified { 9 * 60 + nth * 140 - if shared && nth == 2 { 60 } else { 0 } } else { 20 * 60 };
-        let made_at = self.at(Self::made_on(day), 60 * 12);
+        let created_at = self.at(Self::created_on(day), 60 * 12);
         let (tag, has_guest) = (number % TAGS, self.has_guest(number));
         PlannedEvent {
             number,
-            id: id(made_at, Kind::Event, number),
+            id: id(created_at, Kind::Event, number),
             name: format!("Evening of group no. {}", number % self.size.groups()),
             shared,
             starts_at: self.at(day, from),
             ends_at: self.at(day, from + 120),
-            made_at,
+            created_at,
             group: number % self.size.groups(),
             open: has_guest || number.is_multiple_of(4),
             admins: [number % INVITED, (number + 7) % INVITED],
@@ -175,9 +175,11 @@ impl Plan {
         }
     }
 
-    /// Whether an event is in the feed of the user who is in no group, who has [`FEED`] of the events that a feed shows.
+    /// Whether an event is in the feed of the user who is in no group, who has [`FEED`] of the events that a feed
+    /// shows.
     fn has_guest(&self, number: usize) -> bool {
-        // A feed starts 90 days before the request. The events begin ten days later, for requests some days after the seed.
+        // A feed starts 90 days before the request. The events begin ten days later, for requests some days after the
+        // seed.
         let reach = usize::try_from(-80 - self.first_day()).unwrap_or(0);
         let days = usize::try_from(self.days()).unwrap_or(1);
         let first = (reach * self.rooms() / days).div_ceil(BLOCK) * EVENTS_OF_BLOCK;
@@ -207,8 +209,8 @@ pub enum Kind {
 }
 
 /// The identifier of a row with this creation time.
-pub fn id(made_at: DbTimestamp, kind: Kind, number: usize) -> DbUuid {
-    DbUuid(directory::id(made_at.0, kind as u8, number))
+pub fn id(created_at: DbTimestamp, kind: Kind, number: usize) -> DbUuid {
+    DbUuid(directory::id(created_at.0, kind as u8, number))
 }
 
 #[cfg(test)]
@@ -231,13 +233,14 @@ mod tests {
             let (mut spans, mut ids, mut events, mut guests) = (HashSet::new(), HashSet::new(), 0, 0);
             for number in 0..plan.rooms() {
                 let room = plan.room(number);
-                assert!(ids.insert(room.id) && room.made_at.0 < plan.day);
+                assert!(ids.insert(room.id) && room.created_at.0 < plan.day);
                 assert!(!room.verified || spans.insert((room.place, room.starts_at)), "{room:?}");
                 let all: Vec<_> = plan.events_of(number).collect();
                 assert!(room.verified || all.len() == 1);
                 for (n, event) in all.iter().enumerate() {
                     assert_eq!(event.number, events + n);
-                    assert!(ids.insert(event.id) && room.made_at < event.made_at && event.made_at.0 < plan.day);
+                    assert!(ids.insert(event.id) && event.created_at.0 < plan.day);
+                    assert!(room.created_at < event.created_at);
                     assert!(room.starts_at <= event.starts_at && event.ends_at <= room.ends_at, "{event:?}");
                     assert_ne!(event.admins[0], event.admins[1]);
                     assert_ne!(event.tags[0].0, event.tags[1].0);
@@ -267,8 +270,8 @@ mod tests {
             let starts: Vec<_> = (from..plan.rooms()).flat_map(|room| plan.events_of(room)).collect();
             for week in weeks {
                 let (from, to) = (plan.at(7 * week, 0), plan.at(7 * week + 7, 0));
-                let found = starts.iter().filter(|event| from <= event.starts_at && event.starts_at < to).count();
-                assert!((180..=205).contains(&found), "{size:?}, week {week}: {found}");
+                let in_week = starts.iter().filter(|event| from <= event.starts_at && event.starts_at < to).count();
+                assert!((180..=205).contains(&in_week), "{size:?}, week {week}: {in_week}");
             }
         }
     }

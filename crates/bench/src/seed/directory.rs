@@ -48,12 +48,12 @@ pub fn snapshot(size: Size) -> Snapshot {
 
 /// The identifier of a row: a UUID of version 7 with its creation time. Its kind and its number, which is below 2⁴⁸,
 /// replace the random bits.
-pub fn id(made_at: Timestamp, kind: u8, number: usize) -> Uuid {
+pub fn id(created_at: Timestamp, kind: u8, number: usize) -> Uuid {
     let mut bits = [0; 10];
     bits[1] = kind;
     bits[4..].copy_from_slice(&(number as u64).to_be_bytes()[2..]);
     // A UUID of version 7 cannot hold a time before 1970.
-    let millis = u64::try_from(made_at.utc().timestamp_millis()).unwrap_or(0);
+    let millis = u64::try_from(created_at.utc().timestamp_millis()).unwrap_or(0);
     Builder::from_unix_timestamp_millis(millis, &bits).into_uuid()
 }
 

@@ -1,6 +1,6 @@
-//! Fills the database of the portfolio-service. The ordinary sync adds users and groups; all other rows are computed from
-//! their numbers. There are no events, because they come from the booking-service. Only the identifiers of memberships
-//! differ between runs.
+//! Fills the database of the portfolio-service. The ordinary sync adds users and groups; all other rows are computed
+//! from their numbers. There are no events, because they come from the booking-service. Only the identifiers of
+//! memberships differ between runs.
 
 use std::sync::Arc;
 
