@@ -1,4 +1,4 @@
-//! The tables, as both sets of migrations make them; a test compares the three.
+//! The tables that both sets of migrations create. A test compares the three.
 #![expect(missing_docs, reason = "the columns are explained in the migrations; the macro makes one item for each")]
 #![allow(clippy::wildcard_imports, reason = "as diesel itself writes its schema files")]
 

@@ -141,8 +141,8 @@ impl Installation<'_> {
 
 /// The name of a database that has the tables of a service.
 fn name_existing(url: &Url) -> Result<String, CommandError> {
-    let missing = || CommandError::Failed(format!("there is no database at {url}: `serve` and `migrate` make one"));
-    // Connecting would make the file.
+    let missing = || CommandError::Failed(format!("there is no database at {url}: `serve` and `migrate` create one"));
+    // Connecting would create the file.
     if url.file().is_some_and(|file| !file.exists()) {
         return Err(missing());
     }

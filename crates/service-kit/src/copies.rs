@@ -109,10 +109,10 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_has_an_age_once_it_was_made() {
+    fn a_copy_has_an_age_after_its_first_success() {
         let at = |second: i64| Timestamp::from_micros(second * 1_000_000).unwrap();
         let copies = CopyStatuses::default();
-        let numbers = |second| copies.numbers(at(second)).into_iter().map(|it| (it.what, it.age, it.failures));
+        let numbers = |second| copies.numbers(at(second)).into_iter().map(|copy| (copy.what, copy.age, copy.failures));
         copies.record_failure("events");
         assert_eq!(copies.report(at(9)), json!({ "events": {} }));
         assert!(numbers(9).eq([("events", None, 1)]));

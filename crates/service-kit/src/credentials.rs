@@ -127,7 +127,7 @@ impl Keys {
         if result.as_ref().is_some_and(|(index, _)| *index != KeyIndex::default()) {
             self.former_uses.inc();
         }
-        found
+        result
     }
 }
 

@@ -290,7 +290,7 @@ pub async fn create_token(who: SignedIn, zone: Zone, now: Now, body: Body<Reques
     who.update(tokens_target(zone.0), move |conn, me| {
         me.require_session()?;
         stay_active(conn, me.id)?;
-        let (id, token) = tokens::make(conn, me.id, &new, now.0)?;
+        let (id, token) = tokens::issue(conn, me.id, &new, now.0)?;
         Ok(Reply::created(&CreatedToken::new(id, &new, &token, now.0, zone.0))?.secret())
     })
     .await

@@ -57,7 +57,7 @@ pub struct NewToken {
 ///
 /// # Errors
 /// 404 when there is none, 403 when the user is not active, 400 for a name of the token that cannot be used; those of
-/// [`make`].
+/// [`issue`].
 pub fn create(
     conn: &mut AnyConnection,
     user_name: &str,
@@ -73,7 +73,7 @@ pub fn create(
         users::table.filter(users::name.eq(user_name)).select(users::id).first(conn).optional()?;
     let user = user.ok_or_else(|| Problem::not_found("user"))?;
     stay_active(conn, user)?;
-    Ok(make(conn, user, &NewToken { name, scope, expires_at }, now)?.1)
+    Ok(issue(conn, user, &NewToken { name, scope, expires_at }, now)?.1)
 }
 
 /// Creates a token for a user, and returns its id and the token. The caller locks the user ([`stay_active`]), so that
@@ -81,7 +81,7 @@ pub fn create(
 ///
 /// # Errors
 /// 400 when it would have expired already; 409 when the user has too many.
-pub fn make(
+pub fn issue(
     conn: &mut AnyConnection,
     user: DbUuid,
     new: &NewToken,

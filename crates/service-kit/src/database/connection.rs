@@ -90,7 +90,7 @@ fn use_english_messages(conn: &mut PgConnection) -> ConnectionResult<()> {
 pub(crate) fn make_folder_of(file: &Path) -> io::Result<()> {
     let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
     std::fs::create_dir_all(folder)
-        .map_err(|error| io::Error::other(format!("cannot make the folder {}: {error}", folder.display())))
+        .map_err(|error| io::Error::other(format!("cannot create the folder {}: {error}", folder.display())))
 }
 
 /// The r2d2 manager of the connections of the database threads. The `establish` that Diesel derives for

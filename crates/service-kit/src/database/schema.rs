@@ -1,4 +1,4 @@
-//! The table that every service has; the migrations of each service make it.
+//! The table that every service has; the migrations of each service create it.
 #![expect(missing_docs, reason = "the columns are explained in the migrations; the macro makes one item for each")]
 #![allow(clippy::wildcard_imports, reason = "as diesel itself writes its schema files")]
 

@@ -59,7 +59,7 @@ impl PathMethods {
     }
 
     fn literal(&self, path: &str) -> Option<&[Method]> {
-        let found = self.0.iter().find(|(pattern, _)| pattern.pattern() == Some(path));
-        found.map(|(_, methods)| methods.as_slice())
+        let route = self.0.iter().find(|(pattern, _)| pattern.pattern() == Some(path));
+        route.map(|(_, methods)| methods.as_slice())
     }
 }

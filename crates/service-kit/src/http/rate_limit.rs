@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_over_the_limit_waits_as_long_as_told_and_no_one_else_does() {
+    fn only_a_caller_over_the_limit_waits_and_as_long_as_the_answer_says() {
         let clock = Clock::default();
         let limit = RateLimit::per_minute(2, &clock);
         let (one, other) = (address("198.51.100.1"), RateLimitKey::User(Uuid::nil()));

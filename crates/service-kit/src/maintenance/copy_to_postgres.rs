@@ -27,7 +27,7 @@ use crate::database::{
     types::{DbTimestamp, DbUuid, POSTGRES_EPOCH, words},
 };
 
-/// Copies a SQLite database to an empty PostgreSQL database, in which it makes the schema.
+/// Copies a SQLite database to an empty PostgreSQL database, in which it creates the schema.
 ///
 /// # Errors
 /// When one of the databases cannot be used, or the rows differ at the end. Nothing is copied then.

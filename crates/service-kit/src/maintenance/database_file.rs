@@ -9,7 +9,7 @@ pub(super) fn database_file<'a>(url: &'a Url, instead: &str) -> Result<&'a Path,
     url.file().ok_or_else(|| CommandError::option(instead.to_owned()))
 }
 
-/// The file of a SQLite database, which must exist: connecting would make an empty one.
+/// The file of a SQLite database, which must exist: connecting would create an empty one.
 pub(super) fn existing_file<'a>(url: &'a Url, instead: &str) -> Result<&'a Path, CommandError> {
     let file = database_file(url, instead)?;
     if file.is_file() { Ok(file) } else { Err(CommandError::Failed(format!("there is no database at {url}"))) }
