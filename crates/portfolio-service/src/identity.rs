@@ -31,9 +31,9 @@ pub struct Identity {
 /// 401 for a malformed or bad credential, 403 for a cross-site request, 503 while the issuer's keys are unknown.
 pub async fn sign_in_name(request: &HttpRequest, state: &AppState) -> Result<Option<String>, Problem> {
     let bad_credentials = |detail: &str| Problem::new(code::BAD_CREDENTIALS).detail(detail);
-    let proxy_user = request.extensions().get::<ProxyUser>().cloned().unwrap_or(ProxyUser::Nobody);
+    let proxy_user = request.extensions().get::<ProxyUser>().cloned().unwrap_or(ProxyUser::Anonymous);
     let proxied = match proxy_user {
-        ProxyUser::Nobody => None,
+        ProxyUser::Anonymous => None,
         ProxyUser::Name(name) if is_sign_in_name(&name) => Some(name),
         ProxyUser::Name(_) | ProxyUser::Unusable => {
             return Err(bad_credentials("The proxy's header is not one sign-in name."));
@@ -67,7 +67,7 @@ pub fn has_credential(request: &HttpRequest) -> bool {
     let peer = request.peer_addr().map(|peer| peer.ip());
     let proxies = request.app_data::<Data<Proxies>>();
     request.headers().contains_key(header::AUTHORIZATION)
-        || proxies.is_some_and(|proxies| proxies.read(request.headers(), peer) != ProxyUser::Nobody)
+        || proxies.is_some_and(|proxies| proxies.read(request.headers(), peer) != ProxyUser::Anonymous)
 }
 
 /// The `Authorization` header of a request.

@@ -26,7 +26,7 @@ pub struct Proxies {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProxyUser {
     /// No user: no header, an empty one or `-`, or a header from an address that is not trusted.
-    Nobody,
+    Anonymous,
     /// The caller has this name.
     Name(String),
     /// Two different names, a repeated header, or a name that is not text.
@@ -38,9 +38,9 @@ impl Proxies {
     #[must_use]
     pub fn read(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> ProxyUser {
         if !peer.is_some_and(|peer| self.trusted.iter().any(|block| block.contains(peer))) {
-            return ProxyUser::Nobody;
+            return ProxyUser::Anonymous;
         }
-        let mut user = ProxyUser::Nobody;
+        let mut user = ProxyUser::Anonymous;
         for header in &self.headers {
             let values: Vec<_> = headers.get_all(header).collect();
             let name = match values.as_slice() {
@@ -50,7 +50,7 @@ impl Proxies {
                 [value] => value.to_str().map_or(ProxyUser::Unusable, |name| ProxyUser::Name(name.to_owned())),
                 _ => ProxyUser::Unusable,
             };
-            user = if user == ProxyUser::Nobody || user == name { name } else { ProxyUser::Unusable };
+            user = if user == ProxyUser::Anonymous || user == name { name } else { ProxyUser::Unusable };
         }
         user
     }
@@ -72,7 +72,7 @@ pub async fn proxy_user<B: MessageBody>(mut req: ServiceRequest, next: Next<B>) 
     let peer = req.peer_addr().map(|peer| peer.ip());
     let user = match req.app_data::<Data<Proxies>>().cloned() {
         Some(proxies) => proxies.take(req.headers_mut(), peer),
-        None => ProxyUser::Nobody,
+        None => ProxyUser::Anonymous,
     };
     req.extensions_mut().insert(user);
     next.call(req).await
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(user("10.0.0.1", &alice), ProxyUser::Name("alice".to_owned()));
         assert_eq!(user("::ffff:10.0.0.1", &alice), ProxyUser::Name("alice".to_owned()));
         for other in ["127.0.0.1", "::1", "11.0.0.1", "no address"] {
-            assert_eq!(user(other, &alice), ProxyUser::Nobody, "{other}");
+            assert_eq!(user(other, &alice), ProxyUser::Anonymous, "{other}");
         }
     }
 
@@ -111,9 +111,9 @@ mod tests {
     fn what_cannot_be_one_name_is_unusable() {
         let user_of = |headers: &[(&'static str, &'static [u8])]| user("10.0.0.1", headers);
         let (forwarded, showcase) = ("x-forwarded-user", "x-showcase-user");
-        assert_eq!(user_of(&[]), ProxyUser::Nobody);
-        assert_eq!(user_of(&[(forwarded, b"")]), ProxyUser::Nobody);
-        assert_eq!(user_of(&[(showcase, b"-")]), ProxyUser::Nobody);
+        assert_eq!(user_of(&[]), ProxyUser::Anonymous);
+        assert_eq!(user_of(&[(forwarded, b"")]), ProxyUser::Anonymous);
+        assert_eq!(user_of(&[(showcase, b"-")]), ProxyUser::Anonymous);
         assert_eq!(user_of(&[(forwarded, b"bob"), (showcase, b"-")]), ProxyUser::Name("bob".to_owned()));
         assert_eq!(user_of(&[(forwarded, b"bob"), (showcase, b"bob")]), ProxyUser::Name("bob".to_owned()));
         assert_eq!(user_of(&[(forwarded, b"bob"), (showcase, b"alice")]), ProxyUser::Unusable);
