@@ -22,7 +22,8 @@ use crate::database::{
 /// synced to disk.
 ///
 /// # Errors
-/// When the database is damaged or not of this service, or the file exists or cannot be written. No file is created then.
+/// When the database is damaged or not of this service, or the file exists or cannot be written. No file is created
+/// then.
 pub fn backup(database: &Url, file: &Path, migrations: &Migrations, say: fn(&str)) -> Result<(), CommandError> {
     let source = existing_file(database, "backup is for SQLite; for PostgreSQL there is pg_dump")?;
     if file.exists() {
