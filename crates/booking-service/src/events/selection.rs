@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use diesel::{
-    dsl::{exists, not, sql},
+    dsl::{IntoBoxed, Select, exists, not, sql},
     expression::SqlLiteral,
     prelude::*,
     sql_types::Bool,
@@ -19,7 +19,8 @@ use super::{
 use crate::{
     expressions::{UnionAll, in_subquery},
     groups::EVERYONE,
-    schema::{attendees, event_admins, event_tags, events, group_members},
+    overlapping::earliest_start,
+    schema::{attendees, event_admins, event_tags, events, group_members, groups as group_rows},
 };
 
 text_enum! {
@@ -156,7 +157,21 @@ impl Selection {
             Some(since) => query.filter(events::updated_at.gt(since)),
             None => query,
         };
-        during!(query, events, self.from, self.to)
+        match &self.criterion {
+            // The ids already limit the rows. The condition that an index on the time serves would make SQLite read all
+            // events of the span instead.
+            Criterion::OfUser { .. } | Criterion::ForFeed(_) => {
+                let query = match self.from {
+                    Some(from) => query.filter(events::ends_at.gt(from)),
+                    None => query,
+                };
+                match self.to {
+                    Some(to) => query.filter(events::starts_at.lt(to)),
+                    None => query,
+                }
+            }
+            _ => during!(query, events, self.from, self.to),
+        }
     }
 
     /// Adds queries for the ids of a user's events. They form a union, because neither database uses its indexes if the
@@ -164,11 +179,16 @@ impl Selection {
     fn related(&self, mut ids: UnionAll, user: DbUuid, relation: Relation, is_active: bool) -> UnionAll {
         if matches!(relation, Relation::Belongs | Relation::BelongsOrAdmins) {
             let groups = group_members::table.filter(group_members::user_id.eq(user)).select(group_members::group_id);
-            let in_groups = events::table.filter(events::group_id.eq_any(groups)).select(events::id).into_boxed();
-            ids = ids.and(during!(in_groups, events, self.from, self.to));
+            ids = self.of_groups(ids, || {
+                events::table.select(events::id).filter(events::group_id.eq_any(groups)).into_boxed()
+            });
             if is_active {
-                let in_everyone = events::table.filter(events::group_id.eq(EVERYONE)).select(events::id).into_boxed();
-                ids = ids.and(during!(in_everyone, events, self.from, self.to));
+                // A subquery, because with `= EVERYONE` SQLite looks for the long events by group, and this group may have
+                // most events.
+                let everyone = group_rows::table.find(EVERYONE).select(group_rows::id);
+                ids = self.of_groups(ids, || {
+                    events::table.select(events::id).filter(events::group_id.eq_any(everyone)).into_boxed()
+                });
             }
         }
         if matches!(relation, Relation::Admins | Relation::BelongsOrAdmins) {
@@ -181,7 +201,22 @@ impl Selection {
         }
         ids
     }
+
+    /// Adds the queries for those events of some groups that overlap the span. Those that start late enough are found by
+    /// the index on group and start. Earlier ones overlap the span only if they are long, and long events are few.
+    fn of_groups(&self, ids: UnionAll, events_of_groups: impl Fn() -> IdQuery) -> UnionAll {
+        let query = || match self.to {
+            Some(to) => events_of_groups().filter(events::starts_at.lt(to)),
+            None => events_of_groups(),
+        };
+        let Some(from) = self.from else { return ids.and(query()) };
+        let (query, earliest) = (|| query().filter(events::ends_at.gt(from)), earliest_start(from));
+        ids.and(query().filter(events::starts_at.ge(earliest)))
+            .and(query().filter(events::starts_at.lt(earliest)).filter(events::is_long.eq(true)))
+    }
 }
+
+type IdQuery = IntoBoxed<'static, Select<events::table, events::id>, MultiBackend>;
 
 /// The most comparisons of a filter that PostgreSQL may convert to joins. With more joins, planning takes longer than
 /// the query.

@@ -119,8 +119,8 @@ impl PlaceUse {
     }
 }
 
-/// The uses of the places of these periods, by place. The event `except` is left out. A place without events may be
-/// missing.
+/// The uses of the places of these periods, by place; additional places do no harm. The event `except` is left out. A
+/// place without events may be missing.
 ///
 /// Takes two statements, and two more when some periods are longer than a day and others are not.
 ///
@@ -139,10 +139,9 @@ pub fn load_uses(
         let first = periods.iter().map(|period| period.starts_at).min();
         let last = periods.iter().map(|period| period.ends_at).max();
         let (Some(first), Some(last)) = (first, last) else { continue };
-        let mut keys: Vec<&str> = periods.iter().map(|period| period.place_key).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        let events = load_events(conn, &keys, first, last)?;
+        let place = periods.first().map(|period| period.place_key);
+        let place = place.filter(|place| periods.iter().all(|period| period.place_key == *place));
+        let events = load_events(conn, place, first, last)?;
         if events.is_empty() {
             continue;
         }
@@ -164,9 +163,11 @@ pub fn load_uses(
     Ok(places)
 }
 
+/// The events at a place that overlap `[from, to)`. Without a place, those at all places: the text of a statement with a
+/// list of places would depend on the length of the list, and such a list usually has most places of the club.
 fn load_events(
     conn: &mut AnyConnection,
-    place_keys: &[&str],
+    place: Option<&str>,
     from: DbTimestamp,
     to: DbTimestamp,
 ) -> Result<Vec<(String, EventUse)>, Error> {
@@ -174,10 +175,9 @@ fn load_events(
         .filter(events::deleted_at.is_null())
         .filter(overlapping!(events, from, to))
         .select((events::place_key, (events::id, events::room_id, events::starts_at, events::ends_at, events::shared)));
-    Ok(with_connection!(conn, c => match place_keys {
-        // The usual case. Its SQL is always the same, unlike that of a list, so SQLite prepares it only once.
-        [key] => overlapping.filter(events::place_key.eq(*key)).load(c)?,
-        keys => overlapping.filter(events::place_key.eq_any(keys)).load(c)?,
+    Ok(with_connection!(conn, c => match place {
+        Some(key) => overlapping.filter(events::place_key.eq(key)).load(c)?,
+        None => overlapping.load(c)?,
     }))
 }
 

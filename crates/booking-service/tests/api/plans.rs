@@ -315,6 +315,22 @@ fn pages_are_not_sorted_out_of_whole_lists(#[values(Sqlite, Postgres)] backend: 
     }
 }
 
+/// SQLite has no statistics here, so it has one plan for any number of rows.
+#[test]
+fn sqlite_finds_the_events_of_a_feed_by_user_and_group_and_not_by_time() {
+    let club = Club::start_with(Sqlite, &[]);
+    let after = Some(DbTimestamp(club.clock.now()));
+    let selection = Selection::new(Criterion::ForFeed(id(BOB))).between((after, None));
+    let sent = statements(&club, |conn| {
+        load_page(conn, &selection, Order::Start, &PageBounds::all()).unwrap();
+    });
+    let plan = plan(&mut club.connect(), &sent[0]);
+    let steps = |text: &str| plan.iter().filter(|step| step.contains(text)).count();
+    assert_eq!(steps("events_by_group (group_id=? AND starts_at>?)"), 2, "{plan:#?}");
+    assert_eq!(steps("events_by_start (is_long=? AND starts_at<?)"), 2, "the long ones: {plan:#?}");
+    assert_eq!(steps("SEARCH events"), 5, "and the events with these ids: {plan:#?}");
+}
+
 /// SQLite does not turn subqueries into joins.
 #[test]
 fn postgres_plans_a_filter_of_many_comparisons_without_joins() {

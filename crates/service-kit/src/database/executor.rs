@@ -68,6 +68,8 @@ struct State {
     running: Vec<Running>,
     threads: usize,
     idle: usize,
+    /// An idle thread has been woken and has not looked for a job yet. It wakes the next one.
+    is_waking: bool,
     abandoned: usize,
     is_closed: bool,
 }
@@ -159,7 +161,7 @@ impl Executor {
             return Err(Error::Unavailable("the queue for the database is full".to_owned()));
         }
         state.add(Job { ticket, run });
-        self.0.wake(&mut state);
+        self.0.wake(state);
         Ok(())
     }
 
@@ -167,7 +169,7 @@ impl Executor {
     pub fn replace_overdue(&self) {
         let mut state = self.0.lock();
         self.0.abandon_overdue(&mut state);
-        self.0.wake(&mut state);
+        self.0.wake(state);
     }
 
     /// The number of threads that run a job, and the most that may.
@@ -199,11 +201,14 @@ impl Shared {
     }
 
     /// Sets a thread to work if there is a job for it. That thread does the same for the next job.
-    fn wake(self: &Arc<Self>, state: &mut State) {
-        if state.find(self.size).is_none() {
+    fn wake(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        if state.is_waking || state.find(self.size).is_none() {
             return;
         }
         if state.idle > 0 {
+            state.is_waking = true;
+            // The thread needs the lock first.
+            drop(state);
             self.available.notify_one();
         } else if state.threads < self.size {
             let shared = self.clone();
@@ -235,7 +240,7 @@ impl Shared {
         let mut state = self.lock();
         loop {
             if let Some(job) = state.next(self.size) {
-                self.wake(&mut state);
+                self.wake(state);
                 return Some(job);
             }
             if state.is_closed {
@@ -244,6 +249,7 @@ impl Shared {
             state.idle += 1;
             state = self.available.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.idle -= 1;
+            state.is_waking = false;
         }
     }
 }
