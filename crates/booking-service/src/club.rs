@@ -4,8 +4,9 @@ use std::future::{Ready, ready};
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload, web::Data};
 use chrono_tz::Tz;
+use club_directory::Source;
 use common::problem::Problem;
-use service_kit::{credentials::Keys, directory::Source, error::Failure, state::Installation};
+use service_kit::{credentials::Keys, error::Failure, state::Installation};
 
 use crate::config::{Config, SignInPolicy};
 

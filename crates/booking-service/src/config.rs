@@ -6,13 +6,13 @@ use std::{collections::HashSet, path::PathBuf, sync::LazyLock};
 
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
+use club_directory::Source;
 use import::ImportOptions;
 use service_kit::{
     cli::{CommonCommand, SyncOptions},
     config::{DatabaseOptions, DirectoryOptions, Secret, SecretOption, ServerOptions, time_zone, with_default},
     credentials::{Keys, random_secret},
     database,
-    directory::Source,
     error::Error,
 };
 

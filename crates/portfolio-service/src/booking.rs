@@ -3,12 +3,12 @@
 use std::{fmt, path::PathBuf, time::Duration};
 
 use clap::Args;
+use common::address::is_loopback;
 use common::{input::Id, time::Timestamp};
 use serde::Deserialize;
 use service_kit::{
     config::{DirectoryOptions, Secret, SecretOption},
     database::types::{DbTimestamp, DbUuid},
-    http::address::is_loopback,
 };
 use ureq::{
     Agent, Timeout,

@@ -7,12 +7,9 @@ use std::{
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload, http::header::HeaderName, web::Data};
 use chrono_tz::Tz;
+use club_directory::Source;
 use common::{problem::Problem, semester::YearWithSemester, time::Timestamp};
-use service_kit::{
-    directory::{self, Source},
-    error::Failure,
-    state::Installation,
-};
+use service_kit::{error::Failure, state::Installation};
 
 use crate::{config::Config, proxy_user::Proxies};
 
@@ -37,7 +34,7 @@ impl Club {
     pub fn new(config: &Config) -> Result<Self, String> {
         let mut admins: BTreeSet<_> = config.admins.iter().cloned().collect();
         if config.demo && admins.is_empty() {
-            admins.extend(directory::demo::members().next().map(str::to_owned));
+            admins.extend(club_directory::demo::members().next().map(str::to_owned));
         }
         Ok(Self {
             zone: config.time_zone,

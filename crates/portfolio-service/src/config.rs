@@ -3,13 +3,14 @@
 use actix_web::http::header::HeaderName;
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
+use club_directory::Source;
+use common::address::is_safe;
 use import::ImportOptions;
 use service_kit::{
     cli::{CommonCommand, SyncOptions},
     config::{DatabaseOptions, DirectoryOptions, SecretOption, ServerOptions, time_zone, with_default},
     database,
-    directory::Source,
-    http::{address::is_safe, cidr::Cidr},
+    http::cidr::Cidr,
 };
 use url::Url;
 

@@ -6,6 +6,7 @@
 mod club;
 mod works;
 
+use club_directory::demo::{member_id, members};
 use common::time::Timestamp;
 use diesel::{OptionalExtension, prelude::*, sql_query};
 use service_kit::{
@@ -13,7 +14,6 @@ use service_kit::{
         AnyConnection, Database, JobOwner, ROWS_PER_STATEMENT,
         types::{DbTimestamp, DbUuid},
     },
-    directory::demo::{member_id, members},
     error::Error,
     with_connection,
 };

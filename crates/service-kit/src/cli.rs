@@ -6,12 +6,12 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
+use club_directory::Source;
 
 use crate::{
     command::{CommandError, WRONG_OPTIONS, exit_status, print},
     config::{DatabaseOptions, ServerOptions},
     database::{AnyConnection, Database, Url, migrate, types::words},
-    directory::Source,
     health,
     maintenance::{cli::DatabaseCommand, tables::Contents},
     state::ServiceInfo,

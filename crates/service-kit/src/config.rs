@@ -11,17 +11,14 @@ use std::{
 
 use chrono_tz::Tz;
 use clap::{Arg, Args, Command, Parser, builder::BoolishValueParser};
+use club_directory::Source;
+use common::address::{is_loopback, is_safe};
 use url::Url;
 
 pub use crate::secret::{Secret, SecretOption};
 use crate::{
     database::{self, Limits},
-    directory::Source,
-    http::{
-        address::{is_loopback, is_safe},
-        cidr::Cidr,
-        static_files::StaticFiles,
-    },
+    http::{cidr::Cidr, static_files::StaticFiles},
     logging::Format,
 };
 

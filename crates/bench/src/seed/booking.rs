@@ -17,13 +17,13 @@ use booking_service::{
     users::{queries::grant_privilege, sync},
 };
 use chrono::NaiveDate;
+use club_directory::{DirectoryGroup, Snapshot};
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     database::{
         AnyConnection, Database, JobOwner,
         types::{DbTimestamp, DbUuid},
     },
-    directory::{DirectoryGroup, Snapshot},
     error::Error,
     with_connection,
 };

@@ -1,10 +1,10 @@
 //! The generated club directory, the same for both services.
 
-use common::time::Timestamp;
-use service_kit::directory::{
+use club_directory::{
     DirectoryGroup, DirectoryUser, GROUP_NAMESPACE, Snapshot, UserState,
     demo::{self, member_id},
 };
+use common::time::Timestamp;
 use uuid::{Builder, Uuid};
 
 use super::Size;

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use chrono::{NaiveDate, TimeDelta};
+use club_directory::Snapshot;
 use common::semester::YearWithSemester;
 use diesel::{OptionalExtension, prelude::*};
 use portfolio_service::{
@@ -18,7 +19,6 @@ use service_kit::{
         AnyConnection, Database, JobOwner,
         types::{DbTimestamp, DbUuid},
     },
-    directory::Snapshot,
     error::Error,
     with_connection,
 };

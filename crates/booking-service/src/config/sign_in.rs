@@ -1,12 +1,10 @@
 //! The options of the sign-in provider, and the settings that result from them.
 
+use common::address::is_safe;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use service_kit::{
-    config::{Secret, SecretOption, ServerOptions},
-    http::address::is_safe,
-};
+use service_kit::config::{Secret, SecretOption, ServerOptions};
 use url::Url;
 
 /// The path to which a provider redirects browsers (contract, "Sign-in").

@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::TimeDelta;
 use chrono_tz::Tz;
+use club_directory::Source;
 use common::{input::IdSet, time::Timestamp};
 use diesel::{
     OptionalExtension,
@@ -22,7 +23,6 @@ use service_kit::{
         AnyConnection, Database, JobOwner, PageBounds,
         types::{DbTimestamp, DbUuid},
     },
-    directory::Source,
     error::Error,
 };
 

@@ -14,12 +14,12 @@ mod scan;
 mod targets;
 mod users;
 
+use club_directory::Snapshot;
 use common::time::Timestamp;
 use diesel::{RunQueryDsl, sql_query};
 use import::{Import, report::Report, row::SourceTable};
 use service_kit::{
     database::{AnyConnection, Database, types::DbTimestamp},
-    directory::Snapshot,
     error::Error,
 };
 

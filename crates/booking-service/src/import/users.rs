@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use club_directory::Snapshot;
 use diesel::prelude::*;
 use import::{
     CHUNK, Import,
@@ -15,7 +16,6 @@ use service_kit::{
         AnyConnection,
         types::{DbTimestamp, DbUuid},
     },
-    directory::Snapshot,
     error::Error,
     with_connection,
 };

@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use club_directory::{DirectoryGroup, DirectoryUser, Snapshot, UserState};
 use common::time::Timestamp;
 use diesel::{prelude::*, sql_query, upsert::excluded};
 use service_kit::{
@@ -17,7 +18,7 @@ use service_kit::{
         AnyConnection, Database, JobOwner,
         types::{DbTimestamp, DbUuid},
     },
-    directory::{self, DirectoryGroup, DirectoryUser, Snapshot, UserState},
+    directory,
     error::Error,
     with_connection,
 };

@@ -24,7 +24,6 @@ use service_kit::{
         AnyConnection, Url,
         types::{DbTimestamp, DbUuid},
     },
-    directory,
     server::Stop,
 };
 use tempfile::TempDir;
@@ -189,7 +188,7 @@ impl Club {
             // The demo creates its own members, which include the four active ones.
             if self.config.demo {
                 if state == 1 {
-                    self.add_session(name, DbUuid(directory::demo::member_id(name)));
+                    self.add_session(name, DbUuid(club_directory::demo::member_id(name)));
                 }
                 continue;
             }

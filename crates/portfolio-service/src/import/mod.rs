@@ -15,6 +15,7 @@ mod projects;
 mod targets;
 mod users;
 
+use club_directory::Snapshot;
 use common::{semester::YearWithSemester, time::Timestamp};
 use diesel::{prelude::*, sql_query};
 use import::{Import, report::Report, row::SourceTable};
@@ -23,7 +24,6 @@ use service_kit::{
         AnyConnection, Database,
         types::{DbTimestamp, DbUuid},
     },
-    directory::Snapshot,
     error::Error,
 };
 

@@ -2,6 +2,7 @@
 
 use std::{fmt, time::Duration};
 
+use common::address::{is_loopback, is_safe};
 use common::problem::Problem;
 use jsonwebtoken::{
     Algorithm, DecodingKey,
@@ -9,10 +10,7 @@ use jsonwebtoken::{
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
-use service_kit::{
-    cached_fetch::{CachedFetch, RefreshPolicy},
-    http::address::{is_loopback, is_safe},
-};
+use service_kit::cached_fetch::{CachedFetch, RefreshPolicy};
 use ureq::Agent;
 use url::Url;
 

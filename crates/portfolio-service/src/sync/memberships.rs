@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use club_directory::DirectoryGroup;
 use common::semester::YearWithSemester;
 use diesel::{prelude::*, upsert::excluded};
 use service_kit::{
@@ -13,7 +14,6 @@ use service_kit::{
         AnyConnection, ROWS_PER_STATEMENT,
         types::{DbTimestamp, DbUuid},
     },
-    directory::DirectoryGroup,
     error::Error,
     with_connection,
 };

@@ -13,12 +13,13 @@ mod people;
 use std::time::Duration;
 
 use actix_web::{post, web::Data};
+use club_directory::Snapshot;
 use common::{input::Flag, problem::Violations, semester::YearWithSemester, time::Timestamp};
 use deserr::Deserr;
 use diesel::{RunQueryDsl, sql_query};
 use service_kit::{
     database::{AnyConnection, Database, JobOwner, types::DbTimestamp},
-    directory::{self, COPY, Snapshot},
+    directory::{self, COPY},
     error::{Error, Failure},
     http::{Query, Reply},
     state::{AppState, Now},

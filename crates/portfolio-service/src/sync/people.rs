@@ -6,13 +6,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use club_directory::{DirectoryUser, UserState};
 use diesel::{prelude::*, upsert::excluded};
 use service_kit::{
     database::{
         AnyConnection, ROWS_PER_STATEMENT,
         types::{DbTimestamp, DbUuid},
     },
-    directory::{DirectoryUser, UserState, check_deactivations},
+    directory::check_deactivations,
     error::Error,
     with_connection,
 };

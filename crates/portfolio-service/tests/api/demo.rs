@@ -1,8 +1,8 @@
 //! The made-up club.
 
+use club_directory::demo::{member_id, members};
 use portfolio_service::account_type::AccountType;
 use serde_json::Value;
-use service_kit::directory::demo::{member_id, members};
 
 use crate::harness::{Backend, Club};
 

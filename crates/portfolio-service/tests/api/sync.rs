@@ -5,6 +5,7 @@ use rstest::rstest;
 use std::{collections::BTreeMap, path::PathBuf, process::Command};
 
 use chrono::{TimeDelta, TimeZone as _, Utc};
+use club_directory::{DirectoryGroup, DirectoryUser, Snapshot, UserState};
 use common::{
     semester::{Semester, YearWithSemester},
     time::Timestamp,
@@ -20,10 +21,7 @@ use proptest::{
     test_runner::{Config, TestRunner},
 };
 use serde_json::{Value, json};
-use service_kit::{
-    database::types::{DbTimestamp, DbUuid},
-    directory::{DirectoryGroup, DirectoryUser, Snapshot, UserState},
-};
+use service_kit::database::types::{DbTimestamp, DbUuid};
 use uuid::Uuid;
 
 use crate::harness::{ALICE, BOB, CAROL, Club, DAVE, DORA, SUSAN, id, real_name};

@@ -1,6 +1,5 @@
 //! Values read from requests and parts of answers. Nothing here depends on the state of the service.
 
-pub mod address;
 pub mod body;
 pub mod cidr;
 pub mod client_ip;

@@ -7,11 +7,12 @@ use actix_web::{
     http::header,
     middleware::Next,
 };
+use common::address;
 use common::problem::{Problem, code};
 use url::Url;
 
 use super::app_state;
-use crate::{error::Failure, http::address};
+use crate::error::Failure;
 
 /// Answers 421 in development mode unless `Host` is a loopback name. A page of another site whose name leads to this
 /// machine could otherwise use the service as its own.

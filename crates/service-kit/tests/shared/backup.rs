@@ -262,7 +262,7 @@ fn a_backup_that_cannot_be_made_leaves_nothing() {
     .unwrap();
     refused(&url, &["backup", &file], "a row of group_admins refers");
     fs::write(format!("{file}.part"), "").unwrap();
-    refused(&url, &["backup", &file], "another backup is under way");
+    refused(&url, &["backup", &file], "another backup is running");
     assert!(!Path::new(&file).exists());
 }
 

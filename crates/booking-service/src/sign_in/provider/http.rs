@@ -2,10 +2,10 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use common::address::{is_loopback, is_safe};
 use common::problem::Problem;
 use openidconnect::{HttpRequest, HttpResponse, http::Response};
 use serde_json::{Map, Value};
-use service_kit::http::address::{is_loopback, is_safe};
 use tokio::sync::Semaphore;
 use ureq::Agent;
 use url::Url;

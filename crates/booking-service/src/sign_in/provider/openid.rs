@@ -1,6 +1,7 @@
 //! OpenID Connect (Core 1.0, Discovery 1.0): the metadata describes the provider, and a signed token identifies the
 //! user.
 
+use common::address::is_safe;
 use common::{problem::Problem, time::Timestamp};
 use oauth2::{AuthType, TokenResponse};
 use openidconnect::{
@@ -17,7 +18,6 @@ use serde_json::{Map, Value};
 use service_kit::{
     cached_fetch::{CachedFetch, RefreshPolicy},
     credentials::Keys,
-    http::address::is_safe,
 };
 
 use super::{

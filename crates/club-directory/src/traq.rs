@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use common::address::is_loopback;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use ureq::{Agent, Timeout};
@@ -86,7 +87,7 @@ impl<'a> Client<'a> {
             .http_status_as_error(false)
             // The token goes to the configured address and nowhere else.
             .max_redirects(0);
-        if crate::http::address::is_loopback(&base) {
+        if is_loopback(&base) {
             // A proxy of the environment could only reach its own loopback.
             config = config.proxy(None);
         }

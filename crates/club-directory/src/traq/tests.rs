@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use super::*;
-use crate::directory::Source;
+use crate::Source;
 
 /// What the server does with one connection.
 #[derive(Clone, Copy)]

@@ -27,7 +27,7 @@ pub fn members() -> impl Iterator<Item = &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Source;
+    use crate::Source;
 
     #[test]
     fn the_made_up_club_is_a_good_directory() {

@@ -211,7 +211,7 @@ fn snapshot(entries: Entries) -> Result<Snapshot, DirectoryError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::directory::Source;
+    use crate::Source;
 
     fn read_as(name: &str, text: &[u8]) -> Result<Snapshot, DirectoryError> {
         let folder = tempfile::tempdir().unwrap();
