@@ -186,8 +186,9 @@ impl Running {
             Err(io::Error::other("stopped by a second signal: requests in flight were cut off"))
         };
         log::info!(
-            "{} listens on http://{}, drains for {} s at most",
+            "{} {} listens on http://{}, drains for {} s at most",
             self.state.info.name,
+            env!("CARGO_PKG_VERSION"),
             self.address,
             self.shutdown_timeout.as_secs()
         );

@@ -58,10 +58,11 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
     let is_kiosk = kiosk_token(req).is_some();
     let sign_in = AppState::from_request(req).ok()?.sign_in_page().unwrap_or("/");
     Some(Box::new(move |problem| {
+        let is_signed_out = problem.status() == 401 && !is_kiosk;
         let body = html! {
-            p { (problem.code().about) }
+            p { @if is_signed_out { "Members of the club may see the board." } @else { (problem.code().about) } }
             @if is_kiosk { p { "Make a kiosk token by " code { "booking-service token create --scope board" } "." } }
-            @else if problem.status() == 401 { p { a href=(sign_in) { "Sign in to see the board" } } }
+            @else if is_signed_out { p { a href=(sign_in) { "Sign in to see the board" } } }
             @else { p { a href=(PATH) { "Today's board" } } }
         };
         let head = if is_kiosk {
