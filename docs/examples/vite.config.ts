@@ -7,6 +7,6 @@ import type { UserConfig } from 'vite';
 const service = { target: process.env['BOOKING'] ?? 'http://127.0.0.1:3000', changeOrigin: false };
 
 export default {
-  server: { proxy: { '/api/': service, '/icons/': service, '/dev/sign-in': service } },
+  server: { proxy: { '/api/': service, '/icons/': service, '/board': service, '/dev/sign-in': service } },
 } satisfies UserConfig;
 // #endregion

@@ -19,7 +19,7 @@ pub use crate::secret::{Secret, SecretOption};
 use crate::{
     database::{self, Limits},
     http::{cidr::Cidr, static_files::StaticFiles},
-    logging::Format,
+    logging::{self, Format},
 };
 
 /// Reads a command line and the environment. An empty environment variable counts as not set, because that is what
@@ -154,8 +154,9 @@ pub struct ServerOptions {
           value_parser = clap::value_parser!(u64).range(0..=600))]
     pub shutdown_timeout: u64,
 
-    /// Log level, or filters by target such as `info,access=warn`.
-    #[arg(global = true, long, env = "LOG", value_name = "FILTER", default_value = "info")]
+    /// Log level (error, warn, info, debug, trace or off), or filters by target such as `info,access=warn`.
+    #[arg(global = true, long, env = "LOG", value_name = "FILTER", default_value = "info",
+          value_parser = logging::parse_filter)]
     pub log: String,
 
     /// Format of a log record: a line of text or a JSON object.

@@ -21,7 +21,7 @@ use clap::ValueEnum;
 use common::time::Clock;
 use env_logger::{Builder, Target};
 use log::{
-    Level, Log, Metadata, Record,
+    Level, LevelFilter, Log, Metadata, Record,
     kv::{self, Key, Value, VisitSource},
 };
 use serde_json::{Map, json};
@@ -33,6 +33,20 @@ pub enum Format {
     Plain,
     /// One JSON object.
     Json,
+}
+
+/// Checks a filter: directives `LEVEL` and `TARGET=LEVEL`, separated by commas. `env_logger` would take a misspelt level
+/// for a target, and log nothing else.
+///
+/// # Errors
+/// When a directive has no level.
+pub fn parse_filter(text: &str) -> Result<String, String> {
+    let level_of = |directive: &str| directive.rsplit('=').next().unwrap_or_default().trim().to_owned();
+    let directives = text.split(',').filter(|directive| !directive.trim().is_empty());
+    match directives.map(level_of).find(|level| level.parse::<LevelFilter>().is_err()) {
+        Some(level) => Err(format!("{level:?} is no level; levels are error, warn, info, debug, trace and off")),
+        None => Ok(text.to_owned()),
+    }
 }
 
 /// Starts logging. A second start in one process changes nothing, so that tests may start several services.

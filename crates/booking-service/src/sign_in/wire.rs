@@ -110,7 +110,7 @@ pub struct ResponseToken {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     expires_at: Option<Zoned>,
-    /// To the hour; left out when it has not been used.
+    /// Updated at most once an hour; left out when it has not been used.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     last_used_at: Option<Zoned>,
@@ -176,7 +176,7 @@ pub struct ResponseSession {
     session_id: DbUuid,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
-    /// To the hour.
+    /// Updated at most once an hour.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     last_used_at: Zoned,
     /// When it ends at the latest; it ends before that when it has not been used for 14 days.

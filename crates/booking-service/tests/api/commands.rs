@@ -270,6 +270,27 @@ fn the_service_listens_on_a_host_name() {
 }
 
 #[test]
+fn a_stopped_service_leaves_a_complete_database_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("club.sqlite3");
+    let mut process = Process::start(&["--demo", "--database-url", &format!("sqlite://{}", file.display())]);
+    let log = file.with_extension("sqlite3-wal");
+    assert_ne!(log.metadata().unwrap().len(), 0);
+    process.signal("TERM");
+    assert!(process.wait().success());
+    assert!(log.metadata().map_or(0, |log| log.len()) == 0, "{log:?}");
+}
+
+#[test]
+fn a_log_filter_without_a_level_is_refused() {
+    for (filter, level) in [("warning", "warning"), ("info,access", "access"), ("info,access=loud", "loud")] {
+        let (out, err, status) = outcome(program(&["check-config", "--log", filter]).args(["--demo"]));
+        assert_eq!((out.as_str(), status), ("", Some(2)), "{filter}: {err}");
+        assert!(err.contains(&format!("{level:?} is no level")), "{err}");
+    }
+}
+
+#[test]
 fn only_serve_and_migrate_create_a_database() {
     let folder = tempfile::tempdir().unwrap();
     let (file, directory) = (folder.path().join("club.sqlite3"), folder.path().join("club.toml"));

@@ -35,6 +35,7 @@ use std::{
 };
 
 use common::problem::Problem;
+use diesel::connection::SimpleConnection;
 use log::Level;
 use prometheus_client::metrics::counter::Counter;
 use tokio::{sync::oneshot, time::timeout_at};
@@ -219,6 +220,22 @@ impl Database {
     pub fn log_failure(&self, what: &str, error: Error) {
         let level = if self.is_out_of_reach() { Level::Debug } else { Level::Warn };
         log::log!(level, "{what}: {}", error.describe());
+    }
+
+    /// Completes the file of a SQLite database with the changes that are in the write-ahead log beside it. SQLite does that
+    /// when the last connection is closed, but the database threads have theirs until the process ends.
+    pub async fn checkpoint(&self) {
+        let url = self.writer.manager.url.clone();
+        if url.is_postgres() {
+            return;
+        }
+        let checkpoint = move || -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+            // Does not wait long for reads of requests that were cut off.
+            Ok(url.connect()?.batch_execute("PRAGMA busy_timeout = 1000; PRAGMA wal_checkpoint(TRUNCATE)")?)
+        };
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(checkpoint).await {
+            log::warn!("cannot complete the database file: {error}");
+        }
     }
 
     /// SQL statements sent since the start, transaction control included.
