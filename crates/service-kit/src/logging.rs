@@ -35,8 +35,8 @@ pub enum Format {
     Json,
 }
 
-/// Checks a filter: directives `LEVEL` and `TARGET=LEVEL`, separated by commas. `env_logger` would take a misspelt level
-/// for a target, and log nothing else.
+/// Checks a filter: directives `LEVEL` and `TARGET=LEVEL`, separated by commas. `env_logger` would take a misspelt
+/// level for a target, and log nothing else.
 ///
 /// # Errors
 /// When a directive has no level.

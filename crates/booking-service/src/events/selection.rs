@@ -183,8 +183,8 @@ impl Selection {
                 events::table.select(events::id).filter(events::group_id.eq_any(groups)).into_boxed()
             });
             if is_active {
-                // A subquery, because with `= EVERYONE` SQLite looks for the long events by group, and this group may have
-                // most events.
+                // A subquery, because with `= EVERYONE` SQLite looks for the long events by group, and this group may
+                // have most events.
                 let everyone = group_rows::table.find(EVERYONE).select(group_rows::id);
                 ids = self.of_groups(ids, || {
                     events::table.select(events::id).filter(events::group_id.eq_any(everyone)).into_boxed()
@@ -216,6 +216,7 @@ impl Selection {
     }
 }
 
+/// A query for the ids of events.
 type IdQuery = IntoBoxed<'static, Select<events::table, events::id>, MultiBackend>;
 
 /// The most comparisons of a filter that PostgreSQL may convert to joins. With more joins, planning takes longer than

@@ -222,8 +222,8 @@ impl Database {
         log::log!(level, "{what}: {}", error.describe());
     }
 
-    /// Completes the file of a SQLite database with the changes that are in the write-ahead log beside it. SQLite does that
-    /// when the last connection is closed, but the database threads have theirs until the process ends.
+    /// Completes the file of a SQLite database with the changes that are in the write-ahead log beside it. SQLite does
+    /// that when the last connection is closed, but the database threads have theirs until the process ends.
     pub async fn checkpoint(&self) {
         let url = self.writer.manager.url.clone();
         if url.is_postgres() {
