@@ -1,4 +1,4 @@
-//! Loads events from the database. A list takes three statements, whatever its length.
+//! Loads events from the database. A list takes four statements, whatever its length.
 
 use std::collections::HashMap;
 
@@ -154,23 +154,26 @@ pub fn load_rows(
 
 /// Loads the administrators, tags and attendees of events.
 fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Event>, Error> {
-    type Ids = Option<IdList>;
     let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
-    let admins = event_admins::table.filter(event_admins::event_id.eq(events::id));
-    let attendees = attendees::table.filter(attendees::event_id.eq(events::id));
-    let people: Vec<(DbUuid, (Ids, Ids))> = with_connection!(conn, c => events::table
-        .filter(id_in(events::id, &ids))
-        .select((events::id, (
-            admins.select(folded_ids(event_admins::user_id)).single_value(),
-            attendees.select(folded_ids(attendees::user_id)).single_value(),
-        )))
+    // PostgreSQL takes less time for two groupings than for one statement with two subqueries for each event.
+    let admins: Vec<(DbUuid, IdList)> = with_connection!(conn, c => event_admins::table
+        .filter(id_in(event_admins::event_id, &ids))
+        .group_by(event_admins::event_id)
+        .select((event_admins::event_id, folded_ids(event_admins::user_id)))
         .load(c)?);
-    let mut people: HashMap<_, _> = people.into_iter().collect();
+    let attendees: Vec<(DbUuid, IdList)> = with_connection!(conn, c => attendees::table
+        .filter(id_in(attendees::event_id, &ids))
+        .group_by(attendees::event_id)
+        .select((attendees::event_id, folded_ids(attendees::user_id)))
+        .load(c)?);
+    let mut admins: HashMap<_, _> = admins.into_iter().collect();
+    let mut attendees: HashMap<_, _> = attendees.into_iter().collect();
     let mut tags = load_tags(conn, &ids)?;
-    let event = |row: Row| {
-        let (admins, attendees) = people.remove(&row.id).unwrap_or_default();
-        let tags = tags.remove(&row.id).unwrap_or_default();
-        Event { row, admins: admins.unwrap_or_default().0, tags, attendees: attendees.unwrap_or_default().0 }
+    let event = |row: Row| Event {
+        admins: admins.remove(&row.id).unwrap_or_default().0,
+        tags: tags.remove(&row.id).unwrap_or_default(),
+        attendees: attendees.remove(&row.id).unwrap_or_default().0,
+        row,
     };
     Ok(rows.into_iter().map(event).collect())
 }
@@ -197,7 +200,7 @@ fn by_event<T>(rows: impl Iterator<Item = (DbUuid, T)>) -> HashMap<DbUuid, Vec<T
     result
 }
 
-/// One event. Takes five statements, and one more for the everyone group.
+/// One event. Takes at most five statements, and one more for the everyone group.
 ///
 /// # Errors
 /// 404 when there is none, or it is deleted.

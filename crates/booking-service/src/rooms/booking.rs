@@ -103,7 +103,7 @@ impl EventUse {
 pub struct PlaceUse {
     /// Its events, by start and id.
     events: Vec<EventUse>,
-    /// The periods of its verified rooms. Empty when there are no events.
+    /// The periods of its verified rooms. They may be missing when all events are in the room that is asked for.
     verified: Vec<Span>,
 }
 
@@ -122,7 +122,7 @@ impl PlaceUse {
 /// The uses of the places of these periods, by place; additional places do no harm. The event `except` is left out. A
 /// place without events may be missing.
 ///
-/// Takes two statements, and two more when some periods are longer than a day and others are not.
+/// Takes at most two statements, and two more when some periods are longer than a day and others are not.
 ///
 /// # Errors
 /// When the database fails.
@@ -142,15 +142,14 @@ pub fn load_uses(
         let place = periods.first().map(|period| period.place_key);
         let place = place.filter(|place| periods.iter().all(|period| period.place_key == *place));
         let events = load_events(conn, place, first, last)?;
-        if events.is_empty() {
-            continue;
-        }
+        let verified =
+            if are_in_other_rooms(&events, &periods) { load_verified(conn, first, last)? } else { Vec::new() };
         for (key, event) in events {
             if Some(event.id) != except {
                 places.entry(key).or_default().events.push(event);
             }
         }
-        for room in load_verified(conn, first, last)? {
+        for room in verified {
             if let Some(place) = places.get_mut(&room.place_key) {
                 place.verified.push(room.span());
             }
@@ -161,6 +160,18 @@ pub fn load_uses(
         place.events.dedup_by_key(|event| event.id);
     }
     Ok(places)
+}
+
+/// Whether some of the events are at the place of a period, but not in its room. Otherwise it does not matter which rooms
+/// are verified, as events in one room exclude each other in any case.
+fn are_in_other_rooms(events: &[(String, EventUse)], periods: &[&RoomPeriod<'_>]) -> bool {
+    // `None` for a place with several rooms.
+    let mut rooms: HashMap<&str, Option<DbUuid>> = HashMap::new();
+    for period in periods {
+        let room = rooms.entry(period.place_key).or_insert(Some(period.room));
+        *room = room.filter(|room| *room == period.room);
+    }
+    events.iter().any(|(place, event)| rooms.get(&**place).is_some_and(|room| *room != Some(event.room)))
 }
 
 /// The events at a place that overlap `[from, to)`. Without a place, those at all places: the text of a statement with a

@@ -460,6 +460,7 @@ fn postgres_scans_no_table_for_some_of_many_rooms() {
                 assert!(!plan.iter().any(is_bad), "{count}, {mode}: {sql}\n{}", plan.join("\n"));
             }
         }
-        assert_eq!(sent.len(), 4, "{sent:?}");
+        // Nothing but the room itself uses the place of a single room, so the verified rooms do not matter.
+        assert_eq!(sent.len(), if count == 1 { 3 } else { 4 }, "{sent:?}");
     }
 }

@@ -123,12 +123,17 @@ pub struct Account {
 /// # Errors
 /// 404 when there is none.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Detail, Error> {
-    let user = users::table.find(id);
-    let row: Option<(Person, String)> =
-        with_connection!(conn, c => user.select((Person::as_select(), users::bio)).first(c)).optional()?;
-    let (person, bio) = row.ok_or_else(not_found)?;
-    let publishes_real_name = person.publishes_real_name;
-    Ok(Detail { person, bio, publishes_real_name, accounts: accounts_of(conn, id)? })
+    let user = users::table.find(id).left_join(accounts::table).order(accounts::type_);
+    let rows: Vec<(Person, String, Option<Account>)> = with_connection!(conn, c => user
+        .select((Person::as_select(), users::bio, Option::<Account>::as_select()))
+        .load(c)?);
+    let (mut user, mut accounts) = (None, Vec::new());
+    for (person, bio, account) in rows {
+        user = Some((person, bio));
+        accounts.extend(account);
+    }
+    let (person, bio) = user.ok_or_else(not_found)?;
+    Ok(Detail { bio, publishes_real_name: person.publishes_real_name, accounts, person })
 }
 
 /// The id of the user of this sign-in name.
