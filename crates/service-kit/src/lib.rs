@@ -1,12 +1,13 @@
-//! What every HTTP service of the club needs to run. Each module uses only those before it:
+//! What every HTTP service of the club needs to run. Each module uses only those before it, but all may use
+//! `database::error_class`, the messages of the databases:
 //!
-//! * [`credentials`]: keys, secrets and their hashes. [`error`]: errors and how they become problems.
+//! * [`error`]: errors and how they become problems. [`credentials`]: keys, secrets and their hashes.
 //! * [`database`]: transactions on SQLite or PostgreSQL, migrations. [`command`]: errors and exit status of commands.
 //! * [`maintenance`]: backup, restore, copy.
 //! * [`cached_fetch`]: data of other servers. [`copies`]: the age of copies of such data, and which sources are
 //!   suspicious. [`directory`]: the club directory.
 //! * [`http`]: values read from requests and parts of answers, independent of the service's state.
-//! * [`config`]: options, secrets, and the checks of `check-config`. [`logging`], [`metrics`].
+//! * [`logging`], [`metrics`]. [`config`]: options, secrets, and the checks of `check-config`.
 //! * [`state`]: what the workers share. [`middleware`]: what surrounds every request.
 //! * [`guard`]: authentication, rights, conditional requests and safe retries of every operation.
 //! * [`front_page`]: what people see first.

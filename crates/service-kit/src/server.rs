@@ -200,7 +200,7 @@ impl Running {
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        self.state.database.checkpoint().await;
+        self.state.database.close().await;
         Ok(())
     }
 }

@@ -67,11 +67,15 @@ async fn run(cli: Cli) -> io::Result<()> {
     let outcome = match cli.service {
         Service::Booking => {
             let db = Database::start(&url, &booking_service::server::MIGRATIONS, LIMITS).await?;
-            seed::booking::fill(&db, cli.size, day, progress).await
+            let outcome = seed::booking::fill(&db, cli.size, day, progress).await;
+            db.close().await;
+            outcome
         }
         Service::Portfolio => {
             let db = Database::start(&url, &portfolio_service::server::MIGRATIONS, LIMITS).await?;
-            seed::portfolio::fill(&db, cli.size, day, progress).await
+            let outcome = seed::portfolio::fill(&db, cli.size, day, progress).await;
+            db.close().await;
+            outcome
         }
     };
     outcome.map_err(|error| io::Error::other(error.describe()))

@@ -172,6 +172,15 @@ impl Executor {
         self.0.wake(state);
     }
 
+    /// Ends the threads after the jobs that are queued, and waits until their connections are closed.
+    pub fn close(&self, timeout: Duration) {
+        let mut state = self.0.lock();
+        state.is_closed = true;
+        self.0.available.notify_all();
+        // Whether the threads have ended in time makes no difference to the caller.
+        drop(self.0.available.wait_timeout_while(state, timeout, |state| state.threads > 0));
+    }
+
     /// The number of threads that run a job, and the most that may.
     pub fn threads(&self) -> (usize, usize) {
         (self.0.lock().running.len(), self.0.size)
@@ -234,6 +243,9 @@ impl Shared {
                 return;
             }
         }
+        drop(conn);
+        self.lock().threads -= 1;
+        self.available.notify_all();
     }
 
     fn next(self: &Arc<Self>) -> Option<Job> {

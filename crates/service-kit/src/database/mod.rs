@@ -35,7 +35,6 @@ use std::{
 };
 
 use common::problem::Problem;
-use diesel::connection::SimpleConnection;
 use log::Level;
 use prometheus_client::metrics::counter::Counter;
 use tokio::{sync::oneshot, time::timeout_at};
@@ -78,6 +77,9 @@ pub const ROWS_PER_STATEMENT: usize = 1000;
 /// Once a streamed response has started, later pages may wait this many times the usual checkout time-out: they cannot
 /// be refused any more, only broken off.
 const STREAMED_CHECKOUT_FACTOR: u32 = 10;
+
+/// How long [`Database::close`] waits for the threads of an executor.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How often a caller that waits looks for overdue threads.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
@@ -222,19 +224,17 @@ impl Database {
         log::log!(level, "{what}: {}", error.describe());
     }
 
-    /// Completes the file of a SQLite database with the changes that are in the write-ahead log beside it. SQLite does
-    /// that when the last connection is closed, but the database threads have theirs until the process ends.
-    pub async fn checkpoint(&self) {
-        let url = self.writer.manager.url.clone();
-        if url.is_postgres() {
-            return;
-        }
-        let checkpoint = move || -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-            // Does not wait long for reads of requests that were cut off.
-            Ok(url.connect()?.batch_execute("PRAGMA busy_timeout = 1000; PRAGMA wal_checkpoint(TRUNCATE)")?)
+    /// Ends the database threads after the jobs that are queued, and waits at most a second for each executor until their
+    /// connections are closed. Closing the last one completes the file of a SQLite database and deletes the write-ahead
+    /// log beside it.
+    pub async fn close(&self) {
+        let (reader, writer) = (self.reader.clone(), self.writer.clone());
+        let close = move || {
+            reader.executor.close(CLOSE_TIMEOUT);
+            writer.executor.close(CLOSE_TIMEOUT);
         };
-        if let Ok(Err(error)) = tokio::task::spawn_blocking(checkpoint).await {
-            log::warn!("cannot complete the database file: {error}");
+        if let Err(error) = tokio::task::spawn_blocking(close).await {
+            log::warn!("cannot close the database: {error}");
         }
     }
 

@@ -39,7 +39,7 @@ use crate::{
         client_ip::ClientIp,
         rate_limit::{RateLimitCharged, RateLimitKey},
     },
-    middleware::access_log::LoggedUser,
+    middleware::{access_log::LoggedUser, authenticate_first::PendingAuthentication},
     state::AppState,
 };
 
@@ -92,12 +92,6 @@ impl<A: Authenticator> Shared<A> {
         Ok(identified)
     }
 }
-
-/// The pending look-up of a credential, in the extensions of its request. An operation that runs looks the credential
-/// up itself and drops this. For a malformed request no operation runs, and the middleware
-/// [`authenticate_first`](crate::middleware::authenticate_first) awaits this: 401 goes before 400 (contract, "Order of
-/// refusals").
-pub struct PendingAuthentication(pub(crate) Pin<Box<dyn Future<Output = Result<(), Error>>>>);
 
 impl<A: Authenticator> FromRequest for Guard<A> {
     type Error = Failure;

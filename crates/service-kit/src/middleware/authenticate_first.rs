@@ -1,21 +1,27 @@
 //! 401 before 400 (contract, "Order of refusals").
 
+use std::pin::Pin;
+
 use actix_web::{
-    Error, HttpMessage, HttpResponse,
+    HttpMessage, HttpResponse,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     http::StatusCode,
     middleware::Next,
 };
 
-use crate::{error::Failure, guard::PendingAuthentication};
+use crate::error::{Error, Failure};
+
+/// The pending look-up of a credential, in the extensions of its request. An operation that runs looks the credential
+/// up itself and drops this.
+pub(crate) struct PendingAuthentication(pub Pin<Box<dyn Future<Output = Result<(), Error>>>>);
 
 /// Looks up the credential of a request that was refused as malformed before its operation ran. A bad credential is
 /// answered instead, so that a client whose session has ended learns that first.
 pub async fn authenticate_first<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,
-) -> Result<ServiceResponse<BoxBody>, Error> {
+) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
     let response = next.call(req).await?.map_into_boxed_body();
     let is_malformed = matches!(
         response.status(),

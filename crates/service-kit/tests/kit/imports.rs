@@ -1,4 +1,4 @@
-//! No crate has an import cycle between its files.
+//! No crate has an import cycle between its files, and the modules of service-kit have an order.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -125,6 +125,25 @@ fn no_crate_has_an_import_cycle() {
         let found = cycles(imports(&modules));
         assert!(found.is_empty(), "{name} has import cycles:\n{}", found.join("\n"));
     }
+}
+
+/// The order of the public modules is that of their links in the documentation of the crate.
+#[test]
+fn each_module_of_service_kit_uses_only_those_before_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let documentation = fs::read_to_string(root.join("lib.rs")).unwrap();
+    let lines = documentation.lines().filter_map(|line| line.strip_prefix("//! "));
+    let names = lines.flat_map(|line| line.split("[`").skip(1).map(|link| link.split('`').next().unwrap()));
+    let order: Vec<_> = names.collect();
+    assert!(order.len() > 15, "{order:?}");
+    let position = |module: &Module| order.iter().position(|name| Some(*name) == module.first().map(String::as_str));
+    let exception = ["database".to_owned(), "error_class".to_owned()];
+    let mut wrong = Vec::new();
+    for (module, imported) in imports(&modules(&root)).iter().filter(|(module, _)| position(module).is_some()) {
+        let later = imported.iter().filter(|other| **other != exception && position(other) > position(module));
+        wrong.extend(later.map(|other| format!("{} uses {}", module.join("::"), other.join("::"))));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
