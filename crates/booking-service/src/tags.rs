@@ -95,7 +95,7 @@ async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
     request_body = RequestTag,
     responses(
         (status = 201, description = "The new tag", body = ResponseTag),
-        (status = 409, description = "A tag with this name exists")
+        (status = 409, description = "A tag with this name exists (`duplicate-name`)")
     )
 )]
 #[post("")]

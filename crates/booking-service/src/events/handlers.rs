@@ -91,8 +91,8 @@ pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<List
         (status = 200, description = "The event that would be created (`dryRun`)", body = ResponseEventDetail),
         (status = 201, description = "The new event", body = ResponseEventDetail,
             headers(("Location" = String, description = "Its address"))),
-        (status = 409, description = "The room is taken; `conflicts` lists the conflicting events, `freeTimes` when it \
-            is free"),
+        (status = 409, description = "The room is taken (`room-conflict`); `conflicts` lists the conflicting events, \
+            `freeTimes` when it is free"),
     )
 )]
 #[post("")]
@@ -135,8 +135,8 @@ pub async fn get(who: SignedIn, Zone(zone): Zone, id: Path<Id>) -> Result<Reply,
     request_body = RequestEvent,
     responses(
         (status = 200, description = "The changed event", body = ResponseEventDetail),
-        (status = 409, description = "The room is taken; `conflicts` lists the conflicting events, `freeTimes` when it \
-            is free"),
+        (status = 409, description = "The room is taken (`room-conflict`); `conflicts` lists the conflicting events, \
+            `freeTimes` when it is free"),
     )
 )]
 #[put("/{eventID}")]

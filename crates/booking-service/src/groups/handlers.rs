@@ -115,7 +115,8 @@ pub async fn update(
     params(("groupID" = uuid::Uuid, Path, description = "The group"), DeleteQuery),
     responses(
         (status = 204, description = "Deleted"),
-        (status = 409, description = "The group has events that have not ended; `events` lists them")
+        (status = 409, description = "The group has events that have not ended (`events-to-come`); `events` lists \
+            them")
     )
 )]
 #[delete("/{groupID}")]

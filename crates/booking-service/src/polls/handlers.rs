@@ -189,7 +189,7 @@ pub async fn own_answer(who: SignedIn, Zone(zone): Zone, id: Path<Id>) -> Result
     request_body = RequestAvailability,
     responses(
         (status = 201, description = "The answer", body = ResponseAvailability),
-        (status = 409, description = "The caller has already answered"),
+        (status = 409, description = "The caller has already answered (`already-answered`)"),
     )
 )]
 #[post("/{draftEventID}/availability")]

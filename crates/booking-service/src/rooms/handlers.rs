@@ -94,7 +94,8 @@ pub async fn create(who: SignedIn, Zone(zone): Zone, Now(now): Now, body: Body<R
     responses(
         (status = 200, description = "What would be imported (`dryRun`)", body = [ResponseRoom]),
         (status = 201, description = "The rooms in the order of the rows", body = [ResponseRoom]),
-        (status = 409, description = "A room overlaps a verified room on the same place, or events would conflict"),
+        (status = 409, description = "A room overlaps a verified room on the same place (`room-overlap`), or \
+            events would conflict (`room-conflict`)"),
     )
 )]
 #[post("/all")]
@@ -138,7 +139,7 @@ pub async fn get(who: SignedIn, Zone(zone): Zone, id: Path<Id>, query: Query<Get
     params(("roomID" = uuid::Uuid, Path), DeleteQuery),
     responses(
         (status = 200, description = "The room as it was", body = ResponseRoom),
-        (status = 409, description = "Events in it have not ended; `events` lists them"),
+        (status = 409, description = "Events in it have not ended (`events-to-come`); `events` lists them"),
     )
 )]
 #[delete("/{roomID}")]
@@ -167,7 +168,8 @@ pub async fn delete(
     params(("roomID" = uuid::Uuid, Path)),
     responses(
         (status = 204, description = "Verified"),
-        (status = 409, description = "Another verified room overlaps it, or events would conflict"),
+        (status = 409, description = "Another verified room overlaps it (`room-overlap`), or events would \
+            conflict (`room-conflict`)"),
     )
 )]
 #[post("/{roomID}/verified")]

@@ -83,7 +83,7 @@ pub async fn auth_params(
     ),
     responses(
         (status = 302, description = "Signed in, by this or another sign-in of the browser"),
-        (status = 400, description = "Bad, expired or replayed", body = String, content_type = "text/html"),
+        (status = 400, description = "Bad, expired or replayed (`bad-login`)", body = String, content_type = "text/html"),
         (status = 403, description = "The account is not a member's, not active, or its name cannot be used",
             body = String, content_type = "text/html"),
         (status = 429, description = "Over the rate limit; the same address works after `Retry-After` seconds",
@@ -281,7 +281,7 @@ pub async fn end_session(who: SignedIn, club: Club, now: Now, session: Path<Id>)
     request_body = RequestToken,
     responses(
         (status = 201, description = "The token", body = CreatedToken),
-        (status = 409, description = "The caller has 50 tokens already")
+        (status = 409, description = "The caller has 50 tokens already (`too-many-tokens`)")
     )
 )]
 #[post("/me/tokens")]

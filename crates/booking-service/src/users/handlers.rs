@@ -84,7 +84,8 @@ pub async fn get(who: SignedIn, club: Club, id: Path<Id>) -> Result<Reply, Failu
     params(SyncQuery),
     responses(
         (status = 201, description = "Users and groups match the directory"),
-        (status = 409, description = "The directory would deactivate more than half of the active members")
+        (status = 409, description = "The directory would deactivate more than half of the active members \
+            (`suspicious-directory`)")
     )
 )]
 #[post("/sync")]
@@ -117,7 +118,7 @@ pub async fn synchronize(
     request_body(content = Option<RequestPrivileged>),
     responses(
         (status = 204, description = "Granted or revoked"),
-        (status = 409, description = "The user is the last active privileged user")
+        (status = 409, description = "The user is the last active privileged user (`last-privileged-user`)")
     )
 )]
 #[patch("/{userID}/privileged")]

@@ -23,6 +23,7 @@ fn a_visitor_signs_in_and_tries_operations_on_the_page() {
     }
     assert_eq!(answers[1]["body"]["name"], "workshop");
     assert_eq!(seen["links"], json!(["/", "/sign-in", "/openapi.json"]));
+    assert!(seen["filterWidth"].as_u64().unwrap() > 300, "{seen}");
     // No page can set the cookie of a session.
     let schemes = seen["schemes"].as_array().unwrap();
     assert!(schemes.len() == 1 && schemes[0].as_str().unwrap().starts_with("token"), "{schemes:?}");

@@ -133,6 +133,11 @@ fn the_committed_document_is_current() {
 }
 
 #[test]
+fn refusals_have_examples_with_codes_of_the_operation() {
+    document::refusals_have_fitting_examples();
+}
+
+#[test]
 fn every_operation_of_the_contract_is_there_and_no_other_but_additions() {
     CONTRACT.every_operation_is_there_and_no_other_but_additions(41 + 11);
 }

@@ -78,7 +78,7 @@ pub async fn list(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Fai
     responses(
         (status = 201, description = "The new account", body = Account,
             headers(("Location" = String, description = "Its address"))),
-        (status = 409, description = "The user has an account of this type"),
+        (status = 409, description = "The user has an account of this type (`second-account-of-type`)"),
     )
 )]
 #[post("/{userId}/accounts")]
@@ -122,7 +122,7 @@ pub async fn get(who: Visitor, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
     request_body = EditUserAccountRequest,
     responses(
         (status = 204, description = "Changed"),
-        (status = 409, description = "The user has another account of this type"),
+        (status = 409, description = "The user has another account of this type (`second-account-of-type`)"),
     )
 )]
 #[patch("/{userId}/accounts/{accountId}")]

@@ -61,7 +61,7 @@ pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
     responses(
         (status = 201, description = "The new contest", body = ContestDetail,
             headers(("Location" = String, description = "Its address"))),
-        (status = 409, description = "The name is taken"),
+        (status = 409, description = "The name is taken (`duplicate-name`)"),
     )
 )]
 #[post("")]
@@ -97,7 +97,7 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
     operation_id = "editContest",
     params(("contestId" = uuid::Uuid, Path)),
     request_body = EditContestRequest,
-    responses((status = 204, description = "Changed"), (status = 409, description = "The name is taken"))
+    responses((status = 204, description = "Changed"), (status = 409, description = "The name is taken (`duplicate-name`)"))
 )]
 #[patch("/{contestId}")]
 pub async fn update(

@@ -69,7 +69,7 @@ pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
     responses(
         (status = 201, description = "The new project", body = ProjectDetail,
             headers(("Location" = String, description = "Its address"))),
-        (status = 409, description = "The name is taken"),
+        (status = 409, description = "The name is taken (`duplicate-name`)"),
     )
 )]
 #[post("")]
@@ -105,7 +105,7 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
     operation_id = "editProject",
     params(("projectId" = uuid::Uuid, Path)),
     request_body = EditProjectRequest,
-    responses((status = 204, description = "Changed"), (status = 409, description = "The name is taken"))
+    responses((status = 204, description = "Changed"), (status = 409, description = "The name is taken (`duplicate-name`)"))
 )]
 #[patch("/{projectId}")]
 pub async fn update(

@@ -59,7 +59,8 @@ struct SyncQuery {
     params(SyncQuery),
     responses(
         (status = 204, description = "Users and groups match the directory"),
-        (status = 409, description = "The directory would deactivate more than half of the active members")
+        (status = 409, description = "The directory would deactivate more than half of the active members \
+            (`suspicious-directory`)")
     )
 )]
 #[post("/sync")]

@@ -111,6 +111,11 @@ fn the_committed_document_is_the_present_one() {
 }
 
 #[test]
+fn refusals_have_examples_with_codes_of_the_operation() {
+    document::refusals_have_fitting_examples();
+}
+
+#[test]
 fn the_operations_are_those_of_the_contract_and_additions() {
     CONTRACT.every_operation_is_there_and_no_other_but_additions(39);
 }

@@ -14,7 +14,7 @@ use super::reply::PROBLEM_MEDIA_TYPE;
 /// Completes every operation: the refusals that follow from what it takes, the problem body of each refusal, and
 /// examples of bodies from the examples of their types. If the document has a schema `Problem`, its
 /// properties are added: the members of the service's own problems.
-pub fn complete(document: &mut OpenApi, codes: &[&Code], legacy: Legacy) {
+pub fn complete(document: &mut OpenApi, codes: &[&'static Code], legacy: Legacy) {
     let components = document.components.get_or_insert_default();
     let fields = components.schemas.remove("Problem");
     components.schemas.insert("Problem".to_owned(), problem_schema(fields, codes, legacy));
@@ -31,7 +31,7 @@ pub fn complete(document: &mut OpenApi, codes: &[&Code], legacy: Legacy) {
         for (operation, kind) in operations {
             let Some(operation) = operation else { continue };
             add_conditions(operation, kind, &components);
-            add_refusals(operation, legacy);
+            add_refusals(operation, codes, legacy);
             add_examples(operation, &components);
         }
     }
@@ -188,7 +188,7 @@ fn join_descriptions(schema: &mut RefOr<Schema>) {
     }
 }
 
-fn add_refusals(operation: &mut Operation, legacy: Legacy) {
+fn add_refusals(operation: &mut Operation, codes: &[&'static Code], legacy: Legacy) {
     let parameters = operation.parameters.as_deref().unwrap_or_default();
     let in_path = parameters
         .iter()
@@ -196,7 +196,8 @@ fn add_refusals(operation: &mut Operation, legacy: Legacy) {
     let (takes_credential, needs_credential) = credential(operation);
     let has_body = operation.request_body.is_some();
     let refusals = [
-        (!parameters.is_empty() || has_body, "400", "Cannot be parsed, or breaks a rule; `violations` says which"),
+        (has_body, "400", "The body (`invalid-body`) or a parameter breaks a rule; `violations` says which"),
+        (!parameters.is_empty(), "400", "A parameter breaks a rule (`invalid-parameter`); `violations` says which"),
         (takes_credential, "401", "Not signed in, or the credential is not valid"),
         (needs_credential, "403", "Not allowed, or the account is not active"),
         (in_path, "404", "No such object that the caller may see"),
@@ -214,16 +215,22 @@ fn add_refusals(operation: &mut Operation, legacy: Legacy) {
             && status.as_str() >= "400"
             && !response.content.contains_key(PROBLEM_MEDIA_TYPE)
         {
-            add_problem(response, status, legacy);
+            let code = example_code(status, &response.description, codes);
+            let mut content = Content::new(Some(Ref::from_schema_name("Problem")));
+            content.example = code.map(|code| Problem::new(code).body("0198c0de-0000-7000-8000-00000000beef", legacy));
+            response.content.insert(PROBLEM_MEDIA_TYPE.to_owned(), RefOr::T(content));
         }
     }
 }
 
-fn add_problem(response: &mut Response, status: &str, legacy: Legacy) {
-    let code = code::ALL.iter().find(|code| code.status.to_string() == status);
-    let mut content = Content::new(Some(Ref::from_schema_name("Problem")));
-    content.example = code.map(|code| Problem::new(code).body("0198c0de-0000-7000-8000-00000000beef", legacy));
-    response.content.insert(PROBLEM_MEDIA_TYPE.to_owned(), RefOr::T(content));
+/// The code that a response shows as an example: the first one that its description names in backticks, else the first
+/// common one with its status.
+fn example_code(status: &str, description: &str, codes: &[&'static Code]) -> Option<&'static Code> {
+    let has_status = |code: &&Code| code.status.to_string() == status;
+    let all = code::ALL.iter().chain(codes).copied().filter(has_status);
+    let position = |code: &Code| description.find(&format!("`{}`", code.name));
+    let named = all.filter_map(|code| position(code).map(|position| (position, code))).min_by_key(|(at, _)| *at);
+    named.map(|(_, code)| code).or_else(|| code::ALL.iter().copied().find(has_status))
 }
 
 fn add_examples(operation: &mut Operation, components: &Components) {
@@ -265,7 +272,7 @@ fn example(schema: &RefOr<Schema>, components: &Components) -> Option<Value> {
 }
 
 /// RFC 9457, as the contract's "Errors" extends it.
-fn problem_schema(fields: Option<RefOr<Schema>>, codes: &[&Code], legacy: Legacy) -> RefOr<Schema> {
+fn problem_schema(fields: Option<RefOr<Schema>>, codes: &[&'static Code], legacy: Legacy) -> RefOr<Schema> {
     let string = |description: &str| text().description(Some(description));
     let number = |description: &str| {
         ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).description(Some(description))

@@ -73,11 +73,12 @@ try {
   }
 
   await page.setViewportSize({ width: 390, height: 844 });
+  const filterWidth = await filter.evaluate((input) => input.clientWidth);
   await page.evaluate(() => scrollTo(0, 0));
   await page.screenshot({ path: `${FOLDER}/narrow.png` });
   const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   console.log(JSON.stringify({
-    elsewhere, errors, operations, blocks, links, filtered, schemes, answers, overflow, title: await page.title(),
+    elsewhere, errors, operations, blocks, links, filtered, filterWidth, schemes, answers, overflow, title: await page.title(),
   }));
 } finally {
   await browser.close();

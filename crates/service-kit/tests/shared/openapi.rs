@@ -159,6 +159,23 @@ impl Contract {
 }
 
 /// The fields of an object, those of the types that it consists of included.
+/// Checks that the example of each refusal has a code that the operation answers with.
+pub fn refusals_have_fitting_examples() {
+    for (method, path, operation) in operations() {
+        for (status, response) in operation["responses"].as_object().unwrap() {
+            let Some(code) = response["content"]["application/problem+json"]["example"]["code"].as_str() else {
+                assert!(status.as_str() < "400", "{method} {path} {status} has no example");
+                continue;
+            };
+            let description = response["description"].as_str().unwrap();
+            let is_named = description.contains(&format!("`{code}`"));
+            assert!(status != "409" || is_named, "{method} {path}: {description} {code}");
+            let is_of_body = code == "invalid-body" && operation["requestBody"].is_null();
+            assert!(!is_of_body, "{method} {path} takes no body");
+        }
+    }
+}
+
 fn fields(schema: &Value) -> BTreeMap<String, String> {
     if let Some(reference) = schema["$ref"].as_str() {
         return fields(DOCUMENT.pointer(reference.trim_start_matches('#')).unwrap());
