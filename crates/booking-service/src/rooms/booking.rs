@@ -162,8 +162,8 @@ pub fn load_uses(
     Ok(places)
 }
 
-/// Whether some of the events are at the place of a period, but not in its room. Otherwise it does not matter which rooms
-/// are verified, as events in one room exclude each other in any case.
+/// Whether some of the events are at the place of a period, but not in its room. Otherwise it does not matter which
+/// rooms are verified, as events in one room exclude each other in any case.
 fn are_in_other_rooms(events: &[(String, EventUse)], periods: &[&RoomPeriod<'_>]) -> bool {
     // `None` for a place with several rooms.
     let mut rooms: HashMap<&str, Option<DbUuid>> = HashMap::new();

@@ -83,7 +83,8 @@ pub async fn auth_params(
     ),
     responses(
         (status = 302, description = "Signed in, by this or another sign-in of the browser"),
-        (status = 400, description = "Bad, expired or replayed (`bad-login`)", body = String, content_type = "text/html"),
+        (status = 400, description = "Bad, expired or replayed (`bad-login`)", body = String,
+            content_type = "text/html"),
         (status = 403, description = "The account is not a member's, not active, or its name cannot be used",
             body = String, content_type = "text/html"),
         (status = 429, description = "Over the rate limit; the same address works after `Retry-After` seconds",

@@ -97,7 +97,10 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
     operation_id = "editContest",
     params(("contestId" = uuid::Uuid, Path)),
     request_body = EditContestRequest,
-    responses((status = 204, description = "Changed"), (status = 409, description = "The name is taken (`duplicate-name`)"))
+    responses(
+        (status = 204, description = "Changed"),
+        (status = 409, description = "The name is taken (`duplicate-name`)"),
+    )
 )]
 #[patch("/{contestId}")]
 pub async fn update(

@@ -105,7 +105,10 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
     operation_id = "editProject",
     params(("projectId" = uuid::Uuid, Path)),
     request_body = EditProjectRequest,
-    responses((status = 204, description = "Changed"), (status = 409, description = "The name is taken (`duplicate-name`)"))
+    responses(
+        (status = 204, description = "Changed"),
+        (status = 409, description = "The name is taken (`duplicate-name`)"),
+    )
 )]
 #[patch("/{projectId}")]
 pub async fn update(

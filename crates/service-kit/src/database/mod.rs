@@ -224,9 +224,9 @@ impl Database {
         log::log!(level, "{what}: {}", error.describe());
     }
 
-    /// Ends the database threads after the jobs that are queued, and waits at most a second for each executor until their
-    /// connections are closed. Closing the last one completes the file of a SQLite database and deletes the write-ahead
-    /// log beside it.
+    /// Ends the database threads after the jobs that are queued, and waits until their connections are closed, at most a
+    /// second for each executor. Closing the last one completes the file of a SQLite database and deletes the
+    /// write-ahead log beside it.
     pub async fn close(&self) {
         let (reader, writer) = (self.reader.clone(), self.writer.clone());
         let close = move || {
