@@ -25,9 +25,6 @@ pub enum Kind {
     Postgres,
 }
 
-/// The statements that begin and end a transaction.
-pub const TRANSACTION_STATEMENTS: f64 = 2.0;
-
 /// A service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {

@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 
 use crate::{
     Cli, Result,
-    database::{Database, Kind, Service, TRANSACTION_STATEMENTS, option_value},
+    database::{Database, Kind, Service, option_value},
     http::{Connection, LoadResult, load},
     program::{Build, PostgresServer, Running},
     report::Report,
@@ -44,13 +44,13 @@ impl Target {
         Ok(self.running.processor_time()? + server.unwrap_or_default())
     }
 
-    /// The number of SQL statements of a request, without those that begin and end its transaction.
+    /// The number of SQL statements of a request, `BEGIN` and `COMMIT` included.
     async fn statements(&self, scene: &Scene, time: Duration) -> Result<f64> {
         let before = self.running.statements().await?;
         let (result, _) = self.load(scene, 1, time).await?;
         let statements = self.running.statements().await? - before;
         let answers = result.statuses.values().sum::<u64>();
-        Ok(statements as f64 / answers as f64 - TRANSACTION_STATEMENTS)
+        Ok(statements as f64 / answers as f64)
     }
 }
 

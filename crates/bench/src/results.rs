@@ -41,7 +41,7 @@ pub struct SceneResult {
     pub loads: Vec<Load>,
     /// Bytes of the body of an answer.
     pub length: usize,
-    /// SQL statements of a request, without those that begin and end its transaction.
+    /// SQL statements of a request, `BEGIN` and `COMMIT` included.
     pub statements: f64,
     /// Rows of tables and indexes that PostgreSQL reads for a request.
     pub rows: Option<f64>,

@@ -172,6 +172,15 @@ impl<C: QueryFragment<Sqlite>> QueryFragment<Sqlite> for FoldedIds<C> {
     }
 }
 
+impl<C> QueryFragment<MultiBackend> for FoldedIds<C>
+where
+    Self: QueryFragment<Pg> + QueryFragment<Sqlite>,
+{
+    fn walk_ast<'b>(&'b self, out: AstPass<'_, 'b, MultiBackend>) -> QueryResult<()> {
+        MultiBackend::walk_variant_ast(self, out)
+    }
+}
+
 impl<C> Expression for FoldedIds<C> {
     type SqlType = Binary;
 }

@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    ops::Sub,
     str::FromStr,
     sync::{
         Arc,
@@ -15,9 +16,10 @@ use chrono_tz::Tz;
 use deserr::{DeserializeError, Deserr, ErrorKind, IntoValue, Value, ValueKind, ValuePointerRef, take_cf_content};
 use serde::{Serialize, Serializer};
 
-/// A point in time in UTC with microsecond precision. Finer digits of the input are truncated.
+/// A point in time in the years 1 to 9999, as microseconds since 1970-01-01T00:00:00Z. Finer digits of the input are
+/// truncated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Timestamp(DateTime<Utc>);
+pub struct Timestamp(i64);
 
 /// 0001-01-01T00:00:00Z: the first instant of the year 1.
 const FIRST_MICROS: i64 = -62_135_596_800_000_000;
@@ -34,34 +36,41 @@ impl Timestamp {
     /// The instant this many microseconds after 1970-01-01T00:00:00Z, or `None` outside the years 1 to 9999.
     #[must_use]
     pub fn from_micros(micros: i64) -> Option<Self> {
-        let micros = Some(micros).filter(|micros| (FIRST_MICROS..=LAST_MICROS).contains(micros))?;
-        DateTime::from_timestamp_micros(micros).map(Self)
+        (FIRST_MICROS..=LAST_MICROS).contains(&micros).then_some(Self(micros))
     }
 
     /// Microseconds since 1970-01-01T00:00:00Z.
     #[must_use]
     pub fn micros(self) -> i64 {
-        self.0.timestamp_micros()
+        self.0
     }
 
     /// The instant as chrono's type.
     #[must_use]
     pub fn utc(self) -> DateTime<Utc> {
-        self.0
+        // chrono's range is larger.
+        DateTime::from_timestamp_micros(self.0).unwrap_or_default()
     }
 
     /// This instant moved by `delta`, clamped to the years 1 to 9999.
     #[must_use]
     pub fn plus(self, delta: TimeDelta) -> Self {
         let micros = delta.num_microseconds().unwrap_or(if delta < TimeDelta::zero() { i64::MIN } else { i64::MAX });
-        let micros = self.micros().saturating_add(micros).clamp(FIRST_MICROS, LAST_MICROS);
-        Self::from_micros(micros).unwrap_or(self)
+        Self(self.0.saturating_add(micros).clamp(FIRST_MICROS, LAST_MICROS))
     }
 
     /// This instant in the JSON form of a time zone.
     #[must_use]
     pub fn in_zone(self, zone: Tz) -> Zoned {
         Zoned { at: self, zone }
+    }
+}
+
+impl Sub for Timestamp {
+    type Output = TimeDelta;
+
+    fn sub(self, earlier: Self) -> TimeDelta {
+        TimeDelta::microseconds(self.0 - earlier.0)
     }
 }
 
@@ -81,7 +90,7 @@ impl FromStr for Timestamp {
 
 impl From<Timestamp> for DateTime<Utc> {
     fn from(timestamp: Timestamp) -> Self {
-        timestamp.0
+        timestamp.utc()
     }
 }
 
@@ -123,7 +132,7 @@ impl Zoned {
     /// Writes the text into `buffer`. chrono's own writer allocates and takes three times as long, and lists consist of
     /// times to a large part.
     fn write<'b>(&self, buffer: &'b mut [u8; 32]) -> &'b str {
-        let utc = self.at.0.naive_utc();
+        let utc = self.at.utc().naive_utc();
         // Local mean times, used before standard time, have offsets with seconds, which RFC 3339 cannot express. The
         // offset is rounded down to a minute; the instant stays exact.
         let offset = self.zone.offset_from_utc_datetime(&utc).fix().local_minus_utc().div_euclid(60);
@@ -138,7 +147,7 @@ impl Zoned {
         write_digits(&mut buffer[11..13], shown.hour());
         write_digits(&mut buffer[14..16], shown.minute());
         write_digits(&mut buffer[17..19], shown.second());
-        let micros = self.at.0.timestamp_subsec_micros();
+        let micros = utc.and_utc().timestamp_subsec_micros();
         write_digits(&mut buffer[20..26], micros);
         let mut length = match micros {
             0 => 19,
@@ -199,7 +208,7 @@ impl Clock {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the system clock")]
     pub fn now(&self) -> Timestamp {
         let now = Utc::now() + TimeDelta::microseconds(self.offset_micros.load(Ordering::Relaxed));
-        Timestamp::new(now).unwrap_or(Timestamp(DateTime::UNIX_EPOCH))
+        Timestamp::new(now).unwrap_or(Timestamp(0))
     }
 
     /// The time since this clock was created. It never decreases, even when the system clock is set back.

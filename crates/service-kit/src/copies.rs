@@ -92,7 +92,7 @@ impl CopyStatuses {
 
 /// Seconds, rounded to milliseconds; 0 if the clock of another machine is ahead.
 fn age(at: Timestamp, now: Timestamp) -> f64 {
-    let elapsed = (now.utc() - at.utc()).to_std().unwrap_or_default();
+    let elapsed = (now - at).to_std().unwrap_or_default();
     (elapsed.as_secs_f64() * 1000.0).round() / 1000.0
 }
 

@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     fn span(from: DbTimestamp, to: DbTimestamp) -> Span {
-        Span { start: from.utc(), end: to.utc() }
+        Span { start: *from, end: *to }
     }
 
     #[test]

@@ -1,11 +1,9 @@
 //! The operation that finds free times.
 
 use actix_web::get;
-use chrono::{DateTime, Utc};
-use common::{problem::Problem, time::Timestamp};
 use service_kit::{
     database::types::{DbTimestamp, DbUuid},
-    error::{Error, Failure},
+    error::Failure,
     http::{Page, Query, Reply},
 };
 
@@ -54,7 +52,7 @@ pub async fn find(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<Find
         let mut free_times: Vec<(Position, Span)> = Vec::new();
         for room in free_rooms(conn, &selection, query.shared.0)? {
             for free in long_enough(&room.free, &hours, query.length()) {
-                free_times.push(((timestamp(free.start)?, room.place.clone(), room.id), free));
+                free_times.push(((DbTimestamp(free.start), room.place.clone(), room.id), free));
             }
         }
         free_times.sort_unstable();
@@ -64,7 +62,7 @@ pub async fn find(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<Find
                 place,
                 room_id,
                 time_start: start.in_zone(zone),
-                time_end: timestamp(free.end)?.in_zone(zone),
+                time_end: free.end.in_zone(zone),
                 free_users: count.zip(busy_users).map(|(all, busy)| all - busy),
                 busy_users,
             })
@@ -72,9 +70,4 @@ pub async fn find(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<Find
         page.rows_of_all(free_times, |(position, _)| position.clone(), show)
     })
     .await
-}
-
-fn timestamp(at: DateTime<Utc>) -> Result<DbTimestamp, Error> {
-    let at = Timestamp::new(at).ok_or_else(|| Problem::internal("a free time is out of range"))?;
-    Ok(DbTimestamp(at))
 }

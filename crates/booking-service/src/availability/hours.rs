@@ -4,6 +4,7 @@ use std::{collections::HashSet, str::FromStr};
 
 use chrono::{Days, TimeDelta};
 use chrono_tz::Tz;
+use common::time::Timestamp;
 use service_kit::database::types::DbUuid;
 
 use crate::{
@@ -35,7 +36,7 @@ impl DailyHours {
     /// first of the two instants.
     #[must_use]
     pub fn intervals_in(self, span: Span, zone: Tz) -> Vec<Span> {
-        let date = |at: chrono::DateTime<chrono::Utc>| at.with_timezone(&zone).date_naive();
+        let date = |at: Timestamp| at.utc().with_timezone(&zone).date_naive();
         let day = Days::new(1);
         // Starts with the day before, whose hours may extend into the first day.
         let first = date(span.start).checked_sub_days(day).unwrap_or(date(span.start));
@@ -44,7 +45,7 @@ impl DailyHours {
             let last = if self.end < self.start { date.checked_add_days(day) } else { Some(date) };
             let ends = instant_or_next(date, self.start.0, zone)
                 .zip(last.and_then(|date| instant_or_next(date, self.end.0, zone)));
-            let hours = ends.and_then(|(start, end)| Span::new(start.utc(), end.utc())?.intersection(&span));
+            let hours = ends.and_then(|(start, end)| Span::new(start, end)?.intersection(&span));
             match (intervals.last_mut(), hours) {
                 (Some(last), Some(hours)) if hours.start <= last.end => last.end = last.end.max(hours.end),
                 (_, hours) => intervals.extend(hours),
@@ -70,12 +71,12 @@ pub fn busy_people(during: Span, busy: &[(DbUuid, Span)]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use chrono::{DateTime, NaiveTime, Utc};
+    use chrono::NaiveTime;
     use proptest::prelude::*;
 
     use super::*;
 
-    fn at(text: &str) -> DateTime<Utc> {
+    fn at(text: &str) -> Timestamp {
         text.parse().unwrap()
     }
 
@@ -147,11 +148,12 @@ mod tests {
             let minute = |n: u32| ClockTime(NaiveTime::from_num_seconds_from_midnight_opt(n * 60, 0).unwrap());
             let hours = DailyHours { start: minute(start), end: minute(end) };
             let first = at("2026-06-01T00:00:00Z");
-            let span = Span::new(first + TimeDelta::minutes(from), first + TimeDelta::minutes(from + length)).unwrap();
+            let minute = |n| first.plus(TimeDelta::minutes(n));
+            let span = Span::new(minute(from), minute(from + length)).unwrap();
             let found = hours.intervals_in(span, zone);
             prop_assert!(found.windows(2).all(|pair| pair[0].end < pair[1].start));
-            let probe = first + TimeDelta::minutes(probe);
-            let shown = ClockTime(probe.with_timezone(&zone).time());
+            let probe = minute(probe);
+            let shown = ClockTime(probe.utc().with_timezone(&zone).time());
             let is_within = if start < end {
                 hours.start <= shown && shown < hours.end
             } else {

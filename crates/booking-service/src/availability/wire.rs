@@ -139,7 +139,7 @@ impl FindQuery {
     /// 400 for a span that ends before it begins, or is longer than 31 days.
     pub fn span(&self) -> Result<(DbTimestamp, DbTimestamp), Error> {
         crate::rooms::check_span(Some(self.date_begin), Some(self.date_end))?;
-        if self.date_end.utc() - self.date_begin.utc() > MAX_SPAN {
+        if self.date_end - self.date_begin > MAX_SPAN {
             return Err(Problem::parameter("dateEnd", "too-late", "must be 31 days after dateBegin at most").into());
         }
         Ok((DbTimestamp(self.date_begin), DbTimestamp(self.date_end)))

@@ -1,7 +1,7 @@
 //! The board as a page: the timetable, drawn in HTML and SVG, and the same as tables.
 
 use actix_web::http::StatusCode;
-use chrono::{DateTime, Days, NaiveDate, NaiveDateTime, NaiveTime, Utc};
+use chrono::{Days, NaiveDate, NaiveDateTime, NaiveTime};
 use chrono_tz::Tz;
 use common::time::Timestamp;
 use maud::{Markup, html};
@@ -115,7 +115,7 @@ fn tools(board: &Board, timetable: &Timetable<'_>) -> Markup {
 
 fn drawing(timetable: &Timetable<'_>, board: &Board, show: Show) -> Markup {
     let scale = &timetable.scale;
-    let now = scale.position(show.now.utc());
+    let now = scale.position(show.now);
     html! {
         (patterns(scale))
         div.timetable role="region" aria-label="Timetable" tabindex=[(!show.is_kiosk).then_some("0")] {
@@ -345,7 +345,7 @@ fn free_table(timetable: &Timetable<'_>) -> Markup {
 }
 
 fn event_times(event: &BoardEvent, scale: &Scale) -> String {
-    let (start, end) = (event.starts_at.utc(), event.ends_at.utc());
+    let (start, end) = (*event.starts_at, *event.ends_at);
     format!("{}{}", with_day(scale.local(start), scale), times(start, end, scale))
 }
 
@@ -356,7 +356,7 @@ fn with_day(at: NaiveDateTime, scale: &Scale) -> String {
 }
 
 /// Local start and end of a span, with the date of an end that is on a later day.
-fn times(start: DateTime<Utc>, end: DateTime<Utc>, scale: &Scale) -> String {
+fn times(start: Timestamp, end: Timestamp, scale: &Scale) -> String {
     let (start, end) = (scale.local(start), scale.local(end));
     let midnight = start.date().succ_opt().map(|next| next.and_time(NaiveTime::MIN));
     let end = match (start.date() == end.date(), Some(end) == midnight) {

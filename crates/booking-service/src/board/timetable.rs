@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{DateTime, Days, NaiveDate, NaiveDateTime, TimeDelta, Utc};
+use chrono::{Days, NaiveDate, NaiveDateTime, TimeDelta};
 use chrono_tz::Tz;
+use common::time::Timestamp;
 use service_kit::database::types::{DbTimestamp, DbUuid};
 
 use super::queries::{BoardEvent, Content};
@@ -64,14 +65,14 @@ impl Scale {
     }
 
     /// The position of a point in time, if the board shows it.
-    pub fn position(&self, at: DateTime<Utc>) -> Option<u32> {
-        let span = Span::new(at, at + TimeDelta::minutes(1))?;
+    pub fn position(&self, at: Timestamp) -> Option<u32> {
+        let span = Span::new(at, at.plus(TimeDelta::minutes(1)))?;
         self.pieces(span).first().map(|(x, _)| *x)
     }
 
     /// The local time.
-    pub fn local(&self, at: DateTime<Utc>) -> NaiveDateTime {
-        at.with_timezone(&self.zone).naive_local()
+    pub fn local(&self, at: Timestamp) -> NaiveDateTime {
+        at.utc().with_timezone(&self.zone).naive_local()
     }
 }
 
@@ -166,7 +167,7 @@ impl<'a> Timetable<'a> {
 }
 
 fn span(from: DbTimestamp, to: DbTimestamp) -> Option<Span> {
-    Span::new(from.utc(), to.utc())
+    Span::new(*from, *to)
 }
 
 /// The hours that a board has to show: from the earliest to the latest of any day.
@@ -183,7 +184,6 @@ fn hours(content: &Content, scale: &Scale) -> (u32, u32) {
 #[cfg(test)]
 mod tests {
     use chrono::TimeZone as _;
-    use common::time::Timestamp;
 
     use super::*;
 
@@ -193,13 +193,13 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn at(text: &str) -> DateTime<Utc> {
+    fn at(text: &str) -> Timestamp {
         let local = NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M").unwrap();
-        ZONE.from_local_datetime(&local).earliest().unwrap().to_utc()
+        Timestamp::new(ZONE.from_local_datetime(&local).earliest().unwrap().to_utc()).unwrap()
     }
 
     fn event(place: &str, from: &str, to: &str) -> BoardEvent {
-        let time = |text| DbTimestamp(Timestamp::new(at(text)).unwrap());
+        let time = |text| DbTimestamp(at(text));
         BoardEvent {
             id: DbUuid::new(),
             name: "Rust".to_owned(),
@@ -250,8 +250,8 @@ mod tests {
         assert_eq!(timetable.rows[0].bars[0].pieces, [(0, 240), (240, 95)]);
         assert_eq!(timetable.scale.dates().last(), Some(date("2026-04-03")));
         let short = event("S1", "2026-03-28 09:00", "2026-03-28 09:01");
-        let (from, to) = (short.starts_at.utc(), short.ends_at.utc());
-        assert_eq!(timetable.scale.pieces(Span::new(from, to).unwrap()), [(90, MIN_WIDTH)]);
+        let short = span(short.starts_at, short.ends_at).unwrap();
+        assert_eq!(timetable.scale.pieces(short), [(90, MIN_WIDTH)]);
     }
 
     #[test]

@@ -268,7 +268,7 @@ mod tests {
     }
 
     fn span(period: Period) -> Span {
-        Span::new(period.start.utc(), period.end.utc()).unwrap()
+        Span::new(period.start, period.end).unwrap()
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl Selection {
 
     /// Whether the selection is limited to a span of at most a year.
     fn is_short(&self) -> bool {
-        self.from.zip(self.to).is_some_and(|(from, to)| to.utc() - from.utc() <= TimeDelta::days(366))
+        self.from.zip(self.to).is_some_and(|(from, to)| *to - *from <= TimeDelta::days(366))
     }
 
     /// The query for them, without an order.

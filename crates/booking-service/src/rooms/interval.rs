@@ -1,7 +1,7 @@
 //! Spans of time on the wire.
 
 use chrono_tz::Tz;
-use common::time::{Timestamp, Zoned};
+use common::time::Zoned;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -24,10 +24,7 @@ impl Interval {
     /// The spans with their times in `zone`.
     #[must_use]
     pub fn all(spans: Vec<Span>, zone: Tz) -> Vec<Self> {
-        let show = |at| Timestamp::new(at).map(|at| at.in_zone(zone));
-        spans
-            .into_iter()
-            .filter_map(|span| Some(Self { time_start: show(span.start)?, time_end: show(span.end)? }))
-            .collect()
+        let show = |span: Span| Self { time_start: span.start.in_zone(zone), time_end: span.end.in_zone(zone) };
+        spans.into_iter().map(show).collect()
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use chrono::{DateTime, Utc};
+use common::time::Timestamp;
 use service_kit::database::types::{DbTimestamp, DbUuid};
 
 /// A half-open span of time, `[start, end)`: touching spans do not overlap.
@@ -16,22 +16,22 @@ use service_kit::database::types::{DbTimestamp, DbUuid};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     /// The first instant inside the span.
-    pub start: DateTime<Utc>,
+    pub start: Timestamp,
     /// The first instant after the span.
-    pub end: DateTime<Utc>,
+    pub end: Timestamp,
 }
 
 impl Span {
     /// The span `[start, end)`; `None` unless `start < end` (contract, Time).
     #[must_use]
-    pub fn new(start: DateTime<Utc>, end: DateTime<Utc>) -> Option<Self> {
+    pub fn new(start: Timestamp, end: Timestamp) -> Option<Self> {
         (start < end).then_some(Self { start, end })
     }
 
     /// The span between two times of a row or of a valid request. `starts_at < ends_at` is not checked.
     #[must_use]
     pub fn between(starts_at: DbTimestamp, ends_at: DbTimestamp) -> Self {
-        Self { start: starts_at.utc(), end: ends_at.utc() }
+        Self { start: starts_at.0, end: ends_at.0 }
     }
 
     /// Whether some instant lies in both spans.

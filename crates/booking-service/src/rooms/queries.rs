@@ -19,7 +19,7 @@ use super::{
     overlap::{Occupancy, Span},
 };
 use crate::{
-    expressions::id_in,
+    expressions::{IdList, folded_ids},
     schema::{room_admins, rooms},
 };
 
@@ -98,6 +98,16 @@ impl Selection {
 /// The sort key of lists of rooms.
 pub type Position = (DbTimestamp, String, DbUuid);
 
+/// A column of a query on `rooms`: the ids of the administrators of each room.
+macro_rules! folded_admins {
+    () => {
+        room_admins::table
+            .filter(room_admins::room_id.eq(rooms::id))
+            .select(folded_ids(room_admins::user_id))
+            .single_value()
+    };
+}
+
 /// The selected rooms, by start, place and id. The event `exclude` does not count as a use of a room. The number of
 /// statements does not depend on the number of rooms.
 ///
@@ -121,27 +131,11 @@ pub fn load_page(
     if let Some((at, place, id)) = &bounds.after {
         query = after!(query, rooms::starts_at; > *at, rooms::place; > place.clone(), rooms::id; > *id);
     }
-    let query = query.select(Row::as_select()).order((rooms::starts_at, rooms::place, rooms::id));
-    let rows: Vec<Row> = query.limit(bounds.rows).load(conn)?;
-    if rows.is_empty() { Ok(Vec::new()) } else { load_children(conn, rows, exclude) }
-}
-
-/// Loads the administrators and free times of rooms.
-fn load_children(conn: &mut AnyConnection, rows: Vec<Row>, exclude: Option<DbUuid>) -> Result<Vec<Room>, Error> {
-    let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
-    let mut admins: HashMap<DbUuid, Vec<DbUuid>> = HashMap::new();
-    let links: Vec<(DbUuid, DbUuid)> = with_connection!(conn, c => room_admins::table
-        .filter(id_in(room_admins::room_id, &ids))
-        .order((room_admins::room_id, room_admins::user_id))
-        .load(c)?);
-    for (room, user) in links {
-        admins.entry(room).or_default().push(user);
-    }
-    let with_admins = |row: Row| {
-        let admins = admins.remove(&row.id).unwrap_or_default();
-        (row, admins)
-    };
-    load_times(conn, rows.into_iter().map(with_admins).collect(), exclude)
+    let query = query.select((Row::as_select(), folded_admins!()));
+    let query = query.order((rooms::starts_at, rooms::place, rooms::id)).limit(bounds.rows);
+    let rows: Vec<(Row, Option<IdList>)> = query.load(conn)?;
+    let rooms = rows.into_iter().map(|(row, admins)| (row, admins.unwrap_or_default().0)).collect();
+    load_times(conn, rooms, exclude)
 }
 
 /// Rooms with these administrators and their free times. Takes as many statements as [`booking::load_uses`].
@@ -176,8 +170,13 @@ pub fn load_times(
 /// # Errors
 /// 404 when there is none, or it is deleted.
 pub fn get(conn: &mut AnyConnection, id: DbUuid, exclude: Option<DbUuid>) -> Result<Room, Error> {
-    let row = find(conn, id)?.ok_or_else(not_found)?;
-    load_children(conn, vec![row], exclude)?.pop().ok_or_else(not_found)
+    let room = rooms::table.find(id).filter(rooms::deleted_at.is_null());
+    let row: Option<(Row, Option<IdList>)> = with_connection!(conn, c => room
+        .select((Row::as_select(), folded_admins!()))
+        .first(c))
+    .optional()?;
+    let (row, admins) = row.ok_or_else(not_found)?;
+    load_times(conn, vec![(row, admins.unwrap_or_default().0)], exclude)?.pop().ok_or_else(not_found)
 }
 
 /// The rooms with these ids, at most a thousand, by start, place and id.

@@ -4,7 +4,7 @@ use actix_web::{delete, get, http::header, patch, post, web::Path};
 use common::input::Id;
 use service_kit::{
     database::{
-        AnyConnection, PageBounds,
+        AnyConnection,
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
@@ -24,7 +24,7 @@ use crate::{
 
 fn detail(conn: &mut AnyConnection, id: DbUuid) -> Result<ContestDetail, Error> {
     let (row, link, description) = queries::get(conn, id)?;
-    let teams = teams::queries::of_contest(conn, id, &PageBounds::all())?;
+    let teams = teams::queries::of_contest(conn, id)?;
     Ok(ContestDetail::new(Contest::new(row)?, link, description, teams))
 }
 

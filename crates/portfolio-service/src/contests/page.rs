@@ -40,7 +40,7 @@ pub async fn show(who: Anybody, club: Club, id: Path<Id>) -> Result<Reply, Failu
     who.read(move |conn, _| {
         let id = DbUuid::from(*id);
         let (row, link, description) = queries::get(conn, id)?;
-        let teams = teams::queries::of_contest(conn, id, &PageBounds { after: None, rows: MAX_ROWS })?;
+        let teams = teams::queries::page_of_contest(conn, id, &PageBounds { after: None, rows: MAX_ROWS })?;
         let body = html! {
             p.faint { (days(row.duration()?, club.zone)) }
             p.text { (description) }

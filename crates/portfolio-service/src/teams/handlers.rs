@@ -60,7 +60,7 @@ pub async fn list(who: Visitor, contest: Path<Id>, page: Page) -> Result<Reply, 
     let contest = DbUuid::from(*contest);
     who.list(page, move |conn, _, page| {
         queries::check_contest(conn, contest)?;
-        let teams = queries::of_contest(conn, contest, &page.bounds()?)?;
+        let teams = queries::page_of_contest(conn, contest, &page.bounds()?)?;
         page.rows(teams, |(row, _)| (row.name.clone(), row.id), |team| Ok(ContestTeam::from(team)))
     })
     .await

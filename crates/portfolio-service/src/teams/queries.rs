@@ -57,32 +57,53 @@ pub struct Changes {
 ///
 /// # Errors
 /// When the database fails.
-pub fn of_contest(
+pub fn of_contest(conn: &mut AnyConnection, contest: DbUuid) -> Result<Vec<Team>, Error> {
+    let rows = contest_teams::table
+        .left_join(contest_team_members::table)
+        .left_join(users::table.on(users::id.nullable().eq(contest_team_members::user_id.nullable())))
+        .filter(contest_teams::contest_id.eq(contest))
+        .order((contest_teams::name, contest_teams::id));
+    let rows: Vec<(Row, Option<Person>)> = with_connection!(conn, c => rows
+        .select((Row::as_select(), Option::<Person>::as_select()))
+        .load(c)?);
+    let mut teams: Vec<Team> = Vec::new();
+    for (row, person) in rows {
+        match teams.last_mut() {
+            Some((team, members)) if team.id == row.id => members.extend(person),
+            _ => teams.push((row, Vec::from_iter(person))),
+        }
+    }
+    // In this order, an index has the rows in order already.
+    for (_, members) in &mut teams {
+        members.sort_unstable_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
+    }
+    Ok(teams)
+}
+
+/// A page of that list.
+///
+/// # Errors
+/// When the database fails.
+pub fn page_of_contest(
     conn: &mut AnyConnection,
     contest: DbUuid,
     bounds: &PageBounds<(String, DbUuid)>,
 ) -> Result<Vec<Team>, Error> {
-    let teams = contest_teams::table
+    let mut teams = contest_teams::table
         .filter(contest_teams::contest_id.eq(contest))
         .order((contest_teams::name, contest_teams::id))
-        .limit(bounds.rows);
-    let rows: Vec<Row> = match &bounds.after {
-        None => with_connection!(conn, c => teams.select(Row::as_select()).load(c)),
-        Some((name, id)) => {
-            after!(teams, contest_teams::name; > name, contest_teams::id; > *id).select(Row::as_select()).load(conn)
-        }
-    }?;
-    let members = contest_team_members::table
-        .inner_join(contest_teams::table)
+        .select(Row::as_select())
+        .into_boxed();
+    if let Some((name, id)) = &bounds.after {
+        teams = after!(teams, contest_teams::name; > name, contest_teams::id; > *id);
+    }
+    let rows: Vec<Row> = teams.limit(bounds.rows).load(conn)?;
+    let members: Vec<(DbUuid, Person)> = contest_team_members::table
         .inner_join(users::table)
-        .order((users::name, users::id));
-    let members: Vec<(DbUuid, Person)> = if bounds.is_page() {
-        let of_these = contest_team_members::team_id.eq_any(rows.iter().map(|row| row.id));
-        members.filter(of_these).select((contest_teams::id, Person::as_select())).load(conn)
-    } else {
-        let of_all = contest_teams::contest_id.eq(contest);
-        with_connection!(conn, c => members.filter(of_all).select((contest_teams::id, Person::as_select())).load(c))
-    }?;
+        .filter(contest_team_members::team_id.eq_any(rows.iter().map(|row| row.id)))
+        .order((users::name, users::id))
+        .select((contest_team_members::team_id, Person::as_select()))
+        .load(conn)?;
     let mut of_team: HashMap<DbUuid, Vec<Person>> = HashMap::new();
     for (team, person) in members {
         of_team.entry(team).or_default().push(person);

@@ -143,6 +143,7 @@ fn the_rows_of_one_object_are_found_by_index(#[values(Sqlite, Postgres)] backend
         groups::queries::of_user(conn, bob).unwrap();
         projects::queries::get(conn, of("projectId")).unwrap();
         contests::queries::get(conn, of("contestId")).unwrap();
+        teams::queries::of_contest(conn, of("contestId")).unwrap();
         teams::queries::get(conn, of("contestId"), of("teamId")).unwrap();
         for page in pages(project) {
             projects::queries::of_user(conn, bob, &page).unwrap();
@@ -155,7 +156,7 @@ fn the_rows_of_one_object_are_found_by_index(#[values(Sqlite, Postgres)] backend
         }
         for page in pages((String::new(), bob)).into_iter().chain([PageBounds::all()]) {
             projects::queries::members(conn, of("projectId"), &page).unwrap();
-            teams::queries::of_contest(conn, of("contestId"), &page).unwrap();
+            teams::queries::page_of_contest(conn, of("contestId"), &page).unwrap();
             teams::queries::members(conn, of("teamId"), &page).unwrap();
         }
         for caller in [None, Some(&other)] {

@@ -82,9 +82,9 @@ impl Ticket {
         Self { owner, key, is_write, checkout_deadline, limits: limits.clone(), began_at: OnceLock::new() }
     }
 
-    /// Records that the transaction has begun. `false` when the caller has given up before.
+    /// Records that the work has begun, at the first call. `false` when the caller has given up before.
     pub fn begin(&self) -> bool {
-        self.began_at.set(Some(Instant::now())).is_ok()
+        self.began_at.get_or_init(|| Some(Instant::now())).is_some()
     }
 
     /// Prevents the transaction from beginning. If it has begun already, returns when.

@@ -55,7 +55,7 @@ use self::{
     lock_file::DatabaseLock,
     migrate::{MigrationError, Migrations},
     outage::Outage,
-    transaction::Work,
+    transaction::{Shortcut, Work},
 };
 use crate::error::Error;
 
@@ -160,7 +160,19 @@ impl Database {
         F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
     {
         let ticket = Ticket::new(owner, None, false, self.limits.checkout, &self.limits);
-        self.run(&self.reader, ticket, Box::new(work))
+        self.run(&self.reader, ticket, None, Box::new(work))
+    }
+
+    /// Like [`read`](Self::read), but runs `shortcut` first, outside of the transaction. Each of its statements has a
+    /// snapshot of its own. `work` runs only when it returns `None`.
+    pub fn read_unless<T, S, F>(&self, owner: JobOwner, shortcut: S, work: F) -> impl Future<Output = Result<T, Error>>
+    where
+        T: Send + 'static,
+        S: FnOnce(&mut AnyConnection) -> Option<Result<T, Error>> + Send + 'static,
+        F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
+    {
+        let ticket = Ticket::new(owner, None, false, self.limits.checkout, &self.limits);
+        self.run(&self.reader, ticket, Some(Box::new(shortcut)), Box::new(work))
     }
 
     /// Like [`read`](Self::read), for a later page of a streamed response. It waits up to ten times as long in the
@@ -172,7 +184,7 @@ impl Database {
     {
         let checkout = self.limits.checkout * STREAMED_CHECKOUT_FACTOR;
         let ticket = Ticket::new(owner, None, false, checkout, &self.limits);
-        self.run(&self.reader, ticket, Box::new(work))
+        self.run(&self.reader, ticket, None, Box::new(work))
     }
 
     /// Runs `work` in a transaction, which is committed when it succeeds and rolled back when it fails. `work` runs
@@ -202,7 +214,7 @@ impl Database {
         F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
     {
         let ticket = Ticket::new(owner, key, true, self.limits.checkout, &self.limits);
-        self.run(&self.writer, ticket, Box::new(work))
+        self.run(&self.writer, ticket, None, Box::new(work))
     }
 
     /// Whether the database answers.
@@ -263,7 +275,13 @@ impl Database {
         &self.queue_metrics
     }
 
-    async fn run<T: Send + 'static>(&self, pool: &Pool, ticket: Ticket, mut work: Work<T>) -> Result<T, Error> {
+    async fn run<T: Send + 'static>(
+        &self,
+        pool: &Pool,
+        ticket: Ticket,
+        shortcut: Option<Shortcut<T>>,
+        mut work: Work<T>,
+    ) -> Result<T, Error> {
         let (ticket, timer, manager) = (Arc::new(ticket), self.queue_metrics.begin(), pool.manager.clone());
         let (sender, mut answer) = oneshot::channel();
         let job_ticket = ticket.clone();
@@ -271,7 +289,7 @@ impl Database {
             let result = if sender.is_closed() || job_ticket.is_cancelled() {
                 Err(Error::Unavailable("the caller has given up".to_owned()))
             } else {
-                let run = || transaction::run(thread_conn, &manager, &job_ticket, timer, &mut work);
+                let run = || transaction::run(thread_conn, &manager, &job_ticket, timer, shortcut, &mut work);
                 catch_unwind(AssertUnwindSafe(run))
                     .unwrap_or_else(|_| Err(Problem::internal("the work panicked").into()))
             };

@@ -23,17 +23,34 @@ type Transactions = <AnyConnection as Connection>::TransactionManager;
 /// The work of a transaction. Boxed, because it would otherwise be part of every future that waits for it.
 pub(super) type Work<T> = Box<dyn FnMut(&mut AnyConnection) -> Result<T, Error> + Send>;
 
+/// A statement that may make a transaction unnecessary. `None` when it does not, or failed.
+pub(super) type Shortcut<T> = Box<dyn FnOnce(&mut AnyConnection) -> Option<Result<T, Error>> + Send>;
+
 /// Runs `work` in a transaction on the connection of a thread, which is opened if there is none or it does not work. A
-/// write runs again when that may help.
+/// write runs again when that may help. A `shortcut` runs before the transaction.
 pub(super) fn run<T>(
     thread_conn: &mut Option<AnyConnection>,
     manager: &Manager,
     ticket: &Ticket,
     timer: QueueTimer,
+    shortcut: Option<Shortcut<T>>,
     work: &mut Work<T>,
 ) -> Result<T, Error> {
     // Taken from the thread, so that a panic drops it.
-    let mut conn = begin_on_working_connection(thread_conn.take(), manager, ticket)?;
+    let mut conn = match thread_conn.take() {
+        Some(conn) => conn,
+        None => connect(manager, ticket)?,
+    };
+    if let Some(shortcut) = shortcut
+        && ticket.begin()
+        && let Some(result) = shortcut(&mut conn)
+    {
+        timer.succeed();
+        manager.outage.note_work();
+        *thread_conn = Some(conn);
+        return result;
+    }
+    let mut conn = begin_on_working_connection(conn, manager, ticket)?;
     let result = if ticket.begin() {
         timer.succeed();
         attempt(&mut conn, ticket, work)
@@ -72,23 +89,21 @@ fn attempt<T>(conn: &mut AnyConnection, ticket: &Ticket, work: &mut Work<T>) -> 
     }
 }
 
+fn connect(manager: &Manager, ticket: &Ticket) -> Result<AnyConnection, Error> {
+    let time = ticket.checkout_deadline.saturating_duration_since(Instant::now());
+    let is_over = |conn: &Result<_, _>| conn.is_ok() || ticket.is_cancelled();
+    let conn = retry_until(time, || manager.connect(), is_over);
+    conn.map_err(|error| Error::Unavailable(error.to_string()))
+}
+
 /// A connection on which a transaction has begun. Beginning it shows whether the connection works, without another
 /// statement.
 fn begin_on_working_connection(
-    conn: Option<AnyConnection>,
+    mut conn: AnyConnection,
     manager: &Manager,
     ticket: &Ticket,
 ) -> Result<AnyConnection, Error> {
-    let mut present = conn;
     loop {
-        let mut conn = if let Some(conn) = present.take() {
-            conn
-        } else {
-            let time = ticket.checkout_deadline.saturating_duration_since(Instant::now());
-            let is_over = |conn: &Result<_, _>| conn.is_ok() || ticket.is_cancelled();
-            let conn = retry_until(time, || manager.connect(), is_over);
-            conn.map_err(|error| Error::Unavailable(error.to_string()))?
-        };
         match begin(&mut conn, ticket) {
             Ok(()) => {
                 manager.outage.note_work();
@@ -96,6 +111,8 @@ fn begin_on_working_connection(
             }
             Err(error) if matches!(conn, AnyConnection::Postgresql(_)) && Instant::now() < ticket.checkout_deadline => {
                 log::debug!("a database connection does not work any more: {error}");
+                drop(conn);
+                conn = connect(manager, ticket)?;
             }
             Err(error) => return Err(error.into()),
         }

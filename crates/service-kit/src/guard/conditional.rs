@@ -46,6 +46,11 @@ impl Conditions {
         })
     }
 
+    /// Whether the caller has answers to compare with, at least one of which may be current.
+    pub(super) fn name_cached_answers(&self) -> bool {
+        !self.is_time_dependent && self.cached.has_fingerprint()
+    }
+
     /// The fingerprint of everything the answer to this caller is made from. `None` if the answer depends on the time
     /// or the version of the database is unknown.
     pub(super) fn fingerprint(&self, view: &str, data_version: Option<&str>) -> Option<String> {

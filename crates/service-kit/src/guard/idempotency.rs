@@ -151,7 +151,7 @@ impl IdempotencyKey {
         }
         let oldest = live.select(idempotency_keys::expires_at).order(idempotency_keys::expires_at);
         let oldest = oldest.first::<DbTimestamp>(conn).optional()?;
-        let wait = oldest.map_or(0, |at| (at.utc() - self.now.utc()).num_seconds());
+        let wait = oldest.map_or(0, |at| (*at - self.now).num_seconds());
         Err(Problem::new(code::TOO_MANY_KEYS).retry_after(wait.max(1).unsigned_abs()).into())
     }
 

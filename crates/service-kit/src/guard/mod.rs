@@ -82,14 +82,27 @@ impl<A: Authenticator> Shared<A> {
 
     fn admit(&self, conn: &mut AnyConnection, access: Access) -> Result<Identified<A::Caller>, Error> {
         let identified = self.authenticator.identify(conn)?;
-        if let Some(user) = identified.caller.user()
+        self.charge_and_authorize(conn, &identified.caller, access)?;
+        Ok(identified)
+    }
+
+    fn charge_and_authorize(&self, conn: &mut AnyConnection, caller: &A::Caller, access: Access) -> Result<(), Error> {
+        if let Some(user) = caller.user()
             && self.user.set(user).is_ok()
         {
             self.state.rate_limit.charge(RateLimitKey::User(user))?;
-            self.authenticator.record_use(&identified.caller);
+            self.authenticator.record_use(caller);
         }
-        self.authenticator.authorize(conn, &identified.caller, access)?;
-        Ok(identified)
+        self.authenticator.authorize(conn, caller, access)
+    }
+
+    /// 304 if the caller has the current answer already. One statement finds both caller and version, so this needs no
+    /// transaction. A failure is left to the transaction that follows.
+    fn not_modified(&self, conn: &mut AnyConnection, conditions: &Conditions) -> Option<Result<Reply, Error>> {
+        let Identified { caller, data_version } = self.authenticator.identify(conn).ok()?;
+        let fingerprint = conditions.fingerprint(&caller.view(), data_version.as_deref());
+        let reply = conditions.not_modified(fingerprint.as_deref())?;
+        Some(self.charge_and_authorize(conn, &caller, Access::Read).map(|()| reply))
     }
 }
 
@@ -130,17 +143,46 @@ impl<A: Authenticator> Guard<A> {
     }
 
     async fn read_boxed(self, mut operation: Operation<A::Caller>) -> Result<Reply, Failure> {
-        let (shared, conditions) = (self.shared.clone(), Conditions::from_request(&self.request)?);
-        let result = self.shared.state.database.read(self.shared.owner(), move |conn| {
-            let Identified { caller, data_version } = shared.admit(conn, Access::Read)?;
-            let fingerprint = conditions.fingerprint(&caller.view(), data_version.as_deref());
-            if let Some(not_modified) = conditions.not_modified(fingerprint.as_deref()) {
-                return Ok(not_modified);
-            }
-            Ok(conditions.tag(operation(conn, &caller)?, fingerprint))
+        let conditions = Arc::new(Conditions::from_request(&self.request)?);
+        let tags = conditions.clone();
+        let result = self.read_unless_not_modified(conditions, move |conn, caller, fingerprint| {
+            Ok((tags.tag(operation(conn, caller)?, fingerprint), None))
         });
-        let result = result.await;
+        let result = result.await.map(|(reply, _)| reply);
         self.finish(result).map(|reply| self.cacheable(reply))
+    }
+
+    /// Answers 304 if the caller has the current answer already. Otherwise runs `operation` with the fingerprint of its
+    /// answer; it returns the answer and, for a list, what follows it.
+    async fn read_unless_not_modified<F>(
+        &self,
+        conditions: Arc<Conditions>,
+        mut operation: F,
+    ) -> Result<(Reply, Option<Page>), Error>
+    where
+        F: FnMut(&mut AnyConnection, &A::Caller, Option<String>) -> Result<(Reply, Option<Page>), Error>
+            + Send
+            + 'static,
+    {
+        let (database, owner) = (&self.shared.state.database, self.shared.owner());
+        let (shared, cached) = (self.shared.clone(), conditions.clone());
+        let read = move |conn: &mut AnyConnection| {
+            let Identified { caller, data_version } = shared.admit(conn, Access::Read)?;
+            let fingerprint = cached.fingerprint(&caller.view(), data_version.as_deref());
+            match cached.not_modified(fingerprint.as_deref()) {
+                Some(not_modified) => Ok((not_modified, None)),
+                None => operation(conn, &caller, fingerprint),
+            }
+        };
+        if !conditions.name_cached_answers() {
+            return database.read(owner, read).await;
+        }
+        let shared = self.shared.clone();
+        let not_modified = move |conn: &mut AnyConnection| {
+            let reply = shared.not_modified(conn, &conditions)?;
+            Some(reply.map(|reply| (reply, None)))
+        };
+        database.read_unless(owner, not_modified, read).await
     }
 
     /// Runs an operation that reads a list. A list without `limit` that is longer than [`CHUNK`] rows is streamed: each
@@ -155,18 +197,12 @@ impl<A: Authenticator> Guard<A> {
     }
 
     async fn list_boxed(self, page: Page, operation: ListOperation<A::Caller>) -> Result<Reply, Failure> {
-        let (shared, conditions, first) =
-            (self.shared.clone(), Conditions::from_request(&self.request)?, operation.clone());
-        let page = page.in_chunks();
-        let result = self.shared.state.database.read(self.shared.owner(), move |conn| {
-            let Identified { caller, data_version } = shared.admit(conn, Access::Read)?;
-            let fingerprint = conditions.fingerprint(&caller.view(), data_version.as_deref());
-            if let Some(not_modified) = conditions.not_modified(fingerprint.as_deref()) {
-                return Ok((not_modified, None));
-            }
-            let rows = first(conn, &caller, &page)?;
+        let conditions = Arc::new(Conditions::from_request(&self.request)?);
+        let (tags, first, page) = (conditions.clone(), operation.clone(), page.in_chunks());
+        let result = self.read_unless_not_modified(conditions, move |conn, caller, fingerprint| {
+            let rows = first(conn, caller, &page)?;
             Ok(match rows.next {
-                None => (conditions.tag(rows.into_reply(), fingerprint), None),
+                None => (tags.tag(rows.into_reply(), fingerprint), None),
                 Some(next) => (Conditions::tag_stream(rows.json, fingerprint), Some(next)),
             })
         });

@@ -109,6 +109,12 @@ impl CachedTags {
         }
     }
 
+    /// Whether a cached tag has a fingerprint.
+    #[must_use]
+    pub fn has_fingerprint(&self) -> bool {
+        self.tags.iter().any(|tag| tag.fingerprint.is_some())
+    }
+
     /// The cached tag with this fingerprint.
     #[must_use]
     pub fn with_fingerprint(&self, fingerprint: &str) -> Option<&ETag> {

@@ -206,7 +206,9 @@ impl ListPage {
     /// An answer with these rows.
     #[must_use]
     pub fn into_reply(self) -> Reply {
-        let body = [b"[", self.json.as_slice(), b"]"].concat();
+        let mut body = self.json;
+        body.insert(0, b'[');
+        body.push(b']');
         let reply = Reply::new(StatusCode::OK, "application/json", body);
         match self.link {
             Some(link) => reply.with(header::LINK, format!("<{link}>; rel=\"next\"")),

@@ -351,6 +351,33 @@ fn a_transaction_costs_two_statements(#[values(Sqlite, Postgres)] backend: Backe
 }
 
 #[rstest]
+fn a_shortcut_makes_the_transaction_unnecessary(#[values(Sqlite, Postgres)] backend: Backend) {
+    let database = &TestDatabase::new(backend);
+    let db = one_connection(database);
+    let shortcut = |conn: &mut AnyConnection| Some(count(conn));
+    let no_shortcut = |conn: &mut AnyConnection| count(conn).err().map(Err);
+    let work = |conn: &mut AnyConnection| Ok(count(conn)? + 100);
+    let read = |shortcut: fn(&mut AnyConnection) -> Option<Result<i64, Error>>| {
+        let before = db.statements().get();
+        let result = block_on(db.read_unless(OWNER, shortcut, work)).unwrap();
+        (result, db.statements().get() - before)
+    };
+    assert_eq!(read(shortcut), (0, 1));
+    assert_eq!(read(no_shortcut), (100, 4));
+}
+
+/// The statement that a shortcut begins with may be the first to notice that a connection is lost.
+#[test]
+fn a_shortcut_on_a_lost_connection_is_no_failure() {
+    let database = &TestDatabase::postgres();
+    let db = one_connection(database);
+    let process = settings(&db, &["SELECT pg_backend_pid()::text AS value"]).remove(0);
+    sql_query(format!("SELECT pg_terminate_backend({process})")).execute(&mut database.connect()).unwrap();
+    let read = db.read_unless(OWNER, |conn| count(conn).ok().map(Ok), |conn| Ok(count(conn)? + 100));
+    assert_eq!(block_on(read).unwrap(), 100);
+}
+
+#[rstest]
 fn an_unreachable_database_is_503_in_time(#[values(Sqlite, Postgres)] backend: Backend) {
     let database = &TestDatabase::new(backend);
     let missing = match database.url.file() {

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use super::*;
 
 /// Minutes after the epoch; the properties below use this grid.
-fn at(minute: i64) -> DateTime<Utc> {
-    DateTime::UNIX_EPOCH + TimeDelta::minutes(minute)
+fn at(minute: i64) -> Timestamp {
+    Timestamp::from_micros(minute * 60_000_000).expect("in range")
 }
 
 fn span(start: i64, end: i64) -> Span {
@@ -117,8 +117,8 @@ fn a_short_use_inside_a_long_one_changes_nothing() {
 fn instants_finer_than_the_grid_stay_exact() {
     let micro = TimeDelta::microseconds(1);
     let period = span(0, 60);
-    let inner = Span::new(at(0) + micro, at(60) - micro).expect("ordered");
-    let gaps = [Span { start: at(0), end: at(0) + micro }, Span { start: at(60) - micro, end: at(60) }];
+    let inner = Span::new(at(0).plus(micro), at(60).plus(-micro)).expect("ordered");
+    let gaps = [Span { start: at(0), end: at(0).plus(micro) }, Span { start: at(60).plus(-micro), end: at(60) }];
     assert_eq!(free_times(period, &[Use { span: inner, ..exclusive(0, 60) }]), gaps);
 }
 
@@ -152,8 +152,8 @@ fn runs(period: Span, is_open: impl Fn(Span) -> bool) -> Vec<Span> {
 }
 
 fn minutes(span: Span) -> impl Iterator<Item = Span> {
-    let minute = |start| Span { start, end: start + TimeDelta::minutes(1) };
-    (0..(span.end - span.start).num_minutes()).map(move |n| minute(span.start + TimeDelta::minutes(n)))
+    let minute = |start: Timestamp| Span { start, end: start.plus(TimeDelta::minutes(1)) };
+    (0..(span.end - span.start).num_minutes()).map(move |n| minute(span.start.plus(TimeDelta::minutes(n))))
 }
 
 /// The rule for one minute: a use takes the minute from a room if it is in that room, or a verified room covers the
