@@ -57,6 +57,7 @@ pub static INFO: ServiceInfo = ServiceInfo {
     page_paths: &["/board", "/dev/sign-in"],
     front_pages,
     front_page_paths: &["/", "/callback", sign_in::PAGE],
+    front_form_paths: &[sign_in::SIGN_OUT],
     sign_in_page: Some(sign_in::PAGE),
     document: Document::openapi,
 };

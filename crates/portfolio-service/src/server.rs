@@ -64,6 +64,7 @@ pub static INFO: ServiceInfo = ServiceInfo {
         "/contests/{contestId}",
         "/people/{name}",
     ],
+    front_form_paths: &[],
     sign_in_page: None,
     document: Document::openapi,
 };

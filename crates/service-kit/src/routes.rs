@@ -103,7 +103,7 @@ async fn openapi(req: HttpRequest, state: Data<AppState>) -> HttpResponse {
 
 async fn docs_page(state: Data<AppState>) -> HttpResponse {
     let sign_in = match state.sign_in_page() {
-        Some(path) => format!(" <a href=\"{path}\">Sign in</a>"),
+        Some(path) => format!(" <a href=\"{path}?to=/docs/\">Sign in</a>"),
         None => String::new(),
     };
     let page = include_str!("docs.html").replace("{name}", state.info.name).replace("{sign_in}", &sign_in);

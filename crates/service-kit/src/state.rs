@@ -66,7 +66,9 @@ pub struct ServiceInfo {
     pub front_pages: fn(&mut web::ServiceConfig),
     /// The paths of these pages.
     pub front_page_paths: &'static [&'static str],
-    /// The one of them on which a browser signs in.
+    /// The paths to which they send forms.
+    pub front_form_paths: &'static [&'static str],
+    /// The page on which a browser signs in. Its parameter `to` is the address of the page to return to.
     pub sign_in_page: Option<&'static str>,
     /// Title, version and description of the OpenAPI document, without the operations.
     pub document: fn() -> OpenApi,
@@ -159,7 +161,9 @@ impl AppState {
         let document = info.openapi();
         let json = document.to_json().unwrap_or_default();
         let keys = installation.keys.as_ref();
-        let front_pages = if options.static_folder.is_none() { info.front_page_paths } else { &[] };
+        let has_front_pages = options.static_folder.is_none();
+        let front_pages = if has_front_pages { info.front_page_paths } else { &[] };
+        let front_forms = if has_front_pages { info.front_form_paths } else { &[] };
         let build = [&json, &installation.options, option_env!("REVISION").unwrap_or_default(), &program_version()];
         Data::new(Self {
             info,
@@ -172,7 +176,7 @@ impl AppState {
             origins: Origins::new(options.public_origin(), options.allowed_origins.clone()),
             copies: CopyStatuses::default(),
             shutdown_hooks: RwLock::default(),
-            paths: PathMethods::new(&document, &[info.page_paths, front_pages].concat()),
+            paths: PathMethods::new(&document, &[info.page_paths, front_pages].concat(), front_forms),
             build: etag::fingerprint(&build),
             document_tag: ETag::new(json.as_bytes(), None),
             document: Bytes::from(json),

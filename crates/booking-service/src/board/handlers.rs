@@ -12,6 +12,7 @@ use service_kit::{
     http::{Query, Reply, html::HtmlPage},
     state::{AppState, Now, ProblemPage},
 };
+use url::form_urlencoded;
 
 use super::{
     page::{self, Show},
@@ -56,7 +57,14 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
         return None;
     }
     let is_kiosk = kiosk_token(req).is_some();
-    let sign_in = AppState::from_request(req).ok()?.sign_in_page().unwrap_or("/");
+    let address = req.uri().path_and_query().map_or(PATH, |address| address.as_str());
+    let sign_in = match AppState::from_request(req).ok()?.sign_in_page() {
+        Some(page) => {
+            let query = form_urlencoded::Serializer::new(String::new()).append_pair("to", address).finish();
+            format!("{page}?{query}")
+        }
+        None => "/".to_owned(),
+    };
     Some(Box::new(move |problem| {
         let is_signed_out = problem.status() == 401 && !is_kiosk;
         let body = html! {

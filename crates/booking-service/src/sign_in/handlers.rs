@@ -38,6 +38,9 @@ use crate::{
     limits::Limits,
 };
 
+/// Where a browser goes after a sign-in: the front end, or the page that stands in for it.
+const FRONT_END_CALLBACK: &str = "/callback";
+
 /// Begin a sign-in
 ///
 /// Sets a cookie with the pending sign-in, for ten minutes at most.
@@ -104,21 +107,21 @@ pub async fn callback(
 ) -> Result<Reply, Failure> {
     limits.sign_in.charge(from.into())?;
     let query: CallbackQuery = query::parse(req.query_string()).map_err(|_| bad_login())?;
-    let to_front_end = |origin: &str| {
-        let reply = Reply::empty(StatusCode::FOUND).with(header::LOCATION, format!("{origin}/callback"));
-        reply.with(header::CACHE_CONTROL, "no-store")
+    let redirect = |address: String| {
+        Reply::empty(StatusCode::FOUND).with(header::LOCATION, address).with(header::CACHE_CONTROL, "no-store")
     };
     let Some(login) = PendingSignIn::from_request(&req, &club.keys, &query.state, now.0) else {
         // Newer sign-ins of the browser may have removed the cookie. Otherwise any site may have sent the browser here,
         // so the session does not end.
         let is_late =
             pending::is_ours(&club.keys, &query.state) && is_signed_in(&req, &state, &query.state, now.0).await?;
-        return if is_late { Ok(to_front_end("")) } else { Err(bad_login().into()) };
+        return if is_late { Ok(redirect(FRONT_END_CALLBACK.to_owned())) } else { Err(bad_login().into()) };
     };
     let no_cookie = login.no_cookie(&club);
     // The options may have changed since it began.
     let origin = login.origin.clone().filter(|origin| state.origins.is_other(origin)).unwrap_or_default();
-    let reply = to_front_end(&origin);
+    let page = login.page.clone().unwrap_or_else(|| format!("{origin}{FRONT_END_CALLBACK}"));
+    let reply = redirect(page);
     let is_new_session =
         |secret: String| !login.previous.as_ref().is_some_and(|hash| credentials::is_hash_of(hash, &secret));
     if session(&req).is_some_and(is_new_session) && is_signed_in(&req, &state, &login.state, now.0).await? {

@@ -21,7 +21,7 @@ pub use self::handlers::problem_page;
 use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;
 
-pub use self::pages::PAGE;
+pub use self::pages::{PAGE, SIGN_OUT};
 
 /// Registers signing in and out.
 pub fn routes(config: &mut ServiceConfig<'_>) {
@@ -48,5 +48,6 @@ pub fn front_pages(config: &mut web::ServiceConfig) {
     config
         .route("/", web::get().to(pages::front))
         .route(PAGE, web::get().to(pages::begin))
-        .route("/callback", web::get().to(pages::callback));
+        .route("/callback", web::get().to(pages::callback))
+        .route(SIGN_OUT, web::post().to(pages::sign_out));
 }

@@ -18,11 +18,12 @@ use service_kit::{
 };
 
 use super::{
-    pending::PendingSignIn,
+    pending::{PendingSignIn, no_session_cookie},
     provider::{
         Provider,
         development::{self, local_origin},
     },
+    queries,
 };
 use crate::{
     auth::SignedIn,
@@ -34,6 +35,15 @@ use crate::{
 /// Where a browser begins a sign-in, if there is no front end.
 pub const PAGE: &str = "/sign-in";
 
+/// Where the form to sign out is sent.
+pub const SIGN_OUT: &str = "/sign-out";
+
+/// The pages to which a browser may return after a sign-in that began at [`PAGE`].
+const RETURN_PATHS: [&str; 2] = ["/board", "/docs/"];
+
+/// The most characters of the address of such a page.
+const MAX_ADDRESS: usize = 500;
+
 /// The links that only this service has.
 const CARDS: [Card; 1] = [("/board", "Board", "Rooms and events of the day and the week")];
 
@@ -43,6 +53,26 @@ const CARDS: [Card; 1] = [("/board", "Board", "Rooms and events of the day and t
 struct ChooseQuery {
     state: String,
     nonce: String,
+}
+
+/// The parameters of [`PAGE`].
+#[derive(Debug, Deserr)]
+#[deserr(error = Violations)]
+struct BeginQuery {
+    /// The address of the page to return to.
+    #[deserr(default)]
+    to: Option<String>,
+}
+
+impl BeginQuery {
+    /// The page to return to, if a browser may return to it.
+    fn page(self) -> Option<String> {
+        self.to.filter(|address| {
+            let path = address.split('?').next().unwrap_or_default();
+            let is_plain = address.len() <= MAX_ADDRESS && address.bytes().all(|byte| byte.is_ascii_graphic());
+            is_plain && RETURN_PATHS.contains(&path)
+        })
+    }
 }
 
 /// Shows the active users to choose from. Without parameters it begins a sign-in itself.
@@ -90,6 +120,7 @@ pub async fn front(state: Data<AppState>, who: Option<SignedIn>, club: Club) -> 
                 "You are signed in as " b { (display_name) } " " small { "@" (name) } ". "
                 (sign_in_link(&club, "Sign in as somebody else"))
             }
+            (sign_out_form())
         };
         Ok(front_page(&state, words, &CARDS, &greeting))
     });
@@ -112,9 +143,25 @@ pub async fn begin(
     if state.origins.check(&Method::POST, req.headers()).is_err() {
         return Ok(redirect("/".to_owned()));
     }
-    let login = PendingSignIn::begin(&req, &state.origins, &club.keys, now.0)?;
+    let mut login = PendingSignIn::begin(&req, &state.origins, &club.keys, now.0)?;
+    login.page = query::parse(req.query_string()).ok().and_then(BeginQuery::page);
     let reply = redirect(provider.address(&club, &req, &login).await?).with(header::CACHE_CONTROL, "no-store");
     Ok(reply.with_cookies(login.cookies(&req, &club, now.0)))
+}
+
+/// Ends the session and shows the front page. A form of another site signs nobody out, as such a request has no caller.
+pub async fn sign_out(who: Option<SignedIn>, club: Club, now: Now) -> Result<Reply, Failure> {
+    let to_start = || Reply::empty(StatusCode::SEE_OTHER).with(header::LOCATION, "/");
+    let Some(who) = who else { return Ok(to_start()) };
+    let result = who.create(move |conn, me| {
+        queries::end_of(conn, me.id, me.require_session()?, now.0)?;
+        Ok(to_start().with(header::SET_COOKIE, no_session_cookie(&club)))
+    });
+    match result.await {
+        // The session has ended already.
+        Err(failure) if failure.0.status() == 401 => Ok(to_start()),
+        result => result,
+    }
 }
 
 /// Where a sign-in ends: the page at `/callback`.
@@ -133,6 +180,7 @@ pub async fn callback(who: Option<SignedIn>, club: Club) -> Result<Reply, Failur
                 "A front end has this address for its own page (" code { "--static" } "). "
                 (sign_in_link(&club, "Sign in as somebody else"))
             }
+            (sign_out_form())
         };
         Ok(page(&format!("You are signed in as {name}"), body))
     });
@@ -145,6 +193,10 @@ pub async fn callback(who: Option<SignedIn>, club: Club) -> Result<Reply, Failur
 /// The link that begins a sign-in.
 fn sign_in_link(club: &Club, text: &str) -> Markup {
     html! { a href=(PAGE) { @if club.is_development { "Choose who you are" } @else { (text) } } }
+}
+
+fn sign_out_form() -> Markup {
+    html! { form method="post" action=(SIGN_OUT) { button { "Sign out" } } }
 }
 
 /// A page of a sign-in, which no cache stores.

@@ -67,6 +67,9 @@ pub struct PendingSignIn {
     /// The other origin whose page began it, and to which the browser returns.
     #[serde(default)]
     pub origin: Option<String>,
+    /// The address of the page of this service to which the browser returns; `None` for the usual one.
+    #[serde(default)]
+    pub page: Option<String>,
     /// The key that encrypts it.
     #[serde(skip)]
     pub key: KeyIndex,
@@ -91,6 +94,7 @@ impl PendingSignIn {
             nonce: credentials::random_secret()?,
             previous,
             origin: origin.filter(|origin| origins.is_other(origin)).map(str::to_owned),
+            page: None,
             key: KeyIndex::default(),
             expires_micros: now.plus(MAX_AGE).micros(),
         })

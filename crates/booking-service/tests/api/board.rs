@@ -131,7 +131,11 @@ fn nobody_else_sees_it(#[values(Sqlite, Postgres)] backend: Backend) {
     ] {
         let refused = board(&who.get(week).expect(status));
         assert!(!refused.contains("S516"), "{refused}");
-        assert_eq!(refused.contains("<a href=\"/sign-in\">Sign in to see the board</a>"), status == 401, "{refused}");
+        assert_eq!(
+            refused.contains("<a href=\"/sign-in?to=%2Fboard%3Fview%3Dweek\">Sign in to see the board</a>"),
+            status == 401,
+            "{refused}"
+        );
     }
     // The front end has its own way to sign in, and pages of events.
     let folder = front_end();

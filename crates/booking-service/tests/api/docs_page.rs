@@ -22,7 +22,7 @@ fn a_visitor_signs_in_and_tries_operations_on_the_page() {
         assert_eq!(answer["status"], "201", "{operation}: {answer}");
     }
     assert_eq!(answers[1]["body"]["name"], "workshop");
-    assert_eq!(seen["links"], json!(["/", "/sign-in", "/openapi.json"]));
+    assert_eq!(seen["links"], json!(["/", "/sign-in?to=/docs/", "/openapi.json"]));
     assert!(seen["filterWidth"].as_u64().unwrap() > 300, "{seen}");
     // No page can set the cookie of a session.
     let schemes = seen["schemes"].as_array().unwrap();

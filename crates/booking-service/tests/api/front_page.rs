@@ -3,6 +3,7 @@
 use booking_service::schema::users;
 use diesel::prelude::*;
 use rstest::rstest;
+use url::form_urlencoded;
 
 use crate::{
     harness::{
@@ -72,6 +73,54 @@ fn the_page_of_the_sign_in_leads_to_the_provider_and_ends_at_the_callback(
     sign_in(&mut other, &issuer).expect(302);
     assert!(other.get("/callback").expect(200).text().contains("You are signed in as"));
     assert!(Browser::new(&club).get("/callback").expect(200).text().contains("You are not signed in"));
+}
+
+#[rstest]
+fn a_sign_in_returns_to_the_page_of_this_service_that_began_it(#[values(Sqlite, Postgres)] backend: Backend) {
+    let issuer = Issuer::start();
+    let club = issuer.club(backend);
+    for (page, end) in [
+        ("/board?day=2026-04-01&view=week", "/board?day=2026-04-01&view=week"),
+        ("/docs/", "/docs/"),
+        ("//evil.example/board", "/callback"),
+        ("https://evil.example/board", "/callback"),
+        ("/board/../api", "/callback"),
+        ("/board?\r\nset-cookie: a=b", "/callback"),
+        ("", "/callback"),
+    ] {
+        let mut browser = Browser::new(&club);
+        let begin = form_urlencoded::Serializer::new("/sign-in?".to_owned()).append_pair("to", page).finish();
+        let begun = browser.get(&begin).expect(302);
+        let callback = issuer.approve(begun.header("location").unwrap());
+        assert_eq!(browser.get(&callback).expect(302).header("location"), Some(end), "{page:?}");
+    }
+}
+
+#[rstest]
+fn the_pages_sign_out(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for path in ["/", "/callback"] {
+        let shown = page::check(&club.by(BOB).get(path).expect(200));
+        assert!(
+            shown.contains(r#"<form method="post" action="/sign-out"><button>Sign out</button></form>"#),
+            "{shown}"
+        );
+    }
+    // Neither a page of another site nor a link does it.
+    let form = || club.by(BOB).header("content-type", "application/x-www-form-urlencoded");
+    let elsewhere = form().header("origin", "https://evil.example").send("POST", "/sign-out", None).expect(303);
+    assert_eq!((elsewhere.header("location"), elsewhere.header("set-cookie")), (Some("/"), None));
+    club.by(BOB).get("/sign-out").refused(405, "method-not-allowed");
+    club.by(BOB).get("/api/users/me").expect(200);
+
+    let out = form().send("POST", "/sign-out", None).expect(303);
+    assert_eq!(out.header("location"), Some("/"));
+    assert!(out.header("set-cookie").unwrap().starts_with("session=; "), "{out:?}");
+    club.by(BOB).get("/api/users/me").refused(401, "bad-credentials");
+    // Pressed twice, or by nobody.
+    for who in [form(), club.anonymous()] {
+        assert_eq!(who.send("POST", "/sign-out", None).expect(303).header("location"), Some("/"));
+    }
 }
 
 #[test]

@@ -11,9 +11,9 @@ pub const ROOT_PATHS: &[&str] =
 pub struct PathMethods(Vec<(ResourceDef, Vec<Method>)>);
 
 impl PathMethods {
-    /// The paths of `document`, those of pages, and [`ROOT_PATHS`].
+    /// The paths of `document`, those of pages and of forms, and [`ROOT_PATHS`].
     #[must_use]
-    pub fn new(document: &OpenApi, pages: &[&str]) -> Self {
+    pub fn new(document: &OpenApi, pages: &[&str], forms: &[&str]) -> Self {
         let operations = document.paths.paths.iter().map(|(path, item)| {
             let methods = [
                 (item.get.is_some(), Method::GET),
@@ -28,7 +28,8 @@ impl PathMethods {
         });
         let root =
             ROOT_PATHS.iter().chain(pages).map(|path| (ResourceDef::new(*path), vec![Method::GET, Method::HEAD]));
-        Self(operations.chain(root).collect())
+        let forms = forms.iter().map(|path| (ResourceDef::new(*path), vec![Method::POST]));
+        Self(operations.chain(root).chain(forms).collect())
     }
 
     /// The methods of a path as the value of an `Allow` header, or `None` for an unknown path. A literal path such as

@@ -51,6 +51,7 @@ static INFO: ServiceInfo = ServiceInfo {
     page_paths: &[],
     front_pages: |_| {},
     front_page_paths: &[],
+    front_form_paths: &[],
     sign_in_page: None,
     document: || OpenApi::new(Info::new("test", "7"), Paths::new()),
 };
