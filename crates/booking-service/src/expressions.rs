@@ -1,5 +1,4 @@
-//! Fragments of SQL that Diesel does not have for both databases, and fragments that improve a query plan. Tests
-//! compare the plans with and without the latter.
+//! Fragments of SQL that Diesel does not have for both databases.
 
 use diesel::{
     QueryResult,
@@ -8,68 +7,12 @@ use diesel::{
     expression::{AppearsOnTable, Expression, SelectableExpression, ValidGrouping, is_aggregate},
     pg::Pg,
     query_builder::{AstPass, QueryFragment, QueryId},
-    sql_types::{Array, Binary, Bool},
+    sql_types::{Binary, Bool},
     sqlite::Sqlite,
 };
 
 use service_kit::database::{MultiBackend, types::DbUuid};
 use uuid::Uuid;
-
-/// The lengths of lists whose statements stay prepared. Preparing a statement with a longer list takes less time than
-/// running it.
-const LIST_LENGTHS: [usize; 3] = [1, 16, 64];
-
-/// `column IN (ids)`, like `eq_any`, for statements that are sent often.
-///
-/// The list is padded with its last id to one of three lengths, because both databases plan `eq_any` anew each time,
-/// which takes much of the processor time of a request. SQLite: the text depends on the length, so Diesel does not
-/// cache the statement. PostgreSQL: it assumes ten elements in a bound array, so that a plan for fewer looks cheaper,
-/// and it never changes to the generic plan.
-pub fn id_in<C>(column: C, ids: &[DbUuid]) -> IdIn<C> {
-    let length = LIST_LENGTHS.into_iter().find(|length| *length >= ids.len());
-    let padding = length.map_or(0, |length| length - ids.len());
-    let ids = ids.iter().chain(ids.last().into_iter().cycle().take(padding)).copied().collect();
-    IdIn { column, ids, is_cacheable: length.is_some() }
-}
-
-/// See [`id_in`].
-#[derive(Debug, Clone)]
-pub struct IdIn<C> {
-    column: C,
-    ids: Vec<DbUuid>,
-    is_cacheable: bool,
-}
-
-impl<C: QueryFragment<Pg>> QueryFragment<Pg> for IdIn<C> {
-    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        self.column.walk_ast(out.reborrow())?;
-        if let [id] = self.ids.as_slice() {
-            out.push_sql(" = ");
-            return out.push_bind_param::<DbUuid, _>(id);
-        }
-        out.push_sql(" = ANY(");
-        out.push_bind_param::<Array<DbUuid>, _>(&self.ids)?;
-        out.push_sql(")");
-        Ok(())
-    }
-}
-
-impl<C: QueryFragment<Sqlite>> QueryFragment<Sqlite> for IdIn<C> {
-    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Sqlite>) -> QueryResult<()> {
-        if !self.is_cacheable {
-            out.unsafe_to_cache_prepared();
-        }
-        self.column.walk_ast(out.reborrow())?;
-        let mut separator = " IN (";
-        for id in &self.ids {
-            out.push_sql(separator);
-            out.push_bind_param::<DbUuid, _>(id)?;
-            separator = ", ";
-        }
-        out.push_sql(if self.ids.is_empty() { " IN ()" } else { ")" });
-        Ok(())
-    }
-}
 
 /// `column IN (query)`, for a boxed query or a [`UnionAll`].
 pub fn in_subquery<C, Q>(column: C, query: Q) -> InSubquery<C, Q> {
@@ -95,6 +38,23 @@ where
         out.push_sql(")");
         Ok(())
     }
+}
+
+impl<C, Q> Expression for InSubquery<C, Q> {
+    type SqlType = Bool;
+}
+
+impl<C: AppearsOnTable<T>, Q, T> AppearsOnTable<T> for InSubquery<C, Q> {}
+
+impl<C: SelectableExpression<T>, Q, T> SelectableExpression<T> for InSubquery<C, Q> {}
+
+impl<C, Q, G> ValidGrouping<G> for InSubquery<C, Q> {
+    type IsAggregate = is_aggregate::No;
+}
+
+impl<C, Q> QueryId for InSubquery<C, Q> {
+    type QueryId = ();
+    const HAS_STATIC_QUERY_ID: bool = false;
 }
 
 /// `SELECT … UNION ALL SELECT …` of queries with one column, for [`in_subquery`].
@@ -192,28 +152,3 @@ impl<C: SelectableExpression<T>, T> SelectableExpression<T> for FoldedIds<C> {}
 impl<C, G> ValidGrouping<G> for FoldedIds<C> {
     type IsAggregate = is_aggregate::Yes;
 }
-
-/// Makes a type a condition on a column. Its statements are not cached by type.
-macro_rules! condition_on_column {
-    ($name:ident<C $(, $query:ident)?>) => {
-        impl<C $(, $query)?> Expression for $name<C $(, $query)?> {
-            type SqlType = Bool;
-        }
-
-        impl<C: AppearsOnTable<T> $(, $query)?, T> AppearsOnTable<T> for $name<C $(, $query)?> {}
-
-        impl<C: SelectableExpression<T> $(, $query)?, T> SelectableExpression<T> for $name<C $(, $query)?> {}
-
-        impl<C $(, $query)?, G> ValidGrouping<G> for $name<C $(, $query)?> {
-            type IsAggregate = is_aggregate::No;
-        }
-
-        impl<C $(, $query)?> QueryId for $name<C $(, $query)?> {
-            type QueryId = ();
-            const HAS_STATIC_QUERY_ID: bool = false;
-        }
-    };
-}
-
-condition_on_column!(IdIn<C>);
-condition_on_column!(InSubquery<C, Q>);

@@ -14,7 +14,6 @@ use service_kit::{
 use crate::{
     auth::ACTIVE,
     events::queries::Schedule,
-    expressions::id_in,
     groups::{self, EVERYONE},
     rooms::{
         overlap::Span,
@@ -109,7 +108,7 @@ pub fn busy_times(
         .filter(overlapping!(events, from, to))
         .select((attendees::user_id, events::starts_at, events::ends_at));
     let rows: Vec<(DbUuid, DbTimestamp, DbTimestamp)> = with_connection!(conn, c => match people {
-        People::Users(ids) => attendances.filter(id_in(attendees::user_id, ids)).load(c)?,
+        People::Users(ids) => attendances.filter(attendees::user_id.eq_any(ids)).load(c)?,
         People::Group(EVERYONE) => {
             let active = user_rows::table.filter(user_rows::state.eq(ACTIVE)).select(user_rows::id);
             attendances.filter(attendees::user_id.eq_any(active)).load(c)?

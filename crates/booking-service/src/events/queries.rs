@@ -18,7 +18,7 @@ pub use super::schedule::Schedule;
 use super::selection::Selection;
 use crate::{
     auth::Caller,
-    expressions::{IdList, folded_ids, id_in},
+    expressions::{IdList, folded_ids},
     groups::{
         EVERYONE,
         queries::{self as groups, Group},
@@ -157,12 +157,12 @@ fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Event>,
     let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
     // PostgreSQL takes less time for two groupings than for one statement with two subqueries for each event.
     let admins: Vec<(DbUuid, IdList)> = with_connection!(conn, c => event_admins::table
-        .filter(id_in(event_admins::event_id, &ids))
+        .filter(event_admins::event_id.eq_any(&ids))
         .group_by(event_admins::event_id)
         .select((event_admins::event_id, folded_ids(event_admins::user_id)))
         .load(c)?);
     let attendees: Vec<(DbUuid, IdList)> = with_connection!(conn, c => attendees::table
-        .filter(id_in(attendees::event_id, &ids))
+        .filter(attendees::event_id.eq_any(&ids))
         .group_by(attendees::event_id)
         .select((attendees::event_id, folded_ids(attendees::user_id)))
         .load(c)?);
@@ -183,12 +183,18 @@ fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Event>,
 /// # Errors
 /// When the database fails.
 pub fn load_tags(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbUuid, Vec<EventTag>>, Error> {
-    let tags: Vec<(DbUuid, DbUuid, String, bool)> = with_connection!(conn, c => event_tags::table
-        .inner_join(tags::table)
-        .filter(id_in(event_tags::event_id, ids))
-        .select((event_tags::event_id, tags::id, tags::name, event_tags::locked))
-        .order((tags::name, tags::id))
-        .load(c)?);
+    let tags: Vec<(DbUuid, DbUuid, String, bool)> = with_connection!(conn, c => {
+        let tags = event_tags::table
+            .inner_join(tags::table)
+            .select((event_tags::event_id, tags::id, tags::name, event_tags::locked))
+            .order((tags::name, tags::id))
+            .into_boxed();
+        match ids {
+            // Both databases keep the plan of this one.
+            [id] => tags.filter(event_tags::event_id.eq(id)).load(c)?,
+            ids => tags.filter(event_tags::event_id.eq_any(ids)).load(c)?,
+        }
+    });
     Ok(by_event(tags.into_iter().map(|(event, id, name, locked)| (event, EventTag { id, name, locked }))))
 }
 

@@ -20,7 +20,7 @@ use uuid::uuid;
 
 use crate::{
     auth::ACTIVE,
-    expressions::{IdList, folded_ids, id_in},
+    expressions::{IdList, folded_ids},
     schema::{events, group_admins, group_members, groups, rooms, users as user_rows},
     users::queries::{User, active_ids},
 };
@@ -92,12 +92,12 @@ pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<Position>) -> Result<V
     let rows: Vec<Row> = query.limit(bounds.rows).load(conn)?;
     let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
     let members: Vec<(DbUuid, IdList)> = with_connection!(conn, c => group_members::table
-        .filter(id_in(group_members::group_id, &ids))
+        .filter(group_members::group_id.eq_any(&ids))
         .group_by(group_members::group_id)
         .select((group_members::group_id, folded_ids(group_members::user_id)))
         .load(c)?);
     let admins: Vec<(DbUuid, IdList)> = with_connection!(conn, c => group_admins::table
-        .filter(id_in(group_admins::group_id, &ids))
+        .filter(group_admins::group_id.eq_any(&ids))
         .group_by(group_admins::group_id)
         .select((group_admins::group_id, folded_ids(group_admins::user_id)))
         .load(c)?);
@@ -170,7 +170,7 @@ pub fn members_of_all(conn: &mut AnyConnection, groups: &[DbUuid]) -> Result<Vec
     }
     for groups in groups.chunks(1000) {
         members.extend(with_connection!(conn, c => group_members::table
-            .filter(id_in(group_members::group_id, groups))
+            .filter(group_members::group_id.eq_any(groups))
             .select(group_members::user_id)
             .load::<DbUuid>(c)?));
     }

@@ -25,7 +25,6 @@ use crate::{
         queries::{EventTag, Order, Row, Schedule, load_rows, load_tags},
         selection::{Criterion, Deleted, Selection},
     },
-    expressions::id_in,
     schema::{attendees, users},
 };
 
@@ -142,7 +141,7 @@ fn load_answers(
     answers: Answers,
 ) -> Result<HashMap<DbUuid, Vec<Answer>>, Error> {
     let query = attendees::table
-        .filter(id_in(attendees::event_id, events))
+        .filter(attendees::event_id.eq_any(events))
         .select((attendees::event_id, (attendees::user_id, attendees::schedule, attendees::changed_at)))
         .order((attendees::event_id, attendees::user_id));
     let rows: Vec<(DbUuid, Answer)> = with_connection!(conn, c => match answers {

@@ -18,7 +18,7 @@ use super::results::{Choice, Slot};
 use crate::{
     auth::Caller,
     events::{queries::EventTag, selection::Relation},
-    expressions::{UnionAll, id_in, in_subquery},
+    expressions::{UnionAll, in_subquery},
     schema::{
         draft_event_admins, draft_event_answers, draft_event_choices, draft_event_invitees, draft_event_slots,
         draft_event_tags, draft_events, tags,
@@ -164,7 +164,7 @@ fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Poll>, 
     let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
     let mut admins: HashMap<DbUuid, Vec<DbUuid>> = HashMap::new();
     let links: Vec<(DbUuid, DbUuid)> = with_connection!(conn, c => draft_event_admins::table
-        .filter(id_in(draft_event_admins::draft_event_id, &ids))
+        .filter(draft_event_admins::draft_event_id.eq_any(&ids))
         .order((draft_event_admins::draft_event_id, draft_event_admins::user_id))
         .load(c)?);
     for (poll, user) in links {
@@ -173,7 +173,7 @@ fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Poll>, 
     macro_rules! count {
         ($table:ident) => {
             with_connection!(conn, c => $table::table
-                .filter(id_in($table::draft_event_id, &ids))
+                .filter($table::draft_event_id.eq_any(&ids))
                 .group_by($table::draft_event_id)
                 .select(($table::draft_event_id, count_star()))
                 .load::<(DbUuid, i64)>(c)?)
@@ -299,7 +299,7 @@ pub fn choices(conn: &mut AnyConnection, poll: DbUuid, users: Option<&[DbUuid]>)
     let columns = (choices::user_id, choices::slot_id, choices::maybe);
     let rows: Vec<(DbUuid, DbUuid, bool)> = with_connection!(conn, c => match users {
         None => query.select(columns).load(c)?,
-        Some(users) => query.filter(id_in(choices::user_id, users)).select(columns).load(c)?,
+        Some(users) => query.filter(choices::user_id.eq_any(users)).select(columns).load(c)?,
     });
     Ok(rows.into_iter().map(|(user, slot, maybe)| Choice { user, slot, maybe }).collect())
 }

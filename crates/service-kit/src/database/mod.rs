@@ -165,7 +165,12 @@ impl Database {
 
     /// Like [`read`](Self::read), but runs `shortcut` first, outside of the transaction. Each of its statements has a
     /// snapshot of its own. `work` runs only when it returns `None`.
-    pub fn read_unless<T, S, F>(&self, owner: JobOwner, shortcut: S, work: F) -> impl Future<Output = Result<T, Error>>
+    pub fn read_with_shortcut<T, S, F>(
+        &self,
+        owner: JobOwner,
+        shortcut: S,
+        work: F,
+    ) -> impl Future<Output = Result<T, Error>>
     where
         T: Send + 'static,
         S: FnOnce(&mut AnyConnection) -> Option<Result<T, Error>> + Send + 'static,

@@ -46,8 +46,8 @@ impl Conditions {
         })
     }
 
-    /// Whether the caller has answers to compare with, at least one of which may be current.
-    pub(super) fn name_cached_answers(&self) -> bool {
+    /// Whether the caller has an answer whose fingerprint may be current.
+    pub(super) fn has_cached_fingerprint(&self) -> bool {
         !self.is_time_dependent && self.cached.has_fingerprint()
     }
 

@@ -145,7 +145,7 @@ impl<A: Authenticator> Guard<A> {
     async fn read_boxed(self, mut operation: Operation<A::Caller>) -> Result<Reply, Failure> {
         let conditions = Arc::new(Conditions::from_request(&self.request)?);
         let tags = conditions.clone();
-        let result = self.read_unless_not_modified(conditions, move |conn, caller, fingerprint| {
+        let result = self.read_if_modified(conditions, move |conn, caller, fingerprint| {
             Ok((tags.tag(operation(conn, caller)?, fingerprint), None))
         });
         let result = result.await.map(|(reply, _)| reply);
@@ -154,7 +154,7 @@ impl<A: Authenticator> Guard<A> {
 
     /// Answers 304 if the caller has the current answer already. Otherwise runs `operation` with the fingerprint of its
     /// answer; it returns the answer and, for a list, what follows it.
-    async fn read_unless_not_modified<F>(
+    async fn read_if_modified<F>(
         &self,
         conditions: Arc<Conditions>,
         mut operation: F,
@@ -174,7 +174,7 @@ impl<A: Authenticator> Guard<A> {
                 None => operation(conn, &caller, fingerprint),
             }
         };
-        if !conditions.name_cached_answers() {
+        if !conditions.has_cached_fingerprint() {
             return database.read(owner, read).await;
         }
         let shared = self.shared.clone();
@@ -182,7 +182,7 @@ impl<A: Authenticator> Guard<A> {
             let reply = shared.not_modified(conn, &conditions)?;
             Some(reply.map(|reply| (reply, None)))
         };
-        database.read_unless(owner, not_modified, read).await
+        database.read_with_shortcut(owner, not_modified, read).await
     }
 
     /// Runs an operation that reads a list. A list without `limit` that is longer than [`CHUNK`] rows is streamed: each
@@ -199,7 +199,7 @@ impl<A: Authenticator> Guard<A> {
     async fn list_boxed(self, page: Page, operation: ListOperation<A::Caller>) -> Result<Reply, Failure> {
         let conditions = Arc::new(Conditions::from_request(&self.request)?);
         let (tags, first, page) = (conditions.clone(), operation.clone(), page.in_chunks());
-        let result = self.read_unless_not_modified(conditions, move |conn, caller, fingerprint| {
+        let result = self.read_if_modified(conditions, move |conn, caller, fingerprint| {
             let rows = first(conn, caller, &page)?;
             Ok(match rows.next {
                 None => (tags.tag(rows.into_reply(), fingerprint), None),

@@ -359,7 +359,7 @@ fn a_shortcut_makes_the_transaction_unnecessary(#[values(Sqlite, Postgres)] back
     let work = |conn: &mut AnyConnection| Ok(count(conn)? + 100);
     let read = |shortcut: fn(&mut AnyConnection) -> Option<Result<i64, Error>>| {
         let before = db.statements().get();
-        let result = block_on(db.read_unless(OWNER, shortcut, work)).unwrap();
+        let result = block_on(db.read_with_shortcut(OWNER, shortcut, work)).unwrap();
         (result, db.statements().get() - before)
     };
     assert_eq!(read(shortcut), (0, 1));
@@ -373,7 +373,7 @@ fn a_shortcut_on_a_lost_connection_is_no_failure() {
     let db = one_connection(database);
     let process = settings(&db, &["SELECT pg_backend_pid()::text AS value"]).remove(0);
     sql_query(format!("SELECT pg_terminate_backend({process})")).execute(&mut database.connect()).unwrap();
-    let read = db.read_unless(OWNER, |conn| count(conn).ok().map(Ok), |conn| Ok(count(conn)? + 100));
+    let read = db.read_with_shortcut(OWNER, |conn| count(conn).ok().map(Ok), |conn| Ok(count(conn)? + 100));
     assert_eq!(block_on(read).unwrap(), 100);
 }
 
