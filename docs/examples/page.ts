@@ -16,7 +16,9 @@ export async function signIn() {
 
 /** What the page at `/callback` does. */
 export function comeBack() {
-  location.replace(sessionStorage.getItem('after sign-in') ?? '/');
+  const page = sessionStorage.getItem('after sign-in') ?? '/';
+  sessionStorage.removeItem('after sign-in');
+  location.replace(page);
 }
 
 /** Who is signed in, if anybody is. */

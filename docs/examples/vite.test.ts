@@ -45,6 +45,17 @@ test('through the proxy', async (t) => {
   assert.equal(new URL(back, origin).href, `${origin}/callback`);
 });
 
+test('from the board through the proxy', async (t) => {
+  const origin = await vite(t);
+  const refused = await fetch(`${origin}/board`);
+  assert.equal(refused.status, 401);
+  const link = (await refused.text()).match(/"(\/sign-in\?to=[^"]*)"/)?.[1];
+  assert(link);
+  const begun = await fetch(origin + link, { redirect: 'manual' });
+  assert.equal(begun.status, 302);
+  assert(begun.headers.get('Location')?.startsWith(`${origin}/dev/sign-in?`));
+});
+
 test('without the proxy, from an allowed origin', async () => {
   const { back, headers } = await signIn(BOOKING, CORS_ORIGIN);
   assert.equal(back, `${CORS_ORIGIN}/callback`);

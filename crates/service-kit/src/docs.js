@@ -25,10 +25,14 @@ function moved(example) {
   return Object.fromEntries(Object.entries(example).map(([name, value]) => [name, moved(value)]));
 }
 function withMovedExamples(operation) {
-  const content = Object.entries(operation.requestBody?.content ?? {}).map(([type, media]) =>
-    [type, 'example' in media ? { ...media, example: moved(media.example) } : media]);
-  return content.length === 0 ? operation
-    : { ...operation, requestBody: { ...operation.requestBody, content: Object.fromEntries(content) } };
+  const withMoved = (thing) => ('example' in thing ? { ...thing, example: moved(thing.example) } : thing);
+  const { parameters, requestBody } = operation;
+  const content = Object.entries(requestBody?.content ?? {}).map(([type, media]) => [type, withMoved(media)]);
+  return {
+    ...operation,
+    ...(parameters && { parameters: parameters.map(withMoved) }),
+    ...(requestBody && { requestBody: { ...requestBody, content: Object.fromEntries(content) } }),
+  };
 }
 
 function forBrowsers(document) {

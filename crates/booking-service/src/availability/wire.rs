@@ -101,13 +101,13 @@ read_from_text! { Minutes UserIds DailyHours }
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub struct FindQuery {
     /// The start of the span to search.
-    #[param(value_type = chrono::DateTime<chrono::Utc>)]
+    #[param(value_type = chrono::DateTime<chrono::Utc>, example = "2026-04-04T00:00:00+09:00")]
     date_begin: Timestamp,
     /// The end of the span to search, at most 31 days after `dateBegin`.
-    #[param(value_type = chrono::DateTime<chrono::Utc>)]
+    #[param(value_type = chrono::DateTime<chrono::Utc>, example = "2026-04-11T00:00:00+09:00")]
     date_end: Timestamp,
     /// The least length of a free time in minutes.
-    #[param(value_type = i32, minimum = 15, maximum = 1440)]
+    #[param(value_type = i32, minimum = 15, maximum = 1440, example = 60)]
     minutes: Minutes,
     /// Find times for a shared event: other shared events may use the room.
     #[deserr(default)]

@@ -50,7 +50,7 @@ const FRONT_END_CALLBACK: &str = "/callback";
     security(()),
     responses(
         (status = 201, description = "Where to send the browser", body = AuthParams),
-        (status = 403, description = "A page of another site sent the request")
+        (status = 403, description = "A page of another site sent the request (`cross-site-request`)")
     )
 )]
 #[post("/authParams")]

@@ -176,10 +176,7 @@ pub async fn callback(who: Option<SignedIn>, club: Club) -> Result<Reply, Failur
                 li { a href="/docs/" { b { "Documentation" } small { "Every operation, to read and to try" } } }
                 li { a href="/" { b { "Start" } small { "All pages of this service" } } }
             }
-            p.faint {
-                "A front end has this address for its own page (" code { "--static" } "). "
-                (sign_in_link(&club, "Sign in as somebody else"))
-            }
+            p.faint { (sign_in_link(&club, "Sign in as somebody else")) }
             (sign_out_form())
         };
         Ok(page(&format!("You are signed in as {name}"), body))

@@ -11,7 +11,7 @@ use crate::account_type::AccountType;
 #[derive(Debug, Clone, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase, validate = check_address -> Violations)]
 #[schema(rename_all = "camelCase", example = json!({
-    "type": 5, "url": "https://github.com/alice", "displayName": "Alice"
+    "type": 11, "url": "https://ctftime.org/user/1001", "displayName": "Alice"
 }))]
 pub struct AddAccountRequest {
     #[deserr(rename = "type")]

@@ -151,7 +151,7 @@ impl CreateProjectRequest {
 #[derive(Debug, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase)]
 #[schema(rename_all = "camelCase", example = json!({
-    "name": "Lecture robot",
+    "name": "Lecture robot 2",
     "duration": {"since": {"year": 2025, "semester": 1}, "until": {"year": 2026, "semester": 0}}
 }))]
 pub struct EditProjectRequest {

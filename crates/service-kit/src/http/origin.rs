@@ -40,6 +40,8 @@ impl Origins {
         }
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
         let is_allowed = match (text(header::ORIGIN), text(header::HeaderName::from_static("sec-fetch-site"))) {
+            // A page whose policy is `Referrer-Policy: no-referrer`, as ours, sends its forms with this origin.
+            (Some("null"), site) => site == Some("same-origin"),
             (Some(origin), site) => {
                 // The page may use another name of this service, such as localhost.
                 let host = text(header::HOST).unwrap_or_default();
@@ -87,6 +89,8 @@ mod tests {
         assert!(check(Method::POST, &[("sec-fetch-site", "same-origin")]));
         assert!(!check(Method::POST, &[("origin", "https://evil.example")]));
         assert!(!check(Method::POST, &[("origin", "null")]));
+        assert!(!check(Method::POST, &[("origin", "null"), ("sec-fetch-site", "cross-site")]));
+        assert!(check(Method::POST, &[("origin", "null"), ("sec-fetch-site", "same-origin")]));
         assert!(!check(Method::PUT, &[("sec-fetch-site", "cross-site")]));
         assert!(!check(Method::DELETE, &[("sec-fetch-site", "same-site")]));
         assert!(!check(Method::POST, &[("origin", "https://127.0.0.1:3000"), ("sec-fetch-site", "cross-site")]));

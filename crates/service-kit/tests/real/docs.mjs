@@ -1,5 +1,5 @@
 // The documentation page of a service, as somebody uses it: all operations are there, sign-in, requests from the page,
-// and how it looks. ORIGIN is where the service is. USER signs in: at PAGE, or without one by the dialog of the page. The
+// how it looks, and signing out. ORIGIN is where the service is. USER signs in: at PAGE, or without one by the dialog of the page. The
 // first of OPERATIONS tells who one is, the others make something of their examples. Screenshots go to FOLDER. Prints what
 // was seen, as JSON.
 
@@ -76,9 +76,14 @@ try {
   const filterWidth = await filter.evaluate((input) => input.clientWidth);
   await page.evaluate(() => scrollTo(0, 0));
   await page.screenshot({ path: `${FOLDER}/narrow.png` });
-  const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  const [overflow, title] = await page.evaluate(() => [document.documentElement.scrollWidth - innerWidth, document.title]);
+  if (PAGE) {
+    await page.goto(ORIGIN);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByText('You are not signed in.').waitFor();
+  }
   console.log(JSON.stringify({
-    elsewhere, errors, operations, blocks, links, filtered, filterWidth, schemes, answers, overflow, title: await page.title(),
+    elsewhere, errors, operations, blocks, links, filtered, filterWidth, schemes, answers, overflow, title,
   }));
 } finally {
   await browser.close();
