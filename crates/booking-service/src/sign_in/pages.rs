@@ -110,17 +110,15 @@ pub async fn choose(req: HttpRequest, state: Data<AppState>, club: Club, now: No
 /// The page at `/`. A caller with a bad credential sees what everybody sees.
 pub async fn front(state: Data<AppState>, who: Option<SignedIn>, club: Club) -> Result<Reply, Failure> {
     let words = state_in_words(&state).await;
-    let anonymous =
-        front_page(&state, words, &CARDS, &html! { p { "You are not signed in. " (sign_in_link(&club, "Sign in")) } });
+    let anonymous = front_page(&state, words, &CARDS, &html! { p { "You are not signed in. " (sign_in_link(&club)) } });
     let Some(who) = who else { return Ok(anonymous) };
     let page = who.read(move |conn, me| {
         let User { name, display_name, .. } = users::queries::get(conn, me.id)?;
         let greeting = html! {
             p {
-                "You are signed in as " b { (display_name) } " " small { "@" (name) } ". "
-                (sign_in_link(&club, "Sign in as somebody else"))
+                "You are signed in as " b { (display_name) } " " small { "@" (name) } "."
             }
-            (sign_out_form())
+            (change_user())
         };
         Ok(front_page(&state, words, &CARDS, &greeting))
     });
@@ -166,7 +164,7 @@ pub async fn sign_out(who: Option<SignedIn>, club: Club, now: Now) -> Result<Rep
 
 /// Where a sign-in ends: the page at `/callback`.
 pub async fn callback(who: Option<SignedIn>, club: Club) -> Result<Reply, Failure> {
-    let anonymous = page("You are not signed in", html! { p { (sign_in_link(&club, "Sign in")) } });
+    let anonymous = page("You are not signed in", html! { p { (sign_in_link(&club)) } });
     let Some(who) = who else { return Ok(anonymous) };
     let result = who.read(move |conn, me| {
         let name = users::queries::get(conn, me.id)?.display_name;
@@ -176,8 +174,7 @@ pub async fn callback(who: Option<SignedIn>, club: Club) -> Result<Reply, Failur
                 li { a href="/docs/" { b { "Documentation" } small { "Every operation, to read and to try" } } }
                 li { a href="/" { b { "Start" } small { "All pages of this service" } } }
             }
-            p.faint { (sign_in_link(&club, "Sign in as somebody else")) }
-            (sign_out_form())
+            (change_user())
         };
         Ok(page(&format!("You are signed in as {name}"), body))
     });
@@ -187,13 +184,18 @@ pub async fn callback(who: Option<SignedIn>, club: Club) -> Result<Reply, Failur
     }
 }
 
-/// The link that begins a sign-in.
-fn sign_in_link(club: &Club, text: &str) -> Markup {
-    html! { a href=(PAGE) { @if club.is_development { "Choose who you are" } @else { (text) } } }
+/// The link that begins a sign-in of somebody who is not signed in.
+fn sign_in_link(club: &Club) -> Markup {
+    html! { a href=(PAGE) { @if club.is_development { "Choose who you are" } @else { "Sign in" } } }
 }
 
-fn sign_out_form() -> Markup {
-    html! { form method="post" action=(SIGN_OUT) { button { "Sign out" } } }
+/// What somebody who is signed in may do about it.
+fn change_user() -> Markup {
+    html! {
+        form method="post" action=(SIGN_OUT) {
+            a href=(PAGE) { "Sign in as somebody else" } " or " button { "Sign out" }
+        }
+    }
 }
 
 /// A page of a sign-in, which no cache stores.

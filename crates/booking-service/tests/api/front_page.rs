@@ -101,10 +101,7 @@ fn the_pages_sign_out(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     for path in ["/", "/callback"] {
         let shown = page::check(&club.by(BOB).get(path).expect(200));
-        assert!(
-            shown.contains(r#"<form method="post" action="/sign-out"><button>Sign out</button></form>"#),
-            "{shown}"
-        );
+        assert!(shown.contains(r#"<form method="post" action="/sign-out">"#), "{shown}");
     }
     // Neither a page of another site nor a link does it.
     let form = || club.by(BOB).header("content-type", "application/x-www-form-urlencoded");
