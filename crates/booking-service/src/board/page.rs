@@ -24,7 +24,7 @@ const KIOSK_WIDTH: u32 = 760;
 /// The height of the row of hours.
 const HEAD_HEIGHT: u32 = 38;
 
-/// The room that the label of an hour needs.
+/// The width that the label of an hour needs.
 const HOUR_LABEL_WIDTH: u32 = 34;
 
 /// The width from which a stretch has room for "free 18:00–21:00", and for "free".
@@ -186,14 +186,14 @@ fn svg(scale: &Scale, height: u32, label: &str, content: &Markup) -> Markup {
 
 fn head(scale: &Scale, now: Option<u32>) -> Markup {
     let step = if scale.days == 1 { 1 } else { 6 };
-    let has_room = |hour| (scale.hours.1 - hour) * scale.hour_width >= HOUR_LABEL_WIDTH;
+    let fits = |hour| (scale.hours.1 - hour) * scale.hour_width >= HOUR_LABEL_WIDTH;
     let content = html! {
         @for (n, date) in (0..).zip(scale.dates()) {
             @let left = n * scale.day_width();
             @if scale.days > 1 {
                 text.day x=(left + 4) y="14" { (date.format("%a %-d %b")) }
             }
-            @for hour in (scale.hours.0..scale.hours.1).filter(|hour| hour.is_multiple_of(step) && has_room(*hour)) {
+            @for hour in (scale.hours.0..scale.hours.1).filter(|hour| hour.is_multiple_of(step) && fits(*hour)) {
                 text.hour x=(left + (hour - scale.hours.0) * scale.hour_width + 3) y="32" { (hour) ":00" }
             }
         }

@@ -96,8 +96,8 @@ impl<A: Authenticator> Shared<A> {
         self.authenticator.authorize(conn, caller, access)
     }
 
-    /// 304 if the caller has the current answer already. One statement finds both caller and version, so this needs no
-    /// transaction. A failure is left to the transaction that follows.
+    /// 304 if the caller has the current answer already. It needs no transaction, because the version is never older than
+    /// the caller. A failure is left to the transaction that follows.
     fn not_modified(&self, conn: &mut AnyConnection, conditions: &Conditions) -> Option<Result<Reply, Error>> {
         let Identified { caller, data_version } = self.authenticator.identify(conn).ok()?;
         let fingerprint = conditions.fingerprint(&caller.view(), data_version.as_deref());

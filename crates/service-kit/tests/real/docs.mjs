@@ -1,7 +1,7 @@
 // The documentation page of a service, as somebody uses it: all operations are there, sign-in, requests from the page,
-// how it looks, and signing out. ORIGIN is where the service is. USER signs in: at PAGE, or without one by the dialog of the page. The
-// first of OPERATIONS tells who one is, the others make something of their examples. Screenshots go to FOLDER. Prints what
-// was seen, as JSON.
+// how it looks, and signing out. ORIGIN is where the service is. USER signs in: at PAGE, or without one by the dialog
+// of the page. The first of OPERATIONS tells who one is, the others make something of their examples. Screenshots go
+// to FOLDER. Prints what was seen, as JSON.
 
 import { mkdirSync } from 'node:fs';
 

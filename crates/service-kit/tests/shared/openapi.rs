@@ -158,7 +158,6 @@ impl Contract {
     }
 }
 
-/// The fields of an object, those of the types that it consists of included.
 /// Checks that the example of each refusal has a code that the operation answers with.
 pub fn refusals_have_fitting_examples() {
     for (method, path, operation) in operations() {
@@ -176,6 +175,7 @@ pub fn refusals_have_fitting_examples() {
     }
 }
 
+/// The fields of an object, those of the types that it consists of included.
 fn fields(schema: &Value) -> BTreeMap<String, String> {
     if let Some(reference) = schema["$ref"].as_str() {
         return fields(DOCUMENT.pointer(reference.trim_start_matches('#')).unwrap());
