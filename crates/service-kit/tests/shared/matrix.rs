@@ -2,7 +2,15 @@
 //! called by every kind of caller. Both services include this file in their tests, by its path, with their callers and
 //! with functions that create the objects of an operation.
 
-use std::{collections::BTreeSet, fs, path::Path, ptr};
+#![expect(clippy::disallowed_types, reason = "no worker is involved")]
+
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    path::{Path, PathBuf},
+    ptr,
+    sync::{Mutex, PoisonError},
+};
 
 use serde_json::{Value, json};
 
@@ -34,6 +42,11 @@ pub struct Operation {
 }
 
 impl Operation {
+    /// Its method and path, as in a row of a table.
+    fn key(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+
     pub fn all() -> Vec<Self> {
         let paths = DOCUMENT["paths"].as_object().unwrap().iter();
         paths
@@ -87,6 +100,8 @@ struct Row {
     name: String,
     operation: String,
     cells: Vec<String>,
+    /// The row as it is written.
+    line: String,
 }
 
 impl Row {
@@ -95,23 +110,32 @@ impl Row {
     }
 }
 
+/// The page with the tables.
+fn page() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/security.md")
+}
+
 /// The rows of a service's table.
 fn table(service: &str) -> Vec<Row> {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/security.md")).unwrap();
+    let page = fs::read_to_string(page()).unwrap();
     let (begin, end) = (format!("<!-- access to {service}: begin -->"), format!("<!-- access to {service}: end -->"));
     let lines = page.split_once(&begin).unwrap().1.split_once(&end).unwrap().0.trim().lines();
     let cells = |line: &str| {
         let cells = line.strip_prefix('|').and_then(|line| line.strip_suffix('|')).unwrap_or_else(|| panic!("{line}"));
         cells.split('|').map(|cell| cell.trim().trim_matches('`').to_owned()).collect::<Vec<_>>()
     };
-    let mut lines = lines.map(cells);
-    assert_eq!(lines.next().unwrap(), [&["Method", "Path", "Object"][..], &COLUMNS].concat(), "{service}: the columns");
-    assert!(lines.next().unwrap().iter().all(|cell| cell.chars().all(|c| "-:".contains(c))), "{service}: line 2");
-    let row = |cells: Vec<String>| {
+    let mut lines = lines.map(|line| (line, cells(line)));
+    assert_eq!(
+        lines.next().unwrap().1,
+        [&["Method", "Path", "Object"][..], &COLUMNS].concat(),
+        "{service}: the columns"
+    );
+    assert!(lines.next().unwrap().1.iter().all(|cell| cell.chars().all(|c| "-:".contains(c))), "{service}: line 2");
+    let row = |(line, cells): (&str, Vec<String>)| {
         assert_eq!(cells.len(), 3 + COLUMNS.len(), "{service}: {cells:?}");
         let operation = format!("{} {}", cells[0], cells[1]);
         let name = if cells[2].is_empty() { operation.clone() } else { format!("{operation}, {}", cells[2]) };
-        Row { name, operation, cells: cells[3..].to_vec() }
+        Row { name, operation, cells: cells[3..].to_vec(), line: line.to_owned() }
     };
     lines.map(row).collect()
 }
@@ -192,20 +216,87 @@ fn builder_of<'a, W>(row: &Row, builders: &'a [(&'a str, Builder<W>)]) -> Option
     if row.name == row.operation { by_name.or_else(of_parameter) } else { by_name }
 }
 
-/// Calls every operation of the document as every caller and compares the statuses with the table of the service.
+/// Calls an operation as every caller.
 ///
 /// After a request that may have changed its objects, the next one gets new objects. After a refused request, the next
 /// one gets the same objects, which shows whether the refused one has changed something.
+fn call_as_all<'a, 'c, W>(
+    operation: &'a Operation,
+    builder: Option<&'a Builder<W>>,
+    world: &'a W,
+    callers: &'a [Caller<'c>],
+) -> impl Iterator<Item = (&'a Caller<'c>, Answer)> {
+    let mut made = None;
+    callers.iter().map(move |caller| {
+        let ready = made.take().unwrap_or_else(|| builder.map_or_else(Fixture::default, |make| make(world, caller)));
+        let answer = send(operation, &ready, &caller.client);
+        let is_unchanged = answer.status >= 400 || operation.method == "GET";
+        made = Some(ready).filter(|made| is_unchanged && !made.for_one);
+        (caller, answer)
+    })
+}
+
+/// Writes a row with the statuses of the answers for each operation of the document that has none: one for each object
+/// that a builder describes, or one without. It follows the last row whose path has the most first segments in common.
+fn write_missing_rows<W>(service: &str, world: &W, builders: &[(&str, Builder<W>)], callers: &[Caller<'_>]) {
+    // The tests of both databases do this at the same time. The second one finds the rows of the first one.
+    static WRITING: Mutex<()> = Mutex::new(());
+    let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let known: BTreeSet<_> = table(service).into_iter().map(|row| row.operation).collect();
+    for operation in Operation::all().iter().filter(|operation| !known.contains(&operation.key())) {
+        let described = format!("{}, ", operation.key());
+        let of_builders = builders.iter().map(|(name, _)| *name).filter(|name| name.starts_with(&described));
+        let mut names: Vec<_> = of_builders.map(str::to_owned).collect();
+        if names.is_empty() {
+            names.push(operation.key());
+        }
+        for name in names {
+            let object = name.strip_prefix(&described).map(|object| format!("{object} ")).unwrap_or_default();
+            let mut row = Row { name, operation: operation.key(), cells: Vec::new(), line: String::new() };
+            let builder = builder_of(&row, builders).map(|(_, builder)| builder);
+            let answers: Vec<_> = call_as_all(operation, builder, world, callers).collect();
+            for column in COLUMNS {
+                let of_column = answers.iter().filter(|(caller, _)| caller.column == column);
+                let status = |(caller, answer): &(&Caller<'_>, Answer)| match caller.instead {
+                    Some(_) => NONE.to_owned(),
+                    None => answer.status.to_string(),
+                };
+                let statuses: BTreeSet<_> = of_column.map(status).collect();
+                assert_eq!(statuses.len(), 1, "{}: the callers of {column} get {statuses:?}", row.name);
+                row.cells.extend(statuses);
+            }
+            let (method, path, cells) = (&operation.method, &operation.path, row.cells.join(" | "));
+            let line = format!("| {method} | `{path}` | {object}| {cells} |");
+            let in_common = |row: &Row| {
+                let (_, other) = row.operation.split_once(' ').unwrap();
+                path.split('/').zip(other.split('/')).take_while(|(a, b)| a == b).count()
+            };
+            let before = table(service).into_iter().max_by_key(in_common).unwrap().line;
+            let (text, new) = (fs::read_to_string(page()).unwrap(), page().with_extension("md.new"));
+            fs::write(&new, text.replacen(&before, &format!("{before}\n{line}"), 1)).unwrap();
+            // Other tests read the page meanwhile.
+            fs::rename(new, page()).unwrap();
+        }
+    }
+}
+
+/// Calls every operation of the document as every caller and compares the statuses with the table of the service. With
+/// `UPDATE_DOCS` set, writes the rows of new operations first. It does not change rows.
 pub fn check_access<W>(service: &str, world: &W, builders: &[(&str, Builder<W>)], callers: &[Caller<'_>]) {
+    if env::var_os("UPDATE_DOCS").is_some() {
+        write_missing_rows(service, world, builders, callers);
+    }
     let (rows, operations) = (table(service), Operation::all());
-    let key = |operation: &Operation| format!("{} {}", operation.method, operation.path);
-    let of_document: BTreeSet<_> = operations.iter().map(key).collect();
+    let of_document: BTreeSet<_> = operations.iter().map(Operation::key).collect();
     let of_table: BTreeSet<_> = rows.iter().map(|row| row.operation.clone()).collect();
-    let differing: Vec<_> = of_table.symmetric_difference(&of_document).collect();
+    let missing: Vec<_> = of_document.difference(&of_table).collect();
     assert!(
-        differing.is_empty(),
-        "{service}: only in docs/security.md, or only in the OpenAPI document: {differing:?}"
+        missing.is_empty(),
+        "{service}: docs/security.md has no row for {missing:?}; with UPDATE_DOCS=1 this test writes one with the \
+         statuses of the answers, to be reviewed"
     );
+    let unknown: Vec<_> = of_table.difference(&of_document).collect();
+    assert!(unknown.is_empty(), "{service}: only in docs/security.md, not in the OpenAPI document: {unknown:?}");
     let names: BTreeSet<_> = rows.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(names.len(), rows.len(), "two rows of the table are the same");
     let used: Vec<_> = rows.iter().filter_map(|row| builder_of(row, builders)).collect();
@@ -221,21 +312,17 @@ pub fn check_access<W>(service: &str, world: &W, builders: &[(&str, Builder<W>)]
     }
     let mut wrong = Vec::new();
     for row in &rows {
-        let operation = operations.iter().find(|operation| key(operation) == row.operation).unwrap();
+        let operation = operations.iter().find(|operation| operation.key() == row.operation).unwrap();
         let (anonymous, forged) = (row.cell("anonymous"), row.cell("forged header"));
         assert_eq!(anonymous, forged, "{}: a forged header makes a difference", row.name);
         assert_eq!(anonymous == "401", !operation.is_public(), "{}: the document says otherwise", row.name);
         let builder = builder_of(row, builders).map(|(_, builder)| builder);
         assert!(builder.is_some() || row.name == row.operation, "{} needs a builder", row.name);
-        let mut made = None;
-        for caller in callers {
+        for (caller, answer) in call_as_all(operation, builder, world, callers) {
             let cell = match (row.cell(caller.column), caller.instead) {
                 (NONE, Some(instead)) => row.cell(instead),
                 (cell, _) => cell,
             };
-            let ready =
-                made.take().unwrap_or_else(|| builder.map_or_else(Fixture::default, |make| make(world, caller)));
-            let answer = send(operation, &ready, &caller.client);
             let name = caller.name.unwrap_or("nobody");
             let place = format!("{}, {} ({name}, {})", row.name, caller.column, caller.way);
             if answer.status.to_string() != cell {
@@ -248,8 +335,6 @@ pub fn check_access<W>(service: &str, world: &W, builders: &[(&str, Builder<W>)]
             {
                 assert_eq!(answer.json()["code"], code, "{place}");
             }
-            let is_unchanged = answer.status >= 400 || operation.method == "GET";
-            made = Some(ready).filter(|made| is_unchanged && !made.for_one);
         }
     }
     assert!(wrong.is_empty(), "docs/security.md says otherwise:\n{}", wrong.join("\n"));
@@ -271,8 +356,7 @@ pub fn successes<'a, W>(
     };
     let rows = table(service).into_iter().filter_map(|row| {
         let (caller, status) = able(&row)?;
-        let operation =
-            Operation::all().into_iter().find(|it| format!("{} {}", it.method, it.path) == row.operation)?;
+        let operation = Operation::all().into_iter().find(|it| it.key() == row.operation)?;
         let builder = builder_of(&row, builders).map(|(_, builder)| builder);
         Some((row.name, operation, builder, caller, status))
     });
