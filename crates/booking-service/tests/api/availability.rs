@@ -1,6 +1,10 @@
 //! `GET /availability`: the free times that it finds can be booked, and none is missing.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
+use booking_service::{
+    availability::queries::{self, People},
+    rooms::queries::Selection,
+};
 use chrono::{DateTime, TimeDelta, Utc};
 use common::time::Timestamp;
 use proptest::{
@@ -10,6 +14,7 @@ use proptest::{
 };
 use rstest::rstest;
 use serde_json::{Value, json};
+use service_kit::database::types::{DbTimestamp, DbUuid};
 
 use crate::{
     builders::{
@@ -18,6 +23,7 @@ use crate::{
     conditions::statements,
     harness::{ALICE, Answer, BOB, CAROL, Club, DAVE, hours_from_now, id},
     pages::walk,
+    plans,
 };
 
 /// The path for a span, in hours from now.
@@ -299,4 +305,24 @@ fn a_booked_time_is_no_longer_free(#[values(Sqlite, Postgres)] backend: Backend)
     assert_eq!(each(&search(&club, (0, 9), "&minutes=180").json(), "roomId"), [&*room]);
     declare(&club, BOB, At::Room(&room), (0, 3)).expect(201);
     assert_eq!(search(&club, (0, 9), "&minutes=15").json(), json!([]));
+}
+
+#[rstest]
+fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    event(&club, BOB, At::Room(&verified_room(&club, ALICE, "S516", (0, 9))), (1, 2));
+    let at = |hours| DbTimestamp(hours_from_now(&club, hours));
+    let group = DbUuid(group(&club, BOB, "few", &[BOB]).parse().unwrap());
+    let everyone = DbUuid(EVERYONE.parse().unwrap());
+    for people in [People::Users(vec![id(BOB)]), People::Group(group), People::Group(everyone)] {
+        plans::check(&club, "busy people", |conn| {
+            queries::busy_times(conn, &people, at(-10), at(100)).unwrap();
+        });
+    }
+    for only_verified in [true, false] {
+        let selection = Selection { from: Some(at(-10)), to: Some(at(100)), only_verified, ..Selection::default() };
+        plans::check(&club, "free rooms", |conn| {
+            assert_eq!(queries::free_rooms(conn, &selection, false).unwrap().len(), 1);
+        });
+    }
 }

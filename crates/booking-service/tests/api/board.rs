@@ -4,13 +4,14 @@ use std::path::Path;
 
 use booking_service::{
     auth::Scope,
+    board::queries,
     schema::{events, groups},
 };
 use chrono::TimeDelta;
 use diesel::prelude::*;
 use rstest::rstest;
 use serde_json::{Value, json};
-use service_kit::database::types::DbUuid;
+use service_kit::database::types::{DbTimestamp, DbUuid};
 
 use crate::{
     builders::{At, EVERYONE, declare_shared, event, verified_room},
@@ -20,6 +21,7 @@ use crate::{
         Backend::{self, Postgres, Sqlite},
         CAROL, Club, SUSAN, hours_from_now, id,
     },
+    plans,
     real_sign_in::real::browser_node,
     static_files::front_end,
     tokens::{by_token, make_token},
@@ -272,4 +274,17 @@ fn a_browser_shows_it_to_everybody() {
     assert_eq!((&seen["target"], &seen["style"]), (&json!("Rust evening"), &json!("auto")), "{seen}");
     let kiosk = &seen["kiosk"];
     assert_eq!((&kiosk["links"], &kiosk["refresh"], &kiosk["overflow"]), (&json!(0), &json!("60"), &json!("hidden")));
+}
+
+#[rstest]
+fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    event(&club, BOB, At::Room(&verified_room(&club, ALICE, "S516", (0, 9))), (1, 2));
+    let at = |hours| DbTimestamp(hours_from_now(&club, hours));
+    for place_key in [None, Some("s516")] {
+        plans::check(&club, "board", |conn| {
+            let content = queries::load(conn, (at(-10), at(100)), place_key).unwrap();
+            assert_eq!((content.rooms.len(), content.events.len()), (1, 1));
+        });
+    }
 }

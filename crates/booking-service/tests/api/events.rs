@@ -1,13 +1,22 @@
 //! Events: declarations of use, answers, tags, lists.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
+use booking_service::events::{
+    queries::{self, Order},
+    selection::{Criterion, Deleted, Relation, Selection},
+};
 use chrono::TimeDelta;
 use rstest::rstest;
 use serde_json::{Value, json};
+use service_kit::database::{
+    PageBounds,
+    types::{DbTimestamp, DbUuid},
+};
 
 use crate::{
     builders::{At, EVERYONE, declare, each, event, event_body, group, merge, room, span, text, verified_room},
     harness::{ALICE, BOB, CAROL, Club, DAVE, hours_from_now, id},
+    plans,
 };
 
 fn answers(club: &Club, event: &str) -> Vec<(String, String)> {
@@ -459,4 +468,84 @@ fn an_event_of_a_deleted_group_can_be_changed(#[values(Sqlite, Postgres)] backen
 /// A group with Dave as its only member.
 fn group_of_dave(club: &Club) -> String {
     group(club, DAVE, "others", &[DAVE])
+}
+
+#[rstest]
+fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let room = verified_room(&club, ALICE, "S516", (0, 9));
+    // Lists have more than one row.
+    event(&club, BOB, At::Room(&verified_room(&club, ALICE, "S517", (0, 9))), (1, 2));
+    let event = DbUuid(event(&club, BOB, At::Room(&room), (1, 2)).parse().unwrap());
+    let room = DbUuid(room.parse().unwrap());
+    let group = DbUuid(EVERYONE.parse().unwrap());
+    let at = |hours| DbTimestamp(hours_from_now(&club, hours));
+    let week = (Some(at(-10)), Some(at(100)));
+    let user = id(BOB);
+    let of_user = |relation| Criterion::OfUser { user, relation, is_active: true };
+    let selections = [
+        ("week", Selection::new(Criterion::All).between(week)),
+        ("from", Selection::new(Criterion::All).between((week.0, None))),
+        ("to", Selection::new(Criterion::All).between((None, week.1))),
+        ("since", Selection::new(Criterion::All).since(Some(at(-10)))),
+        ("since, in a week", Selection::new(Criterion::All).since(Some(at(-10))).between(week)),
+        ("room", Selection::new(Criterion::InRoom(room))),
+        ("group", Selection::new(Criterion::OfGroup(group)).between(week)),
+        ("belongs", Selection::new(of_user(Relation::Belongs))),
+        ("admins", Selection::new(of_user(Relation::Admins))),
+        ("both", Selection::new(of_user(Relation::BelongsOrAdmins))),
+        ("attends", Selection::new(of_user(Relation::Attendees))),
+        ("activity", Selection { deleted: Deleted::All, ..Selection::new(Criterion::ChangedAfter(at(-10))) }),
+        (
+            "feed",
+            Selection {
+                deleted: Deleted::After(at(-700)),
+                ..Selection::new(Criterion::ForFeed(user)).between((Some(at(-2160)), None))
+            },
+        ),
+    ];
+    for (what, selection) in selections {
+        plans::check(&club, what, |conn| {
+            queries::load_page(conn, &selection, Order::Start, &PageBounds::all()).unwrap();
+        });
+    }
+    plans::check(&club, "event", |conn| {
+        queries::get(conn, event).unwrap();
+    });
+}
+
+#[rstest]
+fn pages_are_not_sorted_out_of_whole_lists(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let at = DbTimestamp(club.clock.now());
+    let recent = Selection { deleted: Deleted::All, ..Selection::new(Criterion::ChangedAfter(at)) };
+    let of_group = Criterion::OfGroup(DbUuid(EVERYONE.parse().unwrap()));
+    let selections = [
+        ("events", Selection::new(Criterion::All), Order::Start),
+        ("events of a group", Selection::new(of_group), Order::Start),
+        ("activity", recent, Order::Change),
+    ];
+    for (what, selection, order) in selections {
+        for page in plans::pages((at, id(BOB))) {
+            plans::check_page(&club, what, |conn| {
+                queries::load_page(conn, &selection, order, &page).unwrap();
+            });
+        }
+    }
+}
+
+/// SQLite has no statistics here, so it has one plan for any number of rows.
+#[test]
+fn sqlite_finds_the_events_of_a_feed_by_user_and_group_and_not_by_time() {
+    let club = Club::start_with(Sqlite, &[]);
+    let after = Some(DbTimestamp(club.clock.now()));
+    let selection = Selection::new(Criterion::ForFeed(id(BOB))).between((after, None));
+    let sent = plans::statements(&club, |conn| {
+        queries::load_page(conn, &selection, Order::Start, &PageBounds::all()).unwrap();
+    });
+    let plan = plans::plan(&mut club.connect(), &sent[0]);
+    let steps = |text: &str| plan.iter().filter(|step| step.contains(text)).count();
+    assert_eq!(steps("events_by_group (group_id=? AND starts_at>?)"), 2, "{plan:#?}");
+    assert_eq!(steps("events_by_start (is_long=? AND starts_at<?)"), 2, "the long ones: {plan:#?}");
+    assert_eq!(steps("SEARCH events"), 5, "and the events with these ids: {plan:#?}");
 }

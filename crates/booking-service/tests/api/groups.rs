@@ -14,7 +14,10 @@ use service_kit::database::{
     types::{DbTimestamp, DbUuid},
 };
 
-use crate::harness::{ALICE, BOB, CAROL, Club, DAVE, SUSAN, hours_from_now, id};
+use crate::{
+    harness::{ALICE, BOB, CAROL, Club, DAVE, SUSAN, hours_from_now, id},
+    plans,
+};
 
 #[rstest]
 fn a_group_is_made_and_shown(#[values(Sqlite, Postgres)] backend: Backend) {
@@ -361,6 +364,16 @@ fn the_list_takes_as_many_statements_for_many_groups_as_for_one(#[values(Sqlite,
     assert_eq!(statements(""), few);
     // A page without the everyone group does not read its members.
     assert_eq!(statements("?limit=10"), few - 1);
+}
+
+#[rstest]
+fn pages_are_not_sorted_out_of_whole_lists(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for page in plans::pages((0, "graphics".to_owned(), id(BOB))) {
+        plans::check_page(&club, "groups", |conn| {
+            queries::list(conn, &page).unwrap();
+        });
+    }
 }
 
 /// Creates a group as Bob, who is its admin unless `more` replaces this.

@@ -1,14 +1,23 @@
 //! Availability polls: creating, reading, changing and deleting them, and the lists of a user.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
+use booking_service::{
+    events::selection::Relation,
+    polls::queries::{self, DraftEventStatus},
+};
 use chrono::TimeDelta;
 use rstest::rstest;
 use serde_json::{Value, json};
+use service_kit::database::{
+    PageBounds,
+    types::{DbTimestamp, DbUuid},
+};
 
 use crate::{
     builders::{EVERYONE, answer_poll, each, group, merge, poll, poll_body, span, text},
     conditions::statements,
     harness::{ALICE, Answer, BOB, CAROL, Club, DAVE, SUSAN, hours_from_now, id},
+    plans,
 };
 
 fn make(club: &Club, members: Value) -> Answer {
@@ -286,4 +295,33 @@ fn lists_and_results_take_a_fixed_number_of_statements(#[values(Sqlite, Postgres
     assert_eq!(paths.each_ref().map(|path| count(path)), small);
     // BEGIN, COMMIT, the caller, the poll, its slots, invitees, answers and choices.
     assert_eq!(small[1], 8);
+}
+
+#[rstest]
+fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (path, slots) = poll(&club, BOB, json!({"invitees": [id(BOB), id(ALICE)]}));
+    answer_poll(&club, BOB, &path, &[&slots[0]]).expect(201);
+    let one = DbUuid(path.rsplit('/').next().unwrap().parse().unwrap());
+    let (user, now) = (id(BOB), DbTimestamp(club.clock.now()));
+    let relations = [Relation::Belongs, Relation::Admins, Relation::BelongsOrAdmins, Relation::Attendees];
+    let states = [None, Some(DraftEventStatus::Open)];
+    for (relation, status) in relations.into_iter().flat_map(|relation| states.map(|status| (relation, status))) {
+        let selection = queries::Selection { user, relation, status };
+        plans::check(&club, "polls of a user", |conn| {
+            assert_eq!(queries::load(conn, &selection, now, &PageBounds::all()).unwrap().len(), 1);
+        });
+    }
+    plans::check(&club, "poll", |conn| {
+        queries::get_detail(conn, one).unwrap();
+        queries::is_admin(conn, one, user).unwrap();
+        queries::is_invited(conn, one, user).unwrap();
+    });
+    plans::check(&club, "answers", |conn| {
+        queries::answers(conn, one, &PageBounds::all()).unwrap();
+        queries::answers(conn, one, &PageBounds { after: Some(user), rows: 2 }).unwrap();
+        queries::answer_of(conn, one, user).unwrap();
+        queries::choices(conn, one, None).unwrap();
+        queries::choices(conn, one, Some(&[user])).unwrap();
+    });
 }

@@ -1,18 +1,26 @@
 //! The `q` filter: for random expressions, the answer agrees with an evaluation by the rules of the contract.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
-use booking_service::events::filter::{Attribute, Filter, parse};
+use booking_service::events::{
+    filter::{Attribute, Filter, parse},
+    queries::{Order, load_page},
+    selection::{Criterion, Selection},
+};
+use diesel::{Connection, connection::InstrumentationEvent};
 use proptest::{
     prelude::*,
     test_runner::{Config, TestRunner},
 };
 use rstest::rstest;
 use serde_json::{Value, json};
+use service_kit::database::{PageBounds, types::DbTimestamp};
+use std::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
     builders::{At, event, event_body, group, merge, text},
-    harness::{ALICE, BOB, CAROL, Club, DAVE, id},
+    harness::{ALICE, BOB, CAROL, Club, DAVE, hours_from_now, id},
+    plans,
 };
 
 /// Whether an event matches by the rules of the contract, from its detail.
@@ -152,4 +160,64 @@ fn a_filter_has_at_most_32_comparisons(#[values(Sqlite, Postgres)] backend: Back
 
 fn uuid(value: &Value) -> Uuid {
     value.as_str().unwrap().parse().unwrap()
+}
+
+#[rstest]
+fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for place in ["S516", "S517"] {
+        event(&club, BOB, At::Place(place), (1, 2));
+    }
+    let at = |hours| DbTimestamp(hours_from_now(&club, hours));
+    let week = (Some(at(-10)), Some(at(100)));
+    let user = id(BOB);
+    let filter = parse(&format!("user=={user} && tag!={user} || group=={user}")).unwrap();
+    let long_filter = parse(&vec![format!("user!={user}"); 9].join(" && ")).unwrap();
+    let selections = [
+        ("filter", Selection::new(Criterion::Matching(filter.clone())).between(week)),
+        ("filter, from", Selection::new(Criterion::Matching(filter)).between((week.0, None))),
+        ("long filter", Selection::new(Criterion::Matching(long_filter)).between(week)),
+    ];
+    for (what, selection) in selections {
+        plans::check(&club, what, |conn| {
+            load_page(conn, &selection, Order::Start, &PageBounds::all()).unwrap();
+        });
+    }
+}
+
+/// SQLite does not turn subqueries into joins.
+#[test]
+fn postgres_plans_a_filter_of_many_comparisons_without_joins() {
+    let club = Club::start_with(Backend::Postgres, &[]);
+    let user = id(BOB);
+    let joins = |comparisons| {
+        let filter = parse(&vec![format!("user=={user}"); comparisons].join(" && ")).unwrap();
+        let sent = plans::statements(&club, |conn| {
+            load_page(conn, &Selection::new(Criterion::Matching(filter)), Order::Start, &PageBounds::all()).unwrap();
+        });
+        let plan = plans::plan(&mut club.connect(), &sent[0]);
+        plan.iter().filter(|step| step.contains("Join") || step.starts_with("Nested Loop")).count()
+    };
+    assert_ne!(joins(8), 0);
+    assert_eq!(joins(9), 0);
+}
+
+/// On SQLite, diesel does not report its cache to this instrumentation.
+#[test]
+fn postgres_keeps_the_text_of_a_filter_out_of_the_statement_cache() {
+    let club = Club::start_with(Backend::Postgres, &[]);
+    let cached = |criterion: Criterion| {
+        let (sink, seen) = mpsc::channel();
+        let mut conn = club.connect();
+        conn.set_instrumentation(move |event: InstrumentationEvent<'_>| {
+            if let InstrumentationEvent::CacheQuery { sql, .. } = event {
+                sink.send(sql.to_owned()).unwrap();
+            }
+        });
+        load_page(&mut conn, &Selection::new(criterion), Order::Start, &PageBounds::all()).unwrap();
+        drop(conn);
+        seen.iter().filter(|sql| sql.contains("\"events\"")).count()
+    };
+    assert_eq!(cached(Criterion::Matching(parse(&format!("user=={}", id(BOB))).unwrap())), 0);
+    assert_eq!(cached(Criterion::InRoom(id(BOB))), 1);
 }

@@ -1,11 +1,22 @@
 //! Rooms.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
-use booking_service::schema::{events, places, rooms};
+use booking_service::{
+    rooms::{
+        booking::{Booking, RoomPeriod, refuse_conflicts, refuse_conflicts_of_verified},
+        queries,
+    },
+    schema::{events, places, rooms},
+};
 use chrono::TimeDelta;
-use diesel::{connection::SimpleConnection, prelude::*};
+use chrono_tz::Tz::UTC;
+use diesel::{connection::SimpleConnection, prelude::*, sql_query, sql_types::Text};
 use rstest::rstest;
 use serde_json::json;
+use service_kit::database::{
+    AnyConnection,
+    types::{DbTimestamp, DbUuid},
+};
 
 use crate::{
     builders::{
@@ -13,6 +24,7 @@ use crate::{
         text, verified_room,
     },
     harness::{ALICE, Answer, BOB, CAROL, Club, hours_from_now, id},
+    plans,
 };
 
 const HEADER: &str = "Subject,Start date,End date,Start time,End time,Location";
@@ -394,4 +406,121 @@ fn ended_rooms_can_still_be_listed_and_deleted(#[values(Sqlite, Postgres)] backe
     let body = merge([event_body(&club, BOB, At::Room(&room), (-2, -1)), span(&club, -2, -1)]);
     assert_eq!(club.by(BOB).post("/api/events", body).expect(400).pointers(), ["/roomId"]);
     declare(&club, BOB, At::Place("S516"), (1, 2)).expect(201);
+}
+
+#[rstest]
+fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let room = verified_room(&club, ALICE, "S516", (0, 9));
+    // Lists have more than one row.
+    event(&club, BOB, At::Room(&verified_room(&club, ALICE, "S517", (0, 9))), (1, 2));
+    event(&club, BOB, At::Room(&room), (1, 2));
+    let room = DbUuid(room.parse().unwrap());
+    let at = |hours| DbTimestamp(hours_from_now(&club, hours));
+    let period = |place_key| RoomPeriod { room, place_key, starts_at: at(0), ends_at: at(9) };
+    let booking = Booking { room: period("s516"), starts_at: at(1), ends_at: at(2), shared: false, except: None };
+    plans::check(&club, "booking", |conn| {
+        refuse_conflicts(conn, &booking, UTC).unwrap_err();
+    });
+    plans::check(&club, "verification", |conn| {
+        refuse_conflicts_of_verified(conn, &[period("s516")], UTC).unwrap();
+    });
+    plans::check(&club, "import", |conn| {
+        refuse_conflicts_of_verified(conn, &[period("s516"), period("s517")], UTC).unwrap();
+    });
+    for (from, to) in [(Some(at(-10)), Some(at(100))), (Some(at(-10)), None), (None, Some(at(100)))] {
+        let selection = queries::Selection { from, to, ..queries::Selection::default() };
+        plans::check(&club, "rooms", |conn| {
+            queries::load(conn, &selection, None).unwrap();
+        });
+    }
+    plans::check(&club, "room", |conn| {
+        queries::get(conn, room, None).unwrap();
+    });
+}
+
+#[rstest]
+fn pages_are_not_sorted_out_of_whole_lists(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for page in plans::pages((DbTimestamp(club.clock.now()), "S516".to_owned(), id(BOB))) {
+        plans::check_page(&club, "rooms", |conn| {
+            queries::load_page(conn, &queries::Selection::default(), None, &page).unwrap();
+        });
+    }
+}
+
+/// SQLite has no statistics here, so it has one plan for any number of rows.
+#[test]
+fn postgres_scans_no_table_for_some_of_many_rooms() {
+    #[derive(QueryableByName)]
+    struct Ids {
+        #[diesel(sql_type = Text)]
+        value: String,
+    }
+    #[derive(QueryableByName)]
+    struct Times {
+        #[diesel(sql_type = Text)]
+        first: String,
+        #[diesel(sql_type = Text)]
+        last: String,
+    }
+    let club = Club::start_with(Backend::Postgres, &[]);
+    let room = verified_room(&club, ALICE, "S516", (0, 9));
+    event(&club, BOB, At::Room(&room), (1, 2));
+    let AnyConnection::Postgresql(mut conn) = club.connect() else { panic!("no PostgreSQL") };
+    // One room a day for thirteen years, with four events each.
+    let copies = "WITH copies AS (
+            INSERT INTO rooms SELECT (jsonb_populate_record(room, jsonb_build_object(
+                'id', gen_random_uuid(), 'starts_at', starts_at + day * interval '1 day',
+                'ends_at', ends_at + day * interval '1 day', 'reach_from', reach_from + day * interval '1 day'
+            ))).* FROM rooms room, generate_series(1, 5000) day RETURNING id, starts_at
+        )
+        INSERT INTO events SELECT (jsonb_populate_record(event, jsonb_build_object(
+            'id', gen_random_uuid(), 'room_id', copies.id, 'starts_at', copies.starts_at + hour * interval '1 hour',
+            'ends_at', copies.starts_at + (hour + 1) * interval '1 hour'
+        ))).* FROM events event, generate_series(1, 4) hour, copies";
+    conn.batch_execute(copies).unwrap();
+    conn.batch_execute("ANALYZE rooms, events").unwrap();
+    for count in [1, 16, 64, 1000] {
+        let ids: Ids = sql_query(format!(
+            "SELECT array_agg(id)::text AS value FROM (SELECT id FROM rooms ORDER BY starts_at LIMIT {count}) AS room"
+        ))
+        .get_result(&mut conn)
+        .unwrap();
+        let uids: Vec<_> =
+            ids.value.trim_matches(['{', '}']).split(',').map(|id| DbUuid(id.parse().unwrap())).collect();
+        let sent = plans::statements(&club, |conn| {
+            queries::load_listed(conn, &uids).unwrap();
+        });
+        let (list, one) = (format!("'{}'", ids.value), format!("'{}'", uids[0]));
+        let times: Times = sql_query(format!(
+            "SELECT min(starts_at)::text AS first, max(ends_at)::text AS last FROM rooms WHERE id = ANY('{}')",
+            ids.value
+        ))
+        .get_result(&mut conn)
+        .unwrap();
+        let (start, end) = (format!("'{}'::timestamptz", times.first), format!("'{}'", times.last));
+        let overlapping = format!("false, {start} - interval '24 hours', {end}, {start}, true, {end}, {start}");
+        for sql in &sent {
+            let ids = if sql.contains(" = ANY(") { &list } else { &one };
+            let values = match sql {
+                sql if sql.contains("FROM \"events\"") => format!("{overlapping}, 's516'"),
+                sql if sql.contains("\"rooms\".\"is_long\" = $2") => format!("true, {overlapping}"),
+                // The administrators of each room are one value, which Diesel selects with a limit of 1.
+                sql if sql.contains("LIMIT $3") => format!("1, {ids}, 1000"),
+                _ => ids.clone(),
+            };
+            for mode in ["force_custom_plan", "force_generic_plan"] {
+                conn.batch_execute(&format!("SET plan_cache_mode = {mode}; PREPARE explained AS {sql}")).unwrap();
+                let plan = plans::run_explain(&mut conn, &format!("EXPLAIN EXECUTE explained({values})"));
+                conn.batch_execute("DEALLOCATE explained").unwrap();
+                // A scan is allowed if a thousand of the five thousand rooms are selected.
+                let is_allowed = |step: &String| count == 1000 && step.starts_with("Seq Scan on rooms  (");
+                let is_bad = |step: &String| plans::reads_everything(step) && !is_allowed(step);
+                assert!(!plan.iter().any(is_bad), "{count}, {mode}: {sql}\n{}", plan.join("\n"));
+            }
+        }
+        // Nothing but the room itself uses the place of a single room, so the verified rooms do not matter.
+        assert_eq!(sent.len(), if count == 1 { 2 } else { 3 }, "{sent:?}");
+    }
 }

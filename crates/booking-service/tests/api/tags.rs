@@ -4,12 +4,15 @@ use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
 use std::collections::HashSet;
 
-use booking_service::tags::get_or_create;
+use booking_service::tags::{get_or_create, load};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use service_kit::database::{Database, JobOwner, types::DbTimestamp};
 
-use crate::harness::{ALICE, BOB, Club, SUSAN};
+use crate::{
+    harness::{ALICE, BOB, Club, SUSAN, id},
+    plans,
+};
 
 /// "pâté" in the composed form (NFC) and in the decomposed form (NFD).
 const COMPOSED: &str = "p\u{e2}t\u{e9}";
@@ -128,4 +131,14 @@ fn an_existing_tag_is_returned_unchanged(#[values(Sqlite, Postgres)] backend: Ba
 fn names(club: &Club) -> Vec<String> {
     let tags = club.by(BOB).get("/api/tags").expect(200).json();
     tags.as_array().unwrap().iter().map(|tag| tag["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[rstest]
+fn pages_are_not_sorted_out_of_whole_lists(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for page in plans::pages(("alice".to_owned(), id(BOB))) {
+        plans::check_page(&club, "tags", |conn| {
+            load(conn, &page).unwrap();
+        });
+    }
 }

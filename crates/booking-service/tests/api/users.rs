@@ -11,7 +11,10 @@ use rstest::rstest;
 use serde_json::json;
 use service_kit::database::types::{DbTimestamp, DbUuid};
 
-use crate::harness::{ALICE, BOB, CAROL, Club, SUSAN, id};
+use crate::{
+    harness::{ALICE, BOB, CAROL, Club, SUSAN, id},
+    plans,
+};
 
 #[rstest]
 fn the_list_is_ordered_by_name_and_leaves_suspended_users_out_by_default(#[values(Sqlite, Postgres)] backend: Backend) {
@@ -161,4 +164,16 @@ fn privileged(name: &str) -> String {
 fn is_privileged(club: &Club, name: &str) -> bool {
     let users = club.by(CAROL).get("/api/users").expect(200).json();
     users.as_array().unwrap().iter().find(|user| user["name"] == name).unwrap()["privileged"] == true
+}
+
+#[rstest]
+fn pages_are_not_sorted_out_of_whole_lists(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for all in [true, false] {
+        for page in plans::pages(("alice".to_owned(), id(BOB))) {
+            plans::check_page(&club, "users", |conn| {
+                queries::list(conn, all, &page).unwrap();
+            });
+        }
+    }
 }

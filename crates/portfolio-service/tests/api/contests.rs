@@ -7,11 +7,15 @@ use crate::harness::{
 use rstest::rstest;
 use std::thread;
 
+use portfolio_service::contests::queries;
 use serde_json::{Value, json};
+use service_kit::database::types::DbTimestamp;
 
 use crate::{
     builders::{NOBODY, contest, contest_body, each, made, team, text, with},
     harness::{ALICE, BOB, CAROL, DAVE, DORA, SUSAN, id, real_name},
+    objects::Objects,
+    plans,
 };
 
 const CONTESTS: &str = "/api/v1/contests";
@@ -248,4 +252,23 @@ fn a_taken_name_is_409_also_for_concurrent_requests(#[values(Sqlite, Postgres)] 
         statuses.sort_unstable();
         assert_eq!(statuses, [204, 409], "round {round}");
     }
+}
+
+#[rstest]
+fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut objects = Objects::new();
+    objects.grow(&club, 2);
+    let (bob, at) = (id(BOB), DbTimestamp(club.clock.now()));
+    plans::check_page(&club, |conn| {
+        for page in plans::pages((at, bob)) {
+            queries::list(conn, &page).unwrap();
+        }
+    });
+    plans::check(&club, |conn| {
+        queries::get(conn, objects.first("contestId")).unwrap();
+        for page in plans::pages((at, bob)) {
+            queries::of_user(conn, bob, &page).unwrap();
+        }
+    });
 }

@@ -2,7 +2,11 @@
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use diesel::prelude::*;
-use portfolio_service::schema::{event_hosts, event_levels, events};
+use portfolio_service::{
+    auth::Caller,
+    events::queries,
+    schema::{event_hosts, event_levels, events},
+};
 use rstest::rstest;
 use serde_json::{Value, json};
 use service_kit::database::types::{DbTimestamp, DbUuid};
@@ -10,6 +14,8 @@ use service_kit::database::types::{DbTimestamp, DbUuid};
 use crate::{
     builders::{NOBODY, each},
     harness::{ALICE, BOB, CAROL, Club, DAVE, DORA, SUSAN, id, real_name},
+    objects::Objects,
+    plans,
 };
 
 const EVENTS: &str = "/api/v1/events";
@@ -208,4 +214,30 @@ fn private_events_and_hidden_hosts_are_not_shown_to_others(#[values(Sqlite, Post
         }
         assert!(!client.get(&of_bob).text().contains(&anonymous));
     }
+}
+
+#[rstest]
+fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut objects = Objects::new();
+    objects.grow(&club, 2);
+    let bob = Caller { id: id(BOB), admin: false };
+    let other = Caller { id: id(CAROL), admin: false };
+    let callers = [None, Some(&bob), Some(&Caller { admin: true, ..bob })];
+    let at = DbTimestamp(club.clock.now());
+    plans::check_page(&club, |conn| {
+        for page in plans::pages((at, id(BOB))) {
+            for caller in callers {
+                queries::list(conn, caller, &page).unwrap();
+            }
+        }
+    });
+    plans::check(&club, |conn| {
+        for caller in [None, Some(&other)] {
+            for page in plans::pages((at, id(BOB))) {
+                queries::of_user(conn, id(BOB), caller, &page).unwrap();
+            }
+            queries::get(conn, objects.first("eventId"), caller).unwrap();
+        }
+    });
 }

@@ -2,6 +2,7 @@
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use chrono::{DateTime, TimeDelta};
+use portfolio_service::feeds;
 use roxmltree::{Document, Node};
 use rstest::rstest;
 use serde_json::json;
@@ -10,6 +11,7 @@ use crate::{
     builders::{contest, contest_body, project, project_body, text, with},
     harness::{ALICE, BOB, Club},
     objects::Objects,
+    plans,
 };
 
 const ATOM: &str = "http://www.w3.org/2005/Atom";
@@ -150,4 +152,15 @@ fn a_feed_says_in_which_semesters_and_on_which_days(#[values(Sqlite, Postgres)] 
     });
     assert_eq!(summaries[0], (format!("urn:uuid:{}", text(&made["id"])), "since April 2024".to_owned()));
     assert_eq!(summaries[1].1, "since 1 April 2026");
+}
+
+#[rstest]
+fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut objects = Objects::new();
+    objects.grow(&club, 2);
+    plans::check_page(&club, |conn| {
+        feeds::load_projects(conn).unwrap();
+        feeds::load_contests(conn).unwrap();
+    });
 }

@@ -19,6 +19,7 @@ mod events;
 mod examples;
 mod feeds;
 mod former_members;
+mod groups;
 mod identity;
 mod import;
 mod leaks;

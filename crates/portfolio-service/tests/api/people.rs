@@ -1,6 +1,7 @@
 //! The public pages, and the résumé.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
+use portfolio_service::profiles::queries;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -8,6 +9,7 @@ use crate::{
     builders::{contest, member, project, span, team},
     harness::{ALICE, Answer, BOB, CAROL, Club, DORA, SUSAN, id},
     objects::Objects,
+    plans,
 };
 
 fn resume(name: &str) -> String {
@@ -192,4 +194,14 @@ fn a_page_shows_at_most_200_rows_of_a_list(#[values(Sqlite, Postgres)] backend: 
     assert_eq!(rows(&format!("/projects/{}", objects.first("projectId")), "<li>"), 200);
     assert_eq!(rows(&format!("/contests/{}", objects.first("contestId")), "<td>the team</td>"), 200);
     assert_eq!(club.anonymous().get(&resume(BOB)).expect(200).json()["projects"].as_array().unwrap().len(), 200);
+}
+
+#[rstest]
+fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut objects = Objects::new();
+    objects.grow(&club, 2);
+    plans::check(&club, |conn| {
+        queries::load(conn, id(BOB)).unwrap();
+    });
 }

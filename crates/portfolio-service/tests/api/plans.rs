@@ -1,5 +1,5 @@
 //! Query plans: no list scans a growing table unless the complete list is requested, and none sorts rows that an index
-//! has in order.
+//! has in order. The tests of each slice check its queries with these functions.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
@@ -11,13 +11,9 @@ use diesel::{
     sql_query,
     sql_types::Text,
 };
-use portfolio_service::{auth::Caller, contests, events, feeds, groups, profiles, projects, teams, users};
-use service_kit::database::{AnyConnection, PageBounds, types::DbTimestamp};
+use service_kit::database::{AnyConnection, PageBounds};
 
-use crate::{
-    harness::{BOB, Club, id},
-    objects::Objects,
-};
+use crate::harness::Club;
 
 /// The plan of a statement for unknown parameters, one line for each step.
 fn plan(conn: &mut AnyConnection, sql: &str) -> Vec<String> {
@@ -81,91 +77,22 @@ fn plans(club: &Club, run: impl FnOnce(&mut AnyConnection)) -> Vec<(String, Vec<
         .collect()
 }
 
-/// Pages of a list: the first, and one in the middle.
-fn pages<P: Clone>(position: P) -> [PageBounds<P>; 2] {
-    [None, Some(position)].map(|after| PageBounds { after, rows: 11 })
+/// The first page of a list, and a page that continues after this row.
+pub fn pages<P>(after: P) -> [PageBounds<P>; 2] {
+    [None, Some(after)].map(|after| PageBounds { after, rows: 11 })
 }
 
-#[rstest]
-fn lists_of_all_come_from_an_index_in_order(#[values(Sqlite, Postgres)] backend: Backend) {
-    let club = Club::start(backend);
-    let mut objects = Objects::new();
-    objects.grow(&club, 2);
-    let bob = Caller { id: id(BOB), admin: false };
-    let callers = [None, Some(&bob), Some(&Caller { admin: true, ..bob })];
-    let at = DbTimestamp(club.clock.now());
-    let conn = &mut club.connect();
-    let project = projects::queries::list(conn, &PageBounds::all()).unwrap()[0].position();
-    let lists = [
-        plans(&club, |conn| {
-            for page in pages((String::new(), id(BOB))) {
-                users::queries::list(conn, &users::queries::Selection::All, &page).unwrap();
-                users::queries::list(conn, &users::queries::Selection::Active, &page).unwrap();
-                groups::queries::list(conn, &page).unwrap();
-            }
-        }),
-        plans(&club, |conn| {
-            for page in pages(project) {
-                projects::queries::list(conn, &page).unwrap();
-            }
-        }),
-        plans(&club, |conn| {
-            for page in pages((at, id(BOB))) {
-                contests::queries::list(conn, &page).unwrap();
-                feeds::load_projects(conn).unwrap();
-                feeds::load_contests(conn).unwrap();
-                for caller in callers {
-                    events::queries::list(conn, caller, &page).unwrap();
-                }
-            }
-        }),
-    ];
-    for (sql, plan) in lists.into_iter().flatten() {
+/// Asserts that the lists of all objects that `run` reads come from an index in order.
+pub fn check_page(club: &Club, run: impl FnOnce(&mut AnyConnection)) {
+    for (sql, plan) in plans(club, run) {
         let bad = plan.iter().any(|step| is_scan(step, true) || is_sort(step));
         assert!(!bad, "{sql}\n{}", plan.join("\n"));
     }
 }
 
-#[rstest]
-fn the_rows_of_one_object_are_found_by_index(#[values(Sqlite, Postgres)] backend: Backend) {
-    let club = Club::start(backend);
-    let mut objects = Objects::new();
-    objects.grow(&club, 2);
-    let (bob, other) = (id(BOB), Caller { id: id("carol"), admin: false });
-    let of = |parameter: &str| objects.first(parameter);
-    let at = DbTimestamp(club.clock.now());
-    let project = projects::queries::list(&mut club.connect(), &PageBounds::all()).unwrap()[0].position();
-    let found = plans(&club, |conn| {
-        users::queries::get(conn, bob).unwrap();
-        users::queries::id_by_name(conn, BOB).unwrap();
-        profiles::queries::load(conn, bob).unwrap();
-        groups::queries::get(conn, of("groupId")).unwrap();
-        groups::queries::of_user(conn, bob).unwrap();
-        projects::queries::get(conn, of("projectId")).unwrap();
-        contests::queries::get(conn, of("contestId")).unwrap();
-        teams::queries::of_contest(conn, of("contestId")).unwrap();
-        teams::queries::get(conn, of("contestId"), of("teamId")).unwrap();
-        for page in pages(project) {
-            projects::queries::of_user(conn, bob, &page).unwrap();
-        }
-        for page in pages((at, bob)) {
-            contests::queries::of_user(conn, bob, &page).unwrap();
-            for caller in [None, Some(&other)] {
-                events::queries::of_user(conn, bob, caller, &page).unwrap();
-            }
-        }
-        for page in pages((String::new(), bob)).into_iter().chain([PageBounds::all()]) {
-            projects::queries::members(conn, of("projectId"), &page).unwrap();
-            teams::queries::page_of_contest(conn, of("contestId"), &page).unwrap();
-            teams::queries::members(conn, of("teamId"), &page).unwrap();
-        }
-        for caller in [None, Some(&other)] {
-            events::queries::get(conn, of("eventId"), caller).unwrap();
-        }
-        projects::queries::put_members(conn, of("projectId"), &[], bob, at).unwrap();
-        teams::queries::put_members(conn, of("teamId"), &[bob], bob, at).unwrap();
-    });
-    for (sql, plan) in found.into_iter().filter(|(sql, _)| !sql.starts_with("INSERT")) {
+/// Asserts that no statement that `run` sends scans a table, except for inserts.
+pub fn check(club: &Club, run: impl FnOnce(&mut AnyConnection)) {
+    for (sql, plan) in plans(club, run).into_iter().filter(|(sql, _)| !sql.starts_with("INSERT")) {
         assert!(!plan.iter().any(|step| is_scan(step, false)), "{sql}\n{}", plan.join("\n"));
     }
 }

@@ -5,11 +5,15 @@ use rstest::rstest;
 use std::thread;
 
 use chrono::TimeDelta;
+use portfolio_service::projects::queries;
 use serde_json::{Map, Value, json};
+use service_kit::database::{PageBounds, types::DbTimestamp};
 
 use crate::{
     builders::{NOBODY, each, made, member, project, project_body, span, text, with},
     harness::{ALICE, BOB, CAROL, Club, DAVE, DORA, SUSAN, id, real_name},
+    objects::Objects,
+    plans,
 };
 
 const PROJECTS: &str = "/api/v1/projects";
@@ -549,4 +553,28 @@ fn who_left_may_change_the_project_for_a_minute(#[values(Sqlite, Postgres)] back
     put(&club, BOB, &path, both()).expect(204);
     put(&club, CAROL, &path, json!([])).expect(204);
     patch(CAROL).expect(204);
+}
+
+#[rstest]
+fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut objects = Objects::new();
+    objects.grow(&club, 2);
+    let (bob, project) = (id(BOB), objects.first("projectId"));
+    let position = queries::list(&mut club.connect(), &PageBounds::all()).unwrap()[0].position();
+    plans::check_page(&club, |conn| {
+        for page in plans::pages(position) {
+            queries::list(conn, &page).unwrap();
+        }
+    });
+    plans::check(&club, |conn| {
+        queries::get(conn, project).unwrap();
+        for page in plans::pages(position) {
+            queries::of_user(conn, bob, &page).unwrap();
+        }
+        for page in plans::pages((String::new(), bob)).into_iter().chain([PageBounds::all()]) {
+            queries::members(conn, project, &page).unwrap();
+        }
+        queries::put_members(conn, project, &[], bob, DbTimestamp(club.clock.now())).unwrap();
+    });
 }

@@ -4,11 +4,15 @@ use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
 use std::thread;
 
+use portfolio_service::teams::queries;
 use serde_json::{Value, json};
+use service_kit::database::{PageBounds, types::DbTimestamp};
 
 use crate::{
     builders::{NOBODY, contest, each, made, team, team_body, text, with},
     harness::{ALICE, BOB, CAROL, Club, DAVE, DORA, SUSAN, id, real_name},
+    objects::Objects,
+    plans,
 };
 
 fn put(club: &Club, by: &str, team: &str, members: &[&str]) -> crate::harness::Answer {
@@ -266,4 +270,21 @@ fn a_member_leaves_and_changes_the_team_at_once(#[values(Sqlite, Postgres)] back
     put(&club, CAROL, &path, &[CAROL]).refused(403, "forbidden");
     club.clock.advance(chrono::TimeDelta::seconds(61));
     club.by(CAROL).patch(&path, json!({"link": ""})).refused(403, "forbidden");
+}
+
+#[rstest]
+fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut objects = Objects::new();
+    objects.grow(&club, 2);
+    let (contest, team, bob) = (objects.first("contestId"), objects.first("teamId"), id(BOB));
+    plans::check(&club, |conn| {
+        queries::of_contest(conn, contest).unwrap();
+        queries::get(conn, contest, team).unwrap();
+        for page in plans::pages((String::new(), bob)).into_iter().chain([PageBounds::all()]) {
+            queries::page_of_contest(conn, contest, &page).unwrap();
+            queries::members(conn, team, &page).unwrap();
+        }
+        queries::put_members(conn, team, &[bob], bob, DbTimestamp(club.clock.now())).unwrap();
+    });
 }

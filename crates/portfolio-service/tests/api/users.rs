@@ -2,12 +2,19 @@
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use diesel::prelude::*;
-use portfolio_service::schema::users;
+use portfolio_service::{
+    schema::users,
+    users::queries::{self, Selection},
+};
 use rstest::rstest;
 use serde_json::{Value, json};
 use service_kit::database::types::DbUuid;
 
-use crate::harness::{ALICE, BOB, CAROL, Club, DORA, SUSAN, id, real_name};
+use crate::{
+    harness::{ALICE, BOB, CAROL, Club, DORA, SUSAN, id, real_name},
+    objects::Objects,
+    plans,
+};
 
 fn user(name: &str) -> String {
     format!("/api/v1/users/{}", id(name))
@@ -132,4 +139,21 @@ fn ids_are_read_in_any_case(#[values(Sqlite, Postgres)] backend: Backend) {
     let upper = format!("/api/v1/users/{}", id(BOB).to_string().to_uppercase());
     assert_eq!(club.anonymous().get(&upper).expect(200).json()["id"], json!(id(BOB)));
     assert_ne!(id(BOB), DbUuid::nil());
+}
+
+#[rstest]
+fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut objects = Objects::new();
+    objects.grow(&club, 2);
+    plans::check_page(&club, |conn| {
+        for page in plans::pages((String::new(), id(BOB))) {
+            queries::list(conn, &Selection::All, &page).unwrap();
+            queries::list(conn, &Selection::Active, &page).unwrap();
+        }
+    });
+    plans::check(&club, |conn| {
+        queries::get(conn, id(BOB)).unwrap();
+        queries::id_by_name(conn, BOB).unwrap();
+    });
 }
