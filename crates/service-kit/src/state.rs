@@ -237,7 +237,7 @@ impl AppState {
     /// Whether a request is for a file of the front end.
     #[must_use]
     pub fn is_front_end_file(&self, req: &HttpRequest) -> bool {
-        req.match_pattern().is_none() && self.front_end_for(req).is_some()
+        self.front_end_for(req).is_some() && req.match_pattern().is_none()
     }
 
     /// All its problem codes.

@@ -50,8 +50,8 @@ impl fmt::Debug for ApiToken {
 }
 
 fn checksum(prefix: &str, secret: &str) -> String {
-    let digest = Sha256::digest(format!("{prefix}_{secret}").as_bytes());
-    format!("{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3])
+    let digest = Sha256::new().chain_update(prefix).chain_update("_").chain_update(secret).finalize();
+    format!("{:08x}", u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]))
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ impl Conditions {
         let changes = matches!(method, Method::PUT | Method::PATCH | Method::DELETE);
         Ok(Self {
             state: AppState::from_request(req)?,
-            address: req.uri().path_and_query().map(ToString::to_string).unwrap_or_default(),
+            address: req.uri().path_and_query().map(|address| address.as_str().to_owned()).unwrap_or_default(),
             cached: if method == Method::GET { CachedTags::from_request(req) } else { CachedTags::default() },
             expected: if changes { ExpectedTags::from_request(req)? } else { None },
             is_time_dependent: req.extensions().contains::<TimeDependent>(),

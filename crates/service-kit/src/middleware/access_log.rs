@@ -139,6 +139,9 @@ impl Drop for AccessLogEntry {
     fn drop(&mut self) {
         let duration = self.start.elapsed();
         self.state.metrics.count(self.method, &self.route, self.status, duration.as_secs_f64());
+        if !log::log_enabled!(target: "access", self.level()) {
+            return;
+        }
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let user = self.user.map_or_else(|| "-".to_owned(), |user| user.to_string());
         let mut fields = vec![

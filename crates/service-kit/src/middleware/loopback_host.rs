@@ -1,15 +1,15 @@
 //! Protection of a development installation against DNS rebinding (contract, "Development mode").
 
+use std::net::IpAddr;
+
 use actix_web::{
     Error,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
-    http::header,
+    http::{header, uri::Authority},
     middleware::Next,
 };
-use common::address;
 use common::problem::{Problem, code};
-use url::Url;
 
 use super::app_state;
 use crate::error::Failure;
@@ -30,7 +30,12 @@ pub async fn loopback_host<B: MessageBody + 'static>(
 
 /// Whether this `Host`, with or without a port, is a name of this machine itself.
 fn is_loopback(host: &str) -> bool {
-    Url::parse(&format!("http://{host}")).is_ok_and(|url| url.username().is_empty() && address::is_loopback(&url))
+    let Ok(authority) = host.parse::<Authority>() else { return false };
+    let name = authority.host();
+    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    !host.contains('@')
+        && (name.eq_ignore_ascii_case("localhost")
+            || address.parse().is_ok_and(|address: IpAddr| address.is_loopback()))
 }
 
 #[cfg(test)]
@@ -42,9 +47,15 @@ mod tests {
         for host in ["localhost", "LOCALHOST:3000", "127.0.0.1", "127.8.8.8:80", "[::1]", "[::1]:3000"] {
             assert!(is_loopback(host), "{host}");
         }
-        for host in
-            ["", "evil.example", "localhost.evil.example:3000", "127.0.0.1.evil.example", "10.0.0.1", "[::2]:80"]
-        {
+        for host in [
+            "",
+            "evil.example",
+            "localhost.evil.example:3000",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+            "[::2]:80",
+            "user@localhost",
+        ] {
             assert!(!is_loopback(host), "{host}");
         }
     }
