@@ -145,8 +145,8 @@ mod tests {
         ) {
             prop_assume!(start != end);
             let zone = Tz::Asia__Tokyo;
-            let minute = |n: u32| ClockTime(NaiveTime::from_num_seconds_from_midnight_opt(n * 60, 0).unwrap());
-            let hours = DailyHours { start: minute(start), end: minute(end) };
+            let clock_time = |n: u32| ClockTime(NaiveTime::from_num_seconds_from_midnight_opt(n * 60, 0).unwrap());
+            let hours = DailyHours { start: clock_time(start), end: clock_time(end) };
             let first = at("2026-06-01T00:00:00Z");
             let minute = |n| first.plus(TimeDelta::minutes(n));
             let span = Span::new(minute(from), minute(from + length)).unwrap();
