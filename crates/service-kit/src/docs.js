@@ -63,12 +63,43 @@ const filter = () => ({
   },
 });
 
-const response = await fetch('/openapi.json');
+// A padlock says that an operation needs a sign-in. Swagger UI also shows one where a sign-in is optional.
+const padlocks = () => ({
+  wrapComponents: {
+    OperationSummary: (Original, { React }) => (props) => {
+      const isOptional = props.operationProps.get('security')?.some((any) => any.isEmpty());
+      const operationProps = isOptional ? props.operationProps.delete('security') : props.operationProps;
+      return React.createElement(Original, { ...props, operationProps });
+    },
+  },
+});
+
+// A sign-in returns to the operation that the page shows.
+const signIn = document.querySelector('#sign-in');
+signIn?.addEventListener('click', () => {
+  const address = new URL(signIn.href);
+  address.searchParams.set('to', `/docs/${location.hash}`);
+  signIn.href = address;
+});
+
+const openApi = await (await fetch('/openapi.json')).json();
+
+// The page has this element if the browser sent a credential, which may have ended.
+const who = document.querySelector('#who');
+if (who !== null) {
+  const [path] = Object.entries(openApi.paths).find(([, item]) => item.get?.operationId === 'getMe');
+  fetch(path).then(async (answer) => {
+    if (!answer.ok) return;
+    const me = await answer.json();
+    who.textContent = `Signed in as ${me.displayName ?? me.name}`;
+  });
+}
+
 window.ui = SwaggerUIBundle({
-  spec: forBrowsers(await response.json()),
+  spec: forBrowsers(openApi),
   dom_id: '#swagger-ui',
   presets: [SwaggerUIBundle.presets.apis],
-  plugins: [filter],
+  plugins: [filter, padlocks],
   layout: 'BaseLayout',
   deepLinking: true,
   filter: true,

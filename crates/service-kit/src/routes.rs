@@ -101,12 +101,16 @@ async fn openapi(req: HttpRequest, state: Data<AppState>) -> HttpResponse {
         .body(state.document.clone())
 }
 
-async fn docs_page(state: Data<AppState>) -> HttpResponse {
+/// The script replaces the link to the sign-in by the name of the caller, and asks for that if there is a credential:
+/// a browser would log the 401 of an anonymous caller as an error of the page.
+async fn docs_page(req: HttpRequest, state: Data<AppState>) -> HttpResponse {
     let sign_in = match state.sign_in_page() {
-        Some(path) => format!(" <a href=\"{path}?to=/docs/\">Sign in</a>"),
+        Some(path) => format!("<a id=\"sign-in\" href=\"{path}?to=/docs/\">Sign in</a>"),
         None => String::new(),
     };
-    let page = include_str!("docs.html").replace("{name}", state.info.name).replace("{sign_in}", &sign_in);
+    let has_credential = (state.info.has_credential)(&req);
+    let who = if has_credential { format!("<span id=\"who\">{sign_in}</span>") } else { sign_in };
+    let page = include_str!("docs.html").replace("{name}", state.info.name).replace("{who}", &who);
     HttpResponse::Ok().content_type("text/html; charset=utf-8").body(page)
 }
 

@@ -68,7 +68,7 @@ impl BeginQuery {
     /// The page to return to, if a browser may return to it.
     fn page(self) -> Option<String> {
         self.to.filter(|address| {
-            let path = address.split('?').next().unwrap_or_default();
+            let path = address.split(['?', '#']).next().unwrap_or_default();
             let is_plain = address.len() <= MAX_ADDRESS && address.bytes().all(|byte| byte.is_ascii_graphic());
             is_plain && RETURN_PATHS.contains(&path)
         })

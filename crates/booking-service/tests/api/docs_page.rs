@@ -23,7 +23,11 @@ fn a_visitor_signs_in_and_tries_operations_on_the_page() {
         assert_eq!(answer["status"], expected, "{operation}: {answer}");
     }
     assert_eq!(answers[1]["body"]["name"], "workshop");
-    assert_eq!(seen["links"], json!(["/", "/sign-in?to=/docs/", "/openapi.json"]));
+    assert_eq!(seen["links"], json!(["/", "/openapi.json"]));
+    assert!(seen["nav"].as_str().unwrap().contains("Signed in as Bob Brennan"), "{seen}");
+    assert_eq!(seen["returned"], "#/rooms/addRooms");
+    let is_locked = |operation: &str| seen["locked"].as_array().unwrap().contains(&json!(operation));
+    assert!(is_locked("getRooms") && !is_locked("getVersion"), "{seen}");
     assert!(seen["filterWidth"].as_u64().unwrap() > 300, "{seen}");
     // No page can set the cookie of a session.
     let schemes = seen["schemes"].as_array().unwrap();

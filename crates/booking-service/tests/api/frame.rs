@@ -97,7 +97,10 @@ fn the_document_is_served(#[values(Sqlite, Postgres)] backend: Backend) {
 fn the_docs_load_nothing_from_elsewhere() {
     let club = Club::start(Backend::Sqlite);
     assert_eq!(club.anonymous().get("/docs").expect(302).header("location"), Some("/docs/"));
+    // The name is asked for only if there is a credential.
+    assert!(club.by(BOB).get("/docs/").expect(200).text().contains("<span id=\"who\"><a id=\"sign-in\""));
     let page = club.anonymous().get("/docs/").expect(200);
+    assert!(!page.text().contains("id=\"who\""));
     assert!(page.header("content-type").unwrap().starts_with("text/html"));
     let policy = page.header("content-security-policy").unwrap();
     assert!(policy.contains("default-src 'self'") && !policy.contains("http") && !policy.contains("eval"), "{policy}");

@@ -82,6 +82,8 @@ fn a_sign_in_returns_to_the_page_of_this_service_that_began_it(#[values(Sqlite, 
     for (page, end) in [
         ("/board?day=2026-04-01&view=week", "/board?day=2026-04-01&view=week"),
         ("/docs/", "/docs/"),
+        ("/docs/#/rooms/addRooms", "/docs/#/rooms/addRooms"),
+        ("/docs#/board", "/callback"),
         ("//evil.example/board", "/callback"),
         ("https://evil.example/board", "/callback"),
         ("/board/../api", "/callback"),

@@ -21,5 +21,7 @@ fn the_page_signs_a_user_in_and_calls_operations() {
     assert_eq!((&project["status"], &contest["status"]), (&json!("201"), &json!("201")), "{project} {contest}");
     let path = format!("/api/v1/projects/{}", project["body"]["id"].as_str().unwrap());
     assert_eq!(club.anonymous().get(&path).expect(200).json()["name"], project["body"]["name"]);
+    let is_locked = |operation: &str| seen["locked"].as_array().unwrap().contains(&json!(operation));
+    assert!(is_locked("getMe") && is_locked("createProject") && !is_locked("getProjects"), "{seen}");
     assert_eq!(seen["links"], json!(["/", "/openapi.json"]));
 }

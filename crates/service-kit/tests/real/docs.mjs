@@ -32,6 +32,10 @@ try {
   const paths = await page.evaluate(async () => (await (await fetch('/openapi.json')).json()).paths);
   const operations = Object.values(paths).flatMap((item) => Object.values(item).map((operation) => operation.operationId));
   const blocks = await page.locator('.opblock').evaluateAll((all) => all.map((block) => block.id.split('-').pop()));
+  if (PAGE) await page.getByText(/^Signed in as/).waitFor();
+  const nav = await page.locator('nav').innerText();
+  const locked = await page.locator('.opblock:has(.authorization__btn)')
+    .evaluateAll((all) => all.map((block) => block.id.split('-').pop()));
   const links = await page.locator('nav a').evaluateAll((all) => all.map((link) => link.getAttribute('href')));
 
   const filter = page.getByPlaceholder('Filter by path, name or tag');
@@ -77,13 +81,20 @@ try {
   await page.evaluate(() => scrollTo(0, 0));
   await page.screenshot({ path: `${FOLDER}/narrow.png` });
   const [overflow, title] = await page.evaluate(() => [document.documentElement.scrollWidth - innerWidth, document.title]);
+  let returned = '';
   if (PAGE) {
     await page.goto(ORIGIN);
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByText('You are not signed in.').waitFor();
+    await page.goto(`${ORIGIN}/docs/#/rooms/addRooms`);
+    await page.getByRole('link', { name: 'Sign in' }).click();
+    await page.getByText(`@${USER}`, { exact: true }).click();
+    await page.locator('.opblock.is-open').waitFor();
+    returned = await page.evaluate(() => location.hash);
   }
   console.log(JSON.stringify({
-    elsewhere, errors, operations, blocks, links, filtered, filterWidth, schemes, answers, overflow, title,
+    elsewhere, errors, operations, blocks, nav, locked, links, filtered, filterWidth, schemes, answers, overflow, title,
+    returned,
   }));
 } finally {
   await browser.close();

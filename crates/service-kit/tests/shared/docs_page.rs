@@ -32,6 +32,7 @@ pub fn try_out(
         |list: &str| -> BTreeSet<_> { seen[list].as_array().unwrap().iter().map(ToString::to_string).collect() };
     assert_eq!(names("blocks"), names("operations"), "the page shows every operation");
     assert_eq!(seen["blocks"].as_array().unwrap().len(), names("blocks").len(), "the page shows each once");
+    assert!(!names("locked").is_empty(), "{seen}");
     assert!(seen["filtered"].as_str().unwrap().ends_with(operations[1]), "{seen}");
     assert!(names("operations").len() >= count, "{seen}");
     for nothing in ["elsewhere", "errors"] {
