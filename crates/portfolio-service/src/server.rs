@@ -31,7 +31,7 @@ use crate::{
     contests, demo, events, feeds, front_page, groups,
     identity::{Identity, has_credential},
     jwt::Verifier,
-    profiles, projects,
+    page, profiles, projects,
     proxy_user::proxy_user,
     sync, teams, users,
 };
@@ -53,7 +53,7 @@ pub static INFO: ServiceInfo = ServiceInfo {
     has_credential,
     routes,
     pages,
-    problem_page: |_| None,
+    problem_page: page::problem_page,
     page_paths: &[],
     front_pages,
     front_page_paths: &[

@@ -4,11 +4,8 @@ use std::cmp::Reverse;
 
 use actix_web::{
     HttpMessage, HttpRequest, delete, get,
-    http::{
-        StatusCode,
-        header::{self, Accept, Header},
-    },
-    mime, post,
+    http::{StatusCode, header},
+    post,
     web::{Data, Path},
 };
 use chrono_tz::Tz;
@@ -19,7 +16,7 @@ use service_kit::{
     database::{AnyConnection, JobOwner, types::DbUuid},
     error::{Error, Failure},
     guard::Target,
-    http::{Body, ListPage, Page, Reply, client_ip::ClientIp, html::HtmlPage, query},
+    http::{Body, HtmlPage, ListPage, Page, Reply, client_ip::ClientIp, html, query},
     middleware::access_log::LoggedUser,
     state::{AppState, Now, ProblemPage},
 };
@@ -185,8 +182,7 @@ async fn finish(
 /// The page for a browser whose sign-in cannot be finished. Another caller gets a problem.
 #[must_use]
 pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
-    let is_html = |accept: Accept| accept.preference().essence_str() == mime::TEXT_HTML.essence_str();
-    if req.path() != CALLBACK || !Accept::parse(req).is_ok_and(is_html) {
+    if req.path() != CALLBACK || !html::is_preferred(req) {
         return None;
     }
     let (app, club) = (AppState::from_request(req).ok()?, req.app_data::<Data<Club>>()?);

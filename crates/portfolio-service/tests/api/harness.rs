@@ -236,9 +236,10 @@ pub fn postgres_schema() -> String {
     format!("{base}&options=-csearch_path%3D{name}")
 }
 
-/// This service has no error pages.
-fn is_page(_: &Answer) -> bool {
-    false
+/// Whether the answer is a page for a browser that asked for what does not exist.
+fn is_page(answer: &Answer) -> bool {
+    ["/projects", "/contests", "/people"].iter().any(|path| answer.request.contains(&format!(" {path}")))
+        && answer.header("content-type").is_some_and(|kind| kind.contains("html"))
 }
 
 /// Checks the rules for answers of this service only.

@@ -44,15 +44,44 @@ fn with_bob(club: &Club) -> [String; 3] {
 /// A page as every page is: one document, without script, which keeps to its own policy.
 fn page(answer: Answer) -> String {
     let answer = answer.expect(200);
+    assert_eq!(answer.header("cache-control"), Some("public, no-cache"));
+    page_of_any_status(&answer)
+}
+
+fn page_of_any_status(answer: &Answer) -> String {
     let text = answer.text();
     assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"));
-    assert_eq!(answer.header("cache-control"), Some("public, no-cache"));
     let policy = answer.header("content-security-policy").unwrap();
     assert!(policy.starts_with("default-src 'none'; style-src 'sha256-") && !policy.contains("unsafe"), "{policy}");
     for forbidden in ["<script", " style=", " onclick", "http-equiv", "javascript:"] {
         assert!(!text.contains(forbidden), "{forbidden}: {text}");
     }
     text
+}
+
+#[test]
+fn a_browser_gets_a_page_for_a_refusal_and_a_program_a_problem() {
+    let club = Club::start(Sqlite);
+    let unknown = "00000000-0000-4000-8000-000000000000";
+    for (path, status) in [
+        ("/people/nobody".to_owned(), 404),
+        (format!("/projects/{unknown}"), 404),
+        (format!("/contests/{unknown}"), 404),
+        ("/contests/first".to_owned(), 400),
+    ] {
+        let accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+        let refused = club.anonymous().header("accept", accept).get(&path).expect(status);
+        let shown = page_of_any_status(&refused);
+        assert!(shown.contains("<a href=\"/\">Start</a>") && shown.contains("<h1>"), "{shown}");
+        assert_eq!(refused.header("cache-control"), Some("no-store"));
+        for accept in ["*/*", "application/json"] {
+            let problem = club.anonymous().header("accept", accept).get(&path).expect(status);
+            assert_eq!(problem.header("content-type"), Some("application/problem+json"), "{path}");
+        }
+    }
+    // Not for the operations of programs.
+    let api = club.anonymous().header("accept", "text/html").get("/api/v1/users/nobody").expect(400);
+    assert_eq!(api.header("content-type"), Some("application/problem+json"));
 }
 
 #[rstest]

@@ -1,11 +1,24 @@
 //! Pages for people. A page has no script and needs no other file; its style is inline.
 
-use actix_web::http::{StatusCode, header};
+use actix_web::{
+    HttpRequest,
+    http::{
+        StatusCode,
+        header::{self, Accept, Header as _},
+    },
+    mime,
+};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use maud::{DOCTYPE, Markup, html};
 use sha2::{Digest as _, Sha256};
 
 use super::reply::Reply;
+
+/// Whether the client of a request prefers a page to data, as browsers do.
+#[must_use]
+pub fn is_preferred(req: &HttpRequest) -> bool {
+    Accept::parse(req).is_ok_and(|accept| accept.preference().essence_str() == mime::TEXT_HTML.essence_str())
+}
 
 /// The style of every page.
 const STYLE: &str = include_str!("html.css");
