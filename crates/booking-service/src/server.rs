@@ -146,6 +146,7 @@ struct Conflict {
     event_id: Uuid,
     time_start: DateTime<Utc>,
     time_end: DateTime<Utc>,
+    /// Whether other shared events may use the room at the same time.
     shared_room: bool,
 }
 

@@ -110,6 +110,7 @@ impl ResponseEvent {
 #[serde(rename_all = "camelCase")]
 pub struct ResponseAttendee {
     user_id: DbUuid,
+    /// `attendance`: comes; `absent`: does not come; `pending`: has not answered yet.
     #[schema(inline)]
     schedule: Schedule,
 }
@@ -372,6 +373,7 @@ impl ToSchema for RequestEvent {
 #[deserr(error = Violations)]
 #[schema(example = json!({"schedule": "attendance"}))]
 pub struct RequestSchedule {
+    /// `attendance`: comes; `absent`: does not come; `pending`: has not answered yet.
     #[schema(inline)]
     pub schedule: Schedule,
 }

@@ -144,6 +144,7 @@ impl RequestDraftEventUpdate {
     "slotIds": ["0198c0de-0000-7000-8000-000000000041"], "maybeSlotIds": [], "comment": "I may be late."
 }))]
 pub struct RequestAvailability {
+    /// The ids of the slots that suit.
     #[schema(inline)]
     slot_ids: IdSet<0>,
     /// Must not contain any of `slotIds`.
@@ -183,6 +184,7 @@ impl From<RequestAvailability> for Answer {
     "groupId": "11111111-1111-1111-1111-111111111111", "open": true
 }))]
 pub struct RequestConfirmation {
+    /// The id of the slot that becomes the event.
     #[schema(value_type = uuid::Uuid)]
     slot_id: Id,
     /// The service creates an unverified room at this place.
@@ -193,6 +195,7 @@ pub struct RequestConfirmation {
     #[deserr(default)]
     #[schema(value_type = Option<uuid::Uuid>, nullable = false)]
     room_id: Option<Id>,
+    /// The id of the group of the event.
     #[schema(value_type = uuid::Uuid)]
     group_id: Id,
     /// Whether other shared events may use the room at the same time. Default false.

@@ -34,6 +34,7 @@ pub struct ResponseDraftEvent {
     status: DraftEventStatus,
     /// The number of users who have answered, invited or not.
     responded_count: i64,
+    /// The number of users who are asked.
     total_invitees: i64,
     admins: Vec<DbUuid>,
     created_by: DbUuid,
@@ -169,12 +170,16 @@ impl ResponseAvailability {
 #[serde(rename_all = "camelCase")]
 pub struct SlotResult {
     slot_id: DbUuid,
+    /// The number of users whom the slot suits.
     available_count: usize,
+    /// The ids of these users.
     available_users: Vec<DbUuid>,
     /// `availableCount` divided by the number of respondents; 0 without respondents.
     #[schema(minimum = 0, maximum = 1)]
     availability_rate: f64,
+    /// The number of users whom the slot may suit.
     maybe_count: usize,
+    /// The ids of these users.
     maybe_users: Vec<DbUuid>,
     /// Whether no slot has more `availableUsers`, or as many and more `maybeUsers`. Several slots can be top choices. A
     /// slot that nobody chose is not one.

@@ -66,6 +66,7 @@ impl CallbackQuery {
 pub struct RequestToken {
     #[schema(inline)]
     name: TokenName,
+    /// `read`: reading; `write`: reading and writing; `board`: the board and nothing else.
     #[schema(value_type = Scope)]
     scope: RequestScope,
     /// When it expires, in the future; without this it does not.
@@ -104,9 +105,11 @@ impl From<RequestToken> for NewToken {
 pub struct ResponseToken {
     token_id: DbUuid,
     name: String,
+    /// `read`: reading; `write`: reading and writing; `board`: the board and nothing else.
     scope: Scope,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
+    /// When it expires; left out when it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     expires_at: Option<Zoned>,
@@ -141,9 +144,11 @@ impl ResponseToken {
 pub struct CreatedToken {
     token_id: DbUuid,
     name: String,
+    /// `read`: reading; `write`: reading and writing; `board`: the board and nothing else.
     scope: Scope,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
+    /// When it expires; left out when it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
     expires_at: Option<Zoned>,

@@ -22,6 +22,7 @@ pub struct ResponseUser {
     display_name: String,
     /// Absolute address of an image.
     icon: String,
+    /// Whether the user may do what otherwise only owners and administrators may.
     privileged: bool,
     /// 0 deactivated, 1 active, 2 suspended.
     #[schema(minimum = 0, maximum = 2)]
@@ -71,5 +72,6 @@ pub struct SyncQuery {
 #[deserr(error = Violations)]
 #[schema(example = json!({"privileged": false}))]
 pub struct RequestPrivileged {
+    /// Whether the user may do what otherwise only owners and administrators may.
     pub privileged: bool,
 }

@@ -91,6 +91,7 @@ pub struct AddContestTeamRequest {
     link: Option<Link>,
     #[schema(inline)]
     description: Text<1, 256>,
+    /// The result of the team in the contest; empty when there is none yet.
     #[deserr(default)]
     #[schema(inline, nullable = false)]
     result: Option<Text<0, 32>>,
@@ -124,6 +125,7 @@ pub struct EditContestTeamRequest {
     #[deserr(default)]
     #[schema(inline, nullable = false)]
     description: Option<Text<1, 256>>,
+    /// The result of the team in the contest; empty when there is none yet.
     #[deserr(default)]
     #[schema(inline, nullable = false)]
     result: Option<Text<0, 32>>,

@@ -11,14 +11,18 @@ use utoipa::openapi::{
 
 use super::reply::PROBLEM_MEDIA_TYPE;
 
-/// Completes every operation: the refusals that follow from what it takes, the problem body of each refusal, and
-/// examples of bodies from the examples of their types. If the document has a schema `Problem`, its
-/// properties are added: the members of the service's own problems.
+/// Completes every operation: the descriptions of ids, the refusals that follow from what it takes, the problem body of
+/// each refusal, and examples of bodies from the examples of their types. Describes properties that mean the same in
+/// every type. If the document has a schema `Problem`, its properties are added: the members of the service's own
+/// problems.
 pub fn complete(document: &mut OpenApi, codes: &[&'static Code], legacy: Legacy) {
     let components = document.components.get_or_insert_default();
     let fields = components.schemas.remove("Problem");
     components.schemas.insert("Problem".to_owned(), problem_schema(fields, codes, legacy));
-    components.schemas.values_mut().for_each(join_descriptions);
+    for schema in components.schemas.values_mut() {
+        join_descriptions(schema);
+        describe_properties(schema);
+    }
     let components = components.clone();
     for item in document.paths.paths.values_mut() {
         let operations = [
@@ -30,6 +34,7 @@ pub fn complete(document: &mut OpenApi, codes: &[&'static Code], legacy: Legacy)
         ];
         for (operation, kind) in operations {
             let Some(operation) = operation else { continue };
+            describe_ids(operation);
             add_conditions(operation, kind, &components);
             add_refusals(operation, codes, legacy);
             add_examples(operation, &components);
@@ -168,6 +173,67 @@ fn add_response(operation: &mut Operation, status: &str, description: &str) {
     responses.entry(status.to_owned()).or_insert_with(response);
 }
 
+/// The parameters of a path without a description are ids: that of `draftEventID` is "Id of the draft event".
+fn describe_ids(operation: &mut Operation) {
+    for parameter in operation.parameters.iter_mut().flatten() {
+        if let RefOr::T(parameter) = parameter
+            && parameter.parameter_in == ParameterIn::Path
+            && parameter.description.is_none()
+        {
+            let name = parameter.name.strip_suffix("ID").or_else(|| parameter.name.strip_suffix("Id"));
+            let mut words = String::new();
+            for letter in name.unwrap_or(&parameter.name).chars() {
+                if letter.is_uppercase() {
+                    words.push(' ');
+                }
+                words.extend(letter.to_lowercase());
+            }
+            parameter.description = Some(format!("Id of the {words}"));
+        }
+    }
+}
+
+/// Descriptions of the properties that mean the same in every type.
+const PROPERTIES: [(&str, &str); 8] = [
+    ("admins", "Ids of the administrators"),
+    ("createdAt", "When it was created"),
+    ("createdBy", "Id of the user who created it"),
+    ("invitees", "Ids of the users who are asked"),
+    ("members", "Ids of the members"),
+    ("timeEnd", "When it ends; this instant is no part of it"),
+    ("timeStart", "When it begins"),
+    ("updatedAt", "When it was last changed"),
+];
+
+fn describe_properties(schema: &mut RefOr<Schema>) {
+    let properties = match schema {
+        RefOr::T(Schema::Object(object)) => &mut object.properties,
+        RefOr::T(Schema::Array(array)) => {
+            if let ArrayItems::RefOrSchema(items) = &mut array.items {
+                describe_properties(items);
+            }
+            return;
+        }
+        RefOr::T(Schema::AllOf(all)) => return all.items.iter_mut().for_each(describe_properties),
+        RefOr::T(Schema::OneOf(one)) => return one.items.iter_mut().for_each(describe_properties),
+        RefOr::T(_) | RefOr::Ref(_) => return,
+    };
+    for (name, property) in properties {
+        describe_properties(property);
+        let Some((_, text)) = PROPERTIES.iter().find(|(known, _)| known == name) else { continue };
+        let description = match property {
+            RefOr::Ref(reference) if reference.description.is_empty() => {
+                (*text).clone_into(&mut reference.description);
+                continue;
+            }
+            RefOr::T(Schema::Object(object)) => &mut object.description,
+            RefOr::T(Schema::Array(array)) => &mut array.description,
+            RefOr::Ref(_) | RefOr::T(_) => continue,
+        };
+        description.get_or_insert_with(|| (*text).to_owned());
+    }
+}
+
 /// utoipa writes an inlined field that has a description as "all of the schema and of an object with that description",
 /// which no text or list is.
 fn join_descriptions(schema: &mut RefOr<Schema>) {
@@ -292,7 +358,7 @@ fn problem_schema(fields: Option<RefOr<Schema>>, codes: &[&'static Code], legacy
         .description(Some("RFC 9457 problem; `GET /problems/{code}` explains each code."))
         .property("type", string("URI reference /problems/<code>"))
         .property("title", string("Summary, the same for every occurrence"))
-        .property("status", ObjectBuilder::new().schema_type(Type::Integer))
+        .property("status", number("The status of the answer"))
         .property("detail", string("What happened this time"))
         .property("instance", string("The request id"))
         .property("code", string("Stable name of the problem; later versions may know more").enum_values(Some(names)))

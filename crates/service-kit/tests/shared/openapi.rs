@@ -228,7 +228,10 @@ fn every_operation_says_all_that_a_client_needs() {
         let in_braces: Vec<_> = path.split('{').skip(1).map(|rest| rest.split('}').next().unwrap()).collect();
         assert_eq!(of_path.len(), in_braces.len(), "{id}");
         assert!(in_braces.iter().all(|name| of_path.iter().any(|it| *it == name)), "{id}: {of_path:?}");
-        assert!(parameters.iter().all(|it| !it["schema"].is_null()), "{id}");
+        for parameter in &parameters {
+            assert!(!parameter["schema"].is_null(), "{id}: {parameter}");
+            assert!(parameter["description"].as_str().is_some_and(|text| !text.is_empty()), "{id}: {parameter}");
+        }
     }
 }
 
