@@ -132,7 +132,6 @@ pub enum DirectoryError {
 
 impl fmt::Display for DirectoryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("club directory: ")?;
         match self {
             Self::File(path, cause) => write!(f, "cannot read {}: {cause}", path.display()),
             Self::Unreachable(list, reason) => write!(f, "cannot fetch the {list}: {reason}"),

@@ -59,7 +59,7 @@ fn club_with_directory(config: &Config, command: &str) -> Result<Club, CommandEr
 async fn synchronize(config: &Config, options: &SyncOptions) -> Result<(), CommandError> {
     let club = club_with_directory(config, "sync")?;
     let db = installation(config).open_existing().await?;
-    Ok(sync::run(&db, &club, options.force, Clock::default().now()).await?)
+    print(&[sync::run(&db, &club, options.force, Clock::default().now()).await?.to_string()])
 }
 
 async fn import(config: &Config, options: ImportOptions) -> Result<(), CommandError> {

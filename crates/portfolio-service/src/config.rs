@@ -177,7 +177,10 @@ impl Config {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let secrets = [self.database.given_url(), self.directory.token(), self.booking.token()];
-        secrets.into_iter().filter_map(SecretOption::exposed).collect()
+        let exposed = secrets.into_iter().filter_map(SecretOption::exposed);
+        let has_no_admin = self.admins.is_empty() && !self.demo;
+        let no_admin = "--admins is empty: nobody may change what others have created, or request a sync";
+        exposed.chain(has_no_admin.then(|| no_admin.to_owned())).collect()
     }
 
     /// The URL of the database.

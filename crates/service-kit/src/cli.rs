@@ -12,7 +12,7 @@ use crate::{
     command::{CommandError, WRONG_OPTIONS, exit_status, print},
     config::{DatabaseOptions, ServerOptions},
     database::{AnyConnection, Database, Url, migrate, types::words},
-    health,
+    directory, health,
     maintenance::{cli::DatabaseCommand, tables::Contents},
     state::ServiceInfo,
     with_connection,
@@ -66,7 +66,7 @@ impl Installation<'_> {
     /// Runs a command and returns the exit status.
     pub async fn run(self, command: CommonCommand) -> i32 {
         let outcome = match command {
-            CommonCommand::Migrate => self.open().await.map(drop),
+            CommonCommand::Migrate => self.migrate().await,
             CommonCommand::Openapi => {
                 let document = self.info.openapi().to_pretty_json();
                 document.map_err(|error| CommandError::Failed(error.to_string())).and_then(|text| print(&[text]))
@@ -105,6 +105,12 @@ impl Installation<'_> {
         Ok(Database::start(&self.url()?, self.contents.migrations, self.database.limits()).await?)
     }
 
+    async fn migrate(&self) -> Result<(), CommandError> {
+        let url = self.url()?;
+        self.open().await?;
+        print(&[format!("{url} is up to date")])
+    }
+
     /// Opens a database that a service has used before, and names it on standard error.
     pub async fn open_existing(&self) -> Result<Database, CommandError> {
         let url = self.url()?;
@@ -120,7 +126,7 @@ impl Installation<'_> {
     fn check_config(mut self) -> i32 {
         self.warn();
         if let Some(source @ Source::File(_)) = &self.directory {
-            self.faults.extend(source.read().err().map(|error| error.to_string()));
+            self.faults.extend(directory::read(source).err());
         }
         for file in self.database_url.iter().flat_map(Url::tls_files) {
             self.faults.extend(File::open(&file).err().map(|error| format!("cannot read {file}: {error}")));

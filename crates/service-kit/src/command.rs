@@ -7,7 +7,10 @@ use std::{
 
 use diesel::{ConnectionError, result::Error as DieselError};
 
-use crate::{database::migrate::MigrationError, error::Error};
+use crate::{
+    database::migrate::MigrationError,
+    error::{Error, on_one_line},
+};
 
 /// Exit status for wrong options (`EX_CONFIG` of sysexits.h): another start does not help.
 pub(crate) const WRONG_OPTIONS: i32 = 78;
@@ -60,7 +63,7 @@ pub fn exit_status(program: &str, outcome: Result<(), CommandError>) -> i32 {
     let (lines, status) = match outcome {
         Ok(()) => return 0,
         Err(CommandError::Options(faults)) => (faults, WRONG_OPTIONS),
-        Err(CommandError::Failed(cause)) => (vec![cause.replace('\n', " ")], 1),
+        Err(CommandError::Failed(cause)) => (vec![on_one_line(&cause)], 1),
     };
     for line in lines {
         // Not through the log, whose filter may hide it.

@@ -1,5 +1,7 @@
 //! The reading of the club directory by a running service.
 
+use std::fmt;
+
 use club_directory::{Snapshot, Source};
 use common::problem::{Problem, code};
 use tokio::sync::Semaphore;
@@ -19,11 +21,58 @@ pub async fn fetch(source: Option<&Source>) -> Result<Snapshot, Error> {
     let task = tokio::task::spawn_blocking(move || {
         // Released by the thread, also when the caller has given up.
         let _permit = permit;
-        source.read()
+        read(&source)
     });
-    let snapshot = task.await.map_err(Problem::internal)?.map_err(|error| Error::Unavailable(error.to_string()))?;
+    let snapshot = task.await.map_err(Problem::internal)?.map_err(Error::Unavailable)?;
     log::info!("club directory: {} users and {} groups", snapshot.users.len(), snapshot.groups.len());
     Ok(snapshot)
+}
+
+/// Reads the directory. An error names the option.
+pub(crate) fn read(source: &Source) -> Result<Snapshot, String> {
+    let option = match source {
+        Source::Demo => "--demo",
+        Source::File(_) => "--directory-file",
+        Source::Traq { .. } => "--traq-url",
+    };
+    source.read().map_err(|error| format!("{option}: {error}"))
+}
+
+/// The numbers of users or groups that a sync changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// New ones.
+    pub added: usize,
+    /// Those with another name, state, description, picture or other members.
+    pub changed: usize,
+    /// Those that the directory no longer lists.
+    pub removed: usize,
+}
+
+impl Changes {
+    /// The numbers for the ids of what was saved, when `is_present` says which were there before.
+    pub fn new<T>(saved: impl IntoIterator<Item = T>, is_present: impl Fn(T) -> bool, removed: usize) -> Self {
+        let (changed, added): (Vec<_>, Vec<_>) = saved.into_iter().map(is_present).partition(|is_present| *is_present);
+        Self { added: added.len(), changed: changed.len(), removed }
+    }
+}
+
+/// What a sync changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Synced {
+    /// Users.
+    pub users: Changes,
+    /// Groups.
+    pub groups: Changes,
+}
+
+impl fmt::Display for Synced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = |what, Changes { added, changed, removed }: Changes| {
+            format!("{what}: {added} added, {changed} changed, {removed} removed")
+        };
+        write!(f, "{}; {}", words("users", self.users), words("groups", self.groups))
+    }
 }
 
 /// Refuses a directory that would deactivate more than half of the active members (contract, "The club directory").

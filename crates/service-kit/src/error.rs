@@ -70,6 +70,11 @@ impl From<Violations> for Error {
     }
 }
 
+/// A text without line breaks: libpq and PostgreSQL write hints on lines of their own, after a tab.
+pub(crate) fn on_one_line(text: &str) -> String {
+    text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
 /// Converts the violation of a unique constraint into a problem.
 pub trait OnUnique<T> {
     /// When the database refused the row because `columns` (as `table.column, table.column`) must be unique, the
@@ -137,6 +142,12 @@ mod tests {
 
     fn unknown(message: &str) -> Error {
         DieselError::DatabaseError(DatabaseErrorKind::Unknown, Box::new(message.to_owned())).into()
+    }
+
+    #[test]
+    fn hints_of_libpq_are_on_the_line_of_the_error() {
+        let refused = "connection failed: refused\n\tIs the server running?\n";
+        assert_eq!(on_one_line(refused), "connection failed: refused Is the server running?");
     }
 
     #[test]

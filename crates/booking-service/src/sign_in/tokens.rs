@@ -19,6 +19,7 @@ use crate::{
     auth::{ApiToken, Scope, TOKEN_PREFIX, stay_active},
     codes,
     schema::{api_tokens, users},
+    users::queries::no_user_called,
 };
 
 /// What a token is for, in the owner's words.
@@ -71,7 +72,7 @@ pub fn create(
         .into_inner();
     let user: Option<DbUuid> =
         users::table.filter(users::name.eq(user_name)).select(users::id).first(conn).optional()?;
-    let user = user.ok_or_else(|| Problem::not_found("user"))?;
+    let user = user.ok_or_else(|| no_user_called(user_name))?;
     stay_active(conn, user)?;
     Ok(issue(conn, user, &NewToken { name, scope, expires_at }, now)?.1)
 }
@@ -124,7 +125,7 @@ pub fn list(conn: &mut AnyConnection, user: Option<&str>) -> Result<Vec<TokenRow
         Some(name) => {
             let id: Option<DbUuid> =
                 users::table.filter(users::name.eq(name)).select(users::id).first(conn).optional()?;
-            Some(id.ok_or_else(|| Problem::not_found("user"))?)
+            Some(id.ok_or_else(|| no_user_called(name))?)
         }
         None => None,
     };

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use common::{
     input::IdSet,
-    problem::{Problem, Violations},
+    problem::{Problem, Violations, code},
 };
 use diesel::{OptionalExtension, prelude::*, sql_types::Bool};
 use service_kit::{
@@ -129,6 +129,12 @@ fn lock_privileged(conn: &mut AnyConnection) -> Result<Vec<(DbUuid, i16)>, Error
     })
 }
 
+/// The problem of a command that names an unknown user.
+#[must_use]
+pub fn no_user_called(name: &str) -> Problem {
+    Problem::new(code::NOT_FOUND).detail(format!("There is no user {name:?}."))
+}
+
 /// Grants the privilege to the user with this name, for the command line. Returns whether the user did not have it.
 ///
 /// # Errors
@@ -136,7 +142,7 @@ fn lock_privileged(conn: &mut AnyConnection) -> Result<Vec<(DbUuid, i16)>, Error
 pub fn grant_privilege(conn: &mut AnyConnection, name: &str) -> Result<bool, Error> {
     let user = users::table.filter(users::name.eq(name));
     let row: Option<(DbUuid, bool)> = user.select((users::id, users::privileged)).first(conn).optional()?;
-    let (id, was_privileged) = row.ok_or_else(|| Problem::not_found("user"))?;
+    let (id, was_privileged) = row.ok_or_else(|| no_user_called(name))?;
     stay_active(conn, id)?;
     diesel::update(user).set(users::privileged.eq(true)).execute(conn)?;
     Ok(!was_privileged)

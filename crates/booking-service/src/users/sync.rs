@@ -18,7 +18,7 @@ use service_kit::{
         AnyConnection, Database, JobOwner,
         types::{DbTimestamp, DbUuid},
     },
-    directory,
+    directory::{self, Changes, Synced},
     error::Error,
     with_connection,
 };
@@ -43,7 +43,7 @@ pub const DIRECTORY: i16 = 2;
 /// # Errors
 /// 503 with nothing changed when there is no directory, when it cannot be read, or when the database fails; 409 when
 /// the directory is suspicious and `force` is not set.
-pub async fn run(db: &Database, club: &Club, force: bool, now: Timestamp) -> Result<(), Error> {
+pub async fn run(db: &Database, club: &Club, force: bool, now: Timestamp) -> Result<Synced, Error> {
     let directory = directory::fetch(club.directory.as_ref()).await?;
     db.write(JobOwner::Internal, move |conn| apply(conn, &directory, force, DbTimestamp(now))).await
 }
@@ -52,14 +52,14 @@ pub async fn run(db: &Database, club: &Club, force: bool, now: Timestamp) -> Res
 ///
 /// # Errors
 /// When the database fails; 409 when the directory is suspicious and `force` is not set.
-pub fn apply(conn: &mut AnyConnection, directory: &Snapshot, force: bool, now: DbTimestamp) -> Result<(), Error> {
+pub fn apply(conn: &mut AnyConnection, directory: &Snapshot, force: bool, now: DbTimestamp) -> Result<Synced, Error> {
     // No other transaction may change users between the reading and the changes. Readers do not wait.
     if let AnyConnection::Postgresql(pg) = conn {
         sql_query("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE").execute(pg)?;
     }
-    let inactive = update_users(conn, &directory.users, force, now)?;
+    let (users, inactive) = update_users(conn, &directory.users, force, now)?;
     end_access(conn, &inactive, now)?;
-    update_groups(conn, &directory.groups, now)
+    Ok(Synced { users, groups: update_groups(conn, &directory.groups, now)? })
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
@@ -86,13 +86,13 @@ impl From<&DirectoryUser> for UserRow {
     }
 }
 
-/// Makes the users equal to the directory. Returns its users who are not active, and those who have left it.
+/// Makes the users equal to the directory. Also returns its users who are not active, and those who have left it.
 fn update_users(
     conn: &mut AnyConnection,
     directory: &[DirectoryUser],
     force: bool,
     now: DbTimestamp,
-) -> Result<Vec<DbUuid>, Error> {
+) -> Result<(Changes, Vec<DbUuid>), Error> {
     let present: Vec<UserRow> = users::table.select(UserRow::as_select()).load(conn)?;
     let target: Vec<UserRow> = directory.iter().map(UserRow::from).collect();
     let listed: HashSet<_> = target.iter().map(|user| user.id).collect();
@@ -121,7 +121,9 @@ fn update_users(
             .set((users::state.eq(DEACTIVATED), users::in_directory.eq(false), users::updated_at.eq(now)))
             .execute(conn)?;
     }
-    Ok(target.iter().filter(|user| user.state != ACTIVE).map(|user| user.id).chain(unlisted).collect())
+    let counts = Changes::new(&changed, |user| present.contains_key(&user.id), unlisted.len());
+    let inactive = target.iter().filter(|user| user.state != ACTIVE).map(|user| user.id).chain(unlisted).collect();
+    Ok((counts, inactive))
 }
 
 /// The users whose names the directory gives to others, with new names: final ones for users who are not in the
@@ -253,7 +255,7 @@ macro_rules! save_links {
     }};
 }
 
-fn update_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: DbTimestamp) -> Result<(), Error> {
+fn update_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: DbTimestamp) -> Result<Changes, Error> {
     let rows: Vec<(DbUuid, i16, GroupRow)> =
         groups::table.select((groups::id, groups::kind, GroupRow::as_select())).load(conn)?;
     let (ours, others): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(_, kind, _)| *kind == DIRECTORY);
@@ -300,7 +302,7 @@ fn update_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: Db
             .set((groups::deleted_at.eq(now), groups::updated_at.eq(now)))
             .execute(conn)?;
     }
-    Ok(())
+    Ok(Changes::new(changed, |group| present.contains_key(&DbUuid(group.id)), removed.len()))
 }
 
 fn save_groups(conn: &mut AnyConnection, changed: &[&&DirectoryGroup], now: DbTimestamp) -> Result<(), Error> {

@@ -481,7 +481,7 @@ fn options_may_come_before_or_after_the_command() {
     let url = format!("sqlite://{}/club.sqlite3", folder.path().display());
     for arguments in [["--database-url", &url, "migrate"], ["migrate", "--database-url", &url]] {
         let (out, err, status) = outcome(&mut program(&arguments));
-        assert_eq!((out.as_str(), status), ("", Some(0)), "{err}");
+        assert_eq!((out, status), (format!("{url} is up to date\n"), Some(0)), "{err}");
     }
     let parse = |arguments: &[&str]| {
         let arguments = ["booking-service"].iter().chain(arguments);
@@ -565,6 +565,12 @@ fn a_command_that_fails_says_so_in_one_line(#[values(Sqlite, Postgres)] backend:
     for arguments in cases {
         let (out, err, status) = on(&club, arguments);
         assert_eq!((out.as_str(), status, err.lines().count()), ("", Some(1), 2), "{arguments:?}: {err}");
+        if arguments.contains(&"nobody") {
+            assert!(err.ends_with("booking-service: There is no user \"nobody\".\n"), "{err}");
+        }
+        if arguments[0] == "sync" {
+            assert!(err.contains("booking-service: --directory-file: cannot read /nowhere/club.toml: "), "{err}");
+        }
         // The first line names the database, without a password.
         let (name, _) = err.split_once('\n').unwrap();
         let place = if club.is_postgres() { club.url().rsplit("%3D").next() } else { Some(club.url()) };
@@ -573,6 +579,17 @@ fn a_command_that_fails_says_so_in_one_line(#[values(Sqlite, Postgres)] backend:
     let (_, err, status) = on(&club, &["sync"]);
     assert_eq!(status, Some(78), "{err}");
     assert!(err.contains("--directory-file"), "{err}");
+    // libpq's message has several lines.
+    let (_, err, _) = outcome(&mut program(&["migrate", "--database-url", "postgres://club@127.0.0.1:1/club"]));
+    assert!(err.lines().count() == 1 && !err.contains('\t') && err.contains("Connection refused"), "{err}");
+}
+
+#[rstest]
+fn migrate_says_that_the_database_is_up_to_date(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (out, err, status) = on(&club, &["migrate"]);
+    assert_eq!((out.lines().count(), status), (1, Some(0)), "{out}{err}");
+    assert!(out.ends_with(" is up to date\n"), "{out}");
 }
 
 #[test]
@@ -592,7 +609,7 @@ fn the_files_of_options_are_checked() {
         let file = file.to_str().unwrap();
         let (status, out) = fault(&["--directory-file", file]);
         assert_eq!((status, out.lines().count()), (Some(78), 1), "{out}");
-        assert!(out.contains(file), "{out}");
+        assert!(out.starts_with("--directory-file: ") && out.contains(file), "{out}");
     }
     let (status, out) =
         fault(&["--database-url", "postgres://club@db/club?sslmode=verify-full&sslrootcert=/no/ca.pem"]);
@@ -625,9 +642,13 @@ fn a_user_is_made_privileged(#[values(Sqlite, Postgres)] backend: Backend) {
 fn the_command_sync_copies_the_directory(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let file = club.folder().join("club.toml");
-    std::fs::write(&file, "[[users]]\nname = \"erin\"\ndisplayName = \"Erin\"\nstate = \"active\"\n").unwrap();
+    std::fs::write(&file, "[[users]]\nname = \"erin\"\n\n[[groups]]\nname = \"choir\"\n").unwrap();
     let (out, err, status) = on(&club, &["sync", "--directory-file", file.to_str().unwrap()]);
-    assert_eq!((out.as_str(), status), ("", Some(0)), "{err}");
+    let all = "users: 1 added, 0 changed, 0 removed; groups: 1 added, 0 changed, 0 removed\n";
+    assert_eq!((out.as_str(), status), (all, Some(0)), "{err}");
+    std::fs::write(&file, "[[users]]\nname = \"erin\"\ndisplayName = \"E.\"\n").unwrap();
+    let (out, err, _) = on(&club, &["sync", "--directory-file", file.to_str().unwrap()]);
+    assert_eq!(out, "users: 0 added, 1 changed, 0 removed; groups: 0 added, 0 changed, 1 removed\n", "{err}");
     let names = club.by(BOB).get("/api/users").json();
     assert!(names.as_array().unwrap().iter().any(|user| user["name"] == "erin"), "{names}");
 }

@@ -14,6 +14,7 @@ use service_kit::{
         AnyConnection, ROWS_PER_STATEMENT,
         types::{DbTimestamp, DbUuid},
     },
+    directory,
     error::Error,
     with_connection,
 };
@@ -52,8 +53,8 @@ pub(super) fn update(
     users: &HashSet<DbUuid>,
     present: YearWithSemester,
     now: DbTimestamp,
-) -> Result<(), Error> {
-    update_groups(conn, directory, now)?;
+) -> Result<directory::Changes, Error> {
+    let groups = update_groups(conn, directory, now)?;
     let links = |people: fn(&DirectoryGroup) -> &[uuid::Uuid]| -> BTreeSet<Link> {
         let all = directory.iter().flat_map(|group| people(group).iter().map(|user| (DbUuid(group.id), DbUuid(*user))));
         all.filter(|(_, user)| users.contains(user)).collect()
@@ -89,10 +90,14 @@ pub(super) fn update(
                 .execute(conn)?;
         }
     }
-    Ok(())
+    Ok(groups)
 }
 
-fn update_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: DbTimestamp) -> Result<(), Error> {
+fn update_groups(
+    conn: &mut AnyConnection,
+    directory: &[DirectoryGroup],
+    now: DbTimestamp,
+) -> Result<directory::Changes, Error> {
     let present: Vec<(DbUuid, String, String)> =
         groups::table.select((groups::id, groups::name, groups::description)).load(conn)?;
     let present: HashMap<_, _> = present.into_iter().map(|(id, name, description)| (id, (name, description))).collect();
@@ -125,7 +130,8 @@ fn update_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: Db
             ))
             .execute(c))?;
     }
-    Ok(())
+    // A group that is not listed stays.
+    Ok(directory::Changes::new(changed, |group| present.contains_key(&DbUuid(group.id)), 0))
 }
 
 fn update_admins(conn: &mut AnyConnection, target: &BTreeSet<Link>) -> Result<(), Error> {

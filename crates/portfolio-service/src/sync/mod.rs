@@ -19,7 +19,7 @@ use deserr::Deserr;
 use diesel::{RunQueryDsl, sql_query};
 use service_kit::{
     database::{AnyConnection, Database, JobOwner, types::DbTimestamp},
-    directory::{self, COPY},
+    directory::{self, COPY, Synced},
     error::{Error, Failure},
     http::{Query, Reply},
     state::{AppState, Now},
@@ -88,7 +88,7 @@ async fn synchronize(
 /// # Errors
 /// 503 when there is no directory, when it cannot be read, or when the database fails; 409 when the directory is
 /// suspicious and `force` is not set. Nothing changes then.
-pub async fn run(db: &Database, club: &Club, force: bool, now: Timestamp) -> Result<(), Error> {
+pub async fn run(db: &Database, club: &Club, force: bool, now: Timestamp) -> Result<Synced, Error> {
     let (directory, present) = (directory::fetch(club.directory.as_ref()).await?, club.semester(now));
     db.write(JobOwner::Internal, move |conn| apply(conn, &directory, force, present, DbTimestamp(now))).await
 }
@@ -103,14 +103,14 @@ pub fn apply(
     force: bool,
     present: YearWithSemester,
     now: DbTimestamp,
-) -> Result<(), Error> {
+) -> Result<Synced, Error> {
     // Names and open spans are read before they are changed, so only one transaction may change them. Readers do not
     // wait.
     if let AnyConnection::Postgresql(pg) = conn {
         sql_query("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE").execute(pg)?;
     }
-    let users = people::update(conn, &directory.users, force, now)?;
-    memberships::update(conn, &directory.groups, &users, present, now)
+    let (users, ids) = people::update(conn, &directory.users, force, now)?;
+    Ok(Synced { users, groups: memberships::update(conn, &directory.groups, &ids, present, now)? })
 }
 
 /// Copies the directory at the start and then every `minutes`, or only at the start if that is 0. The service also

@@ -13,7 +13,7 @@ use service_kit::{
         AnyConnection, ROWS_PER_STATEMENT,
         types::{DbTimestamp, DbUuid},
     },
-    directory::check_deactivations,
+    directory::{Changes, check_deactivations},
     error::Error,
     with_connection,
 };
@@ -43,13 +43,13 @@ impl From<&DirectoryUser> for Row {
     }
 }
 
-/// Makes the users equal to the directory. Returns the ids of all users.
+/// Makes the users equal to the directory. Also returns the ids of all users.
 pub(super) fn update(
     conn: &mut AnyConnection,
     directory: &[DirectoryUser],
     force: bool,
     now: DbTimestamp,
-) -> Result<HashSet<DbUuid>, Error> {
+) -> Result<(Changes, HashSet<DbUuid>), Error> {
     let present: Vec<Row> = users::table.select(Row::as_select()).load(conn)?;
     let listed: HashSet<_> = directory.iter().map(|user| DbUuid(user.id)).collect();
     let unlisted = present.iter().filter(|user| user.state != DEACTIVATED && !listed.contains(&user.id));
@@ -74,7 +74,8 @@ pub(super) fn update(
             .set((users::state.eq(DEACTIVATED), users::updated_at.eq(now)))
             .execute(conn)?;
     }
-    Ok(present.iter().chain(&target).map(|user| user.id).collect())
+    let counts = Changes::new(&changed, |user| before.contains_key(&user.id), unlisted.len());
+    Ok((counts, present.iter().chain(&target).map(|user| user.id).collect()))
 }
 
 /// The users whose names the directory gives to others, with new names: final ones for users who are not in the

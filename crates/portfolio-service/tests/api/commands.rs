@@ -25,7 +25,8 @@ const PUBLIC_SERVICE: [&str; 8] = [
 fn check(arguments: &[&str], secrets: &[(&str, &str)]) -> (String, Option<i32>) {
     let run = |command: &str| {
         let mut program = Command::new(env!("CARGO_BIN_EXE_portfolio-service"));
-        let output = program.env_clear().args(arguments).arg(command).envs(secrets.iter().copied()).output().unwrap();
+        program.env_clear().args(arguments).arg(command).env("ADMINS", "alice").envs(secrets.iter().copied());
+        let output = program.output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (text(output.stdout), text(output.stderr), output.status.code())
     };
@@ -97,6 +98,13 @@ fn only_serve_and_migrate_create_a_database() {
     assert!(stderr.contains(&format!("there is no database at {url}")) && !file.exists(), "{stderr}");
     assert_eq!(run(&["migrate"]), (String::new(), Some(0)));
     assert_eq!(run(&sync), (format!("portfolio-service: database {url}\n"), Some(0)));
+}
+
+#[test]
+fn a_portfolio_without_admins_is_a_warning() {
+    let (out, status) = check(&[], &[("ADMINS", "")]);
+    assert!(status == Some(0) && out.starts_with("ok\n") && out.contains("WARN") && out.contains("--admins"), "{out}");
+    assert_eq!(check(&["--demo"], &[("ADMINS", "")]), ("ok\n".to_owned(), Some(0)));
 }
 
 #[test]

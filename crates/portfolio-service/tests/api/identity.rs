@@ -261,7 +261,13 @@ fn an_issuer_that_does_not_answer_delays_only_requests_with_tokens() {
 /// Runs a command and returns its status and its output.
 fn check(options: &[&str]) -> (i32, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portfolio-service"));
-    let done = command.env_clear().args(["--database-url", "sqlite:///nowhere/x"]).args(options).output().unwrap();
+    let done = command
+        .env_clear()
+        .env("ADMINS", "alice")
+        .args(["--database-url", "sqlite:///nowhere/x"])
+        .args(options)
+        .output()
+        .unwrap();
     let said = [done.stdout, done.stderr].concat();
     (done.status.code().unwrap(), String::from_utf8(said).unwrap())
 }

@@ -23,6 +23,7 @@ use super::{
     types::words,
     url::{Kind, Url, with_timeouts},
 };
+use crate::error::on_one_line;
 
 impl Url {
     /// Opens a connection outside the executor, for migrations, maintenance and tests.
@@ -33,7 +34,7 @@ impl Url {
     fn connect_with(&self, statement_timeout: Duration) -> ConnectionResult<AnyConnection> {
         match self.kind() {
             Kind::Postgres(url) => {
-                let mut conn = PgConnection::establish(&with_timeouts(url))?;
+                let mut conn = PgConnection::establish(&with_timeouts(url)).map_err(shortened)?;
                 let limit = statement_timeout.as_millis();
                 use_english_messages(&mut conn)?;
                 // lock_timeout: for reads, migrations and tests; a write sets its own.
@@ -65,6 +66,14 @@ impl Url {
                 Ok(AnyConnection::Sqlite(conn))
             }
         }
+    }
+}
+
+/// The error with its message on one line.
+fn shortened(error: ConnectionError) -> ConnectionError {
+    match error {
+        ConnectionError::BadConnection(message) => ConnectionError::BadConnection(on_one_line(&message)),
+        other => other,
     }
 }
 
