@@ -108,7 +108,8 @@ impl Installation<'_> {
     async fn migrate(&self) -> Result<(), CommandError> {
         let url = self.url()?;
         self.open().await?;
-        print(&[format!("{url} is up to date")])
+        log::info!("{url} is up to date");
+        Ok(())
     }
 
     /// Opens a database that a service has used before, and names it on standard error.

@@ -481,7 +481,8 @@ fn options_may_come_before_or_after_the_command() {
     let url = format!("sqlite://{}/club.sqlite3", folder.path().display());
     for arguments in [["--database-url", &url, "migrate"], ["migrate", "--database-url", &url]] {
         let (out, err, status) = outcome(&mut program(&arguments));
-        assert_eq!((out, status), (format!("{url} is up to date\n"), Some(0)), "{err}");
+        assert_eq!((out.as_str(), status), ("", Some(0)), "{err}");
+        assert!(err.ends_with(&format!("{url} is up to date\n")), "{err}");
     }
     let parse = |arguments: &[&str]| {
         let arguments = ["booking-service"].iter().chain(arguments);
@@ -588,8 +589,8 @@ fn a_command_that_fails_says_so_in_one_line(#[values(Sqlite, Postgres)] backend:
 fn migrate_says_that_the_database_is_up_to_date(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let (out, err, status) = on(&club, &["migrate"]);
-    assert_eq!((out.lines().count(), status), (1, Some(0)), "{out}{err}");
-    assert!(out.ends_with(" is up to date\n"), "{out}");
+    assert_eq!((out.as_str(), status), ("", Some(0)), "{err}");
+    assert!(err.lines().count() == 1 && err.ends_with(" is up to date\n"), "{err}");
 }
 
 #[test]

@@ -167,7 +167,7 @@ fn an_outage_of_the_database_is_one_record_at_its_start_and_one_at_its_end(#[val
     let [start, end] = alarming[..] else { panic!("{alarming:#?}") };
     assert!(start.contains("the database cannot be reached: "), "{start}");
     // libpq explains that on a line of its own.
-    assert!(start.contains("No such file or directory\\n\\tIs the server running locally"), "{start}");
+    assert!(start.contains("No such file or directory Is the server running locally"), "{start}");
     assert!(end.contains("the database is back after "), "{end}");
     for n in 0..20 {
         let [line] = lines_of(&process, &format!("r{n}"))[..] else { panic!("{:#?}", process.log()) };

@@ -89,7 +89,7 @@ impl IdempotencyKey {
             key: key.to_owned(),
             path: req.path().to_owned(),
             request_hash: request.finalize().to_vec(),
-            request_id: RequestId::from_request(req),
+            request_id: RequestId::from_request(req).to_string(),
             now: AppState::from_request(req)?.clock.now(),
         }))
     }

@@ -60,7 +60,7 @@ impl ETag {
     pub fn text(&self) -> String {
         let (fingerprint, dot) = self.fingerprint.as_deref().map_or(("", ""), |fingerprint| (fingerprint, "."));
         let (colon, coding) = self.coding.as_deref().map_or(("", ""), |coding| (":", coding));
-        format!("\"{fingerprint}{dot}{}{colon}{coding}\"", self.hash)
+        ["\"", fingerprint, dot, &self.hash, colon, coding, "\""].concat()
     }
 }
 

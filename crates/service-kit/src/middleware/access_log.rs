@@ -4,6 +4,7 @@ use std::{
     error::Error as StdError,
     iter::successors,
     pin::Pin,
+    rc::Rc,
     task::{Context, Poll},
     time::Instant,
 };
@@ -104,7 +105,7 @@ struct AccessLogEntry {
     status: u16,
     is_truncated: bool,
     bytes: u64,
-    request_id: String,
+    request_id: Rc<str>,
     user: Option<Uuid>,
     failure: Option<LoggedFailure>,
     start: Instant,

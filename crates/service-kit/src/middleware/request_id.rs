@@ -1,5 +1,7 @@
 //! The id of a request, in its log records and in its answer.
 
+use std::rc::Rc;
+
 use actix_web::{
     Error, HttpMessage, HttpRequest,
     body::{BoxBody, MessageBody},
@@ -15,13 +17,12 @@ use super::map_response;
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The id of a request, in its extensions.
-#[derive(Debug, Clone)]
-pub struct RequestId(pub String);
+pub struct RequestId(Rc<str>);
 
 impl RequestId {
     /// The id of a request that came through [`request_id`]; empty for any other.
     #[must_use]
-    pub fn from_request(req: &HttpRequest) -> String {
+    pub fn from_request(req: &HttpRequest) -> Rc<str> {
         req.extensions().get::<Self>().map(|id| id.0.clone()).unwrap_or_default()
     }
 }
@@ -31,10 +32,10 @@ pub async fn request_id<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let id = accepted(req.headers()).unwrap_or_else(|| Uuid::now_v7().to_string());
+    let id: Rc<str> = accepted(req.headers()).unwrap_or_else(|| Uuid::now_v7().to_string()).into();
     req.extensions_mut().insert(RequestId(id.clone()));
     map_response(next.call(req).await, |mut response| {
-        if let Ok(value) = HeaderValue::try_from(id) {
+        if let Ok(value) = HeaderValue::from_str(&id) {
             response.headers_mut().insert(REQUEST_ID, value);
         }
         response
