@@ -148,16 +148,17 @@ impl Installation<'_> {
 
 /// The name of a database that has the tables of a service.
 fn name_existing(url: &Url) -> Result<String, CommandError> {
-    let missing = || CommandError::Failed(format!("there is no database at {url}: `serve` and `migrate` create one"));
     // Connecting would create the file.
     if url.file().is_some_and(|file| !file.exists()) {
-        return Err(missing());
+        let fault = format!("there is no database at {url}: `serve` and `migrate` create one");
+        return Err(CommandError::Failed(fault));
     }
     let failed = |error: &dyn std::fmt::Display| CommandError::Failed(format!("cannot open {url}: {error}"));
     let mut conn = url.connect().map_err(|error| failed(&error))?;
     let applied = with_connection!(&mut conn, conn => migrate::applied(conn)).map_err(|error| failed(&error))?;
     if applied.is_empty() {
-        return Err(missing());
+        let fault = format!("the database {url} has no tables: `serve` and `migrate` create them");
+        return Err(CommandError::Failed(fault));
     }
     match &mut conn {
         AnyConnection::Sqlite(_) => Ok(url.to_string()),

@@ -26,11 +26,14 @@ impl SecretOption<'_> {
     /// The secret, from its value or its file. The last line break of a file is cut off.
     ///
     /// # Errors
-    /// One line naming the option when both are given, the file cannot be read, or there is nothing but white space.
+    /// One line naming the option when both are set, the file cannot be read, or there is nothing but white space.
     pub fn resolve(self) -> Result<Option<Secret>, String> {
         let Self(option, value, file) = self;
         match (value, file) {
-            (Some(_), Some(_)) => Err(format!("--{option} and --{option}-file are both given")),
+            (Some(_), Some(_)) => {
+                let variable = option.replace('-', "_").to_uppercase();
+                Err(format!("--{option} (or {variable}) and --{option}-file (or {variable}_FILE) are both set"))
+            }
             (Some(value), None) if value.0.trim().is_empty() => Err(format!("--{option} is empty")),
             (value, None) => Ok(value.cloned()),
             (None, Some(file)) => {

@@ -315,13 +315,13 @@ fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
     let group = DbUuid(group(&club, BOB, "few", &[BOB]).parse().unwrap());
     let everyone = DbUuid(EVERYONE.parse().unwrap());
     for people in [People::Users(vec![id(BOB)]), People::Group(group), People::Group(everyone)] {
-        plans::check(&club, "busy people", |conn| {
+        plans::check(&club, |conn| {
             queries::busy_times(conn, &people, at(-10), at(100)).unwrap();
         });
     }
     for only_verified in [true, false] {
         let selection = Selection { from: Some(at(-10)), to: Some(at(100)), only_verified, ..Selection::default() };
-        plans::check(&club, "free rooms", |conn| {
+        plans::check(&club, |conn| {
             assert_eq!(queries::free_rooms(conn, &selection, false).unwrap().len(), 1);
         });
     }

@@ -282,7 +282,7 @@ fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
     event(&club, BOB, At::Room(&verified_room(&club, ALICE, "S516", (0, 9))), (1, 2));
     let at = |hours| DbTimestamp(hours_from_now(&club, hours));
     for place_key in [None, Some("s516")] {
-        plans::check(&club, "board", |conn| {
+        plans::check(&club, |conn| {
             let content = queries::load(conn, (at(-10), at(100)), place_key).unwrap();
             assert_eq!((content.rooms.len(), content.events.len()), (1, 1));
         });

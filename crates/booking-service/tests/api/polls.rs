@@ -308,16 +308,16 @@ fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
     let states = [None, Some(DraftEventStatus::Open)];
     for (relation, status) in relations.into_iter().flat_map(|relation| states.map(|status| (relation, status))) {
         let selection = queries::Selection { user, relation, status };
-        plans::check(&club, "polls of a user", |conn| {
+        plans::check(&club, |conn| {
             assert_eq!(queries::load(conn, &selection, now, &PageBounds::all()).unwrap().len(), 1);
         });
     }
-    plans::check(&club, "poll", |conn| {
+    plans::check(&club, |conn| {
         queries::get_detail(conn, one).unwrap();
         queries::is_admin(conn, one, user).unwrap();
         queries::is_invited(conn, one, user).unwrap();
     });
-    plans::check(&club, "answers", |conn| {
+    plans::check(&club, |conn| {
         queries::answers(conn, one, &PageBounds::all()).unwrap();
         queries::answers(conn, one, &PageBounds { after: Some(user), rows: 2 }).unwrap();
         queries::answer_of(conn, one, user).unwrap();

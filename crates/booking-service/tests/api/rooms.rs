@@ -419,22 +419,22 @@ fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
     let at = |hours| DbTimestamp(hours_from_now(&club, hours));
     let period = |place_key| RoomPeriod { room, place_key, starts_at: at(0), ends_at: at(9) };
     let booking = Booking { room: period("s516"), starts_at: at(1), ends_at: at(2), shared: false, except: None };
-    plans::check(&club, "booking", |conn| {
+    plans::check(&club, |conn| {
         refuse_conflicts(conn, &booking, UTC).unwrap_err();
     });
-    plans::check(&club, "verification", |conn| {
+    plans::check(&club, |conn| {
         refuse_conflicts_of_verified(conn, &[period("s516")], UTC).unwrap();
     });
-    plans::check(&club, "import", |conn| {
+    plans::check(&club, |conn| {
         refuse_conflicts_of_verified(conn, &[period("s516"), period("s517")], UTC).unwrap();
     });
     for (from, to) in [(Some(at(-10)), Some(at(100))), (Some(at(-10)), None), (None, Some(at(100)))] {
         let selection = queries::Selection { from, to, ..queries::Selection::default() };
-        plans::check(&club, "rooms", |conn| {
+        plans::check(&club, |conn| {
             queries::load(conn, &selection, None).unwrap();
         });
     }
-    plans::check(&club, "room", |conn| {
+    plans::check(&club, |conn| {
         queries::get(conn, room, None).unwrap();
     });
 }
@@ -443,7 +443,7 @@ fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
 fn pages_are_not_sorted_out_of_whole_lists(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     for page in plans::pages((DbTimestamp(club.clock.now()), "S516".to_owned(), id(BOB))) {
-        plans::check_page(&club, "rooms", |conn| {
+        plans::check_page(&club, |conn| {
             queries::load_page(conn, &queries::Selection::default(), None, &page).unwrap();
         });
     }

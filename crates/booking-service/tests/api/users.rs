@@ -171,7 +171,7 @@ fn pages_are_not_sorted_out_of_whole_lists(#[values(Sqlite, Postgres)] backend: 
     let club = Club::start(backend);
     for all in [true, false] {
         for page in plans::pages(("alice".to_owned(), id(BOB))) {
-            plans::check_page(&club, "users", |conn| {
+            plans::check_page(&club, |conn| {
                 queries::list(conn, all, &page).unwrap();
             });
         }

@@ -54,7 +54,8 @@ impl Url {
                 make_folder_of(file).map_err(|error| ConnectionError::BadConnection(error.to_string()))?;
                 // SQLite would make the file readable for everybody. A failure here shows again when SQLite opens it.
                 drop(OpenOptions::new().write(true).create_new(true).mode(0o600).open(file));
-                let mut conn = SqliteConnection::establish(&file.to_string_lossy())?;
+                let mut conn =
+                    SqliteConnection::establish(&file.to_string_lossy()).map_err(|error| with_cause(error, file))?;
                 // busy_timeout comes first, because switching to WAL needs a lock already. Several connections that
                 // switch a new file at once make SQLite give up without waiting. FULL lets an acknowledged commit
                 // survive a power cut.
@@ -62,10 +63,18 @@ impl Url {
                              PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; \
                              PRAGMA journal_size_limit = 67108864;";
                 retry_while_locked(Duration::from_secs(10), || conn.batch_execute(setup))
-                    .map_err(ConnectionError::CouldntSetupConfiguration)?;
+                    .map_err(|error| with_cause(ConnectionError::CouldntSetupConfiguration(error), file))?;
                 Ok(AnyConnection::Sqlite(conn))
             }
         }
+    }
+}
+
+/// Adds to an error of SQLite why the operating system does not open the file.
+fn with_cause(error: ConnectionError, file: &Path) -> ConnectionError {
+    match OpenOptions::new().write(true).open(file) {
+        Err(cause) => ConnectionError::BadConnection(format!("{error}: cannot write {}: {cause}", file.display())),
+        Ok(_) => error,
     }
 }
 

@@ -43,6 +43,10 @@ pub fn restore(database: &Url, backup: &Path, migrations: &Migrations, say: fn(&
     let given = database_file(database, "restore is for SQLite; for PostgreSQL there is pg_restore")?;
     let of_backup = |error: io::Error| failed(format!("cannot read {}: {error}", backup.display()));
     let backup = &backup.canonicalize().map_err(of_backup)?;
+    let mut content = File::open(backup).map_err(of_backup)?;
+    if !content.metadata().map_err(of_backup)?.is_file() {
+        return Err(failed(format!("cannot read {}: it is no file", backup.display())));
+    }
     make_folder_of(given)?;
     // A symbolic link stays one.
     let file = &given.canonicalize().unwrap_or_else(|_| given.to_owned());
@@ -56,7 +60,7 @@ pub fn restore(database: &Url, backup: &Path, migrations: &Migrations, say: fn(&
     let _lock_file = lock_file.ok_or_else(|| failed(format!("a program uses {database}: stop it first")))?;
 
     let of_file = |error: io::Error| failed(format!("cannot write {}: {error}", file.display()));
-    let new = NewDatabase::copy_of(backup, file).map_err(of_file)?;
+    let new = NewDatabase::copy_of(&mut content, file).map_err(of_file)?;
     let checked = check(&mut SqliteConnection::establish(text(&new.0)?)?, migrations)
         .map_err(|cause| failed(format!("{}: {cause}", backup.display())))?;
     let applied = migrate::run(&Url::of_file(&new.0), migrations)?;
@@ -92,11 +96,11 @@ pub fn restore(database: &Url, backup: &Path, migrations: &Migrations, say: fn(&
 struct NewDatabase(PathBuf);
 
 impl NewDatabase {
-    fn copy_of(backup: &Path, database: &Path) -> io::Result<Self> {
+    fn copy_of(backup: &mut File, database: &Path) -> io::Result<Self> {
         let new = Self(with_suffix(database, ".restoring"));
         new.remove();
         let mut to = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new.0)?;
-        io::copy(&mut File::open(backup)?, &mut to)?;
+        io::copy(backup, &mut to)?;
         Ok(new)
     }
 

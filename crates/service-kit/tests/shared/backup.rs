@@ -216,6 +216,7 @@ fn an_invalid_backup_is_refused_and_changes_nothing() {
         refused(&url, &["restore", &bad], word);
     }
     refused(&url, &["restore", &path(&folder, "none")], "cannot read");
+    refused(&url, &["restore", "/dev"], "cannot read /dev: it is no file");
     refused(&url, &["restore", &database], "the database itself");
     let mut open = format!("sqlite://{good}").parse::<Url>().unwrap().connect().unwrap();
     sql_query("SELECT * FROM users").execute(&mut open).unwrap();
