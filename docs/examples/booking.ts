@@ -24,6 +24,7 @@ const room = ok(
 const request: BookingTypes['RequestEventStock'] = {
   name: 'Example', description: '', roomId: room.roomId, timeStart: at(10), timeEnd: at(12),
   sharedRoom: false, open: true, groupId: '11111111-1111-1111-1111-111111111111', admins: [me.userId],
+  tags: [{ name: 'example', locked: true }],
 };
 
 // #region once
@@ -56,8 +57,12 @@ console.log('the room is taken then');
 async function rename(eventID: string, name: string): Promise<BookingTypes['ResponseEventDetail']> {
   const path = { eventID };
   const read = await api.GET('/api/events/{eventID}', { params: { path } });
-  const { description, timeStart, timeEnd, sharedRoom, open, group, room, admins } = ok(read);
-  const body = { name, description, timeStart, timeEnd, sharedRoom, open, admins, groupId: group.groupId, roomId: room.roomId };
+  const { description, timeStart, timeEnd, sharedRoom, open, group, room, admins, tags } = ok(read);
+  // A PUT replaces the whole event: without `tags` it would have none.
+  const body = {
+    name, description, timeStart, timeEnd, sharedRoom, open, admins, groupId: group.groupId, roomId: room.roomId,
+    tags: tags.map(({ name, locked }) => ({ name, locked })),
+  };
   const header = { 'If-Match': read.response.headers.get('ETag') ?? '*' };
   const answer = await api.PUT('/api/events/{eventID}', { params: { path, header }, body });
   // Somebody changed it first. A form would show their version and ask.
@@ -69,6 +74,8 @@ assert.deepEqual(
   (await Promise.all([rename(event.eventId, 'One'), rename(event.eventId, 'Other')])).map((done) => done.name),
   ['One', 'Other'],
 );
+const { tags } = ok(await api.GET('/api/events/{eventID}', { params: { path } }));
+assert.deepEqual(tags.map(({ name }) => name), ['example']);
 const stale = await api.PUT('/api/events/{eventID}', { params: { path, header: { 'If-Match': '"stale"' } }, body: request });
 assert.equal(stale.error?.code, 'precondition-failed');
 console.log('changed what was seen');

@@ -49,6 +49,15 @@ test('a refusal is an answer, nobody tries for ever, and who leaves does not wai
   await assert.rejects(retrying(send)(new Request(url, { signal })), { name: 'TimeoutError' });
 });
 
+test('only the last answers are kept', async (t) => {
+  const tagged = [1, 2, 3, 4, 5].map((n) => says(200, { ETag: `"${n}"` }));
+  const { url, seen } = await server(t, tagged);
+  const ask = remembering(send, 2);
+  for (const path of ['a', 'b', 'c', 'b', 'a']) await (await ask(new Request(url + path))).text();
+  const sent = seen.map((request) => request.headers['if-none-match']);
+  assert.deepEqual(sent, [undefined, undefined, undefined, '"2"', undefined]);
+});
+
 test('what still holds is not sent again', async (t) => {
   const { url, seen } = await server(t, [says(200, { ETag: '"a"' }), says(304, { ETag: '"a"' }), says(404)]);
   const ask = remembering(send);

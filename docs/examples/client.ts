@@ -27,13 +27,17 @@ type Fetch = (request: Request) => Promise<Response>;
 
 // #region clients
 export function booking({ origin, ...init }: Options = {}) {
-  const send = retrying(remembering((request) => fetch(request)));
-  return createClient<BookingPaths>({ ...init, baseUrl: origin ?? location.origin, fetch: send });
+  return createClient<BookingPaths>({ ...init, baseUrl: origin ?? location.origin, fetch: send() });
 }
 
 export function portfolio({ origin, ...init }: Options = {}) {
-  const send = retrying(remembering((request) => fetch(request)));
-  return createClient<PortfolioPaths>({ ...init, baseUrl: origin ?? location.origin, fetch: send });
+  return createClient<PortfolioPaths>({ ...init, baseUrl: origin ?? location.origin, fetch: send() });
+}
+
+/** Browsers remember answers by themselves. */
+function send(): Fetch {
+  const plain = (request: Request) => fetch(request);
+  return retrying(typeof document === 'undefined' ? remembering(plain) : plain);
 }
 // #endregion
 
@@ -100,8 +104,8 @@ function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
 // #endregion
 
 // #region remembering
-/** Sends the entity tag of an earlier answer and reuses that answer on 304. Browsers do so by themselves. */
-export function remembering(send: Fetch): Fetch {
+/** Sends the entity tag of an earlier answer and reuses that answer on 304. Keeps the answers of `size` addresses. */
+export function remembering(send: Fetch, size = 100): Fetch {
   const known = new Map<string, Response>();
   return async (request) => {
     if (request.method !== 'GET') return send(request);
@@ -110,7 +114,15 @@ export function remembering(send: Fetch): Fetch {
     if (tag) request.headers.set('If-None-Match', tag);
     const answer = await send(request);
     if (answer.status === 304 && before) return before.clone();
-    if (answer.ok && answer.headers.has('ETag')) known.set(request.url, answer.clone());
+    if (answer.ok && answer.headers.has('ETag')) {
+      // The oldest is the first.
+      known.delete(request.url);
+      known.set(request.url, answer.clone());
+      for (const url of known.keys()) {
+        if (known.size <= size) break;
+        known.delete(url);
+      }
+    }
     return answer;
   };
 }

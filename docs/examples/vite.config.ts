@@ -1,13 +1,16 @@
-// The development server of a front end of the booking-service. BOOKING says where that is, for `scripts/run` nothing.
+// The development server of a front end of both services. BOOKING and PORTFOLIO say where these are, for `scripts/run`
+// nothing.
 
 // #region proxy
 import type { UserConfig } from 'vite';
 
 // The short form, a text, would change the header `Host`: then every write looks as if another site had sent it (403).
-const service = { target: process.env['BOOKING'] ?? 'http://127.0.0.1:3000', changeOrigin: false };
+const booking = { target: process.env['BOOKING'] ?? 'http://127.0.0.1:3000', changeOrigin: false };
+const portfolio = { target: process.env['PORTFOLIO'] ?? 'http://127.0.0.1:3001', changeOrigin: false };
 const paths = ['/api/', '/icons/', '/board', '/sign-in', '/sign-out', '/dev/sign-in'];
 
 export default {
-  server: { proxy: Object.fromEntries(paths.map((path) => [path, service])) },
+  // The first path that fits counts.
+  server: { proxy: { '/api/v1/': portfolio, ...Object.fromEntries(paths.map((path) => [path, booking])) } },
 } satisfies UserConfig;
 // #endregion

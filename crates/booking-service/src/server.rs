@@ -181,12 +181,15 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let club = Club::new(config).map_err(io::Error::other)?;
     let provider = Data::new(Provider::new(config).map_err(io::Error::other)?);
     let url = config.database_url().map_err(io::Error::other)?;
+    // Takes as long as opening the database.
+    let document = tokio::task::spawn_blocking(|| INFO.openapi());
     let db = open(config).await?;
     let (name, now) = (club.everyone_group.clone(), DbTimestamp(clock.now()));
     db.write(JobOwner::Internal, move |conn| groups::queries::ensure_everyone_group(conn, &name, now))
         .await
         .map_err(|error| io::Error::other(format!("{url}: {}", error.describe())))?;
-    let state = AppState::new(&INFO, &config.server, db.clone(), clock.clone(), club.installation());
+    let document = document.await?;
+    let state = AppState::new(&INFO, &document, &config.server, db.clone(), clock.clone(), club.installation());
     sync_at_start(&state, &club).await;
     if config.demo
         && let Err(error) = demo::fill(&db, &club, clock.now()).await

@@ -157,11 +157,20 @@ impl Modify for Security {
 /// When an option is wrong, the database cannot be reached or has a newer schema, or the address is in use.
 pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let club = Club::new(config).map_err(io::Error::other)?;
+    // Takes as long as opening the database.
+    let document = tokio::task::spawn_blocking(|| INFO.openapi());
     let db = open(config).await?;
     let Identity { proxies, tokens, is_development } =
         config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;
-    let state =
-        AppState::new(&INFO, &config.server, db.clone(), clock.clone(), club.installation(&proxies, is_development));
+    let document = document.await?;
+    let state = AppState::new(
+        &INFO,
+        &document,
+        &config.server,
+        db.clone(),
+        clock.clone(),
+        club.installation(&proxies, is_development),
+    );
     sync::start(&state, &club, config.sync_interval).await;
     if config.demo
         && let Err(error) = demo::fill(&db, &club, clock.now()).await

@@ -149,16 +149,16 @@ pub struct AppState {
 }
 
 impl AppState {
-    /// The state of a service that is about to start.
+    /// The state of a service that is about to start. `document` is [`ServiceInfo::openapi`].
     #[must_use]
     pub fn new(
         info: &'static ServiceInfo,
+        document: &OpenApi,
         options: &ServerOptions,
         database: Database,
         clock: Clock,
         installation: Installation,
     ) -> Data<Self> {
-        let document = info.openapi();
         let json = document.to_json().unwrap_or_default();
         let keys = installation.keys.as_ref();
         let has_front_pages = options.static_folder.is_none();
@@ -176,7 +176,7 @@ impl AppState {
             origins: Origins::new(options.public_origin(), options.allowed_origins.clone()),
             copies: CopyStatuses::default(),
             shutdown_hooks: RwLock::default(),
-            paths: PathMethods::new(&document, &[info.page_paths, front_pages].concat(), front_forms),
+            paths: PathMethods::new(document, &[info.page_paths, front_pages].concat(), front_forms),
             build: etag::fingerprint(&build),
             document_tag: ETag::new(json.as_bytes(), None),
             document: Bytes::from(json),

@@ -128,6 +128,7 @@ pub async fn get(who: SignedIn, Zone(zone): Zone, id: Path<Id>) -> Result<Reply,
 /// Change an event
 ///
 /// Needs an administrator of the event or a privileged user. Replaces the event except its creator and the answers.
+/// An event at a `place` keeps its room, which moves with it: send the `place`, or the `roomId` of the event.
 #[utoipa::path(
     tag = "events",
     operation_id = "updateEvent",

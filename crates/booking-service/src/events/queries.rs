@@ -206,17 +206,22 @@ fn by_event<T>(rows: impl Iterator<Item = (DbUuid, T)>) -> HashMap<DbUuid, Vec<T
     result
 }
 
-/// One event. Takes at most five statements, and one more for the everyone group.
+/// One event. Takes three statements, and one more for the everyone group.
 ///
 /// # Errors
 /// 404 when there is none, or it is deleted.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<EventDetail, Error> {
     type Ids = Option<IdList>;
-    type JoinedRow = (Row, rooms::Row, groups::Row, (Ids, Ids, Ids, Ids));
+    type JoinedRow = (Row, rooms::Row, groups::Row, (Ids, Ids, Ids, Ids), (Ids, Ids, Ids));
     let admins = event_admins::table.filter(event_admins::event_id.eq(events::id));
     let room_admins = room_admins::table.filter(room_admins::room_id.eq(events::room_id));
     let group_admins = group_admins::table.filter(group_admins::group_id.eq(events::group_id));
     let members = group_members::table.filter(group_members::group_id.eq(events::group_id));
+    let answers = |schedule: Schedule| {
+        let attendees = attendees::table.filter(attendees::event_id.eq(events::id));
+        attendees.filter(attendees::schedule.eq(schedule)).select(folded_ids(attendees::user_id)).single_value()
+    };
+    let answers = (answers(Schedule::Pending), answers(Schedule::Absent), answers(Schedule::Attendance));
     let people = (
         admins.select(folded_ids(event_admins::user_id)).single_value(),
         room_admins.select(folded_ids(room_admins::user_id)).single_value(),
@@ -226,29 +231,27 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<EventDetail, Error> {
     let event = events::table.inner_join(room_rows::table).inner_join(group_rows::table);
     let event = event.filter(events::id.eq(id)).filter(events::deleted_at.is_null());
     let joined: Option<JoinedRow> = with_connection!(conn, c => event
-        .select((Row::as_select(), rooms::Row::as_select(), groups::Row::as_select(), people))
+        .select((Row::as_select(), rooms::Row::as_select(), groups::Row::as_select(), people, answers))
         .first(c))
     .optional()?;
-    let (row, room, group, (admins, room_admins, group_admins, members)) = joined.ok_or_else(not_found)?;
+    let (row, room, group, people, (pending, absent, attending)) = joined.ok_or_else(not_found)?;
+    let (admins, room_admins, group_admins, members) = people;
     let ids = |list: Ids| list.unwrap_or_default().0;
+    let answers = [(pending, Schedule::Pending), (absent, Schedule::Absent), (attending, Schedule::Attendance)];
+    let mut answers: Vec<_> = answers
+        .into_iter()
+        .flat_map(|(users, schedule)| ids(users).into_iter().map(move |id| (id, schedule)))
+        .collect();
+    answers.sort_unstable_by_key(|(user, _)| *user);
     let members = if group.id == EVERYONE { active_ids(conn)? } else { ids(members) };
     Ok(EventDetail {
         room: rooms::load_times(conn, vec![(room, ids(room_admins))], None)?.pop().ok_or_else(not_found)?,
         group: Group { row: group, members, admins: ids(group_admins) },
         admins: ids(admins),
         tags: load_tags(conn, &[id])?.remove(&id).unwrap_or_default(),
-        answers: load_answers(conn, id)?,
+        answers,
         row,
     })
-}
-
-/// The answers to an event, by user.
-fn load_answers(conn: &mut AnyConnection, event: DbUuid) -> Result<Vec<(DbUuid, Schedule)>, Error> {
-    Ok(with_connection!(conn, c => attendees::table
-        .filter(attendees::event_id.eq(event))
-        .select((attendees::user_id, attendees::schedule))
-        .order(attendees::user_id)
-        .load(c)?))
 }
 
 /// The columns of one event.

@@ -238,12 +238,13 @@ struct Fields {
     room_id: Option<Id>,
     #[schema(value_type = uuid::Uuid)]
     group_id: Id,
-    /// Whether anybody may attend, not only members of the group. Default false.
+    /// Whether anybody may attend, not only members of the group. Left out, also of a change, it is false.
     #[deserr(default)]
     #[schema(nullable = false)]
     open: Option<bool>,
     #[schema(inline)]
     admins: IdSet<1>,
+    /// All tags. Left out, also of a change, there are none.
     #[deserr(default)]
     #[schema(value_type = Option<Vec<RequestEventTag>>, nullable = false, max_items = 1000)]
     tags: RequestEventTags,

@@ -251,7 +251,7 @@ fn a_backup_that_cannot_be_read_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let (file, backup) = (folder.path().join("club.sqlite3"), folder.path().join("backup"));
     std::fs::write(&backup, "").unwrap();
-    std::fs::set_permissions(&backup, Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&backup, Permissions::from_mode(0o0)).unwrap();
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
     let url = format!("sqlite://{}", file.display());
     let arguments = ["restore", backup.to_str().unwrap(), "--database-url", &url];

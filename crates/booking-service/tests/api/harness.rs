@@ -24,6 +24,7 @@ use service_kit::{
         AnyConnection, Url,
         types::{DbTimestamp, DbUuid},
     },
+    logging,
     server::Stop,
 };
 use tempfile::TempDir;
@@ -111,6 +112,9 @@ impl Club {
         arguments.extend(["--workers", "1", "--database-connections", "4"]);
         arguments.extend(options);
         let config = Cli::try_parse_from(arguments).unwrap().config;
+        if let Ok(filter) = std::env::var("RUST_LOG") {
+            logging::start(&filter, logging::Format::Plain);
+        }
         let url: Url = url.parse().unwrap();
         let clock = Clock::default();
         let agent = Agent::config_builder().http_status_as_error(false).max_redirects(0).build().into();

@@ -283,6 +283,7 @@ fn every_list_has_pages(#[values(Sqlite, Postgres)] backend: Backend) {
             ("{draftEventID}", answered),
         ];
         let mut path = values.iter().fold((*template).to_owned(), |path, (name, value)| path.replace(name, value));
+        assert!(!path.contains('{'), "{path}: add its parameter to `values`");
         if *template == "/api/availability" {
             path = format!("{path}?dateBegin={begin}&dateEnd={end}&minutes=30&onlyVerified=false");
         }

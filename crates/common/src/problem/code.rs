@@ -30,7 +30,7 @@ crate::codes! {
         "A token of scope `read` cannot change anything, and one of scope `board` can only read the board.";
     /// 403: a write with the session cookie that another site has started.
     CROSS_SITE = 403 "cross-site-request", "The request came from another site",
-        "A write with the session cookie must come from this service's own origin or an allowed one.";
+        "A browser may write only from pages of this service's own origin or of an allowed one.";
     /// 404: the path or object does not exist, or the caller may not see it.
     NOT_FOUND = 404 "not-found", "There is nothing here",
         "No such path, or no such object that the caller may see.";

@@ -362,7 +362,8 @@ fn problem_schema(fields: Option<RefOr<Schema>>, codes: &[&'static Code], legacy
         .property("detail", string("What happened this time"))
         .property("instance", string("The request id"))
         .property("code", string("Stable name of the problem; later versions may know more").enum_values(Some(names)))
-        .property("violations", violations);
+        .property("violations", violations)
+        .property("moreViolations", number("How many more broken rules there are, after the first 100"));
     for name in ["type", "title", "status", "detail", "instance", "code"] {
         problem = problem.required(name);
     }

@@ -54,7 +54,16 @@ impl Origins {
             (None, Some(site)) => matches!(site, "same-origin" | "none"),
             (None, None) => true,
         };
-        if is_allowed { Ok(()) } else { Err(Problem::new(code::CROSS_SITE)) }
+        if is_allowed {
+            return Ok(());
+        }
+        let page = text(header::ORIGIN).map_or_else(|| "another site".to_owned(), |origin| format!("{origin:?}"));
+        Err(Problem::new(code::CROSS_SITE).detail(format!(
+            "the page is of {page}, which is neither {} nor the header Host ({:?}) nor one of --allowed-origins; a proxy \
+             in between must leave the header Host unchanged",
+            self.public,
+            text(header::HOST).unwrap_or_default()
+        )))
     }
 }
 

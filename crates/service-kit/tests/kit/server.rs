@@ -178,6 +178,7 @@ impl Server {
                 };
                 let service = AppState::new(
                     &INFO,
+                    &INFO.openapi(),
                     &options,
                     Database::open(&url, limits),
                     Clock::default(),

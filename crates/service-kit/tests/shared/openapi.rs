@@ -125,7 +125,11 @@ impl Contract {
             let (method, name) = (method.to_uppercase(), path.strip_prefix(self.base).unwrap_or(path));
             let found = expected.iter().position(|line| line.starts_with(&format!("{method} {name} ")));
             let is_addition = operation["tags"].as_array().unwrap().iter().any(|tag| tag == "additions");
-            assert_eq!(found.is_none(), is_addition, "{method} {path}: is it an addition?");
+            assert_eq!(
+                found.is_none(),
+                is_addition,
+                "{method} {path}: an addition has `tags = [\"…\", \"additions\"]`, and only an addition"
+            );
             let Some(found) = found else { continue };
             let expected = expected.remove(found);
             let status = expected.split(" -> ").nth(1).unwrap().split(' ').next().unwrap();
