@@ -1,5 +1,5 @@
-// A page on Vite's development server signs in, by its proxy and without it. BOOKING is a booking-service in development;
-// CORS_ORIGIN is the one that its `--allowed-origins` names.
+// A page on Vite's development server signs in, by its proxy and without it. BOOKING is a booking-service in development
+// and PORTFOLIO a portfolio-service; CORS_ORIGIN is the one that its `--allowed-origins` names.
 
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
@@ -43,6 +43,11 @@ test('through the proxy', async (t) => {
   const { back } = await signIn(origin, origin);
   assert(back);
   assert.equal(new URL(back, origin).href, `${origin}/callback`);
+});
+
+test('the portfolio-service through the same proxy', async (t) => {
+  const projects = await fetch(`${await vite(t)}/api/v1/projects`);
+  assert.equal(projects.status, 200);
 });
 
 test('from the board through the proxy', async (t) => {

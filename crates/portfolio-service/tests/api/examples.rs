@@ -64,11 +64,11 @@ fn the_examples_compile_and_run() {
     let said = run(tour.arg("booking.ts"));
     assert!(said.contains(&format!("I am {BOB}\n")) && said.ends_with("and gave it all back\n"), "{said}");
 
+    let club = Club::start(Backend::Sqlite);
     let mut vite = node();
     vite.env("BOOKING", format!("http://{}", booking.address)).env("CORS_ORIGIN", CORS_ORIGIN).env("USER_NAME", BOB);
-    run(vite.args(["--test", "vite.test.ts"]));
+    run(vite.env("PORTFOLIO", club.origin(0)).args(["--test", "vite.test.ts"]));
 
-    let club = Club::start(Backend::Sqlite);
     let said = run(node().env("ORIGIN", club.origin(0)).env("USER_NAME", BOB).arg("portfolio.ts"));
     assert!(said.contains(&format!("I am {BOB}\n")) && said.ends_with("and deleted a project\n"), "{said}");
 }
