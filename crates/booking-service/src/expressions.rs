@@ -6,6 +6,7 @@ use diesel::{
     deserialize::{self, FromSql, FromSqlRow},
     expression::{AppearsOnTable, Expression, SelectableExpression, ValidGrouping, is_aggregate},
     pg::Pg,
+    postfix_operator,
     query_builder::{AstPass, QueryFragment, QueryId},
     sql_types::{Binary, Bool},
     sqlite::Sqlite,
@@ -13,6 +14,12 @@ use diesel::{
 
 use service_kit::database::{MultiBackend, types::DbUuid};
 use uuid::Uuid;
+
+// Diesel binds a value to a parameter. PostgreSQL has statistics for constants, but not for parameters: with these
+// conditions as parameters, it expects to read half of the table, and so plans the statement for each execution, which
+// takes as long as the execution.
+postfix_operator!(IsTrue, " = TRUE");
+postfix_operator!(IsFalse, " = FALSE");
 
 /// `column IN (query)`, for a boxed query or a [`UnionAll`].
 pub fn in_subquery<C, Q>(column: C, query: Q) -> InSubquery<C, Q> {

@@ -24,17 +24,25 @@ pub fn earliest_start(at: DbTimestamp) -> DbTimestamp {
     DbTimestamp(at.plus(-LONG))
 }
 
-/// The condition that a row of `rooms` or `events` overlaps `[from, to)`.
-macro_rules! overlapping {
+/// The conditions that a short row of `rooms` or `events` overlaps `[from, to)`, and that a long row does.
+macro_rules! overlapping_by_length {
     ($table:ident, $from:expr, $to:expr) => {{
+        use crate::expressions::{IsFalse, IsTrue};
         let (from, to): (service_kit::database::types::DbTimestamp, service_kit::database::types::DbTimestamp) =
             ($from, $to);
-        let short = $table::is_long
-            .eq(false)
+        let short = IsFalse::new($table::is_long)
             .and($table::starts_at.ge(crate::overlapping::earliest_start(from)))
             .and($table::starts_at.lt(to))
             .and($table::ends_at.gt(from));
-        let long = $table::is_long.eq(true).and($table::starts_at.lt(to)).and($table::ends_at.gt(from));
+        let long = IsTrue::new($table::is_long).and($table::starts_at.lt(to)).and($table::ends_at.gt(from));
+        (short, long)
+    }};
+}
+
+/// The condition that a row of `rooms` or `events` overlaps `[from, to)`.
+macro_rules! overlapping {
+    ($table:ident, $from:expr, $to:expr) => {{
+        let (short, long) = overlapping_by_length!($table, $from, $to);
         short.or(long)
     }};
 }
@@ -42,18 +50,18 @@ macro_rules! overlapping {
 /// Restricts a boxed query on `rooms` or `events` to the rows that overlap a span. Either end of the span may be open.
 macro_rules! during {
     ($query:expr, $table:ident, $from:expr, $to:expr) => {{
+        use crate::expressions::{IsFalse, IsTrue};
         let (query, from, to): (_, Option<service_kit::database::types::DbTimestamp>, _) = ($query, $from, $to);
+        let (short, long) = (IsFalse::new($table::is_long), IsTrue::new($table::is_long));
         match (from, to) {
             (Some(from), Some(to)) => query.filter(overlapping!($table, from, to)),
             (Some(from), None) => {
                 let earliest = crate::overlapping::earliest_start(from);
-                let recent = $table::starts_at.ge(earliest).and($table::ends_at.gt(from));
-                let short = $table::is_long.eq(false).and(recent);
-                query.filter(short.or($table::is_long.eq(true).and($table::ends_at.gt(from))))
+                let short = short.and($table::starts_at.ge(earliest)).and($table::ends_at.gt(from));
+                query.filter(short.or(long.and($table::ends_at.gt(from))))
             }
             (None, Some(to)) => {
-                let short = $table::is_long.eq(false).and($table::starts_at.lt(to));
-                query.filter(short.or($table::is_long.eq(true).and($table::starts_at.lt(to))))
+                query.filter(short.and($table::starts_at.lt(to)).or(long.and($table::starts_at.lt(to))))
             }
             (None, None) => query,
         }

@@ -17,7 +17,7 @@ use super::{
     schedule::Schedule,
 };
 use crate::{
-    expressions::{UnionAll, in_subquery},
+    expressions::{IsTrue, UnionAll, in_subquery},
     groups::EVERYONE,
     overlapping::earliest_start,
     schema::{attendees, event_admins, event_tags, events, group_members, groups as group_rows},
@@ -212,7 +212,7 @@ impl Selection {
         let Some(from) = self.from else { return ids.and(query()) };
         let (query, earliest) = (|| query().filter(events::ends_at.gt(from)), earliest_start(from));
         ids.and(query().filter(events::starts_at.ge(earliest)))
-            .and(query().filter(events::starts_at.lt(earliest)).filter(events::is_long.eq(true)))
+            .and(query().filter(events::starts_at.lt(earliest)).filter(IsTrue::new(events::is_long)))
     }
 }
 

@@ -32,8 +32,8 @@ const CHECK: usize = 4;
 /// The most rows of a list without `limit` that are answered at once. A longer list is streamed.
 pub const CHUNK: usize = 1000;
 
-/// The most rows of a streamed list that a connection has in memory: those of events take about 64 KiB.
-const STREAMED_ROWS: usize = 48;
+/// A chunk of a streamed list ends with the row that makes it this long, in bytes. A connection has one in memory.
+const CHUNK_BYTES: usize = 64 * 1024;
 
 /// The part of a list that a request asks for.
 #[derive(Debug, Clone)]
@@ -127,25 +127,28 @@ impl Page {
         position: impl Fn(&T) -> P,
         mut show: impl FnMut(T) -> Result<S, Error>,
     ) -> Result<ListPage, Error> {
-        let mut next = None;
-        if let Some(most) = self.most().filter(|most| rows.len() > *most) {
-            // The rest of a long list is streamed, and so is most of its beginning.
-            rows.truncate(if self.limit.is_some() { most } else { STREAMED_ROWS });
-            next = rows.last().map(|last| self.cursor(&position(last))).transpose()?;
-        }
-        let mut json = Vec::new();
+        let most = self.most().unwrap_or(usize::MAX);
+        let has_more = rows.len() > most;
+        rows.truncate(most);
+        let (mut json, mut count, mut last) = (Vec::new(), 0, None);
         for row in rows {
+            if has_more && self.limit.is_none() && json.len() >= CHUNK_BYTES {
+                break;
+            }
             if !json.is_empty() {
                 json.push(b',');
             }
+            last = has_more.then(|| position(&row));
             serde_json::to_writer(&mut json, &show(row)?).map_err(Problem::internal)?;
+            count += 1;
         }
+        let next = last.map(|last| self.cursor(&last)).transpose()?;
         Ok(match (next, self.limit) {
             (Some(cursor), Some(limit)) => ListPage { json, link: Some(self.link(limit, &cursor)), next: None },
             (Some(cursor), None) => ListPage {
                 json,
                 link: None,
-                next: Some(Self { cursor: Some(cursor), chunk: Some(STREAMED_ROWS), ..self.clone() }),
+                next: Some(Self { cursor: Some(cursor), chunk: Some(count), ..self.clone() }),
             },
             (None, _) => ListPage { json, link: None, next: None },
         })

@@ -94,7 +94,9 @@ pub fn statements(club: &Club, run: impl FnOnce(&mut AnyConnection)) -> Vec<Stri
     });
     run(&mut conn);
     drop(conn);
-    let has_plan = |sql: &String| ["SELECT", "UPDATE", "DELETE"].iter().any(|verb| sql.trim_start().starts_with(verb));
+    let has_plan = |sql: &String| {
+        ["SELECT", "UPDATE", "DELETE"].iter().any(|verb| sql.trim_start_matches([' ', '(']).starts_with(verb))
+    };
     let statements: Vec<String> = seen.iter().filter(has_plan).collect();
     assert!(!statements.is_empty());
     statements
