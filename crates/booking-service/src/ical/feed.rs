@@ -187,17 +187,14 @@ fn escape(text: &str) -> String {
 /// The crate does not count the space before a continuation in the last part of a line, which may then have 76 octets.
 /// `rendered` has no other carriage return, see [`printable`], so its folds can be undone.
 fn fold_again(rendered: &str, folded: &mut String) {
-    for line in rendered.replace("\r\n ", "").split_terminator("\r\n") {
-        let mut octets = 0;
-        for character in line.chars() {
-            if octets + character.len_utf8() > LINE_OCTETS {
-                folded.push_str("\r\n ");
-                octets = 1;
-            }
-            folded.push(character);
-            octets += character.len_utf8();
+    for mut line in rendered.replace("\r\n ", "").split_terminator("\r\n") {
+        let mut octets = LINE_OCTETS;
+        while line.len() > octets {
+            let (part, rest) = line.split_at(line.floor_char_boundary(octets));
+            folded.extend([part, "\r\n "]);
+            (line, octets) = (rest, LINE_OCTETS - 1);
         }
-        folded.push_str("\r\n");
+        folded.extend([line, "\r\n"]);
     }
 }
 
