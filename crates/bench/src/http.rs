@@ -20,7 +20,7 @@ use tokio::{
 use crate::Result;
 
 /// The time limit of one request. Even the longest list of the largest club takes less.
-const TIMEOUT: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The end of a chunked body (RFC 9112, section 7.1). JSON and calendars do not contain it.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The longest time that a service may take to start.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The programs of one build.
 #[derive(Debug, Clone)]

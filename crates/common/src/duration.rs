@@ -4,10 +4,7 @@ use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{
-    problem::{Violations, pointer},
-    time::Timestamp,
-};
+use crate::{problem::Violations, time::Timestamp};
 
 /// A half-open span of time, `[since, until)`. Without `until` it is still going on. `until` may equal `since`; such a
 /// span contains no instant.
@@ -58,9 +55,7 @@ impl Duration {
 /// The violation `out-of-order` of the span at this place: `until` is before `since`.
 #[must_use]
 pub fn out_of_order(at: ValuePointerRef<'_>) -> Violations {
-    let mut violations = Violations::default();
-    violations.push(pointer(at.push_key("until")), "out-of-order", "must not be before since");
-    violations
+    Violations::one(at.push_key("until"), "out-of-order", "must not be before since")
 }
 
 impl Deserr<Violations> for Duration {

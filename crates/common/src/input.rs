@@ -16,7 +16,7 @@ use utoipa::{
 };
 use uuid::Uuid;
 
-use crate::problem::{Violations, pointer};
+use crate::problem::Violations;
 
 fn refuse<T, E: DeserializeError, V: IntoValue>(error: ErrorKind<'_, V>, at: ValuePointerRef<'_>) -> Result<T, E> {
     Err(take_cf_content(E::error(None, error, at)))
@@ -27,12 +27,6 @@ fn string<E: DeserializeError, V: IntoValue>(value: Value<V>, at: ValuePointerRe
         Value::String(text) => Ok(text),
         actual => refuse(ErrorKind::IncorrectValueKind { actual, accepted: &[ValueKind::String] }, at),
     }
-}
-
-fn violation<T>(at: ValuePointerRef<'_>, code: &'static str, message: String) -> Result<T, Violations> {
-    let mut violations = Violations::default();
-    violations.push(pointer(at), code, message);
-    Err(violations)
 }
 
 /// JSON Schema pattern: no control characters except `\t`, `\n` and `\r`.
@@ -85,7 +79,7 @@ impl<const MIN: usize, const MAX: usize> Deref for Text<MIN, MAX> {
 impl<const MIN: usize, const MAX: usize> Deserr<Violations> for Text<MIN, MAX> {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
         let text = string(value, at)?;
-        Self::new(text).or_else(|(code, message)| violation(at, code, message))
+        Self::new(text).map_err(|(code, message)| Violations::one(at, code, message))
     }
 }
 
@@ -134,7 +128,7 @@ impl fmt::Display for Id {
 
 impl Deserr<Violations> for Id {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
-        string(value, at)?.parse().or_else(|message: &str| violation(at, "not-a-uuid", message.to_owned()))
+        string(value, at)?.parse().map_err(|message: &str| Violations::one(at, "not-a-uuid", message))
     }
 }
 
@@ -159,7 +153,7 @@ pub fn parse_text<T: FromStr<Err: fmt::Display>, V: IntoValue>(
     at: ValuePointerRef<'_>,
 ) -> Result<T, Violations> {
     let text = string(value, at)?;
-    text.parse().or_else(|message: T::Err| violation(at, "invalid", message.to_string()))
+    text.parse().map_err(|message: T::Err| Violations::one(at, "invalid", message.to_string()))
 }
 
 /// Deserializes a list of at most `max` elements. A longer list is one violation; its elements are not read.
@@ -173,7 +167,7 @@ pub fn bounded_list<T: Deserr<Violations>, V: IntoValue>(
 ) -> Result<Vec<T>, Violations> {
     match value {
         Value::Sequence(list) if list.len() > max => {
-            violation(at, "length", format!("must have {max} elements at most, not {}", list.len()))
+            Err(Violations::one(at, "length", format!("must have {max} elements at most, not {}", list.len())))
         }
         value => Vec::deserialize_from_value(value, at),
     }
@@ -212,7 +206,7 @@ impl<const MIN: usize> Deserr<Violations> for IdSet<MIN> {
         let ids = Self::new(list.into_iter().map(|id| id.0));
         let number = ids.0.len();
         if number < MIN {
-            return violation(at, "length", format!("must name {MIN} to {MAX_IDS} ids, not {number}"));
+            return Err(Violations::one(at, "length", format!("must name {MIN} to {MAX_IDS} ids, not {number}")));
         }
         Ok(ids)
     }
@@ -239,7 +233,7 @@ impl Deserr<Violations> for Flag {
         match string(value, at)?.to_ascii_lowercase().as_str() {
             "true" | "1" => Ok(Self(true)),
             "false" | "0" => Ok(Self(false)),
-            _ => violation(at, "not-a-boolean", "must be true or false".to_owned()),
+            _ => Err(Violations::one(at, "not-a-boolean", "must be true or false")),
         }
     }
 }
@@ -267,7 +261,7 @@ impl Deserr<Violations> for Limit {
         let limit = Some(limit).filter(|limit| limit.bytes().all(|c| c.is_ascii_digit()));
         match limit.and_then(|limit| limit.parse().ok()).filter(|limit| (1..=Self::MAX).contains(limit)) {
             Some(limit) => Ok(Self(Some(limit))),
-            None => violation(at, "range", format!("must be a number from 1 to {}", Self::MAX)),
+            None => Err(Violations::one(at, "range", format!("must be a number from 1 to {}", Self::MAX))),
         }
     }
 }

@@ -88,6 +88,11 @@ impl Violation {
 pub struct Violations(pub Vec<Violation>);
 
 impl Violations {
+    /// A single violation, at a place in a body.
+    pub fn one(at: ValuePointerRef<'_>, code: &'static str, message: impl Into<String>) -> Self {
+        Self(vec![Violation::at(pointer(at), code, message)])
+    }
+
     /// Adds a violation at a JSON pointer.
     pub fn push(&mut self, pointer: impl Into<String>, code: &'static str, message: impl Into<String>) {
         self.0.push(Violation::at(pointer, code, message));

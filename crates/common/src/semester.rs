@@ -157,10 +157,8 @@ impl Deserr<Violations> for YearWithSemester {
         }
         let Fields { year, semester } = Fields::deserialize_from_value(value, at)?;
         Self::new(year, semester).ok_or_else(|| {
-            let mut violations = Violations::default();
-            let year = crate::problem::pointer(at.push_key("year"));
-            violations.push(year, "range", format!("must be {} to {}", Self::FIRST_YEAR, Self::LAST_YEAR));
-            violations
+            let message = format!("must be {} to {}", Self::FIRST_YEAR, Self::LAST_YEAR);
+            Violations::one(at.push_key("year"), "range", message)
         })
     }
 }

@@ -20,7 +20,7 @@ use service_kit::{
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long to wait for the next bytes of an answer.
-const READ_TIMEOUT: Duration = Duration::from_secs(120);
+const READ_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Rows of a page of the source, and of one statement: databases limit the number of values.
 pub const CHUNK: usize = 1000;

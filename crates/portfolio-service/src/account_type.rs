@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use common::problem::{Violations, pointer};
+use common::problem::Violations;
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use regex_lite::Regex;
 use serde::{Serialize, Serializer};
@@ -115,11 +115,8 @@ impl Serialize for AccountType {
 impl Deserr<Violations> for AccountType {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
         let number = i64::deserialize_from_value(value, at)?;
-        Self::from_number(number).ok_or_else(|| {
-            let mut violations = Violations::default();
-            violations.push(pointer(at), "not-allowed", "must be one of the numbers of GET /account-types");
-            violations
-        })
+        let message = "must be one of the numbers of GET /account-types";
+        Self::from_number(number).ok_or_else(|| Violations::one(at, "not-allowed", message))
     }
 }
 

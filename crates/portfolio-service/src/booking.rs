@@ -20,7 +20,7 @@ use url::Url;
 pub const PAGE_SIZE: usize = 200;
 
 /// The longest `Retry-After` that is respected. A rate limit allows some requests again within this time.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 /// The source of events. Without a URL there are no events.
 #[derive(Debug, Clone, Args)]

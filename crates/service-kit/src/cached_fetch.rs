@@ -22,7 +22,7 @@ pub struct RefreshPolicy {
 
 impl Default for RefreshPolicy {
     fn default() -> Self {
-        Self { min_interval: Duration::from_secs(30), max_age: Duration::from_secs(3600) }
+        Self { min_interval: Duration::from_secs(30), max_age: Duration::from_hours(1) }
     }
 }
 

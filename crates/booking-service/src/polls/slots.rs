@@ -150,9 +150,7 @@ impl<const MIN: usize> Deserr<Violations> for RequestSlots<MIN> {
             value => bounded_list(value, at, MAX_SLOTS)?,
         };
         if slots.len() < MIN {
-            let mut violations = Violations::default();
-            violations.push(pointer(at), "length", format!("must have {MIN} to {MAX_SLOTS} elements"));
-            return Err(violations);
+            return Err(Violations::one(at, "length", format!("must have {MIN} to {MAX_SLOTS} elements")));
         }
         Ok(Self(slots))
     }

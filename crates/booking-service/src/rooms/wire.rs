@@ -98,10 +98,7 @@ fn ends_after_start(room: RequestRoom, at: ValuePointerRef<'_>) -> Result<Reques
 /// The violation "timeEnd is not after timeStart".
 #[must_use]
 pub fn out_of_order(at: ValuePointerRef<'_>) -> Violations {
-    let mut violations = Violations::default();
-    let pointer = common::problem::pointer(at.push_key("timeEnd"));
-    violations.push(pointer, "out-of-order", "must be after timeStart");
-    violations
+    Violations::one(at.push_key("timeEnd"), "out-of-order", "must be after timeStart")
 }
 
 impl RequestRoom {

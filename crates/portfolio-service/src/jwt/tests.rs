@@ -215,7 +215,7 @@ async fn any_other_token_is_refused() {
 async fn keys_are_fetched_again_but_not_too_often() {
     let (old, new) = (ec(), ec());
     let issuer = Issuer::start(json!({"keys": [old.jwk("old")]}));
-    let policy = RefreshPolicy { min_interval: Duration::from_millis(300), max_age: Duration::from_secs(60) };
+    let policy = RefreshPolicy { min_interval: Duration::from_millis(300), max_age: Duration::from_mins(1) };
     let verifier = verifier(issuer.keys(), policy);
     let (before, after) = (old.sign(&es256("old"), &claims(json!({}))), new.sign(&es256("new"), &claims(json!({}))));
     for _ in 0..10 {

@@ -12,14 +12,6 @@ use crate::{
     objects::Objects,
 };
 
-#[test]
-fn the_document_has_every_operation() {
-    let methods = |item: &serde_json::Value| item.as_object().unwrap().len();
-    let operations: usize = DOCUMENT["paths"].as_object().unwrap().values().map(methods).sum();
-    // The operations of the contract, the list of account types, the résumé and two feeds.
-    assert_eq!(operations, 39 + 4);
-}
-
 #[rstest]
 fn ping_needs_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);

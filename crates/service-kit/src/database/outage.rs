@@ -14,7 +14,7 @@ use log::Level;
 
 /// The least time between two records of an outage that lasts. The outage is also over when no attempt has failed for
 /// as long and existing connections work.
-const INTERVAL: Duration = Duration::from_secs(60);
+const INTERVAL: Duration = Duration::from_mins(1);
 
 /// The state of all attempts of a [`Database`](super::Database) to connect.
 #[derive(Default)]

@@ -271,7 +271,7 @@ fn compress(body: &[u8]) -> Result<Vec<u8>, Problem> {
 }
 
 /// The time between two runs of [`delete_expired_keys`].
-const CLEANUP_INTERVAL: Duration = Duration::from_secs(60);
+const CLEANUP_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The most rows that one transaction of [`delete_expired_keys`] deletes, so that no request waits long for it.
 const BATCH: usize = 200;

@@ -193,13 +193,17 @@ fn describe_ids(operation: &mut Operation) {
     }
 }
 
-/// Descriptions of the properties that mean the same in every type.
-const PROPERTIES: [(&str, &str); 8] = [
+/// Descriptions of the lists that mean the same in every type.
+const LISTS: [(&str, &str); 3] = [
     ("admins", "Ids of the administrators"),
-    ("createdAt", "When it was created"),
-    ("createdBy", "Id of the user who created it"),
     ("invitees", "Ids of the users who are asked"),
     ("members", "Ids of the members"),
+];
+
+/// Descriptions of the other properties that mean the same in every type.
+const PROPERTIES: [(&str, &str); 5] = [
+    ("createdAt", "When it was created"),
+    ("createdBy", "Id of the user who created it"),
     ("timeEnd", "When it ends; this instant is no part of it"),
     ("timeStart", "When it begins"),
     ("updatedAt", "When it was last changed"),
@@ -220,7 +224,8 @@ fn describe_properties(schema: &mut RefOr<Schema>) {
     };
     for (name, property) in properties {
         describe_properties(property);
-        let Some((_, text)) = PROPERTIES.iter().find(|(known, _)| known == name) else { continue };
+        let texts = if matches!(property, RefOr::T(Schema::Array(_))) { LISTS.as_slice() } else { &PROPERTIES };
+        let Some((_, text)) = texts.iter().find(|(known, _)| known == name) else { continue };
         let description = match property {
             RefOr::Ref(reference) if reference.description.is_empty() => {
                 (*text).clone_into(&mut reference.description);

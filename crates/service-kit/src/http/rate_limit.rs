@@ -94,7 +94,7 @@ impl RateLimit {
 const BAD_CREDENTIALS: u32 = 60;
 
 /// The period over which bad credentials are counted.
-const PERIOD: Duration = Duration::from_secs(60);
+const PERIOD: Duration = Duration::from_mins(1);
 
 /// Counts bad credentials by client address.
 pub struct BadCredentials {

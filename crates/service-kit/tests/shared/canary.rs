@@ -25,7 +25,7 @@ use url::form_urlencoded;
 use crate::harness::DOCUMENT;
 
 /// The time limit of every wait. Nothing here takes as long unless it hangs.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The number of first bytes by which the search finds candidates.
 const PREFIX: usize = 8;

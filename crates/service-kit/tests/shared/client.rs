@@ -108,7 +108,7 @@ impl Answer {
     /// Asserts the status.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
-        assert_eq!(self.status, status, "{}: {}", self.request, self.text());
+        assert!(self.status == status, "{}: {} instead of {status}: {}", self.request, self.status, self.text());
         self
     }
 
@@ -187,7 +187,12 @@ fn check_body(method: &str, path: &str, answer: &Answer) {
     }
     let Some((template, operation)) = operation(method, path) else { return };
     let response = &operation["responses"][answer.status.to_string()];
-    assert!(!response.is_null(), "{template} does not document status {}: {}", answer.status, answer.text());
+    assert!(
+        !response.is_null(),
+        "{method} {template} does not document status {} (in `responses`, or for 401 a way to sign in in `security`): {}",
+        answer.status,
+        answer.text()
+    );
     let media_type = answer.header("content-type").map(|value| value.split(';').next().unwrap().trim());
     let Some(media_type) = media_type.filter(|_| !answer.body.is_empty()) else {
         assert!(response["content"].is_null() || method == "HEAD", "{} has no body", answer.request);
