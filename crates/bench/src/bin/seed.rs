@@ -47,8 +47,7 @@ enum Service {
 }
 
 /// Long time limits, because nothing else uses the database.
-const LIMITS: Limits =
-    Limits { connections: Some(1), checkout: Duration::from_secs(10), work: Duration::from_mins(5) };
+const LIMITS: Limits = Limits { connections: Some(1), checkout: Duration::from_secs(10), work: Duration::from_mins(5) };
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
