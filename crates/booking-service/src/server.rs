@@ -27,7 +27,7 @@ use crate::{
     availability, board,
     club::Club,
     codes,
-    config::Config,
+    config::{Config, SignInPolicy},
     demo, events, groups, ical,
     last_use::LastUse,
     limits::Limits,
@@ -198,6 +198,13 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     }
     if config.is_development() {
         log::warn!("development mode: everybody on this machine can sign in as any user, at /dev/sign-in");
+    }
+    let has_provider = !matches!(config.sign_in.provider(&config.server), Ok(None));
+    if has_provider && config.sign_in.sign_in.is_none() && club.sign_in_policy == SignInPolicy::Anyone {
+        log::warn!(
+            "without a directory, everybody with an account of the provider becomes a member by signing in; \
+             --sign-in anyone says that this is meant"
+        );
     }
     let (provider_to_check, public_url) = (provider.clone(), config.server.public_origin());
     // In the background, so that the start does not wait for the provider.

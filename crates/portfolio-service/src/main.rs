@@ -1,10 +1,11 @@
 //! Parses the arguments, starts the log and runs the command.
 
 use portfolio_service::{commands, config::Cli};
-use service_kit::{config::parse, logging};
+use service_kit::{config::parse, database::require_home, logging};
 
 #[actix_web::main]
 async fn main() {
+    require_home();
     // For a bad argument, --help and --version, clap prints a text and ends the process.
     let cli: Cli = parse(std::env::args_os()).unwrap_or_else(|error| error.exit());
     logging::start(&cli.config.server.log, cli.config.server.log_format);

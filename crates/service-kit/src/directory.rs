@@ -82,6 +82,6 @@ pub fn check_deactivations(active: usize, deactivated: usize) -> Result<(), Prob
     }
     Err(Problem::new(code::SUSPICIOUS_DIRECTORY).detail(format!(
         "Nothing was changed: the directory would deactivate {deactivated} of {active} active members. If it is right, \
-         repeat this with force."
+         run `sync --force`, or `POST …/users/sync?force=true`."
     )))
 }

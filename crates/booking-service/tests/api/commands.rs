@@ -179,6 +179,23 @@ fn the_key_is_random_at_each_start_in_development_unless_one_is_given(#[values(S
 }
 
 #[test]
+fn without_a_home_folder_it_is_the_root_folder() {
+    assert_eq!(Process::beside(&Club::start(Sqlite), &[]).environment(), b"HOME=/\0");
+}
+
+#[test]
+fn a_provider_without_a_directory_is_a_warning_unless_everybody_is_meant_to_sign_in() {
+    let club = Club::start(Sqlite);
+    let warns = |arguments: &[&str]| {
+        let process = Process::beside(&club, arguments);
+        process.log().iter().any(|line| line.contains("WARN") && line.contains("without a directory"))
+    };
+    assert!(warns(&PROVIDER_OPTIONS));
+    assert!(!warns(&[&PROVIDER_OPTIONS[..], &["--sign-in", "anyone"]].concat()));
+    assert!(!warns(&[]));
+}
+
+#[test]
 fn a_trusted_proxy_with_too_many_addresses_is_refused() {
     for (block, large) in [
         ("0.0.0.0/1,128.0.0.0/1", 2),

@@ -96,6 +96,11 @@ impl Process {
         }
     }
 
+    /// The environment of the process, each variable with a zero byte at its end.
+    pub fn environment(&self) -> Vec<u8> {
+        std::fs::read(format!("/proc/{}/environ", self.child.id())).unwrap()
+    }
+
     /// Sends a signal, such as `TERM`.
     pub fn signal(&self, name: &str) {
         // `kill` is built into the shell; not every machine has the program.

@@ -41,7 +41,9 @@ pub enum MigrationError {
     },
     /// The database belongs to another service.
     Foreign,
-    /// The database cannot be reached or refused a statement.
+    /// The database cannot be reached.
+    Unreachable(String),
+    /// The database refused a statement.
     Failed(String),
 }
 
@@ -54,6 +56,7 @@ impl fmt::Display for MigrationError {
                  run the newer program, or restore a backup made before the upgrade"
             ),
             Self::Foreign => f.write_str("this is the database of another service: see --database-url"),
+            Self::Unreachable(cause) => write!(f, "cannot connect to the database of --database-url: {cause}"),
             Self::Failed(cause) => write!(f, "the database schema cannot be brought up to date: {cause}"),
         }
     }
@@ -70,7 +73,7 @@ const ADVISORY_LOCK: i64 = 0x6c65_6374_7572_6573;
 /// [`MigrationError::Newer`] when the database is ahead, [`MigrationError::Failed`] for anything else; nothing has
 /// changed then.
 pub fn run(url: &Url, migrations: &Migrations) -> Result<Vec<String>, MigrationError> {
-    let mut conn = url.connect().map_err(failed)?;
+    let mut conn = url.connect().map_err(|error| MigrationError::Unreachable(error.to_string()))?;
     with_connection!(&mut conn, conn => check_owner(conn, migrations))?;
     match conn {
         AnyConnection::Postgresql(mut conn) => {

@@ -15,6 +15,7 @@ mod credential_owners;
 mod data_version;
 pub(crate) mod error_class;
 mod executor;
+mod home;
 mod job;
 pub(crate) mod lock_file;
 mod metrics;
@@ -39,6 +40,7 @@ use log::Level;
 use prometheus_client::metrics::counter::Counter;
 use tokio::{sync::oneshot, time::timeout_at};
 
+pub use self::home::require_home;
 pub use self::{
     any_connection::{AnyConnection, MultiBackend},
     credential_owners::CredentialOwners,
