@@ -7,7 +7,7 @@ use common::address::is_loopback;
 use common::{input::Id, time::Timestamp};
 use serde::Deserialize;
 use service_kit::{
-    config::{DirectoryOptions, Secret, SecretOption},
+    config::{DirectoryOptions, Secret, SecretOption, absolute_url},
     database::types::{DbTimestamp, DbUuid},
 };
 use ureq::{
@@ -27,7 +27,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
 #[command(next_help_heading = "Booking")]
 pub struct BookingOptions {
     /// URL of the booking-service, with its path prefix if it has one.
-    #[arg(global = true, long, env = "BOOKING_URL", value_name = "URL")]
+    #[arg(global = true, long, env = "BOOKING_URL", value_name = "URL", value_parser = absolute_url)]
     pub booking_url: Option<Url>,
 
     /// API token of the booking-service; scope `read` is enough.

@@ -8,7 +8,7 @@ use common::address::is_safe;
 use import::ImportOptions;
 use service_kit::{
     cli::{CommonCommand, SyncOptions},
-    config::{DatabaseOptions, DirectoryOptions, SecretOption, ServerOptions, time_zone, with_default},
+    config::{DatabaseOptions, DirectoryOptions, SecretOption, ServerOptions, absolute_url, time_zone, with_default},
     database,
     http::cidr::Cidr,
 };
@@ -124,7 +124,7 @@ pub struct IdentityOptions {
     pub oidc_audience: Option<String>,
 
     /// URL of the issuer's keys [default: from its metadata].
-    #[arg(long, env = "JWKS_URL", value_name = "URL", global = true)]
+    #[arg(long, env = "JWKS_URL", value_name = "URL", global = true, value_parser = absolute_url)]
     pub jwks_url: Option<Url>,
 
     /// Claim that contains the sign-in name.

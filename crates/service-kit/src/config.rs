@@ -50,6 +50,11 @@ fn show_own_options_only(command: Command, more: &str) -> Command {
     command.mut_subcommands(|subcommand| show_own_options_only(subcommand, more))
 }
 
+/// Reads an absolute URL.
+pub fn absolute_url(text: &str) -> Result<Url, String> {
+    Url::parse(text).map_err(|error| format!("{error}: an address begins with https:// or http://"))
+}
+
 /// Reads the name of a time zone.
 pub fn time_zone(name: &str) -> Result<Tz, &'static str> {
     name.parse().map_err(|_| "it is no IANA name such as Asia/Tokyo")
@@ -111,7 +116,7 @@ pub struct ServerOptions {
     pub bind: BindAddress,
 
     /// URL that browsers use: scheme and host, without a path [default: http://ADDRESS:PORT].
-    #[arg(global = true, long, env = "PUBLIC_URL", value_name = "URL")]
+    #[arg(global = true, long, env = "PUBLIC_URL", value_name = "URL", value_parser = absolute_url)]
     pub public_url: Option<Url>,
 
     /// Folder of a front end to serve: each file at its path, and `index.html` at every other path that is not the
@@ -313,7 +318,7 @@ pub struct DirectoryOptions {
     pub directory_file: Option<PathBuf>,
 
     /// URL of the API of a traQ server with the club's users and groups, such as `https://traq.example/api/v3`.
-    #[arg(global = true, long, env = "TRAQ_URL", value_name = "URL")]
+    #[arg(global = true, long, env = "TRAQ_URL", value_name = "URL", value_parser = absolute_url)]
     pub traq_url: Option<Url>,
 
     /// Token for the traQ server.

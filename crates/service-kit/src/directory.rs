@@ -16,16 +16,22 @@ static READER: Semaphore = Semaphore::const_new(1);
 
 /// Reads the directory on a blocking thread.
 pub async fn fetch(source: Option<&Source>) -> Result<Snapshot, Error> {
-    let source = source.cloned().ok_or_else(|| Error::Unavailable("no club directory is configured".to_owned()))?;
+    let source = source.cloned().ok_or_else(|| unavailable("no club directory is configured"))?;
     let permit = READER.acquire().await.map_err(Problem::internal)?;
     let task = tokio::task::spawn_blocking(move || {
         // Released by the thread, also when the caller has given up.
         let _permit = permit;
         read(&source)
     });
-    let snapshot = task.await.map_err(Problem::internal)?.map_err(Error::Unavailable)?;
+    let snapshot = task.await.map_err(Problem::internal)?.map_err(unavailable)?;
     log::info!("club directory: {} users and {} groups", snapshot.users.len(), snapshot.groups.len());
     Ok(snapshot)
+}
+
+/// The problem that the directory cannot be read. The cause goes to the log only.
+fn unavailable(cause: impl fmt::Display) -> Problem {
+    let detail = "The club directory cannot be read. The log of the service says why.";
+    Problem::new(code::UNAVAILABLE).detail(detail).because(cause)
 }
 
 /// Reads the directory. An error names the option.

@@ -4,7 +4,7 @@ use common::address::is_safe;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use service_kit::config::{Secret, SecretOption, ServerOptions};
+use service_kit::config::{Secret, SecretOption, ServerOptions, absolute_url};
 use url::Url;
 
 /// The path to which a provider redirects browsers (contract, "Sign-in").
@@ -23,15 +23,15 @@ pub struct SignInOptions {
     pub oidc_issuer: Option<String>,
 
     /// Authorization endpoint of a plain OAuth 2.0 provider, instead of `--oidc-issuer`.
-    #[arg(long, env = "OAUTH_AUTHORIZE_URL", value_name = "URL", global = true)]
+    #[arg(long, env = "OAUTH_AUTHORIZE_URL", value_name = "URL", global = true, value_parser = absolute_url)]
     pub oauth_authorize_url: Option<Url>,
 
     /// Token endpoint of the plain OAuth 2.0 provider.
-    #[arg(long, env = "OAUTH_TOKEN_URL", value_name = "URL", global = true)]
+    #[arg(long, env = "OAUTH_TOKEN_URL", value_name = "URL", global = true, value_parser = absolute_url)]
     pub oauth_token_url: Option<Url>,
 
     /// URL at the plain OAuth 2.0 provider that answers a JSON object about the owner of a token.
-    #[arg(long, env = "OAUTH_USER_URL", value_name = "URL", global = true)]
+    #[arg(long, env = "OAUTH_USER_URL", value_name = "URL", global = true, value_parser = absolute_url)]
     pub oauth_user_url: Option<Url>,
 
     /// Client id of this service at the provider.
@@ -62,7 +62,7 @@ pub struct SignInOptions {
 
     /// Redirect URL as registered at the provider: below the public URL, ending in `/api/callback` [default:
     /// `PUBLIC_URL/api/callback`].
-    #[arg(long, env = "OAUTH_REDIRECT_URL", value_name = "URL", global = true)]
+    #[arg(long, env = "OAUTH_REDIRECT_URL", value_name = "URL", global = true, value_parser = absolute_url)]
     pub oauth_redirect_url: Option<Url>,
 }
 

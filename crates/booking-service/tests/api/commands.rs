@@ -179,6 +179,14 @@ fn the_key_is_random_at_each_start_in_development_unless_one_is_given(#[values(S
 }
 
 #[test]
+fn an_address_without_a_scheme_is_refused_with_what_is_missing() {
+    let output = program(&["check-config", "--public-url", "rooms.club.example"]).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("--public-url") && text.contains("begins with https:// or http://"), "{text}");
+}
+
+#[test]
 fn without_a_home_folder_it_is_the_root_folder() {
     assert_eq!(Process::beside(&Club::start(Sqlite), &[]).environment(), b"HOME=/\0");
 }

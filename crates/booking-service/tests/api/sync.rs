@@ -240,6 +240,7 @@ fn a_directory_that_cannot_be_read_changes_nothing(#[values(Sqlite, Postgres)] b
         std::fs::write(club.folder().join("directory.json"), text).unwrap();
         let problem = sync(&club, replica).refused(503, "unavailable");
         assert!(!problem.to_string().contains("directory.json"), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("The club directory cannot be read"), "{problem}");
         assert_eq!(state(&club), before);
     }
     std::fs::remove_file(club.folder().join("directory.json")).unwrap();
