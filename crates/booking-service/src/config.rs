@@ -10,11 +10,14 @@ use club_directory::Source;
 use import::ImportOptions;
 use service_kit::{
     cli::{CommonCommand, SyncOptions},
-    config::{DatabaseOptions, DirectoryOptions, Secret, SecretOption, ServerOptions, time_zone, with_default},
+    config::{
+        DatabaseOptions, DirectoryOptions, Secret, SecretOption, ServerOptions, time_zone, whole_number, with_default,
+    },
     credentials::{Keys, random_secret},
     database,
     error::Error,
 };
+use uuid::Uuid;
 
 pub use self::sign_in::{Addresses, ProviderKind, ProviderSettings, SignInOptions, SignInPolicy};
 use crate::limits::LimitOptions;
@@ -67,7 +70,7 @@ pub enum TokenCommand {
         #[arg(long, value_enum, default_value_t = ScopeArg::Read)]
         scope: ScopeArg,
         /// Days until the token expires. Without this option it does not expire.
-        #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..=3650))]
+        #[arg(long, value_name = "DAYS", value_parser = whole_number::<u16>(1..=3650))]
         expires_in: Option<u16>,
     },
     /// List tokens: id, owner, scope, created, expires, last used, name
@@ -79,8 +82,13 @@ pub enum TokenCommand {
     /// Revoke a token
     Revoke {
         /// Id of the token, as `token list` prints it.
-        id: uuid::Uuid,
+        #[arg(value_parser = token_id)]
+        id: Uuid,
     },
+}
+
+fn token_id(text: &str) -> Result<Uuid, &'static str> {
+    text.parse().map_err(|_| "not an id as `token list` prints it")
 }
 
 /// What a token allows.

@@ -2,19 +2,21 @@
 
 use clap::Args;
 use common::time::Clock;
-use service_kit::http::rate_limit::RateLimit;
+use service_kit::{config::whole_number, http::rate_limit::RateLimit};
 
 /// The limits that only this service has.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitOptions {
     /// Requests a minute that each replica accepts from one address to begin or finish sign-ins. 0 means no limit.
-    #[arg(global = true, long, env = "SIGN_IN_RATE_LIMIT", value_name = "N", default_value_t = 60)]
+    #[arg(global = true, long, env = "SIGN_IN_RATE_LIMIT", value_name = "N", default_value_t = 60,
+          value_parser = whole_number(0..=u32::MAX))]
     pub sign_in_rate_limit: u32,
 
     /// Requests a minute that each replica accepts for one calendar feed, and from one address for feeds that do not
     /// exist. 0 means no limit.
-    #[arg(global = true, long, env = "FEED_RATE_LIMIT", value_name = "N", default_value_t = 60)]
+    #[arg(global = true, long, env = "FEED_RATE_LIMIT", value_name = "N", default_value_t = 60,
+          value_parser = whole_number(0..=u32::MAX))]
     pub feed_rate_limit: u32,
 }
 

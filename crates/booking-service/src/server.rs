@@ -196,6 +196,11 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     {
         db.log_failure("the demo data is missing", error);
     }
+    let members = match club.sign_in_policy {
+        SignInPolicy::Directory => "the people in the directory",
+        SignInPolicy::Anyone => "everybody who signs in",
+    };
+    log::info!("time zone {}; members: {members}", config.time_zone);
     if config.is_development() {
         log::warn!("development mode: everybody on this machine can sign in as any user, at /dev/sign-in");
     }

@@ -8,7 +8,10 @@ use common::address::is_safe;
 use import::ImportOptions;
 use service_kit::{
     cli::{CommonCommand, SyncOptions},
-    config::{DatabaseOptions, DirectoryOptions, SecretOption, ServerOptions, absolute_url, time_zone, with_default},
+    config::{
+        DatabaseOptions, DirectoryOptions, SecretOption, ServerOptions, absolute_url, time_zone, whole_number,
+        with_default,
+    },
     database,
     http::cidr::Cidr,
 };
@@ -70,7 +73,7 @@ pub struct Config {
 
     /// Minutes between two syncs with the directory. 0 means only at the start and when an admin requests one.
     #[arg(long, env = "SYNC_INTERVAL", value_name = "MINUTES", default_value_t = 60, global = true,
-          value_parser = clap::value_parser!(u64).range(0..=10_080))]
+          value_parser = whole_number::<u64>(0..=10_080))]
     pub sync_interval: u64,
 
     /// Fill an empty database with the same example club as in the booking-service. Without `--admins`, alice is the

@@ -182,6 +182,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     if booking.is_none() {
         events::copy::drop_copy(&db).await.map_err(|error| io::Error::other(error.describe()))?;
     }
+    log::info!("time zone {}", config.time_zone);
     if is_development {
         log::warn!("development mode: every client on this machine can act as any user, by the header with the name");
     }

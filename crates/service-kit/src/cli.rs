@@ -148,12 +148,14 @@ impl Installation<'_> {
 
 /// The name of a database that has the tables of a service.
 fn name_existing(url: &Url) -> Result<String, CommandError> {
+    let failed = |error: &dyn std::fmt::Display| CommandError::Failed(format!("cannot open {url}: {error}"));
     // Connecting would create the file.
-    if url.file().is_some_and(|file| !file.exists()) {
+    if let Some(file) = url.file()
+        && !file.try_exists().map_err(|error| failed(&error))?
+    {
         let fault = format!("there is no database at {url}: `serve` and `migrate` create one");
         return Err(CommandError::Failed(fault));
     }
-    let failed = |error: &dyn std::fmt::Display| CommandError::Failed(format!("cannot open {url}: {error}"));
     let mut conn = url.connect().map_err(|error| failed(&error))?;
     let applied = with_connection!(&mut conn, conn => migrate::applied(conn)).map_err(|error| failed(&error))?;
     if applied.is_empty() {

@@ -4,6 +4,7 @@ use std::{
     ffi::OsString,
     fmt,
     net::{SocketAddr, ToSocketAddrs as _},
+    ops::RangeInclusive,
     path::PathBuf,
     str::FromStr,
     time::Duration,
@@ -53,6 +54,17 @@ fn show_own_options_only(command: Command, more: &str) -> Command {
 /// Reads an absolute URL.
 pub fn absolute_url(text: &str) -> Result<Url, String> {
     Url::parse(text).map_err(|error| format!("{error}: an address begins with https:// or http://"))
+}
+
+/// A parser of whole numbers within a range.
+pub fn whole_number<T>(range: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone
+where
+    T: FromStr + PartialOrd + fmt::Display + Clone,
+{
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("not a whole number from {} to {}", range.start(), range.end()))
+    }
 }
 
 /// Reads the name of a time zone.
@@ -135,28 +147,29 @@ pub struct ServerOptions {
     pub trusted_proxies: Vec<Cidr>,
 
     /// Requests a minute that each replica accepts from a user, or without sign-in from an address. 0 means no limit.
-    #[arg(global = true, long, env = "RATE_LIMIT", value_name = "N", default_value_t = 1200)]
+    #[arg(global = true, long, env = "RATE_LIMIT", value_name = "N", default_value_t = 1200,
+          value_parser = whole_number(0..=u32::MAX))]
     pub rate_limit: u32,
 
     /// Number of worker threads [default: one per processor].
     #[arg(global = true, long, env = "WORKERS", value_name = "N",
-          value_parser = clap::value_parser!(u16).range(1..=512))]
+          value_parser = whole_number::<u16>(1..=512))]
     pub workers: Option<u16>,
 
     /// Seconds until a request is answered 503, unless its answer has begun.
     #[arg(global = true, long, env = "REQUEST_TIMEOUT", value_name = "SECONDS", default_value_t = 30,
-          value_parser = clap::value_parser!(u64).range(1..=600))]
+          value_parser = whole_number::<u64>(1..=600))]
     pub request_timeout: u64,
 
     /// Seconds between SIGTERM or SIGINT and the closing of the port. Meanwhile `/readyz` answers 503, so that a load
     /// balancer stops sending requests.
     #[arg(global = true, long, env = "DRAIN_DELAY", value_name = "SECONDS", default_value_t = 0,
-          value_parser = clap::value_parser!(u64).range(0..=600))]
+          value_parser = whole_number::<u64>(0..=600))]
     pub drain_delay: u64,
 
     /// Seconds that running requests have to finish after the port has closed.
     #[arg(global = true, long, env = "SHUTDOWN_TIMEOUT", value_name = "SECONDS", default_value_t = 25,
-          value_parser = clap::value_parser!(u64).range(0..=600))]
+          value_parser = whole_number::<u64>(0..=600))]
     pub shutdown_timeout: u64,
 
     /// Log level (error, warn, info, debug, trace or off), or filters by target such as `info,access=warn`.
@@ -196,12 +209,12 @@ pub struct DatabaseOptions {
 
     /// Maximum number of connections; on SQLite, of readers beside the one writer [default: 8, on SQLite 4].
     #[arg(global = true, long, env = "DATABASE_CONNECTIONS", value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=1000))]
+          value_parser = whole_number::<u32>(1..=1000))]
     pub database_connections: Option<u32>,
 
     /// Seconds that the database statements of one request may take; then it is answered 503.
     #[arg(global = true, long, env = "DATABASE_TIMEOUT", value_name = "SECONDS", default_value_t = 10,
-          value_parser = clap::value_parser!(u64).range(1..=300))]
+          value_parser = whole_number::<u64>(1..=300))]
     pub database_timeout: u64,
 }
 

@@ -187,6 +187,21 @@ fn an_address_without_a_scheme_is_refused_with_what_is_missing() {
 }
 
 #[test]
+fn a_value_that_cannot_be_parsed_is_refused_with_what_is_expected() {
+    let cases: [(&[&str], &str); 4] = [
+        (&["--drain-delay", "2s"], "not a whole number from 0 to 600"),
+        (&["--rate-limit=-1"], "not a whole number from 0 to 4294967295"),
+        (&["--workers", "0"], "not a whole number from 1 to 512"),
+        (&["token", "revoke", "123"], "not an id as `token list` prints it"),
+    ];
+    for (arguments, expected) in cases {
+        let (out, err, status) = outcome(&mut program(arguments));
+        assert_eq!((out.as_str(), status), ("", Some(2)), "{arguments:?}");
+        assert!(err.contains(expected), "{err}");
+    }
+}
+
+#[test]
 fn without_a_home_folder_it_is_the_root_folder() {
     assert_eq!(Process::beside(&Club::start(Sqlite), &[]).environment(), b"HOME=/\0");
 }
@@ -659,6 +674,9 @@ fn the_files_of_options_are_checked() {
         fault(&["--database-url", "postgres://club@db/club?sslmode=verify-full&sslrootcert=/no/ca.pem"]);
     assert_eq!(status, Some(78));
     assert!(out.starts_with("cannot read /no/ca.pem: "), "{out}");
+    let (status, out) = fault(&["--database-url", "postgres://club@db/club?sslmod=verify-full"]);
+    assert_eq!((status, out.lines().count()), (Some(78), 1), "{out}");
+    assert!(out.starts_with("--database-url has the parameter \"sslmod\""), "{out}");
 }
 
 #[rstest]

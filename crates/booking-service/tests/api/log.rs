@@ -23,6 +23,9 @@ use crate::{
 
 const SECRET: &str = "unmistakable";
 
+/// A header that only a trusted proxy may send.
+const FORWARDED: &str = "X-Forwarded-For: 192.0.2.1";
+
 /// A token of Bob's.
 fn token(club: &Club) -> String {
     let token = ApiToken::generate(auth::TOKEN_PREFIX).unwrap();
@@ -46,8 +49,12 @@ fn log(club: &Club, format: &str) -> Vec<String> {
     let mut process = Process::beside(club, &["--log", "trace", "--log-format", format, "--secret-key", &key]);
     let token = token(club);
     let requests = [
-        format!("GET /api/users/me?q={SECRET} HTTP/1.1\r\nCookie: session=session-of-{BOB}; other={SECRET}"),
-        format!("GET /api/users?{SECRET}=1 HTTP/1.1\r\nAuthorization: Bearer {token}\r\nX-Request-Id: with-token"),
+        format!(
+            "GET /api/users/me?q={SECRET} HTTP/1.1\r\nCookie: session=session-of-{BOB}; other={SECRET}\r\n{FORWARDED}"
+        ),
+        format!(
+            "GET /api/users?{SECRET}=1 HTTP/1.1\r\nAuthorization: Bearer {token}\r\nX-Request-Id: with-token\r\n{FORWARDED}"
+        ),
         format!("GET /api/users/me HTTP/1.1\r\nAuthorization: Bearer {SECRET}"),
         format!("GET /api/users/me HTTP/1.1\r\nAuthorization: Basic {SECRET}"),
         format!("GET /api/users/me HTTP/1.1\r\nCookie: session={SECRET}"),
@@ -90,6 +97,10 @@ fn as_json_it_has_one_object_a_line_and_one_line_a_request(#[values(Sqlite, Post
     assert_eq!((&first["status"], &first["caller"]), (&200.into(), &id(BOB).to_string().into()));
     assert_eq!((&second["request_id"], &second["caller"]), (&"with-token".into(), &id(BOB).to_string().into()));
     assert_eq!((&access[2]["status"], &access[2]["caller"]), (&401.into(), &"-".into()));
+    assert_eq!((&access[2]["code"], &access[2]["cause"]), (&"bad-credentials".into(), &Value::Null));
+    assert_eq!(access[0]["code"], Value::Null);
+    let untrusted = |line: &&Value| line["message"].as_str().unwrap().contains("X-Forwarded-For from 127.0.0.1");
+    assert_eq!(lines.iter().filter(untrusted).count(), 1, "{lines:?}");
     assert_eq!((&access[7]["route"], &access[9]["route"]), (&"-".into(), &"/board".into()));
     assert!(access[0]["bytes"].as_u64().unwrap() > 50);
 }

@@ -128,8 +128,8 @@ impl Database {
             io::Result::Ok((lock, migrate::run(&target, migrations).map_err(name)?))
         });
         let (lock, applied) = started.await.map_err(io::Error::other)??;
-        for version in applied {
-            log::info!("applied the schema version {version} to {url}");
+        if !applied.is_empty() {
+            log::info!("applied the schema versions {} to {url}", applied.join(", "));
         }
         Ok(Self { _lock: lock, ..Self::open(url, limits) })
     }

@@ -29,9 +29,12 @@ impl Url {
     #[must_use]
     pub fn has_known_password(&self) -> bool {
         let Kind::Postgres(url) = &self.0 else { return false };
-        let Parts { user_info, query, .. } = Parts::parse(url);
-        let (user, password) = user_info.split_once(':').map_or((user_info, None), |(user, word)| (user, Some(word)));
-        let passwords = query.unwrap_or_default().split('&').filter_map(|pair| pair.strip_prefix("password="));
+        let parts = Parts::parse(url);
+        let (user, password) = match parts.user_info.split_once(':') {
+            Some((user, password)) => (user, Some(password)),
+            None => (parts.user_info, None),
+        };
+        let passwords = parts.parameters().filter(|(name, _)| *name == "password").map(|(_, password)| password);
         password.into_iter().chain(passwords).any(|password| {
             let password = percent_decode_str(password).decode_utf8_lossy().to_lowercase();
             KNOWN_PASSWORDS.contains(&&*password)
@@ -49,8 +52,9 @@ impl Url {
     #[must_use]
     pub fn tls_files(&self) -> Vec<String> {
         let Kind::Postgres(url) = &self.0 else { return Vec::new() };
-        let pairs = Parts::parse(url).query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
-        let files = pairs.filter(|(name, _)| ["sslrootcert", "sslcert", "sslkey", "sslcrl"].contains(name));
+        let parts = Parts::parse(url);
+        let files =
+            parts.parameters().filter(|(name, _)| ["sslrootcert", "sslcert", "sslkey", "sslcrl"].contains(name));
         let files = files.map(|(_, file)| percent_decode_str(file).decode_utf8_lossy().into_owned());
         // `system` stands for the certificate authorities of the system.
         files.filter(|file| file != "system").collect()
@@ -93,6 +97,11 @@ impl<'a> Parts<'a> {
         Self { user_info, servers, database, query }
     }
 
+    /// The names and values after the question mark.
+    fn parameters(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='))
+    }
+
     /// Whether libpq separates the same parts. Otherwise its message may quote a piece of the password: an `@`, `/` or
     /// `%` in it is enough.
     fn are_unambiguous(&self) -> bool {
@@ -103,7 +112,7 @@ impl<'a> Parts<'a> {
             port.bytes().all(|byte| byte.is_ascii_digit())
         };
         [self.user_info, self.servers, self.database, query].into_iter().all(is_percent_encoded)
-            && ![self.servers, self.database].concat().contains('@')
+            && ![self.servers, self.database, query].concat().contains('@')
             && self.servers.split(',').all(has_port)
             && (query.is_empty() || query.split('&').all(|pair| pair.matches('=').count() == 1))
     }
@@ -128,9 +137,9 @@ const TIMEOUTS: [(&str, &str); 5] = [
 
 /// The URL with the time-outs that it does not set itself.
 pub(super) fn with_timeouts(url: &str) -> String {
-    let query = Parts::parse(url).query;
-    let names: Vec<_> = query.unwrap_or_default().split('&').filter_map(|pair| pair.split('=').next()).collect();
-    let mut separator = match query {
+    let parts = Parts::parse(url);
+    let names: Vec<_> = parts.parameters().map(|(name, _)| name).collect();
+    let mut separator = match parts.query {
         None => "?",
         Some("") => "",
         Some(_) => "&",
@@ -142,6 +151,15 @@ pub(super) fn with_timeouts(url: &str) -> String {
     }
     complete
 }
+
+/// The parameters of a URL that libpq knows (PostgreSQL 18, section 32.1.2; the last one is in section 32.1.1.2).
+const PARAMETERS: &str = "host hostaddr port dbname user password passfile require_auth channel_binding \
+    connect_timeout client_encoding options application_name fallback_application_name keepalives keepalives_idle \
+    keepalives_interval keepalives_count tcp_user_timeout replication gssencmode sslmode requiressl sslnegotiation \
+    sslcompression sslcert sslkey sslkeylogfile sslpassword sslcertmode sslrootcert sslcrl sslcrldir sslsni \
+    requirepeer ssl_min_protocol_version ssl_max_protocol_version min_protocol_version max_protocol_version \
+    krbsrvname gsslib gssdelegation scram_client_key scram_server_key service servicefile target_session_attrs \
+    load_balance_hosts oauth_issuer oauth_client_id oauth_client_secret oauth_scope ssl";
 
 /// Passwords that everybody tries first, in lower case.
 const KNOWN_PASSWORDS: [&str; 12] = [
@@ -160,21 +178,25 @@ const KNOWN_PASSWORDS: [&str; 12] = [
 ];
 
 impl FromStr for Url {
-    type Err = &'static str;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            return if Parts::parse(text).are_unambiguous() {
-                Ok(Self(Kind::Postgres(text.to_owned())))
-            } else {
-                Err("is not understood: in user name and password, characters that have a meaning in an address must \
-                     be percent-encoded")
+            let parts = Parts::parse(text);
+            if !parts.are_unambiguous() {
+                return Err("is not understood: characters that have a meaning in an address must be percent-encoded \
+                            in user name, password and parameters"
+                    .to_owned());
+            }
+            return match parts.parameters().find(|(name, _)| !PARAMETERS.split(' ').any(|known| known == *name)) {
+                Some((name, _)) => Err(format!("has the parameter {name:?}, which PostgreSQL does not know")),
+                None => Ok(Self(Kind::Postgres(text.to_owned()))),
             };
         }
         match text.strip_prefix("sqlite://").or_else(|| text.strip_prefix("sqlite:")) {
-            Some("") | None => Err("must be sqlite://FILE or postgres://…"),
+            Some("") | None => Err("must be sqlite://FILE or postgres://…".to_owned()),
             Some(file) if file.contains(":memory:") || file.contains("mode=memory") => {
-                Err("an in-memory database would be another one for every connection; give a file")
+                Err("an in-memory database would be another one for every connection; give a file".to_owned())
             }
             Some(file) => Ok(Self(Kind::Sqlite(PathBuf::from(file)))),
         }
@@ -207,12 +229,22 @@ mod tests {
         assert!(!format!("{url} {url:?}").contains("hunter2"));
         let url: Url = "sqlite://data/club.sqlite3".parse().unwrap();
         assert_eq!(url.file().unwrap(), Path::new("data/club.sqlite3"));
-        let unclear =
-            ["u:p@q@db/c", "u:p/q@db/c", "u:p%q@db/c", "u:pq/c", "u:p q@db/c", "db/c?password=a&b", "u:%00@db"];
+        let unclear = [
+            "u:p@q@db/c",
+            "u:p/q@db/c",
+            "u:p%q@db/c",
+            "u:pq/c",
+            "u:p q@db/c",
+            "db/c?password=a&b",
+            "db/c?user=a@b",
+            "u:%00@db",
+        ];
         for bad in unclear {
             let refused = format!("postgres://{bad}").parse::<Url>().unwrap_err();
             assert!(refused.contains("percent-encoded"), "{bad}");
         }
+        let refused = "postgres://u:hunter2@db/c?sslmod=require".parse::<Url>().unwrap_err();
+        assert!(refused.contains("sslmod") && !refused.contains("hunter2"), "{refused}");
         for good in
             ["", "/c?host=/run/x&options=-ca%3Db", "u:p%2Fq?#:@db:5432/c", "a,[::1]:1,b:2/c", "%2Frun%2Fx/c", "db?"]
         {
@@ -223,7 +255,7 @@ mod tests {
             ("u:u@db/c", true),
             ("u:ChangeMe@db/c", true),
             ("u:post%67res@db/c", true),
-            ("u@db/c?x=1&password=postgres", true),
+            ("u@db/c?sslmode=require&password=postgres", true),
             ("u@db/c", false),
             ("/c", false),
             ("u:hunter2@db/c", false),

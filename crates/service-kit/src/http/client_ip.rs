@@ -3,6 +3,7 @@
 use std::{
     future::{Ready, ready},
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::Once,
 };
 
 use actix_web::{
@@ -17,6 +18,9 @@ use crate::error::Failure;
 
 /// The header to which each proxy appends the address it received the request from.
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// Whether the log has a warning about a proxy that is not trusted.
+static UNTRUSTED: Once = Once::new();
 
 /// The reverse proxies whose `X-Forwarded-For` is trusted, in the application's data.
 #[derive(Debug, Clone, Default)]
@@ -46,6 +50,14 @@ impl ClientIp {
 fn forwarded(peer: IpAddr, headers: &HeaderMap, trusted: &[Cidr]) -> Option<IpAddr> {
     let is_trusted = |address: IpAddr| trusted.iter().any(|block| block.contains(address));
     if !is_trusted(peer) {
+        if headers.contains_key(FORWARDED_FOR) {
+            UNTRUSTED.call_once(|| {
+                log::warn!(
+                    "ignoring X-Forwarded-For from {peer}: if this is a reverse proxy, name it in --trusted-proxies, or \
+                     all clients behind it share one rate limit"
+                );
+            });
+        }
         return None;
     }
     let lines: Vec<_> = headers.get_all(FORWARDED_FOR).collect();

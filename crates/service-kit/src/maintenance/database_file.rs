@@ -1,6 +1,6 @@
 //! The file of a SQLite database, for the commands that need one.
 
-use std::path::Path;
+use std::{io::ErrorKind, path::Path};
 
 use crate::{command::CommandError, database::Url};
 
@@ -12,5 +12,11 @@ pub(super) fn database_file<'a>(url: &'a Url, instead: &str) -> Result<&'a Path,
 /// The file of a SQLite database, which must exist: connecting would create an empty one.
 pub(super) fn existing_file<'a>(url: &'a Url, instead: &str) -> Result<&'a Path, CommandError> {
     let file = database_file(url, instead)?;
-    if file.is_file() { Ok(file) } else { Err(CommandError::Failed(format!("there is no database at {url}"))) }
+    match file.metadata() {
+        Ok(found) if found.is_file() => Ok(file),
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(CommandError::Failed(format!("cannot open {url}: {error}")))
+        }
+        _ => Err(CommandError::Failed(format!("there is no database at {url}"))),
+    }
 }

@@ -1,4 +1,5 @@
-//! One log record and one count in the metrics for each request. The record of a failed one has the cause.
+//! One log record and one count in the metrics for each request. The record of an error has the code of its problem,
+//! and that of a failure the cause.
 
 use std::{
     error::Error as StdError,
@@ -27,16 +28,18 @@ use crate::{metrics::InFlight, state::AppState};
 /// The user behind a request, for the log. The guard puts it into the request's extensions.
 pub struct LoggedUser(pub Uuid);
 
-/// The code and the cause of a 5xx, for the log. They are in the extensions of the response.
+/// The problem of an error, for the log. It is in the extensions of the response.
 #[derive(Clone)]
-pub struct LoggedFailure {
+pub struct LoggedProblem {
     code: &'static str,
-    cause: String,
+    /// Of a 5xx.
+    cause: Option<String>,
 }
 
-impl LoggedFailure {
+impl LoggedProblem {
     pub(super) fn new(problem: &Problem) -> Self {
-        Self { code: problem.code().name, cause: problem.cause().unwrap_or("unknown").trim_end().to_owned() }
+        let cause = (problem.status() >= 500).then(|| problem.cause().unwrap_or("unknown").trim_end().to_owned());
+        Self { code: problem.code().name, cause }
     }
 }
 
@@ -62,7 +65,7 @@ pub async fn access_log<B: MessageBody + 'static>(
         bytes: 0,
         request_id: RequestId::from_request(req.request()),
         user: None,
-        failure: None,
+        problem: None,
         start: Instant::now(),
         _in_flight: state.metrics.begin(),
         state,
@@ -74,7 +77,7 @@ pub async fn access_log<B: MessageBody + 'static>(
     }
     map_response(result, |response| {
         entry.status = response.status().as_u16();
-        entry.failure = response.extensions().get::<LoggedFailure>().cloned();
+        entry.problem = response.extensions().get::<LoggedProblem>().cloned();
         response.map_body(|_, body| BoxBody::new(LoggedBody { body, entry }))
     })
 }
@@ -107,7 +110,7 @@ struct AccessLogEntry {
     bytes: u64,
     request_id: Rc<str>,
     user: Option<Uuid>,
-    failure: Option<LoggedFailure>,
+    problem: Option<LoggedProblem>,
     start: Instant,
     _in_flight: InFlight,
     state: Data<AppState>,
@@ -121,7 +124,7 @@ impl AccessLogEntry {
         let mut chain = successors(Some(error), |&error| error.source());
         let problem = chain.find_map(|error| error.downcast_ref::<Problem>());
         let cause = problem.and_then(Problem::cause).map_or_else(|| error.to_string(), str::to_owned);
-        self.failure = Some(LoggedFailure { code: code::INTERNAL.name, cause });
+        self.problem = Some(LoggedProblem { code: code::INTERNAL.name, cause: Some(cause) });
     }
 
     /// A failure is an error of the program, or a warning when something else is unavailable. One that is part of an
@@ -154,8 +157,9 @@ impl Drop for AccessLogEntry {
             ("request_id", Value::from(&*self.request_id)),
             ("caller", Value::from(&*user)),
         ];
-        if let Some(failure) = &self.failure {
-            fields.extend([("code", Value::from(failure.code)), ("cause", Value::from(&*failure.cause))]);
+        if let Some(problem) = &self.problem {
+            fields.push(("code", Value::from(problem.code)));
+            fields.extend(problem.cause.as_deref().map(|cause| ("cause", Value::from(cause))));
         }
         let message = if self.is_truncated { "request, answer truncated" } else { "request" };
         let mut record = Record::builder();

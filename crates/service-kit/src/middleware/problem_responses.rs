@@ -9,14 +9,14 @@ use actix_web::{
 };
 use common::problem::{Problem, code};
 
-use super::{access_log::LoggedFailure, app_state, map_response, request_id::RequestId};
+use super::{access_log::LoggedProblem, app_state, map_response, request_id::RequestId};
 use crate::{
     error::Failure,
     http::PROBLEM_MEDIA_TYPE,
     state::{AppState, ProblemPage},
 };
 
-/// Renders the problem behind an error response, and notes the cause of a 5xx for the log. An answer that has a body
+/// Renders the problem behind an error response, and notes it for the log. An answer that has a body
 /// already stays as it is, so that the middleware can be applied inside and outside of compression.
 pub async fn problem_responses<B: MessageBody + 'static>(
     req: ServiceRequest,
@@ -42,9 +42,7 @@ fn render(state: &AppState, id: &str, page: Option<ProblemPage>, response: HttpR
     let generic = of_status(status);
     let problem = failure.map_or(&generic, |failure| &failure.0);
     let mut rendered = HttpResponse::build(StatusCode::from_u16(problem.status()).unwrap_or(status));
-    if problem.status() >= 500 {
-        rendered.extensions_mut().insert(LoggedFailure::new(problem));
-    }
+    rendered.extensions_mut().insert(LoggedProblem::new(problem));
     for (name, value) in response.headers() {
         if !matches!(*name, header::CONTENT_TYPE | header::CONTENT_LENGTH | header::CONTENT_ENCODING) {
             rendered.append_header((name, value));
