@@ -41,12 +41,13 @@ impl Source {
         let password =
             SecretOption("password", None, options.password_file.as_deref()).resolve().map_err(CommandError::option)?;
         let text = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let host = url.host_str().unwrap_or_default();
+        let port = url.port().unwrap_or(3306);
         let database = text(url.path().trim_start_matches('/'));
-        let place = format!("{host}/{database}");
+        let place = format!("{host}:{port}/{database}");
         let settings = OptsBuilder::new()
-            .ip_or_hostname(Some(host))
-            .tcp_port(url.port().unwrap_or(3306))
+            .ip_or_hostname(Some(host.trim_matches(['[', ']'])))
+            .tcp_port(port)
             // The server may tell a client on the same machine to use its socket, which a container cannot reach.
             .prefer_socket(false)
             .user(Some(text(url.username())))
@@ -66,7 +67,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Host and database.
+    /// Host, port and database.
     #[must_use]
     pub fn place(&self) -> &str {
         &self.place
