@@ -189,6 +189,10 @@ impl FromStr for Url {
                     .to_owned());
             }
             return match parts.parameters().find(|(name, _)| !PARAMETERS.split(' ').any(|known| known == *name)) {
+                // Without an `@`, what looks like a parameter may be a piece of a password.
+                Some(_) if parts.user_info.is_empty() => {
+                    Err("has a parameter that PostgreSQL does not know".to_owned())
+                }
                 Some((name, _)) => Err(format!("has the parameter {name:?}, which PostgreSQL does not know")),
                 None => Ok(Self(Kind::Postgres(text.to_owned()))),
             };
@@ -245,6 +249,8 @@ mod tests {
         }
         let refused = "postgres://u:hunter2@db/c?sslmod=require".parse::<Url>().unwrap_err();
         assert!(refused.contains("sslmod") && !refused.contains("hunter2"), "{refused}");
+        let refused = "postgres://u:12?hunter=2".parse::<Url>().unwrap_err();
+        assert!(refused.contains("parameter") && !refused.contains("hunter"), "{refused}");
         for good in
             ["", "/c?host=/run/x&options=-ca%3Db", "u:p%2Fq?#:@db:5432/c", "a,[::1]:1,b:2/c", "%2Frun%2Fx/c", "db?"]
         {
