@@ -125,6 +125,20 @@ ok(await api.DELETE('/api/events/{eventID}', { params: { path: { eventID: confir
 ok(await api.DELETE('/api/draft-events/{draftEventID}', { params: { path: pollPath } }));
 console.log('a poll became an event');
 
+const day = at(0).slice(0, 10).replaceAll('-', '/');
+// #region table
+const table = [
+  'Subject,Start date,Start time,End date,End time,Location',
+  `Example,${day},09:00,${day},18:00,S999`,
+].join('\n');
+const checked = await api.POST('/api/rooms/all', {
+  params: { query: { dryRun: true } }, body: table,
+  headers: { 'Content-Type': 'text/csv' }, bodySerializer: (table) => table,
+});
+// #endregion
+assert.deepEqual(ok(checked).map(({ place }) => place), ['S999']);
+console.log('a table of rooms can be imported');
+
 const since = new Date(Date.now() - 60_000).toISOString();
 ok(await api.DELETE('/api/events/{eventID}', { params: { path } }));
 const changed = ok(await api.GET('/api/events', { params: { query: { updatedSince: since } } }));

@@ -4,9 +4,6 @@ common::codes! {
     /// 400: an event that is not inside its room's period.
     OUTSIDE_ROOM_PERIOD = 400 "outside-room-window", "The event is not inside the room's period",
         "An event must begin and end within the time for which the club holds its room.";
-    /// 400: a place and a room, or neither.
-    PLACE_OR_ROOM = 400 "place-or-room", "Exactly one of place and roomId is needed",
-        "An event either names a place, for which an unverified room is made, or an existing room by its id.";
     /// 400: a filter that cannot be read.
     BAD_FILTER = 400 "bad-filter", "The filter cannot be read",
         "The parameter `q` does not follow the grammar; `position` counts characters from 0.";
@@ -16,7 +13,7 @@ common::codes! {
     /// 400: an imported table with bad rows.
     BAD_IMPORT = 400 "bad-import", "The table cannot be imported",
         "Nothing was imported. Each entry of `violations` names a row, counted from 1 without the header, and a \
-        column.";
+        column. Row 0 is the header, or the whole table.";
     /// 400: a login that cannot be finished.
     BAD_LOGIN = 400 "bad-login", "The sign-in cannot be finished",
         "It was begun in another browser or more than ten minutes ago, has been finished already, or was refused by \

@@ -1,5 +1,5 @@
 //! The account types and the addresses that each accepts (contract, "Account types"). The validation, the OpenAPI
-//! document and `GET /account-types` use the same table.
+//! document and `GET /api/v1/account-types` use the same table.
 
 use std::sync::LazyLock;
 
@@ -115,7 +115,7 @@ impl Serialize for AccountType {
 impl Deserr<Violations> for AccountType {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
         let number = i64::deserialize_from_value(value, at)?;
-        let message = "must be one of the numbers of GET /account-types";
+        let message = "must be one of the numbers of GET /api/v1/account-types";
         Self::from_number(number).ok_or_else(|| Violations::one(at, "not-allowed", message))
     }
 }

@@ -1,7 +1,7 @@
 // In place of Swagger UI's `swagger-initializer.js`: the document as somebody in a browser needs it, and a filter.
 
-// Lists an operation once, under its first tag.
-const onceEach = (operation) => ({ ...operation, tags: operation.tags?.slice(0, 1) });
+// Lists an operation once, under its first tag. The filter finds it by the others as well.
+const onceEach = (operation) => ({ ...operation, tags: operation.tags?.slice(0, 1), 'x-tags': operation.tags });
 
 // A page cannot set the cookie of the session; the browser sends it by itself. So there is no field for it.
 function withoutCookies(operation, cookies) {
@@ -24,13 +24,15 @@ function moved(example) {
   if (example === null || typeof example !== 'object') return example;
   return Object.fromEntries(Object.entries(example).map(([name, value]) => [name, moved(value)]));
 }
-function withMovedExamples(operation) {
+function withExamples(operation) {
   const withMoved = (thing) => ('example' in thing ? { ...thing, example: moved(thing.example) } : thing);
+  // A complete list may take seconds to show.
+  const withLimit = (thing) => (thing.name === 'limit' ? { ...thing, example: 20 } : thing);
   const { parameters, requestBody } = operation;
   const content = Object.entries(requestBody?.content ?? {}).map(([type, media]) => [type, withMoved(media)]);
   return {
     ...operation,
-    ...(parameters && { parameters: parameters.map(withMoved) }),
+    ...(parameters && { parameters: parameters.map(withMoved).map(withLimit) }),
     ...(requestBody && { requestBody: { ...requestBody, content: Object.fromEntries(content) } }),
   };
 }
@@ -38,7 +40,7 @@ function withMovedExamples(operation) {
 function forBrowsers(document) {
   const schemes = Object.entries(document.components.securitySchemes ?? {});
   const cookies = new Set(schemes.filter(([, scheme]) => scheme.in === 'cookie').map(([name]) => name));
-  const shown = (operation) => withMovedExamples(withoutCookies(onceEach(operation), cookies));
+  const shown = (operation) => withExamples(withoutCookies(onceEach(operation), cookies));
   const paths = Object.entries(document.paths).map(([path, item]) =>
     [path, Object.fromEntries(Object.entries(item).map(([method, operation]) => [method, shown(operation)]))]);
   const securitySchemes = Object.fromEntries(schemes.filter(([name]) => !cookies.has(name)));
@@ -49,13 +51,13 @@ function forBrowsers(document) {
   };
 }
 
-// The filter looks at path, method, name and summary; Swagger UI's own looks at tags alone.
+// The filter looks at path, method, name, summary and tags; Swagger UI's own looks at tags alone.
 const filter = () => ({
   fn: {
     opsFilter: (tagged, phrase) => {
       const wanted = phrase.toLowerCase();
       const fits = (one) => [one.get('path'), one.get('method'), one.getIn(['operation', 'operationId']),
-        one.getIn(['operation', 'summary'])].some((text) => text?.toLowerCase().includes(wanted));
+        one.getIn(['operation', 'summary']), one.getIn(['operation', 'x-tags'])?.join(' ')].some((text) => text?.toLowerCase().includes(wanted));
       return tagged.map((group, tag) => (tag.toLowerCase().includes(wanted) ? group
         : group.set('operations', group.get('operations').filter(fits))))
         .filter((group) => group.get('operations').size > 0);

@@ -19,7 +19,7 @@ use super::{
     changes::{Draft, Venue},
     queries::{Event, EventDetail, EventTag, Schedule},
 };
-use crate::{codes, groups::ResponseGroup, rooms::ResponseRoom};
+use crate::{groups::ResponseGroup, rooms::ResponseRoom};
 
 /// A tag on an event.
 #[derive(Debug, Serialize, ToSchema)]
@@ -292,7 +292,7 @@ pub fn check_venue(
 ) {
     if place.is_some() == room_id.is_some() {
         let message = "must be given if and only if roomId is not";
-        violations.push(pointer(at.push_key("place")), codes::PLACE_OR_ROOM.name, message);
+        violations.push(pointer(at.push_key("place")), "place-or-room", message);
     }
 }
 

@@ -59,6 +59,8 @@ fn the_examples_compile_and_run() {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
 
     let booking = Booking::start();
+    // For the import of rooms.
+    booking.run_command(&["user", "grant-privilege", BOB]);
     let mut tour = node();
     tour.env("ORIGIN", format!("http://{}", booking.address)).env("TOKEN", booking.bobs_token());
     let said = run(tour.arg("booking.ts"));

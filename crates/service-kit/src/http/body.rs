@@ -99,8 +99,14 @@ pub fn read(
             Ok(Err(_)) => return Err(too_large(limit).into()),
             Ok(Ok(bytes)) => bytes.map_err(|_| broken())?,
         };
-        if !bytes.is_empty() && (is_encoded || !content_type.is_empty() && content_type != media_type) {
-            let detail = format!("Send {media_type} without a Content-Encoding.");
+        let fault = match bytes.is_empty() {
+            false if is_encoded => Some("The body must have no Content-Encoding.".to_owned()),
+            false if !content_type.is_empty() && content_type != media_type => {
+                Some(format!("The body must have the Content-Type {media_type}."))
+            }
+            _ => None,
+        };
+        if let Some(detail) = fault {
             return Err(Problem::new(code::UNSUPPORTED_MEDIA_TYPE).detail(detail).into());
         }
         if let Some(req) = hash_for {

@@ -42,6 +42,10 @@ try {
   await filter.fill(OPERATIONS[1].toUpperCase());
   await page.waitForFunction(() => document.querySelectorAll('.opblock').length === 1);
   const filtered = await page.locator('.opblock').getAttribute('id');
+  const added = Object.values(paths).flatMap((item) => Object.values(item))
+    .filter(({ tags }) => tags.includes('additions')).length;
+  await filter.fill('additions');
+  await page.waitForFunction((count) => document.querySelectorAll('.opblock').length === count, added);
   await filter.fill('');
   await page.waitForFunction((count) => document.querySelectorAll('.opblock').length === count, blocks.length);
   await page.screenshot({ path: `${FOLDER}/wide.png` });
