@@ -36,8 +36,8 @@ fn replicas_start_together_on(url: &str) {
     let mut conn = url.parse::<Url>().unwrap().connect().unwrap();
     // One replica applied all of them.
     let [line] = &applied[..] else { panic!("{applied:?}") };
-    let versions = i64::try_from(line.split(", ").count()).unwrap();
-    assert_eq!(count(&mut conn, "__diesel_schema_migrations"), versions, "{line}");
+    let all = count(&mut conn, "__diesel_schema_migrations");
+    assert!(line.contains(&format!("applied {all} migrations")), "{line}");
 }
 
 #[test]

@@ -128,8 +128,8 @@ impl Database {
             io::Result::Ok((lock, migrate::run(&target, migrations).map_err(name)?))
         });
         let (lock, applied) = started.await.map_err(io::Error::other)??;
-        if !applied.is_empty() {
-            log::info!("applied the schema versions {} to {url}", applied.join(", "));
+        if let Some(last) = applied.last() {
+            log::info!("applied {} migrations to {url}, up to schema version {last}", applied.len());
         }
         Ok(Self { _lock: lock, ..Self::open(url, limits) })
     }
