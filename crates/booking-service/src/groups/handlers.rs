@@ -72,7 +72,7 @@ pub async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestGroup
 #[utoipa::path(
     tag = "groups",
     operation_id = "getGroup",
-    params(("groupID" = uuid::Uuid, Path, description = "The group")),
+    params(("groupID" = uuid::Uuid, Path)),
     responses((status = 200, description = "The group", body = ResponseGroup))
 )]
 #[get("/{groupID}")]
@@ -86,7 +86,7 @@ pub async fn get(who: SignedIn, zone: Zone, id: Path<Id>) -> Result<Reply, Failu
 #[utoipa::path(
     tag = "groups",
     operation_id = "updateGroup",
-    params(("groupID" = uuid::Uuid, Path, description = "The group")),
+    params(("groupID" = uuid::Uuid, Path)),
     request_body = RequestGroup,
     responses((status = 200, description = "The changed group", body = ResponseGroup))
 )]
@@ -112,7 +112,7 @@ pub async fn update(
 #[utoipa::path(
     tag = "groups",
     operation_id = "deleteGroup",
-    params(("groupID" = uuid::Uuid, Path, description = "The group"), DeleteQuery),
+    params(("groupID" = uuid::Uuid, Path), DeleteQuery),
     responses(
         (status = 204, description = "Deleted"),
         (status = 409, description = "The group has events that have not ended (`events-to-come`); `events` lists \
@@ -141,7 +141,7 @@ pub async fn delete(
 #[utoipa::path(
     tag = "groups",
     operation_id = "addMeToGroup",
-    params(("groupID" = uuid::Uuid, Path, description = "The group")),
+    params(("groupID" = uuid::Uuid, Path)),
     responses((status = 204, description = "The caller is a member"))
 )]
 #[put("/{groupID}/members/me")]
@@ -160,7 +160,7 @@ pub async fn join(who: SignedIn, zone: Zone, now: Now, id: Path<Id>) -> Result<R
 #[utoipa::path(
     tag = "groups",
     operation_id = "deleteMeFromGroup",
-    params(("groupID" = uuid::Uuid, Path, description = "The group")),
+    params(("groupID" = uuid::Uuid, Path)),
     responses((status = 204, description = "The caller is not a member"))
 )]
 #[delete("/{groupID}/members/me")]
@@ -193,7 +193,7 @@ pub async fn mine(who: SignedIn, page: Page, query: Query<OfUserQuery>) -> Resul
 #[utoipa::path(
     tag = "groups",
     operation_id = "getUserGroups",
-    params(("userID" = uuid::Uuid, Path, description = "The user"), OfUserQuery),
+    params(("userID" = uuid::Uuid, Path), OfUserQuery),
     responses((status = 200, description = "Ids of groups", body = Uuids))
 )]
 #[get("/{userID}/groups")]

@@ -20,7 +20,7 @@ use super::{
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ResponseGroup, example = json!({
-    "groupId": "0198c0de-0000-7000-8000-000000000011", "name": "graphics", "description": "We draw.", "open": true,
+    "groupId": "4e090077-6479-53f4-9b3a-da64d276f703", "name": "graphics", "description": "We draw.", "open": true,
     "isTraQGroup": false, "members": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"],
     "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "createdBy": "f4626cad-abe0-5cf0-9f8a-af69cd254c29",
     "createdAt": "2026-04-01T18:00:00+09:00", "updatedAt": "2026-04-01T18:00:00+09:00"

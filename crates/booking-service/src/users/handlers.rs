@@ -65,7 +65,7 @@ pub async fn me(who: SignedIn, club: Club) -> Result<Reply, Failure> {
 #[utoipa::path(
     tags = ["users", "additions"],
     operation_id = "getUser",
-    params(("userID" = uuid::Uuid, Path, description = "The user")),
+    params(("userID" = uuid::Uuid, Path)),
     responses((status = 200, description = "The user", body = ResponseUser))
 )]
 #[get("/{userID}")]
@@ -114,7 +114,7 @@ pub async fn synchronize(
 #[utoipa::path(
     tag = "users",
     operation_id = "grantPrivilege",
-    params(("userID" = uuid::Uuid, Path, description = "The user")),
+    params(("userID" = uuid::Uuid, Path)),
     request_body(content = Option<RequestPrivileged>),
     responses(
         (status = 204, description = "Granted or revoked"),

@@ -14,12 +14,22 @@ mod browser;
 fn a_visitor_signs_in_and_tries_operations_on_the_page() {
     let club = Club::start_with(Backend::Sqlite, &["--demo"]);
     let node = browser_node(include_str!("../../../service-kit/tests/real/docs.mjs"));
-    // The examples of the document name a user of the demonstration, and days to come.
-    let operations = ["getMe", "postTag", "addRooms", "addEvents", "createGroup", "createDraftEvent", "findFreeTimes"];
+    // The examples of the document name a user and a group of the demonstration, and days to come.
+    let operations = [
+        "getMe",
+        "postTag",
+        "addRooms",
+        "addEvents",
+        "createGroup",
+        "createDraftEvent",
+        "findFreeTimes",
+        "getUser",
+        "getGroup",
+    ];
     let (seen, answers) = browser::try_out(node, club.origin(0), 41, BOB, "/dev/sign-in", &operations);
     assert_eq!((&answers[0]["status"], &answers[0]["body"]["name"]), (&json!("200"), &json!(BOB)), "{seen}");
     for (operation, answer) in operations.iter().zip(&answers).skip(1) {
-        let expected = if *operation == "findFreeTimes" { "200" } else { "201" };
+        let expected = if operation.starts_with("get") || *operation == "findFreeTimes" { "200" } else { "201" };
         assert_eq!(answer["status"], expected, "{operation}: {answer}");
     }
     assert_eq!(answers[1]["body"]["name"], "workshop");

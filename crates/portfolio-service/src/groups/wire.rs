@@ -11,7 +11,7 @@ use crate::users::{Person, User};
 /// A group of the club.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(example = json!({"id": "0198c0de-0000-7000-8000-000000000030", "name": "graphics"}))]
+#[schema(example = json!({"id": "4e090077-6479-53f4-9b3a-da64d276f703", "name": "graphics"}))]
 pub struct Group {
     id: DbUuid,
     name: String,
@@ -27,7 +27,7 @@ impl From<queries::Group> for Group {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
-    "id": "0198c0de-0000-7000-8000-000000000030", "name": "graphics", "link": "", "admin": [],
+    "id": "4e090077-6479-53f4-9b3a-da64d276f703", "name": "graphics", "link": "", "admin": [],
     "members": [{
         "id": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "name": "alice", "realName": "",
         "duration": {"since": {"year": 2026, "semester": 0}}
@@ -78,7 +78,7 @@ impl From<(Person, YearWithSemesterDuration)> for GroupMember {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
-    "id": "0198c0de-0000-7000-8000-000000000030", "name": "graphics",
+    "id": "4e090077-6479-53f4-9b3a-da64d276f703", "name": "graphics",
     "duration": {"since": {"year": 2025, "semester": 1}, "until": {"year": 2026, "semester": 0}}
 }))]
 pub struct UserGroup {

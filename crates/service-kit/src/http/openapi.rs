@@ -173,6 +173,10 @@ fn add_response(operation: &mut Operation, status: &str, description: &str) {
     responses.entry(status.to_owned()).or_insert_with(response);
 }
 
+/// Ids of the demonstration data that are the same in every database.
+const DEMO_IDS: [(&str, &str); 2] =
+    [("user", "f4626cad-abe0-5cf0-9f8a-af69cd254c29"), ("group", "4e090077-6479-53f4-9b3a-da64d276f703")];
+
 /// The parameters of a path without a description are ids: that of `draftEventID` is "Id of the draft event".
 fn describe_ids(operation: &mut Operation) {
     for parameter in operation.parameters.iter_mut().flatten() {
@@ -188,7 +192,9 @@ fn describe_ids(operation: &mut Operation) {
                 }
                 words.extend(letter.to_lowercase());
             }
-            parameter.description = Some(format!("Id of the {words}"));
+            let example = DEMO_IDS.iter().find(|(what, _)| *what == words).map(|(_, id)| json!(id));
+            let described = ParameterBuilder::from(parameter.clone()).description(Some(format!("Id of the {words}")));
+            *parameter = described.example(example).build();
         }
     }
 }
