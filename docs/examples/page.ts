@@ -14,11 +14,9 @@ export async function signIn() {
   location.assign(url);
 }
 
-/** What the page at `/callback` does. */
+/** What the page at `/callback` does. A second call, as by React's StrictMode, does the same. */
 export function comeBack() {
-  const page = sessionStorage.getItem('after sign-in') ?? '/';
-  sessionStorage.removeItem('after sign-in');
-  location.replace(page);
+  location.replace(sessionStorage.getItem('after sign-in') ?? '/');
 }
 
 /** Who is signed in, if anybody is. */

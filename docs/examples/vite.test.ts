@@ -59,6 +59,10 @@ test('from the board through the proxy', async (t) => {
   const begun = await fetch(origin + link, { redirect: 'manual' });
   assert.equal(begun.status, 302);
   assert(begun.headers.get('Location')?.startsWith(`${origin}/dev/sign-in?`));
+  assert.equal((await fetch(`${origin}/board?view=week`)).status, 401);
+  // A page of the front end, not of the service.
+  const own = await fetch(`${origin}/boards`);
+  assert.notEqual(own.headers.get('Content-Type'), 'application/problem+json');
 });
 
 test('without the proxy, from an allowed origin', async () => {

@@ -47,6 +47,15 @@ macro_rules! text_enum {
             }
         }
 
+        impl deserr::Deserr<common::problem::Violations> for $name {
+            fn deserialize_from_value<V: deserr::IntoValue>(
+                value: deserr::Value<V>,
+                at: deserr::ValuePointerRef<'_>,
+            ) -> Result<Self, common::problem::Violations> {
+                common::input::parse_text(value, at, "not-allowed")
+            }
+        }
+
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(self.word())

@@ -4,8 +4,7 @@ use std::str::FromStr;
 
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone};
 use chrono_tz::Tz;
-use common::{input::parse_text, problem::Violations, time::Timestamp};
-use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
+use common::time::Timestamp;
 
 /// A date, `YYYY-MM-DD`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,18 +37,20 @@ impl FromStr for ClockTime {
     }
 }
 
+/// Deserializes types by their `FromStr`.
 macro_rules! read_from_text {
     ($($type:ident)+) => { $(
-        impl Deserr<Violations> for $type {
-            fn deserialize_from_value<V: IntoValue>(
-                value: Value<V>,
-                at: ValuePointerRef<'_>,
-            ) -> Result<Self, Violations> {
-                parse_text(value, at)
+        impl deserr::Deserr<common::problem::Violations> for $type {
+            fn deserialize_from_value<V: deserr::IntoValue>(
+                value: deserr::Value<V>,
+                at: deserr::ValuePointerRef<'_>,
+            ) -> Result<Self, common::problem::Violations> {
+                common::input::parse_text(value, at, "invalid")
             }
         }
     )+ };
 }
+pub(crate) use read_from_text;
 read_from_text! { CalendarDate ClockTime }
 
 /// The instant of a local time; `None` if the clocks skip it. Of two instants it is the earlier.

@@ -147,13 +147,14 @@ impl ToSchema for Id {}
 /// Parses a string by the `FromStr` of `T`.
 ///
 /// # Errors
-/// `invalid` with the message of `FromStr`, or `wrong-type` when the value is not a string.
+/// `code` with the message of `FromStr`, or `wrong-type` when the value is not a string.
 pub fn parse_text<T: FromStr<Err: fmt::Display>, V: IntoValue>(
     value: Value<V>,
     at: ValuePointerRef<'_>,
+    code: &'static str,
 ) -> Result<T, Violations> {
     let text = string(value, at)?;
-    text.parse().map_err(|message: T::Err| Violations::one(at, "invalid", message.to_string()))
+    text.parse().map_err(|message: T::Err| Violations::one(at, code, message.to_string()))
 }
 
 /// Deserializes a list of at most `max` elements. A longer list is one violation; its elements are not read.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, Utc};
-use deserr::{DeserializeError, Deserr, ErrorKind, IntoValue, Value, ValuePointerRef, take_cf_content};
+use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use serde::{Serialize, Serializer};
 use utoipa::{
     PartialSchema, ToSchema,
@@ -59,13 +59,11 @@ impl PartialSchema for Semester {
 
 impl ToSchema for Semester {}
 
-impl<E: DeserializeError> Deserr<E> for Semester {
-    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, E> {
+impl Deserr<Violations> for Semester {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
         let number = i64::deserialize_from_value(value, at)?;
-        Self::from_number(number).ok_or_else(|| {
-            let msg = "must be 0 (April to September) or 1 (October to March)".to_owned();
-            take_cf_content(E::error::<V>(None, ErrorKind::Unexpected { msg }, at))
-        })
+        let message = "must be 0 (April to September) or 1 (October to March)";
+        Self::from_number(number).ok_or_else(|| Violations::one(at, "not-allowed", message))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The database to read: a connection with time-outs, which is checked before use and reads one snapshot.
 
-use std::time::Duration;
+use std::{io::ErrorKind, time::Duration};
 
 use mysql::{Conn, Opts, OptsBuilder, Params, Value, prelude::Queryable};
 use percent_encoding::percent_decode_str;
@@ -20,7 +20,7 @@ use service_kit::{
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long to wait for the next bytes of an answer.
-const READ_TIMEOUT: Duration = Duration::from_mins(2);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Rows of a page of the source, and of one statement: databases limit the number of values.
 pub const CHUNK: usize = 1000;
@@ -164,6 +164,9 @@ impl Source {
 /// The innermost message of an error.
 fn cause(error: &mysql::Error) -> String {
     match error {
+        mysql::Error::IoError(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            format!("no answer within {} s; is it a MariaDB or MySQL server?", READ_TIMEOUT.as_secs())
+        }
         mysql::Error::IoError(error) => error.to_string(),
         mysql::Error::MySqlError(error) => error.message.clone(),
         mysql::Error::DriverError(error) => error.to_string(),

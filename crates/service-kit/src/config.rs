@@ -14,7 +14,7 @@ use chrono_tz::Tz;
 use clap::{Arg, Args, Command, Parser, builder::BoolishValueParser};
 use club_directory::Source;
 use common::address::{is_loopback, is_safe};
-use url::Url;
+use url::{ParseError, Url};
 
 pub use crate::secret::{Secret, SecretOption};
 use crate::{
@@ -53,7 +53,10 @@ fn show_own_options_only(command: Command, more: &str) -> Command {
 
 /// Reads an absolute URL.
 pub fn absolute_url(text: &str) -> Result<Url, String> {
-    Url::parse(text).map_err(|error| format!("{error}: an address begins with https:// or http://"))
+    Url::parse(text).map_err(|error| match error {
+        ParseError::RelativeUrlWithoutBase => "an address begins with https:// or http://".to_owned(),
+        error => error.to_string(),
+    })
 }
 
 /// A parser of whole numbers within a range.

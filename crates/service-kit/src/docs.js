@@ -65,9 +65,12 @@ const filter = () => ({
   },
 });
 
-// A padlock says that an operation needs a sign-in. Swagger UI also shows one where a sign-in is optional.
-const padlocks = () => ({
+const components = () => ({
   wrapComponents: {
+    // Swagger UI says that the document has no operations when the filter fits none.
+    operations: (Original, { React }) => (props) => (props.specSelectors.taggedOperations().size === 0
+      ? React.createElement('h3', null, 'No operation fits the filter.') : React.createElement(Original, props)),
+    // A padlock says that an operation needs a sign-in. Swagger UI also shows one where a sign-in is optional.
     OperationSummary: (Original, { React }) => (props) => {
       const isOptional = props.operationProps.get('security')?.some((any) => any.isEmpty());
       const operationProps = isOptional ? props.operationProps.delete('security') : props.operationProps;
@@ -101,7 +104,7 @@ window.ui = SwaggerUIBundle({
   spec: forBrowsers(openApi),
   dom_id: '#swagger-ui',
   presets: [SwaggerUIBundle.presets.apis],
-  plugins: [filter, padlocks],
+  plugins: [filter, components],
   layout: 'BaseLayout',
   deepLinking: true,
   filter: true,

@@ -60,7 +60,7 @@ pub type Progress = fn(&str);
 
 fn midnight(day: NaiveDate) -> Result<Timestamp, Error> {
     let midnight = Timestamp::new(day.and_time(NaiveTime::MIN).and_utc());
-    Ok(midnight.ok_or_else(|| Problem::parameter("day", "out-of-range", "must be in the years 1 to 9999"))?)
+    Ok(midnight.ok_or_else(|| Problem::parameter("day", "range", "must be in the years 1 to 9999"))?)
 }
 
 fn in_use() -> Error {

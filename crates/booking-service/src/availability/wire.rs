@@ -4,11 +4,11 @@ use std::str::FromStr;
 
 use chrono::TimeDelta;
 use common::{
-    input::{Flag, Id, IdSet, parse_text},
+    input::{Flag, Id, IdSet},
     problem::{Problem, Violations},
     time::{Timestamp, Zoned},
 };
-use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
+use deserr::Deserr;
 use serde::Serialize;
 use service_kit::{
     database::types::{DbTimestamp, DbUuid},
@@ -17,6 +17,7 @@ use service_kit::{
 use utoipa::{IntoParams, ToSchema};
 
 use super::{hours::DailyHours, queries::People};
+use crate::wall_clock::read_from_text;
 
 /// The longest span: 31 days, one of which may have 25 hours.
 const MAX_SPAN: TimeDelta = TimeDelta::hours(31 * 24 + 1);
@@ -81,18 +82,6 @@ impl FromStr for UserIds {
     }
 }
 
-macro_rules! read_from_text {
-    ($($type:ident)+) => { $(
-        impl Deserr<Violations> for $type {
-            fn deserialize_from_value<V: IntoValue>(
-                value: Value<V>,
-                at: ValuePointerRef<'_>,
-            ) -> Result<Self, Violations> {
-                parse_text(value, at)
-            }
-        }
-    )+ };
-}
 read_from_text! { Minutes UserIds DailyHours }
 
 /// Which free times to find.

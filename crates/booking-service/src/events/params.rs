@@ -1,11 +1,11 @@
 //! The query parameters of the operations on events.
 
 use common::{
-    input::{Flag, parse_text},
+    input::Flag,
     problem::{Problem, Violation, Violations},
     time::Timestamp,
 };
-use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
+use deserr::Deserr;
 use serde_json::json;
 use service_kit::{database::types::DbTimestamp, error::Error};
 use utoipa::IntoParams;
@@ -15,12 +15,6 @@ use super::{
     selection::{Criterion, Relation, Selection},
 };
 use crate::codes;
-
-impl Deserr<Violations> for Relation {
-    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
-        parse_text(value, at)
-    }
-}
 
 /// How to make a change.
 #[derive(Debug, Deserr, IntoParams)]

@@ -2,7 +2,7 @@
 
 use chrono_tz::Tz;
 use common::{
-    input::{Id, IdSet, Text, bounded_list, parse_text},
+    input::{Id, IdSet, Text, bounded_list},
     problem::{Violations, pointer},
     time::{Timestamp, Zoned},
 };
@@ -377,10 +377,4 @@ pub struct RequestSchedule {
     /// `attendance`: comes; `absent`: does not come; `pending`: has not answered yet.
     #[schema(inline)]
     pub schedule: Schedule,
-}
-
-impl Deserr<Violations> for Schedule {
-    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
-        parse_text(value, at)
-    }
 }

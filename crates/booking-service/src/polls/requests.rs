@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use chrono_tz::Tz;
 use common::{
-    input::{Id, IdSet, Text, parse_text},
+    input::{Id, IdSet, Text},
     problem::{Violations, pointer},
     time::Timestamp,
 };
-use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
+use deserr::{Deserr, ValuePointerRef};
 use service_kit::database::types::{DbTimestamp, DbUuid};
 use utoipa::{IntoParams, ToSchema};
 
@@ -240,10 +240,4 @@ pub struct OfUserQuery {
     #[deserr(default)]
     #[param(inline, nullable = false)]
     pub status: Option<DraftEventStatus>,
-}
-
-impl Deserr<Violations> for DraftEventStatus {
-    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
-        parse_text(value, at)
-    }
 }

@@ -45,7 +45,7 @@ pub struct CellError {
     /// What is wrong, for programs: kebab-case, and stable.
     ///
     /// Header: `empty-file`, `missing-column`, `duplicate-column`. Row: `too-many-rows`, `too-many-cells`,
-    /// `end-not-after-start`. Cell: `missing-cell`, `not-utf-8`, `bad-date`, `bad-time`, `no-such-local-time`,
+    /// `out-of-order`. Cell: `missing-cell`, `not-utf-8`, `bad-date`, `bad-time`, `no-such-local-time`,
     /// `blank`, `too-long`, `control-character`. A record that is not CSV: `not-csv`.
     pub code: &'static str,
     /// What is wrong, for people.
@@ -145,7 +145,7 @@ impl<'a> Row<'a> {
         let end = self.time(zone, END_DATE, END_TIME);
         let place = self.location();
         if start.zip(end).is_some_and(|(start, end)| start >= end) {
-            self.report(Some(END_TIME), "end-not-after-start", "the end must be later than the start");
+            self.report(Some(END_TIME), "out-of-order", "the end must be later than the start");
         }
         if self.errors.len() > errors_before {
             return None;

@@ -38,7 +38,7 @@ fn a_visitor_signs_in_and_tries_operations_on_the_page() {
     assert_eq!(seen["returned"], "#/rooms/addRooms");
     let is_locked = |operation: &str| seen["locked"].as_array().unwrap().contains(&json!(operation));
     assert!(is_locked("getRooms") && !is_locked("getVersion"), "{seen}");
-    assert!(seen["filterWidth"].as_u64().unwrap() > 300, "{seen}");
+    assert!(seen["filterWidth"].as_u64().unwrap() > 240, "{seen}");
     // No page can set the cookie of a session.
     let schemes = seen["schemes"].as_array().unwrap();
     assert!(schemes.len() == 1 && schemes[0].as_str().unwrap().starts_with("token"), "{schemes:?}");

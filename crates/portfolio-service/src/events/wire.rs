@@ -5,7 +5,7 @@ use common::{
     duration::Duration as Span,
     problem::{Problem, Violations},
 };
-use deserr::{DeserializeError, Deserr, ErrorKind, IntoValue, Value, ValuePointerRef, take_cf_content};
+use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use serde::{Serialize, Serializer};
 use service_kit::{database::types::DbUuid, error::Error};
 use utoipa::{
@@ -50,10 +50,9 @@ impl Serialize for EventLevel {
 
 impl Deserr<Violations> for EventLevel {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
-        Self::from_number(i64::deserialize_from_value(value, at)?).ok_or_else(|| {
-            let msg = "must be 0 (anonymous), 1 (public) or 2 (private)".to_owned();
-            take_cf_content(Violations::error::<V>(None, ErrorKind::Unexpected { msg }, at))
-        })
+        let number = i64::deserialize_from_value(value, at)?;
+        let message = "must be 0 (anonymous), 1 (public) or 2 (private)";
+        Self::from_number(number).ok_or_else(|| Violations::one(at, "not-allowed", message))
     }
 }
 

@@ -73,7 +73,7 @@ pub fn of_contest(conn: &mut AnyConnection, contest: DbUuid) -> Result<Vec<Team>
             _ => teams.push((row, Vec::from_iter(person))),
         }
     }
-    // In this order, an index has the rows in order already.
+    // Not sorted by the query: an index has the teams in their order, so the database sorts nothing.
     for (_, members) in &mut teams {
         members.sort_unstable_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
     }

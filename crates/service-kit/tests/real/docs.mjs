@@ -46,6 +46,8 @@ try {
     .filter(({ tags }) => tags.includes('additions')).length;
   await filter.fill('additions');
   await page.waitForFunction((count) => document.querySelectorAll('.opblock').length === count, added);
+  await filter.fill('no operation has this');
+  await page.getByText('No operation fits the filter.').waitFor();
   await filter.fill('');
   await page.waitForFunction((count) => document.querySelectorAll('.opblock').length === count, blocks.length);
   await page.screenshot({ path: `${FOLDER}/wide.png` });
@@ -80,7 +82,7 @@ try {
     await block.screenshot({ path: `${FOLDER}/${operation}.png` });
   }
 
-  await page.setViewportSize({ width: 390, height: 844 });
+  await page.setViewportSize({ width: 320, height: 640 });
   const filterWidth = await filter.evaluate((input) => input.clientWidth);
   await page.evaluate(() => scrollTo(0, 0));
   await page.screenshot({ path: `${FOLDER}/narrow.png` });

@@ -246,18 +246,21 @@ fn nothing_in_the_document_is_null_or_means_nothing() {
             Value::Object(members) => {
                 // What generators stumble over: a field that is all of two types. A type may consist of others.
                 let is_type = at.strip_prefix("/components/schemas/").is_some_and(|name| !name.contains('/'));
-                assert!(is_type || !members.contains_key("allOf"), "{at}");
+                assert!(is_type || !members.contains_key("allOf"), "{at}: an `allOf` outside a type of its own");
                 if let Some(reference) = members.get("$ref") {
                     let target = reference.as_str().unwrap().trim_start_matches('#');
                     assert!(DOCUMENT.pointer(target).is_some(), "{at} refers to {target}");
                 }
                 // The contract has no null; only a body may be left out.
                 let is_null = members.get("type").is_some_and(|kind| kind.to_string().contains("null"));
-                assert!(!is_null || at.contains("/requestBody/"), "{at}");
+                assert!(
+                    !is_null || at.contains("/requestBody/"),
+                    "{at} may be null; an optional field has #[schema(nullable = false)]"
+                );
                 members.iter().for_each(|(name, value)| walk(value, &format!("{at}/{name}")));
             }
             Value::Array(items) => items.iter().enumerate().for_each(|(n, item)| walk(item, &format!("{at}/{n}"))),
-            other => assert!(!other.is_null(), "{at}"),
+            other => assert!(!other.is_null(), "{at} is null"),
         }
     }
     walk(&DOCUMENT, "");

@@ -1,7 +1,11 @@
 //! Checks that both sets of migrations agree with `schema.rs`, and that SQLite's triggers record every change. Both
 //! services include this file in their tests, by its path.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use diesel::{
     QueryableByName,
@@ -106,18 +110,32 @@ fn as_sqlite_keeps_it(mut tables: Tables) -> Tables {
 
 /// Names the tables that differ: a developer has changed the migrations or `schema.rs`, not both.
 #[track_caller]
-fn assert_tables(in_database: &Tables, in_code: &Tables) {
-    for table in in_database.keys().chain(in_code.keys()) {
-        assert_eq!(in_database.get(table), in_code.get(table), "{table}: left by the migrations, right in schema.rs");
+fn assert_tables(database: &str, by_migrations: &Tables, in_code: &Tables) {
+    for table in by_migrations.keys().chain(in_code.keys()) {
+        let (left, right) = (by_migrations.get(table), in_code.get(table));
+        assert_eq!(left, right, "{table}: left by migrations/{database}, right in schema.rs");
     }
+}
+
+#[test]
+fn both_databases_have_the_same_migrations() {
+    let migrations = |database: &str| -> BTreeSet<_> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(database);
+        let folders: Vec<_> = fs::read_dir(folder).unwrap().map(|folder| folder.unwrap().path()).collect();
+        for file in folders.iter().flat_map(|folder| ["up.sql", "down.sql"].map(|name| folder.join(name))) {
+            assert!(file.is_file(), "{} is missing", file.display());
+        }
+        folders.iter().map(|folder| folder.file_name().unwrap().to_owned()).collect()
+    };
+    assert_eq!(migrations("sqlite"), migrations("postgres"));
 }
 
 #[test]
 fn both_databases_have_the_tables_of_the_code() {
     let declared = declared();
     assert!(declared.len() >= 15 && declared.values().all(|columns| !columns.is_empty()));
-    assert_tables(&tables(&mut Club::start(Backend::Postgres).connect()), &declared);
-    assert_tables(&tables(&mut Club::start(Backend::Sqlite).connect()), &as_sqlite_keeps_it(declared));
+    assert_tables("postgres", &tables(&mut Club::start(Backend::Postgres).connect()), &declared);
+    assert_tables("sqlite", &tables(&mut Club::start(Backend::Sqlite).connect()), &as_sqlite_keeps_it(declared));
 }
 
 #[derive(QueryableByName)]

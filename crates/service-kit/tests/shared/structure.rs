@@ -93,7 +93,10 @@ impl Layout {
                     || used == own
                     || place_of(&used).is_some_and(|other| place > Some(other))
                     || self.exceptions.contains(&(file.as_str(), used.as_str()));
-                assert!(allowed, "{file} uses {used}");
+                assert!(
+                    allowed,
+                    "{file} uses the slice `{used}`, which is not before its own in lib.rs; `schema` has its tables"
+                );
             }
         }
         let lib = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).unwrap();

@@ -133,7 +133,7 @@ fn a_location_is_checked_in_characters() {
 
 #[test]
 fn the_start_is_before_the_end() {
-    let expected = one_error(1, "End time", "end-not-after-start");
+    let expected = one_error(1, "End time", "out-of-order");
     assert_eq!(codes(rows("x,2026/04/01,2026/04/01,09:00,09:00,S516")), expected);
     assert_eq!(codes(rows("x,2026/04/02,2026/04/01,09:00,10:00,S516")), expected);
 }
