@@ -107,9 +107,9 @@ async fn token(config: &Config, command: TokenCommand) -> Result<(), CommandErro
 /// A token as a line of tab-separated fields. The name comes last because its owner chose it.
 fn token_line(token: &TokenRow, config: &Config) -> String {
     let time = |at: DbTimestamp| at.in_zone(config.time_zone).to_string();
-    let never = || "never".to_owned();
-    let (created, expires) = (time(token.created_at), token.expires_at.map_or_else(never, time));
-    let (last_used, name) = (token.last_used_at.map_or_else(never, time), on_one_line(&token.name));
+    let (created, name) = (time(token.created_at), on_one_line(&token.name));
+    let expires = token.expires_at.map_or_else(|| "no expiry".to_owned(), time);
+    let last_used = token.last_used_at.map_or_else(|| "not used".to_owned(), time);
     let scope = token.scope.word();
     format!("{}\t{}\t{scope}\t{created}\t{expires}\t{last_used}\t{name}", token.id, token.user_name)
 }

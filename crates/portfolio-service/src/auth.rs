@@ -129,8 +129,11 @@ impl<R: Right> Authenticator for MemberAuth<R> {
     async fn from_request(req: &HttpRequest) -> Result<Self, Problem> {
         let state = AppState::from_request(req)?;
         let name = sign_in_name(req, &state).await?.ok_or_else(|| {
-            Problem::new(code::NOT_SIGNED_IN)
-                .detail("This needs sign-in, at the site's own proxy or by a bearer token.")
+            Problem::new(code::NOT_SIGNED_IN).detail(if state.installation.is_development {
+                "This needs sign-in, in development by a header such as X-Forwarded-User: alice."
+            } else {
+                "This needs sign-in, at the site's own proxy or by a bearer token."
+            })
         })?;
         Ok(Self { name, club: club(req)?, right: R::from_path(req)? })
     }

@@ -24,7 +24,7 @@ pub async fn fetch(source: Option<&Source>) -> Result<Snapshot, Error> {
         read(&source)
     });
     let snapshot = task.await.map_err(Problem::internal)?.map_err(unavailable)?;
-    log::info!("club directory: {} users and {} groups", snapshot.users.len(), snapshot.groups.len());
+    log::info!("club directory: users {}, groups {}", snapshot.users.len(), snapshot.groups.len());
     Ok(snapshot)
 }
 

@@ -587,7 +587,7 @@ fn tokens_are_made_listed_and_revoked(#[values(Sqlite, Postgres)] backend: Backe
     let (list, ..) = on(&club, &["token", "list"]);
     let rows: Vec<Vec<_>> = list.lines().map(|line| line.split('\t').collect()).collect();
     assert_eq!(rows.len(), 2, "{list}");
-    assert_eq!((&rows[0][1..3], rows[0][4], rows[0][6]), (&[BOB, "read"][..], "never", "a bot"));
+    assert_eq!((&rows[0][1..3], rows[0][4], rows[0][6]), (&[BOB, "read"][..], "no expiry", "a bot"));
     assert_eq!((&rows[1][1..3], rows[1][6]), (&[ALICE, "write"][..], "portfolio"));
     assert!(rows[1][3].ends_with("+09:00") && rows[1][4].ends_with("+09:00"), "{list}");
     assert!(!list.contains(token.trim()) && !list.contains(writing.trim()));
@@ -596,7 +596,7 @@ fn tokens_are_made_listed_and_revoked(#[values(Sqlite, Postgres)] backend: Backe
     until("the use is noted", || used().ends_with("+09:00"));
     let (unused, ..) = on(&club, &["token", "create", "--user", CAROL, "--name", "unused"]);
     let line = on(&club, &["token", "list", "--user", CAROL]).0;
-    assert_eq!(line.trim_end().split('\t').skip(4).collect::<Vec<_>>(), ["never", "never", "unused"]);
+    assert_eq!(line.trim_end().split('\t').skip(4).collect::<Vec<_>>(), ["no expiry", "not used", "unused"]);
     let id = line.split('\t').next().unwrap();
     assert_eq!(on(&club, &["token", "revoke", id]).2, Some(0));
     bearer(&club, &unused).get("/api/users/me").refused(401, "bad-credentials");
