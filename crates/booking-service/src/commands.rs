@@ -1,5 +1,7 @@
 //! The command line: one function for each command of this service.
 
+use std::iter;
+
 use ::import::{Import, ImportOptions};
 use chrono::TimeDelta;
 use common::time::Clock;
@@ -96,7 +98,8 @@ async fn token(config: &Config, command: TokenCommand) -> Result<(), CommandErro
         }
         TokenCommand::List { user } => {
             let rows = db.read(JobOwner::Internal, move |conn| tokens::list(conn, user.as_deref())).await?;
-            print(&rows.iter().map(|row| token_line(row, config)).collect::<Vec<_>>())
+            let header = "ID\tUSER\tSCOPE\tCREATED\tEXPIRES\tLAST USE\tNAME".to_owned();
+            print(&iter::once(header).chain(rows.iter().map(|row| token_line(row, config))).collect::<Vec<_>>())
         }
         TokenCommand::Revoke { id } => {
             Ok(db.write(JobOwner::Internal, move |conn| tokens::revoke(conn, id, now)).await?)
@@ -121,6 +124,7 @@ async fn user(config: &Config, command: UserCommand) -> Result<(), CommandError>
     let db = installation(config).open_existing().await?;
     match command {
         UserCommand::List => {
+            print(&["NAME\tSTATE\tPRIVILEGED\tDISPLAY NAME".to_owned()])?;
             let mut page = PageBounds { after: None, rows: USERS_PER_QUERY };
             loop {
                 let bounds = page.clone();

@@ -216,12 +216,28 @@ impl Config {
     pub fn warnings(&self) -> Vec<String> {
         let secrets =
             [self.secret_key(), self.database.given_url(), self.directory.token(), self.sign_in.client_secret()];
-        let exposed = secrets.into_iter().filter_map(SecretOption::exposed);
+        let mut warnings: Vec<_> = secrets.into_iter().filter_map(SecretOption::exposed).collect();
         // The published front end compares dates in answers with dates in the browser's time zone.
-        let is_utc_with_front_end = self.server.static_folder.is_some() && self.time_zone == Tz::UTC;
-        let zone =
-            "--time-zone is UTC: a front end in another time zone shows some rooms on another day, or not at all";
-        exposed.chain(is_utc_with_front_end.then(|| zone.to_owned())).collect()
+        if self.server.static_folder.is_some() && self.time_zone == Tz::UTC {
+            warnings.push(
+                "--time-zone is UTC: a front end in another time zone shows some rooms on another day, or not at all"
+                    .to_owned(),
+            );
+        }
+        if self.is_development() {
+            warnings.push(
+                "development mode: everybody on this machine can sign in as any user, at /dev/sign-in".to_owned(),
+            );
+        }
+        let has_provider = matches!(self.sign_in.provider(&self.server), Ok(Some(_)));
+        if has_provider && self.sign_in.sign_in.is_none() && self.sign_in_policy() == Ok(SignInPolicy::Anyone) {
+            warnings.push(
+                "without a directory, everybody with an account of the provider becomes a member by signing in; \
+                 --sign-in anyone says that this is meant"
+                    .to_owned(),
+            );
+        }
+        warnings
     }
 
     /// Whether the service runs in development mode (contract, "Development mode"), in which anybody can sign in as any

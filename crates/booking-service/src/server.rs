@@ -201,16 +201,6 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         SignInPolicy::Anyone => "everybody who signs in",
     };
     log::info!("time zone {}; members: {members}", config.time_zone);
-    if config.is_development() {
-        log::warn!("development mode: everybody on this machine can sign in as any user, at /dev/sign-in");
-    }
-    let has_provider = !matches!(config.sign_in.provider(&config.server), Ok(None));
-    if has_provider && config.sign_in.sign_in.is_none() && club.sign_in_policy == SignInPolicy::Anyone {
-        log::warn!(
-            "without a directory, everybody with an account of the provider becomes a member by signing in; \
-             --sign-in anyone says that this is meant"
-        );
-    }
     let (provider_to_check, public_url) = (provider.clone(), config.server.public_origin());
     // In the background, so that the start does not wait for the provider.
     actix_web::rt::spawn(async move { provider_to_check.check_at_start(&public_url).await });

@@ -52,7 +52,7 @@ macro_rules! text_enum {
                 value: deserr::Value<V>,
                 at: deserr::ValuePointerRef<'_>,
             ) -> Result<Self, common::problem::Violations> {
-                common::input::parse_text(value, at, "not-allowed")
+                common::input::parse_text(value, at, common::problem::Rule::NotAllowed)
             }
         }
 

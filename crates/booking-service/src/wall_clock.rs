@@ -45,7 +45,7 @@ macro_rules! read_from_text {
                 value: deserr::Value<V>,
                 at: deserr::ValuePointerRef<'_>,
             ) -> Result<Self, common::problem::Violations> {
-                common::input::parse_text(value, at, "invalid")
+                common::input::parse_text(value, at, common::problem::Rule::Invalid)
             }
         }
     )+ };

@@ -4,7 +4,10 @@ use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{problem::Violations, time::Timestamp};
+use crate::{
+    problem::{Rule, Violations},
+    time::Timestamp,
+};
 
 /// A half-open span of time, `[since, until)`. Without `until` it is still going on. `until` may equal `since`; such a
 /// span contains no instant.
@@ -55,7 +58,7 @@ impl Duration {
 /// The violation `out-of-order` of the span at this place: `until` is before `since`.
 #[must_use]
 pub fn out_of_order(at: ValuePointerRef<'_>) -> Violations {
-    Violations::one(at.push_key("until"), "out-of-order", "must not be before since")
+    Violations::one(at.push_key("until"), Rule::OutOfOrder, "must not be before since")
 }
 
 impl Deserr<Violations> for Duration {

@@ -16,7 +16,7 @@ use utoipa::{
 };
 use uuid::Uuid;
 
-use crate::problem::Violations;
+use crate::problem::{Rule, Violations};
 
 fn refuse<T, E: DeserializeError, V: IntoValue>(error: ErrorKind<'_, V>, at: ValuePointerRef<'_>) -> Result<T, E> {
     Err(take_cf_content(E::error(None, error, at)))
@@ -47,17 +47,17 @@ impl<const MIN: usize, const MAX: usize> Text<MIN, MAX> {
     /// Validates a text.
     ///
     /// # Errors
-    /// The stable code and the message of the first rule that it breaks.
-    pub fn new(text: String) -> Result<Self, (&'static str, String)> {
+    /// The first rule that it breaks, and a message.
+    pub fn new(text: String) -> Result<Self, (Rule, String)> {
         let length = text.chars().count();
         if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
-            return Err(("control-character", "must not contain control characters".to_owned()));
+            return Err((Rule::ControlCharacter, "must not contain control characters".to_owned()));
         }
         if MIN > 0 && text.trim().is_empty() {
-            return Err(("blank", "must not be empty or only white space".to_owned()));
+            return Err((Rule::Blank, "must not be empty or only white space".to_owned()));
         }
         if length < MIN || length > MAX {
-            return Err(("length", format!("must have {MIN} to {MAX} characters, not {length}")));
+            return Err((Rule::Length, format!("must have {MIN} to {MAX} characters, not {length}")));
         }
         Ok(Self(text))
     }
@@ -128,7 +128,7 @@ impl fmt::Display for Id {
 
 impl Deserr<Violations> for Id {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
-        string(value, at)?.parse().map_err(|message: &str| Violations::one(at, "not-a-uuid", message))
+        string(value, at)?.parse().map_err(|message: &str| Violations::one(at, Rule::NotAUuid, message))
     }
 }
 
@@ -151,7 +151,7 @@ impl ToSchema for Id {}
 pub fn parse_text<T: FromStr<Err: fmt::Display>, V: IntoValue>(
     value: Value<V>,
     at: ValuePointerRef<'_>,
-    code: &'static str,
+    code: Rule,
 ) -> Result<T, Violations> {
     let text = string(value, at)?;
     text.parse().map_err(|message: T::Err| Violations::one(at, code, message.to_string()))
@@ -168,7 +168,7 @@ pub fn bounded_list<T: Deserr<Violations>, V: IntoValue>(
 ) -> Result<Vec<T>, Violations> {
     match value {
         Value::Sequence(list) if list.len() > max => {
-            Err(Violations::one(at, "length", format!("must have {max} elements at most, not {}", list.len())))
+            Err(Violations::one(at, Rule::Length, format!("must have {max} elements at most, not {}", list.len())))
         }
         value => Vec::deserialize_from_value(value, at),
     }
@@ -207,7 +207,7 @@ impl<const MIN: usize> Deserr<Violations> for IdSet<MIN> {
         let ids = Self::new(list.into_iter().map(|id| id.0));
         let number = ids.0.len();
         if number < MIN {
-            return Err(Violations::one(at, "length", format!("must name {MIN} to {MAX_IDS} ids, not {number}")));
+            return Err(Violations::one(at, Rule::Length, format!("must name {MIN} to {MAX_IDS} ids, not {number}")));
         }
         Ok(ids)
     }
@@ -234,7 +234,7 @@ impl Deserr<Violations> for Flag {
         match string(value, at)?.to_ascii_lowercase().as_str() {
             "true" | "1" => Ok(Self(true)),
             "false" | "0" => Ok(Self(false)),
-            _ => Err(Violations::one(at, "not-a-boolean", "must be true or false")),
+            _ => Err(Violations::one(at, Rule::WrongType, "must be true or false")),
         }
     }
 }
@@ -262,7 +262,7 @@ impl Deserr<Violations> for Limit {
         let limit = Some(limit).filter(|limit| limit.bytes().all(|c| c.is_ascii_digit()));
         match limit.and_then(|limit| limit.parse().ok()).filter(|limit| (1..=Self::MAX).contains(limit)) {
             Some(limit) => Ok(Self(Some(limit))),
-            None => Err(Violations::one(at, "range", format!("must be a number from 1 to {}", Self::MAX))),
+            None => Err(Violations::one(at, Rule::Range, format!("must be a number from 1 to {}", Self::MAX))),
         }
     }
 }
@@ -288,7 +288,7 @@ mod tests {
         deserialize(body)
     }
 
-    fn codes(body: Value) -> Vec<(String, &'static str)> {
+    fn codes(body: Value) -> Vec<(String, Rule)> {
         let violations = read(body).unwrap_err().0;
         violations
             .into_iter()
@@ -316,20 +316,24 @@ mod tests {
     #[test]
     fn all_violations_are_collected() {
         let found = codes(json!({"name": 5, "admins": [], "open": "yes"}));
-        let expected =
-            [("/name", "wrong-type"), ("/admins", "length"), ("/open", "wrong-type"), ("/groupId", "required")];
+        let expected = [
+            ("/name", Rule::WrongType),
+            ("/admins", Rule::Length),
+            ("/open", Rule::WrongType),
+            ("/groupId", Rule::Required),
+        ];
         for (pointer, code) in expected {
-            assert!(found.contains(&(pointer.to_owned(), code)), "{pointer} {code} in {found:?}");
+            assert!(found.contains(&(pointer.to_owned(), code)), "{pointer} {code:?} in {found:?}");
         }
         assert_eq!(found.len(), 4);
         let found = codes(json!({"name": "x", "groupId": ONE, "admins": [ONE, "x", 3]}));
-        assert_eq!(found, [("/admins/1".to_owned(), "not-a-uuid"), ("/admins/2".to_owned(), "wrong-type")]);
+        assert_eq!(found, [("/admins/1".to_owned(), Rule::NotAUuid), ("/admins/2".to_owned(), Rule::WrongType)]);
     }
 
     #[test]
     fn a_list_that_is_too_long_is_one_violation() {
         let found = codes(json!({"name": "x", "groupId": ONE, "admins": vec![0; MAX_IDS + 1]}));
-        assert_eq!(found, [("/admins".to_owned(), "length")]);
+        assert_eq!(found, [("/admins".to_owned(), Rule::Length)]);
         let found = codes(json!({"name": "x", "groupId": ONE, "admins": vec![0; MAX_IDS]}));
         assert_eq!(found.len(), MAX_IDS);
     }
@@ -338,10 +342,10 @@ mod tests {
     fn text_rules() {
         assert_eq!(Text::<1, 4>::new("五一六号".into()).unwrap().into_inner(), "五一六号");
         assert_eq!(Text::<1, 4>::new(" a ".into()).unwrap().into_inner(), " a ");
-        assert_eq!(Text::<1, 4>::new("五一六号室".into()).unwrap_err().0, "length");
-        assert_eq!(Text::<1, 4>::new("\u{3000} ".into()).unwrap_err().0, "blank");
-        assert_eq!(Text::<1, 4>::new("a\0".into()).unwrap_err().0, "control-character");
-        assert_eq!(Text::<1, 4>::new("a\u{85}".into()).unwrap_err().0, "control-character");
+        assert_eq!(Text::<1, 4>::new("五一六号室".into()).unwrap_err().0, Rule::Length);
+        assert_eq!(Text::<1, 4>::new("\u{3000} ".into()).unwrap_err().0, Rule::Blank);
+        assert_eq!(Text::<1, 4>::new("a\0".into()).unwrap_err().0, Rule::ControlCharacter);
+        assert_eq!(Text::<1, 4>::new("a\u{85}".into()).unwrap_err().0, Rule::ControlCharacter);
         assert_eq!(Text::<0, 4>::new("\r\n\t".into()).unwrap().into_inner(), "\r\n\t");
         assert_eq!(Text::<0, 4>::new(String::new()).unwrap().into_inner(), "");
     }

@@ -4,12 +4,15 @@
 //! Its `instance` depends on the request and its legacy member on the service, so [`Problem::body`] takes both.
 
 pub mod code;
+mod rule;
 
 use std::{fmt, ops::ControlFlow};
 
 use deserr::{DeserializeError, ErrorKind, IntoValue, MergeWithError, ValueKind, ValuePointerRef};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+
+pub use rule::Rule;
 
 /// A kind of problem: the last segment of its `type`, its HTTP status and what it means.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -65,20 +68,20 @@ pub struct Violation {
     /// The value that breaks the rule.
     #[serde(flatten)]
     pub location: Location,
-    /// Stable kebab-case name of the rule.
-    pub code: &'static str,
+    /// The rule.
+    pub code: Rule,
     /// The rule in words.
     pub message: String,
 }
 
 impl Violation {
     /// A violation at a JSON pointer of the body.
-    pub fn at(pointer: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
+    pub fn at(pointer: impl Into<String>, code: Rule, message: impl Into<String>) -> Self {
         Self { location: Location::Pointer { pointer: pointer.into() }, code, message: message.into() }
     }
 
     /// A violation of a path or query parameter.
-    pub fn parameter(name: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
+    pub fn parameter(name: impl Into<String>, code: Rule, message: impl Into<String>) -> Self {
         Self { location: Location::Parameter { parameter: name.into() }, code, message: message.into() }
     }
 }
@@ -89,12 +92,12 @@ pub struct Violations(pub Vec<Violation>);
 
 impl Violations {
     /// A single violation, at a place in a body.
-    pub fn one(at: ValuePointerRef<'_>, code: &'static str, message: impl Into<String>) -> Self {
+    pub fn one(at: ValuePointerRef<'_>, code: Rule, message: impl Into<String>) -> Self {
         Self(vec![Violation::at(pointer(at), code, message)])
     }
 
     /// Adds a violation at a JSON pointer.
-    pub fn push(&mut self, pointer: impl Into<String>, code: &'static str, message: impl Into<String>) {
+    pub fn push(&mut self, pointer: impl Into<String>, code: Rule, message: impl Into<String>) {
         self.0.push(Violation::at(pointer, code, message));
     }
 
@@ -139,23 +142,23 @@ impl DeserializeError for Violations {
             ErrorKind::IncorrectValueKind { actual, accepted } => {
                 let accepted: Vec<_> = accepted.iter().map(|kind| json_kind(*kind)).collect();
                 let actual = json_kind(actual.kind());
-                all.push(here, "wrong-type", format!("must be {}, not {actual}", accepted.join(" or ")));
+                all.push(here, Rule::WrongType, format!("must be {}, not {actual}", accepted.join(" or ")));
             }
             ErrorKind::MissingField { field } => {
                 let field = pointer(location.push_key(field));
-                all.push(field, "required", "is required");
+                all.push(field, Rule::Required, "is required");
             }
             ErrorKind::UnknownKey { key, .. } => {
                 let key = pointer(location.push_key(key));
-                all.push(key, "unknown-field", "is not a field of this object");
+                all.push(key, Rule::NotAllowed, "is not a field of this object");
             }
             ErrorKind::UnknownValue { accepted, .. } => {
-                all.push(here, "not-allowed", format!("must be one of {}", accepted.join(", ")));
+                all.push(here, Rule::NotAllowed, format!("must be one of {}", accepted.join(", ")));
             }
             ErrorKind::BadSequenceLen { expected, .. } => {
-                all.push(here, "wrong-length", format!("must have {expected} elements"));
+                all.push(here, Rule::Length, format!("must have {expected} elements"));
             }
-            ErrorKind::Unexpected { msg } => all.push(here, "invalid", msg),
+            ErrorKind::Unexpected { msg } => all.push(here, Rule::Invalid, msg),
         }
         ControlFlow::Continue(all)
     }
@@ -228,12 +231,12 @@ impl Problem {
     }
 
     /// 400 `invalid-body` with one violation at a JSON pointer.
-    pub fn invalid(pointer: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
+    pub fn invalid(pointer: impl Into<String>, code: Rule, message: impl Into<String>) -> Self {
         Violations(vec![Violation::at(pointer, code, message)]).into()
     }
 
     /// 400 `invalid-parameter` for one path or query parameter.
-    pub fn parameter(name: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
+    pub fn parameter(name: impl Into<String>, code: Rule, message: impl Into<String>) -> Self {
         Self::new(code::INVALID_PARAMETER).violations(vec![Violation::parameter(name, code, message)])
     }
 

@@ -13,7 +13,7 @@ use utoipa::{
     },
 };
 
-use crate::problem::Violations;
+use crate::problem::{Rule, Violations};
 
 /// Half of an academic year; on the wire 0 or 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,7 +63,7 @@ impl Deserr<Violations> for Semester {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
         let number = i64::deserialize_from_value(value, at)?;
         let message = "must be 0 (April to September) or 1 (October to March)";
-        Self::from_number(number).ok_or_else(|| Violations::one(at, "not-allowed", message))
+        Self::from_number(number).ok_or_else(|| Violations::one(at, Rule::NotAllowed, message))
     }
 }
 
@@ -156,7 +156,7 @@ impl Deserr<Violations> for YearWithSemester {
         let Fields { year, semester } = Fields::deserialize_from_value(value, at)?;
         Self::new(year, semester).ok_or_else(|| {
             let message = format!("must be {} to {}", Self::FIRST_YEAR, Self::LAST_YEAR);
-            Violations::one(at.push_key("year"), "range", message)
+            Violations::one(at.push_key("year"), Rule::Range, message)
         })
     }
 }

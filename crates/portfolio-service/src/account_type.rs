@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use common::problem::Violations;
+use common::problem::{Rule, Violations};
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use regex_lite::Regex;
 use serde::{Serialize, Serializer};
@@ -116,7 +116,7 @@ impl Deserr<Violations> for AccountType {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
         let number = i64::deserialize_from_value(value, at)?;
         let message = "must be one of the numbers of GET /api/v1/account-types";
-        Self::from_number(number).ok_or_else(|| Violations::one(at, "not-allowed", message))
+        Self::from_number(number).ok_or_else(|| Violations::one(at, Rule::NotAllowed, message))
     }
 }
 

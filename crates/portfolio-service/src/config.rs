@@ -180,10 +180,18 @@ impl Config {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let secrets = [self.database.given_url(), self.directory.token(), self.booking.token()];
-        let exposed = secrets.into_iter().filter_map(SecretOption::exposed);
-        let has_no_admin = self.admins.is_empty() && !self.demo;
-        let no_admin = "--admins is empty: nobody may change what others have created, or request a sync";
-        exposed.chain(has_no_admin.then(|| no_admin.to_owned())).collect()
+        let mut warnings: Vec<_> = secrets.into_iter().filter_map(SecretOption::exposed).collect();
+        if self.admins.is_empty() && !self.demo {
+            warnings
+                .push("--admins is empty: nobody may change what others have created, or request a sync".to_owned());
+        }
+        if self.identity().is_ok_and(|identity| identity.is_development) {
+            warnings.push(
+                "development mode: every client on this machine can act as any user, by the header with the name"
+                    .to_owned(),
+            );
+        }
+        warnings
     }
 
     /// The URL of the database.

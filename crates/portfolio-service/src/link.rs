@@ -1,6 +1,6 @@
 //! Addresses of web pages in requests (contract, "JSON": links and account URLs).
 
-use common::problem::{Violations, pointer};
+use common::problem::{Rule, Violations, pointer};
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use url::Url;
 use utoipa::{
@@ -44,7 +44,7 @@ impl Deserr<Violations> for Link {
             return Ok(Self(text));
         }
         let mut violations = Violations::default();
-        violations.push(pointer(at), "not-a-web-address", "must be an absolute http or https address, or empty");
+        violations.push(pointer(at), Rule::NotAWebAddress, "must be an absolute http or https address, or empty");
         Err(violations)
     }
 }

@@ -1,7 +1,10 @@
 //! The rights that operations need (contract, "Operations"). Admins have all of them.
 
 use actix_web::HttpRequest;
-use common::{input::Id, problem::Problem};
+use common::{
+    input::Id,
+    problem::{Problem, Rule},
+};
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     database::{
@@ -49,7 +52,7 @@ pub trait Right: Send + Sync + Sized + 'static {
 /// An id in the path of a request.
 fn id(req: &HttpRequest, name: &'static str) -> Result<DbUuid, Problem> {
     let value = req.match_info().get(name).unwrap_or_default();
-    value.parse::<Id>().map(DbUuid::from).map_err(|message| Problem::parameter(name, "not-a-uuid", message))
+    value.parse::<Id>().map(DbUuid::from).map_err(|message| Problem::parameter(name, Rule::NotAUuid, message))
 }
 
 /// Answers 403 unless the caller has the right or is an admin.

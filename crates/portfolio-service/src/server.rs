@@ -183,9 +183,6 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         events::copy::drop_copy(&db).await.map_err(|error| io::Error::other(error.describe()))?;
     }
     log::info!("time zone {}", config.time_zone);
-    if is_development {
-        log::warn!("development mode: every client on this machine can act as any user, by the header with the name");
-    }
     let (club, proxies) = (Data::new(club), Data::new(proxies));
     let verifier = tokens.map(|(expected, origin)| Data::new(Verifier::new(expected, origin)));
     let running = listen(state.clone(), &config.server, move |app| {

@@ -9,7 +9,7 @@ pub mod portfolio;
 use chrono::{NaiveDate, NaiveTime};
 use clap::ValueEnum;
 use common::{
-    problem::{Problem, code},
+    problem::{Problem, Rule, code},
     time::Timestamp,
 };
 use diesel::{RunQueryDsl, sql_query};
@@ -60,7 +60,7 @@ pub type Progress = fn(&str);
 
 fn midnight(day: NaiveDate) -> Result<Timestamp, Error> {
     let midnight = Timestamp::new(day.and_time(NaiveTime::MIN).and_utc());
-    Ok(midnight.ok_or_else(|| Problem::parameter("day", "range", "must be in the years 1 to 9999"))?)
+    Ok(midnight.ok_or_else(|| Problem::parameter("day", Rule::Range, "must be in the years 1 to 9999"))?)
 }
 
 fn in_use() -> Error {

@@ -1,6 +1,6 @@
 //! The free times of rooms and the busy times of people, in the database.
 
-use common::problem::Problem;
+use common::problem::{Problem, Rule};
 use diesel::prelude::*;
 use service_kit::{
     database::{
@@ -78,7 +78,7 @@ pub fn count_people(conn: &mut AnyConnection, people: &People) -> Result<usize, 
     match people {
         People::Group(group) => {
             if !groups::queries::unknown_indexes(conn, &[*group])?.is_empty() {
-                return Err(Problem::parameter("groupId", "unknown-group", "names no group").into());
+                return Err(Problem::parameter("groupId", Rule::UnknownGroup, "names no group").into());
             }
             Ok(groups::queries::member_ids(conn, *group)?.len())
         }
@@ -86,7 +86,7 @@ pub fn count_people(conn: &mut AnyConnection, people: &People) -> Result<usize, 
             if users::queries::unknown_indexes(conn, ids)?.is_empty() {
                 return Ok(ids.len());
             }
-            Err(Problem::parameter("userIds", "unknown-user", "names an id that is no user's").into())
+            Err(Problem::parameter("userIds", Rule::UnknownUser, "names an id that is no user's").into())
         }
     }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use chrono::TimeDelta;
 use common::{
     input::{Flag, Id, IdSet},
-    problem::{Problem, Violations},
+    problem::{Problem, Rule, Violations},
     time::{Timestamp, Zoned},
 };
 use deserr::Deserr;
@@ -129,7 +129,7 @@ impl FindQuery {
     pub fn span(&self) -> Result<(DbTimestamp, DbTimestamp), Error> {
         crate::rooms::check_span(Some(self.date_begin), Some(self.date_end))?;
         if self.date_end - self.date_begin > MAX_SPAN {
-            return Err(Problem::parameter("dateEnd", "too-late", "must be 31 days after dateBegin at most").into());
+            return Err(Problem::parameter("dateEnd", Rule::Range, "must be 31 days after dateBegin at most").into());
         }
         Ok((DbTimestamp(self.date_begin), DbTimestamp(self.date_end)))
     }
@@ -141,7 +141,7 @@ impl FindQuery {
     pub fn people(&self) -> Result<Option<People>, Error> {
         match (self.group_id, &self.user_ids) {
             (Some(_), Some(_)) => {
-                Err(Problem::parameter("userIds", "group-or-users", "must not be given with groupId").into())
+                Err(Problem::parameter("userIds", Rule::GivenTogether, "must not be given with groupId").into())
             }
             (Some(group), None) => Ok(Some(People::Group(group.into()))),
             (None, users) => Ok(users.clone().map(|users| People::Users(users.0))),

@@ -4,7 +4,7 @@ use chrono::{Datelike as _, Days, NaiveDate, NaiveTime};
 use chrono_tz::Tz;
 use common::{
     input::Text,
-    problem::{Problem, Violations},
+    problem::{Problem, Rule, Violations},
     time::Timestamp,
 };
 use deserr::Deserr;
@@ -83,7 +83,7 @@ impl Board {
         let midnight = |date| instant_or_next(date, NaiveTime::MIN, zone).map(DbTimestamp);
         let end = self.first().checked_add_days(Days::new(self.days().into()));
         let span = midnight(self.first()).zip(end.and_then(midnight));
-        span.ok_or_else(|| Problem::parameter("day", "range", "must be in the years 1 to 9998").into())
+        span.ok_or_else(|| Problem::parameter("day", Rule::Range, "must be in the years 1 to 9998").into())
     }
 
     /// The address of another board.

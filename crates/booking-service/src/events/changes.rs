@@ -4,7 +4,7 @@
 use chrono_tz::Tz;
 use common::{
     input::IdSet,
-    problem::{Problem, Violations},
+    problem::{Problem, Rule, Violations},
 };
 use diesel::{
     dsl::{exists, select},
@@ -307,19 +307,19 @@ fn check_references(conn: &mut AnyConnection, draft: &Draft, event: Option<&Row>
     if event.is_none_or(|event| event.group_id != draft.group)
         && !groups::queries::lock_against_deletion(conn, draft.group)?
     {
-        violations.push("/groupId", "unknown-group", "names no group");
+        violations.push("/groupId", Rule::UnknownGroup, "names no group");
     }
     if let Venue::Room(room) = draft.venue
         && event.is_none_or(|event| event.room_id != room)
         && room_queries::find(conn, room)?.is_none()
     {
-        violations.push("/roomId", "unknown-room", "names no room");
+        violations.push("/roomId", Rule::UnknownRoom, "names no room");
     }
     Ok(violations.into_result()?)
 }
 
 fn unknown_room() -> Error {
-    Problem::invalid("/roomId", "unknown-room", "names no room").into()
+    Problem::invalid("/roomId", Rule::UnknownRoom, "names no room").into()
 }
 
 fn insert_admins(conn: &mut AnyConnection, event: DbUuid, admins: &[DbUuid]) -> Result<(), Error> {

@@ -3,7 +3,10 @@
 use actix_web::{delete, get, http::header, post, put, web::Path};
 use chrono::TimeDelta;
 use chrono_tz::Tz;
-use common::{input::Id, problem::Problem};
+use common::{
+    input::Id,
+    problem::{Problem, Rule},
+};
 use service_kit::{
     database::{
         AnyConnection,
@@ -248,7 +251,7 @@ pub async fn remove_tag(
     let (id, name) = path.into_inner();
     // Names of tags contain no control characters, and PostgreSQL rejects U+0000 in parameters.
     if name.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
-        return Err(Problem::parameter("tagName", "control-character", "must not contain control characters").into());
+        return Err(Problem::parameter("tagName", Rule::ControlCharacter, "must not contain control characters").into());
     }
     let id = DbUuid::from(id);
     who.update(target(id, zone), move |conn, me| {

@@ -2,7 +2,7 @@
 
 use common::{
     input::Flag,
-    problem::{Problem, Violation, Violations},
+    problem::{Problem, Rule, Violation, Violations},
     time::Timestamp,
 };
 use deserr::Deserr;
@@ -176,8 +176,12 @@ impl UserQuery {
 /// 400 `filter-too-long` for too many comparisons, otherwise `bad-filter`; both with the position of the error.
 pub fn parse_filter(text: &str) -> Result<Filter, Error> {
     filter::parse(text).map_err(|error| {
-        let code = if error.has_too_many_comparisons { codes::FILTER_TOO_LONG } else { codes::BAD_FILTER };
-        let violation = Violation::parameter("q", code.name, error.to_string());
+        let (code, rule) = if error.has_too_many_comparisons {
+            (codes::FILTER_TOO_LONG, Rule::FilterTooLong)
+        } else {
+            (codes::BAD_FILTER, Rule::BadFilter)
+        };
+        let violation = Violation::parameter("q", rule, error.to_string());
         let problem = Problem::new(code).violations(vec![violation]);
         problem.member("position", json!(error.position)).into()
     })

@@ -3,7 +3,7 @@
 use chrono_tz::Tz;
 use common::{
     input::{Id, IdSet, Text, bounded_list},
-    problem::{Violations, pointer},
+    problem::{Rule, Violations, pointer},
     time::{Timestamp, Zoned},
 };
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
@@ -292,7 +292,7 @@ pub fn check_venue(
 ) {
     if place.is_some() == room_id.is_some() {
         let message = "must be given if and only if roomId is not";
-        violations.push(pointer(at.push_key("place")), "place-or-room", message);
+        violations.push(pointer(at.push_key("place")), Rule::PlaceOrRoom, message);
     }
 }
 

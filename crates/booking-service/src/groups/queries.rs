@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use common::{
     input::IdSet,
-    problem::{Problem, Violations},
+    problem::{Problem, Rule, Violations},
 };
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
@@ -190,7 +190,7 @@ pub fn note_unknown(
 ) -> Result<(), Error> {
     let (indices, ids): (Vec<_>, Vec<_>) = set.iter().map(|(index, id)| (index, DbUuid(id))).unzip();
     for index in unknown_indexes(conn, &ids)? {
-        violations.push(format!("{pointer}/{}", indices[index]), "unknown-group", "names no group");
+        violations.push(format!("{pointer}/{}", indices[index]), Rule::UnknownGroup, "names no group");
     }
     Ok(())
 }

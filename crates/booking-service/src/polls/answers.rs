@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use common::{
     input::IdSet,
-    problem::{Problem, Violations},
+    problem::{Problem, Rule, Violations},
 };
 use diesel::prelude::*;
 use service_kit::{
@@ -105,7 +105,7 @@ fn insert_choices(conn: &mut AnyConnection, poll: DbUuid, user: DbUuid, answer: 
     for (field, ids, maybe) in [("slotIds", &answer.yes, false), ("maybeSlotIds", &answer.maybe, true)] {
         for (index, slot) in ids.iter() {
             if !slot_ids.contains(&DbUuid(slot)) {
-                violations.push(format!("/{field}/{index}"), "unknown-slot", "names no slot of the draft event");
+                violations.push(format!("/{field}/{index}"), Rule::UnknownSlot, "names no slot of the draft event");
             }
             rows.push((
                 draft_event_choices::draft_event_id.eq(poll),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use common::{
     input::IdSet,
-    problem::{Problem, Violations},
+    problem::{Problem, Rule, Violations},
 };
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
@@ -195,7 +195,7 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller) -> Result<(), E
 
 fn note_past_deadline(deadline: DbTimestamp, now: DbTimestamp, violations: &mut Violations) {
     if deadline <= now {
-        violations.push("/deadline", "in-the-past", "must be in the future");
+        violations.push("/deadline", Rule::InThePast, "must be in the future");
     }
 }
 
@@ -211,11 +211,11 @@ fn note_slot_violations(
     let existing: BTreeSet<_> = slots(conn, poll)?.iter().map(|slot| (slot.starts_at, slot.ends_at)).collect();
     if existing.len() + additional.len() > MAX_SLOTS {
         let message = format!("must leave the draft event with {MAX_SLOTS} slots at most; it has {}", existing.len());
-        violations.push("/additionalCandidateSlots", "length", message);
+        violations.push("/additionalCandidateSlots", Rule::Length, message);
     }
     for (n, slot) in additional.iter().enumerate() {
         if existing.contains(&(slot.starts_at, slot.ends_at)) {
-            violations.push(format!("/additionalCandidateSlots/{n}"), "duplicate", "is a slot already");
+            violations.push(format!("/additionalCandidateSlots/{n}"), Rule::Duplicate, "is a slot already");
         }
     }
     Ok(())

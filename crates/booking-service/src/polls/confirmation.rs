@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use chrono_tz::Tz;
-use common::{input::IdSet, problem::Problem};
+use common::{
+    input::IdSet,
+    problem::{Problem, Rule},
+};
 use diesel::prelude::*;
 use serde_json::json;
 use service_kit::{
@@ -59,7 +62,8 @@ pub fn confirm(
     }
     let detail = get_detail(conn, id)?;
     let slot = detail.slots.iter().find(|slot| slot.id == confirmation.slot);
-    let slot = *slot.ok_or_else(|| Problem::invalid("/slotId", "unknown-slot", "names no slot of the draft event"))?;
+    let slot =
+        *slot.ok_or_else(|| Problem::invalid("/slotId", Rule::UnknownSlot, "names no slot of the draft event"))?;
     let draft = Draft {
         name: row.name,
         description: row.description,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use chrono_tz::Tz;
 use common::{
     input::{Id, IdSet, Text},
-    problem::{Violations, pointer},
+    problem::{Rule, Violations, pointer},
     time::Timestamp,
 };
 use deserr::{Deserr, ValuePointerRef};
@@ -161,7 +161,7 @@ fn disjoint(request: RequestAvailability, at: ValuePointerRef<'_>) -> Result<Req
     let mut violations = Violations::default();
     for (n, _) in request.maybe_slot_ids.iter().flat_map(IdSet::iter).filter(|(_, id)| yes.contains(id)) {
         let list = at.push_key("maybeSlotIds");
-        violations.push(pointer(list.push_index(n)), "duplicate", "is in slotIds as well");
+        violations.push(pointer(list.push_index(n)), Rule::Duplicate, "is in slotIds as well");
     }
     if violations.0.is_empty() { Ok(request) } else { Err(violations) }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use chrono_tz::Tz;
 use common::{
     input::bounded_list,
-    problem::{Violations, pointer},
+    problem::{Rule, Violations, pointer},
     time::Timestamp,
 };
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
@@ -70,16 +70,16 @@ impl Deserr<Violations> for RequestCandidateSlot {
             ]
         };
         for (name, _) in required.iter().filter(|(_, is_given)| !is_given) {
-            violations.push(pointer(at.push_key(name)), "required", "is required");
+            violations.push(pointer(at.push_key(name)), Rule::Required, "is required");
         }
         if has_date && has_span {
             let message = "must have date, startTime and endTime, or timeStart and timeEnd, not both";
-            violations.push(pointer(at), "date-or-span", message);
+            violations.push(pointer(at), Rule::DateOrSpan, message);
         }
         let slot = match fields {
             SlotFields { date: Some(date), start_time: Some(start), end_time: Some(end), .. } if !has_span => {
                 if start >= end {
-                    violations.push(pointer(at.push_key("endTime")), "out-of-order", "must be after startTime");
+                    violations.push(pointer(at.push_key("endTime")), Rule::OutOfOrder, "must be after startTime");
                 }
                 Some(Self::OnDate { date, start, end })
             }
@@ -150,7 +150,7 @@ impl<const MIN: usize> Deserr<Violations> for RequestSlots<MIN> {
             value => bounded_list(value, at, MAX_SLOTS)?,
         };
         if slots.len() < MIN {
-            return Err(Violations::one(at, "length", format!("must have {MIN} to {MAX_SLOTS} elements")));
+            return Err(Violations::one(at, Rule::Length, format!("must have {MIN} to {MAX_SLOTS} elements")));
         }
         Ok(Self(slots))
     }
@@ -171,7 +171,7 @@ impl<const MIN: usize> RequestSlots<MIN> {
                         let at = instant(date.0, time.0, zone);
                         if at.is_none() {
                             let message = "is no time on this date: the clocks skip it";
-                            violations.push(format!("{field}/{n}/{name}"), "nonexistent-time", message);
+                            violations.push(format!("{field}/{n}/{name}"), Rule::NonexistentTime, message);
                         }
                         at.map(DbTimestamp)
                     };
@@ -181,7 +181,7 @@ impl<const MIN: usize> RequestSlots<MIN> {
             };
             let Some(slot) = slot else { continue };
             if !distinct.insert((slot.starts_at, slot.ends_at)) {
-                violations.push(format!("{field}/{n}"), "duplicate", "is in the list already");
+                violations.push(format!("{field}/{n}"), Rule::Duplicate, "is in the list already");
             }
             slots.push(slot);
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use chrono_tz::Tz;
 use common::{
-    problem::{Location, Problem, Violation},
+    problem::{Location, Problem, Rule, Violation},
     time::Timestamp,
 };
 use service_kit::{
@@ -103,7 +103,7 @@ fn import(conn: &mut AnyConnection, rows: &[Row], zone: Tz, by: DbUuid, now: DbT
             if let Some(other) = earlier.iter().find(|other| other.period().span().overlaps(&period)) {
                 violations.push(Violation {
                     location: Location::Cell { row: row.number, column: None },
-                    code: "overlaps-row",
+                    code: Rule::OverlapsRow,
                     message: format!("overlaps row {} on the same place", other.number),
                 });
             }

@@ -4,6 +4,7 @@ use std::str;
 
 use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, TimeZone, Utc};
 use chrono_tz::Tz;
+use common::problem::Rule;
 use csv::{ByteRecord, ReaderBuilder};
 
 /// The most data rows one file may have.
@@ -42,12 +43,8 @@ pub struct CellError {
     pub row: usize,
     /// The column by its name in the contract; `None` if the error is not about one column.
     pub column: Option<String>,
-    /// What is wrong, for programs: kebab-case, and stable.
-    ///
-    /// Header: `empty-file`, `missing-column`, `duplicate-column`. Row: `too-many-rows`, `too-many-cells`,
-    /// `out-of-order`. Cell: `missing-cell`, `not-utf-8`, `bad-date`, `bad-time`, `no-such-local-time`,
-    /// `blank`, `too-long`, `control-character`. A record that is not CSV: `not-csv`.
-    pub code: &'static str,
+    /// What is wrong, for programs.
+    pub code: Rule,
     /// What is wrong, for people.
     pub message: String,
 }
@@ -67,8 +64,8 @@ pub fn parse(bytes: &[u8], zone: Tz) -> Result<Vec<ImportedRoom>, Vec<CellError>
     let mut records = records.filter(|record| !record.as_ref().is_ok_and(is_blank));
 
     let header = match records.next() {
-        None => return Err(vec![error(0, None, "empty-file", "the file has no header row")]),
-        Some(Err(cause)) => return Err(vec![error(0, None, "not-csv", &cause.to_string())]),
+        None => return Err(vec![error(0, None, Rule::EmptyFile, "the file has no header row")]),
+        Some(Err(cause)) => return Err(vec![error(0, None, Rule::NotCsv, &cause.to_string())]),
         Some(Ok(header)) => Header::read(&header)?,
     };
 
@@ -76,7 +73,7 @@ pub fn parse(bytes: &[u8], zone: Tz) -> Result<Vec<ImportedRoom>, Vec<CellError>
     let mut errors = Vec::new();
     for (number, record) in (1..).zip(records) {
         if number > MAX_ROWS {
-            errors.push(error(number, None, "too-many-rows", &format!("a file has at most {MAX_ROWS} rows")));
+            errors.push(error(number, None, Rule::TooManyRows, &format!("a file has at most {MAX_ROWS} rows")));
             break;
         }
         match record {
@@ -84,7 +81,7 @@ pub fn parse(bytes: &[u8], zone: Tz) -> Result<Vec<ImportedRoom>, Vec<CellError>
                 let mut row = Row { number, record: &record, header: &header, errors: &mut errors };
                 rooms.extend(row.read(zone));
             }
-            Err(cause) => errors.push(error(number, None, "not-csv", &cause.to_string())),
+            Err(cause) => errors.push(error(number, None, Rule::NotCsv, &cause.to_string())),
         }
     }
     if errors.is_empty() { Ok(rooms) } else { Err(errors) }
@@ -95,7 +92,7 @@ fn is_blank(record: &ByteRecord) -> bool {
     record.len() == 1 && record[0].trim_ascii().is_empty()
 }
 
-fn error(row: usize, column: Option<&str>, code: &'static str, message: &str) -> CellError {
+fn error(row: usize, column: Option<&str>, code: Rule, message: &str) -> CellError {
     CellError { row, column: column.map(str::to_owned), code, message: message.to_owned() }
 }
 
@@ -114,10 +111,10 @@ impl Header {
                 record.iter().enumerate().filter(|(_, name)| has_name(name)).map(|(position, _)| position);
             let position = matches.next();
             if position.is_none() {
-                errors.push(error(0, Some(column), "missing-column", "the header does not name this column"));
+                errors.push(error(0, Some(column), Rule::MissingColumn, "the header does not name this column"));
             }
             if matches.next().is_some() {
-                errors.push(error(0, Some(column), "duplicate-column", "the header names this column twice"));
+                errors.push(error(0, Some(column), Rule::Duplicate, "the header names this column twice"));
             }
             position.unwrap_or_default()
         });
@@ -137,7 +134,7 @@ impl<'a> Row<'a> {
     fn read(&mut self, zone: Tz) -> Option<ImportedRoom> {
         let errors_before = self.errors.len();
         if self.record.len() > self.header.width {
-            self.report(None, "too-many-cells", "the row has more cells than the header");
+            self.report(None, Rule::TooManyCells, "the row has more cells than the header");
         }
         // The subject is ignored, but text that is not UTF-8 means that the file is damaged.
         self.cell(SUBJECT);
@@ -145,7 +142,7 @@ impl<'a> Row<'a> {
         let end = self.time(zone, END_DATE, END_TIME);
         let place = self.location();
         if start.zip(end).is_some_and(|(start, end)| start >= end) {
-            self.report(Some(END_TIME), "out-of-order", "the end must be later than the start");
+            self.report(Some(END_TIME), Rule::OutOfOrder, "the end must be later than the start");
         }
         if self.errors.len() > errors_before {
             return None;
@@ -153,19 +150,19 @@ impl<'a> Row<'a> {
         Some(ImportedRoom { row: self.number, place: place?.to_owned(), start: start?, end: end? })
     }
 
-    fn report(&mut self, column: Option<&str>, code: &'static str, message: &str) {
+    fn report(&mut self, column: Option<&str>, code: Rule, message: &str) {
         self.errors.push(error(self.number, column, code, message));
     }
 
     fn cell(&mut self, column: &str) -> Option<&'a str> {
         let position = COLUMNS.iter().zip(self.header.positions).find(|(name, _)| **name == column)?.1;
         let Some(bytes) = self.record.get(position) else {
-            self.report(Some(column), "missing-cell", "the row ends before this column");
+            self.report(Some(column), Rule::MissingCell, "the row ends before this column");
             return None;
         };
         let text = str::from_utf8(bytes).ok();
         if text.is_none() {
-            self.report(Some(column), "not-utf-8", "the cell is not UTF-8; save the file in that encoding");
+            self.report(Some(column), Rule::NotUtf8, "the cell is not UTF-8; save the file in that encoding");
         }
         text
     }
@@ -174,14 +171,14 @@ impl<'a> Row<'a> {
         let date = self.cell(date_column).and_then(|text| {
             let date = parse_date(text.trim());
             if date.is_none() {
-                self.report(Some(date_column), "bad-date", "expected a date as YYYY/MM/DD");
+                self.report(Some(date_column), Rule::BadDate, "expected a date as YYYY/MM/DD");
             }
             date
         });
         let time = self.cell(time_column).and_then(|text| {
             let time = parse_time(text.trim());
             if time.is_none() {
-                self.report(Some(time_column), "bad-time", "expected a time as HH:MM, from 00:00 to 23:59");
+                self.report(Some(time_column), Rule::BadTime, "expected a time as HH:MM, from 00:00 to 23:59");
             }
             time
         });
@@ -189,7 +186,7 @@ impl<'a> Row<'a> {
         let instant = zone.from_local_datetime(&local).earliest();
         if instant.is_none() {
             let message = format!("clocks in {zone} skip this time on that day");
-            self.report(Some(time_column), "no-such-local-time", &message);
+            self.report(Some(time_column), Rule::NonexistentTime, &message);
         }
         instant.map(|instant| instant.to_utc())
     }
@@ -197,14 +194,14 @@ impl<'a> Row<'a> {
     fn location(&mut self) -> Option<&'a str> {
         let location = self.cell(LOCATION)?;
         if location.trim().is_empty() {
-            self.report(Some(LOCATION), "blank", "the location must not be blank");
+            self.report(Some(LOCATION), Rule::Blank, "the location must not be blank");
         }
         if location.chars().count() > MAX_LOCATION {
             let message = format!("the location has at most {MAX_LOCATION} characters");
-            self.report(Some(LOCATION), "too-long", &message);
+            self.report(Some(LOCATION), Rule::Length, &message);
         }
         if location.chars().any(char::is_control) {
-            self.report(Some(LOCATION), "control-character", "the location must not hold control characters");
+            self.report(Some(LOCATION), Rule::ControlCharacter, "the location must not hold control characters");
         }
         Some(location)
     }

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use chrono_tz::Tz;
 use common::{
     input::{Flag, Id, IdSet, Text},
-    problem::{Problem, Violations},
+    problem::{Problem, Rule, Violations},
     time::{Timestamp, Zoned},
 };
 use deserr::{Deserr, ValuePointerRef};
@@ -98,7 +98,7 @@ fn ends_after_start(room: RequestRoom, at: ValuePointerRef<'_>) -> Result<Reques
 /// The violation "timeEnd is not after timeStart".
 #[must_use]
 pub fn out_of_order(at: ValuePointerRef<'_>) -> Violations {
-    Violations::one(at.push_key("timeEnd"), "out-of-order", "must be after timeStart")
+    Violations::one(at.push_key("timeEnd"), Rule::OutOfOrder, "must be after timeStart")
 }
 
 impl RequestRoom {
@@ -155,7 +155,7 @@ pub fn check_span(
 ) -> Result<(Option<DbTimestamp>, Option<DbTimestamp>), Error> {
     let end = match (begin, end) {
         (Some(begin), Some(end)) if end < begin => {
-            return Err(Problem::parameter("dateEnd", "out-of-order", "must not be before dateBegin").into());
+            return Err(Problem::parameter("dateEnd", Rule::OutOfOrder, "must not be before dateBegin").into());
         }
         (Some(begin), Some(end)) if end == begin => Some(end.plus(TimeDelta::microseconds(1))),
         _ => end,

@@ -2,7 +2,7 @@
 
 use common::{
     input::Text,
-    problem::{Problem, code},
+    problem::{Problem, Rule, code},
     time::Timestamp,
 };
 use diesel::{OptionalExtension, prelude::*};
@@ -89,7 +89,7 @@ pub fn issue(
     now: Timestamp,
 ) -> Result<(DbUuid, ApiToken), Error> {
     if new.expires_at.is_some_and(|expires_at| expires_at <= now) {
-        return Err(Problem::invalid("/expiresAt", "past", "must be in the future").into());
+        return Err(Problem::invalid("/expiresAt", Rule::InThePast, "must be in the future").into());
     }
     let is_live = api_tokens::expires_at.is_null().or(api_tokens::expires_at.gt(DbTimestamp(now)).assume_not_null());
     let live = api_tokens::table

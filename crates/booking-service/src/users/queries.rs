@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use common::{
     input::IdSet,
-    problem::{Problem, Violations, code},
+    problem::{Problem, Rule, Violations, code},
 };
 use diesel::{OptionalExtension, prelude::*, sql_types::Bool};
 use service_kit::{
@@ -83,7 +83,7 @@ pub fn note_unknown<const MIN: usize>(
 ) -> Result<(), Error> {
     let (indices, ids): (Vec<_>, Vec<_>) = set.iter().map(|(index, id)| (index, DbUuid(id))).unzip();
     for index in unknown_indexes(conn, &ids)? {
-        violations.push(format!("{pointer}/{}", indices[index]), "unknown-user", "names no user");
+        violations.push(format!("{pointer}/{}", indices[index]), Rule::UnknownUser, "names no user");
     }
     Ok(())
 }

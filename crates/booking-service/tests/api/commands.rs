@@ -585,18 +585,24 @@ fn tokens_are_made_listed_and_revoked(#[values(Sqlite, Postgres)] backend: Backe
     bearer(&club, &writing).post("/api/tags", json!({"name": "music"})).expect(201);
 
     let (list, ..) = on(&club, &["token", "list"]);
-    let rows: Vec<Vec<_>> = list.lines().map(|line| line.split('\t').collect()).collect();
+    let mut lines = list.lines();
+    assert_eq!(lines.next(), Some("ID\tUSER\tSCOPE\tCREATED\tEXPIRES\tLAST USE\tNAME"));
+    let rows: Vec<Vec<_>> = lines.map(|line| line.split('\t').collect()).collect();
     assert_eq!(rows.len(), 2, "{list}");
     assert_eq!((&rows[0][1..3], rows[0][4], rows[0][6]), (&[BOB, "read"][..], "no expiry", "a bot"));
     assert_eq!((&rows[1][1..3], rows[1][6]), (&[ALICE, "write"][..], "portfolio"));
     assert!(rows[1][3].ends_with("+09:00") && rows[1][4].ends_with("+09:00"), "{list}");
     assert!(!list.contains(token.trim()) && !list.contains(writing.trim()));
-    assert_eq!(on(&club, &["token", "list", "--user", BOB]).0.lines().count(), 1);
-    let used = || on(&club, &["token", "list", "--user", BOB]).0.split('\t').nth(5).unwrap().to_owned();
-    until("the use is noted", || used().ends_with("+09:00"));
+    // The one token of a user, without the header.
+    let of = |user| {
+        let list = on(&club, &["token", "list", "--user", user]).0;
+        let [_, line] = list.lines().collect::<Vec<_>>()[..] else { panic!("{list}") };
+        line.to_owned()
+    };
+    until("the use is noted", || of(BOB).split('\t').nth(5).unwrap().ends_with("+09:00"));
     let (unused, ..) = on(&club, &["token", "create", "--user", CAROL, "--name", "unused"]);
-    let line = on(&club, &["token", "list", "--user", CAROL]).0;
-    assert_eq!(line.trim_end().split('\t').skip(4).collect::<Vec<_>>(), ["no expiry", "not used", "unused"]);
+    let line = of(CAROL);
+    assert_eq!(line.split('\t').skip(4).collect::<Vec<_>>(), ["no expiry", "not used", "unused"]);
     let id = line.split('\t').next().unwrap();
     assert_eq!(on(&club, &["token", "revoke", id]).2, Some(0));
     bearer(&club, &unused).get("/api/users/me").refused(401, "bad-credentials");
@@ -605,7 +611,7 @@ fn tokens_are_made_listed_and_revoked(#[values(Sqlite, Postgres)] backend: Backe
     assert_eq!((out.as_str(), status), ("", Some(0)), "{err}");
     bearer(&club, &token).get("/api/users/me").refused(401, "bad-credentials");
     bearer(&club, &writing).get("/api/users/me").expect(200);
-    assert_eq!(on(&club, &["token", "list"]).0.lines().count(), 1);
+    assert_eq!(on(&club, &["token", "list"]).0.lines().count(), 2);
     let again = on(&club, &["token", "revoke", rows[0][0]]);
     assert_eq!((again.0.as_str(), again.2), ("", Some(1)));
     assert_eq!(again.1.lines().collect::<Vec<_>>()[1..], ["booking-service: There is no such token."]);
@@ -723,6 +729,7 @@ fn users_are_listed(#[values(Sqlite, Postgres)] backend: Backend) {
     assert_eq!(
         out.lines().collect::<Vec<_>>(),
         [
+            "NAME\tSTATE\tPRIVILEGED\tDISPLAY NAME",
             "alice\tactive\tprivileged\tALICE",
             "bob\tactive\t-\tBOB",
             "carol\tactive\t-\tCAROL",

@@ -5,7 +5,7 @@ mod document;
 
 use document::Contract;
 
-pub use self::document::pinned;
+pub use self::document::{pinned, pinned_part};
 
 /// Every operation of the contract: method, path below `/api`, query parameters, body, success status and answer.
 /// `(public)` needs no sign-in.

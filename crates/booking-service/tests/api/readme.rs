@@ -1,5 +1,5 @@
-//! The documentation: docs/configuration.md lists every option, docs/adding-an-endpoint.md shows a real handler, and no
-//! link is broken.
+//! The documentation: docs/configuration.md lists every option, docs/front-ends.md every rule of requests,
+//! docs/adding-an-endpoint.md shows a real handler, and no link is broken.
 
 use std::{
     collections::BTreeSet,
@@ -9,8 +9,9 @@ use std::{
 
 use booking_service::config::Cli;
 use clap::CommandFactory;
+use common::problem::Rule;
 
-use crate::openapi::pinned;
+use crate::openapi::{pinned, pinned_part};
 
 #[path = "../../../service-kit/tests/shared/options_table.rs"]
 mod options_table;
@@ -26,16 +27,16 @@ pub fn readme() -> String {
     fs::read_to_string(root().join("README.md")).unwrap()
 }
 
-const OPTIONS: &str = "docs/configuration.md";
-const BEGIN: &str = "<!-- options of booking-service: begin -->\n";
-const END: &str = "<!-- options of booking-service: end -->\n";
-
 #[test]
 fn the_table_of_options_is_the_command_line_s() {
-    let page = fs::read_to_string(root().join(OPTIONS)).unwrap();
-    let (before, rest) = page.split_once(BEGIN).unwrap();
-    let (_, after) = rest.split_once(END).unwrap();
-    pinned(OPTIONS, &format!("{before}{BEGIN}{}{END}{after}", options_table(&Cli::command())));
+    pinned_part("docs/configuration.md", "options of booking-service", &options_table(&Cli::command()));
+}
+
+#[test]
+fn the_table_of_violations_has_every_rule() {
+    let row = |rule: &Rule| format!("| `{}` | {} |\n", rule.code(), rule.about());
+    let rows: String = Rule::ALL.iter().map(row).collect();
+    pinned_part("docs/front-ends.md", "rules", &format!("| code | meaning |\n| --- | --- |\n{rows}"));
 }
 
 /// README.md, deploy/README.md and every page below docs/.

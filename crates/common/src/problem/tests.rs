@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn the_body_has_every_member_of_the_contract() {
-    let problem = Problem::invalid("/name", "required", "is required").member("conflicts", json!([]));
+    let problem = Problem::invalid("/name", Rule::Required, "is required").member("conflicts", json!([]));
     let body = problem.body("r-1", Legacy::Errors);
     assert_eq!(
         body,
@@ -20,7 +20,7 @@ fn the_body_has_every_member_of_the_contract() {
 fn the_detail_lists_ten_violations_at_most() {
     let many = |count: usize| {
         let mut violations = Violations::default();
-        (0..count).for_each(|n| violations.push(format!("/{n}"), "required", "is required"));
+        (0..count).for_each(|n| violations.push(format!("/{n}"), Rule::Required, "is required"));
         Problem::from(violations).explanation()
     };
     assert!(many(10).ends_with("/9 is required"));

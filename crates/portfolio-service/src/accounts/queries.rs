@@ -1,6 +1,6 @@
 //! Accounts in the database.
 
-use common::problem::Problem;
+use common::problem::{Problem, Rule};
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     database::{
@@ -91,7 +91,7 @@ pub fn edit(
     let url = change.url.as_ref().unwrap_or(&present.url);
     if !type_.accepts(url) {
         let pointer = if change.url.is_some() { "/url" } else { "/type" };
-        return Err(Problem::invalid(pointer, "wrong-address", type_.refusal()).into());
+        return Err(Problem::invalid(pointer, Rule::WrongAddress, type_.refusal()).into());
     }
     diesel::update(accounts::table.find(id))
         .set((

@@ -1,6 +1,9 @@
 //! The JSON of accounts in requests. Answers have [`users::Account`](crate::users::Account).
 
-use common::{input::Text, problem::Violations};
+use common::{
+    input::Text,
+    problem::{Rule, Violations},
+};
 use deserr::{Deserr, ValuePointerRef};
 use utoipa::ToSchema;
 
@@ -28,7 +31,7 @@ fn check_address(account: AddAccountRequest, at: ValuePointerRef<'_>) -> Result<
         return Ok(account);
     }
     let mut violations = Violations::default();
-    violations.push(common::problem::pointer(at.push_key("url")), "wrong-address", account.type_.refusal());
+    violations.push(common::problem::pointer(at.push_key("url")), Rule::WrongAddress, account.type_.refusal());
     Err(violations)
 }
 

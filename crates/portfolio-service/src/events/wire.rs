@@ -3,7 +3,7 @@
 use common::{
     // utoipa maps every type called `Duration` to the string of chrono's.
     duration::Duration as Span,
-    problem::{Problem, Violations},
+    problem::{Problem, Rule, Violations},
 };
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use serde::{Serialize, Serializer};
@@ -52,7 +52,7 @@ impl Deserr<Violations> for EventLevel {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
         let number = i64::deserialize_from_value(value, at)?;
         let message = "must be 0 (anonymous), 1 (public) or 2 (private)";
-        Self::from_number(number).ok_or_else(|| Violations::one(at, "not-allowed", message))
+        Self::from_number(number).ok_or_else(|| Violations::one(at, Rule::NotAllowed, message))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use common::problem::Violations;
+use common::problem::{Rule, Violations};
 use diesel::prelude::*;
 use service_kit::{
     database::{AnyConnection, types::DbUuid},
@@ -22,7 +22,7 @@ pub fn check_exist(conn: &mut AnyConnection, ids: &[DbUuid], pointer: impl Fn(us
     }
     let mut violations = Violations::default();
     for (n, _) in ids.iter().enumerate().filter(|(_, id)| !existing.contains(id)) {
-        violations.push(pointer(n), "unknown-user", "names no user");
+        violations.push(pointer(n), Rule::UnknownUser, "names no user");
     }
     Ok(violations.into_result()?)
 }
@@ -35,7 +35,7 @@ pub fn check_unique(ids: impl Iterator<Item = DbUuid>, pointer: impl Fn(usize) -
     let mut seen = HashSet::new();
     let mut violations = Violations::default();
     for (n, _) in ids.enumerate().filter(|(_, id)| !seen.insert(*id)) {
-        violations.push(pointer(n), "given-twice", "names a user who is in the list already");
+        violations.push(pointer(n), Rule::Duplicate, "names a user who is in the list already");
     }
     if violations.0.is_empty() { Ok(()) } else { Err(violations) }
 }

@@ -2,7 +2,7 @@
 
 use common::{
     input::{Flag, Text},
-    problem::{Problem, Violations},
+    problem::{Problem, Rule, Violations},
 };
 use deserr::Deserr;
 use maud::{Markup, html};
@@ -198,7 +198,7 @@ impl ListQuery {
         Ok(match (self.include_suspended, self.name) {
             (Some(_), Some(_)) => {
                 let message = "must not be given together with includeSuspended";
-                return Err(Problem::parameter("name", "given-together", message).into());
+                return Err(Problem::parameter("name", Rule::GivenTogether, message).into());
             }
             (None, Some(name)) if is_sign_in_name(&name) => Selection::ByName(name),
             (None, Some(_)) => Selection::Nobody,

@@ -6,7 +6,7 @@ mod document;
 use std::process::Command;
 
 use document::Contract;
-pub use document::pinned;
+pub use document::{pinned, pinned_part};
 
 use crate::harness::DOCUMENT;
 

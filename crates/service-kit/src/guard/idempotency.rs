@@ -16,7 +16,7 @@ use actix_web::{
 };
 use chrono::TimeDelta;
 use common::{
-    problem::{Legacy, Problem, code},
+    problem::{Legacy, Problem, Rule, code},
     time::Timestamp,
 };
 use diesel::{
@@ -77,7 +77,7 @@ impl IdempotencyKey {
         };
         let key = key.to_str().ok().filter(|key| others == 0 && (1..=MAX_LENGTH).contains(&key.len()));
         let key = key.ok_or_else(|| {
-            Problem::parameter("Idempotency-Key", "length", "must be one header of 1 to 255 visible characters")
+            Problem::parameter("Idempotency-Key", Rule::Length, "must be one header of 1 to 255 visible characters")
         })?;
         let mut request = Sha256::new();
         request.update((req.query_string().len() as u64).to_be_bytes());

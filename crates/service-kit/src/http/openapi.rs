@@ -1,6 +1,6 @@
 //! What every operation of a document has in common, so that no operation needs to say it.
 
-use common::problem::{Code, Legacy, Problem, code};
+use common::problem::{Code, Legacy, Problem, Rule, code};
 use serde_json::{Value, json};
 use utoipa::openapi::{
     Components, Content, Deprecated, Header, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder,
@@ -355,12 +355,13 @@ fn problem_schema(fields: Option<RefOr<Schema>>, codes: &[&'static Code], legacy
         ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).description(Some(description))
     };
     let names = code::ALL.iter().chain(codes).map(|code| code.name);
+    let rules = Rule::ALL.iter().map(|rule| rule.code());
     let violation = ObjectBuilder::new()
         .property("pointer", string("Where in the body, as a JSON pointer (RFC 6901)"))
         .property("parameter", string("Or which parameter of the path or the query"))
         .property("row", number("Or which row of a table, counted from 1 without the header; 0 for all of it"))
         .property("column", string("And which column, by name"))
-        .property("code", string("Stable name of the rule"))
+        .property("code", string("Stable name of the rule; later versions may know more").enum_values(Some(rules)))
         .property("message", string("The rule in words"))
         .required("code")
         .required("message");

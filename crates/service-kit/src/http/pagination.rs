@@ -13,7 +13,7 @@ use actix_web::{
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use common::{
     input::Limit,
-    problem::{Problem, Violations},
+    problem::{Problem, Rule, Violations},
 };
 use deserr::Deserr;
 use serde::{Serialize, de::DeserializeOwned};
@@ -105,7 +105,7 @@ impl Page {
                 .ok()
                 .filter(|position| serde_json::to_value(position).is_ok_and(|value| !has_nul(&value)))
         });
-        let bad = || Problem::parameter("cursor", "not-a-cursor", "must be one that a page of this list linked to");
+        let bad = || Problem::parameter("cursor", Rule::NotACursor, "must be one that a page of this list linked to");
         position.map(Some).ok_or_else(|| bad().into())
     }
 

@@ -5,7 +5,7 @@ use std::future::{Ready, ready};
 use actix_web::{FromRequest, HttpRequest, dev::Payload, error::PathError, web::PathConfig};
 use common::{
     input::Id,
-    problem::{Location, Problem, Violation, Violations, code},
+    problem::{Location, Problem, Rule, Violation, Violations, code},
 };
 use deserr::Deserr;
 use serde_json::{Map, Value};
@@ -48,7 +48,7 @@ pub fn parse<T: Deserr<Violations>>(query: &str) -> Result<T, Error> {
     deserr::deserialize::<T, _, Violations>(Value::Object(values)).map_err(|violations| {
         let violations = violations.0.into_iter().map(|violation| match in_query(violation) {
             Violation { location: Location::Parameter { parameter }, .. } if repeated.contains(&parameter) => {
-                Violation::parameter(parameter, "given-twice", "must be given once")
+                Violation::parameter(parameter, Rule::Duplicate, "must be given once")
             }
             violation => violation,
         });
@@ -76,7 +76,7 @@ pub fn path_config() -> PathConfig {
             .iter()
             .filter(|(name, _)| name.ends_with("ID") || name.ends_with("Id"))
             .filter_map(|(name, value)| {
-                value.parse::<Id>().err().map(|message| Violation::parameter(name, "not-a-uuid", message))
+                value.parse::<Id>().err().map(|message| Violation::parameter(name, Rule::NotAUuid, message))
             })
             .collect();
         Failure(Problem::new(code::INVALID_PARAMETER).violations(violations)).into()

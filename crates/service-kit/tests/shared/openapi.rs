@@ -40,6 +40,16 @@ pub fn pinned(path: &str, expected: &str) {
     );
 }
 
+/// Asserts that the part of a document between the markers of this name has this content. With `UPDATE_DOCS` set, writes
+/// it first.
+pub fn pinned_part(path: &str, name: &str, expected: &str) {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)).unwrap();
+    let (begin, end) = (format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->\n"));
+    let (before, rest) = page.split_once(&begin).unwrap();
+    let (_, after) = rest.split_once(&end).unwrap();
+    pinned(path, &format!("{before}{begin}{expected}{end}{after}"));
+}
+
 /// A schema in the notation of the tables of [`Contract`].
 fn kind(schema: &Value) -> String {
     if let Some(reference) = schema["$ref"].as_str() {
@@ -146,6 +156,7 @@ impl Contract {
     /// Every type has the fields of the contract, and `more` that were added to one.
     pub fn every_type_has_its_fields(&self, more: &[(&str, &str)]) {
         let schemas = DOCUMENT["components"]["schemas"].as_object().unwrap();
+        let mut differences = Vec::new();
         for line in self.types.trim().lines() {
             let (name, expected) = line.split_once(": ").unwrap();
             let schema = schemas.get(name).unwrap_or_else(|| panic!("no type {name}"));
@@ -154,11 +165,17 @@ impl Contract {
                 continue;
             }
             let expected: BTreeMap<_, _> = expected.split(", ").map(|field| field.split_once(' ').unwrap()).collect();
-            let mut found = fields(schema);
-            found.retain(|field, _| !more.contains(&(name, field)));
-            let found: BTreeMap<_, _> = found.iter().map(|(field, kind)| (field.as_str(), kind.as_str())).collect();
-            assert_eq!(found, expected, "{name}: an added field is an argument of this function");
+            let found = fields(schema);
+            let found = found.iter().map(|(field, kind)| (field.as_str(), kind.as_str()));
+            let found: BTreeMap<_, _> = found.filter(|(field, _)| !more.contains(&(name, field))).collect();
+            let missing = expected.iter().filter(|(field, kind)| found.get(*field) != Some(kind));
+            differences.extend(missing.map(|(field, kind)| format!("{name}: no field `{field}` of type {kind}")));
+            let added = found.iter().filter(|(field, kind)| expected.get(*field) != Some(kind));
+            differences.extend(added.map(|(field, kind)| {
+                format!("{name}: the field `{field}` of type {kind} is not an argument of this function")
+            }));
         }
+        assert!(differences.is_empty(), "{differences:#?}");
     }
 }
 

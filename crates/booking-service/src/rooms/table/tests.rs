@@ -21,12 +21,12 @@ fn room(row: usize, place: &str, start: &str, end: &str) -> ImportedRoom {
 }
 
 /// The errors as (row, column, code).
-fn codes<T: std::fmt::Debug>(result: Result<T, Vec<CellError>>) -> Vec<(usize, String, &'static str)> {
+fn codes<T: std::fmt::Debug>(result: Result<T, Vec<CellError>>) -> Vec<(usize, String, Rule)> {
     let errors = result.expect_err("errors");
     errors.into_iter().map(|error| (error.row, error.column.unwrap_or_default(), error.code)).collect()
 }
 
-fn one_error(row: usize, column: &str, code: &'static str) -> Vec<(usize, String, &'static str)> {
+fn one_error(row: usize, column: &str, code: Rule) -> Vec<(usize, String, Rule)> {
     vec![(row, column.to_owned(), code)]
 }
 
@@ -64,25 +64,25 @@ fn a_file_may_have_no_rows() {
 fn blank_lines_neither_matter_nor_count() {
     let text = format!("\n \n{HEADER}\r\n\r\n  \r\nx,2026/04/01,2026/04/01,09:00,10:00,S516\r\n\r\nx\r\n");
     let missing = ["Start date", "Start time", "End date", "End time", "Location"];
-    let expected: Vec<_> = missing.iter().map(|name| (2, (*name).to_owned(), "missing-cell")).collect();
+    let expected: Vec<_> = missing.iter().map(|name| (2, (*name).to_owned(), Rule::MissingCell)).collect();
     assert_eq!(codes(tokyo(&text)), expected);
 }
 
 #[test]
 fn a_file_needs_a_header() {
     for text in ["", "\u{feff}", "\r\n\r\n", "  "] {
-        assert_eq!(codes(tokyo(text)), one_error(0, "", "empty-file"), "{text:?}");
+        assert_eq!(codes(tokyo(text)), one_error(0, "", Rule::EmptyFile), "{text:?}");
     }
     let codes_of_data = codes(tokyo("x,2026/04/01,2026/04/01,09:00,10:00,S516\n"));
     assert_eq!(codes_of_data.len(), 6);
-    assert!(codes_of_data.iter().all(|(row, _, code)| *row == 0 && *code == "missing-column"));
+    assert!(codes_of_data.iter().all(|(row, _, code)| *row == 0 && *code == Rule::MissingColumn));
 }
 
 #[test]
 fn the_header_names_each_column_once() {
     assert_eq!(
         codes(tokyo("Subject,Start date,Location,location,Start time,End time,Note,Note\nx\n")),
-        [(0, "End date".to_owned(), "missing-column"), (0, "Location".to_owned(), "duplicate-column")]
+        [(0, "End date".to_owned(), Rule::MissingColumn), (0, "Location".to_owned(), Rule::Duplicate)]
     );
 }
 
@@ -97,13 +97,13 @@ fn every_bad_cell_is_reported() {
     assert_eq!(
         codes(rows(&text)),
         [
-            (1, "Start date".to_owned(), "bad-date"),
-            (1, "Start time".to_owned(), "bad-time"),
-            (1, "End date".to_owned(), "bad-date"),
-            (1, "End time".to_owned(), "bad-time"),
-            (1, "Location".to_owned(), "blank"),
-            (3, "Start date".to_owned(), "bad-date"),
-            (3, "Location".to_owned(), "too-long"),
+            (1, "Start date".to_owned(), Rule::BadDate),
+            (1, "Start time".to_owned(), Rule::BadTime),
+            (1, "End date".to_owned(), Rule::BadDate),
+            (1, "End time".to_owned(), Rule::BadTime),
+            (1, "Location".to_owned(), Rule::Blank),
+            (3, "Start date".to_owned(), Rule::BadDate),
+            (3, "Location".to_owned(), Rule::Length),
         ]
     );
 }
@@ -126,14 +126,14 @@ fn dates_and_times_have_one_spelling() {
 fn a_location_is_checked_in_characters() {
     let with = |location: &str| rows(&format!("x,2026/04/01,2026/04/01,09:00,10:00,\"{location}\"\n"));
     assert!(with(&"あ".repeat(32)).is_ok());
-    assert_eq!(codes(with("\u{3000} ")), one_error(1, "Location", "blank"));
-    assert_eq!(codes(with("S\u{0}516")), one_error(1, "Location", "control-character"));
-    assert_eq!(codes(with("S\r\n516")), one_error(1, "Location", "control-character"));
+    assert_eq!(codes(with("\u{3000} ")), one_error(1, "Location", Rule::Blank));
+    assert_eq!(codes(with("S\u{0}516")), one_error(1, "Location", Rule::ControlCharacter));
+    assert_eq!(codes(with("S\r\n516")), one_error(1, "Location", Rule::ControlCharacter));
 }
 
 #[test]
 fn the_start_is_before_the_end() {
-    let expected = one_error(1, "End time", "out-of-order");
+    let expected = one_error(1, "End time", Rule::OutOfOrder);
     assert_eq!(codes(rows("x,2026/04/01,2026/04/01,09:00,09:00,S516")), expected);
     assert_eq!(codes(rows("x,2026/04/02,2026/04/01,09:00,10:00,S516")), expected);
 }
@@ -142,7 +142,7 @@ fn the_start_is_before_the_end() {
 fn a_row_has_the_cells_of_the_header() {
     assert_eq!(
         codes(rows("x,2026/04/01,2026/04/01,09:00,10:00\nx,2026/04/01,2026/04/01,09:00,10:00,S516,more\n")),
-        [(1, "Location".to_owned(), "missing-cell"), (2, String::new(), "too-many-cells")]
+        [(1, "Location".to_owned(), Rule::MissingCell), (2, String::new(), Rule::TooManyCells)]
     );
 }
 
@@ -151,7 +151,7 @@ fn a_skipped_local_time_is_an_error_and_a_repeated_one_the_earlier() {
     let berlin = |row: &str| parse(format!("{HEADER}\n{row}\n").as_bytes(), Tz::Europe__Berlin);
     assert_eq!(
         codes(berlin("x,2026/03/29,2026/03/29,02:00,02:59,S516")),
-        [(1, "Start time".to_owned(), "no-such-local-time"), (1, "End time".to_owned(), "no-such-local-time"),]
+        [(1, "Start time".to_owned(), Rule::NonexistentTime), (1, "End time".to_owned(), Rule::NonexistentTime),]
     );
     assert_eq!(
         berlin("x,2026/10/25,2026/10/25,02:30,03:00,S516"),
@@ -165,7 +165,7 @@ fn other_encodings_are_reported_by_cell() {
     bytes.extend_from_slice(b"\x8d\x75,2026/04/01,2026/04/01,09:00,10:00,\x8d\x75\n");
     assert_eq!(
         codes(parse(&bytes, Tz::UTC)),
-        [(1, "Subject".to_owned(), "not-utf-8"), (1, "Location".to_owned(), "not-utf-8")]
+        [(1, "Subject".to_owned(), Rule::NotUtf8), (1, "Location".to_owned(), Rule::NotUtf8)]
     );
 
     let utf_16: Vec<u8> = format!("\u{feff}{HEADER}\n").encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -176,7 +176,7 @@ fn other_encodings_are_reported_by_cell() {
 fn a_thousand_rows_and_no_more() {
     let row = "x,2026/04/01,2026/04/01,09:00,10:00,S516\n";
     assert_eq!(rows(&row.repeat(MAX_ROWS)).expect("rooms").len(), MAX_ROWS);
-    assert_eq!(codes(rows(&row.repeat(MAX_ROWS + 5))), one_error(MAX_ROWS + 1, "", "too-many-rows"));
+    assert_eq!(codes(rows(&row.repeat(MAX_ROWS + 5))), one_error(MAX_ROWS + 1, "", Rule::TooManyRows));
 }
 
 proptest! {

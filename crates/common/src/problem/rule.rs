@@ -1,0 +1,79 @@
+//! The rules that a violation may name.
+
+use serde::{Serialize, Serializer};
+
+/// Declares [`Rule`] with the code and the meaning of each rule.
+macro_rules! rules {
+    ($($name:ident = $code:literal, $about:literal;)+) => {
+        /// A rule that a value of a request breaks: the `code` of a violation.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Rule {
+            $(#[doc = $about] $name),+
+        }
+
+        impl Rule {
+            /// Every rule, in the order in which the documentation lists them.
+            pub const ALL: &'static [Self] = &[$(Self::$name),+];
+
+            /// Its stable kebab-case name.
+            #[must_use]
+            pub fn code(self) -> &'static str {
+                match self {
+                    $(Self::$name => $code),+
+                }
+            }
+
+            /// What is wrong with a value that breaks it.
+            #[must_use]
+            pub fn about(self) -> &'static str {
+                match self {
+                    $(Self::$name => $about),+
+                }
+            }
+        }
+    };
+}
+
+rules! {
+    Required = "required", "A value is missing";
+    WrongType = "wrong-type", "A value has another JSON type, or a parameter is no boolean";
+    Invalid = "invalid", "A text cannot be read, such as a time";
+    Blank = "blank", "A text is empty or only white space";
+    Length = "length", "A text is too short or too long, or a list has too few or too many elements";
+    ControlCharacter = "control-character", "A text contains a control character; line breaks and tabs are allowed";
+    Range = "range", "A number, a day or a span is too small or too large";
+    NotAllowed = "not-allowed", "A value is not in a fixed list";
+    NotAUuid = "not-a-uuid", "An id is no UUID, or the nil UUID";
+    NotAWebAddress = "not-a-web-address", "A link is no absolute http or https address";
+    WrongAddress = "wrong-address", "The address of an account does not fit its type";
+    NotACursor = "not-a-cursor", "A cursor is not one of this list with these parameters";
+    Duplicate = "duplicate", "A value is there twice";
+    OutOfOrder = "out-of-order", "An end is not after its start";
+    InThePast = "in-the-past", "A time is not in the future";
+    NonexistentTime = "nonexistent-time", "The clocks of the club skip this time on that day";
+    GivenTogether = "given-together", "Two parameters exclude each other";
+    PlaceOrRoom = "place-or-room", "Neither `place` nor `roomId`, or both";
+    DateOrSpan = "date-or-span", "Neither a date with times nor a span, or both";
+    UnknownUser = "unknown-user", "An id names no user";
+    UnknownGroup = "unknown-group", "An id names no group";
+    UnknownRoom = "unknown-room", "An id names no room";
+    UnknownSlot = "unknown-slot", "An id names no slot of the poll";
+    BadFilter = "bad-filter", "A filter (`q`) cannot be parsed";
+    FilterTooLong = "filter-too-long", "A filter (`q`) has too many comparisons or levels";
+    EmptyFile = "empty-file", "A table has no header";
+    NotCsv = "not-csv", "A row of a table is not CSV";
+    NotUtf8 = "not-utf-8", "A cell of a table is not UTF-8";
+    MissingColumn = "missing-column", "The header of a table lacks a column";
+    MissingCell = "missing-cell", "A row of a table ends before this column";
+    TooManyCells = "too-many-cells", "A row of a table has more cells than the header";
+    TooManyRows = "too-many-rows", "A table has too many rows";
+    BadDate = "bad-date", "A date in a table is not `YYYY/MM/DD`";
+    BadTime = "bad-time", "A time in a table is not `HH:MM`";
+    OverlapsRow = "overlaps-row", "A room in a table overlaps that of an earlier row at the same place";
+}
+
+impl Serialize for Rule {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.code())
+    }
+}
