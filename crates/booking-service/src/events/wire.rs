@@ -202,7 +202,7 @@ pub struct RequestEventTag {
     name: Text<1, 16>,
     /// Only administrators of the event and privileged users may remove the tag.
     #[deserr(default)]
-    #[schema(value_type = Option<bool>, nullable = false)]
+    #[schema(value_type = Option<bool>)]
     locked: Option<bool>,
 }
 
@@ -240,13 +240,12 @@ struct Fields {
     group_id: Id,
     /// Whether anybody may attend, not only members of the group. Left out, also of a change, it is false.
     #[deserr(default)]
-    #[schema(nullable = false)]
     open: Option<bool>,
     #[schema(inline)]
     admins: IdSet<1>,
     /// All tags. Left out, also of a change, there are none.
     #[deserr(default)]
-    #[schema(value_type = Option<Vec<RequestEventTag>>, nullable = false, max_items = 1000)]
+    #[schema(value_type = Option<Vec<RequestEventTag>>, max_items = 1000)]
     tags: RequestEventTags,
 }
 

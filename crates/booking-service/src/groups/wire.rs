@@ -80,7 +80,7 @@ pub struct RequestGroup {
     /// Whether anybody may join and leave.
     open: bool,
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     members: Option<IdSet<0>>,
     #[schema(inline)]
     admins: IdSet<1>,

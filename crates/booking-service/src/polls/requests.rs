@@ -36,11 +36,10 @@ pub struct RequestDraftEvent {
     #[schema(inline)]
     name: Text<1, 32>,
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     description: Option<Text<0, 10_000>>,
     /// Whether anybody may answer, not only the invitees. Default false.
     #[deserr(default)]
-    #[schema(nullable = false)]
     open: Option<bool>,
     /// The time until which the poll takes answers and changes. Must be in the future.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
@@ -51,15 +50,15 @@ pub struct RequestDraftEvent {
     #[schema(inline)]
     admins: IdSet<1>,
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     invitees: Option<IdSet<0>>,
     /// Groups whose current members are invited.
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     invite_groups: Option<IdSet<0>>,
     /// Tags of the event.
     #[deserr(default)]
-    #[schema(value_type = Option<Vec<RequestEventTag>>, nullable = false, max_items = 1000)]
+    #[schema(value_type = Option<Vec<RequestEventTag>>, max_items = 1000)]
     tags: RequestEventTags,
 }
 
@@ -92,30 +91,29 @@ impl RequestDraftEvent {
 }))]
 pub struct RequestDraftEventUpdate {
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     name: Option<Text<1, 32>>,
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     description: Option<Text<0, 10_000>>,
     /// Whether anybody may answer, not only the invitees.
     #[deserr(default)]
-    #[schema(nullable = false)]
     open: Option<bool>,
     /// Must be in the future.
     #[deserr(default)]
-    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
     deadline: Option<Timestamp>,
     /// Slots that the poll does not have yet. A poll has at most 100.
     #[deserr(default)]
-    #[schema(value_type = Option<Vec<RequestCandidateSlot>>, nullable = false, max_items = 100)]
+    #[schema(value_type = Option<Vec<RequestCandidateSlot>>, max_items = 100)]
     additional_candidate_slots: RequestSlots<0>,
     /// The complete new list. Removed users who have answered keep their answers.
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     invitees: Option<IdSet<0>>,
     /// The complete new list.
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     admins: Option<IdSet<1>>,
 }
 
@@ -149,10 +147,10 @@ pub struct RequestAvailability {
     slot_ids: IdSet<0>,
     /// Must not contain any of `slotIds`.
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     maybe_slot_ids: Option<IdSet<0>>,
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     comment: Option<Text<0, 500>>,
 }
 
@@ -189,22 +187,20 @@ pub struct RequestConfirmation {
     slot_id: Id,
     /// The service creates an unverified room at this place.
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     place: Option<Text<1, 32>>,
     /// An existing room whose period contains the slot.
     #[deserr(default)]
-    #[schema(value_type = Option<uuid::Uuid>, nullable = false)]
+    #[schema(value_type = Option<uuid::Uuid>)]
     room_id: Option<Id>,
     /// The id of the group of the event.
     #[schema(value_type = uuid::Uuid)]
     group_id: Id,
     /// Whether other shared events may use the room at the same time. Default false.
     #[deserr(default)]
-    #[schema(nullable = false)]
     shared_room: Option<bool>,
     /// Whether anybody may attend the event, not only members of the group. Default false.
     #[deserr(default)]
-    #[schema(nullable = false)]
     open: Option<bool>,
 }
 

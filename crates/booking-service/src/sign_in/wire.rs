@@ -71,7 +71,7 @@ pub struct RequestToken {
     scope: RequestScope,
     /// When it expires, in the future; without this it does not.
     #[deserr(default)]
-    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
     expires_at: Option<Timestamp>,
 }
 

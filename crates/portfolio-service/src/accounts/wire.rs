@@ -48,13 +48,12 @@ impl AddAccountRequest {
 #[schema(rename_all = "camelCase", example = json!({"displayName": "Alice"}))]
 pub struct EditUserAccountRequest {
     #[deserr(rename = "type", default)]
-    #[schema(rename = "type", nullable = false)]
+    #[schema(rename = "type")]
     type_: Option<AccountType>,
     #[deserr(default)]
-    #[schema(nullable = false)]
     url: Option<String>,
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     display_name: Option<Text<1, 256>>,
 }
 

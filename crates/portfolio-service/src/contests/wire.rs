@@ -107,7 +107,7 @@ pub struct CreateContestRequest {
     name: Text<1, 32>,
     /// Absolute http or https address; empty or left out for none.
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     link: Option<Link>,
     #[schema(inline)]
     description: Text<1, 256>,
@@ -133,18 +133,17 @@ impl CreateContestRequest {
 #[schema(rename_all = "camelCase", example = json!({"duration": {"since": "2026-04-04T09:00:00Z"}}))]
 pub struct EditContestRequest {
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     name: Option<Text<1, 32>>,
     /// Absolute http or https address; empty for none.
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     link: Option<Link>,
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     description: Option<Text<1, 256>>,
     /// Without `until`, the contest goes on.
     #[deserr(default)]
-    #[schema(nullable = false)]
     duration: Option<Span>,
 }
 

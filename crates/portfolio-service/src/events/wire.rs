@@ -132,6 +132,5 @@ impl EventDetail {
 #[schema(rename_all = "camelCase", example = json!({"level": 1}))]
 pub struct EditEventRequest {
     #[deserr(default)]
-    #[schema(nullable = false)]
     pub level: Option<EventLevel>,
 }

@@ -127,7 +127,7 @@ pub struct CreateProjectRequest {
     name: Text<1, 32>,
     /// Absolute http or https address; empty or left out for none.
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     link: Option<Link>,
     #[schema(inline)]
     description: Text<1, 256>,
@@ -156,18 +156,17 @@ impl CreateProjectRequest {
 }))]
 pub struct EditProjectRequest {
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     name: Option<Text<1, 32>>,
     /// Absolute http or https address; empty for none.
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     link: Option<Link>,
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     description: Option<Text<1, 256>>,
     /// Without `until`, the project goes on.
     #[deserr(default)]
-    #[schema(nullable = false)]
     duration: Option<YearWithSemesterDuration>,
 }
 

@@ -87,13 +87,13 @@ pub struct AddContestTeamRequest {
     name: Text<1, 32>,
     /// Absolute http or https address; empty or left out for none.
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     link: Option<Link>,
     #[schema(inline)]
     description: Text<1, 256>,
     /// The result of the team in the contest; empty when there is none yet.
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     result: Option<Text<0, 32>>,
 }
 
@@ -116,18 +116,18 @@ impl AddContestTeamRequest {
 #[schema(rename_all = "camelCase", example = json!({"result": "3rd"}))]
 pub struct EditContestTeamRequest {
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     name: Option<Text<1, 32>>,
     /// Absolute http or https address; empty for none.
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     link: Option<Link>,
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     description: Option<Text<1, 256>>,
     /// The result of the team in the contest; empty when there is none yet.
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     result: Option<Text<0, 32>>,
 }
 

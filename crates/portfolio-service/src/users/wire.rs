@@ -159,11 +159,10 @@ impl Account {
 #[schema(rename_all = "camelCase", example = json!({"bio": "I draw.", "check": true}))]
 pub struct EditUserRequest {
     #[deserr(default)]
-    #[schema(inline, nullable = false)]
+    #[schema(inline)]
     bio: Option<Text<0, 256>>,
     /// Whether to publish the real name.
     #[deserr(default)]
-    #[schema(nullable = false)]
     check: Option<bool>,
 }
 

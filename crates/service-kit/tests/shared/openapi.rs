@@ -60,14 +60,16 @@ fn kind(schema: &Value) -> String {
         return if is_type { name.to_owned() } else { kind(target) };
     }
     if let Some(one_of) = schema["oneOf"].as_array() {
-        // An optional body has the alternative null.
-        return one_of.iter().map(kind).filter(|kind| kind != "null").collect::<Vec<_>>().join(" / ");
+        // null is an alternative where a value may be left out.
+        return one_of.iter().filter(|schema| !may_be_null(schema)).map(kind).collect::<Vec<_>>().join(" / ");
     }
     if let Some(words) = schema["enum"].as_array() {
         let word = |word: &Value| word.as_str().map_or_else(|| word.to_string(), str::to_owned);
         return words.iter().map(word).collect::<Vec<_>>().join("|");
     }
-    match (schema["type"].as_str(), schema["format"].as_str()) {
+    let types = schema["type"].as_array().map_or(std::slice::from_ref(&schema["type"]), Vec::as_slice);
+    let without_null = types.iter().filter_map(Value::as_str).find(|name| *name != "null");
+    match (without_null, schema["format"].as_str()) {
         (Some("array"), _) => {
             let least = schema["minItems"].as_u64().map(|least| format!("({least})"));
             format!("{}[]{}", kind(&schema["items"]), least.unwrap_or_default())
@@ -256,6 +258,48 @@ fn every_operation_says_all_that_a_client_needs() {
     }
 }
 
+/// The pointers of the types to which a part of the document refers, and those to which these refer.
+fn types_of<'a>(part: &'a Value, found: &mut BTreeSet<&'a str>) {
+    match part {
+        Value::Object(members) => {
+            if let Some(Value::String(reference)) = members.get("$ref") {
+                let pointer = reference.trim_start_matches('#');
+                if found.insert(pointer) {
+                    types_of(DOCUMENT.pointer(pointer).unwrap(), found);
+                }
+            }
+            members.values().for_each(|member| types_of(member, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| types_of(item, found)),
+        _ => {}
+    }
+}
+
+fn may_be_null(schema: &Value) -> bool {
+    let alternatives = schema["oneOf"].as_array();
+    schema["type"] == "null"
+        || schema["type"].as_array().is_some_and(|types| types.contains(&json!("null")))
+        || alternatives.is_some_and(|alternatives| alternatives.iter().any(may_be_null))
+}
+
+/// null means the same as a missing field in requests, and is in no answer (contract, "JSON").
+#[test]
+fn optional_fields_may_be_null_in_requests_only() {
+    let mut in_answers = BTreeSet::new();
+    operations().for_each(|(_, _, operation)| types_of(&operation["responses"], &mut in_answers));
+    for (name, schema) in DOCUMENT["components"]["schemas"].as_object().unwrap() {
+        let is_in_answers = in_answers.contains(&*format!("/components/schemas/{name}"));
+        for (field, property) in schema["properties"].as_object().into_iter().flatten() {
+            let is_required = schema["required"].as_array().is_some_and(|all| all.iter().any(|it| it == field));
+            assert_eq!(
+                may_be_null(property),
+                !is_in_answers && !is_required,
+                "{name}: `{field}`; an optional field has #[schema(nullable = false)] in types of answers only"
+            );
+        }
+    }
+}
+
 #[test]
 fn nothing_in_the_document_is_null_or_means_nothing() {
     fn walk(value: &Value, at: &str) {
@@ -268,12 +312,7 @@ fn nothing_in_the_document_is_null_or_means_nothing() {
                     let target = reference.as_str().unwrap().trim_start_matches('#');
                     assert!(DOCUMENT.pointer(target).is_some(), "{at} refers to {target}");
                 }
-                // The contract has no null; only a body may be left out.
-                let is_null = members.get("type").is_some_and(|kind| kind.to_string().contains("null"));
-                assert!(
-                    !is_null || at.contains("/requestBody/"),
-                    "{at} may be null; an optional field has #[schema(nullable = false)]"
-                );
+                assert!(!at.contains("/parameters/") || !may_be_null(value), "{at}: a parameter is never null");
                 members.iter().for_each(|(name, value)| walk(value, &format!("{at}/{name}")));
             }
             Value::Array(items) => items.iter().enumerate().for_each(|(n, item)| walk(item, &format!("{at}/{n}"))),
