@@ -6,6 +6,7 @@ mod document;
 use document::Contract;
 
 pub use self::document::{pinned, pinned_part};
+use crate::harness::{ALICE, Backend, Club};
 
 /// Every operation of the contract: method, path below `/api`, query parameters, body, success status and answer.
 /// `(public)` needs no sign-in.
@@ -140,6 +141,11 @@ fn refusals_have_examples_with_codes_of_the_operation() {
 #[test]
 fn every_operation_of_the_contract_is_there_and_no_other_but_additions() {
     CONTRACT.every_operation_is_there_and_no_other_but_additions(41 + 11);
+}
+
+#[test]
+fn optional_fields_accept_null() {
+    document::optional_fields_accept_null(&Club::start(Backend::Sqlite).by(ALICE));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::process::Command;
 use document::Contract;
 pub use document::{pinned, pinned_part};
 
-use crate::harness::DOCUMENT;
+use crate::harness::{ALICE, Backend, Club, DOCUMENT};
 
 /// Every operation of the contract: method, path below `/api/v1`, query parameters, body, success status and answer.
 /// `(public)` needs no sign-in.
@@ -118,6 +118,11 @@ fn refusals_have_examples_with_codes_of_the_operation() {
 #[test]
 fn the_operations_are_those_of_the_contract_and_additions() {
     CONTRACT.every_operation_is_there_and_no_other_but_additions(39);
+}
+
+#[test]
+fn optional_fields_accept_null() {
+    document::optional_fields_accept_null(&Club::start(Backend::Sqlite).by(ALICE));
 }
 
 #[test]

@@ -8,8 +8,9 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use uuid::Uuid;
 
-use crate::harness::DOCUMENT;
+use crate::harness::{Client, DOCUMENT};
 
 /// The contract of a service.
 pub struct Contract {
@@ -298,6 +299,38 @@ fn optional_fields_may_be_null_in_requests_only() {
             );
         }
     }
+}
+
+/// The fields of a body, or of its alternatives, that may be null.
+fn nullable_fields(schema: &'static Value) -> Vec<&'static str> {
+    if let Some(reference) = schema["$ref"].as_str() {
+        return nullable_fields(DOCUMENT.pointer(reference.trim_start_matches('#')).unwrap());
+    }
+    if let Some(alternatives) = schema["oneOf"].as_array() {
+        return alternatives.iter().flat_map(nullable_fields).collect();
+    }
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    properties.filter(|(_, property)| may_be_null(property)).map(|(name, _)| name.as_str()).collect()
+}
+
+/// Checks that each operation accepts null for the optional fields of its body. The objects in the paths do not exist.
+pub fn optional_fields_accept_null(client: &Client<'_>) {
+    let mut fields = 0;
+    for (method, path, operation) in operations() {
+        let nullable = nullable_fields(&operation["requestBody"]["content"]["application/json"]["schema"]);
+        let segment =
+            |segment: &str| if segment.starts_with('{') { Uuid::now_v7().to_string() } else { segment.into() };
+        let path = path.split('/').map(segment).collect::<Vec<_>>().join("/");
+        let body: Value = nullable.iter().map(|name| ((*name).to_owned(), Value::Null)).collect();
+        if nullable.is_empty() {
+            continue;
+        }
+        let pointers = client.send(&method.to_uppercase(), &path, Some(body)).pointers();
+        let refused = pointers.iter().filter(|pointer| nullable.contains(&&pointer[1..])).collect::<Vec<_>>();
+        assert!(refused.is_empty(), "{method} {path}: {refused:?}");
+        fields += nullable.len();
+    }
+    assert!(fields > 10, "only {fields} fields");
 }
 
 #[test]
