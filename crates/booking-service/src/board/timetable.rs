@@ -10,8 +10,11 @@ use service_kit::database::types::{DbTimestamp, DbUuid};
 use super::queries::{BoardEvent, Content};
 use crate::rooms::{overlap::Span, queries::Room};
 
-/// The hours that a board shows at least.
-const USUAL_HOURS: (u32, u32) = (8, 22);
+/// The hours of a board without rooms and events.
+const HOURS_OF_EMPTY_BOARD: (u32, u32) = (8, 22);
+
+/// The least number of hours of a board.
+const LEAST_HOURS: u32 = 6;
 
 /// The height of an event.
 pub const EVENT_HEIGHT: u32 = 38;
@@ -170,15 +173,20 @@ fn span(from: DbTimestamp, to: DbTimestamp) -> Option<Span> {
     Span::new(*from, *to)
 }
 
-/// The hours that a board has to show: from the earliest to the latest of any day.
+/// The hours that a board shows: from an hour before the earliest room or event of any day to an hour after the latest.
 fn hours(content: &Content, scale: &Scale) -> (u32, u32) {
     let rooms = content.rooms.iter().map(|room| (room.row.starts_at, room.row.ends_at));
     let events = content.events.iter().map(|event| (event.starts_at, event.ends_at));
     let spans = rooms.chain(events).filter_map(|(from, to)| span(from, to));
-    spans.flat_map(|span| scale.pieces(span)).fold(USUAL_HOURS, |(first, last), (x, width)| {
+    let used = spans.flat_map(|span| scale.pieces(span)).map(|(x, width)| {
         let start = x % scale.day_width();
-        (first.min(start / 60), last.max((start + width).div_ceil(60)).min(24))
-    })
+        (start / 60, (start + width).div_ceil(60))
+    });
+    let Some((first, last)) = used.reduce(|(first, last), (start, end)| (first.min(start), last.max(end))) else {
+        return HOURS_OF_EMPTY_BOARD;
+    };
+    let first = first.saturating_sub(1).min(24 - LEAST_HOURS);
+    (first, (last + 1).max(first + LEAST_HOURS).min(24))
 }
 
 #[cfg(test)]
@@ -227,14 +235,14 @@ mod tests {
             event("S1", "2026-04-04 12:00", "2026-04-04 13:00"),
             event("S0", "2026-04-04 12:00", "2026-04-04 13:00"),
         ]);
-        let timetable = Timetable::new(&content, (date("2026-04-04"), 1), ZONE, 1400);
+        let timetable = Timetable::new(&content, (date("2026-04-04"), 1), ZONE, 600);
         let rows: Vec<_> = timetable
             .rows
             .iter()
             .map(|row| (row.place, row.bars.iter().map(|bar| bar.level).collect::<Vec<_>>(), row.height()))
             .collect();
         assert_eq!(rows, [("S0", vec![0], EVENT_HEIGHT), ("S1", vec![0, 1, 1, 0], 2 * EVENT_HEIGHT)]);
-        assert_eq!((timetable.scale.hours, timetable.scale.hour_width), ((8, 22), 100));
+        assert_eq!((timetable.scale.hours, timetable.scale.hour_width), ((8, 14), 100));
         assert_eq!(timetable.rows[1].bars[0].pieces, [(100, 300)]);
         assert_eq!(timetable.scale.position(at("2026-04-04 08:30")), Some(50));
         assert_eq!(timetable.scale.position(at("2026-04-04 07:30")), None);
@@ -260,9 +268,10 @@ mod tests {
             let content = content(vec![event("S1", from, to)]);
             Timetable::new(&content, (date("2026-04-04"), 1), ZONE, 1000).scale.hours
         };
-        assert_eq!(hours("2026-04-04 10:00", "2026-04-04 11:00"), (8, 22));
-        assert_eq!(hours("2026-04-04 06:40", "2026-04-04 22:10"), (6, 23));
-        assert_eq!(hours("2026-04-03 23:00", "2026-04-04 00:30"), (0, 22));
-        assert_eq!(hours("2026-04-04 21:00", "2026-04-05 01:00"), (8, 24));
+        assert_eq!(hours("2026-04-04 10:00", "2026-04-04 11:00"), (9, 15));
+        assert_eq!(hours("2026-04-04 06:40", "2026-04-04 22:10"), (5, 24));
+        assert_eq!(hours("2026-04-03 23:00", "2026-04-04 00:30"), (0, 6));
+        assert_eq!(hours("2026-04-04 21:00", "2026-04-05 01:00"), (18, 24));
+        assert_eq!(hours("2026-04-05 21:00", "2026-04-05 22:00"), (8, 22));
     }
 }
