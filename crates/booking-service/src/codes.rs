@@ -30,13 +30,13 @@ common::codes! {
         "Another account of the sign-in provider has already signed in under this name. The operator of the service \
         can resolve this.";
     /// 403: a poll that no longer takes answers and changes.
-    POLL_CLOSED = 403 "poll-closed", "The draft event no longer takes answers and changes",
+    POLL_CLOSED = 403 "poll-closed", "The poll no longer takes answers and changes",
         "Its deadline has passed, or it has been confirmed.";
     /// 409: a second answer to a poll.
     ALREADY_ANSWERED = 409 "already-answered", "The caller has answered already",
         "Change the answer with `PUT`.";
     /// 409: a poll that has been confirmed.
-    POLL_CONFIRMED = 409 "poll-confirmed", "The draft event has been confirmed already",
+    POLL_CONFIRMED = 409 "poll-confirmed", "The poll has been confirmed already",
         "`eventId` is the event that it became.";
     /// 409: a double booking.
     ROOM_CONFLICT = 409 "room-conflict", "The room is taken",

@@ -131,7 +131,7 @@ struct ProblemMembers {
     /// Of `events-to-come`: the events that have not ended.
     #[schema(nullable = false)]
     events: Option<Vec<Uuid>>,
-    /// Of `poll-confirmed`: the event that the draft event became.
+    /// Of `poll-confirmed`: the event that the poll became.
     #[schema(nullable = false)]
     event_id: Option<Uuid>,
     /// Of `bad-filter` and `filter-too-long`: the index of the first character in error, from 0.

@@ -244,6 +244,32 @@ impl Deserr<Violations> for Flag {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limit(Option<u16>);
 
+/// A number of `MIN` to `MAX` in a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Number<const MIN: u16, const MAX: u16>(u16);
+
+impl<const MIN: u16, const MAX: u16> Number<MIN, MAX> {
+    /// The number.
+    #[must_use]
+    pub fn get(self) -> u16 {
+        self.0
+    }
+}
+
+impl<const MIN: u16, const MAX: u16> Deserr<Violations> for Number<MIN, MAX> {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
+        let text = string(value, at)?;
+        let refuse = |rule| Violations::one(at, rule, format!("must be a number from {MIN} to {MAX}"));
+        // `u16::from_str` also accepts a plus sign.
+        let digits = text.strip_prefix('-').unwrap_or(&text);
+        if digits.is_empty() || !digits.bytes().all(|c| c.is_ascii_digit()) {
+            return Err(refuse(Rule::Invalid));
+        }
+        let number = text.parse().ok().filter(|number| (MIN..=MAX).contains(number));
+        number.map(Self).ok_or_else(|| refuse(Rule::Range))
+    }
+}
+
 impl Limit {
     /// The largest limit.
     pub const MAX: u16 = 1000;
@@ -257,13 +283,8 @@ impl Limit {
 
 impl Deserr<Violations> for Limit {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
-        let limit = string(value, at)?;
-        // The contract allows digits only; `u16::from_str` also accepts a plus sign.
-        let limit = Some(limit).filter(|limit| limit.bytes().all(|c| c.is_ascii_digit()));
-        match limit.and_then(|limit| limit.parse().ok()).filter(|limit| (1..=Self::MAX).contains(limit)) {
-            Some(limit) => Ok(Self(Some(limit))),
-            None => Err(Violations::one(at, Rule::Range, format!("must be a number from 1 to {}", Self::MAX))),
-        }
+        let limit = Number::<1, { Self::MAX }>::deserialize_from_value(value, at)?;
+        Ok(Self(Some(limit.get())))
     }
 }
 
@@ -354,8 +375,12 @@ mod tests {
     fn a_limit_is_a_number_from_1_to_1000() {
         let read = |text: &str| deserialize::<Limit, Value, Violations>(json!(text)).map(Limit::max_rows);
         assert_eq!((read("1").unwrap(), read("1000").unwrap()), (Some(1), Some(1000)));
-        for bad in ["", "0", "1001", "-1", "+1", "1.0", "x", "99999999999999999999"] {
-            assert!(read(bad).is_err(), "{bad}");
+        let rule = |text: &str| read(text).unwrap_err().0[0].code;
+        for bad in ["0", "1001", "-1", "99999999999999999999"] {
+            assert_eq!(rule(bad), Rule::Range, "{bad}");
+        }
+        for bad in ["", "-", "+1", "1.0", "x"] {
+            assert_eq!(rule(bad), Rule::Invalid, "{bad}");
         }
         assert_eq!(Limit::default().max_rows(), None);
     }

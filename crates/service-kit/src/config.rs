@@ -314,7 +314,9 @@ impl ServerOptions {
         }
         for origin in &self.allowed_origins {
             if Url::parse(origin).ok().is_none_or(|url| url.origin().ascii_serialization() != *origin) {
-                faults.push(format!("--allowed-origins: {origin:?} is no origin such as https://club.example"));
+                faults.push(format!(
+                    "--allowed-origins: {origin:?} is no origin such as https://club.example, without a slash at the end"
+                ));
             }
         }
         faults

@@ -1,14 +1,12 @@
 //! The request and the answer of the search for free times.
 
-use std::str::FromStr;
-
 use chrono::TimeDelta;
 use common::{
-    input::{Flag, Id, IdSet},
+    input::{Flag, Id, IdSet, Number, parse_text},
     problem::{Problem, Rule, Violations},
     time::{Timestamp, Zoned},
 };
-use deserr::Deserr;
+use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use serde::Serialize;
 use service_kit::{
     database::types::{DbTimestamp, DbUuid},
@@ -49,40 +47,24 @@ pub struct ResponseFreeTime {
     pub busy_users: Option<usize>,
 }
 
-/// A length in minutes.
-#[derive(Debug, Clone, Copy)]
-pub struct Minutes(i64);
-
-impl FromStr for Minutes {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let digits = Some(text).filter(|text| text.bytes().all(|c| c.is_ascii_digit()));
-        let minutes = digits.and_then(|digits| digits.parse().ok()).filter(|minutes| (15..=1440).contains(minutes));
-        minutes.map(Self).ok_or("must be a number from 15 to 1440")
-    }
-}
-
 /// Ids separated by commas.
 #[derive(Debug, Clone)]
 pub struct UserIds(Vec<DbUuid>);
 
-impl FromStr for UserIds {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+impl Deserr<Violations> for UserIds {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
+        let text: String = parse_text(value, at, Rule::Invalid)?;
         let ids = text.split(',').map(str::parse::<Id>).collect::<Result<Vec<_>, _>>();
-        let ids = ids.map_err(|_| "must be UUIDs separated by commas")?;
+        let ids = ids.map_err(|_| Violations::one(at, Rule::NotAUuid, "must be UUIDs separated by commas"))?;
         let ids = IdSet::<1>::new(ids.into_iter().map(|id| id.0)).into_inner();
         if ids.len() > MAX_USERS {
-            Err("must name 200 users at most")
-        } else {
-            Ok(Self(ids.into_iter().map(DbUuid).collect()))
+            return Err(Violations::one(at, Rule::Length, format!("must name {MAX_USERS} users at most")));
         }
+        Ok(Self(ids.into_iter().map(DbUuid).collect()))
     }
 }
 
-read_from_text! { Minutes UserIds DailyHours }
+read_from_text! { DailyHours }
 
 /// Which free times to find.
 #[derive(Debug, Deserr, IntoParams)]
@@ -97,7 +79,7 @@ pub struct FindQuery {
     date_end: Timestamp,
     /// The least length of a free time in minutes.
     #[param(value_type = i32, minimum = 15, maximum = 1440, example = 60)]
-    minutes: Minutes,
+    minutes: Number<15, 1440>,
     /// Find times for a shared event: other shared events may use the room.
     #[deserr(default)]
     #[param(value_type = Option<bool>, nullable = false)]
@@ -150,7 +132,7 @@ impl FindQuery {
 
     /// The least length of a free time.
     pub fn length(&self) -> TimeDelta {
-        TimeDelta::minutes(self.minutes.0)
+        TimeDelta::minutes(self.minutes.get().into())
     }
 
     /// Whether unverified rooms are left out.

@@ -342,6 +342,9 @@ fn free_table(timetable: &Timetable<'_>) -> Markup {
                             }
                         }
                     }
+                    @if timetable.rows.iter().all(|row| row.room_periods.is_empty()) {
+                        tr { td.nothing colspan="2" { "No room." } }
+                    }
                 }
             }
         }

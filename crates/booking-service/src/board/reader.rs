@@ -37,7 +37,9 @@ impl Authenticator for BoardAuth {
     fn authorize(&self, conn: &mut AnyConnection, caller: &Caller, access: Access) -> Result<(), Error> {
         match (access, caller.scope, self.is_kiosk) {
             (Access::Read, Scope::Board, _) => Ok(()),
-            (_, _, true) => Err(Problem::new(code::INSUFFICIENT_SCOPE).into()),
+            (_, _, true) => Err(Problem::new(code::INSUFFICIENT_SCOPE)
+                .detail("`kiosk` takes only a token of scope `board`.")
+                .into()),
             _ => self.user.authorize(conn, caller, access),
         }
     }

@@ -93,7 +93,7 @@ pub fn update(
 fn check_may_answer(conn: &mut AnyConnection, id: DbUuid, user: DbUuid, now: DbTimestamp) -> Result<(), Error> {
     let poll = find_locked(conn, id, Lock::Shared)?;
     if !poll.open && !is_invited(conn, id, user)? && !is_admin(conn, id, user)? {
-        return Err(Problem::forbidden("an invitation, an administrator of the draft event, or an open one").into());
+        return Err(Problem::forbidden("an invitation, an administrator of the poll, or an open poll").into());
     }
     check_open(&poll, now)
 }
@@ -105,7 +105,7 @@ fn insert_choices(conn: &mut AnyConnection, poll: DbUuid, user: DbUuid, answer: 
     for (field, ids, maybe) in [("slotIds", &answer.yes, false), ("maybeSlotIds", &answer.maybe, true)] {
         for (index, slot) in ids.iter() {
             if !slot_ids.contains(&DbUuid(slot)) {
-                violations.push(format!("/{field}/{index}"), Rule::UnknownSlot, "names no slot of the draft event");
+                violations.push(format!("/{field}/{index}"), Rule::UnknownSlot, "names no slot of the poll");
             }
             rows.push((
                 draft_event_choices::draft_event_id.eq(poll),

@@ -210,7 +210,7 @@ fn note_slot_violations(
     }
     let existing: BTreeSet<_> = slots(conn, poll)?.iter().map(|slot| (slot.starts_at, slot.ends_at)).collect();
     if existing.len() + additional.len() > MAX_SLOTS {
-        let message = format!("must leave the draft event with {MAX_SLOTS} slots at most; it has {}", existing.len());
+        let message = format!("must leave the poll with {MAX_SLOTS} slots at most; it has {}", existing.len());
         violations.push("/additionalCandidateSlots", Rule::Length, message);
     }
     for (n, slot) in additional.iter().enumerate() {

@@ -62,8 +62,7 @@ pub fn confirm(
     }
     let detail = get_detail(conn, id)?;
     let slot = detail.slots.iter().find(|slot| slot.id == confirmation.slot);
-    let slot =
-        *slot.ok_or_else(|| Problem::invalid("/slotId", Rule::UnknownSlot, "names no slot of the draft event"))?;
+    let slot = *slot.ok_or_else(|| Problem::invalid("/slotId", Rule::UnknownSlot, "names no slot of the poll"))?;
     let draft = Draft {
         name: row.name,
         description: row.description,

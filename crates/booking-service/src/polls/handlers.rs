@@ -40,7 +40,7 @@ fn show(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp, zone: Tz) -> Res
 }
 
 fn lock_name(id: DbUuid) -> String {
-    format!("draft event {id}")
+    format!("poll {id}")
 }
 
 /// The poll that an operation changes.
@@ -58,9 +58,7 @@ fn show_answer(conn: &mut AnyConnection, id: DbUuid, user: DbUuid, zone: Tz) -> 
 
 /// The caller's answer, which an operation changes.
 fn answer_target(id: DbUuid, zone: Tz) -> Target<Caller> {
-    Target::of_caller(format!("answer to draft event {id}"), move |conn, me: &Caller| {
-        show_answer(conn, id, me.id, zone)
-    })
+    Target::of_caller(format!("answer to poll {id}"), move |conn, me: &Caller| show_answer(conn, id, me.id, zone))
 }
 
 /// Create a poll
@@ -71,7 +69,7 @@ fn answer_target(id: DbUuid, zone: Tz) -> Target<Caller> {
     tag = "draft-events",
     operation_id = "createDraftEvent",
     request_body = RequestDraftEvent,
-    responses((status = 201, description = "The new draft event", body = ResponseDraftEvent,
+    responses((status = 201, description = "The new poll", body = ResponseDraftEvent,
         headers(("Location" = String, description = "Its address"))))
 )]
 #[post("")]
@@ -95,7 +93,7 @@ pub async fn create(
     tag = "draft-events",
     operation_id = "getDraftEvent",
     params(("draftEventID" = uuid::Uuid, Path)),
-    responses((status = 200, description = "The draft event", body = ResponseDraftEventDetail))
+    responses((status = 200, description = "The poll", body = ResponseDraftEventDetail))
 )]
 #[get("/{draftEventID}")]
 pub async fn get(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
@@ -111,7 +109,7 @@ pub async fn get(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -
     operation_id = "updateDraftEvent",
     params(("draftEventID" = uuid::Uuid, Path)),
     request_body = RequestDraftEventUpdate,
-    responses((status = 200, description = "The draft event", body = ResponseDraftEventDetail))
+    responses((status = 200, description = "The poll", body = ResponseDraftEventDetail))
 )]
 #[put("/{draftEventID}")]
 pub async fn update(
@@ -276,7 +274,7 @@ pub async fn all_answers(who: SignedIn, Zone(zone): Zone, id: Path<Id>, page: Pa
         (status = 200, description = "The event that would be created (`dryRun`)", body = ResponseEventDetail),
         (status = 201, description = "The new event", body = ResponseEventDetail,
             headers(("Location" = String, description = "Its address"))),
-        (status = 409, description = "The room is taken (`room-conflict`), or the draft event has already been \
+        (status = 409, description = "The room is taken (`room-conflict`), or the poll has already been \
             confirmed (`poll-confirmed`, with `eventId`)"),
     )
 )]
@@ -307,7 +305,7 @@ pub async fn confirm(
     tag = "draft-events",
     operation_id = "getMyDraftEvents",
     params(OfUserQuery),
-    responses((status = 200, description = "Draft events", body = [ResponseDraftEvent]))
+    responses((status = 200, description = "Polls", body = [ResponseDraftEvent]))
 )]
 #[get("/me/draft-events")]
 pub async fn mine(
@@ -328,7 +326,7 @@ pub async fn mine(
     tag = "draft-events",
     operation_id = "getDraftEventsOfUser",
     params(("userID" = uuid::Uuid, Path), OfUserQuery),
-    responses((status = 200, description = "Draft events", body = [ResponseDraftEvent]))
+    responses((status = 200, description = "Polls", body = [ResponseDraftEvent]))
 )]
 #[get("/{userID}/draft-events")]
 pub async fn of_user(

@@ -220,7 +220,7 @@ pub fn find(conn: &mut AnyConnection, id: DbUuid) -> Result<Row, Error> {
 }
 
 pub(super) fn not_found() -> Error {
-    Problem::not_found("draft event").into()
+    Problem::not_found("poll").into()
 }
 
 /// The slots of a poll, by time.
@@ -330,7 +330,7 @@ pub fn check_admin(conn: &mut AnyConnection, poll: DbUuid, user: DbUuid) -> Resu
     if is_admin(conn, poll, user)? {
         return Ok(());
     }
-    Err(Problem::forbidden("an administrator of the draft event").into())
+    Err(Problem::forbidden("an administrator of the poll").into())
 }
 
 /// Checks that the caller is an administrator of a poll or privileged.
@@ -341,5 +341,5 @@ pub fn check_admin_or_privileged(conn: &mut AnyConnection, poll: DbUuid, me: &Ca
     if me.privileged || is_admin(conn, poll, me.id)? {
         return Ok(());
     }
-    Err(Problem::forbidden("an administrator of the draft event, or a privileged user").into())
+    Err(Problem::forbidden("an administrator of the poll, or a privileged user").into())
 }

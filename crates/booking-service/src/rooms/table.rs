@@ -65,7 +65,7 @@ pub fn parse(bytes: &[u8], zone: Tz) -> Result<Vec<ImportedRoom>, Vec<CellError>
 
     let header = match records.next() {
         None => return Err(vec![error(0, None, Rule::EmptyFile, "the file has no header row")]),
-        Some(Err(cause)) => return Err(vec![error(0, None, Rule::NotCsv, &cause.to_string())]),
+        Some(Err(cause)) => return Err(vec![error(0, None, Rule::Invalid, &cause.to_string())]),
         Some(Ok(header)) => Header::read(&header)?,
     };
 
@@ -81,7 +81,7 @@ pub fn parse(bytes: &[u8], zone: Tz) -> Result<Vec<ImportedRoom>, Vec<CellError>
                 let mut row = Row { number, record: &record, header: &header, errors: &mut errors };
                 rooms.extend(row.read(zone));
             }
-            Err(cause) => errors.push(error(number, None, Rule::NotCsv, &cause.to_string())),
+            Err(cause) => errors.push(error(number, None, Rule::Invalid, &cause.to_string())),
         }
     }
     if errors.is_empty() { Ok(rooms) } else { Err(errors) }
@@ -104,6 +104,10 @@ struct Header {
 
 impl Header {
     fn read(record: &ByteRecord) -> Result<Self, Vec<CellError>> {
+        if record.iter().any(|name| str::from_utf8(name).is_err()) {
+            return Err(vec![error(0, None, Rule::NotUtf8, "the header is not UTF-8; save the file in that encoding")]);
+        }
+        let is_not_separated = record.len() == 1;
         let mut errors = Vec::new();
         let positions = COLUMNS.map(|column| {
             let has_name = |name: &[u8]| name.trim_ascii().eq_ignore_ascii_case(column.as_bytes());
@@ -111,7 +115,12 @@ impl Header {
                 record.iter().enumerate().filter(|(_, name)| has_name(name)).map(|(position, _)| position);
             let position = matches.next();
             if position.is_none() {
-                errors.push(error(0, Some(column), Rule::MissingColumn, "the header does not name this column"));
+                let message = if is_not_separated {
+                    "the header does not name this column; commas separate columns"
+                } else {
+                    "the header does not name this column"
+                };
+                errors.push(error(0, Some(column), Rule::MissingColumn, message));
             }
             if matches.next().is_some() {
                 errors.push(error(0, Some(column), Rule::Duplicate, "the header names this column twice"));

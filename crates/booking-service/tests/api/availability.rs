@@ -168,26 +168,27 @@ fn invalid_parameters_are_refused(#[values(Sqlite, Postgres)] backend: Backend) 
     let club = Club::start(backend);
     let nobody = "0198c0de-0000-7000-8000-000000000099";
     let many: Vec<_> = (0..201).map(|n| format!("0198c0de-0000-7000-8000-{n:012}")).collect();
-    for (hours, rest, parameter) in [
-        ((0, 24), String::new(), "minutes"),
-        ((0, 24), "&minutes=14".to_owned(), "minutes"),
-        ((0, 24), "&minutes=1441".to_owned(), "minutes"),
-        ((0, 24), "&minutes=1e2".to_owned(), "minutes"),
-        ((24, 0), "&minutes=60".to_owned(), "dateEnd"),
-        ((0, 31 * 24 + 2), "&minutes=60".to_owned(), "dateEnd"),
-        ((0, 24), "&minutes=60&shared=x".to_owned(), "shared"),
-        ((0, 24), "&minutes=60&between=9:00".to_owned(), "between"),
-        ((0, 24), "&minutes=60&between=9:00-9:00".to_owned(), "between"),
-        ((0, 24), "&minutes=60&groupId=x".to_owned(), "groupId"),
-        ((0, 24), format!("&minutes=60&groupId={nobody}"), "groupId"),
-        ((0, 24), format!("&minutes=60&userIds={},x", id(BOB)), "userIds"),
-        ((0, 24), format!("&minutes=60&userIds={},{nobody}", id(BOB)), "userIds"),
-        ((0, 24), format!("&minutes=60&userIds={}", many.join(",")), "userIds"),
-        ((0, 24), format!("&minutes=60&userIds={}&groupId={EVERYONE}", id(BOB)), "userIds"),
-        ((0, 24), "&minutes=60&limit=0".to_owned(), "limit"),
+    for (hours, rest, parameter, code) in [
+        ((0, 24), String::new(), "minutes", "required"),
+        ((0, 24), "&minutes=14".to_owned(), "minutes", "range"),
+        ((0, 24), "&minutes=1441".to_owned(), "minutes", "range"),
+        ((0, 24), "&minutes=1e2".to_owned(), "minutes", "invalid"),
+        ((24, 0), "&minutes=60".to_owned(), "dateEnd", "out-of-order"),
+        ((0, 31 * 24 + 2), "&minutes=60".to_owned(), "dateEnd", "range"),
+        ((0, 24), "&minutes=60&shared=x".to_owned(), "shared", "wrong-type"),
+        ((0, 24), "&minutes=60&between=9:00".to_owned(), "between", "invalid"),
+        ((0, 24), "&minutes=60&between=9:00-9:00".to_owned(), "between", "invalid"),
+        ((0, 24), "&minutes=60&groupId=x".to_owned(), "groupId", "not-a-uuid"),
+        ((0, 24), format!("&minutes=60&groupId={nobody}"), "groupId", "unknown-group"),
+        ((0, 24), format!("&minutes=60&userIds={},x", id(BOB)), "userIds", "not-a-uuid"),
+        ((0, 24), format!("&minutes=60&userIds={},{nobody}", id(BOB)), "userIds", "unknown-user"),
+        ((0, 24), format!("&minutes=60&userIds={}", many.join(",")), "userIds", "length"),
+        ((0, 24), format!("&minutes=60&userIds={}&groupId={EVERYONE}", id(BOB)), "userIds", "given-together"),
+        ((0, 24), "&minutes=60&limit=0".to_owned(), "limit", "range"),
     ] {
         let problem = search(&club, hours, &rest).refused(400, "invalid-parameter");
-        assert_eq!(problem["violations"][0]["parameter"], parameter, "{rest}");
+        let violation = &problem["violations"][0];
+        assert_eq!((&violation["parameter"], &violation["code"]), (&json!(parameter), &json!(code)), "{rest}");
     }
     let only_end = format!("/api/availability?minutes=60&dateEnd={}", hours_from_now(&club, 1));
     assert_eq!(

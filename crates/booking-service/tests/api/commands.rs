@@ -30,13 +30,14 @@ pub fn outcome(command: &mut Command) -> (String, String, Option<i32>) {
     (text(output.stdout), text(output.stderr), output.status.code())
 }
 
-/// The output and the exit status of `check-config`. If the status is 78, `serve` prints the same.
+/// The output and the exit status of `check-config`, without warnings. If the status is 78, `serve` prints the same.
 pub fn check(arguments: &[&str], environment: &[(&str, &str)]) -> (String, Option<i32>) {
-    let (out, err, status) = outcome(program(arguments).arg("check-config").envs(environment.iter().copied()));
+    let run = |command| outcome(program(arguments).arg(command).env("LOG", "error").envs(environment.iter().copied()));
+    let (out, err, status) = run("check-config");
     assert_eq!(err, "");
     // `serve` refuses to start for the same errors.
     if status != Some(0) {
-        let (_, err, status) = outcome(program(arguments).envs(environment.iter().copied()));
+        let (_, err, status) = run("serve");
         assert_eq!(err.replace("booking-service: ", ""), out);
         assert_eq!(status, Some(78));
     }
@@ -118,6 +119,8 @@ fn development_mode_needs_loopback() {
     for arguments in allowed {
         assert_eq!(check(arguments, &[]), ok, "{arguments:?}");
     }
+    let (_, err, _) = outcome(program(&["check-config"]).env("LOG", "warn"));
+    assert!(err.contains("development mode: everybody on this machine can sign in as any user"), "{err}");
     let reachable: [&[&str]; 5] = [
         &["--bind", "0.0.0.0:3000"],
         &["--bind", "192.0.2.1:3000"],
@@ -472,7 +475,7 @@ fn arguments_override_the_environment_and_empty_variables_are_ignored() {
     assert_eq!(check(&["--secret-key", long], &environment).0, "ok\n");
     let names = options(&Cli::command()).into_iter().map(|(_, name)| name).collect::<Vec<_>>();
     let empty: Vec<_> = names.iter().map(|name| (name.as_str(), "")).collect();
-    assert_eq!(check(&[], &empty).0, "ok\n");
+    assert_eq!(check(&["--log", "error"], &empty).0, "ok\n");
     // An empty variable and a file are not two secrets.
     assert!(check(&["--secret-key-file", "/dev/null"], &empty).0.contains("is empty"));
     // Empty variables do not change the help.

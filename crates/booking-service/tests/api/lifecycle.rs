@@ -60,7 +60,8 @@ fn a_newer_database_is_refused_and_left_alone(#[values(Sqlite, Postgres)] backen
     let mut conn = club.connect();
     conn.batch_execute("INSERT INTO __diesel_schema_migrations (version) VALUES ('29990101000000')").unwrap();
     for command in ["serve", "migrate"] {
-        let output = program(&["--database-url", url, "--bind", "127.0.0.1:0", command]).output().unwrap();
+        let arguments = ["--database-url", url, "--bind", "127.0.0.1:0", "--log", "error", command];
+        let output = program(&arguments).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert_eq!(said.lines().count(), 1, "{said}");

@@ -61,8 +61,7 @@ rules! {
     BadFilter = "bad-filter", "A filter (`q`) cannot be parsed";
     FilterTooLong = "filter-too-long", "A filter (`q`) has too many comparisons or levels";
     EmptyFile = "empty-file", "A table has no header";
-    NotCsv = "not-csv", "A row of a table is not CSV";
-    NotUtf8 = "not-utf-8", "A cell of a table is not UTF-8";
+    NotUtf8 = "not-utf-8", "A table, or a cell of it, is not UTF-8";
     MissingColumn = "missing-column", "The header of a table lacks a column";
     MissingCell = "missing-cell", "A row of a table ends before this column";
     TooManyCells = "too-many-cells", "A row of a table has more cells than the header";

@@ -258,12 +258,16 @@ fn an_issuer_that_does_not_answer_delays_only_requests_with_tokens() {
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
 }
 
-/// Runs a command and returns its status and its output.
+/// Runs a command and returns its status and its output without warnings.
 fn check(options: &[&str]) -> (i32, String) {
+    run("error", options)
+}
+
+fn run(log: &str, options: &[&str]) -> (i32, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portfolio-service"));
     let done = command
         .env_clear()
-        .env("ADMINS", "alice")
+        .envs([("ADMINS", "alice"), ("LOG", log)])
         .args(["--database-url", "sqlite:///nowhere/x"])
         .args(options)
         .output()
@@ -306,6 +310,11 @@ fn a_public_service_needs_a_source_of_identity() {
 
 #[test]
 fn development_mode_is_allowed_only_on_loopback_addresses() {
+    let (status, said) = run("warn", &["check-config"]);
+    assert!(
+        status == 0 && said.contains("development mode: every client on this machine can act as any user"),
+        "{said}"
+    );
     for allowed in [&["--public-url", "http://localhost:8080"][..], &["--bind", "localhost:3001"]] {
         assert_eq!(check(&[allowed, &["check-config"]].concat()), (0, "ok\n".to_owned()), "{allowed:?}");
     }

@@ -418,7 +418,7 @@ fn a_newer_database_is_refused_by_every_command(backend: Backend) {
     conn.batch_execute("INSERT INTO __diesel_schema_migrations (version) VALUES ('29990101000000')").unwrap();
     let backup = ["backup", &*file];
     let mut commands: Vec<&[&str]> = COMMANDS.to_vec();
-    commands.push(&["serve", "--bind", "127.0.0.1:0"]);
+    commands.push(&["serve", "--bind", "127.0.0.1:0", "--log", "error"]);
     if backend == Backend::Sqlite {
         commands.push(&backup);
         refused(&url, &["copy-to", &postgres_schema()], "of another version");
