@@ -19,7 +19,10 @@ use crate::{
     club::Club,
     config::{Cli, Command, Config, ScopeArg, TokenCommand, UserCommand},
     import, schema, server,
-    sign_in::tokens::{self, TokenRow},
+    sign_in::{
+        identities,
+        tokens::{self, TokenRow},
+    },
     users::{self, queries::User},
 };
 
@@ -124,7 +127,7 @@ async fn user(config: &Config, command: UserCommand) -> Result<(), CommandError>
     let db = installation(config).open_existing().await?;
     match command {
         UserCommand::List => {
-            print(&["NAME\tSTATE\tPRIVILEGED\tDISPLAY NAME".to_owned()])?;
+            print(&["ID\tNAME\tSTATE\tPRIVILEGED\tDISPLAY NAME".to_owned()])?;
             let mut page = PageBounds { after: None, rows: USERS_PER_QUERY };
             loop {
                 let bounds = page.clone();
@@ -142,6 +145,14 @@ async fn user(config: &Config, command: UserCommand) -> Result<(), CommandError>
                 db.write(JobOwner::Internal, move |conn| users::queries::grant_privilege(conn, &user_name)).await?;
             print(&[format!("{name} {}", if is_changed { "is privileged now" } else { "was privileged already" })])
         }
+        UserCommand::Unlink { name } => {
+            let user_name = name.clone();
+            let was_linked = db.write(JobOwner::Internal, move |conn| identities::unlink(conn, &user_name)).await?;
+            print(&[format!(
+                "{name} {}",
+                if was_linked { "is no longer linked to an account" } else { "was not linked" }
+            )])
+        }
     }
 }
 
@@ -153,7 +164,7 @@ fn user_line(user: &User) -> String {
         _ => "deactivated",
     };
     let privileged = if user.privileged { "privileged" } else { "-" };
-    format!("{}\t{state}\t{privileged}\t{}", on_one_line(&user.name), on_one_line(&user.display_name))
+    format!("{}\t{}\t{state}\t{privileged}\t{}", user.id, on_one_line(&user.name), on_one_line(&user.display_name))
 }
 
 fn on_one_line(text: &str) -> String {

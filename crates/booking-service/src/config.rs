@@ -50,7 +50,7 @@ pub enum Command {
     /// Create, list and revoke API tokens
     #[command(subcommand)]
     Token(TokenCommand),
-    /// List users and grant the privilege
+    /// List users, grant the privilege, and unlink accounts of the sign-in provider
     #[command(subcommand)]
     User(UserCommand),
 }
@@ -105,10 +105,15 @@ pub enum ScopeArg {
 /// `user …`
 #[derive(Debug, Clone, Subcommand)]
 pub enum UserCommand {
-    /// List users: sign-in name, state, privilege, display name
+    /// List users: id, sign-in name, state, privilege, display name
     List,
     /// Grant a user the privilege
     GrantPrivilege {
+        /// Sign-in name of the user.
+        name: String,
+    },
+    /// Unlink a user from the account of the sign-in provider; the next sign-in finds its user anew
+    Unlink {
         /// Sign-in name of the user.
         name: String,
     },
@@ -217,6 +222,7 @@ impl Config {
         let secrets =
             [self.secret_key(), self.database.given_url(), self.directory.token(), self.sign_in.client_secret()];
         let mut warnings: Vec<_> = secrets.into_iter().filter_map(SecretOption::exposed).collect();
+        warnings.extend(self.server.missing_public_url());
         // The published front end compares dates in answers with dates in the browser's time zone.
         if self.server.static_folder.is_some() && self.time_zone == Tz::UTC {
             warnings.push(

@@ -181,6 +181,7 @@ impl Config {
     pub fn warnings(&self) -> Vec<String> {
         let secrets = [self.database.given_url(), self.directory.token(), self.booking.token()];
         let mut warnings: Vec<_> = secrets.into_iter().filter_map(SecretOption::exposed).collect();
+        warnings.extend(self.server.missing_public_url());
         if self.admins.is_empty() && !self.demo {
             warnings
                 .push("--admins is empty: nobody may change what others have created, or request a sync".to_owned());

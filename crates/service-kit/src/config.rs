@@ -278,6 +278,13 @@ impl ServerOptions {
         self.bind.is_loopback()
     }
 
+    /// A warning if a proxy is in front, and the default public address can hardly be the one that browsers use.
+    #[must_use]
+    pub fn missing_public_url(&self) -> Option<String> {
+        let is_missing = self.public_url.is_none() && !self.trusted_proxies.is_empty();
+        is_missing.then(|| format!("--public-url is not set, behind a proxy: it is {}", self.public_origin()))
+    }
+
     /// Why the development mode is not allowed with these options, one line each (contract, "Development mode"). In
     /// that mode every client may act as every user, so only this machine may reach the service. `missing` names the
     /// options that end the mode.

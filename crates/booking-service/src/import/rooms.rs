@@ -102,11 +102,9 @@ fn read(
 ) -> Result<Room, Fault> {
     let created_by = existing_user(row, "created_by_refer", &targets.users)?;
     let deleted_at = import.optional_time(row, ROOMS.name, id, "deleted_at")?;
-    if admins.is_empty() {
+    let has_no_admins = admins.is_empty();
+    if has_no_admins {
         admins.push(created_by);
-        if deleted_at.is_none() {
-            import.report.note("rooms without administrators; their creator becomes one", || id.to_string());
-        }
     }
     let room = Room {
         place: row.text("place")?,
@@ -121,6 +119,9 @@ fn read(
     };
     if room.starts_at >= room.ends_at {
         return Err("does not end after it starts".to_owned());
+    }
+    if has_no_admins && deleted_at.is_none() {
+        import.report.note("rooms without administrators; their creator becomes one", || id.to_string());
     }
     import.report.check_limits(ROOMS.name, id, &[("place", &room.place, 1..=32)]);
     Ok(room)

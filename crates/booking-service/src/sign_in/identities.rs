@@ -3,7 +3,8 @@
 //! * After the first sign-in, the provider's stable subject identifies the user; the name there no longer matters.
 //! * At the first sign-in, the user is the one with the subject as id, else the one with the name; otherwise a user is
 //!   created, unless only people in the directory may sign in.
-//! * A user never changes from one subject of a provider to another. A later owner of the same name is refused.
+//! * A user never changes from one subject of a provider to another. A later owner of the same name is refused. Only
+//!   the operator can remove the link ([`unlink`]).
 
 use common::{problem::Problem, time::Timestamp};
 use diesel::{
@@ -25,6 +26,7 @@ use crate::{
     codes,
     config::SignInPolicy,
     schema::{identities, users},
+    users::queries::no_user_called,
 };
 
 define_sql_function! {
@@ -65,7 +67,7 @@ pub fn user_of(
         None => find_user(conn, identity)?,
     };
     if policy == SignInPolicy::Directory {
-        check_listed(conn, existing)?;
+        check_listed(conn, existing, linked_user.is_some())?;
     }
     if let Some(user) = linked_user {
         return Ok(user);
@@ -97,12 +99,33 @@ pub fn user_of(
     Ok(user)
 }
 
-fn check_listed(conn: &mut AnyConnection, user: Option<DbUuid>) -> Result<(), Error> {
-    let listed = match user {
-        Some(user) => users::table.find(user).select(users::in_directory).first(conn).optional()?,
+fn check_listed(conn: &mut AnyConnection, user: Option<DbUuid>, is_linked: bool) -> Result<(), Error> {
+    let row: Option<(String, bool)> = match user {
+        Some(user) => users::table.find(user).select((users::name, users::in_directory)).first(conn).optional()?,
         None => None,
     };
-    if listed == Some(true) { Ok(()) } else { Err(Problem::new(codes::NOT_A_MEMBER).into()) }
+    let problem = Problem::new(codes::NOT_A_MEMBER);
+    match row {
+        Some((_, true)) => Ok(()),
+        Some((name, false)) if is_linked => Err(problem
+            .detail(format!(
+                "The account belongs to the user {name}, whom the club's directory does not list. The operator of the \
+                 service can resolve this (`user unlink`)."
+            ))
+            .into()),
+        _ => Err(problem.into()),
+    }
+}
+
+/// Removes the link of a user to an account at a provider, for the command line: the next sign-in of the account finds
+/// its user as the first one did. Returns whether there was a link.
+///
+/// # Errors
+/// 404 for an unknown name.
+pub fn unlink(conn: &mut AnyConnection, name: &str) -> Result<bool, Error> {
+    let user: Option<DbUuid> = users::table.filter(users::name.eq(name)).select(users::id).first(conn).optional()?;
+    let user = user.ok_or_else(|| no_user_called(name))?;
+    Ok(diesel::delete(identities::table.filter(identities::user_id.eq(user))).execute(conn)? > 0)
 }
 
 /// The user with the id of the identity, else with its name.

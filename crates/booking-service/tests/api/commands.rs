@@ -19,7 +19,7 @@ use clap::{Command as Arguments, CommandFactory};
 use serde_json::json;
 
 use crate::{
-    harness::{ALICE, BOB, CAROL, Client, Club, DOCUMENT, SUSAN, postgres_schema},
+    harness::{ALICE, BOB, CAROL, Client, Club, DAVE, DOCUMENT, SUSAN, id, postgres_schema},
     process::{Process, program, until},
 };
 
@@ -354,12 +354,13 @@ fn only_serve_and_migrate_create_a_database() {
     let (file, directory) = (folder.path().join("club.sqlite3"), folder.path().join("club.toml"));
     std::fs::write(&directory, "[[users]]\nname = \"erin\"\ndisplayName = \"Erin\"\nstate = \"active\"\n").unwrap();
     let url = format!("sqlite://{}", file.display());
-    let cases: [&[&str]; 6] = [
+    let cases: [&[&str]; 7] = [
         &["token", "create", "--user", BOB, "--name", "x"],
         &["token", "list"],
         &["token", "revoke", "11111111-1111-1111-1111-111111111111"],
         &["user", "list"],
         &["user", "grant-privilege", BOB],
+        &["user", "unlink", BOB],
         &["sync", "--directory-file", directory.to_str().unwrap()],
     ];
     for arguments in cases {
@@ -623,11 +624,12 @@ fn tokens_are_made_listed_and_revoked(#[values(Sqlite, Postgres)] backend: Backe
 #[rstest]
 fn a_command_that_fails_says_so_in_one_line(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let cases: [&[&str]; 5] = [
+    let cases: [&[&str]; 6] = [
         &["token", "create", "--user", "nobody", "--name", "x"],
         &["token", "create", "--user", BOB, "--name", " "],
         &["token", "list", "--user", "nobody"],
         &["user", "grant-privilege", "nobody"],
+        &["user", "unlink", "nobody"],
         &["sync", "--directory-file", "/nowhere/club.toml"],
     ];
     for arguments in cases {
@@ -732,12 +734,12 @@ fn users_are_listed(#[values(Sqlite, Postgres)] backend: Backend) {
     assert_eq!(
         out.lines().collect::<Vec<_>>(),
         [
-            "NAME\tSTATE\tPRIVILEGED\tDISPLAY NAME",
-            "alice\tactive\tprivileged\tALICE",
-            "bob\tactive\t-\tBOB",
-            "carol\tactive\t-\tCAROL",
-            "dave\tactive\t-\tDAVE",
-            "susan\tsuspended\t-\tSUSAN"
+            "ID\tNAME\tSTATE\tPRIVILEGED\tDISPLAY NAME".to_owned(),
+            format!("{}\talice\tactive\tprivileged\tALICE", id(ALICE)),
+            format!("{}\tbob\tactive\t-\tBOB", id(BOB)),
+            format!("{}\tcarol\tactive\t-\tCAROL", id(CAROL)),
+            format!("{}\tdave\tactive\t-\tDAVE", id(DAVE)),
+            format!("{}\tsusan\tsuspended\t-\tSUSAN", id(SUSAN)),
         ]
     );
 }

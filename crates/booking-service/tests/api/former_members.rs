@@ -146,6 +146,30 @@ fn listed_club(backend: Backend, issuer: &Issuer, more: &[Value], options: &[&st
 }
 
 #[test]
+fn a_user_with_a_new_id_in_the_directory_signs_in_after_the_former_one_is_unlinked() {
+    both(|backend| {
+        let issuer = Issuer::start();
+        let (club, folder) = listed_club(backend, &issuer, &[], &[]);
+        issuer.is_now("subject-1", "newcomer");
+        sign_in(&mut Browser::new(&club), &issuer).expect(302);
+        let new_id = "0198c0de-0000-7000-8000-000000000077";
+        let directory = json!({"users": [{"name": "newcomer", "id": new_id}]}).to_string();
+        std::fs::write(folder.path().join("members.json"), directory).unwrap();
+        sync(&club, 0, "?force=true").expect(201);
+
+        let refused = sign_in(&mut Browser::new(&club), &issuer).refused(403, "not-a-member");
+        let former = states(&club).into_iter().find(|(name, _)| name.starts_with("newcomer~")).unwrap().0;
+        assert!(text(&refused["detail"]).contains(&format!("belongs to the user {former}, ")), "{refused}");
+        let unlink = || on(&club, &["user", "unlink", &former]);
+        assert_eq!(unlink().0, format!("{former} is no longer linked to an account\n"));
+        assert_eq!(unlink().0, format!("{former} was not linked\n"));
+        let mut browser = Browser::new(&club);
+        sign_in(&mut browser, &issuer).expect(302);
+        assert_eq!(browser.get("/api/users/me").expect(200).json()["userId"], new_id);
+    });
+}
+
+#[test]
 fn only_people_of_the_directory_sign_in() {
     both(|backend| {
         let issuer = Issuer::start();

@@ -41,6 +41,8 @@ pub enum MigrationError {
     },
     /// The database belongs to another service.
     Foreign,
+    /// The PostgreSQL database has another encoding than UTF-8.
+    Encoding(String),
     /// The database cannot be reached.
     Unreachable(String),
     /// The database refused a statement.
@@ -55,7 +57,11 @@ impl fmt::Display for MigrationError {
                 "the database has schema version {version}, which this version of the program does not know; \
                  run the newer program, or restore a backup made before the upgrade"
             ),
-            Self::Foreign => f.write_str("this is the database of another service: see --database-url"),
+            Self::Foreign => f.write_str("this is the database of another service"),
+            Self::Encoding(name) => write!(
+                f,
+                "the database has the encoding {name}; create it with UTF-8: createdb --encoding=UTF8 --template=template0"
+            ),
             Self::Unreachable(cause) => write!(f, "cannot connect to the database of --database-url: {cause}"),
             Self::Failed(cause) => write!(f, "the database schema cannot be brought up to date: {cause}"),
         }
@@ -70,13 +76,16 @@ const ADVISORY_LOCK: i64 = 0x6c65_6374_7572_6573;
 /// Applies the missing migrations and returns their versions. Several processes may run this at once.
 ///
 /// # Errors
-/// [`MigrationError::Newer`] when the database is ahead, [`MigrationError::Failed`] for anything else; nothing has
-/// changed then.
+/// See [`MigrationError`]; nothing has changed then.
 pub fn run(url: &Url, migrations: &Migrations) -> Result<Vec<String>, MigrationError> {
     let mut conn = url.connect().map_err(|error| MigrationError::Unreachable(error.to_string()))?;
     with_connection!(&mut conn, conn => check_owner(conn, migrations))?;
     match conn {
         AnyConnection::Postgresql(mut conn) => {
+            let encoding = words(&mut conn, "SELECT current_setting('server_encoding') AS value").map_err(failed)?;
+            if encoding != ["UTF8"] {
+                return Err(MigrationError::Encoding(encoding.concat()));
+            }
             AnsiTransactionManager::begin_transaction_sql(&mut conn, "BEGIN").map_err(failed)?;
             // No time-out: another replica may be migrating, and rewriting a large table takes long.
             for limit in ["SET LOCAL lock_timeout = 0", "SET LOCAL statement_timeout = 0"] {

@@ -55,6 +55,18 @@ struct Odd {
     yes: Option<bool>,
 }
 
+#[test]
+fn a_postgresql_database_must_have_the_encoding_utf_8() {
+    let administrator = TestDatabase::postgres();
+    let name = format!("latin_{}", std::process::id());
+    let create = format!("CREATE DATABASE {name} ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0");
+    administrator.connect().batch_execute(&create).unwrap();
+    let url = std::env::var("TEST_POSTGRES_URL").unwrap().replacen("/postgres?", &format!("/{name}?"), 1);
+    let refused = migrate::run(&url.parse().unwrap(), &MIGRATIONS).unwrap_err().to_string();
+    assert!(refused.contains("the encoding SQL_ASCII; create it with UTF-8"), "{refused}");
+    administrator.connect().batch_execute(&format!("DROP DATABASE {name}")).unwrap();
+}
+
 /// Two databases. Only the source has the schema.
 struct Pair {
     source: TestDatabase,
