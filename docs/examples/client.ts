@@ -129,7 +129,7 @@ export function remembering(send: Fetch, size = 100): Fetch {
 // #endregion
 
 // #region pages
-/** Every row of a list, page by page. `page` requests one page, starting at a cursor. */
+/** Every row of a list, page by page. `page` requests one page at a cursor, always with the same other parameters. */
 export async function* all<T>(
   page: (cursor?: string) => Promise<{ data?: T[]; error?: Problem; response: Response }>,
 ): AsyncGenerator<T> {

@@ -130,7 +130,7 @@ impl<R: Right> Authenticator for MemberAuth<R> {
         let state = AppState::from_request(req)?;
         let name = sign_in_name(req, &state).await?.ok_or_else(|| {
             Problem::new(code::NOT_SIGNED_IN).detail(if state.installation.is_development {
-                "This needs sign-in, in development by a header such as X-Forwarded-User: alice."
+                "This needs sign-in, in development by a header such as X-Forwarded-User: alice, which a proxy may remove."
             } else {
                 "This needs sign-in, at the site's own proxy or by a bearer token."
             })

@@ -69,7 +69,7 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
         let is_signed_out = problem.status() == 401 && !is_kiosk;
         let body = html! {
             p { @if is_signed_out { "Members of the club may see the board." } @else { (problem.explanation()) } }
-            @if is_kiosk { p { "Make a kiosk token by " code { "booking-service token create --scope board" } "." } }
+            @if is_kiosk { p { "Make a kiosk token by " code { "booking-service token create --user NAME --name TEXT --scope board" } "." } }
             @else if is_signed_out { p { a href=(sign_in) { "Sign in to see the board" } } }
             @else { p { a href=(PATH) { "Today's board" } } }
         };

@@ -48,7 +48,7 @@ rules! {
     WrongAddress = "wrong-address", "The address of an account does not fit its type";
     NotACursor = "not-a-cursor", "A cursor is not one of this list with these parameters";
     Duplicate = "duplicate", "A value is there twice";
-    OutOfOrder = "out-of-order", "An end is not after its start";
+    OutOfOrder = "out-of-order", "An end and its start are in the wrong order";
     InThePast = "in-the-past", "A time is not in the future";
     NonexistentTime = "nonexistent-time", "The clocks of the club skip this time on that day";
     GivenTogether = "given-together", "Two parameters exclude each other";

@@ -105,7 +105,13 @@ impl Page {
                 .ok()
                 .filter(|position| serde_json::to_value(position).is_ok_and(|value| !has_nul(&value)))
         });
-        let bad = || Problem::parameter("cursor", Rule::NotACursor, "must be one that a page of this list linked to");
+        let bad = || {
+            Problem::parameter(
+                "cursor",
+                Rule::NotACursor,
+                "must be one that a page of this list, with the same parameters, linked to",
+            )
+        };
         position.map(Some).ok_or_else(|| bad().into())
     }
 
