@@ -72,7 +72,7 @@ impl From<Violations> for Error {
 
 /// A text without line breaks: libpq and PostgreSQL write hints on lines of their own, after a tab.
 pub(crate) fn on_one_line(text: &str) -> String {
-    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+    text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
 /// Converts the violation of a unique constraint into a problem.
