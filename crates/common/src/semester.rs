@@ -150,14 +150,23 @@ impl Deserr<Violations> for YearWithSemester {
         #[derive(Deserr)]
         #[deserr(error = Violations)]
         struct Fields {
-            year: i32,
+            year: Year,
             semester: Semester,
         }
-        let Fields { year, semester } = Fields::deserialize_from_value(value, at)?;
-        Self::new(year, semester).ok_or_else(|| {
-            let message = format!("must be {} to {}", Self::FIRST_YEAR, Self::LAST_YEAR);
-            Violations::one(at.push_key("year"), Rule::Range, message)
-        })
+        let Fields { year: Year(year), semester } = Fields::deserialize_from_value(value, at)?;
+        Ok(Self { year, semester })
+    }
+}
+
+/// A year of a [`YearWithSemester`].
+struct Year(i32);
+
+impl Deserr<Violations> for Year {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
+        let (first, last) = (YearWithSemester::FIRST_YEAR, YearWithSemester::LAST_YEAR);
+        let year = i32::deserialize_from_value(value, at)?;
+        let message = format!("must be {first} to {last}");
+        if (first..=last).contains(&year) { Ok(Self(year)) } else { Err(Violations::one(at, Rule::Range, message)) }
     }
 }
 
@@ -330,5 +339,13 @@ mod tests {
             prop_assert_eq!(a.cmp(&b), a.starts_at().cmp(&b.starts_at()));
             prop_assert_eq!(YearWithSemesterDuration::new(a, Some(b)).is_some(), a <= b);
         }
+    }
+
+    #[test]
+    fn year_and_semester_are_refused_together() {
+        let body = json!({"year": 1969, "semester": 2});
+        let violations = deserr::deserialize::<YearWithSemester, _, Violations>(body).unwrap_err().0;
+        let rules: Vec<_> = violations.iter().map(|violation| violation.code).collect();
+        assert_eq!(rules, [Rule::NotAllowed, Rule::Range]);
     }
 }

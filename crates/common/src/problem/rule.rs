@@ -53,7 +53,7 @@ rules! {
     NonexistentTime = "nonexistent-time", "The clocks of the club skip this time on that day";
     GivenTogether = "given-together", "Two parameters exclude each other";
     PlaceOrRoom = "place-or-room", "Neither `place` nor `roomId`, or both";
-    DateOrSpan = "date-or-span", "Neither a date with times nor a span, or both";
+    DateOrSpan = "date-or-span", "Both a date with times and a span; with neither, the fields are `required`";
     UnknownUser = "unknown-user", "An id names no user";
     UnknownGroup = "unknown-group", "An id names no group";
     UnknownRoom = "unknown-room", "An id names no room";
