@@ -215,6 +215,16 @@ fn a_token_of_the_issuer_identifies_the_caller() {
 }
 
 #[test]
+fn a_bad_token_is_401_before_a_malformed_query_even_while_the_keys_are_fetched() {
+    let issuer = Issuer::start();
+    let options = ["--oidc-issuer", &issuer.address, "--oidc-audience", "portfolio"];
+    let club = Club::start_with(Backend::Sqlite, &options);
+    let token = format!("Bearer {}", Issuer::start().token(&json!({})));
+    let bad = club.anonymous().header("authorization", &token);
+    bad.get("/api/v1/users?limit=0").refused(401, "bad-credentials");
+}
+
+#[test]
 fn an_unreachable_issuer_is_503_only_for_tokens() {
     let options =
         ["--oidc-issuer", "https://sso.example", "--oidc-audience", "a", "--jwks-url", "http://127.0.0.1:9/k"];

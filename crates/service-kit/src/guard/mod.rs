@@ -61,6 +61,13 @@ struct Shared<A> {
 }
 
 impl<A: Authenticator> Shared<A> {
+    async fn from_request(request: &HttpRequest) -> Result<Arc<Self>, Problem> {
+        let state = AppState::from_request(request)?;
+        let authenticator = A::from_request(request).await?;
+        let address = ClientIp::extract(request);
+        Ok(Arc::new(Self { authenticator, state, address, user: OnceLock::new() }))
+    }
+
     /// The owner of the database jobs of the request (contract, "Fairness").
     fn owner(&self) -> JobOwner {
         match self.authenticator.credential() {
@@ -112,12 +119,12 @@ impl<A: Authenticator> FromRequest for Guard<A> {
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
         let request = req.clone();
+        // Before anything is awaited: another extractor may refuse the request meanwhile.
+        request.extensions_mut().insert(PendingAuthentication(|request| {
+            Box::pin(async move { Shared::<A>::from_request(&request).await?.authenticate().await })
+        }));
         Box::pin(async move {
-            let state = AppState::from_request(&request)?;
-            let authenticator = A::from_request(&request).await?;
-            let address = ClientIp::extract(&request);
-            let shared = Arc::new(Shared { authenticator, state, address, user: OnceLock::new() });
-            request.extensions_mut().insert(PendingAuthentication(Box::pin(shared.clone().authenticate())));
+            let shared = Shared::from_request(&request).await?;
             if let JobOwner::Credential(_) = shared.owner() {
                 // A look-up of its own, so that the operations of a user with many new credentials have one owner.
                 shared.clone().authenticate().await?;

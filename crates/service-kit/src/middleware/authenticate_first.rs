@@ -3,7 +3,7 @@
 use std::pin::Pin;
 
 use actix_web::{
-    HttpMessage, HttpResponse,
+    HttpMessage, HttpRequest, HttpResponse,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     http::StatusCode,
@@ -12,9 +12,9 @@ use actix_web::{
 
 use crate::error::{Error, Failure};
 
-/// The pending look-up of a credential, in the extensions of its request. An operation that runs looks the credential
-/// up itself and drops this.
-pub(crate) struct PendingAuthentication(pub Pin<Box<dyn Future<Output = Result<(), Error>>>>);
+/// Looks up the credential of a request. In the extensions of the request until its operation runs, which looks the
+/// credential up itself.
+pub(crate) struct PendingAuthentication(pub fn(HttpRequest) -> Pin<Box<dyn Future<Output = Result<(), Error>>>>);
 
 /// Looks up the credential of a request that was refused as malformed before its operation ran. A bad credential is
 /// answered instead, so that a client whose session has ended learns that first.
@@ -29,7 +29,7 @@ pub async fn authenticate_first<B: MessageBody + 'static>(
     );
     let pending = response.request().extensions_mut().remove::<PendingAuthentication>().filter(|_| is_malformed);
     let Some(pending) = pending else { return Ok(response) };
-    Ok(match pending.0.await {
+    Ok(match (pending.0)(response.request().clone()).await {
         Ok(()) => response,
         Err(error) => response.into_response(HttpResponse::from_error(Failure::from(error))),
     })
