@@ -4,6 +4,7 @@
 
 use std::{
     collections::HashMap,
+    fmt,
     sync::{LazyLock, RwLock},
 };
 
@@ -96,12 +97,18 @@ impl Client<'_> {
 }
 
 /// An answer.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Answer {
     pub(super) request: String,
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} {:?}: {}", self.request, self.status, self.headers, self.text())
+    }
 }
 
 impl Answer {
