@@ -200,7 +200,8 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         SignInPolicy::Directory => "the people in the directory",
         SignInPolicy::Anyone => "everybody who signs in",
     };
-    log::info!("time zone {}; members: {members}", config.time_zone);
+    let url = config.database_url().map_err(io::Error::other)?;
+    log::info!("database {url}; time zone {}; members: {members}", config.time_zone);
     let (provider_to_check, public_url) = (provider.clone(), config.server.public_origin());
     // In the background, so that the start does not wait for the provider.
     actix_web::rt::spawn(async move { provider_to_check.check_at_start(&public_url).await });

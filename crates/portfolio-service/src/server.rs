@@ -182,7 +182,8 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     if booking.is_none() {
         events::copy::drop_copy(&db).await.map_err(|error| io::Error::other(error.describe()))?;
     }
-    log::info!("time zone {}", config.time_zone);
+    let url = config.database_url().map_err(io::Error::other)?;
+    log::info!("database {url}; time zone {}", config.time_zone);
     let (club, proxies) = (Data::new(club), Data::new(proxies));
     let verifier = tokens.map(|(expected, origin)| Data::new(Verifier::new(expected, origin)));
     let running = listen(state.clone(), &config.server, move |app| {
