@@ -1,7 +1,5 @@
 //! 401 before 400 (contract, "Order of refusals").
 
-use std::pin::Pin;
-
 use actix_web::{
     HttpMessage, HttpRequest, HttpResponse,
     body::{BoxBody, MessageBody},
@@ -9,12 +7,13 @@ use actix_web::{
     http::StatusCode,
     middleware::Next,
 };
+use futures_util::future::LocalBoxFuture;
 
 use crate::error::{Error, Failure};
 
 /// Looks up the credential of a request. In the extensions of the request until its operation runs, which looks the
 /// credential up itself.
-pub(crate) struct PendingAuthentication(pub fn(HttpRequest) -> Pin<Box<dyn Future<Output = Result<(), Error>>>>);
+pub(crate) struct PendingAuthentication(pub fn(HttpRequest) -> LocalBoxFuture<'static, Result<(), Error>>);
 
 /// Looks up the credential of a request that was refused as malformed before its operation ran. A bad credential is
 /// answered instead, so that a client whose session has ended learns that first.

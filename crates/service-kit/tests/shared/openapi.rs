@@ -290,15 +290,24 @@ fn optional_fields_may_be_null_in_requests_only() {
     operations().for_each(|(_, _, operation)| types_of(&operation["responses"], &mut in_answers));
     for (name, schema) in DOCUMENT["components"]["schemas"].as_object().unwrap() {
         let is_in_answers = in_answers.contains(&*format!("/components/schemas/{name}"));
-        for (field, property) in schema["properties"].as_object().into_iter().flatten() {
-            let is_required = schema["required"].as_array().is_some_and(|all| all.iter().any(|it| it == field));
-            assert_eq!(
-                may_be_null(property),
-                !is_in_answers && !is_required,
-                "{name}: `{field}`; an optional field has #[schema(nullable = false)] in types of answers only"
-            );
+        // A type with `#[serde(flatten)]` has its own fields in a part of `allOf`.
+        for part in schema["allOf"].as_array().into_iter().flatten().chain([schema]) {
+            for (field, property) in part["properties"].as_object().into_iter().flatten() {
+                let is_required = part["required"].as_array().is_some_and(|all| all.iter().any(|it| it == field));
+                assert_eq!(
+                    may_be_null(property),
+                    !is_in_answers && !is_required,
+                    "{name}: `{field}`; an optional field has #[schema(nullable = false)] in types of answers only"
+                );
+            }
         }
     }
+}
+
+#[test]
+fn every_text_has_its_own_bounds() {
+    let schemas = DOCUMENT["components"]["schemas"].as_object().unwrap();
+    assert!(!schemas.contains_key("Text"), "a field of type `Text` has #[schema(inline)]");
 }
 
 /// The fields of a body, or of its alternatives, that may be null.
