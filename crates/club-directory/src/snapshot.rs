@@ -4,7 +4,8 @@ use std::{collections::HashSet, error, fmt, io, path::PathBuf};
 
 use uuid::Uuid;
 
-/// The directory at one time. Ids and names of users are unique, and so are those of groups.
+/// The directory at one time. Ids and names of users are unique, and so are those of groups; names of users even
+/// regardless of the case of ASCII letters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// All human users, in the order of the directory.
@@ -17,6 +18,13 @@ impl Snapshot {
     /// The snapshot, if it is usable: ids and names are unique and not empty.
     pub fn checked(self) -> Result<Self, DirectoryError> {
         check("user", self.users.iter().map(|user| (user.id, user.name.as_str())))?;
+        let mut lower_case = HashSet::new();
+        if let Some(user) = self.users.iter().find(|user| !lower_case.insert(user.name.to_ascii_lowercase())) {
+            return Err(DirectoryError::Unfit(format!(
+                "two users have the name {:?}, in upper or lower case",
+                user.name
+            )));
+        }
         check("group", self.groups.iter().map(|group| (group.id, group.name.as_str())))?;
         let of_users = self.users.iter().flat_map(|user| {
             let optional = [user.real_name.as_deref(), user.icon.as_deref()];
@@ -163,6 +171,22 @@ mod tests {
         }
         assert_eq!(UserState::from_number(3), None);
         assert_eq!(UserState::from_number(-1), None);
+    }
+
+    #[test]
+    fn names_of_users_differ_not_only_in_case() {
+        let user = |id, name: &str| DirectoryUser {
+            id: Uuid::from_u128(id),
+            name: name.to_owned(),
+            display_name: name.to_owned(),
+            real_name: None,
+            icon: None,
+            state: UserState::Active,
+        };
+        let of = |users: &[DirectoryUser]| Snapshot { users: users.to_vec(), groups: Vec::new() }.checked();
+        assert!(of(&[user(1, "anna"), user(2, "Anne")]).is_ok());
+        let fault = of(&[user(1, "anna"), user(2, "Anna")]).unwrap_err().to_string();
+        assert!(fault.contains("\"Anna\", in upper or lower case"), "{fault}");
     }
 
     #[test]

@@ -197,10 +197,7 @@ fn head(scale: &Scale, now: Option<u32>) -> Markup {
                 text.hour x=(left + (hour - scale.hours.0) * scale.hour_width + 3) y="32" { (hour) ":00" }
             }
         }
-        @if let Some(x) = now {
-            line.now x1=(x) y1="0" x2=(x) y2=(HEAD_HEIGHT) {}
-            text.now-text x=(x + 4) y="14" { "now" }
-        }
+        @if let Some(x) = now { line.now x1=(x) y1="0" x2=(x) y2=(HEAD_HEIGHT) {} }
     };
     svg(scale, HEAD_HEIGHT, "Hours", &content)
 }
@@ -281,6 +278,7 @@ fn legend() -> Markup {
                     (text)
                 }
             }
+            li { svg width="4" height="18" aria-hidden="true" { line.now x1="2" y1="0" x2="2" y2="18" {} } "now" }
         }
     }
 }

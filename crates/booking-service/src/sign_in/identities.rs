@@ -143,7 +143,14 @@ fn find_user(conn: &mut AnyConnection, identity: &Identity) -> Result<Option<DbU
     match of_name.iter().find(|(_, name)| *name == identity.name) {
         Some((id, _)) => Ok(Some(*id)),
         // Names are unique regardless of case.
-        None if !of_name.is_empty() => Err(Problem::new(codes::NAME_TAKEN).into()),
+        None if !of_name.is_empty() => Err(Problem::new(codes::NAME_TAKEN)
+            .detail(format!(
+                "The sign-in provider says {:?}, and there is a user whose name differs only in upper or lower case. The \
+                 operator of the service can resolve this: the club's directory must have the name as the provider says \
+                 it.",
+                identity.name
+            ))
+            .into()),
         None => Ok(None),
     }
 }
