@@ -92,6 +92,26 @@ fn every_list_takes_a_limit_from_1_to_1000(#[values(Sqlite, Postgres)] backend: 
 }
 
 #[rstest]
+fn every_list_is_complete_in_pages(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut objects = Objects::new();
+    objects.grow(&club, 3);
+    for (template, item) in DOCUMENT["paths"].as_object().unwrap() {
+        if item["get"]["responses"]["200"]["content"]["application/json"]["schema"]["type"] != "array" {
+            continue;
+        }
+        let path = &objects.paths(template, true)[0];
+        let (mut rows, mut next) = (Vec::new(), Some(format!("{path}?limit=1")));
+        while let Some(path) = next {
+            let page = club.by(BOB).get(&path).expect(200);
+            rows.extend(page.json().as_array().unwrap().clone());
+            next = page.header("link").map(|link| link.split(['<', '>']).nth(1).unwrap().to_owned());
+        }
+        assert_eq!(club.by(BOB).get(path).expect(200).json(), json!(rows), "{template}");
+    }
+}
+
+#[rstest]
 fn every_body_is_json_of_a_mebibyte_at_most(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut objects = Objects::new();

@@ -315,7 +315,12 @@ pub fn check_access<W>(service: &str, world: &W, builders: &[(&str, Builder<W>)]
         let operation = operations.iter().find(|operation| operation.key() == row.operation).unwrap();
         let (anonymous, forged) = (row.cell("anonymous"), row.cell("forged header"));
         assert_eq!(anonymous, forged, "{}: a forged header makes a difference", row.name);
-        assert_eq!(anonymous == "401", !operation.is_public(), "{}: the document says otherwise", row.name);
+        assert_eq!(
+            anonymous != "401",
+            operation.is_public(),
+            "{}: public as its row says (left), as its `security(())` says (right)",
+            row.name
+        );
         let builder = builder_of(row, builders).map(|(_, builder)| builder);
         assert!(builder.is_some() || row.name == row.operation, "{} needs a builder", row.name);
         for (caller, answer) in call_as_all(operation, builder, world, callers) {
