@@ -8,8 +8,8 @@ common::codes! {
     BAD_FILTER = 400 "bad-filter", "The filter cannot be read",
         "The parameter `q` does not follow the grammar; `position` counts characters from 0.";
     /// 400: a filter that is too costly.
-    FILTER_TOO_LONG = 400 "filter-too-long", "The filter has too many comparisons",
-        "The parameter `q` may have at most 32 comparisons.";
+    FILTER_TOO_LONG = 400 "filter-too-long", "The filter is too long",
+        "The parameter `q` may have at most 4096 characters, 32 levels of parentheses and 32 comparisons.";
     /// 400: an imported table with bad rows.
     BAD_IMPORT = 400 "bad-import", "The table cannot be imported",
         "Nothing was imported. Each entry of `violations` names a row, counted from 1 without the header, and a \

@@ -67,8 +67,8 @@ pub struct FilterError {
     pub position: usize,
     /// A description in English, without the position.
     pub message: String,
-    /// Whether the text has more comparisons than [`MAX_COMPARISONS`].
-    pub has_too_many_comparisons: bool,
+    /// Whether the text exceeds [`MAX_CHARACTERS`], [`MAX_DEPTH`] or [`MAX_COMPARISONS`].
+    pub is_too_long: bool,
 }
 
 impl fmt::Display for FilterError {
@@ -89,7 +89,7 @@ pub fn parse(text: &str) -> Result<Filter, FilterError> {
     let characters: Vec<char> = text.chars().take(MAX_CHARACTERS + 1).collect();
     if characters.len() > MAX_CHARACTERS {
         let message = format!("a filter has at most {MAX_CHARACTERS} characters");
-        return Err(FilterError { position: MAX_CHARACTERS, message, has_too_many_comparisons: false });
+        return Err(FilterError { position: MAX_CHARACTERS, message, is_too_long: true });
     }
 
     let mut parser = Parser { rest: &characters, length: characters.len(), comparisons: 0 };
@@ -127,7 +127,8 @@ impl Parser<'_> {
             return self.comparison();
         }
         if depth == MAX_DEPTH {
-            return Err(self.error(&format!("parentheses nest at most {MAX_DEPTH} levels deep")));
+            let message = format!("parentheses nest at most {MAX_DEPTH} levels deep");
+            return Err(FilterError { position: self.position(), message, is_too_long: true });
         }
         self.take("(");
         let inner = self.expression(depth + 1)?;
@@ -149,7 +150,7 @@ impl Parser<'_> {
         self.comparisons += 1;
         if self.comparisons > MAX_COMPARISONS {
             let message = format!("a filter has at most {MAX_COMPARISONS} comparisons");
-            return Err(FilterError { position, message, has_too_many_comparisons: true });
+            return Err(FilterError { position, message, is_too_long: true });
         }
         let equal = self.take("==");
         if !equal && !self.take("!=") {
@@ -192,7 +193,7 @@ impl Parser<'_> {
     }
 
     fn error(&self, message: &str) -> FilterError {
-        FilterError { position: self.position(), message: message.to_owned(), has_too_many_comparisons: false }
+        FilterError { position: self.position(), message: message.to_owned(), is_too_long: false }
     }
 }
 
@@ -311,10 +312,8 @@ mod tests {
         }
         assert_eq!(operators, 31);
         let error = parse(&chain(MAX_COMPARISONS + 1)).expect_err("one too many");
-        assert_eq!((error.has_too_many_comparisons, error.position), (true, chain(MAX_COMPARISONS).len() + 2));
-        assert!(
-            parse(&chain(MAX_COMPARISONS).replace("&&", "&&(")).is_err_and(|error| !error.has_too_many_comparisons)
-        );
+        assert_eq!((error.is_too_long, error.position), (true, chain(MAX_COMPARISONS).len() + 2));
+        assert!(parse(&chain(MAX_COMPARISONS).replace("&&", "&&(")).is_err_and(|error| !error.is_too_long));
     }
 
     /// Whether a filter matches an event, for which the comparisons `facts` with `==` hold.

@@ -173,10 +173,11 @@ impl UserQuery {
 /// Parses a `q` filter.
 ///
 /// # Errors
-/// 400 `filter-too-long` for too many comparisons, otherwise `bad-filter`; both with the position of the error.
+/// 400 `filter-too-long` for too many characters, levels or comparisons, otherwise `bad-filter`; both with the position
+/// of the error.
 pub fn parse_filter(text: &str) -> Result<Filter, Error> {
     filter::parse(text).map_err(|error| {
-        let (code, rule) = if error.has_too_many_comparisons {
+        let (code, rule) = if error.is_too_long {
             (codes::FILTER_TOO_LONG, Rule::FilterTooLong)
         } else {
             (codes::BAD_FILTER, Rule::BadFilter)

@@ -121,8 +121,8 @@ fn an_invalid_filter_is_refused_with_the_position(#[values(Sqlite, Postgres)] ba
     assert_eq!(problem["position"], 6);
     assert_eq!(problem["violations"][0]["parameter"], "q");
     get(&club, &format!("user=={}&&", id(BOB))).refused(400, "bad-filter");
-    get(&club, &"(".repeat(33)).refused(400, "bad-filter");
-    get(&club, &" ".repeat(4097)).refused(400, "bad-filter");
+    get(&club, &"(".repeat(33)).refused(400, "filter-too-long");
+    get(&club, &" ".repeat(4097)).refused(400, "filter-too-long");
 }
 
 #[rstest]

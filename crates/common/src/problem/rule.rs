@@ -59,7 +59,7 @@ rules! {
     UnknownRoom = "unknown-room", "An id names no room";
     UnknownSlot = "unknown-slot", "An id names no slot of the poll";
     BadFilter = "bad-filter", "A filter (`q`) cannot be parsed";
-    FilterTooLong = "filter-too-long", "A filter (`q`) has too many comparisons or levels";
+    FilterTooLong = "filter-too-long", "A filter (`q`) has too many characters, levels or comparisons";
     EmptyFile = "empty-file", "A table has no header";
     NotUtf8 = "not-utf-8", "A table, or a cell of it, is not UTF-8";
     MissingColumn = "missing-column", "The header of a table lacks a column";
