@@ -7,7 +7,7 @@ common::codes! {
     /// 400: a filter that cannot be read.
     BAD_FILTER = 400 "bad-filter", "The filter cannot be read",
         "The parameter `q` does not follow the grammar; `position` counts characters from 0.";
-    /// 400: a filter that is too costly.
+    /// 400: a filter with too many characters, levels or comparisons.
     FILTER_TOO_LONG = 400 "filter-too-long", "The filter is too long",
         "The parameter `q` may have at most 4096 characters, 32 levels of parentheses and 32 comparisons.";
     /// 400: an imported table with bad rows.

@@ -88,8 +88,7 @@ pub fn parse(text: &str) -> Result<Filter, FilterError> {
     // Reads at most one character more than allowed, whatever the length of the text.
     let characters: Vec<char> = text.chars().take(MAX_CHARACTERS + 1).collect();
     if characters.len() > MAX_CHARACTERS {
-        let message = format!("a filter has at most {MAX_CHARACTERS} characters");
-        return Err(FilterError { position: MAX_CHARACTERS, message, is_too_long: true });
+        return Err(too_long(MAX_CHARACTERS, format!("a filter has at most {MAX_CHARACTERS} characters")));
     }
 
     let mut parser = Parser { rest: &characters, length: characters.len(), comparisons: 0 };
@@ -99,6 +98,10 @@ pub fn parse(text: &str) -> Result<Filter, FilterError> {
     }
     let filter = parser.expression(0)?;
     if parser.rest.is_empty() { Ok(filter) } else { Err(parser.error("expected \"&&\", \"||\" or the end")) }
+}
+
+fn too_long(position: usize, message: String) -> FilterError {
+    FilterError { position, message, is_too_long: true }
 }
 
 /// A recursive descent parser. Every method that takes a token also skips the white space after it.
@@ -127,8 +130,7 @@ impl Parser<'_> {
             return self.comparison();
         }
         if depth == MAX_DEPTH {
-            let message = format!("parentheses nest at most {MAX_DEPTH} levels deep");
-            return Err(FilterError { position: self.position(), message, is_too_long: true });
+            return Err(too_long(self.position(), format!("parentheses nest at most {MAX_DEPTH} levels deep")));
         }
         self.take("(");
         let inner = self.expression(depth + 1)?;
@@ -149,8 +151,7 @@ impl Parser<'_> {
         )?;
         self.comparisons += 1;
         if self.comparisons > MAX_COMPARISONS {
-            let message = format!("a filter has at most {MAX_COMPARISONS} comparisons");
-            return Err(FilterError { position, message, is_too_long: true });
+            return Err(too_long(position, format!("a filter has at most {MAX_COMPARISONS} comparisons")));
         }
         let equal = self.take("==");
         if !equal && !self.take("!=") {
