@@ -109,8 +109,9 @@ fn check_listed(conn: &mut AnyConnection, user: Option<DbUuid>, is_linked: bool)
         Some((_, true)) => Ok(()),
         Some((name, false)) if is_linked => Err(problem
             .detail(format!(
-                "The account belongs to the user {name}, whom the club's directory does not list. The operator of the \
-                 service can resolve this (`user unlink`)."
+                "The account belongs to the user {name}, whom the club's directory does not list. For a member, the \
+                 operator of the service adds the user to the directory, or removes the link of the account to a former \
+                 user (`user unlink`)."
             ))
             .into()),
         _ => Err(problem.into()),
