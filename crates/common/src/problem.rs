@@ -140,7 +140,11 @@ impl DeserializeError for Violations {
         let here = pointer(location);
         match error {
             ErrorKind::IncorrectValueKind { actual, accepted } => {
-                let accepted: Vec<_> = accepted.iter().map(|kind| json_kind(*kind)).collect();
+                let mut accepted: Vec<_> = accepted.iter().map(|kind| json_kind(*kind)).collect();
+                // JSON Schema knows no kind of negative integers.
+                if accepted.contains(&json_kind(ValueKind::Integer)) {
+                    accepted.retain(|kind| *kind != json_kind(ValueKind::NegativeInteger));
+                }
                 let actual = json_kind(actual.kind());
                 all.push(here, Rule::WrongType, format!("must be {}, not {actual}", accepted.join(" or ")));
             }

@@ -81,7 +81,9 @@ impl FromStr for Timestamp {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let digits = text.split_once('.').map_or(0, |(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count());
         let parsed = DateTime::parse_from_rfc3339(text).ok().filter(|_| digits <= 9);
-        parsed.and_then(|at| Self::new(at.to_utc())).ok_or(if text.contains(' ') {
+        parsed.and_then(|at| Self::new(at.to_utc())).ok_or(if digits > 9 {
+            "must have 9 fractional digits at most"
+        } else if text.contains(' ') {
             "must be an RFC 3339 date-time without spaces; in a query, write the + of an offset as %2B"
         } else {
             "must be an RFC 3339 date-time, such as 2026-04-01T18:00:00+09:00, within the years 1 to 9999"

@@ -17,7 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::{hours::DailyHours, queries::People};
 use crate::wall_clock::read_from_text;
 
-/// The longest span: 31 days, one of which may have 25 hours.
+/// The longest span: 31 days, one of which may have 25 hours when the clocks change.
 const MAX_SPAN: TimeDelta = TimeDelta::hours(31 * 24 + 1);
 
 /// The most ids in `userIds`.
@@ -74,7 +74,7 @@ pub struct FindQuery {
     /// The start of the span to search.
     #[param(value_type = chrono::DateTime<chrono::Utc>, example = "2026-04-04T00:00:00+09:00")]
     date_begin: Timestamp,
-    /// The end of the span to search, at most 31 days after `dateBegin`.
+    /// The end of the span to search, at most 31 days and one hour after `dateBegin`: the clocks may change within them.
     #[param(value_type = chrono::DateTime<chrono::Utc>, example = "2026-04-11T00:00:00+09:00")]
     date_end: Timestamp,
     /// The least length of a free time in minutes.
@@ -92,7 +92,7 @@ pub struct FindQuery {
     #[deserr(default)]
     #[param(value_type = Option<uuid::Uuid>, nullable = false)]
     group_id: Option<Id>,
-    /// Count those of these users who attend an event at that time. At most 200 ids, separated by commas.
+    /// Count those of these users who attend an event at that time. At most 200 different ids, separated by commas.
     #[deserr(default)]
     #[param(value_type = Option<String>, nullable = false)]
     user_ids: Option<UserIds>,
@@ -107,11 +107,16 @@ impl FindQuery {
     /// The span.
     ///
     /// # Errors
-    /// 400 for a span that ends before it begins, or is longer than 31 days.
+    /// 400 for a span that ends before it begins, or is longer than [`MAX_SPAN`].
     pub fn span(&self) -> Result<(DbTimestamp, DbTimestamp), Error> {
         crate::rooms::check_span(Some(self.date_begin), Some(self.date_end))?;
         if self.date_end - self.date_begin > MAX_SPAN {
-            return Err(Problem::parameter("dateEnd", Rule::Range, "must be 31 days after dateBegin at most").into());
+            return Err(Problem::parameter(
+                "dateEnd",
+                Rule::Range,
+                "must be 31 days and one hour after dateBegin at most",
+            )
+            .into());
         }
         Ok((DbTimestamp(self.date_begin), DbTimestamp(self.date_end)))
     }

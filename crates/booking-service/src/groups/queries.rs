@@ -56,11 +56,11 @@ pub struct Group {
     pub admins: Vec<DbUuid>,
 }
 
-/// Creates the everyone group, or renames it to the configured name.
+/// Creates the everyone group if it does not exist.
 ///
 /// # Errors
 /// When the database fails.
-pub fn ensure_everyone_group(conn: &mut AnyConnection, name: &str, now: DbTimestamp) -> Result<(), Error> {
+pub fn create_everyone_group(conn: &mut AnyConnection, name: &str, now: DbTimestamp) -> Result<(), Error> {
     let group = (
         (groups::id.eq(EVERYONE), groups::kind.eq(EVERYONE_KIND)),
         groups::name.eq(name),
@@ -70,6 +70,15 @@ pub fn ensure_everyone_group(conn: &mut AnyConnection, name: &str, now: DbTimest
         groups::updated_at.eq(now),
     );
     with_connection!(conn, c => diesel::insert_into(groups::table).values(group).on_conflict_do_nothing().execute(c))?;
+    Ok(())
+}
+
+/// Creates the everyone group, or renames it to the configured name.
+///
+/// # Errors
+/// When the database fails.
+pub fn ensure_everyone_group(conn: &mut AnyConnection, name: &str, now: DbTimestamp) -> Result<(), Error> {
+    create_everyone_group(conn, name, now)?;
     diesel::update(groups::table.find(EVERYONE).filter(groups::name.ne(name)))
         .set((groups::name.eq(name), groups::updated_at.eq(now)))
         .execute(conn)?;

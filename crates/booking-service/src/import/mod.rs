@@ -24,7 +24,7 @@ use service_kit::{
 };
 
 use self::targets::Targets;
-use crate::{groups::queries::ensure_everyone_group, users::sync};
+use crate::{groups::queries::create_everyone_group, users::sync};
 
 /// The tables of the source to read.
 pub const TABLES: &[SourceTable] = &[
@@ -55,7 +55,7 @@ pub async fn run(
     let now = DbTimestamp(now);
     let work = move |conn: &mut AnyConnection, import: &mut Import| {
         lock(conn)?;
-        ensure_everyone_group(conn, &everyone_group, now)?;
+        create_everyone_group(conn, &everyone_group, now)?;
         sync::apply(conn, &directory, false, now)?;
         let users = users::import_users(conn, import, &directory, now)?;
         let tags = groups::import_tags(conn, import)?;

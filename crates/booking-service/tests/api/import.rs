@@ -98,10 +98,14 @@ fn a_dry_run_reports_everything_and_writes_nothing(#[values(Sqlite, Postgres)] b
 
 #[rstest]
 fn ids_creators_times_and_people_are_those_of_the_source(#[values(Sqlite, Postgres)] backend: Backend) {
-    let (club, source) = (Club::start(backend), SourceDatabase::new(&[SCHEMA, SMALL]));
+    let (mut club, source) = (Club::start(backend), SourceDatabase::new(&[SCHEMA, SMALL]));
+    club.config.everyone_group = "Everybody".into();
+    club.start_another();
     import(&club, &source, 5, &[]).done();
     let get = |path: &str| club.by(ALICE).get(path).expect(200).json();
 
+    // `import` runs without this option, and leaves the name as it is.
+    assert_eq!(get(&format!("/api/groups/{EVERYONE}"))["name"], "Everybody");
     let users = get("/api/users?include-suspended=true");
     let user = |id: &str| users.as_array().unwrap().iter().find(|user| user["userId"] == id).unwrap();
     assert_eq!(user(&id_of(1, 1))["name"], "user1");
