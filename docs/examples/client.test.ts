@@ -34,6 +34,12 @@ test('a POST is sent again with its key, when it got no answer or is to come lat
   assert(keys[0] && keys.every((key) => key === keys[0]), keys.join());
 });
 
+test('an empty key is left out', async (t) => {
+  const { url, seen } = await server(t, [says(201)]);
+  await retrying(send)(new Request(url, { method: 'POST', headers: { 'Idempotency-Key': '' } }));
+  assert.deepEqual(seen.map((request) => request.headers['idempotency-key']), [undefined]);
+});
+
 test('an answer that is to come in hours is not waited for', async (t) => {
   const { url, seen } = await server(t, [says(429, { 'Retry-After': '86400' })]);
   assert.equal((await retrying(send)(new Request(url))).status, 429);

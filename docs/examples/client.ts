@@ -69,12 +69,15 @@ const LATER = [429, 502, 503, 504];
 /** The longest `Retry-After` that is waited for, in seconds. That of `too-many-keys` may be hours. */
 const LONGEST_WAIT = 60;
 
-/** Repeats requests that got no answer or may be retried. A POST has a key, so nothing is done twice. */
+/**
+ * Repeats requests that got no answer or may be retried. A POST gets a key, so nothing is done twice. The key `''` is
+ * left out, for a POST that may be done twice.
+ */
 export function retrying(send: Fetch, tries = 5): Fetch {
   return async (request) => {
-    if (request.method === 'POST' && !request.headers.has('Idempotency-Key')) {
-      request.headers.set('Idempotency-Key', crypto.randomUUID());
-    }
+    const key = request.headers.get('Idempotency-Key');
+    if (key === '') request.headers.delete('Idempotency-Key');
+    else if (request.method === 'POST' && !key) request.headers.set('Idempotency-Key', crypto.randomUUID());
     for (let n = 1; ; n++) {
       try {
         // A body can be sent only once, so send a clone.

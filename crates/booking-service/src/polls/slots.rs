@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use chrono::Datelike;
 use chrono_tz::Tz;
 use common::{
     input::bounded_list,
@@ -160,12 +161,17 @@ impl<const MIN: usize> RequestSlots<MIN> {
     /// The slots as instants; `field` is the pointer of the list.
     ///
     /// # Errors
-    /// For duplicate slots and local times that the clocks skip.
+    /// For duplicate slots, dates outside the years 2 to 9998, and local times that the clocks skip.
     pub fn to_slots(&self, field: &str, zone: Tz) -> Result<Vec<NewSlot>, Violations> {
         let (mut slots, mut distinct, mut violations) = (Vec::new(), HashSet::new(), Violations::default());
         for (n, slot) in self.0.iter().enumerate() {
             let slot = match *slot {
                 RequestCandidateSlot::Span(slot) => Some(slot),
+                // In other years, an offset could move the instant out of the range of RFC 3339.
+                RequestCandidateSlot::OnDate { date, .. } if !(2..=9998).contains(&date.0.year()) => {
+                    violations.push(format!("{field}/{n}/date"), Rule::Range, "must be in the years 2 to 9998");
+                    None
+                }
                 RequestCandidateSlot::OnDate { date, start, end } => {
                     let mut at = |time: ClockTime, name: &str| {
                         let at = instant(date.0, time.0, zone);

@@ -154,6 +154,10 @@ fn slots_are_in_the_zone_of_the_club(#[values(Sqlite, Postgres)] backend: Backen
     let problem = skipped.expect(400);
     assert_eq!(problem.pointers(), ["/candidateSlots/0/startTime", "/candidateSlots/1/endTime"]);
     assert_eq!(problem.json()["violations"][0]["code"], "nonexistent-time");
+    let outside = ["0000-02-20", "0001-01-01", "9999-12-31"].map(|date| slot(date, "0:10", "1:00"));
+    let problem = make(&club, json!({"candidateSlots": outside})).expect(400);
+    assert_eq!(problem.pointers(), [0, 1, 2].map(|n| format!("/candidateSlots/{n}/date")));
+    assert_eq!(problem.json()["violations"][0]["code"], "range");
 }
 
 #[rstest]

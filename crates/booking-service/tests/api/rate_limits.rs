@@ -127,7 +127,8 @@ fn credentials_of_an_address_are_not_looked_up_after_60_bad_ones(#[values(Sqlite
     let refused = |answer: Answer| {
         let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=61).contains(&wait), "{wait}");
-        answer.refused(429, "rate-limited");
+        let problem = answer.refused(429, "rate-limited");
+        assert!(problem["detail"].as_str().unwrap().contains("not valid"), "{problem}");
     };
     for n in 0..30 {
         from(club.by(CAROL)).get(ME).expect(200);

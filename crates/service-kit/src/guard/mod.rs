@@ -268,7 +268,8 @@ impl<A: Authenticator> Guard<A> {
         mut operation: Operation<A::Caller>,
     ) -> Result<Reply, Failure> {
         let (shared, conditions) = (self.shared.clone(), Conditions::from_request(&self.request)?);
-        let (key, is_dry_run) = (IdempotencyKey::from_request(&self.request)?, self.is_dry_run);
+        let is_dry_run = self.is_dry_run;
+        let key = IdempotencyKey::from_request(&self.request)?.filter(|_| !is_dry_run);
         let result = self.shared.state.database.write_keyed(self.shared.owner(), self.queue, move |conn| {
             let caller = shared.admit(conn, Access::Write)?.caller;
             let mut operation = |conn: &mut AnyConnection| {

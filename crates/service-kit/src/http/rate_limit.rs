@@ -116,7 +116,9 @@ impl BadCredentials {
         match counts.get(&key) {
             Some((start, count)) if *count >= BAD_CREDENTIALS && now < *start + PERIOD => {
                 let rest = (*start + PERIOD).saturating_sub(now);
-                Err(Problem::new(code::RATE_LIMITED).retry_after(rest.as_secs() + 1))
+                let detail = "Too many sessions and tokens that are not valid came from this address. Try again after \
+                              `Retry-After` seconds.";
+                Err(Problem::new(code::RATE_LIMITED).detail(detail).retry_after(rest.as_secs() + 1))
             }
             _ => Ok(()),
         }
