@@ -70,8 +70,8 @@ const LATER = [429, 502, 503, 504];
 const LONGEST_WAIT = 60;
 
 /**
- * Repeats requests that got no answer or may be retried. A POST gets a key, so nothing is done twice. The key `''` is
- * left out, for a POST that may be done twice.
+ * Repeats requests that got no answer or may be retried. A POST gets a key, so that nothing is done twice, unless its
+ * key is `''`: then it is sent without one.
  */
 export function retrying(send: Fetch, tries = 5): Fetch {
   return async (request) => {

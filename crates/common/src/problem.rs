@@ -140,11 +140,9 @@ impl DeserializeError for Violations {
         let here = pointer(location);
         match error {
             ErrorKind::IncorrectValueKind { actual, accepted } => {
-                let mut accepted: Vec<_> = accepted.iter().map(|kind| json_kind(*kind)).collect();
-                // JSON Schema knows no kind of negative integers.
-                if accepted.contains(&json_kind(ValueKind::Integer)) {
-                    accepted.retain(|kind| *kind != json_kind(ValueKind::NegativeInteger));
-                }
+                // What accepts negative integers accepts the others too.
+                let accepted = accepted.iter().filter(|kind| !matches!(kind, ValueKind::NegativeInteger));
+                let accepted: Vec<_> = accepted.map(|kind| json_kind(*kind)).collect();
                 let actual = json_kind(actual.kind());
                 all.push(here, Rule::WrongType, format!("must be {}, not {actual}", accepted.join(" or ")));
             }

@@ -111,12 +111,8 @@ impl FindQuery {
     pub fn span(&self) -> Result<(DbTimestamp, DbTimestamp), Error> {
         crate::rooms::check_span(Some(self.date_begin), Some(self.date_end))?;
         if self.date_end - self.date_begin > MAX_SPAN {
-            return Err(Problem::parameter(
-                "dateEnd",
-                Rule::Range,
-                "must be 31 days and one hour after dateBegin at most",
-            )
-            .into());
+            let message = "must be 31 days and one hour after dateBegin at most";
+            return Err(Problem::parameter("dateEnd", Rule::Range, message).into());
         }
         Ok((DbTimestamp(self.date_begin), DbTimestamp(self.date_end)))
     }

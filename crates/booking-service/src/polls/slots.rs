@@ -20,7 +20,7 @@ use utoipa::{
 use super::changes::{MAX_SLOTS, NewSlot};
 use crate::{
     rooms::out_of_order,
-    wall_clock::{CalendarDate, ClockTime, instant},
+    wall_clock::{CalendarDate, ClockTime, YEARS, instant},
 };
 
 /// A proposed span of time: on one date in the club's time zone, or from one instant to another.
@@ -161,14 +161,13 @@ impl<const MIN: usize> RequestSlots<MIN> {
     /// The slots as instants; `field` is the pointer of the list.
     ///
     /// # Errors
-    /// For duplicate slots, dates outside the years 2 to 9998, and local times that the clocks skip.
+    /// For duplicate slots, dates outside of [`YEARS`], and local times that the clocks skip.
     pub fn to_slots(&self, field: &str, zone: Tz) -> Result<Vec<NewSlot>, Violations> {
         let (mut slots, mut distinct, mut violations) = (Vec::new(), HashSet::new(), Violations::default());
         for (n, slot) in self.0.iter().enumerate() {
             let slot = match *slot {
                 RequestCandidateSlot::Span(slot) => Some(slot),
-                // In other years, an offset could move the instant out of the range of RFC 3339.
-                RequestCandidateSlot::OnDate { date, .. } if !(2..=9998).contains(&date.0.year()) => {
+                RequestCandidateSlot::OnDate { date, .. } if !YEARS.contains(&date.0.year()) => {
                     violations.push(format!("{field}/{n}/date"), Rule::Range, "must be in the years 2 to 9998");
                     None
                 }

@@ -7,6 +7,8 @@ use chrono_tz::Tz;
 use common::problem::Rule;
 use csv::{ByteRecord, ReaderBuilder};
 
+use crate::wall_clock::YEARS;
+
 /// The most data rows one file may have.
 pub const MAX_ROWS: usize = 1000;
 
@@ -218,8 +220,7 @@ impl<'a> Row<'a> {
 
 fn parse_date(text: &str) -> Option<NaiveDate> {
     let date = has_shape(text, "0000/00/00").then(|| NaiveDate::parse_from_str(text, "%Y/%m/%d").ok())??;
-    // In the first and last years, an offset could move the instant out of the range of RFC 3339.
-    (1..=9998).contains(&date.year()).then_some(date)
+    YEARS.contains(&date.year()).then_some(date)
 }
 
 fn parse_time(text: &str) -> Option<NaiveTime> {

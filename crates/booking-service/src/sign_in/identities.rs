@@ -109,9 +109,9 @@ fn check_listed(conn: &mut AnyConnection, user: Option<DbUuid>, is_linked: bool)
         Some((_, true)) => Ok(()),
         Some((name, false)) if is_linked => Err(problem
             .detail(format!(
-                "The account belongs to the user {name}, whom the club's directory does not list. For a member, the \
-                 operator of the service adds the user to the directory, or removes the link of the account to a former \
-                 user (`user unlink`)."
+                "The account belongs to the user {name}, whom the club's directory does not list. If you \
+                 are a member, ask the operator of the service to add that user to the directory, or to unlink the \
+                 account from it (`user unlink`)."
             ))
             .into()),
         _ => Err(problem.into()),

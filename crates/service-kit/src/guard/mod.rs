@@ -334,8 +334,8 @@ impl<A: Authenticator> Guard<A> {
         self
     }
 
-    /// Makes a change a dry run: the same checks and refusals, but nothing is stored, and success is 200 with the
-    /// answer that the change would have had.
+    /// Makes a change a dry run: the same checks and refusals, but nothing is stored, not even an idempotency key,
+    /// and success is 200 with the answer that the change would have had.
     #[must_use]
     pub fn dry_run(mut self, is_dry_run: bool) -> Self {
         self.is_dry_run = is_dry_run;
