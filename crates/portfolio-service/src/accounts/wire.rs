@@ -21,6 +21,7 @@ pub struct AddAccountRequest {
     #[schema(rename = "type")]
     type_: AccountType,
     /// An address that the type accepts.
+    #[schema(format = "uri")]
     url: String,
     #[schema(inline)]
     display_name: Text<1, 256>,
@@ -51,6 +52,7 @@ pub struct EditUserAccountRequest {
     #[schema(rename = "type")]
     type_: Option<AccountType>,
     #[deserr(default)]
+    #[schema(format = "uri")]
     url: Option<String>,
     #[deserr(default)]
     #[schema(inline)]

@@ -86,8 +86,8 @@ Semester: 0|1
 YearWithSemesterDuration: since YearWithSemester, until? YearWithSemester
 MemberIDWithYearWithSemesterDuration: userId uuid, duration YearWithSemesterDuration
 EditUserRequest: bio? string(0-256), check? boolean
-AddAccountRequest: type AccountType, url string, displayName string(1-256)
-EditUserAccountRequest: type? AccountType, url? string, displayName? string(1-256)
+AddAccountRequest: type AccountType, url uri, displayName string(1-256)
+EditUserAccountRequest: type? AccountType, url? uri, displayName? string(1-256)
 EditEventRequest: level? EventLevel
 CreateProjectRequest: name string(1-32), link? uri-reference, description string(1-256), \
 duration YearWithSemesterDuration

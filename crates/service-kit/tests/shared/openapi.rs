@@ -310,6 +310,36 @@ fn every_text_has_its_own_bounds() {
     assert!(!schemas.contains_key("Text"), "a field of type `Text` has #[schema(inline)]");
 }
 
+#[test]
+fn texts_and_numbers_of_requests_have_bounds() {
+    /// How many texts and numbers a schema contains.
+    fn checked(schema: &Value, at: &str) -> usize {
+        let has = |keyword: &str| !schema[keyword].is_null();
+        let is_of = |name: &str| {
+            schema["type"] == name || schema["type"].as_array().is_some_and(|types| types.contains(&json!(name)))
+        };
+        let is_number = is_of("integer") || is_of("number");
+        let has_bounds = if is_number {
+            has("minimum") && has("maximum")
+        } else {
+            ["maxLength", "pattern", "format"].into_iter().any(has)
+        };
+        let is_checked = is_number || is_of("string");
+        assert!(has_bounds || has("enum") || !is_checked, "{at}: its #[schema] says no bounds: {schema}");
+        let members: Vec<_> = match schema {
+            Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), value)).collect(),
+            Value::Array(items) => items.iter().enumerate().map(|(n, item)| (n.to_string(), item)).collect(),
+            _ => Vec::new(),
+        };
+        usize::from(is_checked)
+            + members.iter().map(|(name, value)| checked(value, &format!("{at}/{name}"))).sum::<usize>()
+    }
+    let mut types = BTreeSet::new();
+    operations().for_each(|(_, _, operation)| types_of(&operation["requestBody"], &mut types));
+    let count: usize = types.into_iter().map(|at| checked(DOCUMENT.pointer(at).unwrap(), at)).sum();
+    assert!(count > 20, "only {count} texts and numbers");
+}
+
 /// The fields of a body, or of its alternatives, that may be null.
 fn nullable_fields(schema: &'static Value) -> Vec<&'static str> {
     if let Some(reference) = schema["$ref"].as_str() {
