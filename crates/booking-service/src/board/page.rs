@@ -285,10 +285,10 @@ fn legend() -> Markup {
 
 fn event_table(content: &Content, scale: &Scale, show: Show) -> Markup {
     let kind = |event: &BoardEvent| match (event.shared, event.owns_room) {
-        (false, false) => "",
-        (true, false) => "shared",
-        (false, true) => "place not held",
-        (true, true) => "shared, place not held",
+        (false, false) => None,
+        (true, false) => Some("shared"),
+        (false, true) => Some("place not held"),
+        (true, true) => Some("shared, place not held"),
     };
     html! {
         div.table {
@@ -296,7 +296,7 @@ fn event_table(content: &Content, scale: &Scale, show: Show) -> Markup {
                 thead {
                     tr {
                         th scope="col" { "Time" } th scope="col" { "Place" } th scope="col" { "Event" }
-                        th scope="col" { "Group" } th scope="col" { "Kind" }
+                        th scope="col" { "Group" }
                     }
                 }
                 tbody {
@@ -307,12 +307,12 @@ fn event_table(content: &Content, scale: &Scale, show: Show) -> Markup {
                             th scope="row" {
                                 @if show.has_event_pages { a href={ "/events/" (event.id) } { (event.name) } }
                                 @else { (event.name) }
+                                @if let Some(kind) = kind(event) { " " small { (kind) } }
                             }
                             td { (event.group) }
-                            td { (kind(event)) }
                         }
                     }
-                    @if content.events.is_empty() { tr { td.nothing colspan="5" { "No event." } } }
+                    @if content.events.is_empty() { tr { td.nothing colspan="4" { "No event." } } }
                 }
             }
         }
