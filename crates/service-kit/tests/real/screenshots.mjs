@@ -20,7 +20,7 @@ try {
   }
   await page.goto(`${ORIGIN}/board?day=${best.day}`);
   await page.screenshot({ path: `${FOLDER}/board.png` });
-  await page.setViewportSize({ width: 1280, height: 440 });
+  await page.setViewportSize({ width: 1280, height: 480 });
   await page.goto(`${ORIGIN}/`);
   await page.screenshot({ path: `${FOLDER}/start.png` });
 } finally {
