@@ -1,5 +1,6 @@
 //! Problem bodies (RFC 9457) for every answer that is an error.
 
+use actix_cors::CorsError;
 use actix_web::{
     Error, HttpResponse,
     body::{BodySize, BoxBody, MessageBody},
@@ -39,7 +40,14 @@ fn render(state: &AppState, id: &str, page: Option<ProblemPage>, response: HttpR
     if !(status.is_client_error() || status.is_server_error()) || (failure.is_none() && has_body) {
         return response;
     }
-    let generic = of_status(status);
+    // A refused preflight request.
+    let generic = match response.error().and_then(|error| error.as_error::<CorsError>()) {
+        Some(CorsError::OriginNotAllowed) => {
+            Problem::new(code::CROSS_SITE).detail("the header Origin names none of --allowed-origins")
+        }
+        Some(error) => Problem::new(code::BAD_REQUEST).detail(error.to_string()),
+        None => of_status(status),
+    };
     let problem = failure.map_or(&generic, |failure| &failure.0);
     let mut rendered = HttpResponse::build(StatusCode::from_u16(problem.status()).unwrap_or(status));
     rendered.extensions_mut().insert(LoggedProblem::new(problem));

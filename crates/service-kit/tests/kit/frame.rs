@@ -292,8 +292,12 @@ fn allowed_origins_may_read_and_send_credentials_and_others_may_not() {
     assert!(answer.header("access-control-allow-methods").unwrap().contains("PATCH"));
     assert!(answer.header("x-request-id").is_some());
     let answer = preflight("https://evil.example");
-    answer.refused(400, "bad-request");
+    answer.refused(403, "cross-site-request");
     assert_eq!(answer.header("access-control-allow-origin"), None);
+    let of_method = "OPTIONS /livez HTTP/1.1\r\nOrigin: https://app.example\r\nAccess-Control-Request-Method: QUERY";
+    let answer = server.send(of_method, b"");
+    answer.refused(400, "bad-request");
+    assert!(answer.text().contains("Requested method is not allowed"), "{answer:?}");
 }
 
 #[test]
