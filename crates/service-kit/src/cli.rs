@@ -27,7 +27,8 @@ pub enum CommonCommand {
     Openapi,
     /// Ask the running service whether it is ready, and exit with 1 if it is not
     Health,
-    /// Check the options: print one line for each fault, and exit with 78 if there is one
+    /// Check the options: print one line for each fault, and exit with 78 if there is one (with 2 at the first value that
+    /// cannot be parsed)
     CheckConfig,
     /// Back up, restore or move the database.
     #[command(flatten)]
