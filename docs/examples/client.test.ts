@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
-import { remembering, retrying } from './client.ts';
+import { ok, Refused, remembering, retrying } from './client.ts';
 
 /** A server that answers one request after another as told, and what it was sent. */
 async function server(test: TestContext, answers: ((response: ServerResponse) => void)[]) {
@@ -71,4 +71,20 @@ test('what still holds is not sent again', async (t) => {
   assert.equal(await (await ask(new Request(url))).text(), '200');
   assert.equal((await ask(new Request(url))).status, 404);
   assert.deepEqual(seen.map((request) => request.headers['if-none-match']), [undefined, '"a"', '"a"']);
+});
+
+test('whoever catches a refusal knows the type of its problem', () => {
+  const code = 'room-conflict' as const;
+  const texts = { detail: '', errors: { message: '' }, instance: '', title: '', type: '' };
+  const error = { code, conflicts: [], status: 409, ...texts };
+  try {
+    ok({ error, response: new Response(null, { status: 409 }) });
+    assert.fail();
+  } catch (caught) {
+    assert(caught instanceof Refused);
+    // @ts-expect-error no service has this code
+    assert(caught.problem.code !== 'no-such-code');
+    assert(caught.problem.code === code);
+    assert.deepEqual(caught.problem.conflicts?.map((conflict) => conflict.eventId), []);
+  }
 });

@@ -45,17 +45,17 @@ function send(): Fetch {
 type Problem = BookingTypes['Problem'] | PortfolioTypes['Problem'];
 
 /** An error answer. Decide by `problem.code`, which is stable; the texts may change. */
-export class Refused<P extends Problem = Problem> extends Error {
-  readonly problem: P;
+export class Refused extends Error {
+  readonly problem: Problem;
 
-  constructor(problem: P) {
+  constructor(problem: Problem) {
     super(`${problem.code}: ${problem.detail} (request ${problem.instance})`);
     this.problem = problem;
   }
 }
 
 /** Returns the data of an answer, or throws, so that a page can show errors in one place. */
-export function ok<D, P extends Problem>(answer: { data?: D; error?: P; response: Response }): D {
+export function ok<D>(answer: { data?: D; error?: Problem; response: Response }): D {
   if (answer.response.ok) return answer.data as D;
   // The answer may be that of a proxy in front.
   if (typeof answer.error?.code !== 'string') throw new Error(`${answer.response.status} from ${answer.response.url}`);
