@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use club_directory::Snapshot;
 use diesel::prelude::*;
 use import::{
     CHUNK, Import,
@@ -34,6 +35,9 @@ pub const MEMBERS: SourceTable = SourceTable {
     columns: &["user_id", "group_id", "since_year", "since_semester", "until_year", "until_semester"],
 };
 
+/// The heading of the groups that the directory does not have, in the report.
+const UNKNOWN: &str = "groups that the directory does not know; new ones have no administrators";
+
 #[derive(Serialize)]
 struct Link(String);
 
@@ -46,7 +50,13 @@ impl Imported for Link {
 }
 
 /// Adds the groups that are missing, and imports the links of all groups and the spans of their members.
-pub fn import_groups(conn: &mut AnyConnection, import: &mut Import, targets: &Targets) -> Result<(), Error> {
+pub fn import_groups(
+    conn: &mut AnyConnection,
+    import: &mut Import,
+    targets: &Targets,
+    directory: &Snapshot,
+) -> Result<(), Error> {
+    let directory_ids: HashSet<_> = directory.groups.iter().map(|group| DbUuid(group.id)).collect();
     import.each_page(conn, &GROUPS, "group_id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
         let existing: Vec<DbUuid> = groups::table.filter(groups::id.eq_any(&ids)).select(groups::id).load(conn)?;
@@ -59,6 +69,9 @@ pub fn import_groups(conn: &mut AnyConnection, import: &mut Import, targets: &Ta
                     (groups::link.eq(""), groups::description.eq(row.text("description").unwrap_or_default())),
                     (groups::created_at.eq(targets.now), groups::updated_at.eq(targets.now)),
                 ));
+            }
+            if !directory_ids.contains(&id) {
+                import.report.note(UNKNOWN, || id.to_string());
             }
             match link(&row, "link") {
                 Ok(link) => incoming.push((id, Link(link))),

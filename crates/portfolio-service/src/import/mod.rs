@@ -61,7 +61,7 @@ pub async fn run(
         create_creator(conn, now)?;
         let targets = Targets { users: users::import_users(conn, import, &directory, now)?, now };
         users::import_accounts(conn, import, &targets)?;
-        groups::import_groups(conn, import, &targets)?;
+        groups::import_groups(conn, import, &targets, &directory)?;
         events::import_levels(conn, import)?;
         projects::import_projects(conn, import, &targets)?;
         contests::import_contests(conn, import)?;

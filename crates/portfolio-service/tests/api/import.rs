@@ -62,6 +62,7 @@ fn odd_rows_are_left_out_or_imported_as_they_are(#[values(Sqlite, Postgres)] bac
     assert_eq!(done.counts("contest_teams"), [2, 1, 0, 0, 0, 1, 0]);
     assert_eq!(done.counts("event_level_relations"), [2, 1, 0, 0, 0, 1, 0]);
     assert_eq!(done.notes("users whom"), [id_of(1, 9)]);
+    assert_eq!(done.notes("groups that"), [id_of(6, 1)]);
     let left_out = done.notes("left out").join("\n");
     for (kind, number, why) in [
         (2, 2, "same type"),
