@@ -28,7 +28,7 @@ crate::codes! {
     /// 403: more than the scope of the token allows.
     INSUFFICIENT_SCOPE = 403 "insufficient-scope", "The scope of the token does not allow this",
         "A token of scope `read` cannot change anything, and one of scope `board` can only read the board.";
-    /// 403: a write with the session cookie that another site has started.
+    /// 403: a write with the session cookie, or a preflight request, from another site.
     CROSS_SITE = 403 "cross-site-request", "The request came from another site",
         "A browser may write only from pages of this service's own origin or of an allowed one.";
     /// 404: the path or object does not exist, or the caller may not see it.
