@@ -54,12 +54,12 @@ pub(super) fn update(
     present: YearWithSemester,
     now: DbTimestamp,
 ) -> Result<directory::Changes, Error> {
-    let groups = update_groups(conn, directory, now)?;
+    let (present_groups, mut changed) = update_groups(conn, directory, now)?;
     let links = |people: fn(&DirectoryGroup) -> &[uuid::Uuid]| -> BTreeSet<Link> {
         let all = directory.iter().flat_map(|group| people(group).iter().map(|user| (DbUuid(group.id), DbUuid(*user))));
         all.filter(|(_, user)| users.contains(user)).collect()
     };
-    update_admins(conn, &links(|group| &group.admins))?;
+    changed.extend(update_admins(conn, &links(|group| &group.admins))?);
 
     let open: Vec<(DbUuid, DbUuid, DbUuid, Half)> = group_memberships::table
         .filter(group_memberships::until.is_null())
@@ -71,7 +71,10 @@ pub(super) fn update(
         ))
         .load(conn)?;
     let open = open.into_iter().map(|(group, user, id, since)| ((group, user), (id, since))).collect();
-    let changes = changes(&open, &links(|group| &group.members), present.into());
+    let members = links(|group| &group.members);
+    let changes = changes(&open, &members, present.into());
+    let left = open.keys().filter(|link| !members.contains(link));
+    changed.extend(changes.opened.iter().chain(left).map(|(group, _)| *group));
     let opened = changes.opened.into_iter().map(|(group, user)| {
         (
             group_memberships::id.eq(DbUuid::new()),
@@ -90,14 +93,16 @@ pub(super) fn update(
                 .execute(conn)?;
         }
     }
-    Ok(groups)
+    // A group that is not listed stays.
+    Ok(directory::Changes::new(changed, |group| present_groups.contains(&group), 0))
 }
 
+/// Updates groups. Returns the ids of those that were there before, and of those that are new or have changed.
 fn update_groups(
     conn: &mut AnyConnection,
     directory: &[DirectoryGroup],
     now: DbTimestamp,
-) -> Result<directory::Changes, Error> {
+) -> Result<(HashSet<DbUuid>, BTreeSet<DbUuid>), Error> {
     let present: Vec<(DbUuid, String, String)> =
         groups::table.select((groups::id, groups::name, groups::description)).load(conn)?;
     let present: HashMap<_, _> = present.into_iter().map(|(id, name, description)| (id, (name, description))).collect();
@@ -130,11 +135,11 @@ fn update_groups(
             ))
             .execute(c))?;
     }
-    // A group that is not listed stays.
-    Ok(directory::Changes::new(changed, |group| present.contains_key(&DbUuid(group.id)), 0))
+    Ok((present.into_keys().collect(), changed.iter().map(|group| DbUuid(group.id)).collect()))
 }
 
-fn update_admins(conn: &mut AnyConnection, target: &BTreeSet<Link>) -> Result<(), Error> {
+/// Updates the administrators of groups. Returns the ids of the groups whose administrators have changed.
+fn update_admins(conn: &mut AnyConnection, target: &BTreeSet<Link>) -> Result<BTreeSet<DbUuid>, Error> {
     let present: BTreeSet<Link> = group_admins::table.load::<Link>(conn)?.into_iter().collect();
     let added: Vec<_> = target
         .difference(&present)
@@ -143,6 +148,7 @@ fn update_admins(conn: &mut AnyConnection, target: &BTreeSet<Link>) -> Result<()
     for added in added.chunks(ROWS_PER_STATEMENT) {
         with_connection!(conn, c => diesel::insert_into(group_admins::table).values(added).execute(c))?;
     }
+    let changed = target.symmetric_difference(&present).map(|(group, _)| *group).collect();
     let mut removed: BTreeMap<DbUuid, Vec<DbUuid>> = BTreeMap::new();
     for (group, user) in present.difference(target) {
         removed.entry(*group).or_default().push(*user);
@@ -153,5 +159,5 @@ fn update_admins(conn: &mut AnyConnection, target: &BTreeSet<Link>) -> Result<()
             diesel::delete(rows.filter(group_admins::user_id.eq_any(users))).execute(conn)?;
         }
     }
-    Ok(())
+    Ok(changed)
 }

@@ -2,7 +2,7 @@
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
-use std::{collections::BTreeMap, path::PathBuf, process::Command};
+use std::{collections::BTreeMap, iter, path::PathBuf, process::Command};
 
 use chrono::{TimeDelta, TimeZone as _, Utc};
 use club_directory::{DirectoryGroup, DirectoryUser, Snapshot, UserState};
@@ -332,6 +332,34 @@ fn the_spans_are_those_of_a_simple_model_whatever_the_history(#[values(Sqlite, P
 
 const USERS: usize = 4;
 const GROUPS: usize = 2;
+
+#[rstest]
+fn groups_with_other_people_count_as_changed(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let ids = |names: &[&str]| names.iter().map(|name| id(name)).collect::<Vec<_>>();
+    let group = |name: &str, admins: &[&str], members: &[&str]| json!({"id": key(2, name.len()), "name": name, "members": ids(members), "admins": ids(admins)});
+    let sync = |groups: &[Value]| {
+        let file = write(&club, &json!({"users": members(&[]), "groups": groups}));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portfolio-service"));
+        command.env_clear().args(["sync", "--database-url", club.url(), "--directory-file", file.to_str().unwrap()]);
+        let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        said.trim_end().rsplit_once("groups: ").unwrap().1.to_owned()
+    };
+    let same = group("graphics", &[ALICE], &[ALICE, BOB]);
+    for (changing, said) in [
+        (Some(group("ctf", &[ALICE], &[ALICE])), "2 added, 0 changed, 0 removed"),
+        (Some(group("ctf", &[ALICE], &[ALICE, CAROL])), "0 added, 1 changed, 0 removed"),
+        (Some(group("ctf", &[ALICE, CAROL], &[ALICE, CAROL])), "0 added, 1 changed, 0 removed"),
+        (Some(group("ctf", &[CAROL], &[CAROL])), "0 added, 1 changed, 0 removed"),
+        (Some(group("ctf", &[CAROL], &[CAROL])), "0 added, 0 changed, 0 removed"),
+        // A group that the directory no longer lists stays, without people.
+        (None, "0 added, 1 changed, 0 removed"),
+        (None, "0 added, 0 changed, 0 removed"),
+    ] {
+        let groups: Vec<_> = iter::once(same.clone()).chain(changing.clone()).collect();
+        assert_eq!(sync(&groups), said, "{changing:?}");
+    }
+}
 
 /// One look at the directory: how many semesters after the last one, who is in which group, which user is called by
 /// which name, which group is there.
