@@ -4,6 +4,7 @@ use std::iter;
 
 use ::import::{Import, ImportOptions};
 use chrono::TimeDelta;
+use chrono_tz::Tz;
 use common::time::Clock;
 use service_kit::{
     cli::{Installation, SyncOptions},
@@ -75,6 +76,9 @@ async fn sync(config: &Config, options: &SyncOptions) -> Result<(), CommandError
 
 async fn import(config: &Config, options: ImportOptions) -> Result<(), CommandError> {
     let club = club_with_directory(config, "import")?;
+    if config.time_zone == Tz::UTC {
+        log::warn!("--time-zone is UTC: the local times of the former system are read as UTC");
+    }
     let directory = directory::fetch(club.directory.as_ref()).await?;
     let import = Import::connect(options, import::TABLES, config.time_zone).await?;
     // The import is one transaction.

@@ -186,6 +186,9 @@ impl Config {
             warnings
                 .push("--admins is empty: nobody may change what others have created, or request a sync".to_owned());
         }
+        if self.directory() == Ok(None) {
+            warnings.push("without --directory-file or --traq-url, users and groups stay as they are".to_owned());
+        }
         if self.identity().is_ok_and(|identity| identity.is_development) {
             warnings.push(
                 "development mode: every client on this machine can act as any user, by the header with the name"

@@ -251,13 +251,15 @@ fn imported_feed_addresses_work_until_a_new_one_is_made(#[values(Sqlite, Postgre
 fn a_failure_is_one_sentence_and_writes_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
     let (club, mut source) = (Club::start(backend), SourceDatabase::new(&[SCHEMA, SMALL]));
     let before = everything(&club);
-    let run = |url: &str, options: &[&str]| {
+    let run_in = |zone: &str, url: &str, options: &[&str]| {
         let directory = directory_file(club.folder(), &known_users(5));
         let fixed = ["import", url, "--database-url", club.url(), "--log", "warn"];
         let directory = if options.contains(&"no directory") { vec![] } else { vec!["--directory-file", &directory] };
         let options: Vec<_> = options.iter().copied().filter(|option| *option != "no directory").collect();
-        Printed::by(&mut program(&[&fixed[..], &directory, &options].concat()))
+        Printed::by(program(&[&fixed[..], &directory, &options].concat()).env("TIME_ZONE", zone))
     };
+    let run = |url: &str, options: &[&str]| run_in("Europe/Berlin", url, options);
+    assert!(run_in("UTC", &source.url(), &[]).err.contains("--time-zone is UTC"));
     let password = source.password_file();
     let with_password = ["--password-file", password.as_str()];
     run(&source.url(), &["no directory"]).failed(78, "--directory-file");
@@ -287,7 +289,8 @@ fn an_old_server_is_refused(#[case] version: &str, #[case] words: &str) {
     let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/mariadb"));
     command.args(["run", "sh", "-c", r#"exec "$0" import "${TEST_MARIADB_URL}mysql" "$@""#, PROGRAM]);
     command.args(["--database-url", club.url(), "--directory-file", &directory, "--log", "warn"]);
-    Printed::by(command.env("MARIADB_OPTIONS", format!("--version={version}"))).failed(1, words);
+    command.env("TIME_ZONE", "Europe/Berlin").env("MARIADB_OPTIONS", format!("--version={version}"));
+    Printed::by(&mut command).failed(1, words);
 }
 
 /// Asserts that the source and the service have the same lines, in any order.

@@ -54,12 +54,12 @@ pub(super) fn update(
     present: YearWithSemester,
     now: DbTimestamp,
 ) -> Result<directory::Changes, Error> {
-    let (present_groups, mut changed) = update_groups(conn, directory, now)?;
+    let (present_groups, mut changed_groups) = update_groups(conn, directory, now)?;
     let links = |people: fn(&DirectoryGroup) -> &[uuid::Uuid]| -> BTreeSet<Link> {
         let all = directory.iter().flat_map(|group| people(group).iter().map(|user| (DbUuid(group.id), DbUuid(*user))));
         all.filter(|(_, user)| users.contains(user)).collect()
     };
-    changed.extend(update_admins(conn, &links(|group| &group.admins))?);
+    changed_groups.extend(update_admins(conn, &links(|group| &group.admins))?);
 
     let open: Vec<(DbUuid, DbUuid, DbUuid, Half)> = group_memberships::table
         .filter(group_memberships::until.is_null())
@@ -74,7 +74,7 @@ pub(super) fn update(
     let members = links(|group| &group.members);
     let changes = changes(&open, &members, present.into());
     let left = open.keys().filter(|link| !members.contains(link));
-    changed.extend(changes.opened.iter().chain(left).map(|(group, _)| *group));
+    changed_groups.extend(changes.opened.iter().chain(left).map(|(group, _)| *group));
     let opened = changes.opened.into_iter().map(|(group, user)| {
         (
             group_memberships::id.eq(DbUuid::new()),
@@ -94,7 +94,7 @@ pub(super) fn update(
         }
     }
     // A group that is not listed stays.
-    Ok(directory::Changes::new(changed, |group| present_groups.contains(&group), 0))
+    Ok(directory::Changes::new(changed_groups, |group| present_groups.contains(&group), 0))
 }
 
 /// Updates groups. Returns the ids of those that were there before, and of those that are new or have changed.

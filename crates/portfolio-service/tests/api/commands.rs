@@ -107,12 +107,14 @@ fn only_serve_and_migrate_create_a_database() {
 }
 
 #[test]
-fn a_portfolio_without_admins_is_a_warning() {
+fn a_portfolio_without_admins_or_a_directory_is_a_warning() {
     let environment = [("ADMINS", ""), ("LOG", "warn")];
     let (out, status) = check(&[], &environment);
-    assert!(status == Some(0) && out.starts_with("ok\n") && out.contains("WARN") && out.contains("--admins"), "{out}");
+    assert!(status == Some(0) && out.starts_with("ok\n") && out.contains("WARN"), "{out}");
+    let warnings = ["--admins is empty", "without --directory-file or --traq-url"];
+    assert!(warnings.iter().all(|warning| out.contains(warning)), "{out}");
     let (out, status) = check(&["--demo"], &environment);
-    assert!(status == Some(0) && !out.contains("--admins"), "{out}");
+    assert!(status == Some(0) && !warnings.iter().any(|warning| out.contains(warning)), "{out}");
 }
 
 #[test]

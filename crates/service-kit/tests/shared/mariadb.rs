@@ -133,9 +133,7 @@ impl Printed {
     #[track_caller]
     pub fn failed(&self, status: i32, words: &str) {
         assert_eq!(self.status, Some(status), "{}{}", self.out, self.err);
-        // Except for the log and the line with the database.
-        let lines = self.err.lines().filter(|line| !line.starts_with('[') && !line.contains(": database "));
-        let lines: Vec<_> = lines.collect();
+        let lines: Vec<_> = self.err.lines().filter(|line| !line.contains(": database ")).collect();
         assert!(self.out.is_empty() && lines.len() == 1 && lines[0].contains(words), "{}{}", self.out, self.err);
     }
 
