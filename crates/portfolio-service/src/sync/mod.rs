@@ -90,6 +90,9 @@ async fn synchronize(
 /// suspicious and `force` is not set. Nothing changes then.
 pub async fn run(db: &Database, club: &Club, force: bool, now: Timestamp) -> Result<Synced, Error> {
     let (directory, present) = (directory::fetch(club.directory.as_ref()).await?, club.semester(now));
+    for name in club.admins.iter().filter(|name| directory.users.iter().all(|user| user.name != **name)) {
+        log::warn!("club directory: it has no {name:?}, whom --admins names");
+    }
     db.write(JobOwner::Internal, move |conn| apply(conn, &directory, force, present, DbTimestamp(now))).await
 }
 

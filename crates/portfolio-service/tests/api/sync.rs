@@ -310,11 +310,13 @@ fn the_command_syncs_too(#[values(Sqlite, Postgres)] backend: Backend) {
     let run = |file: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_portfolio-service"));
         command.env_clear().args(["sync", "--database-url", club.url(), "--directory-file", file]);
-        command.output().unwrap().status.code().unwrap()
+        let output = command.args(["--log", "warn", "--admins", "alice,alise"]).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     };
-    assert_eq!(run(file.to_str().unwrap()), 0);
+    let (status, said) = run(file.to_str().unwrap());
+    assert!(status == 0 && said.contains("\"alise\", whom --admins names") && !said.contains("alice"), "{said}");
     assert!(names(&club).contains(&"erin".to_owned()));
-    assert_eq!(run("/no/such/file.json"), 1);
+    assert_eq!(run("/no/such/file.json").0, 1);
 }
 
 #[rstest]
