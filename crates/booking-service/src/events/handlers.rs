@@ -237,7 +237,8 @@ pub async fn add_tag(
 #[utoipa::path(
     tag = "events",
     operation_id = "deleteEventTag",
-    params(("eventID" = uuid::Uuid, Path), ("tagName" = String, Path, description = "Percent-encoded",
+    params(("eventID" = uuid::Uuid, Path), ("tagName" = String, Path, description = "Percent-encoded. Clients take \
+        `.` and `..` for parts of the path: remove these by changing the event.",
         pattern = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]+$")),
     responses((status = 204, description = "The event no longer has the tag"))
 )]

@@ -98,8 +98,8 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
 /// Change a project
 ///
 /// For its creator, its members and admins. A field that is left out stays. A change and a new list of members at the
-/// same time both take effect, in either order, so members who remove themselves may change the project for another
-/// minute.
+/// same time, without `If-Match`, both take effect, in either order, so members who remove themselves may change the
+/// project for another minute.
 #[utoipa::path(
     tag = "projects",
     operation_id = "editProject",

@@ -110,8 +110,8 @@ pub async fn get(who: Visitor, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
 /// Change a team
 ///
 /// For its creator, its members, the creator of the contest, and admins. A field that is left out stays. A change and a
-/// new list of members at the same time both take effect, in either order, so members who remove themselves may change
-/// the team for another minute.
+/// new list of members at the same time, without `If-Match`, both take effect, in either order, so members who remove
+/// themselves may change the team for another minute.
 #[utoipa::path(
     tag = "contests",
     operation_id = "editContestTeam",
