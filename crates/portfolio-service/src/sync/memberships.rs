@@ -73,8 +73,8 @@ pub(super) fn update(
     let open = open.into_iter().map(|(group, user, id, since)| ((group, user), (id, since))).collect();
     let members = links(|group| &group.members);
     let changes = changes(&open, &members, present.into());
-    let left = open.keys().filter(|link| !members.contains(link));
-    changed_groups.extend(changes.opened.iter().chain(left).map(|(group, _)| *group));
+    let former = open.keys().filter(|link| !members.contains(link));
+    changed_groups.extend(changes.opened.iter().chain(former).map(|(group, _)| *group));
     let opened = changes.opened.into_iter().map(|(group, user)| {
         (
             group_memberships::id.eq(DbUuid::new()),
