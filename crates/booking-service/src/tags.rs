@@ -121,9 +121,6 @@ pub struct Tag {
 }
 
 /// One page of the tags, by name.
-///
-/// # Errors
-/// When the database fails.
 pub fn load(conn: &mut AnyConnection, bounds: &PageBounds<(String, DbUuid)>) -> Result<Vec<Tag>, Error> {
     let mut query = tags::table.select(Tag::as_select()).order((tags::name, tags::id)).into_boxed();
     if let Some((name, id)) = &bounds.after {
@@ -156,9 +153,6 @@ fn insert(conn: &mut AnyConnection, name: &str, now: DbTimestamp) -> Result<Tag,
 
 /// The id and name of the tag for each of `names`, in their order. Tags that do not exist are created; concurrent
 /// requests may create the same tags. Names with equal keys give the same tag.
-///
-/// # Errors
-/// When the database fails.
 pub fn get_or_create<N: AsRef<str>>(
     conn: &mut AnyConnection,
     names: &[N],

@@ -28,9 +28,6 @@ use crate::{
 
 /// Fills a database that has the members of the made-up club, but no account and no project. When several replicas
 /// start at the same time, one of them fills it.
-///
-/// # Errors
-/// When the database fails.
 pub async fn fill(db: &Database, club: &Club, now: Timestamp) -> Result<(), Error> {
     let present = club.semester(now);
     let filled = db.write(JobOwner::Internal, move |conn| {

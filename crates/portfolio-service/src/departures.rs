@@ -22,9 +22,6 @@ fn oldest_recent(now: DbTimestamp) -> DbTimestamp {
 }
 
 /// Records that a user left a project or team, and deletes departures that are no longer recent.
-///
-/// # Errors
-/// When the database fails.
 pub fn record(conn: &mut AnyConnection, object: DbUuid, user: DbUuid, now: DbTimestamp) -> Result<(), Error> {
     diesel::delete(departures::table.filter(departures::left_at.lt(oldest_recent(now)))).execute(conn)?;
     let row = (departures::object_id.eq(object), departures::user_id.eq(user), departures::left_at.eq(now));
@@ -38,9 +35,6 @@ pub fn record(conn: &mut AnyConnection, object: DbUuid, user: DbUuid, now: DbTim
 }
 
 /// Whether a user left a project or team within the last minute.
-///
-/// # Errors
-/// When the database fails.
 pub fn is_recent(conn: &mut AnyConnection, object: DbUuid, user: DbUuid, now: DbTimestamp) -> Result<bool, Error> {
     let departure = departures::table.find((object, user)).filter(departures::left_at.ge(oldest_recent(now)));
     Ok(departure.select(departures::user_id).first::<DbUuid>(conn).optional()?.is_some())

@@ -97,9 +97,6 @@ pub async fn contests_feed(who: Anybody, club: Club) -> Result<Reply, Failure> {
 type FeedRow<R> = (R, (String, String), (DbTimestamp, DbTimestamp));
 
 /// The projects that changed last.
-///
-/// # Errors
-/// When the database fails.
 pub fn load_projects(conn: &mut AnyConnection) -> Result<Vec<FeedRow<projects::queries::Row>>, Error> {
     Ok(project::table
         .select((
@@ -113,9 +110,6 @@ pub fn load_projects(conn: &mut AnyConnection) -> Result<Vec<FeedRow<projects::q
 }
 
 /// The contests that changed last.
-///
-/// # Errors
-/// When the database fails.
 pub fn load_contests(conn: &mut AnyConnection) -> Result<Vec<FeedRow<contests::queries::Row>>, Error> {
     Ok(contest::table
         .select((

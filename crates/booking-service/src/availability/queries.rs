@@ -48,9 +48,6 @@ pub struct FreeRoom {
 
 /// The selected rooms with their free times, which may begin before the selection's span and end after it. Takes four
 /// to six statements for each thousand rooms.
-///
-/// # Errors
-/// When the database fails.
 pub fn free_rooms(conn: &mut AnyConnection, selection: &Selection, shared: bool) -> Result<Vec<FreeRoom>, Error> {
     let mut result = Vec::new();
     let mut page = PageBounds { after: None, rows: CHUNK.try_into().unwrap_or(i64::MAX) };
@@ -92,9 +89,6 @@ pub fn count_people(conn: &mut AnyConnection, people: &People) -> Result<usize, 
 }
 
 /// The spans of the events that these people attend and that overlap `[from, to)`, each with the user.
-///
-/// # Errors
-/// When the database fails.
 pub fn busy_times(
     conn: &mut AnyConnection,
     people: &People,

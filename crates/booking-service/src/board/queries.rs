@@ -51,9 +51,6 @@ pub struct Content {
 }
 
 /// What overlaps a span, at all places or at one.
-///
-/// # Errors
-/// When the database fails.
 pub fn load(
     conn: &mut AnyConnection,
     (from, to): (DbTimestamp, DbTimestamp),

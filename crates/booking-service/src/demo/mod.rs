@@ -59,9 +59,6 @@ const GROUPS: [(&str, &str, bool, usize); 3] = [
 
 /// Fills a database that has no rooms and no events. Deleted ones count as well, so a database that was in use is never
 /// filled. Replicas that start together fill it once.
-///
-/// # Errors
-/// When the database fails.
 pub async fn fill(db: &Database, club: &Club, now: Timestamp) -> Result<(), Error> {
     let (zone, is_demo_directory) = (club.zone, club.directory == Some(Source::Demo));
     let counts = db.write(JobOwner::Internal, move |conn| {

@@ -19,9 +19,6 @@ use crate::{
 };
 
 /// Adds the members of a group as pending attendees, in one statement. Users who already have a row keep their answers.
-///
-/// # Errors
-/// When the database fails.
 pub fn invite(conn: &mut AnyConnection, event: DbUuid, group: DbUuid, now: DbTimestamp) -> Result<(), Error> {
     let columns = (attendees::user_id, attendees::event_id, attendees::schedule, attendees::changed_at);
     let (event, now) = (event.into_sql::<DbUuid>(), now.into_sql::<DbTimestamp>());
@@ -51,9 +48,6 @@ pub fn invite(conn: &mut AnyConnection, event: DbUuid, group: DbUuid, now: DbTim
 }
 
 /// Removes the attendees who have not answered.
-///
-/// # Errors
-/// When the database fails.
 pub fn delete_pending(conn: &mut AnyConnection, event: DbUuid) -> Result<(), Error> {
     let pending = attendees::event_id.eq(event).and(attendees::schedule.eq(Schedule::Pending));
     diesel::delete(attendees::table.filter(pending)).execute(conn)?;
@@ -79,9 +73,6 @@ pub fn answer(
 }
 
 /// Records the answers of users to events, and replaces earlier ones. An equal answer keeps its time.
-///
-/// # Errors
-/// When the database fails.
 pub fn record_answers(
     conn: &mut AnyConnection,
     answers: &[(DbUuid, DbUuid, Schedule)],
@@ -116,9 +107,6 @@ pub fn record_answers(
 
 /// Adds tags to an event, and creates tags that do not exist. A tag that the event already has stays as it is. Returns
 /// the number of tags that were added.
-///
-/// # Errors
-/// When the database fails.
 pub fn add_tags(
     conn: &mut AnyConnection,
     event: DbUuid,
@@ -145,9 +133,6 @@ pub fn add_tags(
 }
 
 /// Replaces the tags of an event.
-///
-/// # Errors
-/// When the database fails.
 pub fn replace_tags(
     conn: &mut AnyConnection,
     event: DbUuid,

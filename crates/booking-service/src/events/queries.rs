@@ -115,9 +115,6 @@ impl Order {
 }
 
 /// One page of the selected events.
-///
-/// # Errors
-/// When the database fails.
 pub fn load_page(
     conn: &mut AnyConnection,
     selection: &Selection,
@@ -129,9 +126,6 @@ pub fn load_page(
 }
 
 /// The columns of a part of the selected events.
-///
-/// # Errors
-/// When the database fails.
 pub fn load_rows(
     conn: &mut AnyConnection,
     selection: &Selection,
@@ -179,9 +173,6 @@ fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Event>,
 }
 
 /// The tags of these events, by name.
-///
-/// # Errors
-/// When the database fails.
 pub fn load_tags(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbUuid, Vec<EventTag>>, Error> {
     let tags: Vec<(DbUuid, DbUuid, String, bool)> = with_connection!(conn, c => {
         let tags = event_tags::table

@@ -57,9 +57,6 @@ pub struct Group {
 }
 
 /// Creates the everyone group if it does not exist.
-///
-/// # Errors
-/// When the database fails.
 pub fn create_everyone_group(conn: &mut AnyConnection, name: &str, now: DbTimestamp) -> Result<(), Error> {
     let group = (
         (groups::id.eq(EVERYONE), groups::kind.eq(EVERYONE_KIND)),
@@ -74,9 +71,6 @@ pub fn create_everyone_group(conn: &mut AnyConnection, name: &str, now: DbTimest
 }
 
 /// Creates the everyone group, or renames it to the configured name.
-///
-/// # Errors
-/// When the database fails.
 pub fn ensure_everyone_group(conn: &mut AnyConnection, name: &str, now: DbTimestamp) -> Result<(), Error> {
     create_everyone_group(conn, name, now)?;
     diesel::update(groups::table.find(EVERYONE).filter(groups::name.ne(name)))
@@ -89,9 +83,6 @@ pub fn ensure_everyone_group(conn: &mut AnyConnection, name: &str, now: DbTimest
 pub type Position = (i16, String, DbUuid);
 
 /// One page of the groups: groups made here, the everyone group, directory groups; each kind by name.
-///
-/// # Errors
-/// When the database fails.
 pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<Position>) -> Result<Vec<Group>, Error> {
     let mut query = groups::table.filter(groups::deleted_at.is_null()).into_boxed();
     if let Some((kind, name, id)) = &bounds.after {
@@ -154,9 +145,6 @@ pub(super) fn not_found() -> Problem {
 
 /// The members of a group in the order of ids; for the everyone group all active users. Empty if there is no such
 /// group.
-///
-/// # Errors
-/// When the database fails.
 pub fn member_ids(conn: &mut AnyConnection, group: DbUuid) -> Result<Vec<DbUuid>, Error> {
     if group == EVERYONE {
         return active_ids(conn);
@@ -169,9 +157,6 @@ pub fn member_ids(conn: &mut AnyConnection, group: DbUuid) -> Result<Vec<DbUuid>
 }
 
 /// The members of any of these groups, each once, in the order of ids.
-///
-/// # Errors
-/// When the database fails.
 pub fn members_of_all(conn: &mut AnyConnection, groups: &[DbUuid]) -> Result<Vec<DbUuid>, Error> {
     let mut members = BTreeSet::new();
     if groups.contains(&EVERYONE) {
@@ -188,9 +173,6 @@ pub fn members_of_all(conn: &mut AnyConnection, groups: &[DbUuid]) -> Result<Vec
 
 /// Adds a violation for each id of a request's list that is not the id of a group. `pointer` is that of the list, such
 /// as `/inviteGroups`; the violations are at `/inviteGroups/3` and so on.
-///
-/// # Errors
-/// When the database fails.
 pub fn note_unknown(
     conn: &mut AnyConnection,
     pointer: &str,
@@ -205,9 +187,6 @@ pub fn note_unknown(
 }
 
 /// The indexes in `ids` of those that are not the id of a group.
-///
-/// # Errors
-/// When the database fails.
 pub fn unknown_indexes(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<usize>, Error> {
     let mut existing = BTreeSet::new();
     for ids in ids.chunks(1000) {
@@ -218,9 +197,6 @@ pub fn unknown_indexes(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<u
 }
 
 /// Whether a user is a member of a group. Active users are members of the everyone group.
-///
-/// # Errors
-/// When the database fails.
 pub fn is_member(conn: &mut AnyConnection, group: DbUuid, user: DbUuid) -> Result<bool, Error> {
     let rows: i64 = if group == EVERYONE {
         user_rows::table.find(user).filter(user_rows::state.eq(ACTIVE)).count().get_result(conn)?
@@ -232,9 +208,6 @@ pub fn is_member(conn: &mut AnyConnection, group: DbUuid, user: DbUuid) -> Resul
 
 /// Locks a group against deletion until the end of the transaction, and returns whether it exists. Every change that
 /// gives an event a group calls this first.
-///
-/// # Errors
-/// When the database fails.
 pub fn lock_against_deletion(conn: &mut AnyConnection, id: DbUuid) -> Result<bool, Error> {
     let query = groups::table.find(id).filter(groups::deleted_at.is_null()).select(groups::id);
     let row: Option<DbUuid> = match conn {
@@ -246,9 +219,6 @@ pub fn lock_against_deletion(conn: &mut AnyConnection, id: DbUuid) -> Result<boo
 
 /// The groups that a user is a member of, if `belongs`, and those that the user administers, if `admins`; by kind, name
 /// and id. An active user belongs to the everyone group.
-///
-/// # Errors
-/// When the database fails.
 pub fn of_user(conn: &mut AnyConnection, user: &User, belongs: bool, admins: bool) -> Result<Vec<Position>, Error> {
     let live = groups::table.filter(groups::deleted_at.is_null()).select((groups::kind, groups::name, groups::id));
     let mut positions = BTreeSet::<Position>::new();
@@ -268,9 +238,6 @@ pub fn of_user(conn: &mut AnyConnection, user: &User, belongs: bool, admins: boo
 
 /// Marks events as deleted, as `DELETE /events/{eventID}` does, and also the rooms made for events that no event uses
 /// any more.
-///
-/// # Errors
-/// When the database fails.
 pub fn delete_events(conn: &mut AnyConnection, ids: &[DbUuid], now: DbTimestamp) -> Result<(), Error> {
     for ids in ids.chunks(1000) {
         diesel::update(events::table.filter(events::id.eq_any(ids)).filter(events::deleted_at.is_null()))

@@ -35,9 +35,6 @@ const PAST: TimeDelta = TimeDelta::days(90);
 const CANCELLED: TimeDelta = TimeDelta::days(30);
 
 /// The nonce of a user's feed, or `None` before its first use.
-///
-/// # Errors
-/// When the database fails.
 pub fn nonce(conn: &mut AnyConnection, user: DbUuid) -> Result<Option<String>, Error> {
     Ok(users::table.find(user).select(users::feed_nonce).first(conn)?)
 }
@@ -52,9 +49,6 @@ pub struct FeedSecrets {
 }
 
 /// The feed secrets of an active user; none when there is no such user.
-///
-/// # Errors
-/// When the database fails.
 pub fn secrets_of_active(conn: &mut AnyConnection, user: DbUuid) -> Result<FeedSecrets, Error> {
     let user = users::table.find(user).filter(users::state.eq(ACTIVE));
     let secrets = user.select((users::feed_nonce, users::imported_feed_hash)).first(conn).optional()?;
@@ -62,9 +56,6 @@ pub fn secrets_of_active(conn: &mut AnyConnection, user: DbUuid) -> Result<FeedS
 }
 
 /// Sets the nonce of a user's feed unless there is one already.
-///
-/// # Errors
-/// When the database fails.
 pub fn set_first_nonce(conn: &mut AnyConnection, user: DbUuid, nonce: &str) -> Result<(), Error> {
     let without = users::table.find(user).filter(users::feed_nonce.is_null());
     diesel::update(without).set(users::feed_nonce.eq(nonce)).execute(conn)?;
@@ -72,9 +63,6 @@ pub fn set_first_nonce(conn: &mut AnyConnection, user: DbUuid, nonce: &str) -> R
 }
 
 /// Sets the nonce of a user's feed. An imported address ends as well.
-///
-/// # Errors
-/// When the database fails.
 pub fn replace_nonce(conn: &mut AnyConnection, user: DbUuid, nonce: &str) -> Result<(), Error> {
     diesel::update(users::table.find(user))
         .set((users::feed_nonce.eq(nonce), users::imported_feed_hash.eq(None::<Vec<u8>>)))
@@ -93,9 +81,6 @@ pub enum Answers {
 
 /// Calls `show` with each of these events as the feed shows it at `now`, by start and id, a [chunk](CHUNK) in memory at
 /// a time. Takes three statements for a chunk, and one for each thousand users that are new in it.
-///
-/// # Errors
-/// When the database fails.
 pub fn each(
     conn: &mut AnyConnection,
     criterion: Criterion,

@@ -117,9 +117,6 @@ pub struct Selection {
 }
 
 /// One page of the selected polls, by deadline and id.
-///
-/// # Errors
-/// When the database fails.
 pub fn load(
     conn: &mut AnyConnection,
     selection: &Selection,
@@ -224,9 +221,6 @@ pub(super) fn not_found() -> Error {
 }
 
 /// The slots of a poll, by time.
-///
-/// # Errors
-/// When the database fails.
 pub fn slots(conn: &mut AnyConnection, poll: DbUuid) -> Result<Vec<Slot>, Error> {
     let rows: Vec<(DbUuid, DbTimestamp, DbTimestamp)> = with_connection!(conn, c => draft_event_slots::table
         .filter(draft_event_slots::draft_event_id.eq(poll))
@@ -237,9 +231,6 @@ pub fn slots(conn: &mut AnyConnection, poll: DbUuid) -> Result<Vec<Slot>, Error>
 }
 
 /// The invitees of a poll, by id.
-///
-/// # Errors
-/// When the database fails.
 pub fn invitees(conn: &mut AnyConnection, poll: DbUuid) -> Result<Vec<DbUuid>, Error> {
     Ok(with_connection!(conn, c => draft_event_invitees::table
         .filter(draft_event_invitees::draft_event_id.eq(poll))
@@ -249,9 +240,6 @@ pub fn invitees(conn: &mut AnyConnection, poll: DbUuid) -> Result<Vec<DbUuid>, E
 }
 
 /// The tags of a poll, by name.
-///
-/// # Errors
-/// When the database fails.
 pub fn tags_of(conn: &mut AnyConnection, poll: DbUuid) -> Result<Vec<EventTag>, Error> {
     let rows: Vec<(DbUuid, String, bool)> = with_connection!(conn, c => draft_event_tags::table
         .inner_join(tags::table)
@@ -263,9 +251,6 @@ pub fn tags_of(conn: &mut AnyConnection, poll: DbUuid) -> Result<Vec<EventTag>, 
 }
 
 /// One page of the answers to a poll, by user.
-///
-/// # Errors
-/// When the database fails.
 pub fn answers(conn: &mut AnyConnection, poll: DbUuid, page: &PageBounds<DbUuid>) -> Result<Vec<UserAnswer>, Error> {
     let mut query = draft_event_answers::table.filter(draft_event_answers::draft_event_id.eq(poll)).into_boxed();
     if let Some(user) = page.after {
@@ -290,9 +275,6 @@ pub fn answer_of(conn: &mut AnyConnection, poll: DbUuid, user: DbUuid) -> Result
 }
 
 /// The choices of these users, or of all users for `None`, in no particular order.
-///
-/// # Errors
-/// When the database fails.
 pub fn choices(conn: &mut AnyConnection, poll: DbUuid, users: Option<&[DbUuid]>) -> Result<Vec<Choice>, Error> {
     use draft_event_choices as choices;
     let query = choices::table.filter(choices::draft_event_id.eq(poll));
@@ -305,18 +287,12 @@ pub fn choices(conn: &mut AnyConnection, poll: DbUuid, users: Option<&[DbUuid]>)
 }
 
 /// Whether a user is an administrator of a poll.
-///
-/// # Errors
-/// When the database fails.
 pub fn is_admin(conn: &mut AnyConnection, poll: DbUuid, user: DbUuid) -> Result<bool, Error> {
     let query = draft_event_admins::table.find((poll, user)).count();
     Ok(with_connection!(conn, c => query.get_result::<i64>(c))? > 0)
 }
 
 /// Whether a poll invites a user.
-///
-/// # Errors
-/// When the database fails.
 pub fn is_invited(conn: &mut AnyConnection, poll: DbUuid, user: DbUuid) -> Result<bool, Error> {
     let query = draft_event_invitees::table.find((poll, user)).count();
     Ok(with_connection!(conn, c => query.get_result::<i64>(c))? > 0)

@@ -124,9 +124,6 @@ impl PlaceUse {
 /// place without events may be missing.
 ///
 /// Takes at most two statements, and two more when some periods are longer than a day and others are not.
-///
-/// # Errors
-/// When the database fails.
 pub fn load_uses(
     conn: &mut AnyConnection,
     periods: &[RoomPeriod<'_>],
@@ -222,9 +219,6 @@ impl VerifiedRoom {
 ///
 /// They are few, because verified rooms of one place never overlap. With a condition on the place, SQLite would read
 /// all later rooms of that place.
-///
-/// # Errors
-/// When the database fails.
 pub fn load_verified(conn: &mut AnyConnection, from: DbTimestamp, to: DbTimestamp) -> Result<Vec<VerifiedRoom>, Error> {
     let verified = rooms::table
         .filter(IsTrue::new(rooms::verified))

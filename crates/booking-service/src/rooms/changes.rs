@@ -51,9 +51,6 @@ impl NewRoom {
 }
 
 /// Inserts rooms with new ids. Their places must be locked.
-///
-/// # Errors
-/// When the database fails.
 pub fn insert(conn: &mut AnyConnection, new: &[NewRoom], by: DbUuid, now: DbTimestamp) -> Result<Vec<DbUuid>, Error> {
     let new: Vec<_> = new.iter().map(|room| (DbUuid::new(), room.clone())).collect();
     insert_with_ids(conn, &new, by, now)?;
@@ -61,9 +58,6 @@ pub fn insert(conn: &mut AnyConnection, new: &[NewRoom], by: DbUuid, now: DbTime
 }
 
 /// Inserts rooms with these ids. Their places must be locked.
-///
-/// # Errors
-/// When the database fails.
 pub fn insert_with_ids(
     conn: &mut AnyConnection,
     new: &[(DbUuid, NewRoom)],
@@ -106,9 +100,6 @@ fn insert_admins(conn: &mut AnyConnection, admins: &[(DbUuid, DbUuid)]) -> Resul
 }
 
 /// Changes place, period and administrators of an instant event's own room. Both places must be locked.
-///
-/// # Errors
-/// When the database fails.
 pub fn move_to(conn: &mut AnyConnection, id: DbUuid, to: &NewRoom, now: DbTimestamp) -> Result<(), Error> {
     diesel::update(rooms::table.find(id))
         .set((
@@ -126,9 +117,6 @@ pub fn move_to(conn: &mut AnyConnection, id: DbUuid, to: &NewRoom, now: DbTimest
 }
 
 /// Marks a room as deleted.
-///
-/// # Errors
-/// When the database fails.
 pub fn soft_delete(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Result<(), Error> {
     diesel::update(rooms::table.find(id)).set((rooms::deleted_at.eq(now), rooms::updated_at.eq(now))).execute(conn)?;
     Ok(())
@@ -137,9 +125,6 @@ pub fn soft_delete(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Re
 /// Marks a room that was made for an event as deleted, unless an event uses it. Its place must be locked.
 ///
 /// The event `except`, which is about to leave the room, does not count.
-///
-/// # Errors
-/// When the database fails.
 pub fn soft_delete_unused(conn: &mut AnyConnection, id: DbUuid, except: DbUuid, now: DbTimestamp) -> Result<(), Error> {
     let uses = events::table
         .filter(events::room_id.eq(rooms::id))
@@ -155,9 +140,6 @@ pub fn soft_delete_unused(conn: &mut AnyConnection, id: DbUuid, except: DbUuid, 
 }
 
 /// Locks the place of a room and inserts the room.
-///
-/// # Errors
-/// When the database fails.
 pub fn create(conn: &mut AnyConnection, new: NewRoom, by: DbUuid, now: DbTimestamp) -> Result<Room, Error> {
     booking::lock_places(conn, vec![place_key(&new.place)])?;
     let ids = insert(conn, &[new], by, now)?;

@@ -110,17 +110,11 @@ macro_rules! folded_admins {
 
 /// The selected rooms, by start, place and id. The event `exclude` does not count as a use of a room. The number of
 /// statements does not depend on the number of rooms.
-///
-/// # Errors
-/// When the database fails.
 pub fn load(conn: &mut AnyConnection, selection: &Selection, exclude: Option<DbUuid>) -> Result<Vec<Room>, Error> {
     load_page(conn, selection, exclude, &PageBounds::all())
 }
 
 /// One page of that list.
-///
-/// # Errors
-/// When the database fails.
 pub fn load_page(
     conn: &mut AnyConnection,
     selection: &Selection,
@@ -139,9 +133,6 @@ pub fn load_page(
 }
 
 /// Rooms with these administrators and their free times. Takes as many statements as [`booking::load_uses`].
-///
-/// # Errors
-/// When the database fails.
 pub fn load_times(
     conn: &mut AnyConnection,
     rooms: Vec<(Row, Vec<DbUuid>)>,
@@ -180,9 +171,6 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid, exclude: Option<DbUuid>) -> Res
 }
 
 /// The rooms with these ids, at most a thousand, by start, place and id.
-///
-/// # Errors
-/// When the database fails.
 pub fn load_listed(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<Room>, Error> {
     load(conn, &Selection { ids: Some(ids.to_vec()), ..Selection::default() }, None)
 }
@@ -209,9 +197,6 @@ pub fn check_exists(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
 }
 
 /// The columns of a room that is not deleted, if there is one.
-///
-/// # Errors
-/// When the database fails.
 pub fn find(conn: &mut AnyConnection, id: DbUuid) -> Result<Option<Row>, Error> {
     let room = rooms::table.find(id).filter(rooms::deleted_at.is_null());
     Ok(with_connection!(conn, c => room.select(Row::as_select()).first(c)).optional()?)

@@ -80,18 +80,12 @@ pub fn finish(
 }
 
 /// Whether the sign-in with this state has been finished. The record is deleted once the sign-in would have expired.
-///
-/// # Errors
-/// When the database fails.
 pub fn is_finished(conn: &mut AnyConnection, state: &str) -> Result<bool, Error> {
     let row = spent_logins::table.find(credentials::hash(state));
     Ok(select(exists(row)).get_result(conn)?)
 }
 
 /// Ends the session whose secret has this hash, if there is one.
-///
-/// # Errors
-/// When the database fails.
 pub fn end(conn: &mut AnyConnection, hash: &[u8], now: Timestamp) -> Result<(), Error> {
     diesel::update(sessions::table.filter(sessions::token_hash.eq(hash)).filter(sessions::revoked_at.is_null()))
         .set(sessions::revoked_at.eq(DbTimestamp(now)))
@@ -111,9 +105,6 @@ pub struct SessionRow {
 }
 
 /// The sessions of a user that have not ended, the newest first, then by id.
-///
-/// # Errors
-/// When the database fails.
 pub fn sessions_of(conn: &mut AnyConnection, user: DbUuid, now: Timestamp) -> Result<Vec<SessionRow>, Error> {
     let live = sessions::table
         .filter(sessions::user_id.eq(user))
@@ -143,9 +134,6 @@ pub fn end_of(conn: &mut AnyConnection, user: DbUuid, id: DbUuid, now: Timestamp
 
 /// Deletes sessions and finished sign-ins that have expired, [`STEP`] of each at most, the oldest first. One call for
 /// each sign-in is enough, because a sign-in adds one row to each table. Returns the number of deleted rows.
-///
-/// # Errors
-/// When the database fails.
 pub fn delete_expired(conn: &mut AnyConnection, now: Timestamp) -> Result<usize, Error> {
     let now = DbTimestamp(now);
     let old: Vec<DbUuid> = sessions::table

@@ -142,9 +142,6 @@ pub fn list(conn: &mut AnyConnection, user: Option<&str>) -> Result<Vec<TokenRow
 }
 
 /// The tokens of a user that have not been revoked, the oldest first.
-///
-/// # Errors
-/// When the database fails.
 pub fn of_user(conn: &mut AnyConnection, user: DbUuid) -> Result<Vec<TokenRow>, Error> {
     let query = api_tokens::table
         .inner_join(users::table)

@@ -34,9 +34,6 @@ pub struct User {
 }
 
 /// All users by name, or the active ones only.
-///
-/// # Errors
-/// When the database fails.
 pub fn list(
     conn: &mut AnyConnection,
     include_suspended: bool,
@@ -62,9 +59,6 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<User, Error> {
 }
 
 /// The ids of all active users, in order: the members of the everyone group.
-///
-/// # Errors
-/// When the database fails.
 pub fn active_ids(conn: &mut AnyConnection) -> Result<Vec<DbUuid>, Error> {
     let active = users::table.filter(users::state.eq(ACTIVE)).select(users::id).order(users::id);
     Ok(with_connection!(conn, c => active.load(c))?)
@@ -72,9 +66,6 @@ pub fn active_ids(conn: &mut AnyConnection) -> Result<Vec<DbUuid>, Error> {
 
 /// Adds a violation for each id of a request's list that is not the id of a user (contract, "Identifiers"). `pointer`
 /// is that of the list, such as `/admins`; the violations are at `/admins/3` and so on.
-///
-/// # Errors
-/// When the database fails.
 pub fn note_unknown<const MIN: usize>(
     conn: &mut AnyConnection,
     pointer: &str,
@@ -89,9 +80,6 @@ pub fn note_unknown<const MIN: usize>(
 }
 
 /// The indexes in `ids` of those that are not the id of a user.
-///
-/// # Errors
-/// When the database fails.
 pub fn unknown_indexes(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<usize>, Error> {
     let mut existing = HashSet::new();
     for ids in ids.chunks(1000) {

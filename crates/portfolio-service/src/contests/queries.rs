@@ -72,9 +72,6 @@ pub struct Changes {
 }
 
 /// Contests, ordered by start, the latest first, and by id.
-///
-/// # Errors
-/// When the database fails.
 pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<Position>) -> Result<Vec<Row>, Error> {
     let order = (contests::since.desc(), contests::id);
     let mut query = contests::table.select(Row::as_select()).order(order).into_boxed();

@@ -45,9 +45,6 @@ const FULL_COPY_INTERVAL: TimeDelta = TimeDelta::days(1);
 
 /// Drops the copy of a booking-service that is no longer configured: without one there are no events (contract, "Where
 /// the data comes from").
-///
-/// # Errors
-/// When the database fails.
 pub async fn drop_copy(db: &Database) -> Result<(), Error> {
     db.write(JobOwner::Internal, store::drop_copy).await
 }

@@ -15,9 +15,6 @@ use service_kit::{
 use crate::schema::leases;
 
 /// Takes the lease when it is free or expired, or extends it for its holder. Returns whether `me` holds it now.
-///
-/// # Errors
-/// When the database fails.
 pub fn take(
     conn: &mut AnyConnection,
     task: &str,
@@ -43,9 +40,6 @@ pub fn take(
 
 /// Extends the lease if `me` still holds it, and returns whether it does. This locks the row, so no other replica can
 /// take the lease before the transaction ends.
-///
-/// # Errors
-/// When the database fails.
 pub fn extend(conn: &mut AnyConnection, task: &str, me: DbUuid, until: DbTimestamp) -> Result<bool, Error> {
     let updated = diesel::update(leases::table.find(task).filter(leases::holder.eq(me)))
         .set(leases::expires_at.eq(until))
@@ -54,9 +48,6 @@ pub fn extend(conn: &mut AnyConnection, task: &str, me: DbUuid, until: DbTimesta
 }
 
 /// Releases the lease if `me` holds it.
-///
-/// # Errors
-/// When the database fails.
 pub fn release(conn: &mut AnyConnection, task: &str, me: DbUuid) -> Result<(), Error> {
     diesel::delete(leases::table.find(task).filter(leases::holder.eq(me))).execute(conn)?;
     Ok(())

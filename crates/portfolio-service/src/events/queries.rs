@@ -55,9 +55,6 @@ fn event((id, name, since, until, level): Columns) -> Result<Event, Error> {
 }
 
 /// The events that the caller may see, ordered by start and id.
-///
-/// # Errors
-/// When the database fails.
 pub fn list(
     conn: &mut AnyConnection,
     caller: Option<&Caller>,
@@ -87,9 +84,6 @@ pub fn list(
 
 /// The events that a user hosts, ordered by start and id. Private and anonymous ones are listed only for admins and for
 /// their hosts.
-///
-/// # Errors
-/// When the database fails.
 pub fn of_user(
     conn: &mut AnyConnection,
     user: DbUuid,
@@ -164,9 +158,6 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid, caller: Option<&Caller>) -> Res
 }
 
 /// Sets the level of an event.
-///
-/// # Errors
-/// When the database fails.
 pub fn set_level(conn: &mut AnyConnection, id: DbUuid, level: i16) -> Result<(), Error> {
     let row = (event_levels::event_id.eq(id), event_levels::level.eq(level));
     with_connection!(conn, c => diesel::insert_into(event_levels::table)

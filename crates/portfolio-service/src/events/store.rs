@@ -31,9 +31,6 @@ pub struct ChangeCounts {
 }
 
 /// Makes the copies of these events equal to the events of the booking-service. Levels do not change.
-///
-/// # Errors
-/// When the database fails.
 pub fn update(conn: &mut AnyConnection, changes: &[EventChange], now: DbTimestamp) -> Result<ChangeCounts, Error> {
     let mut copies = load(conn, changes)?;
     let mut outdated = Vec::new();
@@ -66,9 +63,6 @@ pub const SUSPICIOUS: &str =
 
 /// Deletes the copies of all other events and returns their number, or the reason why they are not deleted. `force`
 /// deletes them also when they are most of the copy.
-///
-/// # Errors
-/// When the database fails.
 pub fn delete_others(
     conn: &mut AnyConnection,
     ids: &HashSet<DbUuid>,
@@ -158,9 +152,6 @@ fn insert(conn: &mut AnyConnection, new: &[&BookingEvent], now: DbTimestamp) -> 
 }
 
 /// Deletes the copy. Levels stay.
-///
-/// # Errors
-/// When the database fails.
 pub fn drop_copy(conn: &mut AnyConnection) -> Result<(), Error> {
     // Deletes their hosts as well.
     diesel::delete(events::table).execute(conn)?;
@@ -169,9 +160,6 @@ pub fn drop_copy(conn: &mut AnyConnection) -> Result<(), Error> {
 }
 
 /// Stores the time of the last update of the copy.
-///
-/// # Errors
-/// When the database fails.
 pub fn record_copy(conn: &mut AnyConnection, now: DbTimestamp) -> Result<(), Error> {
     let row = (copies::source.eq(SOURCE), copies::copied_at.eq(now));
     with_connection!(conn, c => diesel::insert_into(copies::table)
@@ -184,9 +172,6 @@ pub fn record_copy(conn: &mut AnyConnection, now: DbTimestamp) -> Result<(), Err
 }
 
 /// The time of the last update of the copy by any replica. `None` when there is no copy.
-///
-/// # Errors
-/// When the database fails.
 pub fn copied_at(conn: &mut AnyConnection) -> Result<Option<DbTimestamp>, Error> {
     Ok(copies::table.find(SOURCE).select(copies::copied_at).first(conn).optional()?)
 }

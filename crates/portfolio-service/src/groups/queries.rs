@@ -37,9 +37,6 @@ pub struct Detail {
 }
 
 /// Groups, ordered by name.
-///
-/// # Errors
-/// When the database fails.
 pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<(String, DbUuid)>) -> Result<Vec<Group>, Error> {
     let mut query = groups::table.select(Group::as_select()).order((groups::name, groups::id)).into_boxed();
     if let Some((name, id)) = &bounds.after {
@@ -102,9 +99,6 @@ impl Membership {
 }
 
 /// Each span in which a user is or was in a group, ordered by name of the group and start.
-///
-/// # Errors
-/// When the database fails.
 pub fn of_user(conn: &mut AnyConnection, user: DbUuid) -> Result<Vec<Membership>, Error> {
     let columns = (Group::as_select(), group_memberships::since, group_memberships::until, group_memberships::id);
     Ok(group_memberships::table

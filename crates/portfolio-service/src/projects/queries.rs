@@ -94,9 +94,6 @@ pub struct Changes {
 }
 
 /// Projects, the newest first: by the semester they began in, the latest one first, then by id.
-///
-/// # Errors
-/// When the database fails.
 pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<Position>) -> Result<Vec<Row>, Error> {
     let newest = (projects::since.desc(), projects::id);
     let mut query = projects::table.select(Row::as_select()).order(newest).into_boxed();
@@ -132,9 +129,6 @@ pub fn members(
 }
 
 /// The members of a project that has this span.
-///
-/// # Errors
-/// When the database fails.
 pub fn members_within(
     conn: &mut AnyConnection,
     id: DbUuid,

@@ -54,9 +54,6 @@ pub struct Changes {
 }
 
 /// The teams of a contest, ordered by name and id. The list is empty when there is no such contest.
-///
-/// # Errors
-/// When the database fails.
 pub fn of_contest(conn: &mut AnyConnection, contest: DbUuid) -> Result<Vec<Team>, Error> {
     let rows = contest_teams::table
         .left_join(contest_team_members::table)
@@ -81,9 +78,6 @@ pub fn of_contest(conn: &mut AnyConnection, contest: DbUuid) -> Result<Vec<Team>
 }
 
 /// A page of that list.
-///
-/// # Errors
-/// When the database fails.
 pub fn page_of_contest(
     conn: &mut AnyConnection,
     contest: DbUuid,
@@ -116,9 +110,6 @@ pub fn page_of_contest(
 }
 
 /// The teams of these contests, or of all, that a user is a member of: for each contest, ordered by name and id.
-///
-/// # Errors
-/// When the database fails.
 pub fn of_user(
     conn: &mut AnyConnection,
     user: DbUuid,
@@ -155,9 +146,6 @@ pub fn get(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid) -> Result<(Row
 }
 
 /// The members of a team, ordered by name.
-///
-/// # Errors
-/// When the database fails.
 pub fn members(
     conn: &mut AnyConnection,
     id: DbUuid,

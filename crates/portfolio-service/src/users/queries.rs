@@ -74,9 +74,6 @@ pub enum Selection {
 }
 
 /// The selected users, ordered by name.
-///
-/// # Errors
-/// When the database fails.
 pub fn list(
     conn: &mut AnyConnection,
     selection: &Selection,
@@ -148,9 +145,6 @@ pub fn id_by_name(conn: &mut AnyConnection, name: &str) -> Result<DbUuid, Error>
 }
 
 /// The accounts of a user, ordered by type. The list is empty when there is no such user.
-///
-/// # Errors
-/// When the database fails.
 pub fn accounts_of(conn: &mut AnyConnection, user: DbUuid) -> Result<Vec<Account>, Error> {
     // A user has at most one account of each type, so the order is total.
     let accounts = accounts::table.filter(accounts::user_id.eq(user)).order(accounts::type_);
@@ -182,9 +176,6 @@ pub struct Change {
 }
 
 /// Changes a user.
-///
-/// # Errors
-/// When the database fails.
 pub fn edit(conn: &mut AnyConnection, id: DbUuid, change: &Change, now: DbTimestamp) -> Result<(), Error> {
     diesel::update(users::table.find(id)).set((change, users::updated_at.eq(now))).execute(conn)?;
     Ok(())
