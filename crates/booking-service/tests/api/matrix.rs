@@ -1,4 +1,4 @@
-//! The access table of `docs/security.md`.
+//! The access table of `docs/access.md`.
 
 #[path = "../../../service-kit/tests/shared/matrix.rs"]
 mod table;
@@ -32,7 +32,7 @@ use crate::{
     tokens::make_token,
 };
 
-// The roles of docs/security.md: BOB is the member, DAVE the stranger, CAROL the owner, ALICE the privileged user and
+// The roles of docs/access.md: BOB is the member, DAVE the stranger, CAROL the owner, ALICE the privileged user and
 // SUSAN the suspended user.
 
 /// The directory group.
@@ -210,7 +210,7 @@ fn callers(club: &Club, service: usize) -> Vec<Caller<'_>> {
     };
     add("anonymous", "no credential", None, anonymous(), Some((401, "not-signed-in")));
     for (way, cookie) in bad_cookies(club) {
-        add("bad cookie", way, None, anonymous().header("cookie", &cookie), Some((401, "bad-credentials")));
+        add("anonymous", way, None, anonymous().header("cookie", &cookie), Some((401, "bad-credentials")));
     }
     for (way, value) in bad_tokens(club) {
         add("bad token", way, None, anonymous().header("authorization", &value), Some((401, "bad-credentials")));
@@ -223,7 +223,7 @@ fn callers(club: &Club, service: usize) -> Vec<Caller<'_>> {
     }
     add("suspended", "session", Some(SUSAN), club.by(SUSAN).at(service), Some((403, "account-inactive")));
     let forged = anonymous().header("x-forwarded-user", ALICE).header("x-showcase-user", ALICE);
-    add("forged header", "of a proxy", None, forged, Some((401, "not-signed-in")));
+    add("anonymous", "of a proxy", None, forged, Some((401, "not-signed-in")));
     callers
 }
 

@@ -1,4 +1,4 @@
-//! Who may do what: the access table of `docs/security.md`.
+//! Who may do what: the access table of `docs/access.md`.
 
 #[path = "../../../service-kit/tests/shared/matrix.rs"]
 mod table;
@@ -24,7 +24,7 @@ use crate::{
     sync::{members, start},
 };
 
-// As docs/security.md says who is who: BOB is the member, DAVE the stranger, CAROL the owner, ALICE the privileged one
+// As docs/access.md says who is who: BOB is the member, DAVE the stranger, CAROL the owner, ALICE the privileged one
 // and SUSAN the suspended one.
 
 const AUDIENCE: &str = "portfolio";
@@ -144,7 +144,7 @@ fn callers<'club>(club: &'club Club, issuer: &Issuer, service: usize, untrusting
     };
     let mut callers = vec![nobody("anonymous", "no credential", anonymous(), "not-signed-in", None)];
     let cookie = anonymous().header("cookie", "session=x");
-    callers.push(nobody("bad cookie", "any", cookie, "not-signed-in", Some("anonymous")));
+    callers.push(nobody("anonymous", "any cookie", cookie, "not-signed-in", None));
     for (way, value) in bad_tokens(club, issuer) {
         let client = anonymous().header("authorization", &value);
         callers.push(nobody("bad token", way, client, "bad-credentials", None));
@@ -159,7 +159,7 @@ fn callers<'club>(club: &'club Club, issuer: &Issuer, service: usize, untrusting
         }
     }
     let forged = club.by(ALICE).at(untrusting).header("x-showcase-user", ALICE).header("x-forwarded-for", "10.0.0.1");
-    callers.push(nobody("forged header", "from no proxy", forged, "not-signed-in", None));
+    callers.push(nobody("anonymous", "from no proxy", forged, "not-signed-in", None));
     callers
 }
 

@@ -1,4 +1,4 @@
-//! Compares the access tables of `docs/security.md` with the running services: every operation of the OpenAPI document,
+//! Compares the access tables of `docs/access.md` with the running services: every operation of the OpenAPI document,
 //! called by every kind of caller. Both services include this file in their tests, by its path, with their callers and
 //! with functions that create the objects of an operation.
 
@@ -17,9 +17,8 @@ use serde_json::{Value, json};
 use crate::harness::{Answer, Client, DOCUMENT};
 
 /// The columns of a table after `Method`, `Path` and `Object`.
-const COLUMNS: [&str; 10] = [
+const COLUMNS: [&str; 8] = [
     "anonymous",
-    "bad cookie",
     "bad token",
     "read-only token",
     "member",
@@ -27,7 +26,6 @@ const COLUMNS: [&str; 10] = [
     "owner",
     "privileged",
     "suspended",
-    "forged header",
 ];
 
 /// The cell of a kind of credential that the service does not have.
@@ -112,7 +110,7 @@ impl Row {
 
 /// The page with the tables.
 fn page() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/security.md")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/access.md")
 }
 
 /// The rows of a service's table.
@@ -292,11 +290,11 @@ pub fn check_access<W>(service: &str, world: &W, builders: &[(&str, Builder<W>)]
     let missing: Vec<_> = of_document.difference(&of_table).collect();
     assert!(
         missing.is_empty(),
-        "{service}: docs/security.md has no row for {missing:?}; with UPDATE_DOCS=1 this test writes one with the \
+        "{service}: docs/access.md has no row for {missing:?}; with UPDATE_DOCS=1 this test writes one with the \
          statuses of the answers, to be reviewed"
     );
     let unknown: Vec<_> = of_table.difference(&of_document).collect();
-    assert!(unknown.is_empty(), "{service}: only in docs/security.md, not in the OpenAPI document: {unknown:?}");
+    assert!(unknown.is_empty(), "{service}: only in docs/access.md, not in the OpenAPI document: {unknown:?}");
     let names: BTreeSet<_> = rows.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(names.len(), rows.len(), "two rows of the table are the same");
     let used: Vec<_> = rows.iter().filter_map(|row| builder_of(row, builders)).collect();
@@ -313,10 +311,8 @@ pub fn check_access<W>(service: &str, world: &W, builders: &[(&str, Builder<W>)]
     let mut wrong = Vec::new();
     for row in &rows {
         let operation = operations.iter().find(|operation| operation.key() == row.operation).unwrap();
-        let (anonymous, forged) = (row.cell("anonymous"), row.cell("forged header"));
-        assert_eq!(anonymous, forged, "{}: a forged header makes a difference", row.name);
         assert_eq!(
-            anonymous != "401",
+            row.cell("anonymous") != "401",
             operation.is_public(),
             "{}: public as its row says (left), as its `security(())` says (right)",
             row.name
@@ -342,7 +338,7 @@ pub fn check_access<W>(service: &str, world: &W, builders: &[(&str, Builder<W>)]
             }
         }
     }
-    assert!(wrong.is_empty(), "docs/security.md says otherwise:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "docs/access.md says otherwise:\n{}", wrong.join("\n"));
 }
 
 /// A row of the table with a caller who may call the operation: its name, operation, builder, caller and status.
