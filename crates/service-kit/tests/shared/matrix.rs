@@ -17,16 +17,8 @@ use serde_json::{Value, json};
 use crate::harness::{Answer, Client, DOCUMENT};
 
 /// The columns of a table after `Method`, `Path` and `Object`.
-const COLUMNS: [&str; 8] = [
-    "anonymous",
-    "bad token",
-    "read-only token",
-    "member",
-    "stranger",
-    "owner",
-    "privileged",
-    "suspended",
-];
+const COLUMNS: [&str; 8] =
+    ["anonymous", "bad token", "read-only token", "member", "stranger", "owner", "privileged", "suspended"];
 
 /// The cell of a kind of credential that the service does not have.
 const NONE: &str = "–";
