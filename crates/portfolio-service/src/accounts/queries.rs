@@ -93,11 +93,15 @@ pub fn edit(
         let pointer = if change.url.is_some() { "/url" } else { "/type" };
         return Err(Problem::invalid(pointer, Rule::WrongAddress, type_.refusal()).into());
     }
+    let display_name = change.display_name.as_ref().unwrap_or(&present.display_name);
+    if (type_.number(), url, display_name) == (present.type_, &present.url, &present.display_name) {
+        return Ok(());
+    }
     diesel::update(accounts::table.find(id))
         .set((
             accounts::type_.eq(type_.number()),
             accounts::url.eq(url),
-            accounts::display_name.eq(change.display_name.as_ref().unwrap_or(&present.display_name)),
+            accounts::display_name.eq(display_name),
             accounts::updated_at.eq(now),
         ))
         .execute(conn)

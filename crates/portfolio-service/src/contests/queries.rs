@@ -71,6 +71,16 @@ pub struct Changes {
     pub duration: Option<Duration>,
 }
 
+impl Changes {
+    /// Whether the contest has these values already.
+    fn are_in(&self, (row, link, description): &(Row, String, String)) -> bool {
+        self.name.as_ref().is_none_or(|name| *name == row.name)
+            && self.link.as_ref().is_none_or(|new| new == link)
+            && self.description.as_ref().is_none_or(|new| new == description)
+            && self.duration.is_none_or(|duration| timestamps(duration) == (row.since, row.until))
+    }
+}
+
 /// Contests, ordered by start, the latest first, and by id.
 pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<Position>) -> Result<Vec<Row>, Error> {
     let order = (contests::since.desc(), contests::id);
@@ -149,6 +159,9 @@ pub fn create(conn: &mut AnyConnection, draft: &Draft, me: DbUuid, now: DbTimest
 /// # Errors
 /// 404 when there is none; 409 when the name is taken.
 pub fn update(conn: &mut AnyConnection, id: DbUuid, changes: &Changes, now: DbTimestamp) -> Result<(), Error> {
+    if changes.are_in(&get(conn, id)?) {
+        return Ok(());
+    }
     let rows = diesel::update(contests::table.find(id))
         .set((
             changes.name.as_ref().map(|name| contests::name.eq(name)),

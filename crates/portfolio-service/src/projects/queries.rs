@@ -1,5 +1,7 @@
 //! Projects in the database.
 
+use std::collections::HashMap;
+
 use common::{
     problem::{Problem, code},
     semester::YearWithSemesterDuration,
@@ -53,7 +55,7 @@ impl Row {
 }
 
 /// The span of a member of a project.
-#[derive(Debug, Clone, Queryable, Selectable)]
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
 #[diesel(table_name = project_members)]
 struct MemberSpan {
     since: Half,
@@ -91,6 +93,16 @@ pub struct Changes {
     pub link: Option<String>,
     pub description: Option<String>,
     pub span: Option<YearWithSemesterDuration>,
+}
+
+impl Changes {
+    /// Whether the project has these values already.
+    fn are_in(&self, (row, link, description): &(Row, String, String)) -> bool {
+        self.name.as_ref().is_none_or(|name| *name == row.name)
+            && self.link.as_ref().is_none_or(|new| new == link)
+            && self.description.as_ref().is_none_or(|new| new == description)
+            && self.span.is_none_or(|span| Columns::from(span) == Columns::from((row.since, row.until)))
+    }
 }
 
 /// Projects, the newest first: by the semester they began in, the latest one first, then by id.
@@ -199,6 +211,9 @@ pub fn create(conn: &mut AnyConnection, draft: &Draft, me: DbUuid, now: DbTimest
 /// # Errors
 /// 404 when there is none; 409 when the name is taken.
 pub fn update(conn: &mut AnyConnection, id: DbUuid, changes: &Changes, now: DbTimestamp) -> Result<(), Error> {
+    if changes.are_in(&get(conn, id)?) {
+        return Ok(());
+    }
     let span = changes.span.map(Columns::from);
     let rows = diesel::update(projects::table.find(id))
         .set((
@@ -235,29 +250,41 @@ pub fn put_members(
 ) -> Result<(), Error> {
     let users: Vec<_> = members.iter().map(|(user, _)| *user).collect();
     references::check_exist(conn, &users, |n| format!("/members/{n}/userId"))?;
-    // Locks the project. Otherwise two concurrent lists would mix, or conflict in a row that both insert.
-    let span: Option<(Half, Option<Half>)> = with_connection!(conn, c => diesel::update(projects::table.find(id))
-        .set(projects::updated_at.eq(now))
-        .returning((projects::since, projects::until))
-        .get_result(c)
-        .optional())?;
+    // Otherwise two concurrent lists would mix, or conflict in a row that both insert.
+    let project = projects::table.find(id).select((projects::since, projects::until));
+    let span: Option<(Half, Option<Half>)> = match conn {
+        AnyConnection::Postgresql(pg) => project.for_no_key_update().first(pg).optional()?,
+        AnyConnection::Sqlite(sqlite) => project.first(sqlite).optional()?,
+    };
     let (since, until) = span.ok_or_else(not_found)?;
-    let former: Vec<DbUuid> = with_connection!(conn, c => diesel::delete(project_members::table)
-        .filter(project_members::project_id.eq(id))
-        .returning(project_members::user_id)
-        .get_results(c))?;
-    if former.contains(&me) && !users.contains(&me) {
+    let member = |(user, span): &(DbUuid, YearWithSemesterDuration)| {
+        let span = Columns::from(*span);
+        let (follows_since, follows_until) = (span.since == since, span.until == until);
+        (*user, MemberSpan { since: span.since, until: span.until, follows_since, follows_until })
+    };
+    let members: HashMap<DbUuid, MemberSpan> = members.iter().map(member).collect();
+    let stored = project_members::table.filter(project_members::project_id.eq(id));
+    let former: HashMap<DbUuid, MemberSpan> = stored
+        .select((project_members::user_id, MemberSpan::as_select()))
+        .load::<(DbUuid, MemberSpan)>(conn)?
+        .into_iter()
+        .collect();
+    if former == members {
+        return Ok(());
+    }
+    diesel::update(projects::table.find(id)).set(projects::updated_at.eq(now)).execute(conn)?;
+    diesel::delete(stored).execute(conn)?;
+    if former.contains_key(&me) && !members.contains_key(&me) {
         departures::record(conn, id, me, now)?;
     }
-    let row = |(user, span): &(DbUuid, YearWithSemesterDuration)| {
-        let span = Columns::from(*span);
+    let row = |(user, span): (&DbUuid, &MemberSpan)| {
         (
             project_members::project_id.eq(id),
             project_members::user_id.eq(*user),
             project_members::since.eq(span.since),
             project_members::until.eq(span.until),
-            project_members::follows_since.eq(span.since == since),
-            project_members::follows_until.eq(span.until == until),
+            project_members::follows_since.eq(span.follows_since),
+            project_members::follows_until.eq(span.follows_until),
         )
     };
     let rows: Vec<_> = members.iter().map(row).collect();

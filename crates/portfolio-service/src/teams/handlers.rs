@@ -128,7 +128,7 @@ pub async fn update(
 ) -> Result<Reply, Failure> {
     let ((contest, id), changes) = (ids(&path), body.0.into_changes());
     who.update(target(contest, id), move |conn, _| {
-        queries::update(conn, id, &changes, DbTimestamp(now)).map(|()| Reply::no_content())
+        queries::update(conn, contest, id, &changes, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
 }

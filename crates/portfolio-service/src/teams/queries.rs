@@ -1,6 +1,6 @@
 //! Teams in the database.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use common::problem::Problem;
 use diesel::{OptionalExtension, prelude::*};
@@ -51,6 +51,16 @@ pub struct Changes {
     pub link: Option<String>,
     pub description: Option<String>,
     pub result: Option<String>,
+}
+
+impl Changes {
+    /// Whether the team has these values already.
+    fn are_in(&self, (row, link, description): &(Row, String, String)) -> bool {
+        self.name.as_ref().is_none_or(|name| *name == row.name)
+            && self.link.as_ref().is_none_or(|new| new == link)
+            && self.description.as_ref().is_none_or(|new| new == description)
+            && self.result.as_ref().is_none_or(|result| *result == row.result)
+    }
 }
 
 /// The teams of a contest, ordered by name and id. The list is empty when there is no such contest.
@@ -204,7 +214,16 @@ pub fn create(
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn update(conn: &mut AnyConnection, id: DbUuid, changes: &Changes, now: DbTimestamp) -> Result<(), Error> {
+pub fn update(
+    conn: &mut AnyConnection,
+    contest: DbUuid,
+    id: DbUuid,
+    changes: &Changes,
+    now: DbTimestamp,
+) -> Result<(), Error> {
+    if changes.are_in(&get(conn, contest, id)?) {
+        return Ok(());
+    }
     let rows = diesel::update(contest_teams::table.find(id))
         .set((
             changes.name.as_ref().map(|name| contest_teams::name.eq(name)),
@@ -238,15 +257,21 @@ pub fn put_members(
     now: DbTimestamp,
 ) -> Result<(), Error> {
     references::check_exist(conn, members, |n| format!("/members/{n}"))?;
-    // Locks the team. Otherwise two concurrent lists would mix, or conflict in a row that both insert.
-    let rows = diesel::update(contest_teams::table.find(id)).set(contest_teams::updated_at.eq(now)).execute(conn)?;
-    if rows == 0 {
-        return Err(not_found());
+    // Otherwise two concurrent lists would mix, or conflict in a row that both insert.
+    let team = contest_teams::table.find(id).select(contest_teams::id);
+    let team: Option<DbUuid> = match conn {
+        AnyConnection::Postgresql(pg) => team.for_no_key_update().first(pg).optional()?,
+        AnyConnection::Sqlite(sqlite) => team.first(sqlite).optional()?,
+    };
+    team.ok_or_else(not_found)?;
+    let stored = contest_team_members::table.filter(contest_team_members::team_id.eq(id));
+    let former: HashSet<DbUuid> =
+        stored.select(contest_team_members::user_id).load::<DbUuid>(conn)?.into_iter().collect();
+    if former.len() == members.len() && members.iter().all(|user| former.contains(user)) {
+        return Ok(());
     }
-    let former: Vec<DbUuid> = with_connection!(conn, c => diesel::delete(contest_team_members::table)
-        .filter(contest_team_members::team_id.eq(id))
-        .returning(contest_team_members::user_id)
-        .get_results(c))?;
+    diesel::update(contest_teams::table.find(id)).set(contest_teams::updated_at.eq(now)).execute(conn)?;
+    diesel::delete(stored).execute(conn)?;
     if former.contains(&me) && !members.contains(&me) {
         departures::record(conn, id, me, now)?;
     }

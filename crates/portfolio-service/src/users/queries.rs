@@ -177,6 +177,14 @@ pub struct Change {
 
 /// Changes a user.
 pub fn edit(conn: &mut AnyConnection, id: DbUuid, change: &Change, now: DbTimestamp) -> Result<(), Error> {
-    diesel::update(users::table.find(id)).set((change, users::updated_at.eq(now))).execute(conn)?;
+    let present: Option<(String, bool)> =
+        users::table.find(id).select((users::bio, users::publishes_real_name)).first(conn).optional()?;
+    let is_same = |(bio, publishes): (String, bool)| {
+        change.bio.as_ref().is_none_or(|new| *new == bio)
+            && change.publishes_real_name.is_none_or(|new| new == publishes)
+    };
+    if !present.is_none_or(is_same) {
+        diesel::update(users::table.find(id)).set((change, users::updated_at.eq(now))).execute(conn)?;
+    }
     Ok(())
 }

@@ -43,4 +43,5 @@ mod static_files;
 mod structure;
 mod sync;
 mod teams;
+mod unchanged;
 mod users;
