@@ -49,6 +49,7 @@ fn installation(config: &Config) -> Installation<'_> {
         database: &config.database,
         database_url: config.database_url(),
         directory: config.directory().ok().flatten(),
+        names: users::NAMES,
         faults: config.faults(),
         warnings: config.warnings(),
     }

@@ -1,8 +1,7 @@
 //! The directory as a TOML or JSON file.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::File;
-use std::io::Read as _;
+use std::io;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -153,18 +152,13 @@ impl People {
 }
 
 pub(super) fn read(path: &Path) -> Result<Snapshot, DirectoryError> {
-    let unreadable = |error| DirectoryError::File(path.into(), error);
     let malformed = |detail: String| DirectoryError::Malformed(path.display().to_string(), detail);
 
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    // Reads one byte more than is allowed, to recognize a larger file.
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(DirectoryError::TooLarge(path.display().to_string(), MAX_BYTES));
-    }
-    let text = String::from_utf8(bytes).map_err(|_| malformed("not UTF-8".into()))?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let bytes = common::file::read(path, MAX_BYTES).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => DirectoryError::TooLarge(path.display().to_string(), MAX_BYTES),
+        _ => DirectoryError::File(path.into(), error),
+    })?;
+    let text = common::file::text(&bytes).ok_or_else(|| malformed("not UTF-8".into()))?;
 
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
     let entries = match extension.as_deref() {
@@ -325,6 +319,14 @@ mod tests {
         assert!(failed("club.toml", b"\xff").to_string().contains("UTF-8"));
         let large = vec![b' '; usize::try_from(MAX_BYTES).unwrap() + 1];
         assert!(matches!(failed("club.toml", &large), DirectoryError::TooLarge(_, MAX_BYTES)));
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, device) = (folder.path().join("pipe.toml"), folder.path().join("device.toml"));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        std::os::unix::fs::symlink("/dev/zero", &device).unwrap();
+        for path in [pipe, device, folder.path().into()] {
+            let refusal = Source::File(path).read().unwrap_err().to_string();
+            assert!(refusal.contains("not a regular file"), "{refusal}");
+        }
         let missing = Source::File("no/such/club.toml".into()).read().unwrap_err();
         assert!(matches!(&missing, DirectoryError::File(..)) && missing.to_string().contains("no/such/club.toml"));
     }

@@ -37,6 +37,7 @@ fn installation(config: &Config) -> Installation<'_> {
         database: &config.database,
         database_url: config.database_url(),
         directory: config.directory().ok().flatten(),
+        names: sync::NAMES,
         faults: config.faults(),
         warnings: config.warnings(),
     }

@@ -28,6 +28,18 @@ impl From<YearWithSemester> for Half {
 }
 
 impl Half {
+    /// The semester after this one.
+    #[must_use]
+    pub fn next(self) -> Self {
+        self.plus(1)
+    }
+
+    /// The semester so many later.
+    #[must_use]
+    pub fn plus(self, semesters: i32) -> Self {
+        Self(self.0.saturating_add(semesters))
+    }
+
     fn get(self) -> Option<YearWithSemester> {
         YearWithSemester::new(self.0.div_euclid(2), Semester::from_number(self.0.rem_euclid(2).into())?)
     }

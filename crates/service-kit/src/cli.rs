@@ -1,9 +1,6 @@
 //! The commands that every service has.
 
-use std::{
-    fs::File,
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 use club_directory::Source;
@@ -12,11 +9,15 @@ use crate::{
     command::{CommandError, WRONG_OPTIONS, exit_status, print},
     config::{DatabaseOptions, ServerOptions},
     database::{AnyConnection, Database, Url, migrate, types::words},
-    directory, health,
+    directory::{self, NameRule},
+    health,
     maintenance::{cli::DatabaseCommand, tables::Contents},
     state::ServiceInfo,
     with_connection,
 };
+
+/// The largest file of certificates. That of all public certificate authorities has 200 KiB.
+const MAX_CERTIFICATE_BYTES: u64 = 8 << 20;
 
 /// The commands that are the same in every service.
 #[derive(Debug, Clone, Subcommand)]
@@ -38,7 +39,7 @@ pub enum CommonCommand {
 /// Options of the command `sync`.
 #[derive(Debug, Clone, Args)]
 pub struct SyncOptions {
-    /// Accept a directory that deactivates more than half of the active members
+    /// Accept a directory that takes access from more than half of the active members
     #[arg(long)]
     pub force: bool,
 }
@@ -57,6 +58,8 @@ pub struct Installation<'a> {
     pub database_url: Result<Url, String>,
     /// Where the directory is read from, if there is one.
     pub directory: Option<Source>,
+    /// Its sign-in names.
+    pub names: NameRule,
     /// The faults of all options, one line each.
     pub faults: Vec<String>,
     /// What is allowed but not advisable, one line each.
@@ -128,10 +131,14 @@ impl Installation<'_> {
     fn check_config(mut self) -> i32 {
         self.warn();
         if let Some(source @ Source::File(_)) = &self.directory {
-            self.faults.extend(directory::read(source).err());
+            match directory::read(source) {
+                Ok(directory) => self.names.warn(&directory.users),
+                Err(fault) => self.faults.push(fault),
+            }
         }
         for file in self.database_url.iter().flat_map(Url::tls_files) {
-            self.faults.extend(File::open(&file).err().map(|error| format!("cannot read {file}: {error}")));
+            let read = common::file::read(file.as_ref(), MAX_CERTIFICATE_BYTES);
+            self.faults.extend(read.err().map(|error| format!("cannot read {file}: {error}")));
         }
         let (lines, status) =
             if self.faults.is_empty() { (vec!["ok".to_owned()], 0) } else { (self.faults, WRONG_OPTIONS) };

@@ -410,6 +410,18 @@ mod tests {
         std::fs::write(&file, "from file\n").unwrap();
         let read = SecretOption("key", None, Some(&file)).resolve().unwrap().unwrap();
         assert_eq!(read.reveal(), "from file");
+        std::fs::write(&file, "\u{feff}from \u{feff}editor\r\n").unwrap();
+        let read = SecretOption("key", None, Some(&file)).resolve().unwrap().unwrap();
+        assert_eq!(read.reveal(), "from \u{feff}editor");
+        std::fs::write(&file, "\u{feff}\n").unwrap();
+        assert!(SecretOption("key", None, Some(&file)).resolve().unwrap_err().contains("is empty"));
+        for path in ["/dev/zero", folder.path().to_str().unwrap()] {
+            let refusal = SecretOption("key", None, Some(path.as_ref())).resolve().unwrap_err();
+            assert!(
+                refusal.starts_with("--key-file: cannot read") && refusal.contains("not a regular file"),
+                "{refusal}"
+            );
+        }
         assert!(SecretOption("key", Some(&secret), Some(&file)).resolve().is_err());
         assert!(SecretOption("key", None, Some(&folder.path().join("none"))).resolve().is_err());
         assert_eq!(SecretOption("key", None, None).resolve().unwrap(), None);

@@ -1,12 +1,12 @@
 //! The reading of the club directory by a running service.
 
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
-use club_directory::{Snapshot, Source};
+use club_directory::{DirectoryUser, Snapshot, Source, UserState};
 use common::problem::{Problem, code};
 use tokio::sync::Semaphore;
 
-use crate::{copies::is_suspicious, error::Error};
+use crate::{copies::is_suspicious, database::types::DbUuid, error::Error};
 
 /// The name of a service's copy of the directory in `/metrics` and `/readyz?verbose`.
 pub const COPY: &str = "directory";
@@ -81,13 +81,40 @@ impl fmt::Display for Synced {
     }
 }
 
-/// Refuses a directory that would deactivate more than half of the active members (contract, "The club directory").
-pub fn check_deactivations(active: usize, deactivated: usize) -> Result<(), Problem> {
-    if !is_suspicious(active, deactivated) {
+/// What a service accepts as a sign-in name, and what becomes of a user whose name in the directory is none.
+#[derive(Debug, Clone, Copy)]
+pub struct NameRule {
+    /// Whether this is a sign-in name.
+    pub accepts: fn(&str) -> bool,
+    /// What becomes of the user, as in "the user … is left out".
+    pub otherwise: &'static str,
+}
+
+impl NameRule {
+    /// Logs a warning for each user who cannot sign in because of their name.
+    pub fn warn(self, users: &[DirectoryUser]) {
+        for DirectoryUser { id, name, .. } in users.iter().filter(|user| !(self.accepts)(&user.name)) {
+            log::warn!("club directory: the user {id} {}, as {name:?} is no sign-in name", self.otherwise);
+        }
+    }
+}
+
+/// Refuses a directory that would take access from more than half of the active users: by suspension, deactivation, or
+/// because it no longer lists them (contract, "The club directory"). `directory` has the users that will be copied,
+/// `unlisted` those that will be deactivated.
+pub fn check_lost_access(
+    active: &HashSet<DbUuid>,
+    directory: &[DirectoryUser],
+    unlisted: &[DbUuid],
+) -> Result<(), Problem> {
+    let inactive = directory.iter().filter(|user| user.state != UserState::Active).map(|user| DbUuid(user.id));
+    let lost = inactive.chain(unlisted.iter().copied()).filter(|user| active.contains(user)).count();
+    let active = active.len();
+    if !is_suspicious(active, lost) {
         return Ok(());
     }
     Err(Problem::new(code::SUSPICIOUS_DIRECTORY).detail(format!(
-        "Nothing was changed: the directory would deactivate {deactivated} of {active} active members. If it is right, \
-         run `sync --force`, or `POST …/users/sync?force=true`."
+        "Nothing was changed: {lost} of {active} active members would lose access. If the directory is right, run \
+         `sync --force`, or `POST …/users/sync?force=true`."
     )))
 }

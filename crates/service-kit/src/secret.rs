@@ -2,6 +2,9 @@
 
 use std::{fmt, os::unix::fs::PermissionsExt as _, path::Path, str::FromStr};
 
+/// The largest file of a secret. Keys and tokens have some hundred bytes.
+const MAX_FILE_BYTES: u64 = 64 << 10;
+
 /// A value that is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -23,7 +26,8 @@ impl Secret {
 pub struct SecretOption<'a>(pub &'static str, pub Option<&'a Secret>, pub Option<&'a Path>);
 
 impl SecretOption<'_> {
-    /// The secret, from its value or its file. The last line break of a file is cut off.
+    /// The secret, from its value or its file. A byte order mark at the start of a file and the line breaks at its end
+    /// are not part of it.
     ///
     /// # Errors
     /// One line naming the option when both are set, the file cannot be read, or there is nothing but white space.
@@ -37,8 +41,9 @@ impl SecretOption<'_> {
             (Some(value), None) if value.0.trim().is_empty() => Err(format!("--{option} is empty")),
             (value, None) => Ok(value.cloned()),
             (None, Some(file)) => {
-                let text = std::fs::read_to_string(file)
-                    .map_err(|error| format!("--{option}-file: cannot read {}: {error}", file.display()))?;
+                let fault = |why: &dyn fmt::Display| format!("--{option}-file: cannot read {}: {why}", file.display());
+                let bytes = common::file::read(file, MAX_FILE_BYTES).map_err(|error| fault(&error))?;
+                let text = common::file::text(&bytes).ok_or_else(|| fault(&"it is not UTF-8"))?;
                 let text = text.trim_end_matches(['\r', '\n']);
                 if text.trim().is_empty() {
                     return Err(format!("--{option}-file: {} is empty", file.display()));

@@ -84,8 +84,8 @@ pub async fn get(who: SignedIn, club: Club, id: Path<Id>) -> Result<Reply, Failu
     params(SyncQuery),
     responses(
         (status = 201, description = "Users and groups match the directory"),
-        (status = 409, description = "The directory would deactivate more than half of the active members \
-            (`suspicious-directory`)")
+        (status = 409, description = "The directory would take access from more than half of the active \
+            members (`suspicious-directory`)")
     )
 )]
 #[post("/sync")]

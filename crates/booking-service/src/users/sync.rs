@@ -6,7 +6,7 @@
 //! * A user who is no longer active loses sessions, tokens and feed address for good.
 //! * A user whom the directory no longer lists is deactivated; one whom it never listed does not change. A group that
 //!   it no longer lists is marked as deleted, and comes back when the directory has it again.
-//! * A directory that would deactivate more than half of the active members is refused, unless forced.
+//! * A directory that would take access from more than half of the active users is refused, unless forced.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -23,6 +23,7 @@ use service_kit::{
     with_connection,
 };
 
+use super::NAMES;
 use crate::{
     auth::ACTIVE,
     club::Club,
@@ -57,6 +58,7 @@ pub fn apply(conn: &mut AnyConnection, directory: &Snapshot, force: bool, now: D
     if let AnyConnection::Postgresql(pg) = conn {
         sql_query("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE").execute(pg)?;
     }
+    NAMES.warn(&directory.users);
     let (users, inactive) = update_users(conn, &directory.users, force, now)?;
     end_access(conn, &inactive, now)?;
     Ok(Synced { users, groups: update_groups(conn, &directory.groups, now)? })
@@ -89,19 +91,18 @@ impl From<&DirectoryUser> for UserRow {
 /// Makes the users equal to the directory. Also returns its users who are not active, and those who have left it.
 fn update_users(
     conn: &mut AnyConnection,
-    directory: &[DirectoryUser],
+    listed_users: &[DirectoryUser],
     force: bool,
     now: DbTimestamp,
 ) -> Result<(Changes, Vec<DbUuid>), Error> {
     let present: Vec<UserRow> = users::table.select(UserRow::as_select()).load(conn)?;
-    let target: Vec<UserRow> = directory.iter().map(UserRow::from).collect();
+    let target: Vec<UserRow> = listed_users.iter().map(UserRow::from).collect();
     let listed: HashSet<_> = target.iter().map(|user| user.id).collect();
     let unlisted = present.iter().filter(|user| user.in_directory && !listed.contains(&user.id));
     let unlisted: Vec<_> = unlisted.map(|user| user.id).collect();
     if !force {
-        let active: HashSet<_> = present.iter().filter(|user| user.state == ACTIVE).map(|user| user.id).collect();
-        let deactivated = target.iter().filter(|user| user.state == DEACTIVATED).map(|user| &user.id).chain(&unlisted);
-        directory::check_deactivations(active.len(), deactivated.filter(|id| active.contains(id)).count())?;
+        let active = present.iter().filter(|user| user.state == ACTIVE).map(|user| user.id).collect();
+        directory::check_lost_access(&active, listed_users, &unlisted)?;
     }
     // Names are unique after each statement, so names that move to another user are freed first.
     save(conn, &freed_names(&present, &target), now)?;

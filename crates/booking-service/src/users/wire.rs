@@ -61,7 +61,7 @@ pub struct ListQuery {
 #[deserr(error = Violations)]
 #[into_params(parameter_in = Query)]
 pub struct SyncQuery {
-    /// Accept a directory that deactivates more than half of the active members.
+    /// Accept a directory that takes access from more than half of the active members.
     #[deserr(default)]
     #[param(value_type = Option<bool>, nullable = false)]
     pub force: Flag,

@@ -91,7 +91,13 @@ fn a_suspicious_directory_is_refused_unless_forced(#[values(Sqlite, Postgres)] b
         {"id": id(ALICE), "name": ALICE}, {"id": id(BOB), "name": BOB, "state": 0},
         {"id": id(CAROL), "name": CAROL, "state": 0}, {"id": id(DAVE), "name": DAVE, "state": 0},
     ]});
-    let suspicious = [json!({"users": [], "groups": []}), without(&[BOB, CAROL, DAVE]), deactivated];
+    let mut suspended = without(&[]);
+    suspended["users"].as_array_mut().unwrap().iter_mut().for_each(|user| user["state"] = json!("suspended"));
+    // One of each kind.
+    let mut mixed = without(&[BOB]);
+    mixed["users"][1]["state"] = json!(0);
+    mixed["users"][2]["state"] = json!(2);
+    let suspicious = [json!({"users": [], "groups": []}), without(&[BOB, CAROL, DAVE]), deactivated, suspended, mixed];
     for directory in suspicious {
         write(&club, &directory);
         let problem = sync(&club, replica, "").refused(409, "suspicious-directory");

@@ -408,3 +408,21 @@ impl FakeTraq {
         Self { base, fails }
     }
 }
+
+#[rstest]
+fn names_that_no_sign_in_has_are_warned_of(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let names = [" alice ", "al ice", "アリス", "bob@club.example"];
+    let users: Vec<_> = names.iter().map(|name| json!({ "name": name })).collect();
+    write(&club, &with_members(&users, &[]));
+    let file = club.folder().join("directory.json");
+    for command in ["sync", "check-config"] {
+        let options = [command, "--log", "warn", "--directory-file", file.to_str().unwrap()];
+        let (_, err, status) = crate::commands::on(&club, &options);
+        assert_eq!(status, Some(0), "{err}");
+        for name in &names[..3] {
+            assert!(err.contains(&format!("cannot sign in, as {name:?} is no sign-in name")), "{command}: {err}");
+        }
+        assert_eq!(err.matches("no sign-in name").count(), 3, "{command}: {err}");
+    }
+}

@@ -48,7 +48,7 @@ crate::codes! {
         "Names of this kind are unique. Choose another one.";
     /// 409: a directory that lacks too many members.
     SUSPICIOUS_DIRECTORY = 409 "suspicious-directory", "The directory lacks most members",
-        "Nothing was changed, as the directory would deactivate more than half of the active members. If it is right, \
+        "Nothing was changed, as the directory would take access from more than half of the active members. If it is right, \
         repeat the request with `force=true`.";
     /// 412: the object has changed since the caller read it.
     PRECONDITION_FAILED = 412 "precondition-failed", "The object has changed meanwhile",

@@ -1,7 +1,7 @@
 //! The copy of groups, and the spans of their members (contract, "Where the data comes from").
 //!
 //! The span of a new member begins in the present semester, and that of a missing member ends in it. A member who
-//! returns gets a new span. A group that the directory no longer lists stays, without administrators and present
+//! returns gets a new span, unless the last one ended in this semester or the one before. A group that the directory no longer lists stays, without administrators and present
 //! members.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -27,23 +27,43 @@ use crate::{
 /// A group and a user in it.
 type Link = (DbUuid, DbUuid);
 
-/// The changes after which the open spans are those of the present members.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Changes {
-    /// Spans that begin now.
-    opened: Vec<Link>,
-    /// Ids of spans that end, by their last semester.
-    closed: BTreeMap<Half, Vec<DbUuid>>,
+/// A stored span of a member. A new one has no id yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Span {
+    id: Option<DbUuid>,
+    since: Half,
+    until: Option<Half>,
 }
 
-fn changes(open: &BTreeMap<Link, (DbUuid, Half)>, members: &BTreeSet<Link>, present: Half) -> Changes {
-    let opened = members.iter().filter(|link| !open.contains_key(link)).copied().collect();
-    let mut closed: BTreeMap<Half, Vec<DbUuid>> = BTreeMap::new();
-    for (_, (id, since)) in open.iter().filter(|(link, _)| !members.contains(link)) {
-        // A span that began after the present semester, by a wrong clock, ends in its first one.
-        closed.entry(present.max(*since)).or_default().push(*id);
+impl Span {
+    fn begins_by_end_of(self, other: Self) -> bool {
+        other.until.is_none_or(|until| self.since <= until.next())
     }
-    Changes { opened, closed }
+}
+
+/// The spans of a user in a group after a sync, by time: as stored, but with an open one if and only if the user is a
+/// member, and with spans that overlap or touch as one.
+fn spans_after(mut spans: Vec<Span>, is_member: bool, present: Half) -> Vec<Span> {
+    if is_member {
+        spans.push(Span { id: None, since: present, until: None });
+    } else {
+        for span in spans.iter_mut().filter(|span| span.until.is_none()) {
+            // A span that began after the present semester, by a wrong clock, ends in its first one.
+            span.until = Some(present.max(span.since));
+        }
+    }
+    spans.sort_unstable_by_key(|span| (span.since, span.id));
+    let mut result: Vec<Span> = Vec::new();
+    for span in spans {
+        match result.last_mut() {
+            Some(last) if span.begins_by_end_of(*last) => {
+                last.id = last.id.or(span.id);
+                last.until = last.until.zip(span.until).map(|(one, other)| one.max(other));
+            }
+            _ => result.push(span),
+        }
+    }
+    result
 }
 
 /// Updates groups, their administrators and the spans of their members. People who are not in `users` are left out.
@@ -61,40 +81,51 @@ pub(super) fn update(
     };
     changed_groups.extend(update_admins(conn, &links(|group| &group.admins))?);
 
-    let open: Vec<(DbUuid, DbUuid, DbUuid, Half)> = group_memberships::table
-        .filter(group_memberships::until.is_null())
-        .select((
-            group_memberships::group_id,
-            group_memberships::user_id,
-            group_memberships::id,
-            group_memberships::since,
-        ))
-        .load(conn)?;
-    let open = open.into_iter().map(|(group, user, id, since)| ((group, user), (id, since))).collect();
-    let members = links(|group| &group.members);
-    let changes = changes(&open, &members, present.into());
-    let former = open.keys().filter(|link| !members.contains(link));
-    changed_groups.extend(changes.opened.iter().chain(former).map(|(group, _)| *group));
-    let opened = changes.opened.into_iter().map(|(group, user)| {
-        (
-            group_memberships::id.eq(DbUuid::new()),
-            group_memberships::group_id.eq(group),
-            group_memberships::user_id.eq(user),
-            group_memberships::since.eq(Half::from(present)),
-        )
-    });
-    for rows in opened.collect::<Vec<_>>().chunks(ROWS_PER_STATEMENT) {
-        with_connection!(conn, c => diesel::insert_into(group_memberships::table).values(rows).execute(c))?;
-    }
-    for (until, ids) in changes.closed {
-        for ids in ids.chunks(ROWS_PER_STATEMENT) {
-            diesel::update(group_memberships::table.filter(group_memberships::id.eq_any(ids)))
-                .set(group_memberships::until.eq(until))
-                .execute(conn)?;
-        }
-    }
+    changed_groups.extend(update_spans(conn, &links(|group| &group.members), present.into())?);
     // A group that is not listed stays.
     Ok(directory::Changes::new(changed_groups, |group| present_groups.contains(&group), 0))
+}
+
+/// Updates the spans of members. Returns the ids of the groups whose spans have changed.
+fn update_spans(conn: &mut AnyConnection, members: &BTreeSet<Link>, present: Half) -> Result<BTreeSet<DbUuid>, Error> {
+    use group_memberships as rows;
+    let stored: Vec<(DbUuid, Link, (Half, Option<Half>))> =
+        rows::table.select((rows::id, (rows::group_id, rows::user_id), (rows::since, rows::until))).load(conn)?;
+    let mut spans: BTreeMap<Link, Vec<Span>> = members.iter().map(|link| (*link, Vec::new())).collect();
+    for (id, link, (since, until)) in stored {
+        spans.entry(link).or_default().push(Span { id: Some(id), since, until });
+    }
+    let (mut changed, mut deleted, mut saved) = (BTreeSet::new(), Vec::new(), Vec::new());
+    for ((group, user), before) in spans {
+        let after = spans_after(before.clone(), members.contains(&(group, user)), present);
+        let kept: HashSet<_> = after.iter().filter_map(|span| span.id).collect();
+        let is_old = deleted.len() + saved.len();
+        deleted.extend(before.iter().filter_map(|span| span.id).filter(|id| !kept.contains(id)));
+        saved.extend(after.into_iter().filter(|span| !before.contains(span)).map(|span| {
+            (
+                rows::id.eq(span.id.unwrap_or_else(DbUuid::new)),
+                rows::group_id.eq(group),
+                rows::user_id.eq(user),
+                rows::since.eq(span.since),
+                rows::until.eq(span.until),
+            )
+        }));
+        if deleted.len() + saved.len() > is_old {
+            changed.insert(group);
+        }
+    }
+    for ids in deleted.chunks(ROWS_PER_STATEMENT) {
+        diesel::delete(rows::table.filter(rows::id.eq_any(ids))).execute(conn)?;
+    }
+    for values in saved.chunks(ROWS_PER_STATEMENT) {
+        with_connection!(conn, c => diesel::insert_into(rows::table)
+            .values(values)
+            .on_conflict(rows::id)
+            .do_update()
+            .set((rows::since.eq(excluded(rows::since)), rows::until.eq(excluded(rows::until))))
+            .execute(c))?;
+    }
+    Ok(changed)
 }
 
 /// Updates groups. Returns the ids of those that were there before, and of those that are new or have changed.
@@ -160,4 +191,53 @@ fn update_admins(conn: &mut AnyConnection, target: &BTreeSet<Link>) -> Result<BT
         }
     }
     Ok(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn half(n: i32) -> Half {
+        Half::from(YearWithSemester::new(2026, common::semester::Semester::First).unwrap()).plus(n)
+    }
+
+    fn is_in(spans: &[Span], semester: Half) -> bool {
+        spans.iter().any(|span| span.since <= semester && span.until.is_none_or(|until| semester <= until))
+    }
+
+    proptest! {
+        #[test]
+        fn spans_stay_the_same_semesters_and_never_touch(
+            stored in prop::collection::vec((0..12, prop::option::of(0..4)), 0..6),
+            is_member: bool,
+            present in 0..12,
+        ) {
+            let stored: Vec<_> = stored.into_iter().map(|(since, length)| Span {
+                id: Some(DbUuid::new()),
+                since: half(since),
+                until: length.map(|length| half(since + length)),
+            }).collect();
+            let after = spans_after(stored.clone(), is_member, half(present));
+            for pair in after.windows(2) {
+                prop_assert!(pair[0].until.unwrap().next() < pair[1].since, "{:?}", after);
+            }
+            prop_assert_eq!(after.iter().filter(|span| span.until.is_none()).count(), usize::from(is_member));
+            for semester in 0..20 {
+                let was_in = is_in(&stored, half(semester));
+                let expected = match semester.cmp(&present) {
+                    std::cmp::Ordering::Less => was_in,
+                    _ if is_member => true,
+                    std::cmp::Ordering::Equal => was_in,
+                    std::cmp::Ordering::Greater => stored.iter().any(|span| match span.until {
+                        Some(until) => span.since <= half(semester) && half(semester) <= until,
+                        None => span.since == half(semester),
+                    }),
+                };
+                prop_assert_eq!(is_in(&after, half(semester)), expected, "{} {:?} {:?}", semester, stored, after);
+            }
+            prop_assert_eq!(spans_after(after.clone(), is_member, half(present)), after);
+        }
+    }
 }

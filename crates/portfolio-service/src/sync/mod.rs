@@ -4,7 +4,7 @@
 //! * `people`: names, real names and states follow the directory. A user whom it no longer lists is deactivated, and
 //!   never deleted.
 //! * `memberships`: the spans of members in groups are stored here, because the directory lists only present members.
-//! * A directory that would deactivate more than half of the active members is refused, unless forced.
+//! * A directory that would take access from more than half of the active users is refused, unless forced.
 //! * One transaction writes everything after the directory has been read, so a failed read changes nothing.
 
 mod memberships;
@@ -19,7 +19,7 @@ use deserr::Deserr;
 use diesel::{RunQueryDsl, sql_query};
 use service_kit::{
     database::{AnyConnection, Database, JobOwner, types::DbTimestamp},
-    directory::{self, COPY, Synced},
+    directory::{self, COPY, NameRule, Synced},
     error::{Error, Failure},
     http::{Query, Reply},
     state::{AppState, Now},
@@ -27,7 +27,10 @@ use service_kit::{
 use utoipa::IntoParams;
 use utoipa_actix_web::service_config::ServiceConfig;
 
-use crate::{auth::Admin, club::Club};
+use crate::{auth::Admin, club::Club, identity::is_sign_in_name};
+
+/// Users with other names are left out of the copy.
+pub const NAMES: NameRule = NameRule { accepts: is_sign_in_name, otherwise: "is left out" };
 
 /// How long the start waits for the first copy.
 const FIRST_SYNC_TIMEOUT: Duration = Duration::from_secs(5);
@@ -42,7 +45,7 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
 #[deserr(error = Violations)]
 #[into_params(parameter_in = Query)]
 struct SyncQuery {
-    /// Accept a directory that deactivates more than half of the active members.
+    /// Accept a directory that takes access from more than half of the active members.
     #[deserr(default)]
     #[param(value_type = Option<bool>, nullable = false)]
     force: Flag,
@@ -59,8 +62,8 @@ struct SyncQuery {
     params(SyncQuery),
     responses(
         (status = 204, description = "Users and groups match the directory"),
-        (status = 409, description = "The directory would deactivate more than half of the active members \
-            (`suspicious-directory`)")
+        (status = 409, description = "The directory would take access from more than half of the active \
+            members (`suspicious-directory`)")
     )
 )]
 #[post("/sync")]

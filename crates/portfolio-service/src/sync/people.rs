@@ -13,12 +13,13 @@ use service_kit::{
         AnyConnection, ROWS_PER_STATEMENT,
         types::{DbTimestamp, DbUuid},
     },
-    directory::{Changes, check_deactivations},
+    directory::{Changes, check_lost_access},
     error::Error,
     with_connection,
 };
 
-use crate::{caller::ACTIVE, identity::is_sign_in_name, schema::users};
+use super::NAMES;
+use crate::{caller::ACTIVE, schema::users};
 
 /// `users.state` of a deactivated user.
 const DEACTIVATED: i16 = UserState::Deactivated as i16;
@@ -54,15 +55,12 @@ pub(super) fn update(
     let listed: HashSet<_> = directory.iter().map(|user| DbUuid(user.id)).collect();
     let unlisted = present.iter().filter(|user| user.state != DEACTIVATED && !listed.contains(&user.id));
     let unlisted: Vec<_> = unlisted.map(|user| user.id).collect();
-    let (target, unusable): (Vec<_>, Vec<_>) = directory.iter().partition(|user| is_sign_in_name(&user.name));
-    for user in unusable {
-        log::warn!("club directory: the user {} is left out, as {:?} is no sign-in name", user.id, user.name);
-    }
-    let target: Vec<Row> = target.into_iter().map(Row::from).collect();
+    NAMES.warn(directory);
+    let directory: Vec<_> = directory.iter().filter(|user| (NAMES.accepts)(&user.name)).cloned().collect();
+    let target: Vec<Row> = directory.iter().map(Row::from).collect();
     if !force {
-        let active: HashSet<_> = present.iter().filter(|user| user.state == ACTIVE).map(|user| user.id).collect();
-        let deactivated = target.iter().filter(|user| user.state == DEACTIVATED).map(|user| &user.id).chain(&unlisted);
-        check_deactivations(active.len(), deactivated.filter(|id| active.contains(id)).count())?;
+        let active = present.iter().filter(|user| user.state == ACTIVE).map(|user| user.id).collect();
+        check_lost_access(&active, &directory, &unlisted)?;
     }
     // Names are unique after each statement, so names that move to another user are freed first.
     save(conn, &freed_names(&present, &target), now)?;
@@ -136,6 +134,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::identity::is_sign_in_name;
 
     fn user(id: u128, name: &str) -> Row {
         Row { id: DbUuid(Uuid::from_u128(id)), name: name.to_owned(), real_name: String::new(), state: 1 }

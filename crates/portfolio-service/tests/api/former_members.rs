@@ -58,7 +58,12 @@ fn who_is_no_longer_listed_is_deactivated(#[values(Sqlite, Postgres)] backend: B
 fn a_suspicious_directory_is_refused_unless_forced(#[values(Sqlite, Postgres)] backend: Backend) {
     let mut club = Club::start(backend);
     let replica = start(&mut club, &without(&[]));
-    for directory in [json!({"users": []}), without(&[BOB, CAROL, DAVE])] {
+    let mut suspended = without(&[]);
+    suspended["users"].as_array_mut().unwrap().iter_mut().for_each(|user| user["state"] = json!("suspended"));
+    let mut mixed = without(&[BOB, CAROL]);
+    mixed["users"][1]["state"] = json!("suspended");
+    assert_eq!(mixed["users"][1]["name"], DAVE);
+    for directory in [json!({"users": []}), suspended, mixed, without(&[BOB, CAROL, DAVE])] {
         write(&club, &directory);
         let problem = sync(&club, replica, "").refused(409, "suspicious-directory");
         assert!(text(&problem["detail"]).contains("of 4 active members"), "{problem}");

@@ -222,34 +222,42 @@ fn members_come_and_go_by_semesters(#[values(Sqlite, Postgres)] backend: Backend
     ];
     assert_eq!(spans(&club, group), expected.map(|(name, span)| (name.to_owned(), span)));
 
-    // Away and back within a semester is another span.
+    // Away and back within a semester is one span.
     for present in [&[BOB, CAROL, ALICE][..], &[CAROL, ALICE], &[BOB, CAROL, ALICE]] {
         write(&club, &directory(present, &[ALICE]));
         sync(&club, replica);
     }
+    let expected =
+        [(ALICE, json!({"since": second})), (BOB, json!({"since": second})), (CAROL, json!({"since": first}))];
+    assert_eq!(spans(&club, group), expected.map(|(name, span)| (name.to_owned(), span)));
+    let of_bob = club.anonymous().get(&format!("/api/v1/users/{}/groups", id(BOB))).expect(200).json();
+    assert_eq!(of_bob, json!([{"id": group, "name": "graphics", "duration": {"since": second}}]));
+    // Spans that an earlier version left apart become one: bob's as long as he is a member, alice's of the past.
+    let earlier = |name, since: i32, until: Option<i32>| {
+        use portfolio_service::schema::group_memberships as rows;
+        let half = |n| Half::from(semester(n));
+        let people = (rows::group_id.eq(group), rows::user_id.eq(id(name)));
+        (rows::id.eq(DbUuid::new()), people, rows::since.eq(half(since)), rows::until.eq(until.map(half)))
+    };
+    for row in [earlier(BOB, 49, Some(50)), earlier(BOB, 51, Some(52)), earlier(ALICE, 40, Some(47))] {
+        diesel::insert_into(group_memberships::table).values(row).execute(&mut club.connect()).unwrap();
+    }
+    sync(&club, replica);
+    let long_ago = json!({"since": {"year": 2020, "semester": 0}, "until": {"year": 2023, "semester": 1}});
     let expected = [
-        (ALICE, json!({"since": second, "until": first})),
-        (ALICE, json!({"since": first})),
-        (BOB, json!({"since": second, "until": first})),
-        (BOB, json!({"since": first})),
+        (ALICE, long_ago),
+        (ALICE, json!({"since": second})),
+        (BOB, json!({"since": {"year": 2024, "semester": 1}})),
         (CAROL, json!({"since": first})),
     ];
     assert_eq!(spans(&club, group), expected.map(|(name, span)| (name.to_owned(), span)));
-    let of_bob = club.anonymous().get(&format!("/api/v1/users/{}/groups", id(BOB))).expect(200).json();
-    assert_eq!(
-        of_bob,
-        json!([
-            {"id": group, "name": "graphics", "duration": {"since": second, "until": first}},
-            {"id": group, "name": "graphics", "duration": {"since": first}},
-        ])
-    );
 
     // The group is gone: everybody has left it, and it is still there for their histories.
     go_to(&club, 2026, 10, 1);
     write(&club, &json!({"users": members(&[])}));
     sync(&club, replica);
     let third = json!({"year": 2026, "semester": 1});
-    assert_eq!(spans(&club, group)[1], (ALICE.to_owned(), json!({"since": first, "until": third})));
+    assert_eq!(spans(&club, group)[1], (ALICE.to_owned(), json!({"since": second, "until": third})));
     assert!(spans(&club, group).iter().all(|(_, span)| span["until"].is_object()));
     let shown = club.anonymous().get(&format!("/api/v1/groups/{group}")).expect(200).json();
     assert_eq!(shown["admin"], json!([]));
@@ -260,7 +268,7 @@ fn members_come_and_go_by_semesters(#[values(Sqlite, Postgres)] backend: Backend
     go_to(&club, 2025, 5, 1);
     write(&club, &directory(&[], &[]));
     sync(&club, replica);
-    assert_eq!(spans(&club, group)[5], (DAVE.to_owned(), json!({"since": third, "until": third})));
+    assert_eq!(spans(&club, group)[4], (DAVE.to_owned(), json!({"since": third, "until": third})));
 }
 
 #[rstest]
@@ -317,6 +325,18 @@ fn the_command_syncs_too(#[values(Sqlite, Postgres)] backend: Backend) {
     assert!(status == 0 && said.contains("\"alise\", whom --admins names") && !said.contains("alice"), "{said}");
     assert!(names(&club).contains(&"erin".to_owned()));
     assert_eq!(run("/no/such/file.json").0, 1);
+}
+
+#[test]
+fn check_config_warns_of_users_who_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("club.json");
+    std::fs::write(&file, json!({"users": [{"name": " alice "}, {"name": "bob"}]}).to_string()).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portfolio-service"));
+    command.env_clear().args(["check-config", "--log", "warn", "--directory-file", file.to_str().unwrap()]);
+    let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    assert!(said.contains("is left out, as \" alice \" is no sign-in name"), "{said}");
+    assert_eq!(said.matches("no sign-in name").count(), 1, "{said}");
 }
 
 #[rstest]
@@ -421,10 +441,10 @@ fn check_history(club: &Club, history: &[Step]) {
             }
             for user in (0..USERS).map(|user| key(1, user)) {
                 let spans = model.entry((key(2, group), user)).or_default();
-                let open = spans.last_mut().filter(|span| span.until.is_none());
-                match (open, members.contains(&user)) {
-                    (None, true) => spans.push(Columns { since: now, until: None }),
-                    (Some(open), false) => open.until = Some(now),
+                match (spans.last_mut(), members.contains(&user)) {
+                    (Some(last), true) if last.until.is_none_or(|until| now <= until.next()) => last.until = None,
+                    (_, true) => spans.push(Columns { since: now, until: None }),
+                    (Some(last), false) if last.until.is_none() => last.until = Some(now),
                     _ => {}
                 }
             }

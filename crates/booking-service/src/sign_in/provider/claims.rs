@@ -9,6 +9,7 @@ use crate::{
     codes,
     config::ProviderSettings,
     sign_in::{failure::unavailable, identities::Identity},
+    users::is_sign_in_name,
 };
 
 /// Claims of an ID token or members of a user.
@@ -39,10 +40,4 @@ pub fn identity(provider: &str, claims: &Claims, settings: &ProviderSettings) ->
     let id = Uuid::try_parse(&subject).ok().filter(|id| !id.is_nil()).map(DbUuid);
     let display_name = display_name.unwrap_or_else(|| name.clone());
     Ok(Identity { provider: provider.to_owned(), subject: subject.into_inner(), id, name, display_name })
-}
-
-/// Whether this is a sign-in name (contract, "Sign-in names"). Other characters could imitate another user's name.
-fn is_sign_in_name(name: &str) -> bool {
-    let is_allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'.' | b'@' | b'+' | b'-');
-    (1..=32).contains(&name.len()) && name.bytes().all(is_allowed)
 }
