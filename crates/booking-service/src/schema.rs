@@ -9,7 +9,7 @@ use service_kit::{database::schema::idempotency_keys, maintenance::tables::Table
 pub const TABLES: &[TableInfo] = service_kit::tables! {
     idempotency_keys imported_rows users sessions api_tokens spent_logins identities groups group_members group_admins
     tags places rooms room_admins events event_admins event_tags attendees
-    draft_events draft_event_slots draft_event_admins draft_event_invitees draft_event_tags draft_event_answers
+    withdrawn_invitations draft_events draft_event_slots draft_event_admins draft_event_invitees draft_event_tags draft_event_answers
     draft_event_choices
 };
 
@@ -112,6 +112,12 @@ diesel::table! {
     }
 }
 diesel::table! {
+    use service_kit::database::types::{DbTimestamp, DbUuid};
+    withdrawn_invitations (event_id, user_id) {
+        event_id -> DbUuid, user_id -> DbUuid, withdrawn_at -> DbTimestamp,
+    }
+}
+diesel::table! {
     use diesel::sql_types::*;
     use service_kit::database::types::{DbTimestamp, DbUuid};
     draft_events (id) {
@@ -177,6 +183,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     event_admins,
     event_tags,
     attendees,
+    withdrawn_invitations,
     draft_events,
     draft_event_slots,
     draft_event_admins,

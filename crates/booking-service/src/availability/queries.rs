@@ -29,7 +29,7 @@ const CHUNK: usize = 1000;
 /// The people who are counted at each free time.
 #[derive(Debug, Clone)]
 pub enum People {
-    /// The members of a group.
+    /// The active members of a group.
     Group(DbUuid),
     /// These users.
     Users(Vec<DbUuid>),
@@ -77,7 +77,7 @@ pub fn count_people(conn: &mut AnyConnection, people: &People) -> Result<usize, 
             if !groups::queries::unknown_indexes(conn, &[*group])?.is_empty() {
                 return Err(Problem::parameter("groupId", Rule::UnknownGroup, "names no group").into());
             }
-            Ok(groups::queries::member_ids(conn, *group)?.len())
+            Ok(groups::queries::members_of_all(conn, &[*group])?.len())
         }
         People::Users(ids) => {
             if users::queries::unknown_indexes(conn, ids)?.is_empty() {
@@ -108,7 +108,9 @@ pub fn busy_times(
             attendances.filter(attendees::user_id.eq_any(active)).load(c)?
         }
         People::Group(group) => {
-            let members = group_members::table.filter(group_members::group_id.eq(*group));
+            let active = user_rows::table.on(user_rows::id.eq(group_members::user_id));
+            let members = group_members::table.inner_join(active).filter(user_rows::state.eq(ACTIVE));
+            let members = members.filter(group_members::group_id.eq(*group));
             attendances.filter(attendees::user_id.eq_any(members.select(group_members::user_id))).load(c)?
         }
     });

@@ -1,7 +1,7 @@
 //! Answers to events, and the tags of events.
 
 use common::problem::Problem;
-use diesel::{OptionalExtension, dsl::case_when, prelude::*, sql_types::Text, upsert::excluded};
+use diesel::{OptionalExtension, dsl::case_when, prelude::*, upsert::excluded};
 use service_kit::{
     database::{
         AnyConnection,
@@ -13,39 +13,10 @@ use service_kit::{
 
 use super::queries::{Schedule, check_admin_or_privileged, find, not_found};
 use crate::{
-    auth::{ACTIVE, Caller},
+    auth::Caller,
     groups,
-    schema::{attendees, event_tags, events, group_members, tags, users},
+    schema::{attendees, event_tags, events, tags},
 };
-
-/// Adds the members of a group as pending attendees, in one statement. Users who already have a row keep their answers.
-pub fn invite(conn: &mut AnyConnection, event: DbUuid, group: DbUuid, now: DbTimestamp) -> Result<(), Error> {
-    let columns = (attendees::user_id, attendees::event_id, attendees::schedule, attendees::changed_at);
-    let (event, now) = (event.into_sql::<DbUuid>(), now.into_sql::<DbTimestamp>());
-    let pending = Schedule::Pending.into_sql::<Text>();
-    // A concurrent answer may already have inserted a row.
-    if group == groups::EVERYONE {
-        let active = users::table.filter(users::state.eq(ACTIVE)).select((users::id, event, pending, now));
-        with_connection!(conn, c => diesel::insert_into(attendees::table)
-            .values(active)
-            .into_columns(columns)
-            .on_conflict_do_nothing()
-            .execute(c)?);
-    } else {
-        let members = group_members::table.filter(group_members::group_id.eq(group)).select((
-            group_members::user_id,
-            event,
-            pending,
-            now,
-        ));
-        with_connection!(conn, c => diesel::insert_into(attendees::table)
-            .values(members)
-            .into_columns(columns)
-            .on_conflict_do_nothing()
-            .execute(c)?);
-    }
-    Ok(())
-}
 
 /// Removes the attendees who have not answered.
 pub fn delete_pending(conn: &mut AnyConnection, event: DbUuid) -> Result<(), Error> {
@@ -57,7 +28,7 @@ pub fn delete_pending(conn: &mut AnyConnection, event: DbUuid) -> Result<(), Err
 /// Sets the caller's answer.
 ///
 /// # Errors
-/// 404; 403 unless the event is open or the caller belongs to its group.
+/// 404; 403 unless the event is open, the caller belongs to its group, or is listed (contract, `PUT attendees/me`).
 pub fn answer(
     conn: &mut AnyConnection,
     event: DbUuid,
@@ -67,7 +38,10 @@ pub fn answer(
 ) -> Result<(), Error> {
     let event = find(conn, event)?;
     if !event.open && !groups::queries::is_member(conn, event.group_id, me.id)? {
-        return Err(Problem::forbidden("an open event, or membership of its group").into());
+        let is_listed = attendees::table.find((event.id, me.id)).count().get_result::<i64>(conn)? > 0;
+        if !is_listed || (schedule != Schedule::Absent && event.ends_at <= now) {
+            return Err(Problem::forbidden("an open event, membership of its group, or an invitation").into());
+        }
     }
     record_answers(conn, &[(event.id, me.id, schedule)], now)
 }

@@ -1,6 +1,8 @@
 //! Creates, changes and deletes events. Each operation locks the places of the event before it checks for conflicts
 //! (see [`rooms::booking`](crate::rooms::booking)).
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use chrono_tz::Tz;
 use common::{
     input::IdSet,
@@ -21,11 +23,11 @@ use service_kit::{
 
 use super::{
     attendance,
-    queries::{Row, check_admin_or_privileged, find},
+    queries::{Row, check_admin_or_privileged, find, load_tags},
 };
 use crate::{
     auth::Caller,
-    codes, groups,
+    codes, groups, invitations,
     overlapping::is_long,
     rooms::{
         booking::{self, Booking, RoomPeriod},
@@ -34,7 +36,7 @@ use crate::{
         queries::{self as room_queries},
     },
     schema::{event_admins, events},
-    users,
+    tags, users,
 };
 
 /// Where an event takes place.
@@ -128,11 +130,12 @@ pub fn create(
         .execute(conn)?;
     insert_admins(conn, id, &draft.admins())?;
     attendance::add_tags(conn, id, &draft.tags, now)?;
-    attendance::invite(conn, id, draft.group, now)?;
+    invitations::invite(conn, id, draft.group, now)?;
     Ok(id)
 }
 
-/// Replaces an event except its creator, its creation time and the answers to it.
+/// Replaces an event except its creator, its creation time and the answers to it. An event that has these values already
+/// does not change.
 ///
 /// # Errors
 /// 404; 403 for anybody but its administrators and privileged users; otherwise as [`create`].
@@ -146,6 +149,10 @@ pub fn update(
 ) -> Result<(), Error> {
     let before = find(conn, id)?;
     check_admin_or_privileged(conn, id, me)?;
+    // Against members who join or leave either group meanwhile.
+    for group in BTreeSet::from([before.group_id, draft.group]) {
+        groups::queries::lock_against_deletion(conn, group)?;
+    }
     check_references(conn, draft, Some(&before))?;
     let stock = match &draft.venue {
         // The event's own room moves with it, even if the request names that room by its id.
@@ -162,6 +169,9 @@ pub fn update(
     let key = place_key(&place);
     booking::lock_places(conn, vec![before.place_key.clone(), key.clone()])?;
     let event = find_locked(conn, &before, me)?;
+    if is_unchanged(conn, &event, draft)? {
+        return Ok(());
+    }
     let location = match stock {
         Some(room) => move_to_stock(conn, &event, &room, draft, zone, now)?,
         None => move_to_instant(conn, &event, &place, draft, zone, now)?,
@@ -183,9 +193,38 @@ pub fn update(
     attendance::replace_tags(conn, id, &draft.tags, now)?;
     if draft.group != event.group_id {
         attendance::delete_pending(conn, id)?;
-        attendance::invite(conn, id, draft.group, now)?;
+    }
+    // Who joined the group after the event had ended was not invited.
+    let is_to_come_again = event.ends_at <= now && draft.ends_at > now;
+    if draft.group != event.group_id || is_to_come_again {
+        invitations::invite(conn, id, draft.group, now)?;
     }
     Ok(())
+}
+
+/// Whether an event has all the values of a request already.
+fn is_unchanged(conn: &mut AnyConnection, event: &Row, draft: &Draft) -> Result<bool, Error> {
+    let same_venue = match &draft.venue {
+        Venue::Room(room) => *room == event.room_id,
+        Venue::Place(place) => event.owns_room && *place == event.place,
+    };
+    if !same_venue
+        || !draft.has_time_of(event)
+        || (&draft.name, &draft.description) != (&event.name, &event.description)
+        || (draft.shared, draft.open, draft.group) != (event.shared, event.open, event.group_id)
+    {
+        return Ok(false);
+    }
+    let tags: BTreeMap<String, bool> =
+        draft.tags.iter().rev().map(|(name, locked)| (tags::key(name), *locked)).collect();
+    let present = load_tags(conn, &[event.id])?.remove(&event.id).unwrap_or_default();
+    let present: BTreeMap<_, _> = present.iter().map(|tag| (tags::key(&tag.name), tag.locked)).collect();
+    Ok(tags == present && BTreeSet::from_iter(draft.admins()) == BTreeSet::from_iter(admins_of(conn, event.id)?))
+}
+
+fn admins_of(conn: &mut AnyConnection, event: DbUuid) -> Result<Vec<DbUuid>, Error> {
+    let admins = event_admins::table.filter(event_admins::event_id.eq(event));
+    Ok(admins.select(event_admins::user_id).load(conn)?)
 }
 
 /// Marks an event as deleted, and also its room if that was made for an event and no event uses it any more.
@@ -207,11 +246,12 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestam
 /// of an event's time, room or administrators takes that lock, so the result is valid until the end of the transaction.
 ///
 /// # Errors
-/// [`Error::Stale`] if the event has moved to another room or place before the lock.
+/// [`Error::Stale`] if the event has moved to another room, place or group before the lock.
 fn find_locked(conn: &mut AnyConnection, before: &Row, me: &Caller) -> Result<Row, Error> {
     let event = find(conn, before.id)?;
     check_admin_or_privileged(conn, before.id, me)?;
-    if event.room_id != before.room_id || event.place_key != before.place_key || event.owns_room != before.owns_room {
+    let locked = |event: &Row| (event.room_id, event.place_key.clone(), event.owns_room, event.group_id);
+    if locked(&event) != locked(before) {
         return Err(Error::Stale);
     }
     Ok(event)
@@ -303,7 +343,8 @@ fn refuse_stock_conflicts(
 /// the room that the event already has may be deleted.
 fn check_references(conn: &mut AnyConnection, draft: &Draft, event: Option<&Row>) -> Result<(), Error> {
     let mut violations = Violations::default();
-    users::queries::note_unknown(conn, "/admins", &draft.admins, &mut violations)?;
+    let present = event.map_or_else(|| Ok(Vec::new()), |event| admins_of(conn, event.id))?;
+    users::queries::note_unfit_admins(conn, &draft.admins, &present, &mut violations)?;
     if event.is_none_or(|event| event.group_id != draft.group)
         && !groups::queries::lock_against_deletion(conn, draft.group)?
     {

@@ -182,7 +182,8 @@ pub async fn delete(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>
 
 /// Answer an event
 ///
-/// Needs an open event, or membership of its group.
+/// Needs an open event, membership of its group, or an invitation. Whoever is listed may answer until the event ends, and
+/// `absent` always.
 #[utoipa::path(
     tag = "events",
     operation_id = "updateSchedule",

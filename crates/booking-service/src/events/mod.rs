@@ -10,7 +10,6 @@ pub mod filter;
 mod handlers;
 mod params;
 pub mod queries;
-mod schedule;
 pub mod selection;
 mod wire;
 

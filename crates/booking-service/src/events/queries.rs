@@ -14,8 +14,8 @@ use service_kit::{
     with_connection,
 };
 
-pub use super::schedule::Schedule;
 use super::selection::Selection;
+pub use crate::schedule::Schedule;
 use crate::{
     auth::Caller,
     expressions::{IdList, folded_ids},

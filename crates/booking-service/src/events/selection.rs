@@ -12,14 +12,12 @@ use service_kit::database::{
     types::{DbTimestamp, DbUuid},
 };
 
-use super::{
-    filter::{Attribute, Filter},
-    schedule::Schedule,
-};
+use super::filter::{Attribute, Filter};
 use crate::{
     expressions::{IsTrue, UnionAll, in_subquery},
     groups::EVERYONE,
     overlapping::earliest_start,
+    schedule::Schedule,
     schema::{attendees, event_admins, event_tags, events, group_members, groups as group_rows},
 };
 

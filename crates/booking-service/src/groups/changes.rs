@@ -1,6 +1,6 @@
 //! Changes of groups. Each change locks the row of its group, so that changes of one group run one after another.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use common::{
     input::IdSet,
@@ -17,12 +17,12 @@ use service_kit::{
     with_connection,
 };
 
-use super::queries::{MADE_HERE, delete_events, not_found};
+use super::queries::{EVERYONE, MADE_HERE, delete_events, get, not_found};
 use crate::{
     auth::Caller,
-    codes,
+    codes, invitations,
     schema::{events, group_admins, group_members, groups, places},
-    users::queries::note_unknown,
+    users::queries::{note_unfit_admins, note_unknown},
 };
 
 /// A group as in the body of a request.
@@ -33,6 +33,21 @@ pub struct GroupFields {
     pub open: bool,
     pub members: Option<IdSet<0>>,
     pub admins: IdSet<1>,
+}
+
+/// Replaces the rows of a group in a link table, in batches of 1000 rows.
+macro_rules! replace_links {
+    ($conn:expr, $table:ident, $group:expr, $before:expr, $after:expr) => {{
+        let former: Vec<DbUuid> = $before.difference($after).copied().collect();
+        for former in former.chunks(1000) {
+            let links = $table::table.filter($table::group_id.eq($group)).filter($table::user_id.eq_any(former));
+            diesel::delete(links).execute($conn)?;
+        }
+        let links = $after.difference($before).map(|user| ($table::group_id.eq($group), $table::user_id.eq(*user)));
+        for links in links.collect::<Vec<_>>().chunks(1000) {
+            with_connection!($conn, c => diesel::insert_into($table::table).values(links).execute(c))?;
+        }
+    }};
 }
 
 /// Locks a group until the end of the transaction against changes, new members and new events. Returns its kind and
@@ -69,7 +84,7 @@ pub fn create(
     creator: DbUuid,
     now: DbTimestamp,
 ) -> Result<DbUuid, Error> {
-    check_people(conn, group)?;
+    check_people(conn, group, &[])?;
     let id = DbUuid::new();
     diesel::insert_into(groups::table)
         .values((
@@ -83,11 +98,15 @@ pub fn create(
             groups::updated_at.eq(now),
         ))
         .execute(conn)?;
-    replace_people(conn, id, group)?;
+    let (members, admins) = (group.members.as_ref().map(ids).unwrap_or_default(), ids(&group.admins));
+    let none = BTreeSet::new();
+    replace_links!(conn, group_members, id, &none, &members);
+    replace_links!(conn, group_admins, id, &none, &admins);
     Ok(id)
 }
 
-/// Replaces the fields of a group.
+/// Replaces the fields of a group. New members are invited to its coming events, and the invitations of former ones
+/// withdrawn. A group that has these values already does not change.
 ///
 /// # Errors
 /// 404; 403 for a group that was not made here, and for callers who may not change it; 400 for members and admins that
@@ -100,7 +119,16 @@ pub fn update(
     now: DbTimestamp,
 ) -> Result<(), Error> {
     lock_for_change(conn, id, me)?;
-    check_people(conn, group)?;
+    let before = get(conn, id)?;
+    check_people(conn, group, &before.admins)?;
+    let (old_members, old_admins) = (BTreeSet::from_iter(before.members), BTreeSet::from_iter(before.admins));
+    let (members, admins) = (group.members.as_ref().map_or_else(|| old_members.clone(), ids), ids(&group.admins));
+    let row = &before.row;
+    if (&row.name, &row.description, row.open) == (&group.name, &group.description, group.open)
+        && (&old_members, &old_admins) == (&members, &admins)
+    {
+        return Ok(());
+    }
     diesel::update(groups::table.find(id))
         .set((
             groups::name.eq(&group.name),
@@ -109,36 +137,24 @@ pub fn update(
             groups::updated_at.eq(now),
         ))
         .execute(conn)?;
-    replace_people(conn, id, group)
+    replace_links!(conn, group_members, id, &old_members, &members);
+    replace_links!(conn, group_admins, id, &old_admins, &admins);
+    invitations::leave(conn, &Vec::from_iter(old_members.difference(&members).copied()), Some(id), now)?;
+    invitations::join(conn, &Vec::from_iter(members.difference(&old_members).copied()), Some(id), now)
 }
 
-fn check_people(conn: &mut AnyConnection, group: &GroupFields) -> Result<(), Error> {
+/// Checks the members and administrators of a request; `admins` are those that the group has.
+fn check_people(conn: &mut AnyConnection, group: &GroupFields, admins: &[DbUuid]) -> Result<(), Error> {
     let mut violations = Violations::default();
     if let Some(members) = &group.members {
         note_unknown(conn, "/members", members, &mut violations)?;
     }
-    note_unknown(conn, "/admins", &group.admins, &mut violations)?;
+    note_unfit_admins(conn, &group.admins, admins, &mut violations)?;
     Ok(violations.into_result()?)
 }
 
-/// Replaces the rows of a group in a link table, in batches of 1000 rows.
-macro_rules! replace_links {
-    ($conn:expr, $table:ident, $group:expr, $users:expr) => {{
-        let links = $users.iter().map(|(_, user)| ($table::group_id.eq($group), $table::user_id.eq(DbUuid(user))));
-        let links: Vec<_> = links.collect();
-        diesel::delete($table::table.filter($table::group_id.eq($group))).execute($conn)?;
-        for links in links.chunks(1000) {
-            with_connection!($conn, c => diesel::insert_into($table::table).values(links).execute(c))?;
-        }
-    }};
-}
-
-fn replace_people(conn: &mut AnyConnection, id: DbUuid, group: &GroupFields) -> Result<(), Error> {
-    if let Some(members) = &group.members {
-        replace_links!(conn, group_members, id, members);
-    }
-    replace_links!(conn, group_admins, id, group.admins);
-    Ok(())
+fn ids<const MIN: usize>(set: &IdSet<MIN>) -> BTreeSet<DbUuid> {
+    set.iter().map(|(_, id)| DbUuid(id)).collect()
 }
 
 /// Makes a user a member of an open group.
@@ -152,7 +168,11 @@ pub fn join(conn: &mut AnyConnection, id: DbUuid, user: DbUuid, now: DbTimestamp
         .values(row)
         .on_conflict_do_nothing()
         .execute(c))?;
-    mark_changed(conn, id, inserted, now)
+    if inserted > 0 {
+        mark_changed(conn, id, now)?;
+        invitations::join(conn, &[user], Some(id), now)?;
+    }
+    Ok(())
 }
 
 /// Removes a member from an open group.
@@ -161,8 +181,17 @@ pub fn join(conn: &mut AnyConnection, id: DbUuid, user: DbUuid, now: DbTimestamp
 /// 404; 403 for a group that is not open.
 pub fn leave(conn: &mut AnyConnection, id: DbUuid, user: DbUuid, now: DbTimestamp) -> Result<(), Error> {
     lock_open(conn, id)?;
-    let deleted = diesel::delete(group_members::table.find((id, user))).execute(conn)?;
-    mark_changed(conn, id, deleted, now)
+    if diesel::delete(group_members::table.find((id, user))).execute(conn)? > 0 {
+        mark_changed(conn, id, now)?;
+        invitations::leave(conn, &[user], Some(id), now)?;
+    }
+    Ok(())
+}
+
+/// Invites a new active user to the coming events of the everyone group.
+pub fn join_everyone(conn: &mut AnyConnection, user: DbUuid, now: DbTimestamp) -> Result<(), Error> {
+    lock(conn, EVERYONE)?;
+    invitations::join(conn, &[user], Some(EVERYONE), now)
 }
 
 fn lock_open(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
@@ -170,11 +199,9 @@ fn lock_open(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     if open { Ok(()) } else { Err(Problem::forbidden("an open group").into()) }
 }
 
-/// Sets the time of a group's last change, unless the change affected no rows.
-fn mark_changed(conn: &mut AnyConnection, id: DbUuid, rows: usize, now: DbTimestamp) -> Result<(), Error> {
-    if rows > 0 {
-        diesel::update(groups::table.find(id)).set(groups::updated_at.eq(now)).execute(conn)?;
-    }
+/// Sets the time of a group's last change.
+fn mark_changed(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Result<(), Error> {
+    diesel::update(groups::table.find(id)).set(groups::updated_at.eq(now)).execute(conn)?;
     Ok(())
 }
 

@@ -2,6 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+pub use crate::invitations::EVERYONE;
+use crate::{
+    auth::ACTIVE,
+    expressions::{IdList, folded_ids},
+    schema::{events, group_admins, group_members, groups, rooms, users as user_rows},
+    users::queries::{User, active_ids},
+};
 use common::{
     input::IdSet,
     problem::{Problem, Rule, Violations},
@@ -16,17 +23,6 @@ use service_kit::{
     error::Error,
     with_connection,
 };
-use uuid::uuid;
-
-use crate::{
-    auth::ACTIVE,
-    expressions::{IdList, folded_ids},
-    schema::{events, group_admins, group_members, groups, rooms, users as user_rows},
-    users::queries::{User, active_ids},
-};
-
-/// The everyone group (contract, "Groups").
-pub const EVERYONE: DbUuid = DbUuid(uuid!("11111111-1111-1111-1111-111111111111"));
 
 /// `groups.kind` of a group made here. The everyone group is 1, a directory group 2.
 pub const MADE_HERE: i16 = 0;
@@ -156,7 +152,7 @@ pub fn member_ids(conn: &mut AnyConnection, group: DbUuid) -> Result<Vec<DbUuid>
         .load(c)?))
 }
 
-/// The members of any of these groups, each once, in the order of ids.
+/// The active members of any of these groups, each once, in the order of ids.
 pub fn members_of_all(conn: &mut AnyConnection, groups: &[DbUuid]) -> Result<Vec<DbUuid>, Error> {
     let mut members = BTreeSet::new();
     if groups.contains(&EVERYONE) {
@@ -164,7 +160,9 @@ pub fn members_of_all(conn: &mut AnyConnection, groups: &[DbUuid]) -> Result<Vec
     }
     for groups in groups.chunks(1000) {
         members.extend(with_connection!(conn, c => group_members::table
+            .inner_join(user_rows::table.on(user_rows::id.eq(group_members::user_id)))
             .filter(group_members::group_id.eq_any(groups))
+            .filter(user_rows::state.eq(ACTIVE))
             .select(group_members::user_id)
             .load::<DbUuid>(c)?));
     }

@@ -25,7 +25,7 @@ use crate::{
         queries::{EventTag, Order, Row, Schedule, load_rows, load_tags},
         selection::{Criterion, Deleted, Selection},
     },
-    schema::{attendees, users},
+    schema::{attendees, users, withdrawn_invitations},
 };
 
 /// How long an event stays in the feed after its end.
@@ -80,7 +80,7 @@ pub enum Answers {
 }
 
 /// Calls `show` with each of these events as the feed shows it at `now`, by start and id, a [chunk](CHUNK) in memory at
-/// a time. Takes three statements for a chunk, and one for each thousand users that are new in it.
+/// a time. Takes four statements for a chunk, and one for each thousand users that are new in it.
 pub fn each(
     conn: &mut AnyConnection,
     criterion: Criterion,
@@ -102,12 +102,15 @@ pub fn each(
         let ids: Vec<_> = rows.iter().map(|row| row.id).collect();
         let mut tags = load_tags(conn, &ids)?;
         let mut attendees = load_answers(conn, &ids, answers)?;
+        let withdrawn = load_withdrawals(conn, &ids, answers)?;
         add_names(conn, &rows, &attendees, &mut names)?;
         let is_last = rows.len() < CHUNK;
         after = rows.last().map(|row| Order::Start.position(row));
         for row in rows {
             let tags = tags.remove(&row.id).unwrap_or_default();
             let attendees = attendees.remove(&row.id).unwrap_or_default();
+            let row =
+                Row { updated_at: withdrawn.get(&row.id).map_or(row.updated_at, |at| row.updated_at.max(*at)), ..row };
             show(&feed_event(row, tags, attendees, &names));
         }
         if is_last {
@@ -138,6 +141,24 @@ fn load_answers(
         by_event.entry(event).or_default().push(answer);
     }
     Ok(by_event)
+}
+
+/// When an invitation to each of these events was last withdrawn, from the users whose answers the feed shows.
+fn load_withdrawals(
+    conn: &mut AnyConnection,
+    events: &[DbUuid],
+    answers: Answers,
+) -> Result<HashMap<DbUuid, DbTimestamp>, Error> {
+    let query = withdrawn_invitations::table
+        .filter(withdrawn_invitations::event_id.eq_any(events))
+        .select((withdrawn_invitations::event_id, withdrawn_invitations::withdrawn_at))
+        .order(withdrawn_invitations::withdrawn_at);
+    let rows: Vec<(DbUuid, DbTimestamp)> = with_connection!(conn, c => match answers {
+        Answers::Of(user) => query.filter(withdrawn_invitations::user_id.eq(user)).load(c)?,
+        Answers::All => query.load(c)?,
+    });
+    // The last one of an event stays in the map.
+    Ok(rows.into_iter().collect())
 }
 
 /// A display name, and when it last changed.

@@ -18,7 +18,7 @@ use service_kit::{
 
 use super::{
     changes::{Lock, check_open, find_locked},
-    queries::{is_admin, is_invited, slots},
+    queries::{answer_of, choices, is_admin, is_invited, slots},
 };
 use crate::{
     codes,
@@ -66,7 +66,7 @@ pub fn create(
     insert_choices(conn, poll, user, answer)
 }
 
-/// Replaces the answer of a user.
+/// Replaces the answer of a user. An equal answer keeps its time.
 ///
 /// # Errors
 /// 404, also if the user has not answered; otherwise as [`create`].
@@ -78,6 +78,13 @@ pub fn update(
     now: DbTimestamp,
 ) -> Result<(), Error> {
     check_may_answer(conn, poll, user, now)?;
+    let present: HashSet<_> =
+        choices(conn, poll, Some(&[user]))?.into_iter().map(|choice| (choice.slot, choice.maybe)).collect();
+    let chosen = |set: &IdSet<0>, maybe| set.iter().map(move |(_, slot)| (DbUuid(slot), maybe)).collect::<Vec<_>>();
+    let new = HashSet::from_iter([chosen(&answer.yes, false), chosen(&answer.maybe, true)].concat());
+    if new == present && answer_of(conn, poll, user)?.comment == answer.comment {
+        return Ok(());
+    }
     let columns = (draft_event_answers::comment.eq(&answer.comment), draft_event_answers::updated_at.eq(now));
     if diesel::update(draft_event_answers::table.find((poll, user))).set(columns).execute(conn)? == 0 {
         return Err(Problem::not_found("answer").into());

@@ -16,7 +16,7 @@ use service_kit::{
     with_connection,
 };
 
-use super::queries::{DraftEventStatus, Row, check_admin, check_admin_or_privileged, not_found, slots};
+use super::queries::{DraftEventStatus, Row, check_admin, check_admin_or_privileged, get, invitees, not_found, slots};
 use crate::{
     auth::Caller,
     codes, groups,
@@ -68,6 +68,20 @@ pub struct PollChange {
     pub invitees: Option<IdSet<0>>,
 }
 
+impl PollChange {
+    /// Whether a poll with these administrators and active invitees has all these values.
+    fn is_in(&self, poll: &Row, admins: &[DbUuid], invitees: &[DbUuid]) -> bool {
+        let same = |new: BTreeSet<DbUuid>, present: &[DbUuid]| new == present.iter().copied().collect();
+        self.name.as_ref().is_none_or(|name| *name == poll.name)
+            && self.description.as_ref().is_none_or(|description| *description == poll.description)
+            && self.open.is_none_or(|open| open == poll.open)
+            && self.deadline.is_none_or(|deadline| deadline == poll.deadline)
+            && self.additional_slots.is_empty()
+            && self.admins.as_ref().is_none_or(|new| same(ids(new).into_iter().collect(), admins))
+            && self.invitees.as_ref().is_none_or(|new| same(ids(new).into_iter().collect(), invitees))
+    }
+}
+
 /// How a transaction locks a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lock {
@@ -111,7 +125,7 @@ pub(super) fn check_open(poll: &Row, now: DbTimestamp) -> Result<(), Error> {
 pub fn create(conn: &mut AnyConnection, poll: &NewPoll, by: DbUuid, now: DbTimestamp) -> Result<DbUuid, Error> {
     let mut violations = Violations::default();
     note_past_deadline(poll.deadline, now, &mut violations);
-    users::queries::note_unknown(conn, "/admins", &poll.admins, &mut violations)?;
+    users::queries::note_unfit_admins(conn, &poll.admins, &[], &mut violations)?;
     users::queries::note_unknown(conn, "/invitees", &poll.invitees, &mut violations)?;
     groups::queries::note_unknown(conn, "/inviteGroups", &poll.invite_groups, &mut violations)?;
     violations.into_result()?;
@@ -133,7 +147,7 @@ pub fn create(conn: &mut AnyConnection, poll: &NewPoll, by: DbUuid, now: DbTimes
     Ok(id)
 }
 
-/// Changes a poll.
+/// Changes a poll. One that has these values already does not change.
 ///
 /// # Errors
 /// 404; 403 for anybody but its administrators, and 403 `poll-closed`; 400 for a deadline that has passed, for slots
@@ -152,14 +166,19 @@ pub fn update(
     if let Some(deadline) = change.deadline {
         note_past_deadline(deadline, now, &mut violations);
     }
+    let present = get(conn, id)?.admins;
     if let Some(admins) = &change.admins {
-        users::queries::note_unknown(conn, "/admins", admins, &mut violations)?;
+        users::queries::note_unfit_admins(conn, admins, &present, &mut violations)?;
     }
     if let Some(invitees) = &change.invitees {
         users::queries::note_unknown(conn, "/invitees", invitees, &mut violations)?;
     }
     note_slot_violations(conn, id, &change.additional_slots, &mut violations)?;
     violations.into_result()?;
+    let active_invitees = invitees(conn, id)?;
+    if change.is_in(&poll, &present, &active_invitees) {
+        return Ok(());
+    }
     diesel::update(draft_events::table.find(id))
         .set((
             draft_events::name.eq(change.name.as_ref().unwrap_or(&poll.name)),
@@ -175,8 +194,11 @@ pub fn update(
         insert_admins(conn, id, admins)?;
     }
     if let Some(invitees) = &change.invitees {
-        let old_invitees = draft_event_invitees::table.filter(draft_event_invitees::draft_event_id.eq(id));
-        diesel::delete(old_invitees).execute(conn)?;
+        // Invitees who are not active are not shown, so that a client cannot send them back. They stay.
+        let shown = draft_event_invitees::table.filter(draft_event_invitees::draft_event_id.eq(id));
+        for active in active_invitees.chunks(CHUNK) {
+            diesel::delete(shown.filter(draft_event_invitees::user_id.eq_any(active))).execute(conn)?;
+        }
         insert_invitees(conn, id, &ids(invitees))?;
     }
     Ok(())
@@ -255,7 +277,10 @@ fn insert_invitees(conn: &mut AnyConnection, poll: DbUuid, invitees: &[DbUuid]) 
     let row = |user: &DbUuid| (draft_event_invitees::draft_event_id.eq(poll), draft_event_invitees::user_id.eq(*user));
     let rows: Vec<_> = invitees.iter().map(row).collect();
     for rows in rows.chunks(CHUNK) {
-        with_connection!(conn, c => diesel::insert_into(draft_event_invitees::table).values(rows).execute(c)?);
+        with_connection!(conn, c => diesel::insert_into(draft_event_invitees::table)
+            .values(rows)
+            .on_conflict_do_nothing()
+            .execute(c)?);
     }
     Ok(())
 }

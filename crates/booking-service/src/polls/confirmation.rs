@@ -30,6 +30,7 @@ use crate::{
         queries::Schedule,
     },
     schema::draft_events,
+    users,
 };
 
 /// The properties of the event that the poll itself does not have.
@@ -63,6 +64,11 @@ pub fn confirm(
     let detail = get_detail(conn, id)?;
     let slot = detail.slots.iter().find(|slot| slot.id == confirmation.slot);
     let slot = *slot.ok_or_else(|| Problem::invalid("/slotId", Rule::UnknownSlot, "names no slot of the poll"))?;
+    let mut admins = detail.poll.admins;
+    // A privileged user confirms a poll whose administrators have all left.
+    if !users::queries::any_active(conn, &admins)? {
+        admins.push(by);
+    }
     let draft = Draft {
         name: row.name,
         description: row.description,
@@ -72,7 +78,7 @@ pub fn confirm(
         venue: confirmation.venue.clone(),
         group: confirmation.group,
         open: confirmation.open,
-        admins: IdSet::new(detail.poll.admins.iter().map(|id| id.0)),
+        admins: IdSet::new(admins.iter().map(|id| id.0)),
         tags: detail.tags.into_iter().map(|tag| (tag.name, tag.locked)).collect(),
     };
     let event = changes::create(conn, &draft, by, zone, now)?;

@@ -16,12 +16,12 @@ use service_kit::{
 
 use super::results::{Choice, Slot};
 use crate::{
-    auth::Caller,
+    auth::{ACTIVE, Caller},
     events::{queries::EventTag, selection::Relation},
     expressions::{UnionAll, in_subquery},
     schema::{
         draft_event_admins, draft_event_answers, draft_event_choices, draft_event_invitees, draft_event_slots,
-        draft_event_tags, draft_events, tags,
+        draft_event_tags, draft_events, tags, users,
     },
 };
 
@@ -70,9 +70,9 @@ impl Row {
 pub struct Poll {
     /// Its columns.
     pub row: Row,
-    /// The number of users who have answered.
+    /// The number of active users who have answered.
     pub answers: i64,
-    /// The number of invitees.
+    /// The number of active invitees.
     pub invitees: i64,
     /// By id.
     pub admins: Vec<DbUuid>,
@@ -170,7 +170,9 @@ fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Poll>, 
     macro_rules! count {
         ($table:ident) => {
             with_connection!(conn, c => $table::table
+                .inner_join(users::table.on(users::id.eq($table::user_id)))
                 .filter($table::draft_event_id.eq_any(&ids))
+                .filter(users::state.eq(ACTIVE))
                 .group_by($table::draft_event_id)
                 .select(($table::draft_event_id, count_star()))
                 .load::<(DbUuid, i64)>(c)?)
@@ -230,10 +232,12 @@ pub fn slots(conn: &mut AnyConnection, poll: DbUuid) -> Result<Vec<Slot>, Error>
     Ok(rows.into_iter().map(|(id, starts_at, ends_at)| Slot { id, starts_at, ends_at }).collect())
 }
 
-/// The invitees of a poll, by id.
+/// The active invitees of a poll, by id.
 pub fn invitees(conn: &mut AnyConnection, poll: DbUuid) -> Result<Vec<DbUuid>, Error> {
     Ok(with_connection!(conn, c => draft_event_invitees::table
+        .inner_join(users::table.on(users::id.eq(draft_event_invitees::user_id)))
         .filter(draft_event_invitees::draft_event_id.eq(poll))
+        .filter(users::state.eq(ACTIVE))
         .order(draft_event_invitees::user_id)
         .select(draft_event_invitees::user_id)
         .load(c)?))
@@ -250,9 +254,13 @@ pub fn tags_of(conn: &mut AnyConnection, poll: DbUuid) -> Result<Vec<EventTag>, 
     Ok(rows.into_iter().map(|(id, name, locked)| EventTag { id, name, locked }).collect())
 }
 
-/// One page of the answers to a poll, by user.
+/// One page of the answers of active users to a poll, by user.
 pub fn answers(conn: &mut AnyConnection, poll: DbUuid, page: &PageBounds<DbUuid>) -> Result<Vec<UserAnswer>, Error> {
-    let mut query = draft_event_answers::table.filter(draft_event_answers::draft_event_id.eq(poll)).into_boxed();
+    let mut query = draft_event_answers::table
+        .inner_join(users::table.on(users::id.eq(draft_event_answers::user_id)))
+        .filter(draft_event_answers::draft_event_id.eq(poll))
+        .filter(users::state.eq(ACTIVE))
+        .into_boxed();
     if let Some(user) = page.after {
         query = query.filter(draft_event_answers::user_id.gt(user));
     }
@@ -274,13 +282,17 @@ pub fn answer_of(conn: &mut AnyConnection, poll: DbUuid, user: DbUuid) -> Result
     Ok(UserAnswer { user, comment, updated_at })
 }
 
-/// The choices of these users, or of all users for `None`, in no particular order.
+/// The choices of these users, or of all active users for `None`, in no particular order.
 pub fn choices(conn: &mut AnyConnection, poll: DbUuid, users: Option<&[DbUuid]>) -> Result<Vec<Choice>, Error> {
     use draft_event_choices as choices;
     let query = choices::table.filter(choices::draft_event_id.eq(poll));
     let columns = (choices::user_id, choices::slot_id, choices::maybe);
     let rows: Vec<(DbUuid, DbUuid, bool)> = with_connection!(conn, c => match users {
-        None => query.select(columns).load(c)?,
+        None => query
+            .inner_join(users::table.on(users::id.eq(choices::user_id)))
+            .filter(users::state.eq(ACTIVE))
+            .select(columns)
+            .load(c)?,
         Some(users) => query.filter(choices::user_id.eq_any(users)).select(columns).load(c)?,
     });
     Ok(rows.into_iter().map(|(user, slot, maybe)| Choice { user, slot, maybe }).collect())

@@ -32,9 +32,9 @@ pub struct ResponseDraftEvent {
     /// `open`, `closed` (the deadline has passed) or `confirmed`.
     #[schema(inline)]
     status: DraftEventStatus,
-    /// The number of users who have answered, invited or not.
+    /// The number of active users who have answered, invited or not.
     responded_count: i64,
-    /// The number of users who are asked.
+    /// The number of active users who are asked.
     total_invitees: i64,
     admins: Vec<DbUuid>,
     created_by: DbUuid,

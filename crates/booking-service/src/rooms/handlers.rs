@@ -70,7 +70,7 @@ pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<List
 pub async fn create(who: SignedIn, Zone(zone): Zone, Now(now): Now, body: Body<RequestRoom>) -> Result<Reply, Failure> {
     who.create(move |conn, me| {
         let mut violations = Violations::default();
-        users::queries::note_unknown(conn, "/admins", &body.0.admins, &mut violations)?;
+        users::queries::note_unfit_admins(conn, &body.0.admins, &[], &mut violations)?;
         violations.into_result()?;
         let room = changes::create(conn, body.0.to_new_room(), me.id, DbTimestamp(now))?;
         let location = format!("/api/rooms/{}", room.row.id);

@@ -25,6 +25,7 @@ use crate::{
     auth::ACTIVE,
     codes,
     config::SignInPolicy,
+    groups::changes::join_everyone,
     schema::{identities, users},
     users::queries::no_user_called,
 };
@@ -173,6 +174,7 @@ fn create_user(conn: &mut AnyConnection, identity: &Identity, now: Timestamp) ->
             ))
             .execute(conn),
     )?;
+    join_everyone(conn, id, DbTimestamp(now))?;
     Ok(id)
 }
 

@@ -1,6 +1,6 @@
 //! Users in the database.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use common::{
     input::IdSet,
@@ -77,6 +77,37 @@ pub fn note_unknown<const MIN: usize>(
         violations.push(format!("{pointer}/{}", indices[index]), Rule::UnknownUser, "names no user");
     }
     Ok(())
+}
+
+/// Adds a violation for each administrator of a request that is not a user, or one if none of them is active: nobody
+/// could administer. The administrators that the object has already, `present`, may have left.
+pub fn note_unfit_admins(
+    conn: &mut AnyConnection,
+    admins: &IdSet<1>,
+    present: &[DbUuid],
+    violations: &mut Violations,
+) -> Result<(), Error> {
+    let before = violations.0.len();
+    note_unknown(conn, "/admins", admins, violations)?;
+    let ids: BTreeSet<_> = admins.iter().map(|(_, id)| DbUuid(id)).collect();
+    if violations.0.len() == before
+        && !present.iter().copied().collect::<BTreeSet<_>>().eq(&ids)
+        && !any_active(conn, &Vec::from_iter(ids))?
+    {
+        violations.push("/admins", Rule::InactiveUser, "must have a user who is active");
+    }
+    Ok(())
+}
+
+/// Whether one of these users is active.
+pub fn any_active(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<bool, Error> {
+    for ids in ids.chunks(1000) {
+        let active = users::table.filter(users::id.eq_any(ids)).filter(users::state.eq(ACTIVE));
+        if active.select(users::id).first::<DbUuid>(conn).optional()?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The indexes in `ids` of those that are not the id of a user.

@@ -4,6 +4,7 @@
 //! * The directory decides who has a name. Another user with that name who is not in the directory is renamed to
 //!   `name~` and the first 8 characters of the id.
 //! * A user who is no longer active loses sessions, tokens and feed address for good.
+//! * Invitations to events follow members and states ([`invitations`]).
 //! * A user whom the directory no longer lists is deactivated; one whom it never listed does not change. A group that
 //!   it no longer lists is marked as deleted, and comes back when the directory has it again.
 //! * A directory that would take access from more than half of the active users is refused, unless forced.
@@ -27,6 +28,7 @@ use super::NAMES;
 use crate::{
     auth::ACTIVE,
     club::Club,
+    invitations,
     schema::{api_tokens, group_admins, group_members, groups, sessions, users},
 };
 
@@ -54,14 +56,29 @@ pub async fn run(db: &Database, club: &Club, force: bool, now: Timestamp) -> Res
 /// # Errors
 /// When the database fails; 409 when the directory is suspicious and `force` is not set.
 pub fn apply(conn: &mut AnyConnection, directory: &Snapshot, force: bool, now: DbTimestamp) -> Result<Synced, Error> {
-    // No other transaction may change users between the reading and the changes. Readers do not wait.
+    // No other transaction may change users between the reading and the changes, nor members of groups or the group of
+    // an event before the invitations are. Readers do not wait.
     if let AnyConnection::Postgresql(pg) = conn {
         sql_query("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE").execute(pg)?;
+        sql_query("LOCK TABLE groups IN EXCLUSIVE MODE").execute(pg)?;
     }
     NAMES.warn(&directory.users);
-    let (users, inactive) = update_users(conn, &directory.users, force, now)?;
-    end_access(conn, &inactive, now)?;
-    Ok(Synced { users, groups: update_groups(conn, &directory.groups, now)? })
+    let (users, states) = update_users(conn, &directory.users, force, now)?;
+    end_access(conn, &states.inactive, now)?;
+    let groups = update_groups(conn, &directory.groups, now)?;
+    invitations::leave(conn, &states.deactivated, None, now)?;
+    invitations::join(conn, &states.activated, None, now)?;
+    Ok(Synced { users, groups })
+}
+
+/// The users whose states matter after [`update_users`].
+struct States {
+    /// Those of the directory who are not active, and those who have left it.
+    inactive: Vec<DbUuid>,
+    /// Those of them who were active before.
+    deactivated: Vec<DbUuid>,
+    /// New active users, and those who have become active.
+    activated: Vec<DbUuid>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
@@ -88,20 +105,20 @@ impl From<&DirectoryUser> for UserRow {
     }
 }
 
-/// Makes the users equal to the directory. Also returns its users who are not active, and those who have left it.
+/// Makes the users equal to the directory.
 fn update_users(
     conn: &mut AnyConnection,
     listed_users: &[DirectoryUser],
     force: bool,
     now: DbTimestamp,
-) -> Result<(Changes, Vec<DbUuid>), Error> {
+) -> Result<(Changes, States), Error> {
     let present: Vec<UserRow> = users::table.select(UserRow::as_select()).load(conn)?;
     let target: Vec<UserRow> = listed_users.iter().map(UserRow::from).collect();
     let listed: HashSet<_> = target.iter().map(|user| user.id).collect();
     let unlisted = present.iter().filter(|user| user.in_directory && !listed.contains(&user.id));
     let unlisted: Vec<_> = unlisted.map(|user| user.id).collect();
+    let active: HashSet<_> = present.iter().filter(|user| user.state == ACTIVE).map(|user| user.id).collect();
     if !force {
-        let active = present.iter().filter(|user| user.state == ACTIVE).map(|user| user.id).collect();
         directory::check_lost_access(&active, listed_users, &unlisted)?;
     }
     // Names are unique after each statement, so names that move to another user are freed first.
@@ -123,8 +140,12 @@ fn update_users(
             .execute(conn)?;
     }
     let counts = Changes::new(&changed, |user| present.contains_key(&user.id), unlisted.len());
-    let inactive = target.iter().filter(|user| user.state != ACTIVE).map(|user| user.id).chain(unlisted).collect();
-    Ok((counts, inactive))
+    let is_active = |user: &&UserRow| user.state == ACTIVE;
+    let activated = target.iter().filter(is_active).map(|user| user.id).filter(|id| !active.contains(id)).collect();
+    let inactive = target.iter().filter(|user| !is_active(user)).map(|user| user.id).chain(unlisted);
+    let inactive: Vec<_> = inactive.collect();
+    let deactivated = inactive.iter().filter(|id| active.contains(id)).copied().collect();
+    Ok((counts, States { inactive, deactivated, activated }))
 }
 
 /// The users whose names the directory gives to others, with new names: final ones for users who are not in the
@@ -235,20 +256,19 @@ macro_rules! load_links {
     }};
 }
 
-/// Makes the links of some groups in a table equal to `$target`.
+/// Adds links to a table and removes others.
 macro_rules! save_links {
-    ($conn:expr, $table:ident, $present:expr, $target:expr) => {{
-        let added: Vec<_> = difference($target, $present)
-            .into_iter()
-            .flat_map(|(group, users)| users.into_iter().map(move |user| (group, user)))
+    ($conn:expr, $table:ident, $added:expr, $removed:expr) => {{
+        let added: Vec<_> = $added
+            .iter()
+            .flat_map(|(group, users)| users.iter().map(move |user| (*group, *user)))
             .map(|(group, user)| ($table::group_id.eq(group), $table::user_id.eq(user)))
             .collect();
         for added in added.chunks(CHUNK) {
             with_connection!($conn, c => diesel::insert_into($table::table).values(added).execute(c))?;
         }
-        for (group, users) in difference($present, $target) {
-            let users: Vec<_> = users.into_iter().collect();
-            for users in users.chunks(CHUNK) {
+        for (group, users) in $removed {
+            for users in users.iter().copied().collect::<Vec<_>>().chunks(CHUNK) {
                 let removed = $table::table.filter($table::group_id.eq(group)).filter($table::user_id.eq_any(users));
                 diesel::delete(removed).execute($conn)?;
             }
@@ -293,8 +313,15 @@ fn update_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: Db
     let listed: HashSet<_> = free.iter().map(|group| DbUuid(group.id)).collect();
     members.retain(|group, _| listed.contains(group));
     admins.retain(|group, _| listed.contains(group));
-    save_links!(conn, group_members, &members, &target_members);
-    save_links!(conn, group_admins, &admins, &target_admins);
+    let (joined, left) = (difference(&target_members, &members), difference(&members, &target_members));
+    save_links!(conn, group_members, &joined, &left);
+    save_links!(conn, group_admins, &difference(&target_admins, &admins), &difference(&admins, &target_admins));
+    for (group, users) in left {
+        invitations::leave(conn, &Vec::from_iter(users), Some(group), now)?;
+    }
+    for (group, users) in joined {
+        invitations::join(conn, &Vec::from_iter(users), Some(group), now)?;
+    }
 
     let removed = present.iter().filter(|(id, group)| group.deleted_at.is_none() && !listed.contains(id));
     let removed: Vec<_> = removed.map(|(id, _)| *id).collect();

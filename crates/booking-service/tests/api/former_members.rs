@@ -6,7 +6,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::{
-    builders::text,
+    builders::{At, event, text},
     commands::on,
     harness::{ALICE, Answer, BOB, CAROL, Club, DAVE, SUSAN, id},
     issuer::{Issuer, start},
@@ -213,12 +213,17 @@ fn anyone_signs_in_where_the_options_say_so() {
     both(|backend| {
         let issuer = Issuer::start();
         let (club, _folder) = listed_club(backend, &issuer, &[], &["--sign-in", "anyone"]);
+        let coming = event(&club, BOB, At::Place("x"), (1, 2));
         issuer.is_now("subject-2", "stranger");
         let mut browser = Browser::new(&club);
         sign_in(&mut browser, &issuer).expect(302);
         // Whom the directory never listed it does not deactivate.
         sync(&club, 0, "").expect(201);
         browser.get("/api/users/me").expect(200);
+        // Like each active user, this one is invited to what is to come for everybody.
+        let me = browser.get("/api/users/me").json()["userId"].clone();
+        let attendees = browser.get(&format!("/api/events/{coming}")).expect(200).json()["attendees"].clone();
+        assert!(attendees.as_array().unwrap().contains(&json!({"userId": me, "schedule": "pending"})), "{attendees}");
     });
 }
 

@@ -20,12 +20,12 @@ use crate::{
 };
 
 /// Where a member's feed is, as front ends build it.
-fn feed_path(club: &Club, member: &str) -> String {
+pub fn feed_path(club: &Club, member: &str) -> String {
     let secret = club.by(member).get("/api/users/me/ical").expect(200).json()["secret"].as_str().unwrap().to_owned();
     format!("/api/ical/v1/{}{secret}", id(member))
 }
 
-fn feed(club: &Club, path: &str) -> Answer {
+pub fn feed(club: &Club, path: &str) -> Answer {
     club.anonymous().get(path).expect(200)
 }
 
@@ -35,7 +35,7 @@ fn lines(feed: &Answer) -> Vec<String> {
 }
 
 /// The values of a property, in the order of the feed.
-fn all(feed: &Answer, property: &str) -> Vec<String> {
+pub fn all(feed: &Answer, property: &str) -> Vec<String> {
     let lines = lines(feed);
     lines.iter().filter_map(|line| line.strip_prefix(&format!("{property}:"))).map(str::to_owned).collect()
 }

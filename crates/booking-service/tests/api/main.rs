@@ -27,6 +27,7 @@ mod guards;
 mod health;
 mod ical;
 mod import;
+mod invitations;
 mod key_rotation;
 mod lifecycle;
 mod limits;

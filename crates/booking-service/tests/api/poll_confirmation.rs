@@ -52,8 +52,9 @@ fn a_slot_becomes_an_event(#[values(Sqlite, Postgres)] backend: Backend) {
         (&event["createdBy"], &event["sharedRoom"], &event["open"]),
         (&json!(id(CAROL)), &json!(true), &json!(false))
     );
-    let answers = [ALICE, BOB, CAROL, DAVE, SUSAN].map(|user| schedule(&event, user).unwrap());
-    assert_eq!(answers, ["attendance", "pending", "absent", "pending", "pending"]);
+    let answers = [ALICE, BOB, CAROL, DAVE].map(|user| schedule(&event, user).unwrap());
+    assert_eq!(answers, ["attendance", "pending", "absent", "pending"]);
+    assert_eq!(schedule(&event, SUSAN), None, "who is suspended is not invited");
 
     let problem = club.by(CAROL).post(&format!("{path}/confirm"), body).refused(409, "poll-confirmed");
     assert_eq!(problem["eventId"], event["eventId"]);

@@ -55,6 +55,7 @@ rules! {
     PlaceOrRoom = "place-or-room", "Neither `place` nor `roomId`, or both";
     DateOrSpan = "date-or-span", "Both a date with times and a span; with neither, the fields are `required`";
     UnknownUser = "unknown-user", "An id names no user";
+    InactiveUser = "inactive-user", "None of the users is active";
     UnknownGroup = "unknown-group", "An id names no group";
     UnknownRoom = "unknown-room", "An id names no room";
     UnknownSlot = "unknown-slot", "An id names no slot of the poll";

@@ -99,7 +99,7 @@ fn update_spans(conn: &mut AnyConnection, members: &BTreeSet<Link>, present: Hal
     for ((group, user), before) in spans {
         let after = spans_after(before.clone(), members.contains(&(group, user)), present);
         let kept: HashSet<_> = after.iter().filter_map(|span| span.id).collect();
-        let is_old = deleted.len() + saved.len();
+        let unchanged = deleted.len() + saved.len();
         deleted.extend(before.iter().filter_map(|span| span.id).filter(|id| !kept.contains(id)));
         saved.extend(after.into_iter().filter(|span| !before.contains(span)).map(|span| {
             (
@@ -110,7 +110,7 @@ fn update_spans(conn: &mut AnyConnection, members: &BTreeSet<Link>, present: Hal
                 rows::until.eq(span.until),
             )
         }));
-        if deleted.len() + saved.len() > is_old {
+        if deleted.len() + saved.len() > unchanged {
             changed.insert(group);
         }
     }

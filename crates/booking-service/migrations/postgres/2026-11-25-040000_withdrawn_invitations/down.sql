@@ -1,0 +1,2 @@
+DROP INDEX IF EXISTS draft_events_event_id;
+DROP TABLE withdrawn_invitations;
