@@ -41,7 +41,6 @@ function send(): Fetch {
 }
 // #endregion
 
-// #region problems
 type Problem = BookingTypes['Problem'] | PortfolioTypes['Problem'];
 
 /** An error answer. Decide by `problem.code`, which is stable; the texts may change. */
@@ -61,9 +60,7 @@ export function ok<D>(answer: { data?: D; error?: Problem; response: Response })
   if (typeof answer.error?.code !== 'string') throw new Error(`${answer.response.status} from ${answer.response.url}`);
   throw new Refused(answer.error);
 }
-// #endregion
 
-// #region retrying
 const LATER = [429, 502, 503, 504];
 
 /** The longest `Retry-After` that is waited for, in seconds. That of `too-many-keys` may be hours. */
@@ -104,9 +101,7 @@ function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
     signal.addEventListener('abort', leave, { once: true });
   });
 }
-// #endregion
 
-// #region remembering
 /** Sends the entity tag of an earlier answer and reuses that answer on 304. Keeps the answers of `size` addresses. */
 export function remembering(send: Fetch, size = 100): Fetch {
   const known = new Map<string, Response>();
@@ -129,9 +124,7 @@ export function remembering(send: Fetch, size = 100): Fetch {
     return answer;
   };
 }
-// #endregion
 
-// #region pages
 /** Every row of a list, page by page. `page` requests one page at a cursor, always with the same other parameters. */
 export async function* all<T>(
   page: (cursor?: string) => Promise<{ data?: T[]; error?: Problem; response: Response }>,
@@ -144,4 +137,3 @@ export async function* all<T>(
     cursor = next && (new URL(next, answer.response.url).searchParams.get('cursor') ?? undefined);
   } while (cursor);
 }
-// #endregion

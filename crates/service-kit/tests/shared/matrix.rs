@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Answer, Client, DOCUMENT};
 
-/// The columns of a table after `Method`, `Path` and `Object`.
+/// The columns of a table before `operations`.
 const COLUMNS: [&str; 8] =
     ["anonymous", "bad token", "read-only token", "member", "stranger", "owner", "privileged", "suspended"];
 
@@ -90,7 +90,7 @@ struct Row {
     name: String,
     operation: String,
     cells: Vec<String>,
-    /// The row as it is written.
+    /// The line of the table.
     line: String,
 }
 
@@ -105,29 +105,30 @@ fn page() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/access.md")
 }
 
-/// The rows of a service's table.
+/// The rows of a service's table, one for each operation and object: a line lists those with the same statuses.
 fn table(service: &str) -> Vec<Row> {
     let page = fs::read_to_string(page()).unwrap();
     let (begin, end) = (format!("<!-- access to {service}: begin -->"), format!("<!-- access to {service}: end -->"));
     let lines = page.split_once(&begin).unwrap().1.split_once(&end).unwrap().0.trim().lines();
     let cells = |line: &str| {
         let cells = line.strip_prefix('|').and_then(|line| line.strip_suffix('|')).unwrap_or_else(|| panic!("{line}"));
-        cells.split('|').map(|cell| cell.trim().trim_matches('`').to_owned()).collect::<Vec<_>>()
+        cells.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>()
     };
     let mut lines = lines.map(|line| (line, cells(line)));
-    assert_eq!(
-        lines.next().unwrap().1,
-        [&["Method", "Path", "Object"][..], &COLUMNS].concat(),
-        "{service}: the columns"
-    );
+    assert_eq!(lines.next().unwrap().1, [&COLUMNS[..], &["operations"]].concat(), "{service}: the columns");
     assert!(lines.next().unwrap().1.iter().all(|cell| cell.chars().all(|c| "-:".contains(c))), "{service}: line 2");
-    let row = |(line, cells): (&str, Vec<String>)| {
-        assert_eq!(cells.len(), 3 + COLUMNS.len(), "{service}: {cells:?}");
-        let operation = format!("{} {}", cells[0], cells[1]);
-        let name = if cells[2].is_empty() { operation.clone() } else { format!("{operation}, {}", cells[2]) };
-        Row { name, operation, cells: cells[3..].to_vec(), line: line.to_owned() }
+    let rows = |(line, cells): (&str, Vec<String>)| {
+        let (operations, cells) = cells.split_last().unwrap();
+        assert_eq!(cells.len(), COLUMNS.len(), "{service}: {line}");
+        let row = |entry: &str| {
+            let (operation, object) = entry.strip_prefix('`').and_then(|entry| entry.split_once('`')).expect(line);
+            let object = object.trim().trim_start_matches('(').trim_end_matches(')');
+            let name = if object.is_empty() { operation.to_owned() } else { format!("{operation}, {object}") };
+            Row { name, operation: operation.to_owned(), cells: cells.to_vec(), line: line.to_owned() }
+        };
+        operations.split(", ").map(row).collect::<Vec<_>>()
     };
-    lines.map(row).collect()
+    lines.flat_map(rows).collect()
 }
 
 /// A caller with one of the credentials of a column.
@@ -227,7 +228,7 @@ fn call_as_all<'a, 'c, W>(
 }
 
 /// Writes a row with the statuses of the answers for each operation of the document that has none: one for each object
-/// that a builder describes, or one without. It follows the last row whose path has the most first segments in common.
+/// that a builder describes, or one without.
 fn write_missing_rows<W>(service: &str, world: &W, builders: &[(&str, Builder<W>)], callers: &[Caller<'_>]) {
     // The tests of both databases do this at the same time. The second one finds the rows of the first one.
     static WRITING: Mutex<()> = Mutex::new(());
@@ -241,7 +242,7 @@ fn write_missing_rows<W>(service: &str, world: &W, builders: &[(&str, Builder<W>
             names.push(operation.key());
         }
         for name in names {
-            let object = name.strip_prefix(&described).map(|object| format!("{object} ")).unwrap_or_default();
+            let object = name.strip_prefix(&described).map(|object| format!(" ({object})")).unwrap_or_default();
             let mut row = Row { name, operation: operation.key(), cells: Vec::new(), line: String::new() };
             let builder = builder_of(&row, builders).map(|(_, builder)| builder);
             let answers: Vec<_> = call_as_all(operation, builder, world, callers).collect();
@@ -255,15 +256,15 @@ fn write_missing_rows<W>(service: &str, world: &W, builders: &[(&str, Builder<W>
                 assert_eq!(statuses.len(), 1, "{}: the callers of {column} get {statuses:?}", row.name);
                 row.cells.extend(statuses);
             }
-            let (method, path, cells) = (&operation.method, &operation.path, row.cells.join(" | "));
-            let line = format!("| {method} | `{path}` | {object}| {cells} |");
-            let in_common = |row: &Row| {
-                let (_, other) = row.operation.split_once(' ').unwrap();
-                path.split('/').zip(other.split('/')).take_while(|(a, b)| a == b).count()
+            let (entry, rows) = (format!("`{}`{object}", operation.key()), table(service));
+            let (line, text) = if let Some(alike) = rows.iter().find(|other| other.cells == row.cells) {
+                (&alike.line, format!("{}, {entry} |", alike.line.trim_end_matches(" |")))
+            } else {
+                let last = &rows.last().unwrap().line;
+                (last, format!("{last}\n| {} | {entry} |", row.cells.join(" | ")))
             };
-            let before = table(service).into_iter().max_by_key(in_common).unwrap().line;
-            let (text, new) = (fs::read_to_string(page()).unwrap(), page().with_extension("md.new"));
-            fs::write(&new, text.replacen(&before, &format!("{before}\n{line}"), 1)).unwrap();
+            let (old, new) = (fs::read_to_string(page()).unwrap(), page().with_extension("md.new"));
+            fs::write(&new, old.replacen(line, &text, 1)).unwrap();
             // Other tests read the page meanwhile.
             fs::rename(new, page()).unwrap();
         }
