@@ -103,7 +103,7 @@ impl NameRule {
 /// because it no longer lists them (contract, "The club directory"). `directory` has the users that will be copied,
 /// `unlisted` those that will be deactivated.
 pub fn check_lost_access(
-    active: &HashSet<DbUuid>,
+    active: &HashSet<DbUuid, impl BuildHasher>,
     directory: &[DirectoryUser],
     unlisted: &[DbUuid],
 ) -> Result<(), Problem> {
