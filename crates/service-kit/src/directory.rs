@@ -1,6 +1,6 @@
 //! The reading of the club directory by a running service.
 
-use std::{collections::HashSet, fmt};
+use std::{collections::HashSet, fmt, hash::BuildHasher};
 
 use club_directory::{DirectoryUser, Snapshot, Source, UserState};
 use common::problem::{Problem, code};
