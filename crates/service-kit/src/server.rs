@@ -20,7 +20,7 @@ use crate::{
     http::{body::BodyTimeout, client_ip::TrustedProxies, query::path_config},
     middleware::{
         access_log::access_log, allowed_methods::allowed_methods, authenticate_first::authenticate_first,
-        encoded_etag::encoded_etag, head::head_as_get, loopback_host::loopback_host,
+        encoded_etag::encoded_etag, head::head_as_get, loopback_host::loopback_host, parameter_names::parameter_names,
         problem_responses::problem_responses, rate_limit::rate_limit, request_id::request_id,
         response_headers::response_headers, time_limit::time_limit,
     },
@@ -83,6 +83,7 @@ pub fn listen(
             .configure(routes::routes)
             .default_service(web::to(routes::no_route))
             // The last one is the outermost.
+            .wrap(from_fn(parameter_names))
             .wrap(from_fn(authenticate_first))
             .wrap(from_fn(rate_limit))
             .wrap(from_fn(allowed_methods))

@@ -33,6 +33,7 @@ use crate::{
         etag::{self, ETag},
         openapi,
         origin::Origins,
+        parameter_names::ParameterNames,
         path_methods::PathMethods,
         rate_limit::{BadCredentials, RateLimit},
         static_files::StaticFiles,
@@ -131,6 +132,8 @@ pub struct AppState {
     shutdown_hooks: RwLock<Vec<ShutdownHook>>,
     /// Its paths and their methods.
     pub paths: PathMethods,
+    /// The names of its query parameters.
+    pub parameter_names: ParameterNames,
     /// Its OpenAPI document as JSON.
     pub document: Bytes,
     /// The entity tag of the document.
@@ -177,6 +180,7 @@ impl AppState {
             copies: CopyStatuses::default(),
             shutdown_hooks: RwLock::default(),
             paths: PathMethods::new(document, &[info.page_paths, front_pages].concat(), front_forms),
+            parameter_names: ParameterNames::new(document),
             build: etag::fingerprint(&build),
             document_tag: ETag::new(json.as_bytes(), None),
             document: Bytes::from(json),

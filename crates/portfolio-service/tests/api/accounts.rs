@@ -68,6 +68,8 @@ fn an_account_is_added_listed_and_shown(#[values(Sqlite, Postgres)] backend: Bac
     assert_eq!(club.anonymous().get(&accounts(CAROL)).json(), json!([]));
     club.anonymous().get(&accounts("nobody")).refused(404, "not-found");
     assert_eq!(club.anonymous().get("/api/v1/users/x/accounts").expect(400).pointers(), ["userId"]);
+    assert_eq!(club.anonymous().get(&format!("{}?LIMIT=2", accounts(BOB))).json(), json!([homepage, blog]));
+    assert_eq!(club.anonymous().get(&format!("{}?limit=2&Limit=2", accounts(BOB))).expect(400).pointers(), ["limit"]);
     assert_eq!(club.anonymous().get(&format!("{}?limit=x", accounts(BOB))).expect(400).pointers(), ["limit"]);
 }
 

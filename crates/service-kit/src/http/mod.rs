@@ -8,6 +8,7 @@ pub mod html;
 pub mod openapi;
 pub mod origin;
 pub mod pagination;
+pub mod parameter_names;
 pub mod path_methods;
 pub mod query;
 pub mod rate_limit;

@@ -6,6 +6,7 @@ pub mod authenticate_first;
 pub mod encoded_etag;
 pub mod head;
 pub mod loopback_host;
+pub mod parameter_names;
 pub mod problem_responses;
 pub mod rate_limit;
 pub mod request_id;
