@@ -37,7 +37,9 @@ pub struct FeedEvent {
     pub sequence: u32,
     /// `STATUS`: cancelled, or else confirmed.
     pub cancelled: bool,
-    /// `CATEGORIES`, in this order.
+    /// Whether the owner of the feed has declined it: `TRANSP`.
+    pub declined: bool,
+    /// One `CATEGORIES` each, in this order.
     pub tags: Vec<String>,
     /// `ORGANIZER`.
     pub organizer: Person,
@@ -70,16 +72,16 @@ pub enum Participation {
 /// Text may be anything: line breaks become `\n`, other control characters besides tabs are left out, the rest is
 /// escaped.
 pub struct Feed<'a> {
-    web_origin: &'a str,
+    web_origin: Option<&'a str>,
     text: String,
     last_modified: Option<DateTime<Utc>>,
 }
 
 impl<'a> Feed<'a> {
     /// A feed without events. `name` is what calendars show for the feed; `web_origin` is the origin of the front end
-    /// (`https://booking.example`), which serves events at `/events/{id}`.
+    /// (`https://booking.example`), if there is one. It serves events at `/events/{id}`.
     #[must_use]
-    pub fn new(name: &str, web_origin: &'a str) -> Self {
+    pub fn new(name: &str, web_origin: Option<&'a str>) -> Self {
         let name = printable(name);
         let mut calendar = Calendar::empty();
         calendar
@@ -96,7 +98,7 @@ impl<'a> Feed<'a> {
         let rendered = calendar.to_string();
         let mut text = String::with_capacity(rendered.len());
         fold_again(rendered.strip_suffix(END).unwrap_or(&rendered), &mut text);
-        Self { web_origin: web_origin.trim_end_matches('/'), text, last_modified: None }
+        Self { web_origin: web_origin.map(|origin| origin.trim_end_matches('/')), text, last_modified: None }
     }
 
     /// Appends an event.
@@ -124,13 +126,10 @@ impl<'a> Feed<'a> {
 const END: &str = "END:VCALENDAR\r\n";
 
 /// Always sets `UID` and `DTSTAMP`: without them, the crate generates new ones each time.
-fn vevent(web_origin: &str, event: &FeedEvent) -> Event {
-    let address = format!("{web_origin}/events/{}", event.id);
-    let mut description = printable(&event.description);
-    if !description.is_empty() {
-        description += "\n\n";
-    }
-    description += &address;
+fn vevent(web_origin: Option<&str>, event: &FeedEvent) -> Event {
+    let address = web_origin.map(|origin| format!("{origin}/events/{}", event.id));
+    let description = Some(printable(&event.description)).filter(|text| !text.is_empty());
+    let description: Vec<_> = description.into_iter().chain(address.clone()).collect();
 
     let mut vevent = Event::new();
     vevent
@@ -144,12 +143,18 @@ fn vevent(web_origin: &str, event: &FeedEvent) -> Event {
         // Cut to seconds, both ends may be equal, and an event must end after it starts.
         .ends(event.end.max(event.start + TimeDelta::seconds(1)))
         .summary(&printable(&event.name))
-        .description(&description)
+        .description(&description.join("\n\n"))
         .location(&printable(&event.place))
-        .url(&address)
         .append_property(calendar_address("ORGANIZER", &event.organizer));
-    if !event.tags.is_empty() {
-        vevent.categories(event.tags.iter().map(|tag| printable(tag)));
+    if let Some(address) = &address {
+        vevent.url(address);
+    }
+    if event.declined {
+        vevent.append_property(("TRANSP", "TRANSPARENT"));
+    }
+    for tag in &event.tags {
+        // A line each: some programs do not find the comma after a backslash.
+        vevent.categories([printable(tag)]);
     }
     for (person, participation) in &event.attendees {
         let status = match participation {
@@ -165,9 +170,10 @@ fn vevent(web_origin: &str, event: &FeedEvent) -> Event {
 
 /// A person as a property. Users have no mail address here; the URIs of their ids are permanent.
 fn calendar_address(key: &str, person: &Person) -> Property {
-    // A parameter value has no escapes of its own, and the crate quotes but does not encode: RFC 6868.
+    // A parameter value has no escapes of its own, and the crate does not encode: RFC 6868. Always quoted, because some
+    // programs take a backslash at the end for an escape.
     let common_name = printable(&person.name).replace('^', "^^").replace('\n', "^n").replace('"', "^'");
-    Property::new(key, format!("urn:uuid:{}", person.id)).add_parameter("CN", &common_name).done()
+    Property::new(key, format!("urn:uuid:{}", person.id)).add_parameter("CN", &format!("\"{common_name}\"")).done()
 }
 
 /// `text` with `\n` for each line break and no other control character but tabs, which no escape can express.

@@ -97,12 +97,13 @@ fn show(conn: &mut AnyConnection, user: DbUuid, keys: &Keys) -> Result<Reply, Er
 /// A calendar feed
 ///
 /// Events from 90 days back on; deleted ones are cancelled for 30 days. Each names its organizer and, of its attendees,
-/// the owner of the feed alone or, with `attendees=true`, all.
+/// the owner of the feed alone or, with `attendees=true`, all. One that the owner declined takes no time (`TRANSP`).
 #[utoipa::path(
     tag = "ical",
     operation_id = "getIcal",
     security(()),
-    params(("icalToken" = String, Path, description = "The user's id directly followed by the secret"), FeedQuery),
+    params(("icalToken" = String, Path, description = "The user's id directly followed by the secret; `.ics` may follow"),
+        FeedQuery),
     responses(
         (status = 200, description = "RFC 5545", body = String, content_type = "text/calendar", example = json!(
             "BEGIN:VCALENDAR\r\nVERSION:2.0\r\n…\r\nEND:VCALENDAR\r\n"
@@ -121,6 +122,8 @@ pub async fn feed(
     query: Query<FeedQuery>,
 ) -> Result<Reply, Failure> {
     let conditions = Conditions::from_request(&req)?;
+    // Some programs want this ending. No secret has a dot.
+    let token = token.strip_suffix(".ics").unwrap_or(&token).to_owned();
     let (owner_limits, job_owner, shared) = (limits.clone(), state.credential_owners.owner(&token), state.clone());
     let result = state.database.read(job_owner, move |conn| {
         // The shape of the token says nothing about whether the user exists.
@@ -139,8 +142,9 @@ pub async fn feed(
             Some(q) => Criterion::Matching(events::parse_filter(q)?),
             None => Criterion::ForFeed(user),
         };
-        let answers = if query.0.attendees.0 { Answers::All } else { Answers::Of(user) };
-        let mut feed = Feed::new(&format!("{} events", club.everyone_group), &club.origin);
+        let answers = Answers { owner: user, all: query.0.attendees.0 };
+        let web_origin = shared.static_files.as_ref().map(|_| club.origin.as_str());
+        let mut feed = Feed::new(&format!("{} events", club.everyone_group), web_origin);
         queries::each(conn, criterion, answers, now.0, |event| feed.add(event))?;
         let changed = feed.last_modified();
         let reply = Reply::new(StatusCode::OK, "text/calendar; charset=utf-8", feed.end().into_bytes());

@@ -70,13 +70,13 @@ pub fn replace_nonce(conn: &mut AnyConnection, user: DbUuid, nonce: &str) -> Res
     Ok(())
 }
 
-/// The users whose answers a feed shows.
+/// The answers that a feed shows.
 #[derive(Debug, Clone, Copy)]
-pub enum Answers {
-    /// The owner of the feed.
-    Of(DbUuid),
-    /// Everybody.
-    All,
+pub struct Answers {
+    /// The owner of the feed, whose answers it always shows.
+    pub owner: DbUuid,
+    /// Whether it shows the answers of all others.
+    pub all: bool,
 }
 
 /// Calls `show` with each of these events as the feed shows it at `now`, by start and id, a [chunk](CHUNK) in memory at
@@ -111,7 +111,7 @@ pub fn each(
             let attendees = attendees.remove(&row.id).unwrap_or_default();
             let row =
                 Row { updated_at: withdrawn.get(&row.id).map_or(row.updated_at, |at| row.updated_at.max(*at)), ..row };
-            show(&feed_event(row, tags, attendees, &names));
+            show(&feed_event(row, tags, attendees, answers.owner, &names));
         }
         if is_last {
             return Ok(());
@@ -133,8 +133,8 @@ fn load_answers(
         .select((attendees::event_id, (attendees::user_id, attendees::schedule, attendees::changed_at)))
         .order((attendees::event_id, attendees::user_id));
     let rows: Vec<(DbUuid, Answer)> = with_connection!(conn, c => match answers {
-        Answers::Of(user) => query.filter(attendees::user_id.eq(user)).load(c)?,
-        Answers::All => query.load(c)?,
+        Answers { all: true, .. } => query.load(c)?,
+        Answers { owner, .. } => query.filter(attendees::user_id.eq(owner)).load(c)?,
     });
     let mut by_event: HashMap<DbUuid, Vec<Answer>> = HashMap::new();
     for (event, answer) in rows {
@@ -154,8 +154,8 @@ fn load_withdrawals(
         .select((withdrawn_invitations::event_id, withdrawn_invitations::withdrawn_at))
         .order(withdrawn_invitations::withdrawn_at);
     let rows: Vec<(DbUuid, DbTimestamp)> = with_connection!(conn, c => match answers {
-        Answers::Of(user) => query.filter(withdrawn_invitations::user_id.eq(user)).load(c)?,
-        Answers::All => query.load(c)?,
+        Answers { all: true, .. } => query.load(c)?,
+        Answers { owner, .. } => query.filter(withdrawn_invitations::user_id.eq(owner)).load(c)?,
     });
     // The last one of an event stays in the map.
     Ok(rows.into_iter().collect())
@@ -183,7 +183,13 @@ fn add_names(
     Ok(())
 }
 
-fn feed_event(row: Row, tags: Vec<EventTag>, answers: Vec<Answer>, names: &HashMap<DbUuid, Name>) -> FeedEvent {
+fn feed_event(
+    row: Row,
+    tags: Vec<EventTag>,
+    answers: Vec<Answer>,
+    owner: DbUuid,
+    names: &HashMap<DbUuid, Name>,
+) -> FeedEvent {
     let person =
         |id: DbUuid| Person { id: id.0, name: names.get(&id).map(|(name, _)| name.clone()).unwrap_or_default() };
     let people = answers.iter().map(|(user, ..)| user).chain([&row.created_by]);
@@ -206,6 +212,7 @@ fn feed_event(row: Row, tags: Vec<EventTag>, answers: Vec<Answer>, names: &HashM
         updated_at: updated_at.utc(),
         sequence: u32::try_from(row.sequence).unwrap_or_default(),
         cancelled: row.deleted_at.is_some(),
+        declined: answers.iter().any(|(user, schedule, _)| *user == owner && *schedule == Schedule::Absent),
         tags: tags.into_iter().map(|tag| tag.name).collect(),
         organizer: person(row.created_by),
         attendees: answers.into_iter().map(attendee).collect(),

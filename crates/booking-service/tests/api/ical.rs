@@ -245,7 +245,7 @@ fn a_long_feed_has_every_event_once(#[values(Sqlite, Postgres)] backend: Backend
         let named = |property: &str, name: &str| {
             lines(&feed).iter().filter(|line| line.starts_with(property) && line.contains(name)).count()
         };
-        assert_eq!((named("ORGANIZER;", "CN=ALICE:"), named("ATTENDEE;", "CN=BOB;")), (whole, whole - 1));
+        assert_eq!((named("ORGANIZER;", "CN=\"ALICE\":"), named("ATTENDEE;", "CN=\"BOB\";")), (whole, whole - 1));
     }
 }
 
@@ -318,23 +318,70 @@ fn an_event_has_its_tags_people_and_dates(#[values(Sqlite, Postgres)] backend: B
     answered(&club, one, DAVE, "absent");
     let path = feed_path(&club, BOB);
     let of_owner = lines(&feed(&club, &path)).into_iter().filter(|line| line.starts_with("ATTENDEE"));
-    assert_eq!(of_owner.collect::<Vec<_>>(), [format!("ATTENDEE;CN=BOB;PARTSTAT=NEEDS-ACTION:urn:uuid:{}", id(BOB))]);
+    assert_eq!(
+        of_owner.collect::<Vec<_>>(),
+        [format!("ATTENDEE;CN=\"BOB\";PARTSTAT=NEEDS-ACTION:urn:uuid:{}", id(BOB))]
+    );
     let found = feed(&club, &format!("{path}?attendees=true"));
     let lines = lines(&found);
     let has = |line: &str| assert!(lines.iter().any(|found| found == line), "{line} is not in {lines:#?}");
-    has("CATEGORIES:a,進捗");
-    has(&format!("ORGANIZER;CN=ALICE:urn:uuid:{}", id(ALICE)));
-    has(&format!("ATTENDEE;CN=BOB;PARTSTAT=NEEDS-ACTION:urn:uuid:{}", id(BOB)));
-    has(&format!("ATTENDEE;CN=CAROL;PARTSTAT=ACCEPTED:urn:uuid:{}", id(CAROL)));
-    has(&format!("ATTENDEE;CN=DAVE;PARTSTAT=DECLINED:urn:uuid:{}", id(DAVE)));
+    has("CATEGORIES:a");
+    has("CATEGORIES:進捗");
+    has(&format!("ORGANIZER;CN=\"ALICE\":urn:uuid:{}", id(ALICE)));
+    has(&format!("ATTENDEE;CN=\"BOB\";PARTSTAT=NEEDS-ACTION:urn:uuid:{}", id(BOB)));
+    has(&format!("ATTENDEE;CN=\"CAROL\";PARTSTAT=ACCEPTED:urn:uuid:{}", id(CAROL)));
+    has(&format!("ATTENDEE;CN=\"DAVE\";PARTSTAT=DECLINED:urn:uuid:{}", id(DAVE)));
     has("DTSTAMP:20260102T030405Z");
     has("SEQUENCE:3");
     has("STATUS:CONFIRMED");
     has("LOCATION:S516");
     has(&format!("UID:{one}"));
-    assert!(all(&found, "URL")[0].ends_with(&format!("/events/{one}")), "{lines:#?}");
+    assert_eq!(all(&found, "URL"), [""; 0], "no front end serves the page of an event");
     assert_eq!(all(&found, "UID"), [one.to_string(), two.to_string()]);
     assert_eq!(lines.iter().filter(|line| line.starts_with("ATTENDEE")).count(), 3);
+}
+
+#[rstest]
+fn an_event_links_to_the_front_end(#[values(Sqlite, Postgres)] backend: Backend) {
+    let files = tempfile::tempdir().unwrap();
+    std::fs::write(files.path().join("index.html"), "").unwrap();
+    let club = Club::start_with(backend, &["--static", files.path().to_str().unwrap()]);
+    let one = event(&club, "one", group(&club, "g", &[BOB]));
+    let found = feed(&club, &feed_path(&club, BOB));
+    assert!(all(&found, "URL")[0].ends_with(&format!("/events/{one}")), "{}", found.text());
+    assert!(all(&found, "DESCRIPTION")[0].ends_with(&all(&found, "URL")[0]));
+}
+
+#[rstest]
+fn what_the_owner_declined_takes_no_time(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let group = group(&club, "g", &[BOB, CAROL]);
+    answered(&club, event(&club, "one", group), BOB, "absent");
+    answered(&club, event(&club, "two", group), CAROL, "absent");
+    for query in ["", "?attendees=true"] {
+        let transparent = |member: &str| {
+            let found = feed(&club, &format!("{}{query}", feed_path(&club, member)));
+            let text = found.text();
+            let events = text.split("BEGIN:VEVENT").filter(|event| event.contains("TRANSP:TRANSPARENT"));
+            events.map(|event| event.split("SUMMARY:").nth(1).unwrap()[..3].to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!((transparent(BOB), transparent(CAROL)), (vec!["one".to_owned()], vec!["two".to_owned()]));
+    }
+}
+
+#[rstest]
+fn the_address_may_end_in_ics(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    event(&club, "one", group(&club, "g", &[BOB]));
+    let path = feed_path(&club, BOB);
+    let plain = feed(&club, &path);
+    let with_ending = feed(&club, &format!("{path}.ics"));
+    assert_eq!(with_ending.body, plain.body);
+    assert_eq!(with_ending.header("etag"), plain.header("etag"));
+    assert_eq!(plain.header("x-robots-tag"), Some("noindex"));
+    for wrong in [".ics.ics", ".ical", "x.ics"] {
+        club.anonymous().get(&format!("{path}{wrong}")).refused(404, "not-found");
+    }
 }
 
 #[rstest]
@@ -497,7 +544,7 @@ fn an_answer_changes_the_times_of_its_event_and_of_the_feed(#[values(Sqlite, Pos
     club.by(CAROL).put(&format!("{one}/attendees/me"), json!({"schedule": "attendance"})).expect(204);
     for (path, before) in shown {
         let after = feed(&club, &path);
-        let shows_answer = after.text().contains("CN=CAROL;PARTSTAT=ACCEPTED");
+        let shows_answer = after.text().contains("CN=\"CAROL\";PARTSTAT=ACCEPTED");
         assert_eq!(after.body != before, shows_answer, "{path}");
         assert_eq!(all(&after, "DTSTAMP")[0] > tagged[0], shows_answer, "{path}");
     }

@@ -7,7 +7,7 @@ fn at(text: &str) -> DateTime<Utc> {
 }
 
 fn render(name: &str, web_origin: &str, events: &[FeedEvent]) -> String {
-    let mut feed = Feed::new(name, web_origin);
+    let mut feed = Feed::new(name, Some(web_origin).filter(|origin| !origin.is_empty()));
     for event in events {
         feed.add(event);
     }
@@ -30,6 +30,7 @@ fn event() -> FeedEvent {
         updated_at: at("2026-03-21T04:05:06Z"),
         sequence: 2,
         cancelled: false,
+        declined: false,
         tags: vec!["進捗".to_owned(), "a,b;c".to_owned()],
         organizer: person(1, "Ann \"Admin\" O'Neil"),
         attendees: vec![
@@ -60,8 +61,8 @@ DTSTAMP:20260321T040506Z
 DTSTART:20260401T090000Z
 LAST-MODIFIED:20260321T040506Z
 LOCATION:S516\\, S517
-ORGANIZER;CN=Ann ^'Admin^' O'Neil:urn:uuid:00000000-0000-0000-0000-00000000
- 0001
+ORGANIZER;CN=\"Ann ^'Admin^' O'Neil\":urn:uuid:00000000-0000-0000-0000-000000
+ 000001
 SEQUENCE:2
 STATUS:CONFIRMED
 SUMMARY:進捗部屋\\; week 1
@@ -69,11 +70,12 @@ UID:01890a5d-ac96-774b-bcce-b302099a8057
 URL:https://booking.example/events/01890a5d-ac96-774b-bcce-b302099a8057
 ATTENDEE;CN=\"Bob; ^^the, builder\";PARTSTAT=ACCEPTED:urn:uuid:00000000-0000-
  0000-0000-000000000002
-ATTENDEE;CN=キャロル;PARTSTAT=NEEDS-ACTION:urn:uuid:00000000-0000-0000-
- 0000-000000000003
-ATTENDEE;CN=Dan;PARTSTAT=DECLINED:urn:uuid:00000000-0000-0000-0000-00000000
- 0004
-CATEGORIES:進捗,a\\,b\\;c
+ATTENDEE;CN=\"キャロル\";PARTSTAT=NEEDS-ACTION:urn:uuid:00000000-0000-000
+ 0-0000-000000000003
+ATTENDEE;CN=\"Dan\";PARTSTAT=DECLINED:urn:uuid:00000000-0000-0000-0000-000000
+ 000004
+CATEGORIES:進捗
+CATEGORIES:a\\,b\\;c
 END:VEVENT
 END:VCALENDAR
 ";
@@ -85,6 +87,31 @@ END:VCALENDAR
 fn a_cancelled_event_says_so() {
     let rendered = render("x", "https://booking.example", &[FeedEvent { cancelled: true, ..event() }]);
     assert_eq!(text(&read(&rendered).events[0], "STATUS"), "CANCELLED");
+}
+
+#[test]
+fn a_declined_event_takes_no_time() {
+    let rendered = render("x", "https://booking.example", &[FeedEvent { declined: true, ..event() }, event()]);
+    let events = read(&rendered).events;
+    assert_eq!(one(&events[0], "TRANSP").value, "TRANSPARENT");
+    assert!(all(&events[1], "TRANSP").is_empty());
+}
+
+#[test]
+fn without_a_front_end_there_is_no_link() {
+    let rendered = render("x", "", &[event(), FeedEvent { description: String::new(), ..event() }]);
+    let events = read(&rendered).events;
+    assert!(events.iter().all(|event| all(event, "URL").is_empty()));
+    assert_eq!(text(&events[0], "DESCRIPTION"), survives(&event().description));
+    assert_eq!(text(&events[1], "DESCRIPTION"), "");
+}
+
+#[test]
+fn a_backslash_at_the_end_is_neither_before_a_comma_nor_before_a_colon() {
+    let named = FeedEvent { tags: vec!["a\\".to_owned(), "b".to_owned()], organizer: person(1, "Ann\\"), ..event() };
+    let rendered = render("x", "https://booking.example", &[named]);
+    assert!(rendered.contains("\r\nCATEGORIES:a\\\\\r\nCATEGORIES:b\r\n"), "{rendered}");
+    assert!(rendered.contains("ORGANIZER;CN=\"Ann\\\":urn"), "{rendered}");
 }
 
 #[test]
