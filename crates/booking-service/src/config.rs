@@ -7,6 +7,7 @@ use std::{collections::HashSet, path::PathBuf, sync::LazyLock};
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 use club_directory::Source;
+use common::visible::is_blank;
 use import::ImportOptions;
 use service_kit::{
     cli::{CommonCommand, SyncOptions},
@@ -202,7 +203,7 @@ impl Config {
                 [self.directory.token(), self.sign_in.client_secret()].into_iter().filter_map(SecretOption::too_short),
             );
         }
-        if self.everyone_group.trim().is_empty() || self.everyone_group.chars().count() > 32 {
+        if is_blank(&self.everyone_group) || self.everyone_group.chars().count() > 32 {
             faults.push("--everyone-group must have 1 to 32 characters".to_owned());
         }
         if self.sign_in.sign_in == Some(SignInPolicy::Directory) && matches!(self.directory(), Ok(None)) {

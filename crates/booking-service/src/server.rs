@@ -41,6 +41,7 @@ pub static MIGRATIONS: Migrations = Migrations {
     sqlite: embed_migrations!("migrations/sqlite"),
     postgres: embed_migrations!("migrations/postgres"),
     own_table: "rooms",
+    steps: &[("20261125020000", rooms::place_keys::recompute)],
 };
 
 /// The description of this service for service-kit.
@@ -48,7 +49,8 @@ pub static INFO: ServiceInfo = ServiceInfo {
     name: "booking-service",
     legacy: Legacy::Errors,
     codes: codes::ALL,
-    headers: &[("x-knoq-version", env!("CARGO_PKG_VERSION"))],
+    // The feed, the board with a token and the pages of sign-in are addresses that must not be found by searching.
+    headers: &[("x-knoq-version", env!("CARGO_PKG_VERSION")), ("x-robots-tag", "noindex")],
     unauthorized_headers: &[("X-KNOQ-Need-Authorization", "1")],
     has_credential,
     routes,

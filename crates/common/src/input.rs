@@ -16,7 +16,10 @@ use utoipa::{
 };
 use uuid::Uuid;
 
-use crate::problem::{Rule, Violations};
+use crate::{
+    problem::{Rule, Violations},
+    visible::is_blank,
+};
 
 fn refuse<T, E: DeserializeError, V: IntoValue>(error: ErrorKind<'_, V>, at: ValuePointerRef<'_>) -> Result<T, E> {
     Err(take_cf_content(E::error(None, error, at)))
@@ -31,15 +34,17 @@ fn string<E: DeserializeError, V: IntoValue>(value: Value<V>, at: ValuePointerRe
 
 /// JSON Schema pattern: no control characters except `\t`, `\n` and `\r`.
 const NO_CONTROL: &str = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$";
-/// JSON Schema pattern: as [`NO_CONTROL`], with at least one character that is not white space.
+/// JSON Schema pattern: as [`NO_CONTROL`], with at least one character that can be seen. Invisible characters above U+FFFF
+/// are missing, because generated clients compile the pattern without the flag `u`.
 const NOT_BLANK: &str = concat!(
     r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*",
-    r"[^\s\u0000-\u0020\u007f-\u00a0]",
+    r"[^\s\u0000-\u0020\u007f-\u00a0\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e",
+    r"\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb]",
     r"[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$"
 );
 
 /// A text of `MIN` to `MAX` Unicode scalar values without control characters other than `\n`, `\r` and `\t`.
-/// With `MIN` of 1 or more it has at least one character that is not white space. It is neither trimmed nor normalized.
+/// With `MIN` of 1 or more it has at least one character that can be seen. It is neither trimmed nor normalized.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Text<const MIN: usize, const MAX: usize>(String);
 
@@ -53,8 +58,8 @@ impl<const MIN: usize, const MAX: usize> Text<MIN, MAX> {
         if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
             return Err((Rule::ControlCharacter, "must not contain control characters".to_owned()));
         }
-        if MIN > 0 && text.trim().is_empty() {
-            return Err((Rule::Blank, "must not be empty or only white space".to_owned()));
+        if MIN > 0 && is_blank(&text) {
+            return Err((Rule::Blank, "must not be empty or only white space and invisible characters".to_owned()));
         }
         if length < MIN || length > MAX {
             return Err((Rule::Length, format!("must have {MIN} to {MAX} characters, not {length}")));
@@ -364,11 +369,23 @@ mod tests {
         assert_eq!(Text::<1, 4>::new("五一六号".into()).unwrap().into_inner(), "五一六号");
         assert_eq!(Text::<1, 4>::new(" a ".into()).unwrap().into_inner(), " a ");
         assert_eq!(Text::<1, 4>::new("五一六号室".into()).unwrap_err().0, Rule::Length);
-        assert_eq!(Text::<1, 4>::new("\u{3000} ".into()).unwrap_err().0, Rule::Blank);
+        for blank in ["", "\u{3000} ", "\u{200b}\u{2800}", "\u{e0001}", "\u{fe0f}\u{ad}"] {
+            assert_eq!(Text::<1, 4>::new(blank.into()).unwrap_err().0, Rule::Blank, "{blank:?}");
+        }
         assert_eq!(Text::<1, 4>::new("a\0".into()).unwrap_err().0, Rule::ControlCharacter);
         assert_eq!(Text::<1, 4>::new("a\u{85}".into()).unwrap_err().0, Rule::ControlCharacter);
         assert_eq!(Text::<0, 4>::new("\r\n\t".into()).unwrap().into_inner(), "\r\n\t");
         assert_eq!(Text::<0, 4>::new(String::new()).unwrap().into_inner(), "");
+    }
+
+    /// The pattern in the OpenAPI document knows all blank characters up to U+FFFF.
+    #[test]
+    fn the_pattern_refuses_what_is_blank() {
+        let pattern = regex::Regex::new(NOT_BLANK).unwrap();
+        for character in ('\0'..='\u{ffff}').filter(|c| !c.is_control()) {
+            let text = character.to_string();
+            assert_eq!(pattern.is_match(&text), !is_blank(&text), "U+{:04X}", u32::from(character));
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! * [`duration`]: a span of time that may still be going on.
 //! * [`input`]: the scalar types of request bodies and query parameters (contract, "JSON" and "Identifiers").
 //! * [`problem`]: RFC 9457 problems with their stable codes and HTTP statuses.
+//! * [`visible`]: the characters of names that can be seen.
 
 pub mod address;
 pub mod duration;
@@ -16,3 +17,4 @@ pub mod input;
 pub mod problem;
 pub mod semester;
 pub mod time;
+pub mod visible;

@@ -41,6 +41,7 @@ pub static MIGRATIONS: Migrations = Migrations {
     sqlite: embed_migrations!("migrations/sqlite"),
     postgres: embed_migrations!("migrations/postgres"),
     own_table: "projects",
+    steps: &[],
 };
 
 /// The name, problem codes, headers, routes and OpenAPI document of this service.

@@ -260,7 +260,7 @@ pub fn refuse_conflicts(conn: &mut AnyConnection, booking: &Booking<'_>, zone: T
         return Ok(());
     }
     let free = load(booking.room)?.occupancy().free_times(booking.room.room, booking.room.span());
-    Err(room_conflict(&conflicts, free, zone))
+    Err(room_conflict(&conflicts, free, zone).into())
 }
 
 /// Refuses to verify rooms if events would then conflict. The places must be locked.
@@ -268,8 +268,17 @@ pub fn refuse_conflicts(conn: &mut AnyConnection, booking: &Booking<'_>, zone: T
 /// # Errors
 /// 409 `room-conflict` with the events outside these rooms that would conflict.
 pub fn refuse_conflicts_of_verified(conn: &mut AnyConnection, rooms: &[RoomPeriod<'_>], zone: Tz) -> Result<(), Error> {
+    conflicts_of_verified(conn, rooms, zone)?.map_or(Ok(()), |(_, problem)| Err(problem.into()))
+}
+
+/// As [`refuse_conflicts_of_verified`]: the rooms with conflicts, and the refusal; `None` if there are no conflicts.
+pub(super) fn conflicts_of_verified(
+    conn: &mut AnyConnection,
+    rooms: &[RoomPeriod<'_>],
+    zone: Tz,
+) -> Result<Option<(Vec<DbUuid>, Problem)>, Error> {
     let places = load_uses(conn, rooms, None)?;
-    let (mut conflicts, mut free) = (Vec::new(), Vec::new());
+    let (mut conflicts, mut free, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     for room in rooms {
         let Some(place) = places.get(room.place_key) else { continue };
         let period = room.span();
@@ -280,29 +289,29 @@ pub fn refuse_conflicts_of_verified(conn: &mut AnyConnection, rooms: &[RoomPerio
         let outside: Vec<_> = outside.collect();
         if !outside.is_empty() {
             conflicts.extend(outside);
+            refused.push(room.room);
             free.extend(Occupancy::new(&uses, &[period]).free_times(room.room, period));
         }
     }
     if conflicts.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     // One event may conflict in several rooms.
     conflicts.sort_unstable_by_key(|event| (event.starts_at, event.id));
     conflicts.dedup_by_key(|event| event.id);
-    Err(room_conflict(&conflicts, free, zone))
+    Ok(Some((refused, room_conflict(&conflicts, free, zone))))
 }
 
 /// 409 `room-conflict` with the conflicting events and the free times of the room.
-fn room_conflict(conflicts: &[EventUse], free: Vec<Span>, zone: Tz) -> Error {
+fn room_conflict(conflicts: &[EventUse], free: Vec<Span>, zone: Tz) -> Problem {
     Problem::new(codes::ROOM_CONFLICT)
         .member("conflicts", conflicts.iter().map(|event| event.to_json(zone)).collect())
         .member("freeTimes", json!(Interval::all(free, zone)))
-        .into()
 }
 
 /// 409 `room-overlap` with the overlapping verified rooms.
-pub(super) fn room_overlap(mut rooms: Vec<DbUuid>) -> Error {
+pub(super) fn room_overlap(mut rooms: Vec<DbUuid>) -> Problem {
     rooms.sort_unstable();
     rooms.dedup();
-    Problem::new(codes::ROOM_OVERLAP).member("rooms", json!(rooms)).into()
+    Problem::new(codes::ROOM_OVERLAP).member("rooms", json!(rooms))
 }

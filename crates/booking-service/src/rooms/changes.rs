@@ -198,7 +198,7 @@ pub fn verify(conn: &mut AnyConnection, id: DbUuid, verified: bool, zone: Tz, no
         let mut others = booking::load_verified(conn, room.starts_at, room.ends_at)?;
         others.retain(|other| other.place_key == room.place_key);
         if !others.is_empty() {
-            return Err(booking::room_overlap(others.into_iter().map(|other| other.id).collect()));
+            return Err(booking::room_overlap(others.into_iter().map(|other| other.id).collect()).into());
         }
         booking::refuse_conflicts_of_verified(conn, &[room.period()], zone)?;
         diesel::update(events::table.filter(events::room_id.eq(id))).set(events::owns_room.eq(false)).execute(conn)?;

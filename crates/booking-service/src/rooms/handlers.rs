@@ -81,9 +81,10 @@ pub async fn create(who: SignedIn, Zone(zone): Zone, Now(now): Now, body: Body<R
 
 /// Import verified rooms from a table
 ///
-/// CSV with a header row and the columns Subject, Start date, End date, Start time, End time and Location, in any
-/// order; dates as YYYY/MM/DD and times as HH:MM in the club's time zone; at most 1000 rows and 2 MiB. Either all rows
-/// are imported or none. A row that equals an existing verified room gives that room.
+/// CSV (RFC 4180) with a header row and the columns Subject, Start date, End date, Start time, End time and Location, in
+/// any order; dates as YYYY/MM/DD or YYYY-MM-DD and times as HH:MM or HH:MM:SS in the club's time zone; at most 1000 rows
+/// and 2 MiB. Commas, tabs or semicolons separate cells, as in the header row. UTF-8, UTF-16 with a byte order mark, or
+/// code page 932. Either all rows are imported or none. A row that equals an existing verified room gives that room.
 #[utoipa::path(
     tag = "rooms",
     operation_id = "addAllRooms",
@@ -95,7 +96,7 @@ pub async fn create(who: SignedIn, Zone(zone): Zone, Now(now): Now, body: Body<R
         (status = 200, description = "What would be imported (`dryRun`)", body = [ResponseRoom]),
         (status = 201, description = "The rooms in the order of the rows", body = [ResponseRoom]),
         (status = 409, description = "A room overlaps a verified room on the same place (`room-overlap`), or \
-            events would conflict (`room-conflict`)"),
+            events would conflict (`room-conflict`); `violations` names the rows"),
     )
 )]
 #[post("/all")]

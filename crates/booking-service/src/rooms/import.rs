@@ -30,6 +30,7 @@ use crate::codes;
 /// # Errors
 /// 400 `bad-import` with every invalid row; a row that overlaps an earlier row on the same place is invalid. 409
 /// `room-overlap` if a row overlaps a verified room in the database; 409 `room-conflict` if events would then conflict.
+/// Both name the rows.
 pub fn import_table(
     conn: &mut AnyConnection,
     table: &[u8],
@@ -71,6 +72,11 @@ impl Row {
         Ok(Self { number: row.row, id: DbUuid::new(), place_key, room })
     }
 
+    fn violation(&self, code: Rule, message: impl Into<String>) -> Violation {
+        let location = Location::Cell { row: self.number, column: None };
+        Violation { location, code, message: message.into() }
+    }
+
     fn period(&self) -> RoomPeriod<'_> {
         RoomPeriod {
             room: self.id,
@@ -85,7 +91,7 @@ fn import(conn: &mut AnyConnection, rows: &[Row], zone: Tz, by: DbUuid, now: DbT
     booking::lock_places(conn, rows.iter().map(|row| row.place_key.clone()).collect())?;
     let existing = load_existing(conn, rows)?;
     let mut overlaps: Vec<DbUuid> = Vec::new();
-    let mut violations = Vec::new();
+    let (mut violations, mut overlapping_rows) = (Vec::new(), Vec::new());
     // The room of each row, and the rows that need a new room.
     let mut ids: Vec<DbUuid> = Vec::new();
     let mut new: Vec<&Row> = Vec::new();
@@ -99,13 +105,15 @@ fn import(conn: &mut AnyConnection, rows: &[Row], zone: Tz, by: DbUuid, now: DbT
         if let Some(id) = equal_room.or_else(equal_row) {
             ids.push(id);
         } else {
-            overlaps.extend(existing.iter().filter(|room| room.span().overlaps(&period)).map(|room| room.id));
+            let overlapping = existing.iter().filter(|room| room.span().overlaps(&period)).map(|room| room.id);
+            let overlaps_before = overlaps.len();
+            overlaps.extend(overlapping);
+            if overlaps.len() > overlaps_before {
+                overlapping_rows.push(row.violation(Rule::OverlapsRoom, "overlaps a verified room on the same place"));
+            }
             if let Some(other) = earlier.iter().find(|other| other.period().span().overlaps(&period)) {
-                violations.push(Violation {
-                    location: Location::Cell { row: row.number, column: None },
-                    code: Rule::OverlapsRow,
-                    message: format!("overlaps row {} on the same place", other.number),
-                });
+                let message = format!("overlaps row {} on the same place", other.number);
+                violations.push(row.violation(Rule::OverlapsRow, message));
             }
             earlier.push(row);
             ids.push(row.id);
@@ -116,10 +124,14 @@ fn import(conn: &mut AnyConnection, rows: &[Row], zone: Tz, by: DbUuid, now: DbT
         return Err(bad_import(violations));
     }
     if !overlaps.is_empty() {
-        return Err(booking::room_overlap(overlaps));
+        return Err(booking::room_overlap(overlaps).violations(overlapping_rows).into());
     }
     let periods: Vec<_> = new.iter().map(|row| row.period()).collect();
-    booking::refuse_conflicts_of_verified(conn, &periods, zone)?;
+    if let Some((rooms, problem)) = booking::conflicts_of_verified(conn, &periods, zone)? {
+        let rows = new.iter().filter(|row| rooms.contains(&row.id));
+        let conflict = |row: &&Row| row.violation(Rule::EventsConflict, "events conflict if this room is verified");
+        return Err(problem.violations(rows.map(conflict).collect()).into());
+    }
     let new: Vec<_> = new.into_iter().map(|row| (row.id, row.room.clone())).collect();
     changes::insert_with_ids(conn, &new, by, now)?;
     let loaded = queries::load_listed(conn, &ids)?;

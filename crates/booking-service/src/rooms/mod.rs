@@ -6,11 +6,14 @@
 
 pub mod booking;
 pub mod changes;
+mod csv;
+pub mod existing_conflicts;
 mod handlers;
 mod import;
 mod interval;
 pub mod overlap;
 pub mod place;
+pub mod place_keys;
 pub mod queries;
 mod table;
 mod wire;

@@ -1,12 +1,12 @@
 //! Parses and checks the CSV of `POST /rooms/all` (contract, booking, Operations), without the database.
 
-use std::str;
+use std::ops::RangeInclusive;
 
 use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, TimeZone, Utc};
 use chrono_tz::Tz;
-use common::problem::Rule;
-use csv::{ByteRecord, ReaderBuilder};
+use common::{problem::Rule, visible::is_blank};
 
+use super::csv::{Record, Records, decode};
 use crate::wall_clock::YEARS;
 
 /// The most data rows one file may have.
@@ -51,24 +51,33 @@ pub struct CellError {
     pub message: String,
 }
 
+/// Between cells. If the header row fits none better, it is the last of these.
+const DELIMITERS: [char; 3] = [';', '\t', ','];
+
 /// Parses a CSV file of rooms with local times in `zone`. A local time that occurs twice is the earlier instant.
 ///
-/// Data rows are numbered from 1, without the header and blank lines. Columns are found by name, regardless of case and
-/// surrounding white space. Other columns are ignored.
+/// Data rows are numbered from 1, without the header and rows of blank cells. Columns are found by name, regardless of
+/// case and surrounding white space. Other columns are ignored.
 ///
 /// # Errors
 /// All errors in the file, in the order of the file. After an error in the header no row is read. Rows after the first
 /// [`MAX_ROWS`] are one error and are not read.
 pub fn parse(bytes: &[u8], zone: Tz) -> Result<Vec<ImportedRoom>, Vec<CellError>> {
-    // Spreadsheets put a byte order mark before the first column's name.
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let records = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes).into_byte_records();
-    let mut records = records.filter(|record| !record.as_ref().is_ok_and(is_blank));
-
+    let of_file = |code, message| Err(vec![error(0, None, code, message)]);
+    let unknown_encoding = || of_file(Rule::UnknownEncoding, "the encoding is not certain; save the file as UTF-8");
+    let Some(text) = decode(bytes) else { return unknown_encoding() };
+    let count_columns = |delimiter: &char| {
+        let header = records(&text, *delimiter).next().unwrap_or_default();
+        COLUMNS.iter().filter(|column| header.cells.iter().any(|cell| is_name(cell, column))).count()
+    };
+    let delimiter = DELIMITERS.into_iter().max_by_key(count_columns).unwrap_or(',');
+    let mut records = records(&text, delimiter);
     let header = match records.next() {
-        None => return Err(vec![error(0, None, Rule::EmptyFile, "the file has no header row")]),
-        Some(Err(cause)) => return Err(vec![error(0, None, Rule::Invalid, &cause.to_string())]),
-        Some(Ok(header)) => Header::read(&header)?,
+        None => return of_file(Rule::EmptyFile, "the file has no header row"),
+        Some(Record { fault: Some(fault), .. }) => return of_file(Rule::BadQuotes, fault),
+        // UTF-16 without a byte order mark.
+        Some(header) if header.cells.iter().any(|cell| cell.contains('\0')) => return unknown_encoding(),
+        Some(header) => Header::read(&header)?,
     };
 
     let mut rooms = Vec::new();
@@ -78,20 +87,31 @@ pub fn parse(bytes: &[u8], zone: Tz) -> Result<Vec<ImportedRoom>, Vec<CellError>
             errors.push(error(number, None, Rule::TooManyRows, &format!("a file has at most {MAX_ROWS} rows")));
             break;
         }
-        match record {
-            Ok(record) => {
-                let mut row = Row { number, record: &record, header: &header, errors: &mut errors };
-                rooms.extend(row.read(zone));
-            }
-            Err(cause) => errors.push(error(number, None, Rule::Invalid, &cause.to_string())),
+        if let Some(fault) = record.fault.or_else(|| hidden_row(&record, header.width, delimiter)) {
+            errors.push(error(number, None, Rule::BadQuotes, fault));
+            continue;
         }
+        let mut row = Row { number, record: &record, header: &header, errors: &mut errors };
+        rooms.extend(row.read(zone));
     }
     if errors.is_empty() { Ok(rooms) } else { Err(errors) }
 }
 
-/// Whether a record comes from a line of only white space. A line of only separators is a row, and not valid.
-fn is_blank(record: &ByteRecord) -> bool {
-    record.len() == 1 && record[0].trim_ascii().is_empty()
+/// The records that are not blank.
+fn records(text: &str, delimiter: char) -> impl Iterator<Item = Record> {
+    Records::new(text, delimiter)
+        .filter(|record| record.fault.is_some() || !record.cells.iter().all(|cell| is_blank(cell)))
+}
+
+/// If a missing quotation mark has one in a later row that fits it, what is between them is one cell with line breaks.
+fn hidden_row(record: &Record, width: usize, delimiter: char) -> Option<&'static str> {
+    let is_row = |line: &str| line.matches(delimiter).count() + 1 >= width;
+    let has_row = |cell: &String| cell.contains(['\n', '\r']) && cell.split(['\n', '\r']).any(is_row);
+    record.cells.iter().any(has_row).then_some("a cell has line breaks and what looks like another row")
+}
+
+fn is_name(cell: &str, column: &str) -> bool {
+    cell.trim().eq_ignore_ascii_case(column)
 }
 
 fn error(row: usize, column: Option<&str>, code: Rule, message: &str) -> CellError {
@@ -105,38 +125,28 @@ struct Header {
 }
 
 impl Header {
-    fn read(record: &ByteRecord) -> Result<Self, Vec<CellError>> {
-        if record.iter().any(|name| str::from_utf8(name).is_err()) {
-            return Err(vec![error(0, None, Rule::NotUtf8, "the header is not UTF-8; save the file in that encoding")]);
-        }
-        let is_not_separated = record.len() == 1;
+    fn read(record: &Record) -> Result<Self, Vec<CellError>> {
         let mut errors = Vec::new();
         let positions = COLUMNS.map(|column| {
-            let has_name = |name: &[u8]| name.trim_ascii().eq_ignore_ascii_case(column.as_bytes());
-            let mut matches =
-                record.iter().enumerate().filter(|(_, name)| has_name(name)).map(|(position, _)| position);
+            let cells = record.cells.iter().enumerate();
+            let mut matches = cells.filter(|(_, name)| is_name(name, column)).map(|(position, _)| position);
             let position = matches.next();
             if position.is_none() {
-                let message = if is_not_separated {
-                    "the header does not name this column; commas separate columns"
-                } else {
-                    "the header does not name this column"
-                };
-                errors.push(error(0, Some(column), Rule::MissingColumn, message));
+                errors.push(error(0, Some(column), Rule::MissingColumn, "the header does not name this column"));
             }
             if matches.next().is_some() {
                 errors.push(error(0, Some(column), Rule::Duplicate, "the header names this column twice"));
             }
             position.unwrap_or_default()
         });
-        if errors.is_empty() { Ok(Self { positions, width: record.len() }) } else { Err(errors) }
+        if errors.is_empty() { Ok(Self { positions, width: record.cells.len() }) } else { Err(errors) }
     }
 }
 
 /// A data row that is being parsed. Each method reports its errors and returns `None` for them.
 struct Row<'a> {
     number: usize,
-    record: &'a ByteRecord,
+    record: &'a Record,
     header: &'a Header,
     errors: &'a mut Vec<CellError>,
 }
@@ -144,10 +154,9 @@ struct Row<'a> {
 impl<'a> Row<'a> {
     fn read(&mut self, zone: Tz) -> Option<ImportedRoom> {
         let errors_before = self.errors.len();
-        if self.record.len() > self.header.width {
+        if self.record.cells.len() > self.header.width {
             self.report(None, Rule::TooManyCells, "the row has more cells than the header");
         }
-        // The subject is ignored, but text that is not UTF-8 means that the file is damaged.
         self.cell(SUBJECT);
         let start = self.time(zone, START_DATE, START_TIME);
         let end = self.time(zone, END_DATE, END_TIME);
@@ -167,29 +176,29 @@ impl<'a> Row<'a> {
 
     fn cell(&mut self, column: &str) -> Option<&'a str> {
         let position = COLUMNS.iter().zip(self.header.positions).find(|(name, _)| **name == column)?.1;
-        let Some(bytes) = self.record.get(position) else {
-            self.report(Some(column), Rule::MissingCell, "the row ends before this column");
-            return None;
-        };
-        let text = str::from_utf8(bytes).ok();
+        let text = self.record.cells.get(position);
         if text.is_none() {
-            self.report(Some(column), Rule::NotUtf8, "the cell is not UTF-8; save the file in that encoding");
+            self.report(Some(column), Rule::MissingCell, "the row ends before this column");
         }
-        text
+        text.map(String::as_str)
     }
 
     fn time(&mut self, zone: Tz, date_column: &str, time_column: &str) -> Option<DateTime<Utc>> {
         let date = self.cell(date_column).and_then(|text| {
             let date = parse_date(text.trim());
             if date.is_none() {
-                self.report(Some(date_column), Rule::BadDate, "expected a date as YYYY/MM/DD");
+                self.report(Some(date_column), Rule::BadDate, "expected a date as YYYY/MM/DD or YYYY-MM-DD");
             }
             date
         });
         let time = self.cell(time_column).and_then(|text| {
             let time = parse_time(text.trim());
             if time.is_none() {
-                self.report(Some(time_column), Rule::BadTime, "expected a time as HH:MM, from 00:00 to 23:59");
+                self.report(
+                    Some(time_column),
+                    Rule::BadTime,
+                    "expected a time as HH:MM or HH:MM:SS, from 00:00 to 23:59:59",
+                );
             }
             time
         });
@@ -204,7 +213,7 @@ impl<'a> Row<'a> {
 
     fn location(&mut self) -> Option<&'a str> {
         let location = self.cell(LOCATION)?;
-        if location.trim().is_empty() {
+        if is_blank(location) {
             self.report(Some(LOCATION), Rule::Blank, "the location must not be blank");
         }
         if location.chars().count() > MAX_LOCATION {
@@ -218,20 +227,29 @@ impl<'a> Row<'a> {
     }
 }
 
+/// `YYYY/MM/DD` or `YYYY-MM-DD`; month and day may have one digit.
 fn parse_date(text: &str) -> Option<NaiveDate> {
-    let date = has_shape(text, "0000/00/00").then(|| NaiveDate::parse_from_str(text, "%Y/%m/%d").ok())??;
+    let separator = ['/', '-'].into_iter().find(|separator| text.contains(*separator))?;
+    let [year, month, day] = text.split(separator).collect::<Vec<_>>().try_into().ok()?;
+    let year = i32::try_from(number(year, 4..=4)?).ok()?;
+    let date = NaiveDate::from_ymd_opt(year, number(month, 1..=2)?, number(day, 1..=2)?)?;
     YEARS.contains(&date.year()).then_some(date)
 }
 
+/// `HH:MM` or `HH:MM:SS`; the hour may have one digit.
 fn parse_time(text: &str) -> Option<NaiveTime> {
-    has_shape(text, "00:00").then(|| NaiveTime::parse_from_str(text, "%H:%M").ok())?
+    let mut parts = text.split(':');
+    let hour = number(parts.next()?, 1..=2)?;
+    let minute = number(parts.next()?, 2..=2)?;
+    let second = parts.next().map_or(Some(0), |second| number(second, 2..=2))?;
+    if parts.next().is_some() { None } else { NaiveTime::from_hms_opt(hour, minute, second) }
 }
 
-/// Whether `text` has a digit where `shape` has a `0` and equals it elsewhere. Without this check chrono accepts `+1/4/
-/// 1`.
-fn has_shape(text: &str, shape: &str) -> bool {
-    let matches = |(byte, pattern): (u8, u8)| if pattern == b'0' { byte.is_ascii_digit() } else { byte == pattern };
-    text.len() == shape.len() && text.bytes().zip(shape.bytes()).all(matches)
+/// A number with a length in digits.
+fn number(text: &str, digits: RangeInclusive<usize>) -> Option<u32> {
+    // `parse` also accepts a plus sign.
+    let is_number = digits.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().ok())?
 }
 
 #[cfg(test)]

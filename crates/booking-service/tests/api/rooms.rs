@@ -12,7 +12,7 @@ use chrono::TimeDelta;
 use chrono_tz::Tz::UTC;
 use diesel::{connection::SimpleConnection, prelude::*, sql_query, sql_types::Text};
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 use service_kit::database::{
     AnyConnection,
     types::{DbTimestamp, DbUuid},
@@ -20,17 +20,24 @@ use service_kit::database::{
 
 use crate::{
     builders::{
-        At, EVERYONE, declare, declare_shared, each, event, event_body, group, hours, merge, room, room_body, span,
-        text, verified_room,
+        At, EVERYONE, declare, declare_shared, each, event, event_body, group, hours, merge, poll_body, room,
+        room_body, span, text, verified_room,
     },
     harness::{ALICE, Answer, BOB, CAROL, Club, hours_from_now, id},
     plans,
+    process::Process,
 };
 
 const HEADER: &str = "Subject,Start date,End date,Start time,End time,Location";
 
 /// The club's zone is Asia/Tokyo: 2030-04-04T18:00+09:00 to 21:00.
 const ROW: &str = "club,2030/04/04,2030/04/04,18:00,21:00,S516";
+
+/// The rows that a problem names, with the codes.
+fn rows(problem: &Value) -> Vec<(u64, String)> {
+    let violations = problem["violations"].as_array().unwrap();
+    violations.iter().map(|violation| (violation["row"].as_u64().unwrap(), text(&violation["code"]))).collect()
+}
 
 fn import(club: &Club, by: &str, query: &str, table: &str) -> Answer {
     let client = club.by(by).header("content-type", "text/csv");
@@ -91,6 +98,142 @@ fn keys_of_places_with_runs_of_white_space_are_migrated(#[values(Sqlite, Postgre
     assert_eq!(keys, ["s 516", "s 517"]);
     assert_eq!(rooms::table.order(rooms::place_key).select(rooms::place_key).load::<String>(conn).unwrap(), keys);
     assert_eq!(events::table.order(events::place_key).select(events::place_key).load::<String>(conn).unwrap(), keys);
+}
+
+/// Otherwise they would be ignored as unknown, and the request would do more than its author wants.
+#[rstest]
+fn parameters_are_known_in_any_case_of_letters(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let table = format!("{HEADER}\n{ROW}\n{}", ROW.replace("S516", "S517"));
+    for dry_run in ["dryrun=true", "DRYRUN=1", "DryRun=true", "dry%72UN=true"] {
+        import(&club, ALICE, &format!("?{dry_run}"), &table).expect(200);
+        let body = event_body(&club, BOB, At::Place("x"), (1, 2));
+        club.by(BOB).post(&format!("/api/events?{dry_run}"), body).expect(200);
+    }
+    assert_eq!(club.by(BOB).get("/api/rooms").json(), json!([]));
+    let rooms = each(&import(&club, ALICE, "", &table).expect(201).json(), "roomId");
+    let other = room(&club, BOB, "other", (1, 2));
+    let get = |query: &str| club.by(BOB).get(&format!("/api/rooms?{query}"));
+    assert_eq!(each(&get("onlyverified=true").json(), "roomId"), rooms);
+    let first = get("LIMIT=1&onlyverified=1");
+    assert_eq!(each(&first.json(), "roomId"), rooms[..1]);
+    let next = first.header("link").unwrap().split(['<', '>']).nth(1).unwrap().to_owned();
+    let next = next.split_once('?').unwrap().1.replace("cursor", "CURSOR");
+    assert_eq!(each(&get(&next).json(), "roomId"), rooms[1..]);
+    assert_eq!(each(&get("DATEEND=2029-01-01T00:00:00Z").json(), "roomId"), [&*other]);
+    for twice in ["limit=1&Limit=1", "LIMIT=1&limit=2"] {
+        let refused = get(twice).refused(400, "invalid-parameter");
+        assert_eq!(refused["violations"][0]["parameter"], "limit");
+        assert_eq!(refused["violations"][0]["code"], "duplicate");
+    }
+    let body = event_body(&club, BOB, At::Place("x"), (1, 2));
+    club.by(BOB).post("/api/events?dryRun=false&dryrun=true", body).refused(400, "invalid-parameter");
+}
+
+#[rstest]
+fn one_place_however_it_is_written(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    verified_room(&club, ALICE, "V9-00", (0, 9));
+    event(&club, BOB, At::Place("V9-00"), (1, 2));
+    for place in ["V9−00", "V9－00", "v9‐00\u{200b}", "V9–\u{2060}00\u{fe0f}", "\u{2800}V9〜00\u{ad}", "Ｖ９～００"]
+    {
+        declare(&club, BOB, At::Place(place), (1, 2)).refused(409, "room-conflict");
+        let other = room(&club, BOB, place, (1, 2));
+        club.by(ALICE).post(&format!("/api/rooms/{other}/verified"), json!({})).refused(409, "room-overlap");
+    }
+    for place in ["V9 00", "V900", "Ѵ9-00", "V9ー00"] {
+        declare(&club, BOB, At::Place(place), (1, 2)).expect(201);
+    }
+}
+
+#[rstest]
+fn a_name_of_invisible_characters_is_blank(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let group = json!({"name": "", "description": "", "open": true, "admins": [id(BOB)]});
+    let requests = [
+        ("/api/rooms", room_body(&club, BOB, "x", (1, 2)), "place"),
+        ("/api/events", event_body(&club, BOB, At::Place("x"), (1, 2)), "place"),
+        ("/api/events", event_body(&club, BOB, At::Place("x"), (1, 2)), "name"),
+        ("/api/draft-events", poll_body(&club, BOB), "name"),
+        ("/api/groups", group, "name"),
+        ("/api/tags", json!({}), "name"),
+    ];
+    for (path, body, field) in requests {
+        for blank in ["\u{200b}", "\u{2060}\u{fe0f} ", "\u{2800}", "\u{3164}\u{e0020}"] {
+            let body = merge([body.clone(), json!({field: blank})]);
+            let refused = club.by(BOB).post(path, body).refused(400, "invalid-body");
+            assert_eq!(refused["violations"][0]["code"], "blank", "{path} {blank:?}");
+        }
+    }
+}
+
+/// Keys as the former versions stored them.
+#[rstest]
+fn keys_of_places_are_recomputed_once(#[values(Sqlite, Postgres)] backend: Backend) {
+    let mut club = Club::start(backend);
+    let room = verified_room(&club, ALICE, "V9-00", (0, 9));
+    let events = ["V9-00", "x", "Discord"].map(|place| event(&club, BOB, At::Place(place), (1, 2)));
+    let former = "V9−00\u{200b}";
+    club.stop_all();
+    let conn = &mut club.connect();
+    let of_event = events::id.eq(DbUuid(events[1].parse().unwrap()));
+    let key = "v9−00\u{200b}";
+    diesel::insert_into(places::table).values(places::key.eq(key)).execute(conn).unwrap();
+    let own_room: DbUuid = events::table.filter(of_event).select(events::room_id).first(conn).unwrap();
+    diesel::update(events::table.filter(of_event))
+        .set((events::place.eq(former), events::place_key.eq(key)))
+        .execute(conn)
+        .unwrap();
+    diesel::update(rooms::table.find(own_room))
+        .set((rooms::place.eq(former), rooms::place_key.eq(key)))
+        .execute(conn)
+        .unwrap();
+    conn.batch_execute("DELETE FROM __diesel_schema_migrations WHERE version = '20261125020000'").unwrap();
+
+    let mut first = Process::beside(&club, &[]);
+    first.signal("TERM");
+    assert!(first.wait().success());
+    let log = first.log().join("\n");
+    assert!(log.contains("1 conflicts at places"), "{log}");
+    assert!(log.contains(&events[0]) && log.contains(&events[1]) && !log.contains(&events[2]), "{log}");
+    let keys = |conn: &mut AnyConnection| {
+        let places: Vec<String> = places::table.order(places::key).select(places::key).load(conn).unwrap();
+        let events: Vec<String> = events::table.order(events::place_key).select(events::place_key).load(conn).unwrap();
+        let rooms: Vec<String> = rooms::table.order(rooms::place_key).select(rooms::place_key).load(conn).unwrap();
+        (places, events, rooms)
+    };
+    let (places, of_events, of_rooms) = keys(conn);
+    assert_eq!(places, ["discord", "v9-00"]);
+    assert_eq!(of_events, ["discord", "v9-00", "v9-00"]);
+    assert_eq!(of_rooms, ["discord", "v9-00", "v9-00", "v9-00"]);
+
+    let mut second = Process::beside(&club, &[]);
+    second.signal("TERM");
+    assert!(second.wait().success());
+    assert!(!second.log().join("\n").contains("conflict"), "logged once");
+    club.start_another();
+    for event in &events {
+        assert_eq!(club.by(BOB).get(&format!("/api/events/{event}")).expect(200).json()["eventId"], json!(event));
+    }
+    club.by(BOB).get(&format!("/api/rooms/{room}")).expect(200);
+    declare(&club, CAROL, At::Place("V9-00"), (1, 2)).refused(409, "room-conflict");
+}
+
+#[rstest]
+fn files_of_spreadsheets_in_japan_are_imported(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let text = format!("{HEADER}\r\n講習会,2030/4/4,2030-04-04,9:00,10:00:00,講義室1\r\n,,,,,\r\n");
+    let send =
+        |bytes: Vec<u8>| club.by(ALICE).header("content-type", "text/csv").send_bytes("POST", "/api/rooms/all", bytes);
+    let made = send(encoding_rs::SHIFT_JIS.encode(&text).0.into_owned()).expect(201).json();
+    assert_eq!(each(&made, "place"), ["講義室1"]);
+    assert_eq!(each(&made, "timeStart"), ["2030-04-04T09:00:00+09:00"]);
+    let utf_16 = format!("\u{feff}{}", text.replace(',', "\t")).encode_utf16().flat_map(u16::to_be_bytes).collect();
+    assert_eq!(send(utf_16).expect(201).json(), made);
+    let quote = format!("{HEADER},Note\n{ROW},\"projector\n{ROW},\n{ROW},\n").replace("2030/04/04", "2031/4/4");
+    assert_eq!(rows(&send(quote.into_bytes()).refused(400, "bad-import")), [(1, "bad-quotes".to_owned())]);
+    let latin = send(b"Subject\xe9".to_vec()).refused(400, "bad-import");
+    assert_eq!(rows(&latin), [(0, "unknown-encoding".to_owned())]);
 }
 
 #[rstest]
@@ -268,6 +411,7 @@ fn an_import_is_refused_if_events_would_conflict(#[values(Sqlite, Postgres)] bac
         let problem = import(&club, ALICE, query, &table).refused(409, "room-conflict");
         assert_eq!(each(&problem["conflicts"], "eventId"), taken);
         assert_eq!(each(&problem["freeTimes"], "timeStart"), ["2030-04-04T20:00:00+09:00"]);
+        assert_eq!(rows(&problem), [(2, "events-conflict".to_owned())]);
     }
     let verified = club.by(BOB).get("/api/rooms?onlyVerified=true").json();
     assert_eq!(verified, json!([]), "all rows or none");
@@ -352,7 +496,7 @@ fn an_import_makes_verified_rooms_of_all_rows(#[values(Sqlite, Postgres)] backen
     assert_eq!(made[0]["admins"], json!([id(ALICE)]));
     assert_eq!(club.by(BOB).get("/api/rooms").json(), made);
     // A second import with a duplicate row returns the same rooms.
-    let again = import(&club, ALICE, "", &format!("{HEADER}\n{ROW}\n{ROW}\nx,2030/05/01,2030/05/01,1:00,02:00,S516"));
+    let again = import(&club, ALICE, "", &format!("{HEADER}\n{ROW}\n{ROW}\nx,2030/05/01,2030/05/01,1.00,02:00,S516"));
     assert_eq!(again.expect(400).json()["violations"][0]["row"], 3);
     let again = format!("{HEADER}\n{ROW}\nclub,2030/05/01,2030/05/01,01:00,02:00,S516\n{ROW}\n");
     let again = import(&club, ALICE, "", &again).expect(201).json();
@@ -363,7 +507,7 @@ fn an_import_makes_verified_rooms_of_all_rows(#[values(Sqlite, Postgres)] backen
 #[rstest]
 fn a_bad_row_imports_nothing_and_all_bad_rows_are_listed(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let table = format!("{HEADER}\n{ROW}\nclub,2030-04-04,2030/04/04,18:00,25:00,\n");
+    let table = format!("{HEADER}\n{ROW}\nclub,2030/04,2030/04/04,18:00,25:00,\n");
     let problem = import(&club, ALICE, "", &table).refused(400, "bad-import");
     let found: Vec<_> = problem["violations"]
         .as_array()
@@ -389,6 +533,13 @@ fn an_import_must_not_overlap_verified_rooms(#[values(Sqlite, Postgres)] backend
     let overlapping = format!("{HEADER}\nx,2030/04/04,2030/04/04,20:00,22:00,s516");
     let problem = import(&club, ALICE, "", &overlapping).refused(409, "room-overlap");
     assert_eq!(problem["rooms"], json!(each(&first, "roomId")));
+    assert_eq!(rows(&problem), [(1, "overlaps-room".to_owned())]);
+    let minutes = (0..150).map(|n| {
+        format!("x,2030/4/4,2030/4/4,{}:{:02},{}:{:02},S516\n", 18 + n / 60, n % 60, 18 + (n + 1) / 60, (n + 1) % 60)
+    });
+    let problem =
+        import(&club, ALICE, "", &format!("{HEADER}\n{}", minutes.collect::<String>())).refused(409, "room-overlap");
+    assert_eq!((rows(&problem).len(), &problem["moreViolations"]), (100, &json!(50)));
     import(&club, ALICE, "?dryRun=true", &overlapping).refused(409, "room-overlap");
     import(&club, BOB, "", &format!("{HEADER}\n{ROW}")).refused(403, "forbidden");
     club.by(ALICE).post("/api/rooms/all", json!([])).refused(415, "unsupported-media-type");

@@ -38,7 +38,7 @@ rules! {
     Required = "required", "A value is missing";
     WrongType = "wrong-type", "A value has another JSON type, or a parameter is no boolean";
     Invalid = "invalid", "A text cannot be read, such as a time";
-    Blank = "blank", "A text is empty or only white space";
+    Blank = "blank", "A text is empty, or has only white space and invisible characters";
     Length = "length", "A text is too short or too long, or a list has too few or too many elements";
     ControlCharacter = "control-character", "A text contains a control character; line breaks and tabs are allowed";
     Range = "range", "A number, a day or a span is too small or too large";
@@ -62,14 +62,17 @@ rules! {
     BadFilter = "bad-filter", "A filter (`q`) cannot be parsed";
     FilterTooLong = "filter-too-long", "A filter (`q`) has too many characters, levels or comparisons";
     EmptyFile = "empty-file", "A table has no header";
-    NotUtf8 = "not-utf-8", "A table, or a cell of it, is not UTF-8";
+    UnknownEncoding = "unknown-encoding", "A table is not in UTF-8, UTF-16 with a byte order mark or code page 932";
+    BadQuotes = "bad-quotes", "A quotation mark in a table is where RFC 4180 allows none, or one is missing";
     MissingColumn = "missing-column", "The header of a table lacks a column";
     MissingCell = "missing-cell", "A row of a table ends before this column";
     TooManyCells = "too-many-cells", "A row of a table has more cells than the header";
     TooManyRows = "too-many-rows", "A table has too many rows";
-    BadDate = "bad-date", "A date in a table is not `YYYY/MM/DD`";
-    BadTime = "bad-time", "A time in a table is not `HH:MM`";
+    BadDate = "bad-date", "A date in a table is not a year, month and day";
+    BadTime = "bad-time", "A time in a table is not `HH:MM` or `HH:MM:SS`";
     OverlapsRow = "overlaps-row", "A room in a table overlaps that of an earlier row at the same place";
+    OverlapsRoom = "overlaps-room", "A room in a table overlaps a verified room at the same place";
+    EventsConflict = "events-conflict", "Events would conflict if the room in a row of a table were verified";
 }
 
 impl Serialize for Rule {

@@ -73,6 +73,16 @@ fn a_project_is_made_read_changed_and_deleted(#[values(Sqlite, Postgres)] backen
 }
 
 #[rstest]
+fn a_name_of_invisible_characters_is_blank(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for blank in ["\u{200b}", "\u{2800} \u{fe0f}", "\u{3164}"] {
+        let body = with(project_body("x"), json!({"name": blank}));
+        let refused = club.by(BOB).post(PROJECTS, body).refused(400, "invalid-body");
+        assert_eq!(refused["violations"][0]["code"], "blank");
+    }
+}
+
+#[rstest]
 fn link_may_be_left_out(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let path = project(&club, BOB, "robot");

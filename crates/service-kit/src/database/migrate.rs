@@ -19,7 +19,7 @@ use super::{
     types::{Word, words},
     url::Url,
 };
-use crate::with_connection;
+use crate::{error::Error, with_connection};
 
 /// The migrations of a service, written once for each database with the same versions.
 pub struct Migrations {
@@ -29,7 +29,12 @@ pub struct Migrations {
     pub postgres: EmbeddedMigrations,
     /// A table of the first migration that no other service has, by which the service recognizes its database.
     pub own_table: &'static str,
+    /// What SQL cannot compute, by the version of the migration that it belongs to.
+    pub steps: &'static [(&'static str, Step)],
 }
+
+/// Runs after all migrations, on the newest schema, in their transaction.
+pub type Step = fn(&mut AnyConnection) -> Result<(), Error>;
 
 /// Why the schema could not be brought up to date.
 #[derive(Debug)]
@@ -80,28 +85,33 @@ const ADVISORY_LOCK: i64 = 0x6c65_6374_7572_6573;
 pub fn run(url: &Url, migrations: &Migrations) -> Result<Vec<String>, MigrationError> {
     let mut conn = url.connect().map_err(|error| MigrationError::Unreachable(error.to_string()))?;
     with_connection!(&mut conn, conn => check_owner(conn, migrations))?;
-    match conn {
-        AnyConnection::Postgresql(mut conn) => {
-            let encoding = words(&mut conn, "SELECT current_setting('server_encoding') AS value").map_err(failed)?;
+    let applied = match &mut conn {
+        AnyConnection::Postgresql(conn) => {
+            let encoding = words(conn, "SELECT current_setting('server_encoding') AS value").map_err(failed)?;
             if encoding != ["UTF8"] {
                 return Err(MigrationError::Encoding(encoding.concat()));
             }
-            AnsiTransactionManager::begin_transaction_sql(&mut conn, "BEGIN").map_err(failed)?;
+            AnsiTransactionManager::begin_transaction_sql(conn, "BEGIN").map_err(failed)?;
             // No time-out: another replica may be migrating, and rewriting a large table takes long.
             for limit in ["SET LOCAL lock_timeout = 0", "SET LOCAL statement_timeout = 0"] {
-                diesel::sql_query(limit).execute(&mut conn).map_err(failed)?;
+                diesel::sql_query(limit).execute(conn).map_err(failed)?;
             }
             diesel::sql_query("SELECT pg_advisory_xact_lock($1)")
                 .bind::<diesel::sql_types::BigInt, _>(ADVISORY_LOCK)
-                .execute(&mut conn)
+                .execute(conn)
                 .map_err(failed)?;
-            in_open_transaction(&mut conn, &migrations.postgres)
+            in_open_transaction(conn, &migrations.postgres)?
         }
-        AnyConnection::Sqlite(mut conn) => {
-            AnsiTransactionManager::begin_transaction_sql(&mut conn, "BEGIN IMMEDIATE").map_err(failed)?;
-            in_open_transaction(&mut conn, &migrations.sqlite)
+        AnyConnection::Sqlite(conn) => {
+            AnsiTransactionManager::begin_transaction_sql(conn, "BEGIN IMMEDIATE").map_err(failed)?;
+            in_open_transaction(conn, &migrations.sqlite)?
         }
+    };
+    for (_, step) in migrations.steps.iter().filter(|(version, _)| applied.iter().any(|applied| applied == version)) {
+        step(&mut conn).map_err(|error| MigrationError::Failed(error.describe()))?;
     }
+    with_connection!(&mut conn, conn => AnsiTransactionManager::commit_transaction(conn)).map_err(failed)?;
+    Ok(applied)
 }
 
 /// The migrations of a service for one database, the oldest first.
@@ -178,9 +188,7 @@ where
         return Err(MigrationError::Newer { version: newer.to_string() });
     }
     pending.retain(|migration| !applied.contains(&migration.name().version()));
-    let versions = conn.run_migrations(&pending).map_err(failed)?.iter().map(ToString::to_string).collect();
-    C::TransactionManager::commit_transaction(conn).map_err(failed)?;
-    Ok(versions)
+    Ok(conn.run_migrations(&pending).map_err(failed)?.iter().map(ToString::to_string).collect())
 }
 
 fn failed(cause: impl fmt::Display) -> MigrationError {

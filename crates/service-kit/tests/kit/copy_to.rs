@@ -24,6 +24,7 @@ pub static MIGRATIONS: Migrations = Migrations {
     sqlite: embed_migrations!("tests/kit/migrations/sqlite"),
     postgres: embed_migrations!("tests/kit/migrations/postgres"),
     own_table: "odd",
+    steps: &[],
 };
 
 diesel::table! {

@@ -1,0 +1,2 @@
+-- The key of a place is its NFKC_Casefold (contract, "No double booking"). `rooms::place_keys` computes it, in this
+-- transaction.
