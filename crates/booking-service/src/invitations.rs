@@ -115,7 +115,7 @@ pub fn leave(conn: &mut AnyConnection, left: &[DbUuid], group: Option<DbUuid>, n
                 .filter(attendees::event_id.eq_any(coming))
                 .filter(attendees::user_id.eq_any(left))
                 .filter(attendees::schedule.eq(Schedule::Pending))
-                .filter(is_withdrawn.clone());
+                .filter(is_withdrawn);
             let rows =
                 withdrawn.clone().select((attendees::event_id, attendees::user_id, now.into_sql::<DbTimestamp>()));
             with_connection!(conn, c => diesel::insert_into(withdrawn_invitations::table)

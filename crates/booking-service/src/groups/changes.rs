@@ -139,8 +139,10 @@ pub fn update(
         .execute(conn)?;
     replace_links!(conn, group_members, id, &old_members, &members);
     replace_links!(conn, group_admins, id, &old_admins, &admins);
-    invitations::leave(conn, &Vec::from_iter(old_members.difference(&members).copied()), Some(id), now)?;
-    invitations::join(conn, &Vec::from_iter(members.difference(&old_members).copied()), Some(id), now)
+    let left: Vec<_> = old_members.difference(&members).copied().collect();
+    invitations::leave(conn, &left, Some(id), now)?;
+    let joined: Vec<_> = members.difference(&old_members).copied().collect();
+    invitations::join(conn, &joined, Some(id), now)
 }
 
 /// Checks the members and administrators of a request; `admins` are those that the group has.

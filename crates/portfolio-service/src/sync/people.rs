@@ -59,7 +59,7 @@ pub(super) fn update(
     let directory: Vec<_> = directory.iter().filter(|user| (NAMES.accepts)(&user.name)).cloned().collect();
     let target: Vec<Row> = directory.iter().map(Row::from).collect();
     if !force {
-        let active = present.iter().filter(|user| user.state == ACTIVE).map(|user| user.id).collect();
+        let active: HashSet<_> = present.iter().filter(|user| user.state == ACTIVE).map(|user| user.id).collect();
         check_lost_access(&active, &directory, &unlisted)?;
     }
     // Names are unique after each statement, so names that move to another user are freed first.
