@@ -16,7 +16,7 @@ use utoipa::{
     },
 };
 
-use crate::link::is_web_address;
+use crate::link::{WEB_ADDRESS, is_web_address};
 
 /// An account type.
 #[derive(Debug, Serialize, ToSchema)]
@@ -88,21 +88,31 @@ impl AccountType {
         TABLE[self.0].name
     }
 
+    /// Checks whether an account of this type can have this address.
+    ///
+    /// # Errors
+    /// A message with the first rule that it breaks.
+    pub fn check(self, url: &str) -> Result<(), String> {
+        let Info { name, pattern, .. } = TABLE[self.0];
+        if !PATTERNS[self.0].as_ref().is_some_and(|pattern| pattern.is_match(url)) {
+            return Err(format!("must be the web address of a {name} account, {pattern}"));
+        }
+        if !is_web_address(url) {
+            return Err(WEB_ADDRESS.to_owned());
+        }
+        // A browser normalizes some addresses: a name of two dots, for example, is another path.
+        match Url::parse(url) {
+            Ok(parsed) if pattern != ANY && parsed.as_str() != url => {
+                Err(format!("must be the address of the account itself, which browsers take for {parsed}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether an account of this type can have this address.
     #[must_use]
     pub fn accepts(self, url: &str) -> bool {
-        // A browser normalizes some addresses: a name of two dots, for example, is another path.
-        let is_normalized = || Url::parse(url).is_ok_and(|parsed| parsed.as_str() == url);
-        is_web_address(url)
-            && PATTERNS[self.0].as_ref().is_some_and(|pattern| pattern.is_match(url))
-            && (TABLE[self.0].pattern == ANY || is_normalized())
-    }
-
-    /// The message for an address that this type does not accept.
-    #[must_use]
-    pub fn refusal(self) -> String {
-        let Info { name, pattern, .. } = TABLE[self.0];
-        format!("must be the web address of a {name} account, {pattern}")
+        self.check(url).is_ok()
     }
 }
 
@@ -238,6 +248,20 @@ mod tests {
                 assert!(!account.accepts(&url), "{number} {url:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_refusal_names_a_rule_that_the_address_breaks() {
+        let refusal = |number, url| AccountType::from_number(number).unwrap().check(url).unwrap_err();
+        assert_eq!(refusal(0, "alice.example"), format!("must be the web address of a homepage account, {ANY}"));
+        for url in ["https://a b.example/", "https://a.example\\b", "https:///a.example", "https://a.example:99999"] {
+            assert_eq!(refusal(0, url), WEB_ADDRESS, "{url}");
+        }
+        assert!(refusal(5, "https://github.com/al_ice").ends_with(TABLE[5].pattern));
+        assert_eq!(
+            refusal(3, "https://www.facebook.com/.."),
+            "must be the address of the account itself, which browsers take for https://www.facebook.com/"
+        );
     }
 
     #[test]

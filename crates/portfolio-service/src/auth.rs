@@ -15,7 +15,7 @@ use service_kit::{
 pub use crate::caller::{ACTIVE, Caller};
 use crate::{
     club::Club,
-    identity::sign_in_name,
+    identity::Person,
     rights::{self, Right},
     schema::users,
 };
@@ -78,7 +78,7 @@ impl Authenticator for AnybodyAuth {
     async fn from_request(req: &HttpRequest) -> Result<Self, Problem> {
         // A bad credential is refused even where none is needed.
         let state = AppState::from_request(req)?;
-        sign_in_name(req, &state).await?;
+        Person::from_request(req, &state).await?;
         Ok(Self)
     }
 
@@ -100,7 +100,7 @@ impl Authenticator for VisitorAuth {
 
     async fn from_request(req: &HttpRequest) -> Result<Self, Problem> {
         let state = AppState::from_request(req)?;
-        Ok(Self { name: sign_in_name(req, &state).await?, club: club(req)? })
+        Ok(Self { name: Person::from_request(req, &state).await?.name(), club: club(req)? })
     }
 
     fn identify(&self, conn: &mut AnyConnection) -> Result<Identified<Option<Caller>>, Error> {
@@ -128,13 +128,19 @@ impl<R: Right> Authenticator for MemberAuth<R> {
 
     async fn from_request(req: &HttpRequest) -> Result<Self, Problem> {
         let state = AppState::from_request(req)?;
-        let name = sign_in_name(req, &state).await?.ok_or_else(|| {
-            Problem::new(code::NOT_SIGNED_IN).detail(if state.installation.is_development {
-                "This needs sign-in, in development by a header such as X-Forwarded-User: alice, which a proxy may remove."
-            } else {
-                "This needs sign-in, at the site's own proxy or by a bearer token."
-            })
-        })?;
+        let not_signed_in = if state.installation.is_development {
+            "This needs sign-in, in development by a header such as X-Forwarded-User: alice, which a proxy may remove."
+        } else {
+            "This needs sign-in, at the site's own proxy or by a bearer token."
+        };
+        let name = match Person::from_request(req, &state).await? {
+            Person::Named(name) => name,
+            Person::Anonymous => return Err(Problem::new(code::NOT_SIGNED_IN).detail(not_signed_in)),
+            Person::Unnamed => {
+                let detail = "You are signed in with a name that no member can have.";
+                return Err(Problem::new(code::BAD_CREDENTIALS).detail(detail));
+            }
+        };
         Ok(Self { name, club: club(req)?, right: R::from_path(req)? })
     }
 

@@ -25,40 +25,64 @@ pub struct Identity {
     pub is_development: bool,
 }
 
-/// The sign-in name of the caller; `None` for an anonymous one.
-///
-/// # Errors
-/// 401 for a malformed or bad credential, 403 for a cross-site request, 503 while the issuer's keys are unknown.
-pub async fn sign_in_name(request: &HttpRequest, state: &AppState) -> Result<Option<String>, Problem> {
-    let bad_credentials = |detail: &str| Problem::new(code::BAD_CREDENTIALS).detail(detail);
-    let proxy_user = request.extensions().get::<ProxyUser>().cloned().unwrap_or(ProxyUser::Anonymous);
-    let proxied = match proxy_user {
-        ProxyUser::Anonymous => None,
-        ProxyUser::Name(name) if is_sign_in_name(&name) => Some(name),
-        ProxyUser::Name(_) | ProxyUser::Unusable => {
-            return Err(bad_credentials("The proxy's header is not one sign-in name."));
-        }
-    };
-    let verifier = request.app_data::<Data<Verifier>>();
-    match (Authorization::from_headers(request.headers()), verifier) {
-        (Authorization::Bearer(token), Some(verifier)) => {
-            let name = verifier.name(&token, state.clock.now()).await?;
-            if !is_sign_in_name(&name) || proxied.is_some_and(|proxied| proxied != name) {
-                return Err(bad_credentials("The token has no sign-in name, or not the one that the proxy sends."));
+/// Who a request is from, by their sign-in name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Person {
+    /// Nobody has signed in.
+    Anonymous,
+    /// Somebody whom a trusted proxy or the issuer has signed in, but whose name is no sign-in name: no member.
+    Unnamed,
+    /// This name.
+    Named(String),
+}
+
+impl Person {
+    /// Reads the credential of a request.
+    ///
+    /// # Errors
+    /// 401 for a malformed or bad credential, 403 for a cross-site request, 503 while the issuer's keys are unknown.
+    pub async fn from_request(request: &HttpRequest, state: &AppState) -> Result<Self, Problem> {
+        let bad_credentials = |detail: &str| Problem::new(code::BAD_CREDENTIALS).detail(detail);
+        let proxy_user = request.extensions().get::<ProxyUser>().cloned().unwrap_or(ProxyUser::Anonymous);
+        let proxied = match proxy_user {
+            ProxyUser::Anonymous => Self::Anonymous,
+            ProxyUser::Name(name) => Self::named(name),
+            ProxyUser::Unusable => return Err(bad_credentials("The headers of the proxy do not name one user.")),
+        };
+        let verifier = request.app_data::<Data<Verifier>>();
+        match (Authorization::from_headers(request.headers()), verifier) {
+            (Authorization::Bearer(token), Some(verifier)) => {
+                let person = Self::named(verifier.name(&token, state.clock.now()).await?);
+                if proxied != Self::Anonymous && proxied != person {
+                    return Err(bad_credentials("The token has not the sign-in name that the proxy sends."));
+                }
+                return Ok(person);
             }
-            return Ok(Some(name));
+            (Authorization::None, _) => {}
+            // A proxy may forward the credential by which it has identified the user.
+            _ if proxied != Self::Anonymous => {}
+            (_, Some(_)) => return Err(bad_credentials("The Authorization header must be Bearer and a token.")),
+            (_, None) => {
+                return Err(bad_credentials("This service accepts no credential in the Authorization header."));
+            }
         }
-        (Authorization::None, _) => {}
-        // A proxy may forward the credential by which it has identified the user.
-        _ if proxied.is_some() => {}
-        (_, Some(_)) => return Err(bad_credentials("The Authorization header must be Bearer and a token.")),
-        (_, None) => return Err(bad_credentials("This service accepts no credential in the Authorization header.")),
+        if let Self::Named(_) = proxied {
+            // The proxy identifies the user by a cookie, which a browser also sends with requests that other sites
+            // start.
+            state.origins.check(request.method(), request.headers())?;
+        }
+        Ok(proxied)
     }
-    if proxied.is_some() {
-        // The proxy identifies the user by a cookie, which a browser also sends with requests that other sites start.
-        state.origins.check(request.method(), request.headers())?;
+
+    fn named(name: String) -> Self {
+        if is_sign_in_name(&name) { Self::Named(name) } else { Self::Unnamed }
     }
-    Ok(proxied)
+
+    /// The sign-in name, if there is one.
+    #[must_use]
+    pub fn name(self) -> Option<String> {
+        if let Self::Named(name) = self { Some(name) } else { None }
+    }
 }
 
 /// Whether a request has a token or the header of a trusted proxy, valid or not.

@@ -2,7 +2,7 @@
 
 use common::problem::{Rule, Violations, pointer};
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
-use url::Url;
+use url::{Position, Url};
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
@@ -10,6 +10,10 @@ use utoipa::{
         schema::{Schema, Type},
     },
 };
+
+/// What [`is_web_address`] requires, in words.
+pub const WEB_ADDRESS: &str = "must be an absolute http or https address with a valid host and port, without white \
+    space, control characters and backslashes";
 
 /// Whether this is an absolute http or https address. White space, control characters and backslashes, which browsers
 /// remove or replace, are not allowed.
@@ -23,6 +27,38 @@ pub fn is_web_address(text: &str) -> bool {
     let has_host = rest.is_some_and(|rest| !rest.starts_with(['/', '?', '#']));
     let is_plain = !text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\');
     has_host && is_plain && Url::parse(text).is_ok_and(|url| url.has_host())
+}
+
+/// A web address as a URI (RFC 3986), which has only ASCII characters. `None` for what is no web address.
+#[must_use]
+pub fn to_uri(address: &str) -> Option<String> {
+    let url = Url::parse(address).ok()?;
+    let mut uri = String::with_capacity(address.len());
+    // Browsers leave some characters as they are which a URI must have percent-encoded.
+    escape(&mut uri, &url[..Position::BeforePath], "[]");
+    escape(&mut uri, url.path(), "");
+    for (mark, part) in [('?', url.query()), ('#', url.fragment())] {
+        if let Some(part) = part {
+            uri.push(mark);
+            escape(&mut uri, part, "?");
+        }
+    }
+    Some(uri)
+}
+
+/// Appends a part of an address, with what may stand neither there nor in `also` percent-encoded.
+fn escape(uri: &mut String, part: &str, also: &str) {
+    let bytes = part.as_bytes();
+    for (index, byte) in bytes.iter().enumerate() {
+        let is_escape = || bytes.get(index + 1..index + 3).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit));
+        let is_allowed = match byte {
+            b'%' => is_escape(),
+            byte => {
+                byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/".contains(byte) || also.as_bytes().contains(byte)
+            }
+        };
+        if is_allowed { uri.push(char::from(*byte)) } else { uri.push_str(&format!("%{byte:02X}")) }
+    }
 }
 
 /// The address of a web page in a request, or the empty text for none.
@@ -44,7 +80,7 @@ impl Deserr<Violations> for Link {
             return Ok(Self(text));
         }
         let mut violations = Violations::default();
-        violations.push(pointer(at), Rule::NotAWebAddress, "must be an absolute http or https address, or empty");
+        violations.push(pointer(at), Rule::NotAWebAddress, format!("{WEB_ADDRESS}, or empty"));
         Err(violations)
     }
 }
@@ -64,6 +100,23 @@ impl ToSchema for Link {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_uri_has_only_the_characters_of_one() {
+        for (address, uri) in [
+            ("https://club.example", "https://club.example/"),
+            ("https://日本語.example/道?語=1#節", "https://xn--wgv71a119e.example/%E9%81%93?%E8%AA%9E=1#%E7%AF%80"),
+            (
+                "https://[::1]:8/a[1]|{b}?c[]=^`d|#e#[f]",
+                "https://[::1]:8/a%5B1%5D%7C%7Bb%7D?c%5B%5D=%5E%60d%7C#e%23%5Bf%5D",
+            ),
+            ("https://a.example/100%?50%25%4", "https://a.example/100%25?50%25%254"),
+            ("https://ä:ö@a.example/?a=b?c", "https://%C3%A4:%C3%B6@a.example/?a=b?c"),
+        ] {
+            assert_eq!(to_uri(address).as_deref(), Some(uri));
+        }
+        assert_eq!(to_uri("no address"), None);
+    }
 
     #[test]
     fn a_web_address_is_absolute_and_http_or_https() {

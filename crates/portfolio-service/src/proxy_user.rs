@@ -29,7 +29,7 @@ pub enum ProxyUser {
     Anonymous,
     /// The caller has this name.
     Name(String),
-    /// Two different names, a repeated header, or a name that is not text.
+    /// Two different names, or a repeated header.
     Unusable,
 }
 
@@ -47,7 +47,8 @@ impl Proxies {
                 [] => continue,
                 // Some proxies send this for visitors who did not sign in.
                 [value] if matches!(value.as_bytes(), b"" | b"-") => continue,
-                [value] => value.to_str().map_or(ProxyUser::Unusable, |name| ProxyUser::Name(name.to_owned())),
+                // Bytes that are not text become a character that no sign-in name has.
+                [value] => ProxyUser::Name(String::from_utf8_lossy(value.as_bytes()).into_owned()),
                 _ => ProxyUser::Unusable,
             };
             user = if user == ProxyUser::Anonymous || user == name { name } else { ProxyUser::Unusable };
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_one_name_is_unusable() {
+    fn what_is_not_one_name_is_unusable() {
         let user_of = |headers: &[(&'static str, &'static [u8])]| user("10.0.0.1", headers);
         let (forwarded, showcase) = ("x-forwarded-user", "x-showcase-user");
         assert_eq!(user_of(&[]), ProxyUser::Anonymous);
@@ -118,6 +119,6 @@ mod tests {
         assert_eq!(user_of(&[(forwarded, b"bob"), (showcase, b"bob")]), ProxyUser::Name("bob".to_owned()));
         assert_eq!(user_of(&[(forwarded, b"bob"), (showcase, b"alice")]), ProxyUser::Unusable);
         assert_eq!(user_of(&[(forwarded, b"bob"), (forwarded, b"bob")]), ProxyUser::Unusable);
-        assert_eq!(user_of(&[(forwarded, b"b\xf6b")]), ProxyUser::Unusable);
+        assert_eq!(user_of(&[(forwarded, b"b\xf6b")]), ProxyUser::Name("b\u{fffd}b".to_owned()));
     }
 }

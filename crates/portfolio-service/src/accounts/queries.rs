@@ -89,10 +89,10 @@ pub fn edit(
     let type_ = change.type_.or_else(|| AccountType::from_number(present.type_.into()));
     let type_ = type_.ok_or_else(|| Problem::internal("an account has an unknown type"))?;
     let url = change.url.as_ref().unwrap_or(&present.url);
-    if !type_.accepts(url) {
+    type_.check(url).map_err(|message| {
         let pointer = if change.url.is_some() { "/url" } else { "/type" };
-        return Err(Problem::invalid(pointer, Rule::WrongAddress, type_.refusal()).into());
-    }
+        Problem::invalid(pointer, Rule::WrongAddress, message)
+    })?;
     let display_name = change.display_name.as_ref().unwrap_or(&present.display_name);
     if (type_.number(), url, display_name) == (present.type_, &present.url, &present.display_name) {
         return Ok(());

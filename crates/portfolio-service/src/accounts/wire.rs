@@ -28,12 +28,10 @@ pub struct AddAccountRequest {
 }
 
 fn check_address(account: AddAccountRequest, at: ValuePointerRef<'_>) -> Result<AddAccountRequest, Violations> {
-    if account.type_.accepts(&account.url) {
-        return Ok(account);
+    match account.type_.check(&account.url) {
+        Ok(()) => Ok(account),
+        Err(message) => Err(Violations::one(at.push_key("url"), Rule::WrongAddress, message)),
     }
-    let mut violations = Violations::default();
-    violations.push(common::problem::pointer(at.push_key("url")), Rule::WrongAddress, account.type_.refusal());
-    Err(violations)
 }
 
 impl AddAccountRequest {

@@ -197,9 +197,7 @@ fn read_account(row: &SourceRow, targets: &Targets) -> Result<Account, Fault> {
     let user = existing_user(row, "user_id", &targets.users)?;
     let (number, url) = (row.number("type")?, row.text("url")?);
     let kind = AccountType::from_number(number).ok_or_else(|| format!("type {number} is no type of account"))?;
-    if !kind.accepts(&url) {
-        return Err(format!("url {}", kind.refusal()));
-    }
+    kind.check(&url).map_err(|message| format!("url {message}"))?;
     Ok(Account { user, number: kind.number(), display_name: row.text("name")?, url })
 }
 

@@ -1,13 +1,13 @@
 //! A member's résumé in the format of JSON Resume 1.0.0 (<https://jsonresume.org/schema>). An optional field without a
 //! value is left out: most fields of the format must be texts that are not empty, addresses or dates.
 
-use chrono::NaiveDate;
+use chrono::{Datelike, NaiveDate};
 use serde::Serialize;
 use service_kit::error::Error;
 use utoipa::ToSchema;
 
 use super::queries::{Profile, Project};
-use crate::{club::Club, contests, teams, users::Account};
+use crate::{club::Club, contests, link::to_uri, teams, users::Account};
 
 const SCHEMA: &str = "https://raw.githubusercontent.com/jsonresume/resume-schema/v1.0.0/schema.json";
 
@@ -23,7 +23,7 @@ const SCHEMA: &str = "https://raw.githubusercontent.com/jsonresume/resume-schema
         "name": "Lecture robot", "description": "It reads the timetable aloud.", "startDate": "2025-10-01",
         "endDate": "2026-09-30", "url": "https://club.example/robot"
     }],
-    "awards": [{"title": "3rd", "date": "2026-04-05", "awarder": "Programming Cup", "summary": "Team: club A"}],
+    "awards": [{"title": "3rd", "date": "2026-04-05", "awarder": "Programming Cup", "summary": "club A"}],
     "meta": {
         "canonical": "https://club.example/api/v1/users/0198c0de-0000-7000-8000-000000000001/resume.json",
         "version": "v1.0.0"
@@ -60,6 +60,8 @@ struct ResumeProfile {
     network: &'static str,
     /// The display name.
     username: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(required = false)]
     url: String,
 }
 
@@ -70,7 +72,9 @@ struct ResumeProject {
     name: String,
     description: String,
     /// The first day of the user's first semester in the project.
-    start_date: NaiveDate,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    start_date: Option<NaiveDate>,
     /// The last day of the user's last semester in it; absent while that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -86,7 +90,9 @@ struct ResumeAward {
     /// The team's result.
     title: String,
     /// The day on which the contest ended, or began if it has no end.
-    date: NaiveDate,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    date: Option<NaiveDate>,
     /// The contest.
     awarder: String,
     summary: String,
@@ -126,12 +132,17 @@ impl Resume {
     }
 }
 
+/// A date, if its year is one of those that the format has.
+fn date(date: NaiveDate) -> Option<NaiveDate> {
+    (1000..3000).contains(&date.year()).then_some(date)
+}
+
 impl ResumeProfile {
     fn new(account: &Account) -> Self {
         Self {
             network: account.type_name(),
             username: account.display_name().to_owned(),
-            url: account.url().to_owned(),
+            url: to_uri(account.url()).unwrap_or_default(),
         }
     }
 }
@@ -142,9 +153,9 @@ impl ResumeProject {
         Self {
             name: project.row.name,
             description: project.description,
-            start_date: span.since().first_day(),
-            end_date: span.until().and_then(|until| until.end().pred_opt()),
-            url: project.link,
+            start_date: date(span.since().first_day()),
+            end_date: span.until().and_then(|until| until.end().pred_opt()).and_then(date),
+            url: to_uri(&project.link).unwrap_or_default(),
         }
     }
 }
@@ -155,9 +166,9 @@ impl ResumeAward {
         let at = duration.until().unwrap_or(duration.since());
         Ok(Self {
             title: team.result,
-            date: at.utc().with_timezone(&club.zone).date_naive(),
+            date: date(at.utc().with_timezone(&club.zone).date_naive()),
             awarder: contest.name,
-            summary: format!("Team: {}", team.name),
+            summary: team.name,
         })
     }
 }

@@ -3,8 +3,8 @@
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
 use std::{
-    io::{BufRead as _, BufReader, Write as _},
-    net::TcpListener,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
     process::Command,
     time::{Duration, Instant},
 };
@@ -18,6 +18,7 @@ use ring::{
 use serde_json::{Value, json};
 
 use crate::{
+    builders::project,
     harness::{ALICE, Answer, BOB, CAROL, Client, Club, DOCUMENT, id},
     objects::Objects,
 };
@@ -28,23 +29,56 @@ fn me(client: &Client<'_>) -> Answer {
     client.get(ME)
 }
 
+/// The answer to a request that no HTTP library sends.
+fn raw(club: &Club, request: &[u8]) -> String {
+    let address = club.origin(0).strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(request).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
 fn edit(client: &Client<'_>) -> Answer {
     client.patch(&format!("/api/v1/users/{}", id(BOB)), json!({"bio": "x"}))
 }
 
 #[rstest]
-fn an_invalid_name_in_the_header_is_refused_even_by_public_operations(#[values(Sqlite, Postgres)] backend: Backend) {
+fn whose_name_is_no_sign_in_name_reads_like_anybody_and_does_nothing_else(
+    #[values(Sqlite, Postgres)] backend: Backend,
+) {
     let club = Club::start(backend);
+    project(&club, BOB, "robot");
     let too_long = "x".repeat(33);
-    for name in ["bob smith", "bob@club.example", "b\u{e9}", too_long.as_str(), "bob,alice", "../bob"] {
-        let client = club.anonymous().header("x-forwarded-user", name);
+    let header = |name: &str| club.anonymous().header("x-forwarded-user", name);
+    let names =
+        ["bob smith", "taro.yamada@example.ac.jp", "b\u{e9}", "山田", &too_long, "bob,alice", "../bob", " bob\u{a0}"];
+    let all = names.map(header);
+    for client in all {
         me(&client).refused(401, "bad-credentials");
+        edit(&client).refused(401, "bad-credentials");
+        for path in ["/api/v1/users", "/api/v1/projects", "/projects", "/"] {
+            let answer = client.get(path);
+            assert_eq!(answer.status, 200, "{answer:?}");
+            assert_eq!(answer.text(), club.anonymous().get(path).text());
+        }
+    }
+    // A proxy may forward the credential by which it has identified the user.
+    let forwarded = header("taro.yamada@example.ac.jp").header("authorization", "Basic x");
+    me(&forwarded).refused(401, "bad-credentials");
+    forwarded.get("/api/v1/users").expect(200);
+    let twice = club.by(BOB).header("x-forwarded-user", ALICE);
+    let two = club.by(BOB).header("x-showcase-user", ALICE);
+    for client in [twice, two] {
+        edit(&client).refused(401, "bad-credentials");
         client.get("/api/v1/users").refused(401, "bad-credentials");
     }
-    let twice = club.by(BOB).header("x-forwarded-user", ALICE);
-    me(&twice).refused(401, "bad-credentials");
-    let two = club.by(BOB).header("x-showcase-user", ALICE);
-    edit(&two).refused(401, "bad-credentials");
+    // Bytes that are no UTF-8.
+    for (path, status) in [("/api/v1/projects", 200), (ME, 401)] {
+        let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-Forwarded-User: ");
+        let answer = raw(&club, &[head.as_bytes(), b"\xff\xfe\r\n\r\n"].concat());
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+    }
     me(&club.anonymous().header("x-showcase-user", BOB)).expect(200);
     for nobody in ["", "-"] {
         me(&club.anonymous().header("x-showcase-user", nobody)).refused(401, "not-signed-in");
@@ -61,7 +95,7 @@ fn an_invalid_name_in_the_header_is_refused_even_by_public_operations(#[values(S
 #[rstest]
 fn a_bad_credential_is_401_at_every_operation(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let client = club.anonymous().header("x-forwarded-user", "no name");
+    let client = club.anonymous().header("authorization", "Bearer x");
     let mut objects = Objects::new();
     objects.grow(&club, 1);
     for (template, item) in DOCUMENT["paths"].as_object().unwrap() {
@@ -75,7 +109,7 @@ fn a_bad_credential_is_401_at_every_operation(#[values(Sqlite, Postgres)] backen
 #[rstest]
 fn a_bad_credential_is_401_whatever_else_is_wrong(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let client = club.anonymous().header("x-forwarded-user", "no name");
+    let client = club.anonymous().header("authorization", "Bearer x");
     let mut objects = Objects::new();
     objects.grow(&club, 1);
     for (template, item) in DOCUMENT["paths"].as_object().unwrap() {
@@ -197,7 +231,9 @@ fn a_token_of_the_issuer_identifies_the_caller() {
     edit(&by(&issuer.token(&claims(CAROL)))).refused(403, "forbidden");
     edit(&by(&issuer.token(&claims(ALICE)))).expect(204);
     me(&by(&issuer.token(&claims("nobody")))).refused(404, "not-found");
-    me(&by(&issuer.token(&claims("no name")))).refused(401, "bad-credentials");
+    let unnamed = issuer.token(&claims("taro.yamada@example.ac.jp"));
+    me(&by(&unnamed)).refused(401, "bad-credentials");
+    by(&unnamed).get("/api/v1/users").expect(200);
     me(&by(&bob).header("x-forwarded-user", BOB)).expect(200);
     me(&by(&bob).header("x-forwarded-user", ALICE)).refused(401, "bad-credentials");
 

@@ -176,11 +176,7 @@ fn only_active_members_have_a_page_and_a_resume(#[values(Sqlite, Postgres)] back
 fn a_resume_is_a_json_resume(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start_with(backend, &["--public-url", "http://localhost:3001"]);
     with_bob(&club);
-    let found = club.anonymous().get(&resume(BOB)).expect(200).json();
-    let schema: Value = serde_json::from_str(include_str!("resume-schema.json")).unwrap();
-    let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
-    let errors: Vec<_> = validator.iter_errors(&found).map(|error| error.to_string()).collect();
-    assert!(errors.is_empty(), "{errors:?} in {found}");
+    let found = valid_resume(&club);
     assert_eq!(
         found,
         json!({
@@ -197,12 +193,53 @@ fn a_resume_is_a_json_resume(#[values(Sqlite, Postgres)] backend: Backend) {
                 },
             ],
             // A team without a result has achieved nothing yet.
-            "awards": [{"title": "\"3rd\"", "date": "2026-04-05", "awarder": "Cup", "summary": "Team: club A"}],
+            "awards": [{"title": "\"3rd\"", "date": "2026-04-05", "awarder": "Cup", "summary": "club A"}],
             "meta": {"canonical": format!("http://localhost:3001{}", resume(BOB)), "version": "v1.0.0"},
         })
     );
     let of_carol = club.anonymous().get(&resume(CAROL)).expect(200).json();
     assert_eq!(of_carol["basics"], json!({"name": "carol", "profiles": []}));
+}
+
+/// The résumé of bob, which is valid.
+fn valid_resume(club: &Club) -> Value {
+    let found = club.anonymous().get(&resume(BOB)).expect(200).json();
+    let schema: Value = serde_json::from_str(include_str!("resume-schema.json")).unwrap();
+    let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
+    let errors: Vec<_> = validator.iter_errors(&found).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?} in {found}");
+    found
+}
+
+#[rstest]
+fn a_resume_is_valid_whatever_its_addresses_and_times_are(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let accounts = format!("/api/v1/users/{}/accounts", id(BOB));
+    let address = "https://日本語.example/道[1]|{2}?語=%#a#節";
+    club.by(BOB).post(&accounts, json!({"type": 0, "url": address, "displayName": "私"})).expect(201);
+    for (name, since, until) in [("first", 1, 999), ("last", 3000, 9998)] {
+        let project = project(&club, BOB, name);
+        let spans = json!({"link": address, "duration": span((since, 0), Some((until, 0)))});
+        club.by(BOB).patch(&project, spans).expect(204);
+        let members = json!({"members": [member(BOB, (since, 0), Some((until, 0)))]});
+        club.by(BOB).put(&format!("{project}/members"), members).expect(204);
+        let cup = contest(&club, BOB, name);
+        let days =
+            json!({"since": format!("{since:04}-04-03T00:00:00Z"), "until": format!("{until:04}-04-04T20:00:00Z")});
+        club.by(BOB).patch(&cup, json!({"duration": days})).expect(204);
+        let team = team(&club, BOB, &cup, "the team");
+        club.by(BOB).patch(&team, json!({"result": "1st"})).expect(204);
+        club.by(BOB).put(&format!("{team}/members"), json!({"members": [id(BOB)]})).expect(204);
+    }
+    let found = valid_resume(&club);
+    let uri = "https://xn--wgv71a119e.example/%E9%81%93%5B1%5D%7C%7B2%7D?%E8%AA%9E=%25#a%23%E7%AF%80";
+    assert_eq!(found["basics"]["profiles"][0]["url"], uri);
+    for project in found["projects"].as_array().unwrap() {
+        assert_eq!(project["url"], uri);
+        assert!(project.get("startDate").is_none() && project.get("endDate").is_none(), "{project}");
+    }
+    let awards = json!({"title": "1st", "awarder": "last", "summary": "the team"});
+    assert_eq!(found["awards"][0], awards);
 }
 
 #[rstest]

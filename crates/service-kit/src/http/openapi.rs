@@ -25,6 +25,10 @@ pub fn complete(document: &mut OpenApi, codes: &[&'static Code], legacy: Legacy)
     }
     let components = components.clone();
     for item in document.paths.paths.values_mut() {
+        // A `PATCH` without a body changes nothing (contract, "JSON").
+        if let Some(RefOr::T(body)) = item.patch.as_mut().and_then(|operation| operation.request_body.as_mut()) {
+            body.required = Some(Required::False);
+        }
         let operations = [
             (&mut item.get, Kind::Read),
             (&mut item.post, Kind::Create),
