@@ -98,7 +98,8 @@ impl Database {
 
     /// Starts the service on this database, without rate limits.
     pub async fn serve(&self, options: &[&str]) -> Result<Running> {
-        let mut arguments = vec!["--database-url", &self.url, "--rate-limit", "0", "--log", "off"];
+        let mut arguments =
+            vec!["--database-url", &self.url, "--rate-limit", "0", "--daily-limit", "0", "--log", "off"];
         arguments.extend(match self.service {
             Service::Booking => ["--feed-rate-limit", "0"],
             Service::Portfolio => ["--admins", "alice"],

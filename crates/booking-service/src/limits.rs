@@ -13,8 +13,7 @@ pub struct LimitOptions {
           value_parser = whole_number(0..=u32::MAX))]
     pub sign_in_rate_limit: u32,
 
-    /// Requests a minute that each replica accepts for one calendar feed, and from one address for feeds that do not
-    /// exist. 0 means no limit.
+    /// Requests a minute that each replica accepts for one calendar feed. 0 means no limit.
     #[arg(global = true, long, env = "FEED_RATE_LIMIT", value_name = "N", default_value_t = 60,
           value_parser = whole_number(0..=u32::MAX))]
     pub feed_rate_limit: u32,

@@ -3,11 +3,14 @@
 #![allow(clippy::wildcard_imports, reason = "as diesel itself writes its schema files")]
 
 use import::schema::imported_rows;
-use service_kit::{database::schema::idempotency_keys, maintenance::tables::TableInfo};
+use service_kit::{
+    database::schema::{creations, idempotency_keys},
+    maintenance::tables::TableInfo,
+};
 
 /// All tables, each after those that it refers to.
 pub const TABLES: &[TableInfo] = service_kit::tables! {
-    idempotency_keys imported_rows users sessions api_tokens spent_logins identities groups group_members group_admins
+    idempotency_keys creations imported_rows users sessions api_tokens spent_logins identities groups group_members group_admins
     tags places rooms room_admins events event_admins event_tags attendees
     withdrawn_invitations draft_events draft_event_slots draft_event_admins draft_event_invitees draft_event_tags draft_event_answers
     draft_event_choices

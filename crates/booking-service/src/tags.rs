@@ -20,6 +20,7 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure, OnUnique},
+    guard::daily_limit,
     http::{Body, Page, Reply},
     state::Now,
     with_connection,
@@ -100,11 +101,12 @@ async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
 )]
 #[post("")]
 async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestTag>) -> Result<Reply, Failure> {
-    who.create(move |conn, _| {
-        let tag = insert(conn, &body.0.name, DbTimestamp(now.0))?;
-        Reply::created(&ResponseTag::new(tag, zone))
-    })
-    .await
+    who.creates(1)
+        .create(move |conn, _| {
+            let tag = insert(conn, &body.0.name, DbTimestamp(now.0))?;
+            Reply::created(&ResponseTag::new(tag, zone))
+        })
+        .await
 }
 
 // In the database
@@ -151,11 +153,12 @@ fn insert(conn: &mut AnyConnection, name: &str, now: DbTimestamp) -> Result<Tag,
     Ok(tag)
 }
 
-/// The id and name of the tag for each of `names`, in their order. Tags that do not exist are created; concurrent
-/// requests may create the same tags. Names with equal keys give the same tag.
+/// The id and name of the tag for each of `names`, in their order. Tags that do not exist are created and count for the
+/// user `by`; concurrent requests may create the same tags. Names with equal keys give the same tag.
 pub fn get_or_create<N: AsRef<str>>(
     conn: &mut AnyConnection,
     names: &[N],
+    by: DbUuid,
     now: DbTimestamp,
 ) -> Result<Vec<(DbUuid, String)>, Error> {
     let keys: Vec<_> = names.iter().map(|name| key(name.as_ref())).collect();
@@ -177,12 +180,14 @@ pub fn get_or_create<N: AsRef<str>>(
                 )
             })
             .collect();
+        let mut created = 0;
         for rows in rows.chunks(1000) {
-            with_connection!(conn, c => diesel::insert_into(tags::table)
+            created += with_connection!(conn, c => diesel::insert_into(tags::table)
                 .values(rows)
                 .on_conflict_do_nothing()
                 .execute(c))?;
         }
+        daily_limit::record(conn, by, i32::try_from(created).unwrap_or(i32::MAX), now)?;
         // A tag that another request has created meanwhile has another id.
         existing = find(conn, &keys)?;
     }

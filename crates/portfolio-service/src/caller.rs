@@ -24,6 +24,10 @@ impl guard::Caller for Caller {
         format!("{} {}", self.id, self.admin)
     }
 
+    fn has_special_rights(&self) -> bool {
+        self.admin
+    }
+
     fn idempotency_scope(&self) -> String {
         self.id.to_string()
     }

@@ -3,11 +3,14 @@
 #![allow(clippy::wildcard_imports, reason = "as diesel itself writes its schema files")]
 
 use import::schema::imported_rows;
-use service_kit::{database::schema::idempotency_keys, maintenance::tables::TableInfo};
+use service_kit::{
+    database::schema::{creations, idempotency_keys},
+    maintenance::tables::TableInfo,
+};
 
 /// All tables, each after those that it refers to.
 pub const TABLES: &[TableInfo] = service_kit::tables! {
-    idempotency_keys imported_rows users accounts groups group_admins group_memberships events event_hosts event_levels
+    idempotency_keys creations imported_rows users accounts groups group_admins group_memberships events event_hosts event_levels
     projects project_members contests contest_teams contest_team_members departures leases copies
 };
 

@@ -3,7 +3,10 @@
 use std::{
     collections::HashSet,
     fmt::Write as _,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use chrono::DateTime;
@@ -23,6 +26,7 @@ use crate::{
     copies::CopyNumbers,
     credentials::Keys,
     database::{Database, QueueMetrics},
+    http::body_budget::BodyBudget,
     logging::dropped_records,
     process::Process,
 };
@@ -68,6 +72,10 @@ pub struct Metrics {
     seconds: Family<Route, Histogram, fn() -> Histogram>,
     /// Requests being answered.
     pub in_flight: Gauge,
+    /// Bytes of the bodies of requests being answered.
+    pub bodies: Arc<BodyBudget>,
+    /// Requests refused because their user has created too much.
+    pub daily_limit_refusals: Counter,
     in_use: Gauge,
     connections: Gauge,
     ages: Family<CopyLabel, Gauge<f64, AtomicU64>>,
@@ -111,6 +119,15 @@ impl Metrics {
         let seconds = add(&mut all, "http_request_duration_seconds", "Time from request to end of answer", seconds);
         let in_flight = add(&mut all, "http_requests_in_flight", "Requests being answered", Gauge::default());
 
+        let bodies = Arc::<BodyBudget>::default();
+        let help = "Bytes of the bodies of requests being answered";
+        add(&mut all, "http_request_body_bytes", help, bodies.bytes.clone());
+        let help = "Requests refused because too many bytes of bodies were in memory";
+        add(&mut all, "http_request_bodies_refused", help, bodies.refused.clone());
+
+        let help = "Requests refused because their user had created too much in a day";
+        let daily_limit_refusals = add(&mut all, "daily_limit_refusals", help, Counter::default());
+
         add(&mut all, "db_statements", "SQL statements sent", db.statements().clone());
         let in_use = add(&mut all, "db_connections_in_use", "Database connections in use", Gauge::default());
         let connections = add(&mut all, "db_connections", "Database connections at most", Gauge::default());
@@ -143,7 +160,19 @@ impl Metrics {
         let started = add(&mut all, "process_start_time_seconds", help, Gauge::<f64, AtomicU64>::default());
         started.set((now.utc() - DateTime::UNIX_EPOCH).as_seconds_f64());
         all.register_collector(Box::new(Process));
-        Self { registry: all, requests, seconds, in_flight, in_use, connections, ages, failures, dropped }
+        Self {
+            registry: all,
+            requests,
+            seconds,
+            in_flight,
+            bodies,
+            daily_limit_refusals,
+            in_use,
+            connections,
+            ages,
+            failures,
+            dropped,
+        }
     }
 
     /// Counts a request as being answered until the returned value is dropped.

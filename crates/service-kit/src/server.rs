@@ -17,7 +17,7 @@ use utoipa_actix_web::AppExt;
 use crate::{
     config::ServerOptions,
     guard::idempotency,
-    http::{body::BodyTimeout, client_ip::TrustedProxies, query::path_config},
+    http::{body::Bodies, client_ip::TrustedProxies, query::path_config},
     middleware::{
         access_log::access_log, allowed_methods::allowed_methods, authenticate_first::authenticate_first,
         encoded_etag::encoded_etag, head::head_as_get, loopback_host::loopback_host, parameter_names::parameter_names,
@@ -45,6 +45,10 @@ const BLOCKING_THREADS: usize = 8;
 /// How long sent data may remain unacknowledged before the kernel closes the connection (`TCP_USER_TIMEOUT`).
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The receive buffer of a connection. The kernel would let it grow to megabytes, and the server reads as much of a body
+/// at once as is there, before it knows whether the body is wanted.
+const RECEIVE_BUFFER: usize = 32 * 1024;
+
 /// The most bytes of an answer in the buffer of a connection, besides the chunk of a body that is being sent.
 const WRITE_BUFFER: usize = 64 * 1024;
 
@@ -57,7 +61,8 @@ pub fn listen(
     let allowed_origins = options.allowed_origins.clone();
     let trusted_proxies = Data::new(TrustedProxies(options.trusted_proxies.clone()));
     // Shorter than the request time-out, so that a client whose body is too slow gets 408 and not 503.
-    let body_timeout = Data::new(BodyTimeout(state.request_timeout.mul_f32(0.7)));
+    let timeout = state.request_timeout.mul_f32(0.7);
+    let bodies = Data::new(Bodies { timeout, budget: state.metrics.bodies.clone() });
     let shared = state.clone();
     actix_web::rt::spawn(idempotency::delete_expired_keys(state.clone()));
     let workers = options
@@ -68,7 +73,7 @@ pub fn listen(
         App::new()
             .app_data(shared.clone())
             .app_data(trusted_proxies.clone())
-            .app_data(body_timeout.clone())
+            .app_data(bodies.clone())
             .app_data(path_config())
             .configure(configure.clone())
             .into_utoipa_app()
@@ -101,10 +106,11 @@ pub fn listen(
             .wrap(from_fn(request_id))
     })
     .on_connect(|connection, _| {
-        if let Some(stream) = connection.downcast_ref::<TcpStream>()
-            && let Err(error) = SockRef::from(stream).set_tcp_user_timeout(Some(SEND_TIMEOUT))
-        {
-            log::debug!("a connection has no send time-out: {error}");
+        let Some(stream) = connection.downcast_ref::<TcpStream>() else { return };
+        let socket = SockRef::from(stream);
+        let set = socket.set_tcp_user_timeout(Some(SEND_TIMEOUT)).and(socket.set_recv_buffer_size(RECEIVE_BUFFER));
+        if let Err(error) = set {
+            log::debug!("a connection has no limits: {error}");
         }
     })
     .h1_write_buffer_size(WRITE_BUFFER)

@@ -35,7 +35,7 @@ use crate::{
         origin::Origins,
         parameter_names::ParameterNames,
         path_methods::PathMethods,
-        rate_limit::{BadCredentials, RateLimit},
+        rate_limit::{LookUpLimit, RateLimit},
         static_files::StaticFiles,
     },
     metrics::Metrics,
@@ -121,8 +121,10 @@ pub struct AppState {
     pub origins: Origins,
     /// The limit on the requests of each caller.
     pub rate_limit: RateLimit,
-    /// The count of bad credentials by client address.
-    pub bad_credentials: BadCredentials,
+    /// The most objects that a user may create in 24 hours; 0 means no limit.
+    pub daily_limit: u32,
+    /// The limit on the look-ups of unknown credentials.
+    pub look_up_limit: LookUpLimit,
     /// The users of credentials.
     pub credential_owners: CredentialOwners,
     /// Its metrics.
@@ -173,7 +175,8 @@ impl AppState {
             metrics: Metrics::new(info.name, &document.info.version, clock.now(), &database, keys),
             database,
             rate_limit: RateLimit::per_minute(options.rate_limit, &clock),
-            bad_credentials: BadCredentials::new(options.rate_limit > 0, &clock),
+            daily_limit: options.daily_limit,
+            look_up_limit: LookUpLimit::new(options.rate_limit > 0, &clock),
             credential_owners: CredentialOwners::default(),
             clock,
             origins: Origins::new(options.public_origin(), options.allowed_origins.clone()),

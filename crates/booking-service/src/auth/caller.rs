@@ -64,6 +64,10 @@ impl guard::Caller for Caller {
         format!("{} {} {:?}", self.id, self.privileged, self.credential)
     }
 
+    fn has_special_rights(&self) -> bool {
+        self.privileged
+    }
+
     /// Sessions and tokens of a user do not share stored answers: an answer to a session may contain a new token.
     fn idempotency_scope(&self) -> String {
         format!("{} {}", self.id, matches!(self.credential, CredentialId::Session(_)))

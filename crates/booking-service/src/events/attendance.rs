@@ -85,10 +85,11 @@ pub fn add_tags(
     conn: &mut AnyConnection,
     event: DbUuid,
     tags: &[(String, bool)],
+    by: DbUuid,
     now: DbTimestamp,
 ) -> Result<usize, Error> {
     let names: Vec<_> = tags.iter().map(|(name, _)| name.as_str()).collect();
-    let tag_ids = crate::tags::get_or_create(conn, &names, now)?;
+    let tag_ids = crate::tags::get_or_create(conn, &names, by, now)?;
     let rows: Vec<_> = tag_ids
         .iter()
         .zip(tags)
@@ -111,10 +112,11 @@ pub fn replace_tags(
     conn: &mut AnyConnection,
     event: DbUuid,
     tags: &[(String, bool)],
+    by: DbUuid,
     now: DbTimestamp,
 ) -> Result<(), Error> {
     diesel::delete(event_tags::table.filter(event_tags::event_id.eq(event))).execute(conn)?;
-    add_tags(conn, event, tags, now).map(|_| ())
+    add_tags(conn, event, tags, by, now).map(|_| ())
 }
 
 /// Adds one tag to an event. A tag that the event already has stays as it is.
@@ -132,7 +134,7 @@ pub fn add_tag(
     if tag.1 {
         check_admin_or_privileged(conn, event, me)?;
     }
-    if add_tags(conn, event, std::slice::from_ref(tag), now)? > 0 {
+    if add_tags(conn, event, std::slice::from_ref(tag), me.id, now)? > 0 {
         mark_changed(conn, event, now)?;
     }
     Ok(())

@@ -129,7 +129,7 @@ pub fn create(
         ))
         .execute(conn)?;
     insert_admins(conn, id, &draft.admins())?;
-    attendance::add_tags(conn, id, &draft.tags, now)?;
+    attendance::add_tags(conn, id, &draft.tags, by, now)?;
     invitations::invite(conn, id, draft.group, now)?;
     Ok(id)
 }
@@ -190,7 +190,7 @@ pub fn update(
         .execute(conn)?;
     diesel::delete(event_admins::table.filter(event_admins::event_id.eq(id))).execute(conn)?;
     insert_admins(conn, id, &draft.admins())?;
-    attendance::replace_tags(conn, id, &draft.tags, now)?;
+    attendance::replace_tags(conn, id, &draft.tags, me.id, now)?;
     if draft.group != event.group_id {
         attendance::delete_pending(conn, id)?;
     }

@@ -108,6 +108,7 @@ pub async fn create(
 ) -> Result<Reply, Failure> {
     let draft = body.0.into_draft();
     who.dry_run(query.0.dry_run.0)
+        .creates(1)
         .queued_by(&draft.venue)
         .create(move |conn, me| {
             let id = changes::create(conn, &draft, me.id, zone, DbTimestamp(now))?;
@@ -154,6 +155,7 @@ pub async fn update(
 ) -> Result<Reply, Failure> {
     let (id, draft) = (DbUuid::from(*id), body.0.into_draft());
     who.dry_run(query.0.dry_run.0)
+        .creates(0)
         .queued_by(&draft.venue)
         .update(target(id, zone), move |conn, me| {
             changes::update(conn, id, &draft, me, zone, DbTimestamp(now))?;
@@ -226,10 +228,11 @@ pub async fn add_tag(
     body: Body<RequestEventTag>,
 ) -> Result<Reply, Failure> {
     let (id, tag) = (DbUuid::from(*id), body.0.into_pair());
-    who.update(target(id, zone), move |conn, me| {
-        attendance::add_tag(conn, id, &tag, me, DbTimestamp(now)).map(|()| Reply::no_content())
-    })
-    .await
+    who.creates(0)
+        .update(target(id, zone), move |conn, me| {
+            attendance::add_tag(conn, id, &tag, me, DbTimestamp(now)).map(|()| Reply::no_content())
+        })
+        .await
 }
 
 /// Remove a tag from an event

@@ -61,11 +61,12 @@ pub async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failur
 #[post("")]
 pub async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestGroup>) -> Result<Reply, Failure> {
     let group = body.0.into();
-    who.create(move |conn, me| {
-        let id = changes::create(conn, &group, me.id, DbTimestamp(now.0))?;
-        Reply::created(&ResponseGroup::new(queries::get(conn, id)?, zone.0))
-    })
-    .await
+    who.creates(1)
+        .create(move |conn, me| {
+            let id = changes::create(conn, &group, me.id, DbTimestamp(now.0))?;
+            Reply::created(&ResponseGroup::new(queries::get(conn, id)?, zone.0))
+        })
+        .await
 }
 
 /// One group

@@ -14,7 +14,7 @@ use actix_web::{
 use common::{input::Id, problem::Problem};
 use service_kit::{
     credentials::{self, Keys},
-    database::{AnyConnection, types::DbUuid},
+    database::{AnyConnection, JobOwner, types::DbUuid},
     error::{Error, Failure},
     guard::{Target, conditional::Conditions},
     http::{
@@ -124,7 +124,13 @@ pub async fn feed(
     let conditions = Conditions::from_request(&req)?;
     // Some programs want this ending. No secret has a dot.
     let token = token.strip_suffix(".ics").unwrap_or(&token).to_owned();
-    let (owner_limits, job_owner, shared) = (limits.clone(), state.credential_owners.owner(&token), state.clone());
+    let (address, mut job_owner) = (ClientIp::extract(&req), state.credential_owners.owner(&token));
+    let is_unknown = matches!(job_owner, JobOwner::Credential(_));
+    if is_unknown {
+        state.look_up_limit.check(address.into())?;
+        job_owner = JobOwner::Address(address.0);
+    }
+    let shared = state.clone();
     let result = state.database.read(job_owner, move |conn| {
         // The shape of the token says nothing about whether the user exists.
         let (user, secret) = split(&token).ok_or_else(no_feed)?;
@@ -134,10 +140,11 @@ pub async fn feed(
         let is_present = club.keys.has_derived(&parts, secret) && secrets.nonce.is_some();
         let is_imported = credentials::is_hash_of(&secrets.imported_hash.unwrap_or_default(), &token);
         if !is_present && !is_imported {
+            shared.credential_owners.forget(&token);
             return Err(no_feed().into());
         }
         shared.credential_owners.remember(&token, user.0);
-        owner_limits.feed.charge(RateLimitKey::User(user.0))?;
+        limits.feed.charge(RateLimitKey::User(user.0))?;
         let criterion = match &query.0.q {
             Some(q) => Criterion::Matching(events::parse_filter(q)?),
             None => Criterion::ForFeed(user),
@@ -158,7 +165,9 @@ pub async fn feed(
     });
     let result = result.await;
     if matches!(&result, Err(Error::Problem(problem)) if problem.status() == 404) {
-        limits.feed.charge(ClientIp::extract(&req).into())?;
+        if is_unknown {
+            state.look_up_limit.record(address.into());
+        }
     } else {
         req.extensions_mut().insert(RateLimitCharged);
     }

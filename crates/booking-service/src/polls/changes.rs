@@ -143,7 +143,7 @@ pub fn create(conn: &mut AnyConnection, poll: &NewPoll, by: DbUuid, now: DbTimes
     let group_members = groups::queries::members_of_all(conn, &ids(&poll.invite_groups))?;
     let invitees: BTreeSet<_> = ids(&poll.invitees).into_iter().chain(group_members).collect();
     insert_invitees(conn, id, &Vec::from_iter(invitees))?;
-    insert_tags(conn, id, &poll.tags, now)?;
+    insert_tags(conn, id, &poll.tags, by, now)?;
     Ok(id)
 }
 
@@ -285,12 +285,18 @@ fn insert_invitees(conn: &mut AnyConnection, poll: DbUuid, invitees: &[DbUuid]) 
     Ok(())
 }
 
-fn insert_tags(conn: &mut AnyConnection, poll: DbUuid, tags: &[(String, bool)], now: DbTimestamp) -> Result<(), Error> {
+fn insert_tags(
+    conn: &mut AnyConnection,
+    poll: DbUuid,
+    tags: &[(String, bool)],
+    by: DbUuid,
+    now: DbTimestamp,
+) -> Result<(), Error> {
     if tags.is_empty() {
         return Ok(());
     }
     let names: Vec<_> = tags.iter().map(|(name, _)| name.as_str()).collect();
-    let tag_ids = tags::get_or_create(conn, &names, now)?;
+    let tag_ids = tags::get_or_create(conn, &names, by, now)?;
     let row = |((tag, _), (_, locked)): (&(DbUuid, String), &(String, bool))| {
         (
             draft_event_tags::draft_event_id.eq(poll),

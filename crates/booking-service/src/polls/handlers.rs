@@ -80,12 +80,13 @@ pub async fn create(
     body: Body<RequestDraftEvent>,
 ) -> Result<Reply, Failure> {
     let now = DbTimestamp(now);
-    who.create(move |conn, me| {
-        let id = changes::create(conn, &body.0.to_poll(zone)?, me.id, now)?;
-        let reply = Reply::created(&ResponseDraftEvent::new(queries::get(conn, id)?, now, zone))?;
-        Ok(reply.with(header::LOCATION, format!("/api/draft-events/{id}")))
-    })
-    .await
+    who.creates(1)
+        .create(move |conn, me| {
+            let id = changes::create(conn, &body.0.to_poll(zone)?, me.id, now)?;
+            let reply = Reply::created(&ResponseDraftEvent::new(queries::get(conn, id)?, now, zone))?;
+            Ok(reply.with(header::LOCATION, format!("/api/draft-events/{id}")))
+        })
+        .await
 }
 
 /// One poll
@@ -289,6 +290,7 @@ pub async fn confirm(
 ) -> Result<Reply, Failure> {
     let (id, confirmation) = (DbUuid::from(*id), Confirmation::from(body.0));
     who.dry_run(query.0.dry_run.0)
+        .creates(1)
         .queued_by(&confirmation.venue)
         .update(Target::parent(lock_name(id)), move |conn, me| {
             let event = confirmation::confirm(conn, id, &confirmation, me.id, zone, DbTimestamp(now))?;

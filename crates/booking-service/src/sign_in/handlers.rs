@@ -287,13 +287,14 @@ pub async fn end_session(who: SignedIn, club: Club, now: Now, session: Path<Id>)
 #[post("/me/tokens")]
 pub async fn create_token(who: SignedIn, zone: Zone, now: Now, body: Body<RequestToken>) -> Result<Reply, Failure> {
     let new = body.0.into();
-    who.update(tokens_target(zone.0), move |conn, me| {
-        me.require_session()?;
-        stay_active(conn, me.id)?;
-        let (id, token) = tokens::issue(conn, me.id, &new, now.0)?;
-        Ok(Reply::created(&CreatedToken::new(id, &new, &token, now.0, zone.0))?.secret())
-    })
-    .await
+    who.creates(1)
+        .update(tokens_target(zone.0), move |conn, me| {
+            me.require_session()?;
+            stay_active(conn, me.id)?;
+            let (id, token) = tokens::issue(conn, me.id, &new, now.0)?;
+            Ok(Reply::created(&CreatedToken::new(id, &new, &token, now.0, zone.0))?.secret())
+        })
+        .await
 }
 
 /// List the caller's API tokens

@@ -96,6 +96,13 @@ impl Process {
         }
     }
 
+    /// The most memory that it has had, in MiB.
+    pub fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.strip_suffix(" kB")).unwrap();
+        peak.trim().parse::<u64>().unwrap() / 1024
+    }
+
     /// The environment of the process, each variable with a zero byte at its end.
     pub fn environment(&self) -> Vec<u8> {
         std::fs::read(format!("/proc/{}/environ", self.child.id())).unwrap()

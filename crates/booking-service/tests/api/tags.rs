@@ -90,7 +90,9 @@ fn concurrent_requests_create_a_tag_once(#[values(Sqlite, Postgres)] backend: Ba
         let db = db.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime
-            .block_on(async move { db.write(JobOwner::Internal, move |conn| get_or_create(conn, &names, now)).await })
+            .block_on(async move {
+                db.write(JobOwner::Internal, move |conn| get_or_create(conn, &names, id(BOB), now)).await
+            })
             .unwrap()
     };
     let found = get(vec![DECOMPOSED.into(), "music".into(), COMPOSED.into(), "music".into()]);
@@ -122,7 +124,7 @@ fn an_existing_tag_is_returned_unchanged(#[values(Sqlite, Postgres)] backend: Ba
     let club = Club::start(backend);
     let made = club.by(BOB).post("/api/tags", json!({"name": "music"})).expect(201).json();
     club.clock.advance(TimeDelta::hours(1));
-    get_or_create(&mut club.connect(), &["music", "art"], DbTimestamp(club.clock.now())).unwrap();
+    get_or_create(&mut club.connect(), &["music", "art"], id(BOB), DbTimestamp(club.clock.now())).unwrap();
     let tags = club.by(BOB).get("/api/tags").expect(200).json();
     assert_eq!(tags[1], made);
     assert_ne!(tags[0]["createdAt"], made["createdAt"]);

@@ -90,12 +90,13 @@ pub async fn add(
 ) -> Result<Reply, Failure> {
     let new = body.0.into_new();
     let id = DbUuid::from(*user);
-    who.update(Target::parent(format!("user {id}")), move |conn, _| {
-        let account = queries::add(conn, id, &new, DbTimestamp(now))?;
-        let location = format!("/api/v1/users/{id}/accounts/{}", account.id);
-        Ok(Reply::created(&Account::new(account)?)?.with(header::LOCATION, location))
-    })
-    .await
+    who.creates(1)
+        .update(Target::parent(format!("user {id}")), move |conn, _| {
+            let account = queries::add(conn, id, &new, DbTimestamp(now))?;
+            let location = format!("/api/v1/users/{id}/accounts/{}", account.id);
+            Ok(Reply::created(&Account::new(account)?)?.with(header::LOCATION, location))
+        })
+        .await
 }
 
 /// One account of a user

@@ -75,11 +75,12 @@ pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
 #[post("")]
 pub async fn create(who: Member, Now(now): Now, body: Body<CreateProjectRequest>) -> Result<Reply, Failure> {
     let draft = body.0.into_draft();
-    who.create(move |conn, me| {
-        let id = queries::create(conn, &draft, me.id, DbTimestamp(now))?;
-        Ok(Reply::created(&detail(conn, id)?)?.with(header::LOCATION, format!("/api/v1/projects/{id}")))
-    })
-    .await
+    who.creates(1)
+        .create(move |conn, me| {
+            let id = queries::create(conn, &draft, me.id, DbTimestamp(now))?;
+            Ok(Reply::created(&detail(conn, id)?)?.with(header::LOCATION, format!("/api/v1/projects/{id}")))
+        })
+        .await
 }
 
 /// One project

@@ -85,12 +85,13 @@ pub async fn create(
     body: Body<AddContestTeamRequest>,
 ) -> Result<Reply, Failure> {
     let (contest, draft) = (DbUuid::from(*contest), body.0.into_draft());
-    who.update(Target::parent(format!("contest {contest}")), move |conn, me| {
-        let team = queries::create(conn, contest, &draft, me.id, DbTimestamp(now))?;
-        let location = format!("/api/v1/contests/{contest}/teams/{}", team.id);
-        Ok(Reply::created(&ContestTeam::from((team, Vec::new())))?.with(header::LOCATION, location))
-    })
-    .await
+    who.creates(1)
+        .update(Target::parent(format!("contest {contest}")), move |conn, me| {
+            let team = queries::create(conn, contest, &draft, me.id, DbTimestamp(now))?;
+            let location = format!("/api/v1/contests/{contest}/teams/{}", team.id);
+            Ok(Reply::created(&ContestTeam::from((team, Vec::new())))?.with(header::LOCATION, location))
+        })
+        .await
 }
 
 /// One team of a contest

@@ -9,7 +9,10 @@ use service_kit::{
     with_connection,
 };
 
-use crate::harness::{Answer, BOB, Backend, CAROL, Club, SUSAN, id};
+use crate::{
+    builders::{contest, contest_body, project, project_body, team, team_body},
+    harness::{ALICE, Answer, BOB, Backend, CAROL, Club, SUSAN, id},
+};
 
 const USERS: &str = "/api/v1/users";
 const ME: &str = "/api/v1/users/me";
@@ -122,13 +125,47 @@ fn a_long_list_is_one_request() {
 fn a_bad_credential_counts_by_address() {
     on_both(&["--rate-limit", "4"], |club| {
         club.anonymous().header("authorization", "Bearer x.y.z").get(ME).refused(401, "bad-credentials");
-        club.by("no name").get(USERS).refused(401, "bad-credentials");
+        club.anonymous().header("authorization", "Basic x").get(USERS).refused(401, "bad-credentials");
+        club.by("no name").get(ME).refused(401, "bad-credentials");
+        club.by("no name").get(ME).refused(401, "bad-credentials");
+        assert_limited(club.anonymous().header("authorization", "Bearer z.y.x").get(ME), 15);
+        assert_limited(club.by("no name").get(ME), 15);
+        // What was refused takes nothing from those who read without sign-in, nor from members.
+        club.anonymous().get(USERS).expect(200);
+        club.by("no name").get(USERS).expect(200);
         club.by("nobody").get(ME).refused(404, "not-found");
         club.by(SUSAN).get(ME).refused(403, "account-inactive");
-        assert_limited(club.anonymous().header("authorization", "Bearer z.y.x").get(ME), 15);
-        assert_limited(club.by("no name").get(USERS), 15);
         assert_limited(club.by("nobody").get(ME), 15);
         assert_limited(club.anonymous().get(USERS), 15);
         club.by(BOB).get(ME).expect(200);
+    });
+}
+
+#[test]
+fn a_member_creates_only_so_much_in_a_day() {
+    on_both(&["--daily-limit", "4"], |club| {
+        project(club, BOB, "robot");
+        let cup = contest(club, BOB, "cup");
+        team(club, BOB, &cup, "club A");
+        let account = json!({"type": 5, "url": "https://github.com/bob", "displayName": "bob"});
+        let accounts = format!("{USERS}/{}/accounts", id(BOB));
+        club.by(BOB).post(&accounts, account.clone()).expect(201);
+        for (path, body) in [
+            ("/api/v1/projects", project_body("another")),
+            ("/api/v1/contests", contest_body("another")),
+            (&format!("{cup}/teams"), team_body("club B")),
+            (&accounts, account),
+        ] {
+            let answer = club.by(BOB).post(path, body);
+            assert!(answer.header("retry-after").is_some());
+            answer.refused(429, "daily-limit");
+        }
+        project(club, CAROL, "another");
+        // Admins have no limit.
+        (0..5).for_each(|_| {
+            project(club, ALICE, "another");
+        });
+        club.clock.advance(TimeDelta::hours(24));
+        project(club, BOB, "another");
     });
 }

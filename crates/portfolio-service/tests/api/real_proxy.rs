@@ -184,3 +184,35 @@ fn a_header_that_the_proxy_does_not_clear_gives_no_other_name() {
     let proxy = nginx(&forgetful.replace(club.origin(0), one_header.origin(0)));
     assert_eq!(caller(proxy.address, &[password(BOB), "X-Showcase-User: alice".to_owned()]), BOB);
 }
+
+#[test]
+fn nginx_counts_the_requests_of_an_ipv6_network_together() {
+    let shipped = include_str!("../../../../deploy/nginx/http.conf");
+    let begin = shipped.find("map $binary_remote_addr").unwrap();
+    let end = begin + shipped[begin..].find("limit_conn_log_level").unwrap();
+    let http = shipped[begin..end].replace("limit_conn clients 100;", "limit_conn clients 2;");
+    // The client says which address it has.
+    let server = "set_real_ip_from 127.0.0.1; real_ip_header X-Client;
+        location / { proxy_pass http://unix:silent; proxy_connect_timeout 60s; }";
+    let nginx = Nginx::start_with(&http, server, &[]);
+    let begin = |client: &str| {
+        let mut stream = TcpStream::connect(nginx.address).unwrap();
+        let head = format!("POST / HTTP/1.1\r\nHost: x\r\nX-Client: {client}\r\nContent-Length: 9\r\n\r\nbody");
+        stream.write_all(head.as_bytes()).unwrap();
+        stream
+    };
+    // nginx waits for the rest of each body, unless it refuses the request.
+    let refused = |clients: [&str; 3]| {
+        let mut streams = clients.map(begin);
+        let mut status = [0; 12];
+        streams[2].write_all(b" rest").unwrap();
+        streams[2].read_exact(&mut status).unwrap();
+        status.ends_with(b"429")
+    };
+    assert!(refused(["2001:db8:1:2::1", "2001:db8:1:2:ffff::a00", "2001:db8:1:2:3:4:5:6"]));
+    assert!(refused(["2001:db8:1:a00::1", "2001:db8:1:a00::2", "2001:db8:1:a00::3"]));
+    assert!(refused(["10.0.0.1"; 3]));
+    assert!(!refused(["2001:db8:2:1::1", "2001:db8:2:2::1", "2001:db8:2:3::1"]));
+    assert!(!refused(["10.0.1.1", "10.0.1.2", "10.0.1.3"]));
+    assert!(!refused(["::ffff:10.0.2.1", "::ffff:10.0.2.2", "::ffff:10.0.2.3"]));
+}

@@ -34,6 +34,11 @@ impl CredentialOwners {
         }
         users.insert(JobOwner::of_credential(credential), user);
     }
+
+    /// Forgets a credential that is not good any more.
+    pub fn forget(&self, credential: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&JobOwner::of_credential(credential));
+    }
 }
 
 #[cfg(test)]
@@ -48,6 +53,8 @@ mod tests {
         owners.remember("b", user);
         assert_eq!([owners.owner("a"), owners.owner("b")], [JobOwner::User(user); 2]);
         assert_eq!(owners.owner("c"), JobOwner::of_credential("c"));
+        owners.forget("b");
+        assert_eq!([owners.owner("a"), owners.owner("b")], [JobOwner::User(user), JobOwner::of_credential("b")]);
         for number in 0..CAPACITY {
             owners.remember(&number.to_string(), user);
         }

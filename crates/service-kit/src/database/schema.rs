@@ -1,4 +1,4 @@
-//! The table that every service has; the migrations of each service create it.
+//! The tables that every service has; the migrations of each service create them.
 #![expect(missing_docs, reason = "the columns are explained in the migrations; the macro makes one item for each")]
 #![allow(clippy::wildcard_imports, reason = "as diesel itself writes its schema files")]
 
@@ -10,4 +10,10 @@ diesel::table! {
         body -> Nullable<Binary>, sealed -> Bool, expires_at -> DbTimestamp,
         caller_hash -> Binary, size -> Integer, compressed -> Bool,
     }
+}
+
+diesel::table! {
+    use diesel::sql_types::*;
+    use crate::database::types::{DbTimestamp, DbUuid};
+    creations (user_id) { user_id -> DbUuid, expires_at -> DbTimestamp, number -> Integer, }
 }

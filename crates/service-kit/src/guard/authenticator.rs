@@ -63,6 +63,11 @@ pub trait Caller {
     /// Everything about the caller that answers depend on, for entity tags.
     fn view(&self) -> String;
 
+    /// Whether they may create more than others in a day, because they run the club.
+    fn has_special_rights(&self) -> bool {
+        false
+    }
+
     /// The scope of idempotency keys: a stored answer is sent again only to a caller with the same scope.
     fn idempotency_scope(&self) -> String {
         self.view()
@@ -77,5 +82,9 @@ impl<C: Caller> Caller for Option<C> {
 
     fn view(&self) -> String {
         self.as_ref().map_or_else(|| "anonymous".to_owned(), Caller::view)
+    }
+
+    fn has_special_rights(&self) -> bool {
+        self.as_ref().is_some_and(Caller::has_special_rights)
     }
 }

@@ -95,10 +95,10 @@ impl IdempotencyKey {
     }
 
     /// Sends the stored answer again, or runs the operation and stores its answer. A refusal is stored as well, without
-    /// its effects; an answer of 500 or above is not.
+    /// its effects; an answer of 429, 500 or above is not.
     ///
     /// # Errors
-    /// 422 for the key of another request; 5xx of the operation.
+    /// 422 for the key of another request; 429 and 5xx of the operation.
     pub(super) fn run(
         &self,
         conn: &mut AnyConnection,
@@ -112,7 +112,9 @@ impl IdempotencyKey {
         }
         // A savepoint, so that a refusal can be stored without its effects.
         let reply = match conn.transaction(operation) {
-            Err(Error::Problem(problem)) if problem.status() < 500 => self.refusal(&problem, state.info.legacy)?,
+            Err(Error::Problem(problem)) if problem.status() < 500 && problem.status() != 429 => {
+                self.refusal(&problem, state.info.legacy)?
+            }
             other => other?,
         };
         self.store(conn, scope, keys, &reply)?;

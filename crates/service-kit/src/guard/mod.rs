@@ -7,6 +7,7 @@
 
 mod authenticator;
 pub mod conditional;
+pub mod daily_limit;
 mod dry_run;
 pub mod idempotency;
 mod target;
@@ -14,16 +15,19 @@ mod target;
 use std::{
     hash::Hash,
     pin::Pin,
+    rc::Rc,
     sync::{Arc, OnceLock},
 };
 
 use actix_web::{
     FromRequest, HttpMessage, HttpRequest,
     dev::Payload,
+    http::Method,
     web::{Bytes, Data},
 };
-use common::problem::Problem;
+use common::problem::{Problem, code};
 use futures_util::stream;
+use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 pub use self::{
@@ -32,14 +36,18 @@ pub use self::{
 };
 use self::{conditional::Conditions, idempotency::IdempotencyKey};
 use crate::{
-    database::{AnyConnection, JobOwner, QueueKey},
+    database::{
+        AnyConnection, JobOwner, QueueKey,
+        types::{DbTimestamp, DbUuid},
+    },
     error::{Error, Failure},
     http::{
         ListPage, Page, Reply,
+        admission::Admission,
         client_ip::ClientIp,
         rate_limit::{RateLimitCharged, RateLimitKey},
     },
-    middleware::{access_log::LoggedUser, authenticate_first::PendingAuthentication},
+    middleware::access_log::LoggedUser,
     state::AppState,
 };
 
@@ -49,6 +57,8 @@ pub struct Guard<A> {
     request: HttpRequest,
     queue: Option<QueueKey>,
     is_dry_run: bool,
+    /// The objects that the operation creates, if the daily limit applies to it.
+    creates: Option<i32>,
 }
 
 /// The part of a guard that works on database threads.
@@ -56,16 +66,29 @@ struct Shared<A> {
     authenticator: A,
     state: Data<AppState>,
     address: ClientIp,
+    access: Access,
     /// The user, once known. A transaction may run several times, but is charged once.
     user: OnceLock<Uuid>,
+    is_admitted: OnceCell<()>,
 }
 
+/// The guard of a request, in its extensions.
+type OfRequest<A> = Rc<OnceCell<Arc<Shared<A>>>>;
+
 impl<A: Authenticator> Shared<A> {
+    /// The guard of this request.
+    async fn of(request: &HttpRequest) -> Result<Arc<Self>, Problem> {
+        let of_request = request.extensions().get::<OfRequest<A>>().cloned().unwrap_or_default();
+        of_request.get_or_try_init(|| Self::from_request(request)).await.cloned()
+    }
+
     async fn from_request(request: &HttpRequest) -> Result<Arc<Self>, Problem> {
         let state = AppState::from_request(request)?;
         let authenticator = A::from_request(request).await?;
         let address = ClientIp::extract(request);
-        Ok(Arc::new(Self { authenticator, state, address, user: OnceLock::new() }))
+        let access = if *request.method() == Method::GET { Access::Read } else { Access::Write };
+        let (user, is_admitted) = (OnceLock::new(), OnceCell::new());
+        Ok(Arc::new(Self { authenticator, state, address, access, user, is_admitted }))
     }
 
     /// The owner of the database jobs of the request (contract, "Fairness").
@@ -76,15 +99,65 @@ impl<A: Authenticator> Shared<A> {
         }
     }
 
-    /// Looks the credential up in a transaction of its own.
-    async fn authenticate(self: Arc<Self>) -> Result<(), Error> {
-        let shared = self.clone();
-        let identify = move |conn: &mut AnyConnection| Ok(shared.authenticator.identify(conn)?.caller.user());
-        let user = self.state.database.read(self.owner(), identify).await?;
-        if let (Some(credential), Some(user)) = (self.authenticator.credential(), user) {
-            self.state.credential_owners.remember(credential, user);
+    /// Admits the request in a transaction of its own, at most once.
+    async fn admit_first(self: &Arc<Self>) -> Result<(), Error> {
+        self.is_admitted.get_or_try_init(|| self.look_up()).await.copied()
+    }
+
+    async fn look_up(self: &Arc<Self>) -> Result<(), Error> {
+        let (limit, mut owner) = (&self.state.look_up_limit, self.owner());
+        let is_unknown = matches!(owner, JobOwner::Credential(_));
+        if is_unknown {
+            if self.authenticator.credential().is_some_and(|credential| limit.was_refused(credential)) {
+                return Err(Problem::new(code::BAD_CREDENTIALS).into());
+            }
+            limit.check(self.address.into())?;
+            owner = JobOwner::Address(self.address.0);
         }
-        Ok(())
+        let shared = self.clone();
+        let admit = move |conn: &mut AnyConnection| shared.admit(conn, shared.access).map(|_| ());
+        let result = self.state.database.read(owner, admit).await;
+        if is_unknown && is_bad_credential(&result) {
+            limit.record(self.address.into());
+        }
+        self.note(&result);
+        result
+    }
+
+    /// Remembers whether the credential is good.
+    fn note<T>(&self, result: &Result<T, Error>) {
+        let Some(credential) = self.authenticator.credential() else { return };
+        if is_bad_credential(result) {
+            self.state.credential_owners.forget(credential);
+            self.state.look_up_limit.refuse(credential);
+        } else if let Some(user) = self.user.get() {
+            self.state.credential_owners.remember(credential, *user);
+        }
+    }
+
+    /// Records the user for the access log and the rate limit.
+    fn record_user(&self, request: &HttpRequest) {
+        if let Some(user) = self.user.get() {
+            request.extensions_mut().insert(LoggedUser(*user));
+            request.extensions_mut().insert(RateLimitCharged);
+        }
+    }
+
+    /// Counts what an operation has created, and refuses what exceeds the limit of the caller.
+    fn count_creations(&self, conn: &mut AnyConnection, caller: &A::Caller, number: Option<i32>) -> Result<(), Error> {
+        let (Some(number), Some(user), false) = (number, caller.user(), caller.has_special_rights()) else {
+            return Ok(());
+        };
+        if self.state.daily_limit == 0 {
+            return Ok(());
+        }
+        let (user, now) = (DbUuid(user), self.state.clock.now());
+        if number > 0 {
+            daily_limit::record(conn, user, number, DbTimestamp(now))?;
+        }
+        daily_limit::check(conn, user, self.state.daily_limit, now).inspect_err(|_| {
+            self.state.metrics.daily_limit_refusals.inc();
+        })
     }
 
     fn admit(&self, conn: &mut AnyConnection, access: Access) -> Result<Identified<A::Caller>, Error> {
@@ -119,17 +192,24 @@ impl<A: Authenticator> FromRequest for Guard<A> {
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
         let request = req.clone();
-        // Before anything is awaited: another extractor may refuse the request meanwhile.
-        request.extensions_mut().insert(PendingAuthentication(|request| {
-            Box::pin(async move { Shared::<A>::from_request(&request).await?.authenticate().await })
+        // Before anything is awaited: another extractor may need them meanwhile.
+        request.extensions_mut().insert(OfRequest::<A>::default());
+        request.extensions_mut().insert(Admission(|request| {
+            Box::pin(async move {
+                let shared = Shared::<A>::of(&request).await?;
+                let result = shared.admit_first().await;
+                shared.record_user(&request);
+                result.map_err(Error::into_problem)?;
+                Ok(shared.user.get().map_or_else(|| shared.address.into(), |user| RateLimitKey::User(*user)))
+            })
         }));
         Box::pin(async move {
-            let shared = Shared::from_request(&request).await?;
+            let shared = Shared::of(&request).await?;
             if let JobOwner::Credential(_) = shared.owner() {
                 // A look-up of its own, so that the operations of a user with many new credentials have one owner.
-                shared.clone().authenticate().await?;
+                Admission::wait(&request).await?;
             }
-            Ok(Self { shared, request, queue: None, is_dry_run: false })
+            Ok(Self { shared, request, queue: None, is_dry_run: false, creates: None })
         })
     }
 }
@@ -268,10 +348,15 @@ impl<A: Authenticator> Guard<A> {
         mut operation: Operation<A::Caller>,
     ) -> Result<Reply, Failure> {
         let (shared, conditions) = (self.shared.clone(), Conditions::from_request(&self.request)?);
-        let is_dry_run = self.is_dry_run;
+        let (is_dry_run, creates) = (self.is_dry_run, self.creates);
         let key = IdempotencyKey::from_request(&self.request)?.filter(|_| !is_dry_run);
         let result = self.shared.state.database.write_keyed(self.shared.owner(), self.queue, move |conn| {
             let caller = shared.admit(conn, Access::Write)?.caller;
+            let mut operation = |conn: &mut AnyConnection, caller: &A::Caller| {
+                let reply = operation(conn, caller)?;
+                shared.count_creations(conn, caller, creates)?;
+                Ok(reply)
+            };
             let mut operation = |conn: &mut AnyConnection| {
                 if let Some(target) = &mut target {
                     conditions.check(conn, target, &caller)?;
@@ -323,7 +408,7 @@ impl<A: Authenticator> Guard<A> {
         let (shared, database) = (self.shared.clone(), &self.shared.state.database);
         let admit = move |conn: &mut AnyConnection| shared.admit(conn, Access::Write).map(|_| ());
         let result = database.read(self.shared.owner(), admit).await;
-        self.record_user();
+        self.shared.record_user(&self.request);
         Ok(result?)
     }
 
@@ -331,6 +416,14 @@ impl<A: Authenticator> Guard<A> {
     #[must_use]
     pub fn queued_by(mut self, key: &impl Hash) -> Self {
         self.queue = Some(QueueKey::new(key));
+        self
+    }
+
+    /// Applies the daily limit to an operation that creates this number of objects, besides those that it
+    /// [records](daily_limit::record) itself.
+    #[must_use]
+    pub fn creates(mut self, number: i32) -> Self {
+        self.creates = Some(number);
         self
     }
 
@@ -347,16 +440,16 @@ impl<A: Authenticator> Guard<A> {
     }
 
     fn finish(&self, result: Result<Reply, Error>) -> Result<Reply, Failure> {
-        self.record_user();
+        self.request.extensions_mut().remove::<Admission>();
+        self.shared.record_user(&self.request);
+        if is_bad_credential(&result) {
+            // It was good before.
+            self.shared.note(&result);
+        }
         Ok(result?)
     }
+}
 
-    /// Records the user for the access log and the rate limit.
-    fn record_user(&self) {
-        self.request.extensions_mut().remove::<PendingAuthentication>();
-        if let Some(user) = self.shared.user.get() {
-            self.request.extensions_mut().insert(LoggedUser(*user));
-            self.request.extensions_mut().insert(RateLimitCharged);
-        }
-    }
+fn is_bad_credential<T>(result: &Result<T, Error>) -> bool {
+    matches!(result, Err(Error::Problem(problem)) if problem.status() == 401)
 }

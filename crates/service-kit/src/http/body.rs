@@ -1,6 +1,6 @@
 //! Request bodies: media type, size and JSON checked, all violations at once.
 
-use std::{future::Future, pin::Pin, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use actix_web::{
     FromRequest, HttpMessage, HttpRequest,
@@ -9,21 +9,30 @@ use actix_web::{
         Method,
         header::{self, HeaderName},
     },
-    web::{self, Bytes, Data},
+    web::{self, Bytes, BytesMut, Data},
 };
 use common::problem::{Problem, Violations, code};
 use deserr::Deserr;
+use futures_util::{FutureExt, StreamExt};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::{
+    admission::Admission,
+    body_budget::{BodyBudget, BodyBytes},
+};
 use crate::error::Failure;
 
 /// The most bytes of a JSON body.
 pub const LIMIT: usize = 1 << 20;
 
-/// The longest time that a body may take to arrive. The application has it as data.
-#[derive(Debug, Clone, Copy)]
-pub struct BodyTimeout(pub Duration);
+/// The limits of all bodies together, in the application's data.
+pub struct Bodies {
+    /// The longest time that a body may take to arrive.
+    pub timeout: Duration,
+    /// The bytes of bodies in memory.
+    pub budget: Arc<BodyBudget>,
+}
 
 /// The request header with which a client repeats a `POST` safely. Only such a request needs the hash of its body.
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -68,37 +77,33 @@ impl<T: Deserr<Violations> + 'static> FromRequest for OptionalBody<T> {
 }
 
 /// Reads a body of one media type. A body without `Content-Type` counts as the expected type; an empty body may name
-/// any.
+/// any. What has not arrived together with the head of the request is read only if its caller may do what they ask for.
 ///
 /// # Errors
-/// 415 for another media type, 413 above `limit` bytes, 408 when it takes too long to arrive, 400 when it breaks off.
+/// 415 for another media type, 413 above `limit` bytes, 408 when it takes too long to arrive, 400 when it breaks off;
+/// those of [`Admission::wait`]; 429 or 503 for too many bytes under way.
 pub fn read(
     req: &HttpRequest,
     payload: &mut Payload,
     media_type: &'static str,
     limit: usize,
 ) -> impl Future<Output = Result<Bytes, Failure>> + use<> {
-    let content_type = req.content_type().trim().to_ascii_lowercase();
-    let declared: Option<usize> = req
-        .headers()
-        .get(header::CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok())
-        .and_then(|length| length.parse().ok());
-    let is_encoded = req.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity");
-    let timeout = req.app_data::<Data<BodyTimeout>>().map_or(Duration::from_secs(20), |timeout| timeout.0);
-    let hash_for = req.headers().contains_key(IDEMPOTENCY_KEY).then(|| req.clone());
     let body = web::Payload::from_request(req, payload).into_inner();
+    let req = req.clone();
     async move {
+        let content_length = req.headers().get(header::CONTENT_LENGTH);
+        let declared = content_length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
         if declared.is_some_and(|length| length > limit) {
             return Err(too_large(limit).into());
         }
-        let broken = || Failure::from(Problem::new(code::BAD_REQUEST).detail("The body broke off."));
+        let bodies =
+            req.app_data::<Data<Bodies>>().cloned().ok_or_else(|| Problem::internal("the app has no Bodies"))?;
         let body = body.map_err(|_| broken())?;
-        let bytes = match tokio::time::timeout(timeout, body.to_bytes_limited(limit)).await {
-            Err(_) => return Err(Problem::new(code::REQUEST_TIMEOUT).into()),
-            Ok(Err(_)) => return Err(too_large(limit).into()),
-            Ok(Ok(bytes)) => bytes.map_err(|_| broken())?,
-        };
+        let read = read_all(&req, body, limit, &bodies.budget);
+        let bytes = tokio::time::timeout(bodies.timeout, read).await;
+        let bytes = bytes.map_err(|_| Problem::new(code::REQUEST_TIMEOUT))??;
+        let content_type = req.content_type().trim().to_ascii_lowercase();
+        let is_encoded = req.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity");
         let fault = match bytes.is_empty() {
             false if is_encoded => Some("The body must have no Content-Encoding.".to_owned()),
             false if !content_type.is_empty() && content_type != media_type => {
@@ -109,11 +114,50 @@ pub fn read(
         if let Some(detail) = fault {
             return Err(Problem::new(code::UNSUPPORTED_MEDIA_TYPE).detail(detail).into());
         }
-        if let Some(req) = hash_for {
+        if req.headers().contains_key(IDEMPOTENCY_KEY) {
             req.extensions_mut().insert(BodyHash(Sha256::digest(&bytes).to_vec()));
         }
         Ok(bytes)
     }
+}
+
+/// Reads a body. Its bytes count until the request ends.
+async fn read_all(
+    req: &HttpRequest,
+    mut body: web::Payload,
+    limit: usize,
+    budget: &Arc<BodyBudget>,
+) -> Result<Bytes, Failure> {
+    // The server delivers what arrived with the head after the first time that the request is polled.
+    tokio::task::yield_now().await;
+    let (mut bytes, mut reserved) = (BytesMut::new(), None);
+    loop {
+        let chunk = match (&reserved, body.next().now_or_never()) {
+            (_, Some(chunk)) => chunk,
+            (Some(_), None) => body.next().await,
+            (None, None) => {
+                reserved = Some(BodyBytes::new(budget, Some(Admission::wait(req).await?), bytes.len())?);
+                continue;
+            }
+        };
+        let Some(chunk) = chunk else { break };
+        let chunk = chunk.map_err(|_| broken())?;
+        if bytes.len() + chunk.len() > limit {
+            return Err(too_large(limit).into());
+        }
+        if let Some(reserved) = &mut reserved {
+            reserved.add(chunk.len())?;
+        }
+        // Copied, because a chunk holds the whole buffer of its connection.
+        bytes.extend_from_slice(&chunk);
+    }
+    let reserved = reserved.map_or_else(|| BodyBytes::new(budget, None, bytes.len()), Ok)?;
+    req.extensions_mut().insert(reserved);
+    Ok(bytes.freeze())
+}
+
+fn broken() -> Problem {
+    Problem::new(code::BAD_REQUEST).detail("The body broke off.")
 }
 
 fn too_large(limit: usize) -> Problem {

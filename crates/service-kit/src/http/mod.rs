@@ -1,6 +1,8 @@
 //! Values read from requests and parts of answers. Nothing here depends on the state of the service.
 
+pub mod admission;
 pub mod body;
+pub mod body_budget;
 pub mod cidr;
 pub mod client_ip;
 pub mod etag;

@@ -20,23 +20,38 @@ use governor::{Quota, RateLimiter, clock, middleware::NoOpMiddleware, state::key
 use uuid::Uuid;
 
 use super::client_ip::ClientIp;
+use crate::credentials::hash;
 
 /// The party whose requests are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RateLimitKey {
     /// A client address.
     Address(IpAddr),
+    /// The requests of a client address whose credentials were refused. They do not use up what others have there.
+    Refused(IpAddr),
     /// A user, from any address.
     User(Uuid),
 }
 
 impl From<ClientIp> for RateLimitKey {
-    /// An IPv6 address counts by its first 64 bits, as a client can choose the others.
-    fn from(ClientIp(address): ClientIp) -> Self {
-        Self::Address(match address.to_canonical() {
-            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
-            address @ IpAddr::V4(_) => address,
-        })
+    fn from(address: ClientIp) -> Self {
+        Self::Address(network(address))
+    }
+}
+
+impl RateLimitKey {
+    /// The requests of a client address with refused credentials.
+    #[must_use]
+    pub fn refused(address: ClientIp) -> Self {
+        Self::Refused(network(address))
+    }
+}
+
+/// An IPv6 address counts by its first 64 bits, as a client can choose the others.
+fn network(ClientIp(address): ClientIp) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+        address @ IpAddr::V4(_) => address,
     }
 }
 
@@ -90,54 +105,84 @@ impl RateLimit {
     }
 }
 
-/// Bad credentials a minute that one address may send. Further requests are refused without a look-up.
-const BAD_CREDENTIALS: u32 = 60;
+/// Failed look-ups of credentials that one address may cause at once.
+const FAILED_LOOK_UPS: u32 = 100;
 
-/// The period over which bad credentials are counted.
-const PERIOD: Duration = Duration::from_mins(1);
+/// The time after which it may cause another one.
+const LOOK_UP_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Counts bad credentials by client address.
-pub struct BadCredentials {
+/// How long a refused credential is refused without a look-up.
+const REFUSED_FOR: Duration = Duration::from_mins(1);
+
+/// Limits the look-ups of unknown credentials by client address. Only those count that find nobody, so an address with
+/// many members is as good as one with few. A credential that was refused within the last minute is not looked up.
+pub struct LookUpLimit {
     is_limited: bool,
     clock: Clock,
-    counts: Mutex<HashMap<RateLimitKey, (Duration, u32)>>,
+    state: Mutex<LookUps>,
 }
 
-impl BadCredentials {
-    /// No bad credential yet. Without a limit none is ever counted.
+#[derive(Default)]
+struct LookUps {
+    /// When the whole allowance of an address is available again.
+    recovered: HashMap<RateLimitKey, Duration>,
+    /// Until when a credential, by its hash, is refused.
+    refused: HashMap<Vec<u8>, Duration>,
+}
+
+impl LookUpLimit {
+    /// No failed look-up yet. Without a limit none ever counts.
     #[must_use]
     pub fn new(is_limited: bool, clock: &Clock) -> Self {
-        Self { is_limited, clock: clock.clone(), counts: Mutex::default() }
+        Self { is_limited, clock: clock.clone(), state: Mutex::default() }
     }
 
-    /// Whether credentials from this address may be looked up.
+    /// Whether this credential was refused a moment ago.
+    #[must_use]
+    pub fn was_refused(&self, credential: &str) -> bool {
+        let (now, state) = (self.clock.elapsed(), self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        state.refused.get(&hash(credential)).is_some_and(|until| now < *until)
+    }
+
+    /// Whether an unknown credential from this address may be looked up.
+    ///
+    /// # Errors
+    /// 429 after too many failed look-ups.
     pub fn check(&self, key: RateLimitKey) -> Result<(), Problem> {
-        let (now, counts) = (self.clock.elapsed(), self.counts.lock().unwrap_or_else(PoisonError::into_inner));
-        match counts.get(&key) {
-            Some((start, count)) if *count >= BAD_CREDENTIALS && now < *start + PERIOD => {
-                let rest = (*start + PERIOD).saturating_sub(now);
-                let detail = "Too many sessions and tokens that are not valid came from this address. Try again after \
-                              `Retry-After` seconds.";
-                Err(Problem::new(code::RATE_LIMITED).detail(detail).retry_after(rest.as_secs() + 1))
-            }
-            _ => Ok(()),
+        let (now, state) = (self.clock.elapsed(), self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        let recovered = state.recovered.get(&key).copied().unwrap_or_default();
+        let earliest = (recovered + LOOK_UP_INTERVAL).saturating_sub(LOOK_UP_INTERVAL * FAILED_LOOK_UPS);
+        if earliest <= now {
+            return Ok(());
         }
+        let detail = "Too many sessions, tokens or feeds that do not exist were requested from this address. Try again \
+                      after `Retry-After` seconds.";
+        let wait = (earliest - now).as_secs_f64().ceil();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the whole allowance")]
+        Err(Problem::new(code::RATE_LIMITED).detail(detail).retry_after(wait as u64))
     }
 
-    /// Counts a bad credential.
+    /// Counts a look-up that found nobody.
     pub fn record(&self, key: RateLimitKey) {
         if !self.is_limited {
             return;
         }
-        let (now, mut counts) = (self.clock.elapsed(), self.counts.lock().unwrap_or_else(PoisonError::into_inner));
-        if counts.len() >= SWEEP as usize {
-            counts.retain(|_, (start, _)| now < *start + PERIOD);
+        let (now, mut state) = (self.clock.elapsed(), self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        if state.recovered.len() >= SWEEP as usize {
+            state.recovered.retain(|_, recovered| now < *recovered);
         }
-        let (start, count) = counts.entry(key).or_insert((now, 0));
-        if now >= *start + PERIOD {
-            (*start, *count) = (now, 0);
+        let recovered = state.recovered.entry(key).or_default();
+        // Look-ups that ran at the same time cost the whole allowance at most.
+        *recovered = ((*recovered).max(now) + LOOK_UP_INTERVAL).min(now + LOOK_UP_INTERVAL * FAILED_LOOK_UPS);
+    }
+
+    /// Remembers a credential that was looked up and will not become good later.
+    pub fn refuse(&self, credential: &str) {
+        let (now, mut state) = (self.clock.elapsed(), self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        if state.refused.len() >= SWEEP as usize {
+            state.refused.clear();
         }
-        *count += 1;
+        state.refused.insert(hash(credential), now + REFUSED_FOR);
     }
 }
 
@@ -201,5 +246,39 @@ mod tests {
         clock.advance(TimeDelta::minutes(1));
         limit.charge(RateLimitKey::User(Uuid::max())).unwrap();
         assert_eq!(count(), 1);
+    }
+    #[test]
+    fn only_failed_look_ups_count_and_nobody_waits_longer_than_the_allowance() {
+        let clock = Clock::default();
+        let limit = LookUpLimit::new(true, &clock);
+        let (one, other) = (address("198.51.100.1"), address("198.51.100.2"));
+        // As many as run at once.
+        for _ in 0..10 * FAILED_LOOK_UPS {
+            limit.record(one);
+        }
+        let problem = limit.check(one).unwrap_err();
+        assert_eq!(problem.headers(), [("retry-after", "1".to_owned())]);
+        assert!(limit.check(other).is_ok());
+        clock.advance(TimeDelta::seconds(1));
+        let allowed = (0..10).filter(|_| limit.check(one).map(|()| limit.record(one)).is_ok()).count();
+        assert_eq!(allowed, 5);
+        clock.advance(TimeDelta::seconds(20));
+        let allowed = (0..1000).filter(|_| limit.check(one).map(|()| limit.record(one)).is_ok()).count();
+        assert_eq!(allowed, FAILED_LOOK_UPS as usize);
+    }
+
+    #[test]
+    fn a_refused_credential_is_remembered_for_a_minute_and_only_so_many_are() {
+        let clock = Clock::default();
+        let limit = LookUpLimit::new(true, &clock);
+        limit.refuse("a");
+        assert!(limit.was_refused("a") && !limit.was_refused("b"));
+        clock.advance(TimeDelta::seconds(60));
+        assert!(!limit.was_refused("a"));
+        for number in 0..=SWEEP {
+            limit.refuse(&number.to_string());
+        }
+        assert!(limit.state.lock().unwrap().refused.len() <= SWEEP as usize);
+        assert!(limit.was_refused(&SWEEP.to_string()));
     }
 }

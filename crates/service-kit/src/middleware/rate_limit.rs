@@ -21,9 +21,9 @@ use crate::{
 const EXEMPT: [&str; 3] = ["/livez", "/readyz", "/metrics"];
 
 /// A request without a credential is charged to its client's address before it is handled. A request with a credential
-/// is charged to its user by the guard, or to the address afterwards if the credential was not good; after too many bad
-/// credentials of an address, its credentials are not looked up for the rest of the minute. A failure of the
-/// service is not charged, and neither are files of a front end, as one page loads dozens of them.
+/// is charged to its user by the guard. If the credential was not good, it is charged afterwards to the refused requests
+/// of the address, or to the address if no credential was needed. A failure of the service is not charged, and neither
+/// are files of a front end, as one page loads dozens of them.
 pub async fn rate_limit<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,
@@ -32,20 +32,16 @@ pub async fn rate_limit<B: MessageBody + 'static>(
     if state.is_front_end_file(req.request()) || EXEMPT.contains(&req.path()) {
         return Ok(next.call(req).await?.map_into_boxed_body());
     }
-    let key = RateLimitKey::from(ClientIp::extract(req.request()));
+    let address = ClientIp::extract(req.request());
     if !(state.info.has_credential)(req.request()) {
-        if let Err(problem) = state.rate_limit.charge(key) {
+        if let Err(problem) = state.rate_limit.charge(address.into()) {
             return Ok(req.error_response(Failure(problem)));
         }
         return Ok(next.call(req).await?.map_into_boxed_body());
     }
-    if let Err(problem) = state.bad_credentials.check(key) {
-        return Ok(req.error_response(Failure(problem)));
-    }
     let (req, response) = next.call(req).await?.map_into_boxed_body().into_parts();
-    if response.status() == StatusCode::UNAUTHORIZED {
-        state.bad_credentials.record(key);
-    }
+    let is_refused = response.status() == StatusCode::UNAUTHORIZED;
+    let key = if is_refused { RateLimitKey::refused(address) } else { address.into() };
     let is_free = response.status().is_server_error() || req.extensions().contains::<RateLimitCharged>();
     let charge = if is_free { Ok(()) } else { state.rate_limit.charge(key) };
     let response = charge.map_or_else(|problem| HttpResponse::from_error(Failure(problem)), |()| response);

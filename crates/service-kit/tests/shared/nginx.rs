@@ -22,11 +22,16 @@ impl Nginx {
     /// Starts nginx with this configuration inside `server { … }`, and with these files in the folder of relative
     /// paths.
     pub fn start(server: &str, files: &[(&str, &str)]) -> Self {
-        // Another process may take the free port before nginx does.
-        (0..5).find_map(|_| Self::try_start(server, files)).expect("nginx starts")
+        Self::start_with("", server, files)
     }
 
-    fn try_start(server: &str, files: &[(&str, &str)]) -> Option<Self> {
+    /// Also with this configuration inside `http { … }`.
+    pub fn start_with(http: &str, server: &str, files: &[(&str, &str)]) -> Self {
+        // Another process may take the free port before nginx does.
+        (0..5).find_map(|_| Self::try_start(http, server, files)).expect("nginx starts")
+    }
+
+    fn try_start(http: &str, server: &str, files: &[(&str, &str)]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         // If the master runs as root, the worker runs as an unprivileged user.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -42,6 +47,7 @@ impl Nginx {
                 access_log off;
                 client_body_temp_path body; proxy_temp_path proxy;
                 fastcgi_temp_path fastcgi; scgi_temp_path scgi; uwsgi_temp_path uwsgi;
+                {http}
                 server {{ listen {address}; {server} }}
             }}"
         );
