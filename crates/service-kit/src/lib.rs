@@ -1,7 +1,8 @@
 //! What every HTTP service of the club needs to run. Each module uses only those before it, but all may use
 //! `database::error_class`, the messages of the databases:
 //!
-//! * [`error`]: errors and how they become problems. [`credentials`]: keys, secrets and their hashes.
+//! * [`error`]: errors and how they become problems. [`credentials`]: keys, secrets and their hashes. [`progress`]: what
+//!   a long command is doing.
 //! * [`database`]: transactions on SQLite or PostgreSQL, migrations. [`command`]: errors and exit status of commands.
 //! * [`maintenance`]: backup, restore, copy.
 //! * [`cached_fetch`]: data of other servers. [`copies`]: the age of copies of such data, and which sources are
@@ -32,6 +33,7 @@ pub mod maintenance;
 pub mod metrics;
 pub mod middleware;
 mod process;
+pub mod progress;
 pub mod routes;
 mod secret;
 pub mod server;

@@ -13,6 +13,7 @@ use common::time::Clock;
 use service_kit::{
     config::{Secret, SecretOption},
     database::{Database, Limits, Url},
+    progress::Progress,
 };
 
 /// Fill an empty database with a generated club, for measurements. The same day gives the same rows.
@@ -62,17 +63,18 @@ async fn run(cli: Cli) -> io::Result<()> {
     let url = url.map_err(io::Error::other)?.ok_or_else(|| io::Error::other("--database-url is missing"))?;
     let url: Url = url.reveal().parse().map_err(|fault| io::Error::other(format!("--database-url {fault}")))?;
     let day = cli.day.unwrap_or_else(|| Clock::default().now().utc().date_naive());
-    let progress = |line: &str| drop(writeln!(io::stdout(), "{line}"));
+    let progress = Progress::start("creating the tables");
+    let say = |line: &str| progress.suspend(|| drop(writeln!(io::stdout(), "{line}")));
     let outcome = match cli.service {
         Service::Booking => {
             let db = Database::start(&url, &booking_service::server::MIGRATIONS, LIMITS).await?;
-            let outcome = seed::booking::fill(&db, cli.size, day, progress).await;
+            let outcome = seed::booking::fill(&db, cli.size, day, &progress, &say).await;
             db.close().await;
             outcome
         }
         Service::Portfolio => {
             let db = Database::start(&url, &portfolio_service::server::MIGRATIONS, LIMITS).await?;
-            let outcome = seed::portfolio::fill(&db, cli.size, day, progress).await;
+            let outcome = seed::portfolio::fill(&db, cli.size, day, &progress, &say).await;
             db.close().await;
             outcome
         }

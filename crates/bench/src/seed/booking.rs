@@ -25,11 +25,12 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    progress::Progress,
     with_connection,
 };
 
 use super::{
-    CHUNK, Progress, Size, analyze,
+    CHUNK, Say, Size, analyze,
     booking_plan::{self as plan, INVITED, Kind, Plan, PlannedEvent, PlannedRoom, TAGS},
     directory, in_use, midnight,
 };
@@ -40,9 +41,6 @@ const EVERYONE_GROUP: &str = "traP";
 /// Rooms of one transaction, with their events. A transaction has a time limit.
 const STEP: usize = 500;
 
-/// The number of progress lines about rooms and events.
-const LINES: usize = 10;
-
 /// The description of every event.
 const DESCRIPTION: &str = "Bring a laptop and something to write with; whoever comes for the first time sits in front.";
 
@@ -50,20 +48,21 @@ const DESCRIPTION: &str = "Bring a laptop and something to write with; whoever c
 ///
 /// # Errors
 /// 409 when the database is not empty; when the database fails.
-pub async fn fill(db: &Database, size: Size, day: NaiveDate, progress: Progress) -> Result<(), Error> {
+pub async fn fill(db: &Database, size: Size, day: NaiveDate, progress: &Progress, say: Say<'_>) -> Result<(), Error> {
     let (plan, club) = (Plan::new(size, midnight(day)?), Arc::new(directory::snapshot(size)));
     let snapshot = club.clone();
     db.write(JobOwner::Internal, move |conn| insert_users_groups_and_tags(conn, &snapshot, plan.begin())).await?;
-    progress(&format!("{} users and {} groups", club.users.len(), club.groups.len()));
+    say(&format!("{} users and {} groups", club.users.len(), club.groups.len()));
+    progress.step("adding rooms with their events", Some(plan.rooms() as u64));
     for from in (0..plan.rooms()).step_by(STEP) {
         let (club, to) = (club.clone(), plan.rooms().min(from + STEP));
         db.write(JobOwner::Internal, move |conn| insert_rooms(conn, &plan, &club, from, to)).await?;
-        if to * LINES / plan.rooms() > from * LINES / plan.rooms() {
-            progress(&format!("{to} of {} rooms with their events", plan.rooms()));
-        }
+        progress.add((to - from) as u64);
     }
+    progress.step("collecting statistics", None);
     analyze(db).await?;
-    progress(&format!("{} events around {day}", plan.events()));
+    say(&format!("{} rooms", plan.rooms()));
+    say(&format!("{} events around {day}", plan.events()));
     Ok(())
 }
 

@@ -55,8 +55,8 @@ impl Size {
     }
 }
 
-/// Prints one line of progress. It ignores a closed pipe, so that the generator completes.
-pub type Progress = fn(&str);
+/// Prints a line. It ignores a closed pipe, so that the generator completes.
+pub type Say<'a> = &'a dyn Fn(&str);
 
 fn midnight(day: NaiveDate) -> Result<Timestamp, Error> {
     let midnight = Timestamp::new(day.and_time(NaiveTime::MIN).and_utc());

@@ -20,10 +20,11 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    progress::Progress,
     with_connection,
 };
 
-use super::{CHUNK, Progress, Size, analyze, directory, in_use, midnight};
+use super::{CHUNK, Say, Size, analyze, directory, in_use, midnight};
 
 /// Projects or contests of one transaction. A transaction has a time limit.
 const STEP: usize = 250;
@@ -60,24 +61,28 @@ struct Plan {
 ///
 /// # Errors
 /// 409 when the database is not empty; when the database fails.
-pub async fn fill(db: &Database, size: Size, day: NaiveDate, progress: Progress) -> Result<(), Error> {
+pub async fn fill(db: &Database, size: Size, day: NaiveDate, progress: &Progress, say: Say<'_>) -> Result<(), Error> {
     let (projects, contests) = counts(size);
     let (now, present) = (DbTimestamp(midnight(day)?), YearWithSemester::containing(day));
     let plan = Arc::new(Plan { directory: directory::snapshot(size), contests, now, present });
     let first = plan.clone();
     db.write(JobOwner::Internal, move |conn| insert_users_and_groups(conn, &first)).await?;
-    progress(&format!("{} users and {} groups", plan.directory.users.len(), plan.directory.groups.len()));
+    say(&format!("{} users and {} groups", plan.directory.users.len(), plan.directory.groups.len()));
+    progress.step("adding projects", Some(projects as u64));
     for from in (0..projects).step_by(STEP) {
         let plan = plan.clone();
         db.write(JobOwner::Internal, move |conn| insert_projects(conn, &plan, from, projects.min(from + STEP))).await?;
+        progress.add(projects.min(from + STEP).saturating_sub(from) as u64);
     }
-    progress(&format!("{projects} projects"));
+    say(&format!("{projects} projects"));
+    progress.step("adding contests", Some(contests as u64));
     for from in (0..contests).step_by(STEP) {
         let plan = plan.clone();
         db.write(JobOwner::Internal, move |conn| insert_contests(conn, &plan, from, contests.min(from + STEP))).await?;
+        progress.add(contests.min(from + STEP).saturating_sub(from) as u64);
     }
     analyze(db).await?;
-    progress(&format!("{contests} contests until {day}"));
+    say(&format!("{contests} contests until {day}"));
     Ok(())
 }
 

@@ -221,3 +221,22 @@ fn postgres_is_backed_up_and_restored_as_documented() {
     assert_eq!(ask(&club), then);
     club.by("xenia").header("if-none-match", &tag).get("/api/tags").expect(200);
 }
+
+#[test]
+fn a_terminal_shows_what_a_command_is_doing() {
+    let club = Club::start(Backend::Sqlite);
+    let file = club.folder().join("copy.db");
+    let command = format!("{PROGRAM} backup {} --database-url {}", file.display(), club.url());
+    let mut terminal = Command::new("script");
+    terminal
+        .args(["--quiet", "--return", "--command", &command, "/dev/null"])
+        .env("TERM", "xterm")
+        .stdin(Stdio::null());
+    let done = terminal.output().unwrap();
+    let shown = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success() && shown.contains("copying the database"), "{shown}");
+    // Without a terminal, nothing is shown before ten seconds have passed.
+    std::fs::remove_file(&file).unwrap();
+    let done = Command::new("sh").args(["-c", &command]).output().unwrap();
+    assert!(done.status.success() && done.stderr.is_empty(), "{}", String::from_utf8_lossy(&done.stderr));
+}

@@ -9,13 +9,16 @@ use std::{
 
 use diesel::{Connection, RunQueryDsl, SqliteConnection, sql_query, sql_types::Text};
 
-use super::{check::check, database_file::existing_file};
-use crate::command::CommandError;
+use super::{
+    check::{Say, check},
+    database_file::existing_file,
+};
 use crate::database::{
     Url,
     lock_file::{DatabaseLock, with_suffix},
     migrate::Migrations,
 };
+use crate::{command::CommandError, progress::Progress};
 
 /// Writes a copy of a SQLite database to a new file. Other programs may read and write meanwhile; the copy is one
 /// snapshot with everything that was committed before the start. The file appears once it is complete, checked and
@@ -24,7 +27,13 @@ use crate::database::{
 /// # Errors
 /// When the database is damaged or not of this service, or the file exists or cannot be written. No file is created
 /// then.
-pub fn backup(database: &Url, file: &Path, migrations: &Migrations, say: fn(&str)) -> Result<(), CommandError> {
+pub fn backup(
+    database: &Url,
+    file: &Path,
+    migrations: &Migrations,
+    progress: &Progress,
+    say: Say<'_>,
+) -> Result<(), CommandError> {
     let source = existing_file(database, "backup is for SQLite; for PostgreSQL there is pg_dump")?;
     if file.exists() {
         return Err(CommandError::Failed(format!("{} already exists, and is not overwritten", file.display())));
@@ -36,11 +45,14 @@ pub fn backup(database: &Url, file: &Path, migrations: &Migrations, say: fn(&str
     let part = PartialFile::new(with_suffix(&folder.join(name), ".part")).map_err(of_file)?;
     let _lock = DatabaseLock::shared(source)?;
 
+    progress.step("copying the database", source.metadata().ok().map(|found| found.len()));
+    progress.follow(part.0.clone());
     let mut conn = database.connect()?;
     sql_query("VACUUM INTO ?")
         .bind::<Text, _>(text(&part.0)?)
         .execute(&mut conn)
         .map_err(|error| CommandError::Failed(format!("cannot write {}: {error}", file.display())))?;
+    progress.step("checking the copy", None);
     let checked = check(&mut SqliteConnection::establish(text(&part.0)?)?, migrations)
         .map_err(|cause| CommandError::Failed(format!("{database}: {cause}")))?;
     File::open(&part.0).and_then(|file| file.sync_all()).map_err(of_file)?;

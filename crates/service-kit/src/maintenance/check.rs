@@ -10,6 +10,9 @@ use crate::database::{
     types::words,
 };
 
+/// Prints a line.
+pub(super) type Say<'a> = &'a dyn Fn(&str);
+
 /// The versions and row counts of a database that passed the check.
 pub(super) struct CheckedFile {
     versions: Vec<String>,
@@ -18,7 +21,7 @@ pub(super) struct CheckedFile {
 
 impl CheckedFile {
     /// Prints them.
-    pub(super) fn print(&self, say: fn(&str)) {
+    pub(super) fn print(&self, say: Say<'_>) {
         for (table, rows) in &self.rows {
             say(&format!("{table}: {rows} rows"));
         }

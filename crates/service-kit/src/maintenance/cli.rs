@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::{backup, copy_to_postgres::copy_to, restore, tables::Contents};
+use super::{backup, check::Say, copy_to_postgres::copy_to, restore, tables::Contents};
 use crate::{
     command::CommandError,
     database::Url,
+    progress::Progress,
     secret::{Secret, SecretOption},
 };
 
@@ -36,17 +37,22 @@ pub enum DatabaseCommand {
 }
 
 impl DatabaseCommand {
-    /// Runs the command on a database. Progress goes to `say`, line by line.
+    /// Runs the command on a database. Its results go to `say`, line by line.
     pub async fn run(self, database: Url, contents: Contents, say: fn(&str)) -> Result<(), CommandError> {
-        let task = tokio::task::spawn_blocking(move || match self {
-            Self::Backup { file } => backup::backup(&database, &file, contents.migrations, say),
-            Self::Restore { file } => restore::restore(&database, &file, contents.migrations, say),
-            Self::CopyTo { url, url_file } => {
-                let url =
-                    SecretOption("url", url.as_ref(), url_file.as_deref()).resolve().map_err(CommandError::option)?;
-                let url = url.ok_or_else(|| CommandError::option("copy-to needs a URL".to_owned()))?;
-                let url = url.reveal().parse().map_err(|fault| CommandError::option(format!("the URL {fault}")))?;
-                copy_to(&database, &url, &contents, say)
+        let task = tokio::task::spawn_blocking(move || {
+            let progress = &Progress::start("opening the database");
+            let say: Say<'_> = &|line| progress.suspend(|| say(line));
+            match self {
+                Self::Backup { file } => backup::backup(&database, &file, contents.migrations, progress, say),
+                Self::Restore { file } => restore::restore(&database, &file, contents.migrations, progress, say),
+                Self::CopyTo { url, url_file } => {
+                    let url = SecretOption("url", url.as_ref(), url_file.as_deref())
+                        .resolve()
+                        .map_err(CommandError::option)?;
+                    let url = url.ok_or_else(|| CommandError::option("copy-to needs a URL".to_owned()))?;
+                    let url = url.reveal().parse().map_err(|fault| CommandError::option(format!("the URL {fault}")))?;
+                    copy_to(&database, &url, &contents, progress, say)
+                }
             }
         });
         task.await.map_err(|panicked| CommandError::Failed(panicked.to_string()))?

@@ -16,22 +16,29 @@ use diesel::{
 use sha2::{Digest as _, Sha256};
 
 use super::{
+    check::Say,
     database_file::existing_file,
     tables::{Contents, Kind, TableInfo},
 };
-use crate::command::CommandError;
 use crate::database::{
     AnyConnection, Url,
     lock_file::DatabaseLock,
     migrate,
     types::{DbTimestamp, DbUuid, POSTGRES_EPOCH, words},
 };
+use crate::{command::CommandError, progress::Progress};
 
 /// Copies a SQLite database to an empty PostgreSQL database, in which it creates the schema.
 ///
 /// # Errors
 /// When one of the databases cannot be used, or the rows differ at the end. Nothing is copied then.
-pub fn copy_to(source: &Url, target: &Url, contents: &Contents, say: fn(&str)) -> Result<(), CommandError> {
+pub fn copy_to(
+    source: &Url,
+    target: &Url,
+    contents: &Contents,
+    progress: &Progress,
+    say: Say<'_>,
+) -> Result<(), CommandError> {
     let file = existing_file(source, "copy-to copies from SQLite; for PostgreSQL there are pg_dump and pg_restore")?;
     if !target.is_postgres() {
         return Err(CommandError::option("copy-to copies to postgres://…; for SQLite there are backup and restore"));
@@ -63,7 +70,7 @@ pub fn copy_to(source: &Url, target: &Url, contents: &Contents, say: fn(&str)) -
     migrate::run(target, contents.migrations)?;
 
     AnsiTransactionManager::begin_transaction_sql(&mut pg, "BEGIN")?;
-    copy(&mut sqlite, &mut pg, contents.tables, say)?;
+    copy(&mut sqlite, &mut pg, contents.tables, progress, say)?;
     <PgConnection as Connection>::TransactionManager::commit_transaction(&mut pg)?;
     Ok(())
 }
@@ -73,7 +80,8 @@ fn copy(
     source: &mut SqliteConnection,
     target: &mut PgConnection,
     tables: &[TableInfo],
-    say: fn(&str),
+    progress: &Progress,
+    say: Say<'_>,
 ) -> Result<(), CommandError> {
     let names: Vec<_> = tables.iter().map(|table| quoted(table.name)).collect();
     // A server that starts on the target has to wait.
@@ -87,7 +95,11 @@ fn copy(
     AnsiTransactionManager::begin_transaction_sql(source, "BEGIN DEFERRED")?;
     for table in tables {
         let of_table = |error: CommandError| CommandError::Failed(format!("{}: {error}", table.name));
-        let (sent, received) = copy_table(source, target, table).map_err(of_table)?;
+        let rows = words(source, &format!("SELECT CAST(count(*) AS TEXT) AS value FROM {}", quoted(table.name)))?;
+        // Each row is copied, and read again to be compared.
+        let parts = rows.concat().parse().ok().map(|rows: u64| 2 * rows);
+        progress.step(format!("copying {}", table.name), parts);
+        let (sent, received) = copy_table(source, target, table, progress).map_err(of_table)?;
         if sent != received {
             let difference = format!("{sent} were read and {received} are in the target");
             return Err(of_table(failed(difference)));
@@ -103,6 +115,7 @@ fn copy_table(
     source: &mut SqliteConnection,
     target: &mut PgConnection,
     table: &TableInfo,
+    progress: &Progress,
 ) -> Result<(Digest, Digest), CommandError> {
     let columns = (table.columns)();
     let names: Vec<_> = columns.iter().map(|(name, _)| quoted(name)).collect();
@@ -112,6 +125,7 @@ fn copy_table(
     for row in sql_query(&all).load_iter::<Record, DefaultLoadingMode>(source)? {
         let row = row?;
         sent.add(&row);
+        progress.add(1);
         chunk.push(&columns, &row)?;
         if chunk.0.len() >= FULL_CHUNK {
             (table.receive)(target, chunk.finish())?;
@@ -121,6 +135,7 @@ fn copy_table(
     (table.receive)(target, chunk.finish())?;
     for row in sql_query(&all).load_iter::<Record, PgRowByRowLoadingMode>(target)? {
         received.add(&row?);
+        progress.add(1);
     }
     Ok((sent, received))
 }

@@ -13,10 +13,9 @@ use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 
 use super::{
     backup::{folder_of, text},
-    check::check,
+    check::{Say, check},
     database_file::database_file,
 };
-use crate::command::CommandError;
 use crate::database::{
     Url,
     connection::make_folder_of,
@@ -26,9 +25,13 @@ use crate::database::{
     retry::{retry_until, retry_while_locked},
     types::words,
 };
+use crate::{command::CommandError, progress::Progress};
 
 /// How long to wait for a program that is about to end.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The suffix of the new database before it is renamed.
+const NEW_SUFFIX: &str = ".restoring";
 
 /// The suffixes of the files that SQLite has beside an open database, or after a crash.
 const SIDE_FILE_SUFFIXES: [&str; 3] = ["-wal", "-shm", "-journal"];
@@ -38,7 +41,13 @@ const SIDE_FILE_SUFFIXES: [&str; 3] = ["-wal", "-shm", "-journal"];
 ///
 /// # Errors
 /// When the backup or the database is damaged or not of this service. The database is unchanged then.
-pub fn restore(database: &Url, backup: &Path, migrations: &Migrations, say: fn(&str)) -> Result<(), CommandError> {
+pub fn restore(
+    database: &Url,
+    backup: &Path,
+    migrations: &Migrations,
+    progress: &Progress,
+    say: Say<'_>,
+) -> Result<(), CommandError> {
     let failed = |cause: String| CommandError::Failed(cause);
     let given = database_file(database, "restore is for SQLite; for PostgreSQL there is pg_restore")?;
     let of_backup = |error: io::Error| failed(format!("cannot read {}: {error}", backup.display()));
@@ -60,9 +69,13 @@ pub fn restore(database: &Url, backup: &Path, migrations: &Migrations, say: fn(&
     let _lock_file = lock_file.ok_or_else(|| failed(format!("a program uses {database}: stop it first")))?;
 
     let of_file = |error: io::Error| failed(format!("cannot write {}: {error}", file.display()));
+    progress.step("copying the backup", content.metadata().ok().map(|found| found.len()));
+    progress.follow(with_suffix(file, NEW_SUFFIX));
     let new = NewDatabase::copy_of(&mut content, file).map_err(of_file)?;
+    progress.step("checking the copy", None);
     let checked = check(&mut SqliteConnection::establish(text(&new.0)?)?, migrations)
         .map_err(|cause| failed(format!("{}: {cause}", backup.display())))?;
+    progress.step("bringing the schema up to date", None);
     let applied = migrate::run(&Url::of_file(&new.0), migrations)?;
     if SIDE_FILE_SUFFIXES.iter().any(|end| with_suffix(&new.0, end).exists()) {
         return Err(failed("the copy of the backup is still open".to_owned()));
@@ -97,7 +110,7 @@ struct NewDatabase(PathBuf);
 
 impl NewDatabase {
     fn copy_of(backup: &mut File, database: &Path) -> io::Result<Self> {
-        let new = Self(with_suffix(database, ".restoring"));
+        let new = Self(with_suffix(database, NEW_SUFFIX));
         new.remove();
         let mut to = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new.0)?;
         io::copy(backup, &mut to)?;
