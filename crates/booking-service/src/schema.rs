@@ -80,8 +80,8 @@ diesel::table! {
     use service_kit::database::types::{DbTimestamp, DbUuid};
     rooms (id) {
         id -> DbUuid, place -> Text, place_key -> Text, starts_at -> DbTimestamp, ends_at -> DbTimestamp,
-        is_long -> Bool, reach_from -> DbTimestamp, verified -> Bool, created_by -> DbUuid, created_at -> DbTimestamp,
-        updated_at -> DbTimestamp, deleted_at -> Nullable<DbTimestamp>, made_for_event -> Bool,
+        is_long -> Bool, reach_from -> DbTimestamp, verified -> Bool, created_by -> Nullable<DbUuid>,
+        created_at -> DbTimestamp, updated_at -> DbTimestamp, deleted_at -> Nullable<DbTimestamp>, made_for_event -> Bool,
     }
 }
 diesel::table! {
@@ -94,8 +94,8 @@ diesel::table! {
     events (id) {
         id -> DbUuid, name -> Text, description -> Text, shared -> Bool, starts_at -> DbTimestamp,
         ends_at -> DbTimestamp, is_long -> Bool, place -> Text, place_key -> Text, room_id -> DbUuid, owns_room -> Bool,
-        group_id -> DbUuid, open -> Bool, sequence -> Integer, created_by -> DbUuid, created_at -> DbTimestamp,
-        updated_at -> DbTimestamp, deleted_at -> Nullable<DbTimestamp>,
+        group_id -> DbUuid, open -> Bool, sequence -> Integer, created_by -> Nullable<DbUuid>,
+        created_at -> DbTimestamp, updated_at -> DbTimestamp, deleted_at -> Nullable<DbTimestamp>,
     }
 }
 diesel::table! {

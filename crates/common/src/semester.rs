@@ -89,6 +89,13 @@ impl YearWithSemester {
         (Self::FIRST_YEAR..=Self::LAST_YEAR).contains(&year).then_some(Self { year, semester })
     }
 
+    /// The semester of this year, or of the nearest year of the range.
+    #[must_use]
+    pub fn nearest(year: i64, semester: Semester) -> Self {
+        let year = year.clamp(Self::FIRST_YEAR.into(), Self::LAST_YEAR.into());
+        Self { year: i32::try_from(year).unwrap_or(Self::FIRST_YEAR), semester }
+    }
+
     /// The semester of a local date. A date outside the academic years 1970 to 9998 belongs to the nearest semester.
     #[must_use]
     pub fn containing(date: NaiveDate) -> Self {

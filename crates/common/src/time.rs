@@ -27,6 +27,9 @@ const FIRST_MICROS: i64 = -62_135_596_800_000_000;
 const LAST_MICROS: i64 = 253_402_300_799_999_999;
 
 impl Timestamp {
+    /// 1970-01-01T00:00:00Z.
+    pub const EPOCH: Self = Self(0);
+
     /// The instant truncated to microseconds, or `None` outside the years 1 to 9999.
     #[must_use]
     pub fn new(at: DateTime<Utc>) -> Option<Self> {

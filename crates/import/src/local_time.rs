@@ -1,29 +1,23 @@
 //! Conversion of local times to instants, also on the days on which the clocks change.
 
-use chrono::{MappedLocalTime, NaiveDateTime, TimeZone as _, Utc};
+use chrono::{DateTime, MappedLocalTime, NaiveDateTime, TimeZone as _, Utc};
 use chrono_tz::Tz;
 use common::time::Timestamp;
 
-use crate::{
-    row::{Fault, SourceRow},
-    run::Import,
-};
-use service_kit::database::types::{DbTimestamp, DbUuid};
-
-/// The heading of the times that do not exist or are ambiguous.
-const HEADING: &str = "times that do not exist or are ambiguous";
-
 /// How clear a local time is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Clarity {
+pub(crate) enum Clarity {
     Exact,
+    /// It is outside the years 1 to 9999; the nearest instant within them is taken.
+    OutOfRange,
     /// It exists twice, because the clocks are turned back; the earlier instant is taken.
     Ambiguous,
     /// It does not exist, because the clocks are turned forward; the first instant after the gap is taken.
     Missing,
 }
 
-fn instant(local: NaiveDateTime, zone: Tz) -> Option<(Timestamp, Clarity)> {
+/// The instant of a local time.
+pub(crate) fn instant(local: NaiveDateTime, zone: Tz) -> (Timestamp, Clarity) {
     let (at, clarity) = match zone.from_local_datetime(&local) {
         MappedLocalTime::Single(at) => (at, Clarity::Exact),
         MappedLocalTime::Ambiguous(earlier, _) => (earlier, Clarity::Ambiguous),
@@ -31,37 +25,14 @@ fn instant(local: NaiveDateTime, zone: Tz) -> Option<(Timestamp, Clarity)> {
             let minute = local.and_utc().timestamp().div_euclid(60);
             // Clocks change at whole minutes, and never by more than a day.
             let mut later =
-                (1..=25 * 60).filter_map(|minutes| chrono::DateTime::<Utc>::from_timestamp((minute + minutes) * 60, 0));
-            (later.find_map(|later| zone.from_local_datetime(&later.naive_utc()).earliest())?, Clarity::Missing)
+                (1..=25 * 60).filter_map(|minutes| DateTime::<Utc>::from_timestamp((minute + minutes) * 60, 0));
+            let after = later.find_map(|later| zone.from_local_datetime(&later.naive_utc()).earliest());
+            (after.unwrap_or_else(|| zone.from_utc_datetime(&local)), Clarity::Missing)
         }
     };
-    Some((Timestamp::new(at.to_utc())?, clarity))
-}
-
-impl Import {
-    /// A time of a row, which must have one.
-    pub fn time(&mut self, row: &SourceRow, table: &str, id: DbUuid, column: &str) -> Result<DbTimestamp, Fault> {
-        self.optional_time(row, table, id, column)?.ok_or_else(|| format!("{column} is no time"))
-    }
-
-    /// A time of a row, if it has one.
-    pub fn optional_time(
-        &mut self,
-        row: &SourceRow,
-        table: &str,
-        id: DbUuid,
-        column: &str,
-    ) -> Result<Option<DbTimestamp>, Fault> {
-        let Some(local) = row.time(column)? else { return Ok(None) };
-        let (at, clarity) = instant(local, self.zone).ok_or_else(|| format!("{column} is no time"))?;
-        let what = match clarity {
-            Clarity::Exact => return Ok(Some(at.into())),
-            Clarity::Ambiguous => "is ambiguous, and the earlier instant is taken",
-            Clarity::Missing => "does not exist, and the first instant after it is taken",
-        };
-        let zone = self.zone;
-        self.report.note(HEADING, || format!("{table} {id}: {column} {local} {what}: {}", at.in_zone(zone)));
-        Ok(Some(at.into()))
+    match Timestamp::new(at.to_utc()) {
+        Some(at) => (at, clarity),
+        None => (Timestamp::EPOCH.plus(at.to_utc() - DateTime::UNIX_EPOCH), Clarity::OutOfRange),
     }
 }
 
@@ -70,7 +41,7 @@ mod tests {
     use super::*;
 
     fn read(local: &str, zone: Tz) -> (String, Clarity) {
-        let (at, clarity) = instant(local.parse().unwrap(), zone).unwrap();
+        let (at, clarity) = instant(local.parse().unwrap(), zone);
         (at.in_zone(zone).to_string(), clarity)
     }
 
@@ -82,5 +53,7 @@ mod tests {
         assert_eq!(read("2026-03-29T02:30:15", berlin), ("2026-03-29T03:00:00+02:00".to_owned(), Clarity::Missing));
         let apia = read("2011-12-30T12:00:00", chrono_tz::Pacific::Apia);
         assert_eq!(apia, ("2011-12-31T00:00:00+14:00".to_owned(), Clarity::Missing));
+        let (last, clarity) = instant("9999-12-31T23:00:00".parse().unwrap(), chrono_tz::America::New_York);
+        assert_eq!((last.to_string().as_str(), clarity), ("9999-12-31T23:59:59.999999Z", Clarity::OutOfRange));
     }
 }

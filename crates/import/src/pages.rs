@@ -1,11 +1,9 @@
 //! Reading a table page by page, and the rows of other tables that belong to a page.
 
-use std::{
-    collections::{HashMap, HashSet},
-    hash::BuildHasher,
-};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::{
+    columns::Columns,
     row::{Fault, SourceRow, SourceTable},
     run::Import,
     source::CHUNK,
@@ -28,11 +26,12 @@ impl Import {
     where
         F: FnMut(&mut AnyConnection, &mut Self, Vec<(DbUuid, SourceRow)>) -> Result<(), Error>,
     {
+        self.step_of_table(table)?;
         let mut after = None;
         loop {
-            let rows = self.source.page(table, key, after.as_deref())?;
-            let is_last = rows.len() < CHUNK;
-            after = rows.last().and_then(|row| row.text(key).ok());
+            let rows = self.source.page(table, key, after)?;
+            let (count, is_last) = (rows.len(), rows.len() < CHUNK);
+            after = rows.last().map(|row| row.value(key).clone());
             let mut page = Vec::with_capacity(rows.len());
             for row in rows {
                 match row.id(key) {
@@ -42,13 +41,14 @@ impl Import {
                     }
                     Err(fault) => {
                         self.report.count(table.name).read += 1;
-                        self.report.left_out(table.name, &row.text(key).unwrap_or_default(), &fault);
+                        self.report.left_out(table.name, &row.shown(key), &fault);
                     }
                 }
             }
             if !page.is_empty() {
                 work(conn, self, page)?;
             }
+            self.progress(count);
             if is_last {
                 return Ok(());
             }
@@ -61,11 +61,11 @@ impl Import {
         table: &SourceTable,
         key: &str,
         ids: &[DbUuid],
-    ) -> Result<HashMap<DbUuid, Vec<SourceRow>>, Error> {
+    ) -> Result<BTreeMap<DbUuid, Vec<SourceRow>>, Error> {
         let names: Vec<_> = ids.iter().map(ToString::to_string).collect();
-        let mut children = HashMap::<_, Vec<_>>::new();
+        let mut children = BTreeMap::<_, Vec<_>>::new();
         for row in self.source.rows_of(table, key, &names)? {
-            if let (Ok(id), Ok(None)) = (row.id(key), row.time("deleted_at")) {
+            if let (Ok(id), false) = (row.id(key), row.is_deleted()) {
                 children.entry(id).or_default().push(row);
             }
         }
@@ -79,16 +79,16 @@ impl Import {
         table: &SourceTable,
         key: &str,
         ids: &[DbUuid],
-        convert: impl Fn(&SourceRow) -> Result<T, Fault>,
+        mut convert: impl FnMut(&mut Columns<'_>) -> Result<T, Fault>,
     ) -> Result<HashMap<DbUuid, Vec<T>>, Error> {
         let mut children = HashMap::new();
         for (id, rows) in self.children(table, key, ids)? {
             let mut all = Vec::with_capacity(rows.len());
             for row in rows {
                 self.report.count(table.name).read += 1;
-                match convert(&row) {
+                match convert(&mut self.columns(&row)) {
                     Ok(child) => all.push(child),
-                    Err(fault) => self.report.left_out(table.name, &format!("of {id}"), &fault),
+                    Err(fault) => self.report.left_out(table.name, &row.label(), &fault),
                 }
             }
             all.sort_unstable();
@@ -105,18 +105,8 @@ impl Import {
         ids: &[DbUuid],
         users: &HashSet<DbUuid>,
     ) -> Result<HashMap<DbUuid, Vec<DbUuid>>, Error> {
-        let mut people = self.converted_children(table, key, ids, |row| existing_user(row, "user_id", users))?;
+        let mut people = self.converted_children(table, key, ids, |row| row.member(users))?;
         people.values_mut().for_each(Vec::dedup);
         Ok(people)
     }
-}
-
-/// The user that a column names.
-pub fn existing_user<S: BuildHasher>(
-    row: &SourceRow,
-    column: &str,
-    users: &HashSet<DbUuid, S>,
-) -> Result<DbUuid, Fault> {
-    let user = row.id(column)?;
-    if users.contains(&user) { Ok(user) } else { Err(format!("{column} {user} is no user")) }
 }

@@ -1,7 +1,8 @@
 //! The report of an import: counts by table, and the rows that need attention.
 
-use std::ops::RangeInclusive;
+use std::{fmt::Display, ops::RangeInclusive};
 
+use crate::row::SourceRow;
 use service_kit::database::types::DbUuid;
 
 /// The most notes that are printed below a heading. The rest is counted.
@@ -9,6 +10,9 @@ const MOST_NOTES: usize = 10_000;
 
 /// The heading of rows that cannot be imported.
 const LEFT_OUT: &str = "left out";
+
+/// The heading of values that cannot be kept.
+const CHANGED: &str = "values that were changed";
 
 /// The heading of rows that exceed a limit of this service.
 const OVER_LIMIT: &str = "imported although they exceed a limit";
@@ -74,6 +78,11 @@ impl Report {
         self.note(LEFT_OUT, || format!("{table} {row}: {why}"));
     }
 
+    /// Reports a value that cannot be kept, and the one that is imported instead.
+    pub fn changed(&mut self, row: &SourceRow, column: &str, new: impl Display) {
+        self.note(CHANGED, || format!("{} {}: {column} {} → {new}", row.table(), row.label(), row.shown(column)));
+    }
+
     /// The report as lines: the counts as columns between tabs, then the notes below their headings.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
@@ -95,7 +104,9 @@ impl Report {
 
     /// Reports the texts of a row that are longer than their limits, in characters. They are imported unchanged.
     pub fn check_limits(&mut self, table: &'static str, id: DbUuid, texts: &[(&str, &str, RangeInclusive<usize>)]) {
-        let is_over = |(_, text, limit): &&(&str, &str, RangeInclusive<usize>)| !limit.contains(&text.chars().count());
+        let is_over = |(_, text, limit): &&(&str, &str, RangeInclusive<usize>)| {
+            !limit.contains(&text.chars().count()) || (*limit.start() > 0 && text.trim().is_empty())
+        };
         let over: Vec<_> = texts.iter().filter(is_over).collect();
         if over.is_empty() {
             return;
@@ -104,7 +115,10 @@ impl Report {
         for (column, text, limit) in over {
             let length = text.chars().count();
             let (least, most) = (limit.start(), limit.end());
-            self.note(OVER_LIMIT, || format!("{table} {id}: {column} has {length} characters, not {least} to {most}"));
+            self.note(OVER_LIMIT, || match text.trim() {
+                "" => format!("{table} {id}: {column} is empty"),
+                _ => format!("{table} {id}: {column} has {length} characters, not {least} to {most}"),
+            });
         }
     }
 }

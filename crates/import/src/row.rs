@@ -1,6 +1,7 @@
-//! A table of the source, and a row of it, column by column.
+//! A table of the source, and a row of it. [`columns`](crate::columns) reads the values.
 
-use chrono::{NaiveDate, NaiveDateTime};
+use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
+use encoding_rs::WINDOWS_1252;
 use mysql::Value;
 use uuid::Uuid;
 
@@ -13,83 +14,152 @@ pub struct SourceTable {
     pub name: &'static str,
     /// The columns that are read.
     pub columns: &'static [&'static str],
+    /// Those of them that only some versions of the source have; NULL elsewhere.
+    pub optional: &'static [&'static str],
 }
 
-/// What is wrong with a row, to be read after "left out: ".
+impl SourceTable {
+    /// A table with these columns.
+    #[must_use]
+    pub const fn new(name: &'static str, columns: &'static [&'static str]) -> Self {
+        Self { name, columns, optional: &[] }
+    }
+
+    /// The table, of whose columns these may be missing.
+    #[must_use]
+    pub const fn with_optional(self, optional: &'static [&'static str]) -> Self {
+        Self { optional, ..self }
+    }
+}
+
+/// Why a row cannot be imported, to be read after "left out: ".
 pub type Fault = String;
 
-/// One row.
+/// The longest text of a value in a message, in characters.
+const LONGEST_SHOWN: usize = 100;
+
+/// One row, with the values as they are.
 #[derive(Debug)]
 pub struct SourceRow {
-    columns: &'static [&'static str],
+    table: SourceTable,
     values: Vec<Value>,
 }
 
 impl SourceRow {
     pub(crate) fn new(table: &SourceTable, values: Vec<Value>) -> Self {
-        Self { columns: table.columns, values }
+        Self { table: *table, values }
     }
 
-    /// A column as text; empty for NULL.
-    pub fn text(&self, column: &str) -> Result<String, Fault> {
+    /// The name of the table.
+    #[must_use]
+    pub fn table(&self) -> &'static str {
+        self.table.name
+    }
+
+    /// The row in a message: its id, or the ids of what it links.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let ids = match self.table.columns {
+            ["id", ..] => &["id"],
+            columns => columns,
+        };
+        let ids = ids.iter().filter(|column| column.ends_with("id"));
+        ids.map(|column| self.text(column).0).collect::<Vec<_>>().join(" ")
+    }
+
+    /// A column as text that can be stored, and whether it is exactly what the source has. NULL is empty; bytes that
+    /// are not UTF-8 are read as Windows-1252, which MySQL calls latin1; control characters other than tabs and line
+    /// breaks are removed.
+    #[must_use]
+    pub fn text(&self, column: &str) -> (String, bool) {
         match self.value(column) {
-            Value::NULL => Ok(String::new()),
-            Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) if text.contains('\0') => Err(format!("{column} has U+0000")),
-                Ok(text) => Ok(text.to_owned()),
-                Err(_) => Err(format!("{column} is not UTF-8")),
-            },
-            other => Ok(other.as_sql(true).trim_matches('\'').to_owned()),
+            Value::NULL => (String::new(), true),
+            Value::Bytes(bytes) => {
+                let decoded = decode(bytes);
+                let is_kept = |c: &char| !c.is_control() || matches!(c, '\n' | '\r' | '\t');
+                let text: String = decoded.chars().filter(is_kept).collect();
+                let is_exact = text.as_bytes() == bytes;
+                (text, is_exact)
+            }
+            other => (other.as_sql(true).trim_matches('\'').to_owned(), true),
         }
     }
 
     /// An id.
     pub fn id(&self, column: &str) -> Result<DbUuid, Fault> {
-        let id = self.text(column)?.parse::<Uuid>().ok().filter(|id| !id.is_nil());
+        let id = self.text(column).0.trim().parse::<Uuid>().ok().filter(|id| !id.is_nil());
         id.map(DbUuid).ok_or_else(|| format!("{column} is no id"))
     }
 
-    /// A number.
-    pub fn number(&self, column: &str) -> Result<i64, Fault> {
-        let number = match self.value(column) {
+    /// A whole number, if it is one.
+    #[must_use]
+    pub fn number(&self, column: &str) -> Option<i64> {
+        match self.value(column) {
             Value::Int(number) => Some(*number),
-            Value::UInt(number) => i64::try_from(*number).ok(),
+            Value::UInt(number) => Some(i64::try_from(*number).unwrap_or(i64::MAX)),
+            // A column of the type BIT.
+            Value::Bytes(bytes) if matches!(bytes[..], [0 | 1]) => bytes.first().map(|bit| i64::from(*bit)),
+            Value::Bytes(bytes) => std::str::from_utf8(bytes).ok()?.trim().parse().ok(),
             _ => None,
-        };
-        number.ok_or_else(|| format!("{column} is no whole number"))
-    }
-
-    /// A number that stands for yes or no; NULL is no.
-    pub fn flag(&self, column: &str) -> Result<bool, Fault> {
-        if *self.value(column) == Value::NULL { Ok(false) } else { Ok(self.number(column)? != 0) }
-    }
-
-    /// A local time, without a zone. None for NULL and for the zero times of MySQL and Go.
-    pub fn time(&self, column: &str) -> Result<Option<NaiveDateTime>, Fault> {
-        match *self.value(column) {
-            Value::NULL => Ok(None),
-            Value::Date(year, ..) if year <= 1 => Ok(None),
-            Value::Date(year, month, day, hour, minute, second, micros) => {
-                let date = NaiveDate::from_ymd_opt(year.into(), month.into(), day.into());
-                let at =
-                    date.and_then(|date| date.and_hms_micro_opt(hour.into(), minute.into(), second.into(), micros));
-                at.map(Some).ok_or_else(|| format!("{column} is no time"))
-            }
-            _ => Err(format!("{column} is no time")),
         }
     }
 
-    fn value(&self, column: &str) -> &Value {
-        let index = self.columns.iter().position(|other| *other == column);
+    /// A local time, without a zone, and whether it is exactly what the source has: a date that does not exist is read
+    /// as the nearest. None for NULL, for the zero times of MySQL and Go, and for what is no time.
+    #[must_use]
+    pub fn time(&self, column: &str) -> Option<(NaiveDateTime, bool)> {
+        match self.value(column) {
+            Value::Date(year, ..) if *year <= 1 => None,
+            Value::Date(year, month, day, hour, minute, second, micros) => {
+                let (first, last) = (u32::from(*month).clamp(1, 12), u32::from(*day).clamp(1, 31));
+                let date = (1..=last).rev().find_map(|day| NaiveDate::from_ymd_opt((*year).into(), first, day))?;
+                let time = NaiveTime::from_hms_micro_opt((*hour).into(), (*minute).into(), (*second).into(), *micros)?;
+                let is_exact = date.format("%m %d").to_string() == format!("{month:02} {day:02}");
+                Some((date.and_time(time), is_exact))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the row is deleted there.
+    #[must_use]
+    pub fn is_deleted(&self) -> bool {
+        self.time("deleted_at").is_some()
+    }
+
+    /// A value in a message.
+    #[must_use]
+    pub fn shown(&self, column: &str) -> String {
+        let text = match self.value(column) {
+            Value::NULL => return "NULL".to_owned(),
+            Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            other => return other.as_sql(true).trim_matches('\'').to_owned(),
+        };
+        let shown: String = text.chars().take(LONGEST_SHOWN).collect();
+        let more = if shown.len() < text.len() { "…" } else { "" };
+        format!("{shown:?}{more}")
+    }
+
+    pub(crate) fn value(&self, column: &str) -> &Value {
+        let index = self.table.columns.iter().position(|other| *other == column);
         index.and_then(|index| self.values.get(index)).unwrap_or(&Value::NULL)
     }
+}
+
+fn decode(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.push_str(&WINDOWS_1252.decode_without_bom_handling(chunk.invalid()).0);
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TABLE: SourceTable = SourceTable { name: "t", columns: &["a"] };
+    const TABLE: SourceTable = SourceTable::new("t", &["a"]);
 
     fn row(value: Value) -> SourceRow {
         SourceRow::new(&TABLE, vec![value])
@@ -97,16 +167,38 @@ mod tests {
 
     #[test]
     fn values_are_read_as_what_they_stand_for() {
-        assert_eq!(row("x".into()).text("a").unwrap(), "x");
-        assert_eq!(row(Value::NULL).text("a").unwrap(), "");
-        assert!(row("x\0".into()).text("a").is_err() && row(Value::Bytes(vec![255])).text("a").is_err());
-        assert!(row("11111111-1111-1111-1111-111111111111".into()).id("a").is_ok());
+        assert_eq!(row("x".into()).text("a"), ("x".to_owned(), true));
+        assert_eq!(row(Value::NULL).text("a"), (String::new(), true));
+        assert_eq!(row("a\0b\u{7}\n\tc\u{200b}".into()).text("a"), ("ab\n\tc\u{200b}".to_owned(), false));
+        assert_eq!(row(Value::Bytes(b"caf\xe9 \xe6\x97\xa5".to_vec())).text("a"), ("café 日".to_owned(), false));
+        assert!(row(" 11111111-1111-1111-1111-11111111111A ".into()).id("a").is_ok());
         assert!(row("".into()).id("a").is_err() && row(Uuid::nil().to_string().into()).id("a").is_err());
-        assert!(row(1.into()).flag("a").unwrap() && !row(Value::NULL).flag("a").unwrap());
-        assert!(row("x".into()).number("a").is_err());
-        let at = |year| row(Value::Date(year, 4, 1, 18, 0, 0, 7)).time("a").unwrap();
-        assert_eq!(at(2026).unwrap().to_string(), "2026-04-01 18:00:00.000007");
-        assert_eq!((at(0), at(1)), (None, None));
-        assert!(row("x".into()).time("a").is_err());
+        for (value, number) in [
+            (1.into(), Some(1)),
+            (u64::MAX.into(), Some(i64::MAX)),
+            ("7".into(), Some(7)),
+            (Value::Bytes(vec![1]), Some(1)),
+            (Value::Bytes(vec![0]), Some(0)),
+            ("x".into(), None),
+            (Value::NULL, None),
+        ] {
+            assert_eq!(row(value).number("a"), number);
+        }
+        let at = |year, month, day| {
+            row(Value::Date(year, month, day, 18, 0, 0, 7)).time("a").map(|(at, exact)| (at.to_string(), exact))
+        };
+        assert_eq!(at(2026, 4, 1), Some(("2026-04-01 18:00:00.000007".to_owned(), true)));
+        assert_eq!(at(2026, 2, 31), Some(("2026-02-28 18:00:00.000007".to_owned(), false)));
+        assert_eq!(at(2026, 0, 0), Some(("2026-01-01 18:00:00.000007".to_owned(), false)));
+        assert_eq!((at(0, 0, 0), at(1, 1, 1)), (None, None));
+        assert_eq!(row("x".into()).time("a"), None);
+    }
+
+    #[test]
+    fn a_message_shows_values_on_one_line() {
+        assert_eq!(row("a\n\u{1b}[31m".into()).shown("a"), r#""a\n\u{1b}[31m""#);
+        assert_eq!(row(Value::NULL).shown("a"), "NULL");
+        assert_eq!(row(Value::Date(0, 0, 0, 0, 0, 0, 0)).shown("a"), "0000-00-00 00:00:00");
+        assert_eq!(row("x".repeat(101).into()).shown("a"), format!("\"{}\"…", "x".repeat(100)));
     }
 }

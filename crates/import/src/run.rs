@@ -13,6 +13,7 @@ use service_kit::{
     command::CommandError,
     database::{AnyConnection, Database, JobOwner, types::DbUuid},
     error::Error,
+    progress::Progress,
 };
 
 /// A running import.
@@ -26,6 +27,7 @@ pub struct Import {
     /// Whether to update rows that have changed in the source since an earlier import.
     pub(crate) update: bool,
     dry_run: bool,
+    progress: Progress,
     /// The ids that the source has, by kind.
     pub(crate) seen: HashMap<&'static str, HashSet<DbUuid>>,
 }
@@ -38,9 +40,28 @@ impl Import {
         zone: Tz,
     ) -> Result<Self, CommandError> {
         let (update, dry_run) = (options.update, options.dry_run);
+        let progress = Progress::start("connecting to the source");
         let opened = tokio::task::spawn_blocking(move || Source::open(&options, tables));
-        let source = opened.await.map_err(|panicked| CommandError::Failed(panicked.to_string()))??;
-        Ok(Self { source, report: Report::default(), zone, update, dry_run, seen: HashMap::new() })
+        let source =
+            opened.await.map_err(|_| CommandError::Failed("the source is no MariaDB or MySQL server".to_owned()))??;
+        Ok(Self { source, report: Report::default(), zone, update, dry_run, progress, seen: HashMap::new() })
+    }
+
+    /// Shows what happens next.
+    pub fn step(&self, name: &'static str) {
+        self.progress.step(name, None);
+    }
+
+    /// Shows that the rows of a table are imported.
+    pub(crate) fn step_of_table(&mut self, table: &SourceTable) -> Result<(), Error> {
+        let rows = self.source.count(table)?;
+        self.progress.step(format!("importing {}", table.name), Some(rows));
+        Ok(())
+    }
+
+    /// Shows that this many more rows of the table are imported.
+    pub(crate) fn progress(&self, rows: usize) {
+        self.progress.add(rows as u64);
     }
 
     /// The first lines of the report.

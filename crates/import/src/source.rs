@@ -1,13 +1,14 @@
 //! The database to read: a connection with time-outs, which is checked before use and reads one snapshot.
 
-use std::{io::ErrorKind, time::Duration};
+use std::time::Duration;
 
-use mysql::{Conn, Opts, OptsBuilder, Params, Value, prelude::Queryable};
+use mysql::{Conn, Opts, OptsBuilder, Params, Row, Value, prelude::Queryable};
 use percent_encoding::percent_decode_str;
 use url::Url;
 
 use crate::{
     options::ImportOptions,
+    relay::{Limits, Relay},
     row::{SourceRow, SourceTable},
 };
 use service_kit::{
@@ -16,22 +17,28 @@ use service_kit::{
     error::Error,
 };
 
-/// How long to wait for a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How long to wait for the next bytes of an answer.
-const READ_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// Rows of a page of the source, and of one statement: databases limit the number of values.
 pub const CHUNK: usize = 1000;
+
+/// How much longer the client waits than the relay, which says why.
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// Bytes of the longest row.
+const LONGEST_ROW: usize = 64 << 20;
+
+/// The most columns of the tables that are read.
+const MOST_COLUMNS: usize = 10_000;
 
 /// A connection that only reads.
 pub struct Source {
     conn: Conn,
+    relay: Relay,
     /// Host and database, for messages.
     place: String,
     /// The version string of the server.
     version: String,
+    /// The optional columns that this source does not have, with their tables.
+    missing_columns: Vec<(&'static str, &'static str)>,
 }
 
 impl Source {
@@ -45,23 +52,27 @@ impl Source {
         let port = url.port().unwrap_or(3306);
         let database = text(url.path().trim_start_matches('/'));
         let place = format!("{host}:{port}/{database}");
+        let cannot = |cause: String| CommandError::Failed(format!("cannot connect to the source {place}: {cause}"));
+        let limits = Limits::DEFAULT;
+        let relay =
+            Relay::start(host.trim_matches(['[', ']']), port, limits).map_err(|error| cannot(error.to_string()))?;
         let settings = OptsBuilder::new()
-            .ip_or_hostname(Some(host.trim_matches(['[', ']'])))
-            .tcp_port(port)
+            .ip_or_hostname(Some(relay.address.ip().to_string()))
+            .tcp_port(relay.address.port())
             // The server may tell a client on the same machine to use its socket, which a container cannot reach.
             .prefer_socket(false)
             .user(Some(text(url.username())))
             .pass(password.as_ref().map(Secret::reveal))
             .db_name(Some(database))
-            .tcp_connect_timeout(Some(CONNECT_TIMEOUT))
-            .read_timeout(Some(READ_TIMEOUT))
-            .write_timeout(Some(READ_TIMEOUT))
+            // Otherwise the client asks the server.
+            .max_allowed_packet(Some(LONGEST_ROW))
+            .tcp_connect_timeout(Some(limits.connect))
+            .read_timeout(Some(limits.silence + MARGIN))
+            .write_timeout(Some(limits.silence + MARGIN))
             // A column of the type TIMESTAMP is shown in the zone of the session.
             .init(vec!["SET time_zone = '+00:00'"]);
-        let conn = Conn::new(Opts::from(settings)).map_err(|error| {
-            CommandError::Failed(format!("cannot connect to the source {place}: {}", cause(&error)))
-        })?;
-        let mut source = Self { conn, place, version: String::new() };
+        let conn = Conn::new(Opts::from(settings)).map_err(|error| cannot(cause(&error, &relay)))?;
+        let mut source = Self { conn, relay, place, version: String::new(), missing_columns: Vec::new() };
         source.check_version().map_err(CommandError::Failed)?;
         source.check_tables(tables).map_err(CommandError::Failed)?;
         Ok(source)
@@ -80,8 +91,8 @@ impl Source {
     }
 
     fn check_version(&mut self) -> Result<(), String> {
-        let version: Option<String> = self.conn.query_first("SELECT VERSION()").map_err(|error| self.lost(&error))?;
-        self.version = version.unwrap_or_default();
+        let version: Option<Row> = self.conn.query_first("SELECT VERSION()").map_err(|error| self.lost(&error))?;
+        self.version = version.map(|row| texts(row).concat()).unwrap_or_default();
         if is_new_enough(&self.version) {
             return Ok(());
         }
@@ -92,16 +103,35 @@ impl Source {
     }
 
     fn check_tables(&mut self, tables: &[SourceTable]) -> Result<(), String> {
-        let query = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = DATABASE()";
-        let columns: Vec<(String, String)> = self.conn.query(query).map_err(|error| self.lost(&error))?;
+        let names: Vec<_> = tables.iter().map(|table| format!("'{}'", table.name)).collect();
+        let query = format!(
+            "SELECT table_name, column_name FROM information_schema.columns \
+             WHERE table_schema = DATABASE() AND table_name IN ({})",
+            names.join(", ")
+        );
+        let mut columns = Vec::new();
+        for row in self.conn.query_iter(query).map_err(|error| lost(&self.place, &self.relay, &error))? {
+            let row = row.map_err(|error| lost(&self.place, &self.relay, &error))?;
+            if let Ok([table, column]) = <[String; 2]>::try_from(texts(row)) {
+                columns.push((table, column));
+            }
+            if columns.len() > MOST_COLUMNS {
+                return Err(format!("the source {} has more than {MOST_COLUMNS} columns", self.place));
+            }
+        }
         let has_table = |table: &str| columns.iter().any(|(name, _)| name == table);
         let has_column =
             |table: &str, column: &str| columns.iter().any(|(name, other)| name == table && other == column);
         let mut missing = Vec::new();
         for table in tables {
             if has_table(table.name) {
-                let missing_columns = table.columns.iter().filter(|column| !has_column(table.name, column));
-                missing.extend(missing_columns.map(|column| format!("the column {}.{column}", table.name)));
+                for column in table.columns.iter().filter(|column| !has_column(table.name, column)) {
+                    if table.optional.contains(column) {
+                        self.missing_columns.push((table.name, column));
+                    } else {
+                        missing.push(format!("the column {}.{column}", table.name));
+                    }
+                }
             } else {
                 missing.push(format!("the table {}", table.name));
             }
@@ -124,11 +154,22 @@ impl Source {
             .map_err(|error| self.error(&error))
     }
 
+    /// The number of rows of a table.
+    pub fn count(&mut self, table: &SourceTable) -> Result<u64, Error> {
+        let row: Result<Option<Row>, _> = self.conn.query_first(format!("SELECT COUNT(*) FROM `{}`", table.name));
+        let row = row.map_err(|error| self.error(&error))?;
+        Ok(row.and_then(|row| texts(row).concat().parse().ok()).unwrap_or_default())
+    }
+
     /// The next rows in the order of their keys, after the key `after`: [`CHUNK`] of them, or fewer at the end.
-    pub fn page(&mut self, table: &SourceTable, key: &str, after: Option<&str>) -> Result<Vec<SourceRow>, Error> {
+    pub fn page(&mut self, table: &SourceTable, key: &str, after: Option<Value>) -> Result<Vec<SourceRow>, Error> {
         let condition = if after.is_some() { format!("WHERE `{key}` > ?") } else { String::new() };
-        let parameters = after.map(Value::from).into_iter().collect();
-        self.select(table, &format!("{condition} ORDER BY `{key}` LIMIT {CHUNK}"), parameters)
+        let parameters = after.into_iter().collect();
+        let rows = self.select(table, &format!("{condition} ORDER BY `{key}` LIMIT {CHUNK}"), parameters)?;
+        if rows.len() > CHUNK {
+            return Err(Error::Unavailable(format!("the source {} answers with more rows than asked for", self.place)));
+        }
+        Ok(rows)
     }
 
     /// All rows whose column `key` is one of these.
@@ -142,9 +183,10 @@ impl Source {
 
     fn select(&mut self, table: &SourceTable, rest: &str, parameters: Vec<Value>) -> Result<Vec<SourceRow>, Error> {
         // The names of tables and columns are constants of the services.
-        let query = format!("SELECT `{}` FROM `{}` {rest}", table.columns.join("`, `"), table.name);
+        let columns: Vec<_> = table.columns.iter().map(|column| self.column(table, column)).collect();
+        let query = format!("SELECT {} FROM `{}` {rest}", columns.join(", "), table.name);
         let parameters = if parameters.is_empty() { Params::Empty } else { Params::Positional(parameters) };
-        let rows: Result<Vec<mysql::Row>, _> = self.conn.exec(query, parameters);
+        let rows: Result<Vec<Row>, _> = self.conn.exec(query, parameters);
         let rows = rows.map_err(|error| self.error(&error))?;
         Ok(rows
             .into_iter()
@@ -152,26 +194,42 @@ impl Source {
             .collect())
     }
 
+    /// A column in a query.
+    fn column(&self, table: &SourceTable, column: &'static str) -> String {
+        if self.missing_columns.contains(&(table.name, column)) { "NULL".to_owned() } else { format!("`{column}`") }
+    }
+
     fn error(&self, error: &mysql::Error) -> Error {
         Error::Unavailable(self.lost(error))
     }
 
     fn lost(&self, error: &mysql::Error) -> String {
-        format!("the source {} cannot be read, and nothing is written: {}", self.place, cause(error))
+        lost(&self.place, &self.relay, error)
     }
 }
 
-/// The innermost message of an error.
-fn cause(error: &mysql::Error) -> String {
+fn lost(place: &str, relay: &Relay, error: &mysql::Error) -> String {
+    format!("the source {place} cannot be read, and nothing is written: {}", cause(error, relay))
+}
+
+/// Why the client failed, in words of the server or of the relay: those of the client name its parts.
+fn cause(error: &mysql::Error, relay: &Relay) -> String {
     match error {
-        mysql::Error::IoError(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-            format!("no answer within {} s; is it a MariaDB or MySQL server?", READ_TIMEOUT.as_secs())
-        }
-        mysql::Error::IoError(error) => error.to_string(),
         mysql::Error::MySqlError(error) => error.message.clone(),
-        mysql::Error::DriverError(error) => error.to_string(),
-        other => other.to_string(),
+        error => relay.failure().map_or_else(
+            || format!("it sends what is no answer of a MariaDB or MySQL server ({error})"),
+            |failure| format!("it {failure}"),
+        ),
     }
+}
+
+/// The values of a row as texts.
+fn texts(row: Row) -> Vec<String> {
+    let text = |value| match value {
+        Value::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        _ => String::new(),
+    };
+    row.unwrap_raw().into_iter().flatten().map(text).collect()
 }
 
 fn parse(text: &str) -> Result<Url, &'static str> {

@@ -61,6 +61,29 @@ fn escape(uri: &mut String, part: &str, also: &str) {
     }
 }
 
+/// The web address that a text of another system means: without blanks and invisible characters around it, with
+/// `https://` before a host name, and in the form of the URL standard. None when there is none.
+#[must_use]
+pub fn nearest_web_address(text: &str) -> Option<String> {
+    let is_invisible = |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}');
+    let text = text.trim_matches(|c: char| c.is_whitespace() || c.is_control() || is_invisible(c));
+    let text = match text.trim_start_matches('/') {
+        rest if begins_with_host_name(rest) => format!("https://{rest}"),
+        _ => text.to_owned(),
+    };
+    let standard = || Url::parse(&text).ok().map(String::from).filter(|url| is_web_address(url));
+    if is_web_address(&text) { Some(text) } else { standard() }
+}
+
+/// Whether a text is a host name of at least two labels, perhaps with more behind it.
+fn begins_with_host_name(text: &str) -> bool {
+    let authority = text.split(['/', '?', '#']).next().unwrap_or_default();
+    let (host, port) = authority.split_once(':').unwrap_or((authority, ""));
+    let parsed = Url::parse(&format!("https://{host}/")).ok();
+    let is_domain = parsed.is_some_and(|url| url.username().is_empty() && url.domain().is_some());
+    is_domain && host.trim_matches('.').contains(['.', '。', '．']) && port.chars().all(|c| c.is_ascii_digit())
+}
+
 /// The address of a web page in a request, or the empty text for none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Link(String);
@@ -99,6 +122,8 @@ impl ToSchema for Link {}
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -116,6 +141,55 @@ mod tests {
             assert_eq!(to_uri(address).as_deref(), Some(uri));
         }
         assert_eq!(to_uri("no address"), None);
+    }
+
+    #[test]
+    fn the_nearest_web_address_of_a_text_is_what_it_means() {
+        for (text, address) in [
+            ("https://club.example", "https://club.example"),
+            ("  https://club.example/a\n", "https://club.example/a"),
+            ("\u{feff}https://club.example\u{200b}", "https://club.example"),
+            ("github.com/club/robot", "https://github.com/club/robot"),
+            ("club.example", "https://club.example"),
+            ("//club.example/a", "https://club.example/a"),
+            ("club.example:8080/a?b#c", "https://club.example:8080/a?b#c"),
+            ("日本語.example/道", "https://日本語.example/道"),
+            ("https:/club.example", "https://club.example/"),
+            ("http:\\\\club.example\\a", "http://club.example/a"),
+            ("https://club.example/a file", "https://club.example/a%20file"),
+            ("club.example/a file", "https://club.example/a%20file"),
+        ] {
+            assert_eq!(nearest_web_address(text).as_deref(), Some(address), "{text:?}");
+        }
+        for text in [
+            "",
+            " ",
+            "none",
+            "-",
+            "/path",
+            "a b.example",
+            "ftp://club.example",
+            "javascript:alert(1)",
+            "javascript:a.example",
+            "mailto:a@club.example",
+            "a@club.example",
+            "data:text/html,x.y",
+            "tel:03.1234",
+            "https://",
+            "https://club.example:99999",
+        ] {
+            assert_eq!(nearest_web_address(text), None, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_nearest_web_address_is_one(text in "\\PC{0,40}") {
+            if let Some(address) = nearest_web_address(&text) {
+                prop_assert!(is_web_address(&address), "{}", address);
+                prop_assert_eq!(nearest_web_address(&address), Some(address));
+            }
+        }
     }
 
     #[test]

@@ -29,7 +29,7 @@ diesel::table! {
         id -> DbUuid, user_id -> DbUuid,
         #[sql_name = "type"]
         type_ -> SmallInt,
-        display_name -> Text, url -> Text, created_at -> DbTimestamp, updated_at -> DbTimestamp,
+        display_name -> Text, url -> Text, created_at -> DbTimestamp, updated_at -> DbTimestamp, further -> Bool,
     }
 }
 diesel::table! {

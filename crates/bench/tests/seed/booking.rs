@@ -73,7 +73,9 @@ fn rows(seeded: &Seeded) -> Vec<Vec<String>> {
                     rooms::created_by,
                     rooms::created_at,
                 ))
-                .load::<(DbUuid, String, DbTimestamp, DbTimestamp, DbTimestamp, bool, DbUuid, DbTimestamp)>(conn),
+                .load::<(DbUuid, String, DbTimestamp, DbTimestamp, DbTimestamp, bool, Option<DbUuid>, DbTimestamp)>(
+                    conn,
+                ),
         ),
         lines(
             events::table
@@ -86,7 +88,7 @@ fn rows(seeded: &Seeded) -> Vec<Vec<String>> {
                 .load::<(
                     (DbUuid, String, bool, DbTimestamp, DbTimestamp),
                     (String, DbUuid, bool, DbUuid),
-                    (bool, DbUuid, DbTimestamp),
+                    (bool, Option<DbUuid>, DbTimestamp),
                 )>(conn),
         ),
         lines(

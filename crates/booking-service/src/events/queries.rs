@@ -49,7 +49,8 @@ pub struct Row {
     pub group_id: DbUuid,
     pub open: bool,
     pub sequence: i32,
-    pub created_by: DbUuid,
+    /// `None` for an imported event whose creator is not known.
+    pub created_by: Option<DbUuid>,
     pub created_at: DbTimestamp,
     pub updated_at: DbTimestamp,
     pub deleted_at: Option<DbTimestamp>,

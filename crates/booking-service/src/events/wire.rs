@@ -69,6 +69,7 @@ pub struct ResponseEvent {
     tags: Vec<ResponseEventTag>,
     /// The users who are invited or have answered.
     attendees: Vec<DbUuid>,
+    /// The nil UUID when the creator is not known.
     created_by: DbUuid,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
@@ -97,7 +98,7 @@ impl ResponseEvent {
             admins: event.admins,
             tags: event.tags.into_iter().map(Into::into).collect(),
             attendees: event.attendees,
-            created_by: event.row.created_by,
+            created_by: event.row.created_by.unwrap_or_else(DbUuid::nil),
             created_at: event.row.created_at.in_zone(zone),
             updated_at: event.row.updated_at.in_zone(zone),
             deleted_at: event.row.deleted_at.map(|at| at.in_zone(zone)),
@@ -160,6 +161,7 @@ pub struct ResponseEventDetail {
     tags: Vec<ResponseEventTag>,
     /// Each user once.
     attendees: Vec<ResponseAttendee>,
+    /// The nil UUID when the creator is not known.
     created_by: DbUuid,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
@@ -186,7 +188,7 @@ impl ResponseEventDetail {
             admins: event.admins,
             tags: event.tags.into_iter().map(Into::into).collect(),
             attendees: event.answers.into_iter().map(attendee).collect(),
-            created_by: event.row.created_by,
+            created_by: event.row.created_by.unwrap_or_else(DbUuid::nil),
             created_at: event.row.created_at.in_zone(zone),
             updated_at: event.row.updated_at.in_zone(zone),
         }

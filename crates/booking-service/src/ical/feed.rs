@@ -41,8 +41,8 @@ pub struct FeedEvent {
     pub declined: bool,
     /// One `CATEGORIES` each, in this order.
     pub tags: Vec<String>,
-    /// `ORGANIZER`.
-    pub organizer: Person,
+    /// `ORGANIZER`, if known.
+    pub organizer: Option<Person>,
     /// One `ATTENDEE` each, in this order.
     pub attendees: Vec<(Person, Participation)>,
 }
@@ -144,8 +144,10 @@ fn vevent(web_origin: Option<&str>, event: &FeedEvent) -> Event {
         .ends(event.end.max(event.start + TimeDelta::seconds(1)))
         .summary(&printable(&event.name))
         .description(&description.join("\n\n"))
-        .location(&printable(&event.place))
-        .append_property(calendar_address("ORGANIZER", &event.organizer));
+        .location(&printable(&event.place));
+    if let Some(organizer) = &event.organizer {
+        vevent.append_property(calendar_address("ORGANIZER", organizer));
+    }
     if let Some(address) = &address {
         vevent.url(address);
     }

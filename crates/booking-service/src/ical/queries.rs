@@ -172,7 +172,7 @@ fn add_names(
     names: &mut HashMap<DbUuid, Name>,
 ) -> Result<(), Error> {
     let attendees = answers.values().flatten().map(|(user, ..)| *user);
-    let people = attendees.chain(rows.iter().map(|row| row.created_by));
+    let people = attendees.chain(rows.iter().filter_map(|row| row.created_by));
     let new: BTreeSet<DbUuid> = people.filter(|user| !names.contains_key(user)).collect();
     for ids in Vec::from_iter(new).chunks(CHUNK) {
         let columns = (users::id, (users::display_name, users::display_name_changed_at));
@@ -192,7 +192,7 @@ fn feed_event(
 ) -> FeedEvent {
     let person =
         |id: DbUuid| Person { id: id.0, name: names.get(&id).map(|(name, _)| name.clone()).unwrap_or_default() };
-    let people = answers.iter().map(|(user, ..)| user).chain([&row.created_by]);
+    let people = answers.iter().map(|(user, ..)| user).chain(&row.created_by);
     let renamed = people.filter_map(|user| names.get(user)).map(|(_, changed_at)| *changed_at);
     let answered = answers.iter().map(|(.., changed_at)| *changed_at);
     let updated_at = answered.chain(renamed).fold(row.updated_at, DbTimestamp::max);
@@ -214,7 +214,7 @@ fn feed_event(
         cancelled: row.deleted_at.is_some(),
         declined: answers.iter().any(|(user, schedule, _)| *user == owner && *schedule == Schedule::Absent),
         tags: tags.into_iter().map(|tag| tag.name).collect(),
-        organizer: person(row.created_by),
+        organizer: row.created_by.map(person),
         attendees: answers.into_iter().map(attendee).collect(),
         name: row.name,
         description: row.description,

@@ -4,12 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use diesel::prelude::*;
-use import::{
-    CHUNK, Import,
-    merge::Imported,
-    pages::existing_user,
-    row::{SourceRow, SourceTable},
-};
+use import::{CHUNK, Import, columns::Columns, merge::Imported, row::SourceTable};
 use serde::Serialize;
 use service_kit::{
     database::{AnyConnection, types::DbUuid},
@@ -20,8 +15,7 @@ use service_kit::{
 use super::targets::Targets;
 use crate::{events::queries::Schedule, schema::attendees};
 
-pub const ATTENDEES: SourceTable =
-    SourceTable { name: "event_attendees", columns: &["user_id", "event_id", "schedule"] };
+pub const ATTENDEES: SourceTable = SourceTable::new("event_attendees", &["user_id", "event_id", "schedule"]);
 
 #[derive(Serialize)]
 struct Answers(Vec<(DbUuid, Schedule)>);
@@ -42,14 +36,19 @@ pub fn import_answers(
     ids: &[DbUuid],
     existing: &HashSet<DbUuid>,
 ) -> Result<(), Error> {
-    let answer = |row: &SourceRow| {
-        let schedule = match row.number("schedule")? {
-            1 => Schedule::Pending,
-            2 => Schedule::Attendance,
-            3 => Schedule::Absent,
-            other => return Err(format!("schedule {other} is none of 1, 2 and 3")),
+    let answer = |columns: &mut Columns<'_>| {
+        let user = columns.member(&targets.users)?;
+        let schedule = match columns.row.number("schedule") {
+            Some(2) => Schedule::Attendance,
+            Some(3) => Schedule::Absent,
+            number => {
+                if number != Some(1) {
+                    columns.changed("schedule", "1");
+                }
+                Schedule::Pending
+            }
         };
-        Ok((existing_user(row, "user_id", &targets.users)?, schedule))
+        Ok((user, schedule))
     };
     let mut answers = import.converted_children(&ATTENDEES, "event_id", ids, answer)?;
     let mut incoming = Vec::new();

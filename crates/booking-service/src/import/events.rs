@@ -1,12 +1,12 @@
 //! Events, with their administrators and tags.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use diesel::prelude::*;
 use import::{
     CHUNK, Import,
+    columns::Columns,
     merge::Imported,
-    pages::existing_user,
     row::{Fault, SourceRow, SourceTable},
 };
 use serde::Serialize;
@@ -18,8 +18,13 @@ use service_kit::{
     error::Error,
     with_connection,
 };
+use uuid::uuid;
 
-use super::{answers, rooms::ROOMS, targets::Targets};
+use super::{
+    answers,
+    rooms::{CREATOR, ROOMS},
+    targets::Targets,
+};
 use crate::{
     events::queries::Row,
     overlapping::is_long,
@@ -27,9 +32,9 @@ use crate::{
     users::sync::DIRECTORY,
 };
 
-pub const EVENTS: SourceTable = SourceTable {
-    name: "events",
-    columns: &[
+pub const EVENTS: SourceTable = SourceTable::new(
+    "events",
+    &[
         "id",
         "name",
         "description",
@@ -44,10 +49,12 @@ pub const EVENTS: SourceTable = SourceTable {
         "updated_at",
         "deleted_at",
     ],
-};
-pub const TAGS: SourceTable =
-    SourceTable { name: "event_tags", columns: &["tag_id", "event_id", "locked", "deleted_at"] };
-pub const ADMINS: SourceTable = SourceTable { name: "event_admins", columns: &["user_id", "event_id", "deleted_at"] };
+);
+pub const TAGS: SourceTable = SourceTable::new("event_tags", &["tag_id", "event_id", "locked", "deleted_at"]);
+pub const ADMINS: SourceTable = SourceTable::new("event_admins", &["user_id", "event_id", "deleted_at"]);
+
+/// Stands for the group of an event that names none.
+const UNKNOWN_GROUP: DbUuid = DbUuid(uuid!("6c1b1f0e-3a2f-4f6e-9a0d-2f0f5f1c7d21"));
 
 #[derive(Serialize)]
 struct Event {
@@ -60,7 +67,7 @@ struct Event {
     owns_room: bool,
     group: DbUuid,
     open: bool,
-    created_by: DbUuid,
+    created_by: Option<DbUuid>,
     created_at: DbTimestamp,
     updated_at: DbTimestamp,
     deleted_at: Option<DbTimestamp>,
@@ -77,6 +84,7 @@ struct Room {
     place: String,
     place_key: String,
     verified: bool,
+    span: (DbTimestamp, DbTimestamp),
 }
 
 /// The rows that belong to the events of a page.
@@ -84,9 +92,9 @@ struct Page {
     /// Rooms of this database, by id.
     rooms: HashMap<DbUuid, Room>,
     /// Rooms of the source, by id.
-    source_rooms: HashMap<DbUuid, Vec<SourceRow>>,
+    source_rooms: BTreeMap<DbUuid, Vec<SourceRow>>,
     /// Events of the source that are not deleted, by room.
-    events_of_rooms: HashMap<DbUuid, Vec<SourceRow>>,
+    events_of_rooms: BTreeMap<DbUuid, Vec<SourceRow>>,
     admins: HashMap<DbUuid, Vec<DbUuid>>,
     tags: HashMap<DbUuid, Vec<(DbUuid, bool)>>,
 }
@@ -139,7 +147,7 @@ fn create_missing_groups(
     targets: &mut Targets,
     rows: &[(DbUuid, SourceRow)],
 ) -> Result<(), Error> {
-    for group in rows.iter().filter_map(|(_, row)| row.id("group_id").ok()) {
+    for group in rows.iter().map(|(_, row)| row.id("group_id").unwrap_or(UNKNOWN_GROUP)) {
         if !targets.groups.insert(group) {
             continue;
         }
@@ -163,7 +171,7 @@ impl Page {
         targets: &Targets,
         rows: &[(DbUuid, SourceRow)],
     ) -> Result<Self, Error> {
-        const EVENTS_OF_ROOMS: SourceTable = SourceTable { name: EVENTS.name, columns: &["room_id", "deleted_at"] };
+        const EVENTS_OF_ROOMS: SourceTable = SourceTable::new(EVENTS.name, &["room_id", "deleted_at"]);
         let ids: Vec<_> = rows.iter().map(|(id, _)| *id).collect();
         let room_ids: HashSet<_> = rows.iter().filter_map(|(_, row)| row.id("room_id").ok()).collect();
         let room_ids: Vec<_> = room_ids.into_iter().collect();
@@ -172,13 +180,13 @@ impl Page {
             rooms::place,
             rooms::place_key,
             rooms::verified,
+            (rooms::starts_at, rooms::ends_at),
         ));
-        let rooms: Vec<(DbUuid, String, String, bool)> = rooms.load(conn)?;
-        let room = |(id, place, place_key, verified)| (id, Room { place, place_key, verified });
-        let tag = |row: &SourceRow| {
-            let tag = row.id("tag_id")?;
+        let room = |(id, place, place_key, verified, span)| (id, Room { place, place_key, verified, span });
+        let tag = |columns: &mut Columns<'_>| {
+            let tag = columns.row.id("tag_id")?;
             let id = targets.tags.get(&tag).ok_or_else(|| format!("tag_id {tag} is no tag"))?;
-            Ok((*id, row.flag("locked")?))
+            Ok((*id, columns.flag("locked")))
         };
         let mut tags = import.converted_children(&TAGS, "event_id", &ids, tag)?;
         // Two tags of the source may be one tag here, which is locked if either is.
@@ -189,7 +197,7 @@ impl Page {
             });
         }
         Ok(Self {
-            rooms: rooms.into_iter().map(room).collect(),
+            rooms: rooms.load(conn)?.into_iter().map(room).collect(),
             source_rooms: import.children(&ROOMS, "id", &room_ids)?,
             events_of_rooms: import.children(&EVENTS_OF_ROOMS, "room_id", &room_ids)?,
             admins: import.people(&ADMINS, "event_id", &ids, &targets.users)?,
@@ -200,27 +208,32 @@ impl Page {
     fn event(&mut self, import: &mut Import, targets: &Targets, id: DbUuid, row: &SourceRow) -> Result<Event, Fault> {
         let room = row.id("room_id")?;
         let target_room = self.rooms.get(&room).ok_or_else(|| format!("its room {room} is not here"))?;
+        let is_unverified = !target_room.verified;
+        let mut columns = import.columns(row);
+        let (created_at, updated_at) = columns.created_and_updated();
+        let (starts_at, ends_at) = columns.period(["time_start", "time_end"], target_room.span);
+        let group = row.id("group_id").unwrap_or_else(|_| {
+            columns.changed("group_id", &UNKNOWN_GROUP.to_string());
+            UNKNOWN_GROUP
+        });
         let event = Event {
-            name: row.text("name")?,
-            description: row.text("description")?,
-            shared: row.flag("allow_together")?,
-            starts_at: import.time(row, EVENTS.name, id, "time_start")?,
-            ends_at: import.time(row, EVENTS.name, id, "time_end")?,
+            name: columns.text("name"),
+            description: columns.text("description"),
+            shared: columns.flag("allow_together"),
+            starts_at,
+            ends_at,
             room,
             // No event owns a verified room.
-            owns_room: !target_room.verified && self.was_made_for(room, row)?,
-            group: row.id("group_id")?,
-            open: row.flag("open")?,
-            created_by: existing_user(row, "created_by_refer", &targets.users)?,
-            created_at: import.time(row, EVENTS.name, id, "created_at")?,
-            updated_at: import.time(row, EVENTS.name, id, "updated_at")?,
-            deleted_at: import.optional_time(row, EVENTS.name, id, "deleted_at")?,
+            owns_room: is_unverified && self.was_made_for(room, row),
+            group,
+            open: columns.flag("open"),
+            created_by: columns.creator(&["created_by_refer"], &targets.users),
+            created_at,
+            updated_at,
+            deleted_at: columns.time("deleted_at"),
             admins: self.admins.remove(&id).unwrap_or_default(),
             tags: self.tags.remove(&id).unwrap_or_default(),
         };
-        if event.starts_at >= event.ends_at {
-            return Err("does not end after it starts".to_owned());
-        }
         if event.admins.is_empty() && event.deleted_at.is_none() {
             import.report.note("events without administrators", || id.to_string());
         }
@@ -231,15 +244,15 @@ impl Page {
 
     /// Whether the room was made for this event. In the source, the room is not verified, this is its only event, and
     /// both have the same creator and span.
-    fn was_made_for(&self, room: DbUuid, event: &SourceRow) -> Result<bool, Fault> {
+    fn was_made_for(&self, room: DbUuid, event: &SourceRow) -> bool {
         let is_only_event = self.events_of_rooms.get(&room).is_some_and(|events| events.len() == 1);
-        let Some([room]) = self.source_rooms.get(&room).map(Vec::as_slice) else { return Ok(false) };
-        Ok(is_only_event
-            && event.time("deleted_at")?.is_none()
-            && !room.flag("verified")?
-            && room.time("time_start")? == event.time("time_start")?
-            && room.time("time_end")? == event.time("time_end")?
-            && room.text("created_by_refer")? == event.text("created_by_refer")?)
+        let Some([room]) = self.source_rooms.get(&room).map(Vec::as_slice) else { return false };
+        is_only_event
+            && !event.is_deleted()
+            && room.number("verified").unwrap_or_default() == 0
+            && room.time("time_start") == event.time("time_start")
+            && room.time("time_end") == event.time("time_end")
+            && CREATOR.iter().find_map(|column| room.id(column).ok()) == event.id("created_by_refer").ok()
     }
 }
 

@@ -6,8 +6,7 @@ use diesel::prelude::*;
 use import::{
     CHUNK, Import,
     merge::Imported,
-    pages::existing_user,
-    row::{Fault, SourceRow, SourceTable},
+    row::{SourceRow, SourceTable},
 };
 use serde::Serialize;
 use service_kit::{
@@ -25,23 +24,13 @@ use crate::{
     tags::key,
 };
 
-pub const TAGS: SourceTable =
-    SourceTable { name: "tags", columns: &["id", "name", "created_at", "updated_at", "deleted_at"] };
-pub const GROUPS: SourceTable = SourceTable {
-    name: "groups",
-    columns: &[
-        "id",
-        "name",
-        "description",
-        "join_freely",
-        "created_by_refer",
-        "created_at",
-        "updated_at",
-        "deleted_at",
-    ],
-};
-pub const MEMBERS: SourceTable = SourceTable { name: "group_members", columns: &["user_id", "group_id", "deleted_at"] };
-pub const ADMINS: SourceTable = SourceTable { name: "group_admins", columns: &["user_id", "group_id", "deleted_at"] };
+pub const TAGS: SourceTable = SourceTable::new("tags", &["id", "name", "created_at", "updated_at", "deleted_at"]);
+pub const GROUPS: SourceTable = SourceTable::new(
+    "groups",
+    &["id", "name", "description", "join_freely", "created_by_refer", "created_at", "updated_at", "deleted_at"],
+);
+pub const MEMBERS: SourceTable = SourceTable::new("group_members", &["user_id", "group_id", "deleted_at"]);
+pub const ADMINS: SourceTable = SourceTable::new("group_admins", &["user_id", "group_id", "deleted_at"]);
 
 #[derive(Serialize)]
 struct Group {
@@ -69,28 +58,30 @@ pub fn import_tags(conn: &mut AnyConnection, import: &mut Import) -> Result<Hash
     let mut targets = HashMap::new();
     import.each_page(conn, &TAGS, "id", |conn, import, page| {
         let mut rows = Vec::new();
-        for (id, row) in page {
-            let tag = match read_tag(import, id, &row) {
-                Ok(tag) => tag,
-                Err(fault) => {
-                    import.report.left_out(TAGS.name, &id.to_string(), &fault);
-                    continue;
-                }
-            };
-            let (name, created_at, updated_at) = tag;
+        for (source_id, row) in page {
+            if row.is_deleted() {
+                import.report.left_out(TAGS.name, &row.label(), "is deleted there, and tags are not deleted here");
+                continue;
+            }
+            let mut columns = import.columns(&row);
+            let (name, (created_at, updated_at)) = (columns.text("name"), columns.created_and_updated());
             if let Some(other) = by_name.get(&key(&name)) {
                 import.report.count(TAGS.name).same += 1;
-                targets.insert(id, *other);
+                targets.insert(source_id, *other);
                 continue;
             }
-            if !ids.insert(id) {
-                import.report.left_out(TAGS.name, &id.to_string(), "another tag here has its id");
-                continue;
-            }
+            let id = if ids.insert(source_id) {
+                source_id
+            } else {
+                // Such as a tag that has been renamed since an earlier import.
+                let new = DbUuid::new();
+                import.columns(&row).changed("id", &format!("{new}, because another tag here has its id"));
+                new
+            };
             import.report.count(TAGS.name).added += 1;
             import.report.check_limits(TAGS.name, id, &[("name", &name, 1..=16)]);
             by_name.insert(key(&name), id);
-            targets.insert(id, id);
+            targets.insert(source_id, id);
             rows.push((
                 tags::id.eq(id),
                 tags::name_key.eq(key(&name)),
@@ -103,17 +94,6 @@ pub fn import_tags(conn: &mut AnyConnection, import: &mut Import) -> Result<Hash
         Ok(())
     })?;
     Ok(targets)
-}
-
-fn read_tag(import: &mut Import, id: DbUuid, row: &SourceRow) -> Result<(String, DbTimestamp, DbTimestamp), Fault> {
-    if row.time("deleted_at")?.is_some() {
-        return Err("is deleted there, and tags are not deleted here".to_owned());
-    }
-    let name = row.text("name")?;
-    if name.trim().is_empty() {
-        return Err("has no name".to_owned());
-    }
-    Ok((name, import.time(row, TAGS.name, id, "created_at")?, import.time(row, TAGS.name, id, "updated_at")?))
 }
 
 /// Imports the groups that were made in the source, and returns the ids of all groups in this database.
@@ -132,14 +112,10 @@ pub fn import_groups(
         let mut incoming = Vec::new();
         for (id, row) in page {
             let people = (members.remove(&id).unwrap_or_default(), admins.remove(&id).unwrap_or_default());
-            let group = if others.contains(&id) {
-                Err("a group of the directory has its id".to_owned())
+            if others.contains(&id) {
+                import.report.left_out(GROUPS.name, &row.label(), "a group of the directory has its id");
             } else {
-                read(import, id, &row, users, people)
-            };
-            match group {
-                Ok(group) => incoming.push((id, group)),
-                Err(fault) => import.report.left_out(GROUPS.name, &id.to_string(), &fault),
+                incoming.push((id, read(import, id, &row, users, people)));
             }
         }
         let present = load(conn, &ids)?;
@@ -167,15 +143,17 @@ fn read(
     row: &SourceRow,
     users: &HashSet<DbUuid>,
     (members, admins): (Vec<DbUuid>, Vec<DbUuid>),
-) -> Result<Group, Fault> {
+) -> Group {
+    let mut columns = import.columns(row);
+    let (created_at, updated_at) = columns.created_and_updated();
     let group = Group {
-        name: row.text("name")?,
-        description: row.text("description")?,
-        open: row.flag("join_freely")?,
-        created_by: existing_user(row, "created_by_refer", users).ok(),
-        created_at: import.time(row, GROUPS.name, id, "created_at")?,
-        updated_at: import.time(row, GROUPS.name, id, "updated_at")?,
-        deleted_at: import.optional_time(row, GROUPS.name, id, "deleted_at")?,
+        name: columns.text("name"),
+        description: columns.text("description"),
+        open: columns.flag("join_freely"),
+        created_by: columns.creator(&["created_by_refer"], users),
+        created_at,
+        updated_at,
+        deleted_at: columns.time("deleted_at"),
         members,
         admins,
     };
@@ -184,7 +162,7 @@ fn read(
     }
     let texts = [("name", group.name.as_str(), 1..=32), ("description", &group.description, 0..=10_000)];
     import.report.check_limits(GROUPS.name, id, &texts);
-    Ok(group)
+    group
 }
 
 fn load(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbUuid, Group>, Error> {

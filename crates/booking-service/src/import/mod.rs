@@ -54,6 +54,7 @@ pub async fn run(
 ) -> Result<Report, Error> {
     let now = DbTimestamp(now);
     let work = move |conn: &mut AnyConnection, import: &mut Import| {
+        import.step("reading the club directory");
         lock(conn)?;
         create_everyone_group(conn, &everyone_group, now)?;
         sync::apply(conn, &directory, false, now)?;
@@ -63,6 +64,7 @@ pub async fn run(
         let mut targets = Targets { users, groups, tags, now };
         rooms::import_rooms(conn, import, &targets)?;
         events::import_events(conn, import, &mut targets)?;
+        import.step("looking for double bookings");
         scan::report_violations(conn, import)?;
         analyze(conn)
     };

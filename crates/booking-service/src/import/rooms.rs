@@ -6,8 +6,7 @@ use diesel::prelude::*;
 use import::{
     CHUNK, Import,
     merge::Imported,
-    pages::existing_user,
-    row::{Fault, SourceRow, SourceTable},
+    row::{SourceRow, SourceTable},
 };
 use serde::Serialize;
 use service_kit::{
@@ -26,21 +25,25 @@ use crate::{
     schema::{events, room_admins, rooms},
 };
 
-pub const ROOMS: SourceTable = SourceTable {
-    name: "rooms",
-    columns: &[
+pub const ROOMS: SourceTable = SourceTable::new(
+    "rooms",
+    &[
         "id",
         "place",
         "verified",
         "time_start",
         "time_end",
         "created_by_refer",
+        "created_by",
         "created_at",
         "updated_at",
         "deleted_at",
     ],
-};
-pub const ADMINS: SourceTable = SourceTable { name: "room_admins", columns: &["user_id", "room_id", "deleted_at"] };
+)
+.with_optional(&["created_by"]);
+/// The columns of the creator: rooms of before May 2021 have only the second.
+pub const CREATOR: [&str; 2] = ["created_by_refer", "created_by"];
+pub const ADMINS: SourceTable = SourceTable::new("room_admins", &["user_id", "room_id", "deleted_at"]);
 
 #[derive(Serialize)]
 struct Room {
@@ -48,7 +51,7 @@ struct Room {
     starts_at: DbTimestamp,
     ends_at: DbTimestamp,
     verified: bool,
-    created_by: DbUuid,
+    created_by: Option<DbUuid>,
     created_at: DbTimestamp,
     updated_at: DbTimestamp,
     deleted_at: Option<DbTimestamp>,
@@ -66,10 +69,7 @@ pub fn import_rooms(conn: &mut AnyConnection, import: &mut Import, targets: &Tar
         let mut admins = import.people(&ADMINS, "room_id", &ids, &targets.users)?;
         let mut incoming = Vec::new();
         for (id, row) in page {
-            match read(import, id, &row, targets, admins.remove(&id).unwrap_or_default()) {
-                Ok(room) => incoming.push((id, room)),
-                Err(fault) => import.report.left_out(ROOMS.name, &id.to_string(), &fault),
-            }
+            incoming.push((id, read(import, id, &row, targets, admins.remove(&id).unwrap_or_default())));
         }
         let present = load(conn, &ids)?;
         let changes = import.merge(conn, incoming, &present)?;
@@ -93,38 +93,31 @@ pub fn import_rooms(conn: &mut AnyConnection, import: &mut Import, targets: &Tar
     Ok(())
 }
 
-fn read(
-    import: &mut Import,
-    id: DbUuid,
-    row: &SourceRow,
-    targets: &Targets,
-    mut admins: Vec<DbUuid>,
-) -> Result<Room, Fault> {
-    let created_by = existing_user(row, "created_by_refer", &targets.users)?;
-    let deleted_at = import.optional_time(row, ROOMS.name, id, "deleted_at")?;
+fn read(import: &mut Import, id: DbUuid, row: &SourceRow, targets: &Targets, mut admins: Vec<DbUuid>) -> Room {
+    let mut columns = import.columns(row);
+    let created_by = columns.creator(&CREATOR, &targets.users);
     let has_no_admins = admins.is_empty();
     if has_no_admins {
-        admins.push(created_by);
+        admins.extend(created_by);
     }
+    let (created_at, updated_at) = columns.created_and_updated();
+    let (starts_at, ends_at) = columns.period(["time_start", "time_end"], (created_at, created_at));
     let room = Room {
-        place: row.text("place")?,
-        starts_at: import.time(row, ROOMS.name, id, "time_start")?,
-        ends_at: import.time(row, ROOMS.name, id, "time_end")?,
-        verified: row.flag("verified")?,
+        place: columns.text("place"),
+        starts_at,
+        ends_at,
+        verified: columns.flag("verified"),
         created_by,
-        created_at: import.time(row, ROOMS.name, id, "created_at")?,
-        updated_at: import.time(row, ROOMS.name, id, "updated_at")?,
-        deleted_at,
+        created_at,
+        updated_at,
+        deleted_at: columns.time("deleted_at"),
         admins,
     };
-    if room.starts_at >= room.ends_at {
-        return Err("does not end after it starts".to_owned());
-    }
-    if has_no_admins && deleted_at.is_none() {
+    if has_no_admins && room.deleted_at.is_none() {
         import.report.note("rooms without administrators; their creator becomes one", || id.to_string());
     }
     import.report.check_limits(ROOMS.name, id, &[("place", &room.place, 1..=32)]);
-    Ok(room)
+    room
 }
 
 fn load(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbUuid, Room>, Error> {

@@ -7,7 +7,7 @@ use diesel::prelude::*;
 use import::{
     CHUNK, Import,
     merge::Imported,
-    row::{Fault, SourceRow, SourceTable},
+    row::{SourceRow, SourceTable},
 };
 use serde::Serialize;
 use service_kit::{
@@ -22,7 +22,7 @@ use service_kit::{
 
 use crate::{auth::ACTIVE, schema::users};
 
-pub const USERS: SourceTable = SourceTable { name: "users", columns: &["id", "privilege", "ical_secret"] };
+pub const USERS: SourceTable = SourceTable::new("users", &["id", "privilege", "ical_secret"]);
 
 const UNKNOWN: &str = "users whom the directory does not know; new ones are deactivated";
 
@@ -75,16 +75,12 @@ pub fn import_users(
             existing.iter().filter(|(_, state, ..)| *state == ACTIVE).map(|(id, ..)| *id).collect();
         let (mut privileges, mut feeds) = (Vec::new(), Vec::new());
         for (id, row) in page {
-            match read(id, &row) {
-                Ok((privilege, feed)) => {
-                    privileges.push((id, privilege));
-                    // A user who is not active has lost the feed for good.
-                    if !feed.is_blank() && active.contains(&id) {
-                        import.record_seen(FeedAddress::KIND, id);
-                        feeds.push((id, feed));
-                    }
-                }
-                Err(fault) => import.report.left_out(USERS.name, &id.to_string(), &fault),
+            privileges.push((id, Privilege(import.columns(&row).flag("privilege"))));
+            let feed = feed_address(id, &row);
+            // A user who is not active has lost the feed for good.
+            if !feed.is_blank() && active.contains(&id) {
+                import.record_seen(FeedAddress::KIND, id);
+                feeds.push((id, feed));
             }
         }
         let (present, present_feeds): (HashMap<_, _>, HashMap<_, _>) = existing
@@ -105,11 +101,10 @@ pub fn import_users(
     Ok(users::table.select(users::id).load(conn)?.into_iter().collect())
 }
 
-fn read(id: DbUuid, row: &SourceRow) -> Result<(Privilege, FeedAddress), Fault> {
-    let secret = row.text("ical_secret")?;
+fn feed_address(id: DbUuid, row: &SourceRow) -> FeedAddress {
+    let (secret, _) = row.text("ical_secret");
     // The path of the address contains the id followed by the secret.
-    let hash = (!secret.is_empty()).then(|| credentials::hash(&format!("{id}{secret}")));
-    Ok((Privilege(row.flag("privilege")?), FeedAddress(hash)))
+    FeedAddress((!secret.is_empty()).then(|| credentials::hash(&format!("{id}{secret}"))))
 }
 
 /// Creates deactivated users for the ids that do not exist, named after the first eight digits of the id.

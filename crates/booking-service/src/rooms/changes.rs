@@ -61,9 +61,10 @@ pub fn insert(conn: &mut AnyConnection, new: &[NewRoom], by: DbUuid, now: DbTime
 pub fn insert_with_ids(
     conn: &mut AnyConnection,
     new: &[(DbUuid, NewRoom)],
-    by: DbUuid,
+    by: impl Into<Option<DbUuid>>,
     now: DbTimestamp,
 ) -> Result<(), Error> {
+    let by: Option<DbUuid> = by.into();
     let rows: Vec<_> = new
         .iter()
         .map(|(id, room)| {

@@ -34,7 +34,8 @@ pub struct Row {
     pub starts_at: DbTimestamp,
     pub ends_at: DbTimestamp,
     pub verified: bool,
-    pub created_by: DbUuid,
+    /// `None` for an imported room whose creator is not known.
+    pub created_by: Option<DbUuid>,
     pub created_at: DbTimestamp,
     pub updated_at: DbTimestamp,
     pub deleted_at: Option<DbTimestamp>,

@@ -46,6 +46,7 @@ pub struct ResponseRoom {
     /// The parts of the period that no exclusive event uses, including the free times.
     shared_times: Vec<Interval>,
     admins: Vec<DbUuid>,
+    /// The nil UUID when the creator is not known.
     created_by: DbUuid,
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
@@ -66,7 +67,7 @@ impl ResponseRoom {
             time_end: room.row.ends_at.in_zone(zone),
             verified: room.row.verified,
             admins: room.admins,
-            created_by: room.row.created_by,
+            created_by: room.row.created_by.unwrap_or_else(DbUuid::nil),
             created_at: room.row.created_at.in_zone(zone),
             updated_at: room.row.updated_at.in_zone(zone),
         }

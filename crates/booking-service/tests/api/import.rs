@@ -13,7 +13,7 @@ use diesel::prelude::*;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use self::mariadb::{Printed, SourceDatabase, directory_file};
+use self::mariadb::{Printed, SourceDatabase, directory_file, server_without_bounds};
 use crate::{
     builders::each,
     double_booking::double_bookings,
@@ -26,6 +26,7 @@ use crate::{
 };
 
 const SCHEMA: &str = include_str!("import/schema.sql");
+const ODD: &str = include_str!("import/odd.sql");
 const SMALL: &str = include_str!("import/small.sql");
 const CLUB: &str = include_str!("import/club.sql");
 
@@ -66,16 +67,17 @@ fn a_dry_run_reports_everything_and_writes_nothing(#[values(Sqlite, Postgres)] b
     assert_eq!(dry.counts("tags"), [3, 2, 0, 1, 0, 0, 0]);
     assert_eq!(dry.counts("groups"), [3, 3, 0, 0, 0, 0, 1]);
     assert_eq!(dry.counts("group_members")[5], 1);
-    assert_eq!(dry.counts("rooms"), [7, 6, 0, 0, 0, 1, 0]);
-    assert_eq!(dry.counts("events"), [7, 6, 0, 0, 0, 1, 0]);
-    assert_eq!(dry.counts("event_attendees"), [5, 0, 0, 0, 0, 1, 0]);
+    assert_eq!(dry.counts("rooms"), [7, 7, 0, 0, 0, 0, 0]);
+    assert_eq!(dry.counts("events"), [7, 7, 0, 0, 0, 0, 0]);
+    assert_eq!(dry.counts("event_attendees"), [5, 0, 0, 0, 0, 0, 0]);
     assert_eq!(dry.notes("users whom the directory"), ["ffffffff-0000-4000-8000-000000000001"]);
     assert_eq!(dry.notes("groups of events"), ["eeeeeeee-0000-4000-8000-000000000002"]);
     assert_eq!(dry.notes("rooms without administrators"), [id_of(4, 5)]);
-    let pair = |a, b| format!("{} and {}, s516", id_of(6, a), id_of(6, b));
-    assert_eq!(dry.notes("double bookings"), [pair(1, 3), pair(1, 2)]);
+    let pair = |a, b, place| format!("{} and {}, {place}", id_of(6, a), id_of(6, b));
+    assert_eq!(dry.notes("double bookings"), [pair(5, 7, "hall"), pair(1, 3, "s516"), pair(1, 2, "s516")]);
     assert_eq!(dry.notes("verified rooms"), [format!("{} and {}", id_of(4, 1), id_of(4, 2))]);
-    assert_eq!(dry.notes("events outside"), [format!("{}, room {}", id_of(6, 4), id_of(4, 4))]);
+    let outside = [(4, 4), (5, 6)].map(|(event, room)| format!("{}, room {}", id_of(6, event), id_of(4, room)));
+    assert_eq!(dry.notes("events outside"), outside);
     let times = dry.notes("times");
     assert_eq!(times.len(), 2, "{times:?}");
     assert!(
@@ -86,9 +88,13 @@ fn a_dry_run_reports_everything_and_writes_nothing(#[values(Sqlite, Postgres)] b
         times[1].contains("time_end 2026-10-25 02:30:00 is ambiguous")
             && times[1].ends_with("2026-10-25T02:30:00+02:00")
     );
-    let left_out = dry.notes("left out");
-    assert!(left_out.iter().any(|line| line.contains(&id_of(4, 6)) && line.contains("does not end")), "{left_out:?}");
-    assert!(left_out.iter().any(|line| line.contains(&id_of(6, 5)) && line.contains("room")), "{left_out:?}");
+    let changed = [
+        format!("rooms {}: time_end 2026-01-05 18:00:00 → 2026-01-05T18:01:00+01:00", id_of(4, 6)),
+        format!("event_attendees {} {}: schedule 9 → 1", id_of(1, 4), id_of(6, 1)),
+    ];
+    assert_eq!(dry.notes("values"), changed);
+    let unknown = format!("group_members {0} {1}: user_id {0} is no user", id_of(1, 99), id_of(2, 1));
+    assert_eq!(dry.notes("left out"), [unknown]);
 
     // The same without `--dry-run`.
     let done = import(&club, &source, 5, &[]).done();
@@ -126,7 +132,10 @@ fn ids_creators_times_and_people_are_those_of_the_source(#[values(Sqlite, Postgr
     let tags = event["tags"].as_array().unwrap();
     assert_eq!((tags.len(), &tags[0]["name"], &tags[0]["locked"]), (1, &json!("café"), &json!(true)));
     let answer = |number, schedule| json!({"userId": id_of(1, number), "schedule": schedule});
-    assert_eq!(event["attendees"], json!([answer(1, "pending"), answer(2, "attendance"), answer(3, "absent")]));
+    assert_eq!(
+        event["attendees"],
+        json!([answer(1, "pending"), answer(2, "attendance"), answer(3, "absent"), answer(4, "pending")])
+    );
     assert_eq!(get(&format!("/api/rooms/{}", id_of(4, 5)))["admins"], json!([id_of(1, 3)]));
     let seventh = get(&format!("/api/events/{}", id_of(6, 7)));
     assert_eq!(seventh["groupName"], "eeeeeeee");
@@ -135,8 +144,78 @@ fn ids_creators_times_and_people_are_those_of_the_source(#[values(Sqlite, Postgr
     let owners: Vec<service_kit::database::types::DbUuid> = owners.load(&mut club.connect()).unwrap();
     assert_eq!(owners.iter().map(ToString::to_string).collect::<Vec<_>>(), [id_of(6, 3)]);
     let pairs = double_bookings(&club).len();
-    assert_eq!(pairs, 2, "as the report says");
+    assert_eq!(pairs, 3, "as the report says");
     assert!(get("/api/groups").as_array().unwrap().iter().any(|group| group["groupId"] == EVERYONE.to_string()));
+}
+
+#[rstest]
+fn odd_rows_are_kept(#[values(Sqlite, Postgres)] backend: Backend, #[values(true, false)] has_old_creators: bool) {
+    let (club, mut source) = (Club::start(backend), SourceDatabase::new(&[SCHEMA, ODD]));
+    if !has_old_creators {
+        source.run("ALTER TABLE rooms DROP COLUMN created_by");
+    }
+    let done = import(&club, &source, 2, &[]).done();
+    let get = |path: &str| club.by(ALICE).get(path).expect(200).json();
+
+    let left_out = [
+        "users \"no id\": id is no id".to_owned(),
+        format!("event_tags {} {}: tag_id {0} is no tag", id_of(3, 9), id_of(6, 1)),
+        format!("event_attendees {0} {1}: user_id {0} is no user", id_of(1, 99), id_of(6, 1)),
+        format!("events {}: its room {} is not here", id_of(6, 9), id_of(4, 9)),
+    ];
+    let mut found = done.notes("left out");
+    found.sort_unstable();
+    let mut expected: Vec<_> = left_out.iter().map(String::as_str).collect();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+    let changed = done.notes("values");
+    let has = |line: &str| assert!(changed.contains(&line), "{line}: {}", done.out);
+
+    // Creators.
+    let (nobody, first) = (uuid::Uuid::nil().to_string(), id_of(1, 1));
+    let room = |number| get(&format!("/api/rooms/{}", id_of(4, number)));
+    let creators = [1, 2, 3, 4, 5].map(|number| room(number)["createdBy"].as_str().unwrap().to_owned());
+    let of_first_room = if has_old_creators { &first } else { &nobody };
+    assert_eq!(creators.each_ref(), [of_first_room, &nobody, &nobody, &nobody, &first]);
+    assert_eq!(room(1)["admins"], if has_old_creators { json!([first]) } else { json!([]) });
+    if has_old_creators {
+        has(&format!("rooms {}: created_by \"{}\" → nobody", id_of(4, 2), id_of(1, 99)));
+    }
+    has(&format!("rooms {}: created_by_refer \"{}\" → nobody", id_of(4, 4), id_of(1, 99)));
+    let event = |number| get(&format!("/api/events/{}", id_of(6, number)));
+    assert_eq!(
+        [1, 2, 3].map(|number| event(number)["createdBy"].clone()),
+        [&nobody, &nobody, &first].map(|id| json!(id))
+    );
+
+    // Times, shown in Tokyo's time zone.
+    let times = |item: &Value| ["timeStart", "timeEnd"].map(|member| item[member].as_str().unwrap().to_owned());
+    let evening = ["2026-01-06T02:00:00+09:00", "2026-01-06T04:00:00+09:00"];
+    assert_eq!(times(&room(5)), evening);
+    has(&format!("rooms {}: time_start 2026-01-05 20:00:00 → 2026-01-05T18:00:00+01:00", id_of(4, 5)));
+    assert_eq!(times(&room(6)), ["2020-12-01T08:00:00+09:00", "2020-12-01T08:01:00+09:00"]);
+    assert_eq!(times(&room(7)), [evening[0], "2026-01-06T02:01:00+09:00"]);
+    assert_eq!(times(&room(8)), ["9999-12-31T22:59:59Z", "9999-12-31T23:00:59Z"]);
+    assert_eq!((times(&event(3)), times(&event(4))), (evening.map(str::to_owned), evening.map(str::to_owned)));
+    assert_eq!([&room(3)["createdAt"], &room(3)["updatedAt"]], ["2020-12-01T08:00:00+09:00"; 2]);
+    assert_eq!([&room(4)["createdAt"], &event(4)["updatedAt"]], ["1970-01-01T09:00:00+09:00"; 2]);
+    has(&format!("rooms {}: created_at NULL → 2020-12-01T00:00:00+01:00", id_of(4, 3)));
+
+    // Texts, groups and answers.
+    assert_eq!([&room(7)["place"], &room(8)["place"], &event(1)["name"], &event(3)["name"]], ["Café", "", "one", ""]);
+    has(&format!("events {}: name \"o\\0ne\" → \"one\"", id_of(6, 1)));
+    let group = get(&format!("/api/groups/{}", id_of(2, 1)));
+    assert_eq!([&group["name"], &group["createdBy"], &group["description"]], ["café", &nobody, ""]);
+    assert_eq!([1, 3, 4].map(|number| event(number)["groupName"].clone()), ["6c1b1f0e", "0000004d", "6c1b1f0e"]);
+    assert_eq!(event(1)["tags"][0]["name"], "");
+    let answer = |number| json!({"userId": id_of(1, number), "schedule": "pending"});
+    assert_eq!(event(1)["attendees"], json!([answer(1), answer(2)]));
+
+    let again = import(&club, &source, 2, &["--update"]).done();
+    for table in ["users", "tags", "groups", "rooms", "events", "events with answers"] {
+        let [_, added, updated, same, kept, ..] = again.counts(table)[..] else { panic!("{table}") };
+        assert!(added == 0 && updated == 0 && kept == 0 && same > 0, "{table}: {}", again.out);
+    }
 }
 
 #[rstest]
@@ -186,7 +265,7 @@ fn a_second_import_applies_changes_and_keeps_local_ones(#[values(Sqlite, Postgre
     assert_eq!(fourth["place"], "Hall 2");
     let answers =
         club.by(ALICE).get(&format!("/api/events/{}", id_of(6, 1))).json()["attendees"].as_array().unwrap().len();
-    assert_eq!(answers, 4);
+    assert_eq!(answers, 5);
     // There is nothing more to import, and a row that the source no longer has is deleted.
     source.run(&format!("DELETE FROM events WHERE id = '{}'", id_of(6, 4)));
     assert_eq!(import(&club, &source, 5, &[]).done().notes("no longer there"), [format!("events {}", id_of(6, 4))]);
@@ -276,6 +355,23 @@ fn a_failure_is_one_sentence_and_writes_nothing(#[values(Sqlite, Postgres)] back
     let wrong = run(&source.url(), &with_password);
     wrong.failed(1, "the table room_admins, the column events.allow_together");
     assert_eq!(everything(&club), before);
+}
+
+/// The answers of a server to a query: `None` for endless rows of two columns, or a number of columns.
+#[rstest]
+#[case(None, "more than 10000 columns")]
+#[case(Some(1 << 20), "it answers with 1048576 columns")]
+#[case(Some(1 << 40), "it answers with 1099511627776 columns")]
+#[case(Some(u64::MAX), "columns")]
+fn a_server_without_bounds_is_refused(#[case] columns: Option<u64>, #[case] words: &str) {
+    let club = Club::start(Sqlite);
+    let directory = directory_file(club.folder(), &known_users(5));
+    let url = format!("mysql://reader@127.0.0.1:{}/x", server_without_bounds(columns));
+    // 2 GB of address space.
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -v 2000000; exec \"$@\"", "sh", PROGRAM, "import", &url]);
+    command.args(["--database-url", club.url(), "--directory-file", &directory, "--log", "warn"]);
+    Printed::by(command.env("TIME_ZONE", "Europe/Berlin")).failed(1, words);
 }
 
 /// A server of its own that says it is of this version.

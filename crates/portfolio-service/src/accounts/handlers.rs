@@ -62,7 +62,7 @@ pub async fn list(who: Visitor, user: Path<Id>, page: Page) -> Result<Reply, Fai
     who.list(page, move |conn, _, page| {
         users::queries::check_exists(conn, (*user).into())?;
         let accounts = users::queries::accounts_of(conn, (*user).into())?;
-        page.rows_of_all(accounts, |account| account.type_, Account::new)
+        page.rows_of_all(accounts, |account| (account.type_, account.id), Account::new)
     })
     .await
 }

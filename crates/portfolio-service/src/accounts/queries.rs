@@ -1,7 +1,7 @@
 //! Accounts in the database.
 
 use common::problem::{Problem, Rule};
-use diesel::{OptionalExtension, prelude::*};
+use diesel::{OptionalExtension, dsl::exists, prelude::*, select};
 use service_kit::{
     database::{
         AnyConnection,
@@ -53,6 +53,11 @@ pub fn get(conn: &mut AnyConnection, user: DbUuid, id: DbUuid) -> Result<Account
 /// # Errors
 /// 409 when the user has an account of this type.
 pub fn add(conn: &mut AnyConnection, user: DbUuid, new: &NewAccount, now: DbTimestamp) -> Result<Account, Error> {
+    let of_type = accounts::table.filter(accounts::user_id.eq(user)).filter(accounts::type_.eq(new.type_.number()));
+    // The constraint below does not count accounts that an import added besides the first of their type.
+    if select(exists(of_type)).get_result(conn)? {
+        return Err(second_account().into());
+    }
     let id = DbUuid::new();
     let row = (
         accounts::id.eq(id),
@@ -99,6 +104,8 @@ pub fn edit(
     }
     diesel::update(accounts::table.find(id))
         .set((
+            // Of another type it must be the first.
+            accounts::further.eq(accounts::further.and(accounts::type_.eq(type_.number()))),
             accounts::type_.eq(type_.number()),
             accounts::url.eq(url),
             accounts::display_name.eq(display_name),

@@ -19,19 +19,16 @@ use service_kit::{
 };
 
 use super::{
-    columns::link,
+    columns::{link, unique_name},
     targets::{CREATOR, Targets},
 };
 use crate::schema::{contest_team_members, contest_teams, contests};
 
-pub const CONTESTS: SourceTable = SourceTable {
-    name: "contests",
-    columns: &["id", "name", "description", "link", "since", "until", "created_at", "updated_at"],
-};
+pub const CONTESTS: SourceTable =
+    SourceTable::new("contests", &["id", "name", "description", "link", "since", "until", "created_at", "updated_at"]);
 pub const TEAMS: SourceTable =
-    SourceTable { name: "contest_teams", columns: &["id", "contest_id", "name", "description", "result", "link"] };
-pub const TEAM_MEMBERS: SourceTable =
-    SourceTable { name: "contest_team_user_belongings", columns: &["team_id", "user_id"] };
+    SourceTable::new("contest_teams", &["id", "contest_id", "name", "description", "result", "link"]);
+pub const TEAM_MEMBERS: SourceTable = SourceTable::new("contest_team_user_belongings", &["team_id", "user_id"]);
 
 #[derive(Serialize)]
 struct Contest {
@@ -64,26 +61,16 @@ impl Imported for Team {
 
 /// Imports the contests.
 pub fn import_contests(conn: &mut AnyConnection, import: &mut Import) -> Result<(), Error> {
+    let taken = contests::table.select((contests::name, contests::id));
+    let mut taken: HashMap<_, _> = taken.load::<(String, DbUuid)>(conn)?.into_iter().collect();
     import.each_page(conn, &CONTESTS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
-        let names: Vec<_> = page.iter().filter_map(|(_, row)| row.text("name").ok()).collect();
-        let ids_by_name = contests::table.filter(contests::name.eq_any(&names)).select((contests::name, contests::id));
-        let mut ids_by_name: HashMap<_, _> = ids_by_name.load::<(String, DbUuid)>(conn)?.into_iter().collect();
         let mut incoming = Vec::new();
         for (id, row) in page {
-            let contest = read(import, id, &row).and_then(|contest| {
-                let first = *ids_by_name.entry(contest.name.clone()).or_insert(id);
-                if first == id { Ok(contest) } else { Err(format!("the contest {first} has the same name")) }
-            });
-            match contest {
-                Ok(contest) => {
-                    let texts =
-                        [("name", contest.name.as_str(), 1..=32), ("description", &contest.description, 1..=256)];
-                    import.report.check_limits(CONTESTS.name, id, &texts);
-                    incoming.push((id, contest));
-                }
-                Err(fault) => import.report.left_out(CONTESTS.name, &id.to_string(), &fault),
-            }
+            let contest = read(import, id, &row, &mut taken);
+            let texts = [("name", contest.name.as_str(), 1..=32), ("description", &contest.description, 1..=256)];
+            import.report.check_limits(CONTESTS.name, id, &texts);
+            incoming.push((id, contest));
         }
         let present = load(conn, &ids)?;
         let changes = import.merge(conn, incoming, &present)?;
@@ -95,20 +82,28 @@ pub fn import_contests(conn: &mut AnyConnection, import: &mut Import) -> Result<
     Ok(())
 }
 
-fn read(import: &mut Import, id: DbUuid, row: &SourceRow) -> Result<Contest, Fault> {
-    let contest = Contest {
-        name: row.text("name")?,
-        link: link(row, "link")?,
-        description: row.text("description")?,
-        since: import.time(row, CONTESTS.name, id, "since")?,
-        until: import.optional_time(row, CONTESTS.name, id, "until")?,
-        created_at: import.time(row, CONTESTS.name, id, "created_at")?,
-        updated_at: import.time(row, CONTESTS.name, id, "updated_at")?,
+fn read(import: &mut Import, id: DbUuid, row: &SourceRow, taken: &mut HashMap<String, DbUuid>) -> Contest {
+    let mut columns = import.columns(row);
+    let (created_at, updated_at) = columns.created_and_updated();
+    let until = columns.time("until");
+    let since = columns.time_or("since", until.unwrap_or(created_at));
+    let (since, until) = match until {
+        Some(until) if until < since => {
+            columns.changed("since", &until.to_string());
+            columns.changed("until", &since.to_string());
+            (until, Some(since))
+        }
+        until => (since, until),
     };
-    if contest.until.is_some_and(|until| until < contest.since) {
-        return Err("ends before it starts".to_owned());
+    Contest {
+        name: unique_name(&mut columns, id, taken),
+        link: link(&mut columns, "link"),
+        description: columns.text("description"),
+        since,
+        until,
+        created_at,
+        updated_at,
     }
-    Ok(contest)
 }
 
 fn load(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbUuid, Contest>, Error> {
@@ -156,7 +151,7 @@ pub fn import_teams(conn: &mut AnyConnection, import: &mut Import, targets: &Tar
         let contests: HashSet<_> = contests.load::<DbUuid>(conn)?.into_iter().collect();
         let mut incoming = Vec::new();
         for (id, row) in page {
-            match read_team(&row, &contests, members.remove(&id).unwrap_or_default()) {
+            match read_team(import, &row, &contests, members.remove(&id).unwrap_or_default()) {
                 Ok(team) => {
                     let texts = [
                         ("name", team.name.as_str(), 1..=32),
@@ -166,7 +161,7 @@ pub fn import_teams(conn: &mut AnyConnection, import: &mut Import, targets: &Tar
                     import.report.check_limits(TEAMS.name, id, &texts);
                     incoming.push((id, team));
                 }
-                Err(fault) => import.report.left_out(TEAMS.name, &id.to_string(), &fault),
+                Err(fault) => import.report.left_out(TEAMS.name, &row.label(), &fault),
             }
         }
         let present = load_teams(conn, &ids)?;
@@ -179,17 +174,23 @@ pub fn import_teams(conn: &mut AnyConnection, import: &mut Import, targets: &Tar
     Ok(())
 }
 
-fn read_team(row: &SourceRow, contests: &HashSet<DbUuid>, members: Vec<DbUuid>) -> Result<Team, Fault> {
+fn read_team(
+    import: &mut Import,
+    row: &SourceRow,
+    contests: &HashSet<DbUuid>,
+    members: Vec<DbUuid>,
+) -> Result<Team, Fault> {
     let contest = row.id("contest_id")?;
     if !contests.contains(&contest) {
         return Err(format!("its contest {contest} is not here"));
     }
+    let mut columns = import.columns(row);
     Ok(Team {
         contest,
-        name: row.text("name")?,
-        link: link(row, "link")?,
-        description: row.text("description")?,
-        result: row.text("result")?,
+        name: columns.text("name"),
+        link: link(&mut columns, "link"),
+        description: columns.text("description"),
+        result: columns.text("result"),
         members,
     })
 }

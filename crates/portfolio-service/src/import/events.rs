@@ -13,7 +13,10 @@ use service_kit::{
 
 use crate::schema::event_levels;
 
-pub const LEVELS: SourceTable = SourceTable { name: "event_level_relations", columns: &["id", "level"] };
+pub const LEVELS: SourceTable = SourceTable::new("event_level_relations", &["id", "level"]);
+
+/// The level instead of one that does not exist, so that nobody sees more than was meant.
+const PRIVATE: i16 = 2;
 
 #[derive(Serialize)]
 struct Level(i16);
@@ -28,13 +31,13 @@ pub fn import_levels(conn: &mut AnyConnection, import: &mut Import) -> Result<()
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
         let mut incoming = Vec::new();
         for (id, row) in page {
-            match row.number("level") {
-                Ok(level @ 0..=2) => incoming.push((id, Level(i16::try_from(level).unwrap_or_default()))),
-                Ok(level) => {
-                    import.report.left_out(LEVELS.name, &id.to_string(), &format!("there is no level {level}"));
-                }
-                Err(fault) => import.report.left_out(LEVELS.name, &id.to_string(), &fault),
-            }
+            let level =
+                row.number("level").and_then(|level| i16::try_from(level).ok()).filter(|level| (0..=2).contains(level));
+            let level = level.unwrap_or_else(|| {
+                import.report.changed(&row, "level", PRIVATE);
+                PRIVATE
+            });
+            incoming.push((id, Level(level)));
         }
         let present = load(conn, &ids)?;
         let changes = import.merge(conn, incoming, &present)?;

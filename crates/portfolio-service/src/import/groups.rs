@@ -4,12 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use club_directory::Snapshot;
 use diesel::prelude::*;
-use import::{
-    CHUNK, Import,
-    merge::Imported,
-    pages::existing_user,
-    row::{SourceRow, SourceTable},
-};
+use import::{CHUNK, Import, columns::Columns, merge::Imported, row::SourceTable};
 use serde::Serialize;
 use service_kit::{
     database::{AnyConnection, types::DbUuid},
@@ -29,11 +24,11 @@ use crate::{
 /// The first and the last semester.
 type Span = (Half, Option<Half>);
 
-pub const GROUPS: SourceTable = SourceTable { name: "groups", columns: &["group_id", "name", "link", "description"] };
-pub const MEMBERS: SourceTable = SourceTable {
-    name: "group_user_belongings",
-    columns: &["user_id", "group_id", "since_year", "since_semester", "until_year", "until_semester"],
-};
+pub const GROUPS: SourceTable = SourceTable::new("groups", &["group_id", "name", "link", "description"]);
+pub const MEMBERS: SourceTable = SourceTable::new(
+    "group_user_belongings",
+    &["user_id", "group_id", "since_year", "since_semester", "until_year", "until_semester"],
+);
 
 /// The heading of the groups that the directory does not have, in the report.
 const UNKNOWN: &str = "groups that the directory does not know; new ones have no administrators";
@@ -64,19 +59,17 @@ pub fn import_groups(
         let (mut new, mut incoming) = (Vec::new(), Vec::new());
         for (id, row) in page {
             if !existing.contains(&id) {
+                let mut columns = import.columns(&row);
                 new.push((
-                    (groups::id.eq(id), groups::name.eq(row.text("name").unwrap_or_default())),
-                    (groups::link.eq(""), groups::description.eq(row.text("description").unwrap_or_default())),
+                    (groups::id.eq(id), groups::name.eq(columns.text("name"))),
+                    (groups::link.eq(""), groups::description.eq(columns.text("description"))),
                     (groups::created_at.eq(targets.now), groups::updated_at.eq(targets.now)),
                 ));
             }
             if !directory_ids.contains(&id) {
                 import.report.note(UNKNOWN, || id.to_string());
             }
-            match link(&row, "link") {
-                Ok(link) => incoming.push((id, Link(link))),
-                Err(fault) => import.report.left_out(GROUPS.name, &id.to_string(), &format!("its link: {fault}")),
-            }
+            incoming.push((id, Link(link(&mut import.columns(&row), "link"))));
         }
         with_connection!(conn, c => diesel::insert_into(groups::table).values(&new).execute(c))?;
         let links = groups::table.filter(groups::id.eq_any(&ids)).select((groups::id, groups::link));
@@ -94,7 +87,7 @@ pub fn import_groups(
 /// Adds the missing spans. The directory says who is in a group now, so an import extends open spans to an earlier
 /// start and never ends one.
 fn import_spans(conn: &mut AnyConnection, import: &mut Import, targets: &Targets, ids: &[DbUuid]) -> Result<(), Error> {
-    let member = |row: &SourceRow| Ok((existing_user(row, "user_id", &targets.users)?, span(row)?));
+    let member = |columns: &mut Columns<'_>| Ok((columns.member(&targets.users)?, span(columns)));
     let spans = import.converted_children(&MEMBERS, "group_id", ids, member)?;
     let existing = group_memberships::table.filter(group_memberships::group_id.eq_any(ids)).select((
         group_memberships::group_id,

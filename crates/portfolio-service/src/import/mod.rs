@@ -1,12 +1,13 @@
 //! `import`: copies the database of the system that this service replaces.
 //!
-//! * `users`: profiles and accounts of members.
+//! * `users`, `accounts`: profiles and accounts of members.
 //! * `groups`: links of groups and spans of their members. The ordinary sync, which runs last, updates names,
 //!   descriptions, administrators and present members from the club directory.
 //! * `events`: levels of events. The events come from the booking-service.
 //! * `projects`, `contests`: with their members and teams. The source does not store their creators, so they belong to
 //!   a deactivated user. Members of a project may edit it, and admins may edit everything.
 
+mod accounts;
 mod columns;
 mod contests;
 mod events;
@@ -33,7 +34,7 @@ use crate::{schema::users as user_rows, sync};
 /// The tables of the source.
 pub const TABLES: &[SourceTable] = &[
     users::USERS,
-    users::ACCOUNTS,
+    accounts::ACCOUNTS,
     groups::GROUPS,
     groups::MEMBERS,
     events::LEVELS,
@@ -60,12 +61,13 @@ pub async fn run(
         lock(conn)?;
         create_creator(conn, now)?;
         let targets = Targets { users: users::import_users(conn, import, &directory, now)?, now };
-        users::import_accounts(conn, import, &targets)?;
+        accounts::import_accounts(conn, import, &targets)?;
         groups::import_groups(conn, import, &targets, &directory)?;
         events::import_levels(conn, import)?;
         projects::import_projects(conn, import, &targets)?;
         contests::import_contests(conn, import)?;
         contests::import_teams(conn, import, &targets)?;
+        import.step("reading the club directory");
         sync::apply(conn, &directory, false, present, now)?;
         // Autovacuum would collect the statistics only some minutes later.
         if let AnyConnection::Postgresql(pg) = conn {

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use diesel::prelude::*;
 use import::{
     CHUNK, Import,
+    columns::Columns,
     merge::Imported,
-    pages::existing_user,
-    row::{Fault, SourceRow, SourceTable},
+    row::{SourceRow, SourceTable},
 };
 use serde::Serialize;
 use service_kit::{
@@ -20,7 +20,7 @@ use service_kit::{
 };
 
 use super::{
-    columns::{link, span},
+    columns::{link, span, unique_name},
     targets::{CREATOR, Targets},
 };
 use crate::{
@@ -28,9 +28,9 @@ use crate::{
     span::Half,
 };
 
-pub const PROJECTS: SourceTable = SourceTable {
-    name: "projects",
-    columns: &[
+pub const PROJECTS: SourceTable = SourceTable::new(
+    "projects",
+    &[
         "id",
         "name",
         "description",
@@ -42,11 +42,11 @@ pub const PROJECTS: SourceTable = SourceTable {
         "created_at",
         "updated_at",
     ],
-};
-pub const MEMBERS: SourceTable = SourceTable {
-    name: "project_members",
-    columns: &["project_id", "user_id", "since_year", "since_semester", "until_year", "until_semester"],
-};
+);
+pub const MEMBERS: SourceTable = SourceTable::new(
+    "project_members",
+    &["project_id", "user_id", "since_year", "since_semester", "until_year", "until_semester"],
+);
 
 /// A member with their span.
 type Member = (DbUuid, (Half, Option<Half>));
@@ -69,31 +69,20 @@ impl Imported for Project {
 
 /// Imports the projects.
 pub fn import_projects(conn: &mut AnyConnection, import: &mut Import, targets: &Targets) -> Result<(), Error> {
+    let taken = projects::table.select((projects::name, projects::id));
+    let mut taken: HashMap<_, _> = taken.load::<(String, DbUuid)>(conn)?.into_iter().collect();
     import.each_page(conn, &PROJECTS, "id", |conn, import, page| {
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
-        let member = |row: &SourceRow| Ok((existing_user(row, "user_id", &targets.users)?, span(row)?));
+        let member = |columns: &mut Columns<'_>| Ok((columns.member(&targets.users)?, span(columns)));
         let mut members = import.converted_children(&MEMBERS, "project_id", &ids, member)?;
-        for members in members.values_mut() {
-            members.dedup_by_key(|(user, _)| *user);
-        }
-        let names: Vec<_> = page.iter().filter_map(|(_, row)| row.text("name").ok()).collect();
-        let ids_by_name = projects::table.filter(projects::name.eq_any(&names)).select((projects::name, projects::id));
-        let mut ids_by_name: HashMap<_, _> = ids_by_name.load::<(String, DbUuid)>(conn)?.into_iter().collect();
         let mut incoming = Vec::new();
         for (id, row) in page {
-            let project = read(import, id, &row, members.remove(&id).unwrap_or_default()).and_then(|project| {
-                let first = *ids_by_name.entry(project.name.clone()).or_insert(id);
-                if first == id { Ok(project) } else { Err(format!("the project {first} has the same name")) }
-            });
-            match project {
-                Ok(project) => {
-                    let texts =
-                        [("name", project.name.as_str(), 1..=32), ("description", &project.description, 1..=256)];
-                    import.report.check_limits(PROJECTS.name, id, &texts);
-                    incoming.push((id, project));
-                }
-                Err(fault) => import.report.left_out(PROJECTS.name, &id.to_string(), &fault),
-            }
+            let mut members = members.remove(&id).unwrap_or_default();
+            unite_spans(import, id, &mut members);
+            let project = read(import, id, &row, &mut taken, members);
+            let texts = [("name", project.name.as_str(), 1..=32), ("description", &project.description, 1..=256)];
+            import.report.check_limits(PROJECTS.name, id, &texts);
+            incoming.push((id, project));
         }
         let present = load(conn, &ids)?;
         let changes = import.merge(conn, incoming, &present)?;
@@ -109,18 +98,38 @@ pub fn import_projects(conn: &mut AnyConnection, import: &mut Import, targets: &
     Ok(())
 }
 
-fn read(import: &mut Import, id: DbUuid, row: &SourceRow, members: Vec<Member>) -> Result<Project, Fault> {
-    let (since, until) = span(row)?;
-    Ok(Project {
-        name: row.text("name")?,
-        link: link(row, "link")?,
-        description: row.text("description")?,
+/// A member has one span in a project: the rows of one user become one, from the first start to the last end.
+fn unite_spans(import: &mut Import, project: DbUuid, members: &mut Vec<Member>) {
+    members.dedup_by(|(user, (_, until)), (first, (_, last))| {
+        if user != first {
+            return false;
+        }
+        *last = last.zip(*until).map(|(last, until)| last.max(until));
+        import.report.note("members with several spans in a project, imported as one", || format!("{project} {first}"));
+        true
+    });
+}
+
+fn read(
+    import: &mut Import,
+    id: DbUuid,
+    row: &SourceRow,
+    taken: &mut HashMap<String, DbUuid>,
+    members: Vec<Member>,
+) -> Project {
+    let mut columns = import.columns(row);
+    let (since, until) = span(&mut columns);
+    let (created_at, updated_at) = columns.created_and_updated();
+    Project {
+        name: unique_name(&mut columns, id, taken),
+        link: link(&mut columns, "link"),
+        description: columns.text("description"),
         since,
         until,
-        created_at: import.time(row, PROJECTS.name, id, "created_at")?,
-        updated_at: import.time(row, PROJECTS.name, id, "updated_at")?,
+        created_at,
+        updated_at,
         members,
-    })
+    }
 }
 
 fn load(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbUuid, Project>, Error> {

@@ -1,15 +1,10 @@
-//! Imports the profiles of members and their accounts on other sites.
+//! Imports the profiles of members.
 
 use std::collections::{HashMap, HashSet};
 
 use club_directory::Snapshot;
 use diesel::prelude::*;
-use import::{
-    CHUNK, Import,
-    merge::Imported,
-    pages::existing_user,
-    row::{Fault, SourceRow, SourceTable},
-};
+use import::{CHUNK, Import, merge::Imported, row::SourceTable};
 use serde::Serialize;
 use service_kit::{
     database::{
@@ -20,15 +15,9 @@ use service_kit::{
     with_connection,
 };
 
-use super::targets::Targets;
-use crate::{
-    account_type::AccountType,
-    identity::is_sign_in_name,
-    schema::{accounts, users},
-};
+use crate::{identity::is_sign_in_name, schema::users};
 
-pub const USERS: SourceTable = SourceTable { name: "users", columns: &["id", "name", "description", "check"] };
-pub const ACCOUNTS: SourceTable = SourceTable { name: "accounts", columns: &["id", "type", "name", "url", "user_id"] };
+pub const USERS: SourceTable = SourceTable::new("users", &["id", "name", "description", "check"]);
 
 /// The heading of the users whom the directory does not have, in the report.
 const UNKNOWN: &str = "users whom the directory does not know; new ones are deactivated";
@@ -60,23 +49,25 @@ pub fn import_users(
         let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
         let existing: Vec<DbUuid> = users::table.filter(users::id.eq_any(&ids)).select(users::id).load(conn)?;
         let existing: HashSet<_> = existing.into_iter().collect();
-        let (mut new, mut incoming) = (Vec::new(), Vec::new());
+        let (mut new, mut incoming, mut rows) = (Vec::new(), Vec::new(), HashMap::new());
         for (id, row) in page {
             if !existing.contains(&id) {
-                new.push((id, row.text("name").unwrap_or_default()));
+                new.push((id, row.text("name").0));
             }
             if !directory_ids.contains(&id) {
                 import.report.note(UNKNOWN, || id.to_string());
             }
-            match read(&row) {
-                Ok(profile) => {
-                    import.report.check_limits(USERS.name, id, &[("description", &profile.bio, 0..=256)]);
-                    incoming.push((id, profile));
-                }
-                Err(fault) => import.report.left_out(USERS.name, &id.to_string(), &fault),
+            let mut columns = import.columns(&row);
+            let profile = Profile { bio: columns.text("description"), publishes_real_name: columns.flag("check") };
+            import.report.check_limits(USERS.name, id, &[("description", &profile.bio, 0..=256)]);
+            incoming.push((id, profile));
+            rows.insert(id, row);
+        }
+        for (id, name) in insert_deactivated(conn, &new, now)? {
+            if let Some(row) = rows.get(&id).filter(|row| row.text("name").0 != name) {
+                import.report.changed(row, "name", format_args!("{name:?}"));
             }
         }
-        insert_deactivated(conn, &new, now)?;
         let profiles = users::table.filter(users::id.eq_any(&ids));
         let profiles: Vec<(DbUuid, String, bool)> =
             profiles.select((users::id, users::bio, users::publishes_real_name)).load(conn)?;
@@ -93,13 +84,13 @@ pub fn import_users(
     Ok(users::table.select(users::id).load(conn)?.into_iter().collect())
 }
 
-fn read(row: &SourceRow) -> Result<Profile, Fault> {
-    Ok(Profile { bio: row.text("description")?, publishes_real_name: row.flag("check")? })
-}
-
 /// Inserts deactivated users with these ids and names. A user whose name is taken or is not a sign-in name is named by
-/// the first eight digits of the id, or by all digits if those are taken as well.
-pub fn insert_deactivated(conn: &mut AnyConnection, new: &[(DbUuid, String)], now: DbTimestamp) -> Result<(), Error> {
+/// the first eight digits of the id, or by all digits if those are taken as well. Returns the names.
+pub fn insert_deactivated(
+    conn: &mut AnyConnection,
+    new: &[(DbUuid, String)],
+    now: DbTimestamp,
+) -> Result<Vec<(DbUuid, String)>, Error> {
     let candidates = |id: &DbUuid, name: &str| {
         let digits = id.0.simple().to_string();
         [name.to_owned(), digits[..8].to_owned(), digits]
@@ -109,13 +100,19 @@ pub fn insert_deactivated(conn: &mut AnyConnection, new: &[(DbUuid, String)], no
     for names in names.chunks(CHUNK) {
         taken_names.extend(users::table.filter(users::name.eq_any(names)).select(users::name).load::<String>(conn)?);
     }
-    let rows: Vec<_> = new
+    let chosen: Vec<_> = new
         .iter()
         .map(|(id, name)| {
             let mut names = candidates(id, name).into_iter();
             let name = names.find(|name| is_sign_in_name(name) && taken_names.insert(name.clone()));
+            (*id, name.unwrap_or_default())
+        })
+        .collect();
+    let rows: Vec<_> = chosen
+        .iter()
+        .map(|(id, name)| {
             (
-                (users::id.eq(*id), users::name.eq(name.unwrap_or_default()), users::real_name.eq("")),
+                (users::id.eq(*id), users::name.eq(name), users::real_name.eq("")),
                 (users::state.eq(0), users::created_at.eq(now), users::updated_at.eq(now)),
             )
         })
@@ -123,92 +120,5 @@ pub fn insert_deactivated(conn: &mut AnyConnection, new: &[(DbUuid, String)], no
     for rows in rows.chunks(CHUNK) {
         with_connection!(conn, c => diesel::insert_into(users::table).values(rows).execute(c))?;
     }
-    Ok(())
-}
-
-#[derive(Serialize)]
-struct Account {
-    user: DbUuid,
-    number: i16,
-    display_name: String,
-    url: String,
-}
-
-impl Imported for Account {
-    const KIND: &'static str = ACCOUNTS.name;
-}
-
-/// Imports the accounts: of each user, the first account of each type.
-pub fn import_accounts(conn: &mut AnyConnection, import: &mut Import, targets: &Targets) -> Result<(), Error> {
-    import.each_page(conn, &ACCOUNTS, "id", |conn, import, page| {
-        let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
-        let owners: Vec<_> = page.iter().filter_map(|(_, row)| row.id("user_id").ok()).collect();
-        let ids_by_type = accounts::table.filter(accounts::user_id.eq_any(&owners));
-        let ids_by_type: Vec<(DbUuid, i16, DbUuid)> =
-            ids_by_type.select((accounts::user_id, accounts::type_, accounts::id)).load(conn)?;
-        let mut ids_by_type: HashMap<_, _> =
-            ids_by_type.into_iter().map(|(user, number, id)| ((user, number), id)).collect();
-        let mut incoming = Vec::new();
-        for (id, row) in page {
-            let account = read_account(&row, targets).and_then(|account| {
-                let first = *ids_by_type.entry((account.user, account.number)).or_insert(id);
-                if first == id { Ok(account) } else { Err(format!("{first} is an account of the same type")) }
-            });
-            match account {
-                Ok(account) => {
-                    import.report.check_limits(ACCOUNTS.name, id, &[("name", &account.display_name, 1..=256)]);
-                    incoming.push((id, account));
-                }
-                Err(fault) => import.report.left_out(ACCOUNTS.name, &id.to_string(), &fault),
-            }
-        }
-        let present = load_accounts(conn, &ids)?;
-        let changes = import.merge(conn, incoming, &present)?;
-        for (id, account) in &changes.updated {
-            diesel::update(accounts::table.find(*id))
-                .set((
-                    (accounts::user_id.eq(account.user), accounts::type_.eq(account.number)),
-                    (accounts::display_name.eq(&account.display_name), accounts::url.eq(&account.url)),
-                    accounts::updated_at.eq(targets.now),
-                ))
-                .execute(conn)?;
-        }
-        let rows: Vec<_> = changes
-            .added
-            .iter()
-            .map(|(id, account)| {
-                (
-                    (accounts::id.eq(*id), accounts::user_id.eq(account.user), accounts::type_.eq(account.number)),
-                    (accounts::display_name.eq(&account.display_name), accounts::url.eq(&account.url)),
-                    (accounts::created_at.eq(targets.now), accounts::updated_at.eq(targets.now)),
-                )
-            })
-            .collect();
-        with_connection!(conn, c => diesel::insert_into(accounts::table).values(&rows).execute(c))?;
-        Ok(())
-    })?;
-    for ids in import.removed_from_source::<Account>(conn, load_accounts)?.chunks(CHUNK) {
-        diesel::delete(accounts::table.filter(accounts::id.eq_any(ids))).execute(conn)?;
-    }
-    Ok(())
-}
-
-fn read_account(row: &SourceRow, targets: &Targets) -> Result<Account, Fault> {
-    let user = existing_user(row, "user_id", &targets.users)?;
-    let (number, url) = (row.number("type")?, row.text("url")?);
-    let kind = AccountType::from_number(number).ok_or_else(|| format!("type {number} is no type of account"))?;
-    kind.check(&url).map_err(|message| format!("url {message}"))?;
-    Ok(Account { user, number: kind.number(), display_name: row.text("name")?, url })
-}
-
-fn load_accounts(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbUuid, Account>, Error> {
-    let rows = accounts::table.filter(accounts::id.eq_any(ids)).select((
-        accounts::id,
-        accounts::user_id,
-        accounts::type_,
-        accounts::display_name,
-        accounts::url,
-    ));
-    let account = |(id, user, number, display_name, url)| (id, Account { user, number, display_name, url });
-    Ok(rows.load::<(DbUuid, DbUuid, i16, String, String)>(conn)?.into_iter().map(account).collect())
+    Ok(chosen)
 }

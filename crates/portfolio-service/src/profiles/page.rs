@@ -31,7 +31,7 @@ pub fn render(profile: &Profile, present: YearWithSemester, zone: Tz) -> Result<
             ul.cards {
                 @for account in &accounts {
                     li {
-                        a rel="me" href=(account.url()) {
+                        a rel="me" href=[Some(account.url()).filter(|url| !url.is_empty())] {
                             b { (account.type_name()) } small { (account.display_name()) }
                         }
                     }

@@ -117,7 +117,8 @@ impl Resume {
         let names = [user.person.real_name(), &user.person.name];
         let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or_default().to_owned();
         let accounts = user.accounts.into_iter().map(Account::new).collect::<Result<Vec<_>, _>>()?;
-        let profiles = accounts.iter().map(ResumeProfile::new).collect();
+        // An imported account may have no address.
+        let profiles = accounts.iter().filter(|account| !account.url().is_empty()).map(ResumeProfile::new).collect();
         let awards = teams.into_iter().filter(|(_, team)| !team.result.is_empty());
         Ok(Self {
             schema: SCHEMA,

@@ -146,8 +146,8 @@ pub fn id_by_name(conn: &mut AnyConnection, name: &str) -> Result<DbUuid, Error>
 
 /// The accounts of a user, ordered by type. The list is empty when there is no such user.
 pub fn accounts_of(conn: &mut AnyConnection, user: DbUuid) -> Result<Vec<Account>, Error> {
-    // A user has at most one account of each type, so the order is total.
-    let accounts = accounts::table.filter(accounts::user_id.eq(user)).order(accounts::type_);
+    // An import may have added several accounts of one type.
+    let accounts = accounts::table.filter(accounts::user_id.eq(user)).order((accounts::type_, accounts::id));
     Ok(with_connection!(conn, c => accounts.select(Account::as_select()).load(c))?)
 }
 

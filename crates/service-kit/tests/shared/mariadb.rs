@@ -105,6 +105,63 @@ impl Drop for SourceDatabase {
     }
 }
 
+/// The port of a server that lets everybody in, says that it is MariaDB 10.11, and answers a query of the schema with so
+/// many columns, or with endless rows.
+pub fn server_without_bounds(columns: Option<u64>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        let packet = |number: u8, payload: &[u8]| {
+            let size = u32::try_from(payload.len()).unwrap().to_le_bytes();
+            [&size[..3], &[number], payload].concat()
+        };
+        let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
+        let column = [
+            text("def"),
+            text(""),
+            text("t"),
+            text("t"),
+            text("a"),
+            text("a"),
+            vec![12, 45, 0, 255, 0, 0, 0, 253, 0, 0, 0, 0, 0],
+        ];
+        let (column, end) = (column.concat(), [0xfe, 0, 0, 2, 0]);
+        let rows_of = |columns: u8, rows: &[u8]| {
+            let definitions = (0..columns).flat_map(|number| packet(number + 2, &column));
+            [packet(1, &[columns]), definitions.collect(), packet(columns + 2, &end), rows.to_vec()].concat()
+        };
+        // Protocol 10, the version, an id, the challenge, and what the server can do: protocol 4.1 and authentication.
+        let capabilities = [0x08, 0x82, 45, 2, 0, 0x08, 0, 21];
+        let greeting = [&b"\x0a10.11.6-MariaDB\0\x01\0\0\0abcdefgh\0"[..], &capabilities, &[0; 10], b"abcdefghijkl\0"];
+        let native = b"mysql_native_password\0";
+        client.write_all(&packet(0, &[greeting.concat(), native.to_vec()].concat())).unwrap();
+        let mut buffer = vec![0; 65_536];
+        let ok = |number| packet(number, &[0, 0, 0, 2, 0, 0, 0]);
+        assert!(client.read(&mut buffer).unwrap() > 0);
+        client.write_all(&ok(2)).unwrap();
+        while let Ok(size @ 1..) = client.read(&mut buffer) {
+            let query = String::from_utf8_lossy(&buffer[..size]).into_owned();
+            let answer = if query.contains("VERSION()") {
+                let row = packet(4, &text("10.11.6-MariaDB"));
+                rows_of(1, &[row, packet(5, &end)].concat())
+            } else if !query.contains("information_schema") {
+                ok(1)
+            } else if let Some(columns) = columns {
+                packet(1, &[&[0xfe][..], &columns.to_le_bytes()].concat())
+            } else {
+                rows_of(2, &[])
+            };
+            client.write_all(&answer).unwrap();
+            if query.contains("information_schema") {
+                let row = packet(0, &[text("events"), text("a")].concat());
+                while client.write_all(&row).is_ok() {}
+            }
+        }
+    });
+    port
+}
+
 /// The output of a command.
 pub struct Printed {
     pub out: String,
