@@ -157,7 +157,7 @@ impl LookUpLimit {
         }
         let detail = "Too many sessions, tokens or feeds that do not exist were requested from this address. Try again \
                       after `Retry-After` seconds.";
-        let wait = (earliest - now).as_secs_f64().ceil();
+        let wait = earliest.saturating_sub(now).as_secs_f64().ceil();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the whole allowance")]
         Err(Problem::new(code::RATE_LIMITED).detail(detail).retry_after(wait as u64))
     }
