@@ -57,7 +57,7 @@ fn escape(uri: &mut String, part: &str, also: &str) {
                 byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/".contains(byte) || also.as_bytes().contains(byte)
             }
         };
-        if is_allowed { uri.push(char::from(*byte)) } else { uri.push_str(&format!("%{byte:02X}")) }
+        if is_allowed { uri.push(char::from(*byte)) } else { uri.extend(format!("%{byte:02X}").chars()) }
     }
 }
 
