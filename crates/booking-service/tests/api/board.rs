@@ -179,6 +179,12 @@ fn a_kiosk_token_sees_the_board_and_nothing_else(#[values(Sqlite, Postgres)] bac
     }
     by_token(&club, &token).post("/api/tags", json!({"name": "x"})).refused(403, "insufficient-scope");
     by_token(&club, &token).delete(&format!("/api/rooms/{room}")).refused(403, "insufficient-scope");
+    // Before it learns what else is wrong with a request.
+    for path in ["/api/events?limit=x", "/api/rooms?dateBegin=x", "/api/rooms/x", "/api/availability"] {
+        by_token(&club, &token).get(path).refused(403, "insufficient-scope");
+    }
+    by_token(&club, &token).post("/api/events", json!({})).refused(403, "insufficient-scope");
+    assert_eq!(answer.header("x-robots-tag"), Some("noindex"));
 
     // A token that can do more does not belong in an address.
     for scope in ["read", "write"] {
