@@ -1,7 +1,8 @@
 //! A bounded, fair queue, and the threads that run its jobs, each on a database connection of its own.
 //!
-//! * The queue serves owners round-robin. One owner runs at most half of the threads, writers at most three quarters,
-//!   and of the writers with one [`QueueKey`] one at a time.
+//! * The queue serves owners round-robin. One owner runs at most half of the threads; writers run at most three quarters
+//!   of all threads and of their owner's; of the writers with one [`QueueKey`], one runs at a time.
+//! * A job whose caller gives up leaves the queue at once, so that the queue is no longer than the requests under way.
 //! * A call of libpq cannot be cancelled. So a thread whose job is overdue is *abandoned*: another thread with another
 //!   connection takes its place, and it ends, with its connection, when the call returns. At most as many threads are
 //!   abandoned at a time as the executor has; beyond that, jobs are refused at once.
@@ -43,6 +44,17 @@ struct Job {
 struct Running {
     ticket: Arc<Ticket>,
     since: Instant,
+}
+
+impl Running {
+    fn is_overdue(&self, now: Instant) -> bool {
+        now > self.ticket.latest_end(self.since) + GRACE
+    }
+}
+
+/// The threads that writers may use, of so many.
+fn writers_of(threads: usize) -> usize {
+    (threads * 3 / 4).max(1)
 }
 
 /// The handle. The threads end with it, after the jobs that are queued.
@@ -97,11 +109,14 @@ impl State {
 
     /// The next job that may run on one of `size` threads: the positions of its owner and of itself in their queues.
     fn find(&self, size: usize) -> Option<(usize, usize)> {
-        let writers = self.running.iter().filter(|job| job.ticket.is_write).count();
-        let may_write = writers < (size * 3 / 4).max(1);
+        let now = Instant::now();
+        let may_write = self.running.iter().filter(|job| job.ticket.is_write).count() < writers_of(size);
+        let share = (size / 2).max(1);
         self.order.iter().enumerate().find_map(|(index, owner)| {
-            let running = self.running.iter().filter(|job| job.ticket.owner == *owner).count();
-            let queue = self.queues.get(owner).filter(|_| running < (size / 2).max(1))?;
+            // A commit that hangs must not keep the reads of its owner waiting as well.
+            let running = || self.running.iter().filter(|job| job.ticket.owner == *owner && !job.is_overdue(now));
+            let queue = self.queues.get(owner).filter(|_| running().count() < share)?;
+            let may_write = may_write && running().filter(|job| job.ticket.is_write).count() < writers_of(share);
             queue.iter().position(|job| may_write || !job.ticket.is_write).map(|position| (index, position))
         })
     }
@@ -126,6 +141,12 @@ impl State {
         let position = self.running.iter().position(|job| Arc::ptr_eq(&job.ticket, ticket));
         let Some(position) = position else { return false };
         self.running.swap_remove(position);
+        self.release_key(ticket);
+        true
+    }
+
+    /// Lets the next job run that waits for the key of a job.
+    fn release_key(&mut self, ticket: &Ticket) {
         if let Some(key) = ticket.key
             && let Entry::Occupied(mut waiting) = self.keys.entry(key)
         {
@@ -134,12 +155,32 @@ impl State {
                 None => _ = waiting.remove(),
             }
         }
-        true
+    }
+
+    /// Takes a job out of the queue, if it is still there.
+    fn remove(&mut self, ticket: &Arc<Ticket>) -> Option<Job> {
+        let position = |jobs: &VecDeque<Job>| jobs.iter().position(|job| Arc::ptr_eq(&job.ticket, ticket));
+        let waiting = ticket.key.and_then(|key| self.keys.get_mut(&key));
+        if let Some(waiting) = waiting
+            && let Some(position) = position(waiting)
+        {
+            self.queued -= 1;
+            return waiting.remove(position);
+        }
+        let queue = self.queues.get_mut(&ticket.owner)?;
+        let job = queue.remove(position(queue)?)?;
+        if queue.is_empty() {
+            self.queues.remove(&ticket.owner);
+            self.order.retain(|owner| *owner != ticket.owner);
+        }
+        self.queued -= 1;
+        self.release_key(ticket);
+        Some(job)
     }
 
     fn overdue(&self) -> impl Iterator<Item = &Arc<Ticket>> {
         let now = Instant::now();
-        self.running.iter().filter(move |job| now > job.ticket.latest_end(job.since) + GRACE).map(|job| &job.ticket)
+        self.running.iter().filter(move |job| job.is_overdue(now)).map(|job| &job.ticket)
     }
 }
 
@@ -163,6 +204,16 @@ impl Executor {
         state.add(Job { ticket, run });
         self.0.wake(state);
         Ok(())
+    }
+
+    /// Removes a job whose caller has given up. One that runs already goes on.
+    pub fn withdraw(&self, ticket: &Arc<Ticket>) {
+        let mut state = self.0.lock();
+        let job = state.remove(ticket);
+        // If it had a key, another job may run now.
+        self.0.wake(state);
+        // After the lock is released, because it drops what the caller gave it.
+        drop(job);
     }
 
     /// Abandons the threads whose jobs are overdue, and starts others in their place.

@@ -96,6 +96,10 @@ impl Ticket {
         self.began_at.get() == Some(&None)
     }
 
+    pub fn has_begun(&self) -> bool {
+        self.began_at.get().is_some_and(Option::is_some)
+    }
+
     /// When the caller gives up, as of now.
     pub fn deadline(&self) -> Instant {
         self.began_at.get().copied().flatten().map_or(self.checkout_deadline, |began_at| began_at + self.limits.work)
@@ -105,7 +109,6 @@ impl Ticket {
     /// usual checkout time-out, even for a job that may wait longer in the queue.
     pub fn latest_end(&self, started: Instant) -> Instant {
         let deadline = self.deadline();
-        let has_begun = self.began_at.get().is_some_and(Option::is_some);
-        if has_begun { deadline } else { deadline.min(started + self.limits.checkout) }
+        if self.has_begun() { deadline } else { deadline.min(started + self.limits.checkout) }
     }
 }

@@ -304,6 +304,7 @@ impl Database {
             Box::new(move || drop(sender.send(result))) as Box<dyn FnOnce() + Send>
         };
         pool.executor.submit(ticket.clone(), Box::new(job))?;
+        let _queued = Queued { executor: &pool.executor, ticket: &ticket };
         loop {
             let check = Instant::now() + CHECK_INTERVAL;
             if let Ok(answer) = timeout_at(ticket.deadline().min(check).into(), &mut answer).await {
@@ -320,6 +321,20 @@ impl Database {
                     Some(_) => {}
                 }
             }
+        }
+    }
+}
+
+/// The caller of a job. When it has its answer, or is dropped without one, the job leaves the queue.
+struct Queued<'a> {
+    executor: &'a Executor,
+    ticket: &'a Arc<Ticket>,
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        if !self.ticket.has_begun() {
+            self.executor.withdraw(self.ticket);
         }
     }
 }

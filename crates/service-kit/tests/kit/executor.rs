@@ -546,6 +546,48 @@ fn writers_that_wait_leave_connections_for_reads_and_for_other_keys(#[values(Sql
     });
 }
 
+/// On PostgreSQL no commit ends, because its standby is away; on SQLite another program writes.
+#[rstest]
+fn writes_whose_callers_have_given_up_leave_the_queue(#[values(Sqlite, Postgres)] backend: Backend) {
+    let database = &TestDatabase::new(backend);
+    drop(with_items(database));
+    let mut other = database.connect();
+    let (url, release) = if database.url.is_postgres() {
+        let waiting = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+        (format!("{}%20-csynchronous_commit%3Don", database.url_text).parse().unwrap(), waiting)
+    } else {
+        sql_query("BEGIN IMMEDIATE").execute(&mut other).unwrap();
+        (database.url.clone(), "COMMIT")
+    };
+    let limits = Limits { connections: None, checkout: Duration::from_secs(2), work: Duration::from_millis(200) };
+    let db = Database::open(&url, limits);
+    block_on(async {
+        for round in 0..2 {
+            // Half of them of one owner, whose reads go on as well, and some with one key.
+            let writes = (0..2500_i64).map(|number| {
+                let id = round * 2500 + number;
+                let owner = if id % 2 == 0 { OWNER } else { owner(number.unsigned_abs()) };
+                let key = (id % 4 == 0).then(|| QueueKey::new(&"place"));
+                db.write_keyed(owner, key, move |conn| insert(conn, id))
+            });
+            let (writes, read) = tokio::join!(join_all(writes), db.read(OWNER, count));
+            assert!(writes.into_iter().all(|written| status(written) == 503));
+            assert_eq!(read.unwrap(), 0);
+            assert!(db.ping().await);
+            assert_eq!(db.read(owner(1), count).await.unwrap(), 0);
+            // Nothing waits but what runs.
+            assert!(db.queue_metrics().waiting.get() <= i64::from(db.connections().1));
+        }
+        // The standby is there, or the other program has written.
+        let begun = Instant::now();
+        while db.queue_metrics().waiting.get() > 0 || db.connections().0 > 0 {
+            assert!(begun.elapsed() < MAX_WAIT, "the queue is not empty");
+            sql_query(release).execute(&mut other).ok();
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
 #[test]
 fn frozen_connections_are_replaced_up_to_a_bound() {
     let database = TestDatabase::postgres();
