@@ -6,6 +6,7 @@ use std::{
     sync::{PoisonError, RwLock},
 };
 
+use chrono::TimeDelta;
 use common::time::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -21,7 +22,7 @@ pub fn is_suspicious(present: usize, missing: usize) -> bool {
 pub struct CopyNumbers {
     /// The name of its source.
     pub what: &'static str,
-    /// Its age in seconds; `None` if there is no copy yet.
+    /// Its age in seconds; `None` if there is no copy yet, or if its time is wrong.
     pub age: Option<f64>,
     /// The number of failed updates.
     pub failures: u64,
@@ -72,28 +73,35 @@ impl CopyStatuses {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let numbers = |(what, copy): (&&'static str, &CopyStatus)| CopyNumbers {
             what,
-            age: copy.at.map(|at| age(at, now)),
+            age: copy.at.and_then(|at| age(at, now)),
             failures: copy.failures,
         };
         all.iter().map(numbers).collect()
     }
 
-    /// The part of `/readyz?verbose`: `copiedAt` and `ageSeconds` of each, or neither if there is no copy yet.
+    /// The part of `/readyz?verbose`: `copiedAt` and `ageSeconds` of each, if they are known.
     #[must_use]
     pub fn report(&self, now: Timestamp) -> Value {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let report = |copy: &CopyStatus| match copy.at {
-            Some(at) => json!({ "copiedAt": at.to_string(), "ageSeconds": age(at, now) }),
+            Some(at) => match age(at, now) {
+                Some(age) => json!({ "copiedAt": at.to_string(), "ageSeconds": age }),
+                None => json!({ "copiedAt": at.to_string() }),
+            },
             None => json!({}),
         };
         all.iter().map(|(what, copy)| ((*what).to_owned(), report(copy))).collect::<Map<_, _>>().into()
     }
 }
 
-/// Seconds, rounded to milliseconds; 0 if the clock of another machine is ahead.
-fn age(at: Timestamp, now: Timestamp) -> f64 {
+/// By how much the clocks of two machines may differ.
+const CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(5);
+
+/// Seconds, rounded to milliseconds; 0 if the clock of another machine is a little ahead. `None` for a time that a wrong
+/// clock has recorded.
+fn age(at: Timestamp, now: Timestamp) -> Option<f64> {
     let elapsed = (now - at).to_std().unwrap_or_default();
-    (elapsed.as_secs_f64() * 1000.0).round() / 1000.0
+    (at <= now.plus(CLOCK_DIFFERENCE)).then(|| (elapsed.as_secs_f64() * 1000.0).round() / 1000.0)
 }
 
 #[cfg(test)]
@@ -121,5 +129,9 @@ mod tests {
         assert!(numbers(9).eq([("events", Some(0.0), 1)]));
         let report = json!({ "events": { "copiedAt": "1970-01-01T00:00:10Z", "ageSeconds": 65.0 } });
         assert_eq!(copies.report(at(75)), report);
+        // After the clock was a day ahead, nobody knows how old the copy is.
+        copies.record_success("events", at(86_400));
+        assert!(numbers(80).eq([("events", None, 1)]));
+        assert_eq!(copies.report(at(80)), json!({ "events": { "copiedAt": "1970-01-02T00:00:00Z" } }));
     }
 }

@@ -5,8 +5,9 @@
 //!   memory at once. With the last page, it deletes the copies of events that were on no page. An event that moves in
 //!   the list meanwhile may be on no page, so after a list of several pages it requests the changes since the start of
 //!   the round before it deletes anything.
-//! * At the start, once a day and after a failure it requests all events. Only from such a list it deletes the events
-//!   that are missing.
+//! * At the start, once an hour, after a failure, and when its clock was set back, it requests all events. Only from such
+//!   a list it deletes the events that are missing. It also finds what the times of changes hide, because the clock of
+//!   the booking-service was wrong.
 //! * Otherwise it requests changes with `updatedSince` and deletes the events that are marked as deleted. It requests
 //!   them from some minutes before the latest change of the copy, because a change becomes visible later than its time.
 //! * The latest change of the copy must be in the answer again. If it is missing, the booking-service was restored to
@@ -40,8 +41,8 @@ const LEASE_ROUNDS: i32 = 3;
 /// visible, and than the clocks of two replicas of the booking-service differ.
 const OVERLAP: TimeDelta = TimeDelta::minutes(5);
 
-/// How often to request all events. The booking-service lists deleted events for at least 30 days.
-const FULL_COPY_INTERVAL: TimeDelta = TimeDelta::days(1);
+/// How often to request all events: the longest time for which a wrong clock hides a change.
+const FULL_COPY_INTERVAL: TimeDelta = TimeDelta::hours(1);
 
 /// Drops the copy of a booking-service that is no longer configured: without one there are no events (contract, "Where
 /// the data comes from").
@@ -144,7 +145,8 @@ impl Progress {
 
     /// The time from which to request changes now; `None` to request all events.
     fn since(self, now: Timestamp) -> Option<Timestamp> {
-        (now < self.full_copy_at.plus(FULL_COPY_INTERVAL)).then(|| self.complete_until.plus(-OVERLAP))
+        let is_recent = (self.full_copy_at..self.full_copy_at.plus(FULL_COPY_INTERVAL)).contains(&now);
+        is_recent.then(|| self.complete_until.min(now).plus(-OVERLAP))
     }
 }
 

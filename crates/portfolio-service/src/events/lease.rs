@@ -2,6 +2,7 @@
 //! stops without releasing it stays until it expires. Expiry goes by the clocks of the replicas, which must differ by
 //! much less than the duration of a lease.
 
+use chrono::TimeDelta;
 use diesel::prelude::*;
 use service_kit::{
     database::{
@@ -14,6 +15,9 @@ use service_kit::{
 
 use crate::schema::leases;
 
+/// How much later than an own lease another one may expire. A clock that was wrong has set a later one.
+const CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(5);
+
 /// Takes the lease when it is free or expired, or extends it for its holder. Returns whether `me` holds it now.
 pub fn take(
     conn: &mut AnyConnection,
@@ -22,7 +26,8 @@ pub fn take(
     now: DbTimestamp,
     until: DbTimestamp,
 ) -> Result<bool, Error> {
-    let can_be_taken = leases::holder.eq(me).or(leases::expires_at.le(now));
+    let last = DbTimestamp(until.plus(CLOCK_DIFFERENCE));
+    let can_be_taken = leases::holder.eq(me).or(leases::expires_at.le(now)).or(leases::expires_at.gt(last));
     let updated = diesel::update(leases::table.find(task).filter(can_be_taken))
         .set((leases::holder.eq(me), leases::expires_at.eq(until)))
         .execute(conn)?;

@@ -224,7 +224,7 @@ fn one_short_list_changes_nothing(#[values(Sqlite, Postgres)] backend: Backend) 
 }
 
 #[rstest]
-fn changes_are_requested_and_after_a_day_all_events(#[values(Sqlite, Postgres)] backend: Backend) {
+fn changes_are_requested_and_after_an_hour_all_events(#[values(Sqlite, Postgres)] backend: Backend) {
     let event = |name: &str, at: &str| changed_event(event_json(DbUuid::new(), name, &[BOB]), at);
     let (one, two) = (event("one", "2026-02-01T09:00:00Z"), event("two", "2026-03-01T09:00:00Z"));
     let booking = FakeBooking::start(Behavior::List(vec![one.clone(), two.clone()]));
@@ -258,7 +258,7 @@ fn changes_are_requested_and_after_a_day_all_events(#[values(Sqlite, Postgres)] 
     booking.set_behavior(Behavior::List(vec![gone, two.clone(), late.clone()]));
     booking.wait_for_requests(3);
     is_there(&["four", "late", "two"]);
-    club.clock.advance(chrono::TimeDelta::hours(25));
+    club.clock.advance(chrono::TimeDelta::minutes(61));
     is_there(&["late", "two"]);
 
     // After an invalid answer, all events are requested again.
@@ -273,6 +273,43 @@ fn changes_are_requested_and_after_a_day_all_events(#[values(Sqlite, Postgres)] 
     diesel::delete(events::table).execute(conn).unwrap();
     diesel::delete(copies::table).execute(conn).unwrap();
     is_there(&["two"]);
+}
+
+#[rstest]
+fn a_clock_that_was_wrong_hides_no_event_for_long(#[values(Sqlite, Postgres)] backend: Backend) {
+    let day = chrono::TimeDelta::days(1);
+    let club_with = |booking: &FakeBooking| start(backend, &options(&booking.address, "t"));
+    let booking = FakeBooking::start(Behavior::List(Vec::new()));
+    let club = club_with(&booking);
+    let now = club.clock.now();
+    let event = |name: &str, at: common::time::Timestamp| {
+        changed_event(event_json(DbUuid::new(), name, &[BOB]), &at.to_string())
+    };
+    let mut events = vec![event("before", now)];
+    let mut is_copied = |new: Value| {
+        let name = new["name"].as_str().unwrap().to_owned();
+        events.push(new);
+        booking.set_behavior(Behavior::List(events.clone()));
+        booking.wait_for_requests(3);
+        names(&club).contains(&name)
+    };
+    assert!(is_copied(event("now", now)));
+    // The clock of the booking-service is a day ahead for a moment.
+    assert!(is_copied(event("ahead", now.plus(day))));
+    assert!(is_copied(event("after", now.plus(chrono::TimeDelta::seconds(1)))));
+    // Now it is a day behind: the event is found within an hour.
+    assert!(!is_copied(event("behind", now.plus(-day))));
+    club.clock.advance(chrono::TimeDelta::minutes(61));
+    until("the hourly comparison finds it", || names(&club).contains(&"behind".to_owned()));
+    // Both clocks are a day, then half an hour ahead, and are set back.
+    for ahead in [day, chrono::TimeDelta::minutes(30)] {
+        club.clock.advance(ahead);
+        let there = club.clock.now();
+        assert!(is_copied(event("there", there)));
+        club.clock.advance(-ahead);
+        let back = format!("back from {ahead}");
+        assert!(is_copied(event(&back, club.clock.now())), "{back}");
+    }
 }
 
 #[rstest]
@@ -413,10 +450,10 @@ fn a_replica_that_has_lost_the_lease_writes_nothing(#[values(Sqlite, Postgres)] 
     let booking = FakeBooking::start(Behavior::json(&json!([event_json(DbUuid::new(), "one", &[BOB])])));
     let club = start(backend, &options(&booking.address, "t"));
     until("it is copied", || names(&club).len() == 1);
-    // Another holder has it for an hour.
+    // Another holder has it for some minutes.
     let other = (
         leases::holder.eq(DbUuid::new()),
-        leases::expires_at.eq(DbTimestamp(club.clock.now().plus(chrono::TimeDelta::hours(1)))),
+        leases::expires_at.eq(DbTimestamp(club.clock.now().plus(chrono::TimeDelta::minutes(4)))),
     );
     diesel::update(leases::table).set(other).execute(&mut club.connect()).unwrap();
     booking.set_behavior(Behavior::json(&json!([])));
@@ -428,8 +465,25 @@ fn a_replica_that_has_lost_the_lease_writes_nothing(#[values(Sqlite, Postgres)] 
     });
     assert_eq!(names(&club), ["one"]);
     // After it expires, it is taken again.
-    club.clock.advance(chrono::TimeDelta::hours(2));
+    club.clock.advance(chrono::TimeDelta::minutes(5));
     until("it is taken again", || names(&club).is_empty());
+}
+
+#[rstest]
+fn a_lease_of_a_clock_that_was_ahead_is_taken_over(#[values(Sqlite, Postgres)] backend: Backend) {
+    let booking = FakeBooking::start(Behavior::json(&json!([event_json(DbUuid::new(), "one", &[BOB])])));
+    let mut club = start(backend, &options(&booking.address, "t"));
+    until("it is copied", || names(&club).len() == 1);
+    club.stop(0);
+    let a_day_ahead = DbTimestamp(club.clock.now().plus(chrono::TimeDelta::days(1)));
+    let other = (leases::task.eq("events"), leases::holder.eq(DbUuid::new()), leases::expires_at.eq(a_day_ahead));
+    let conn = &mut club.connect();
+    diesel::delete(leases::table).execute(conn).unwrap();
+    diesel::insert_into(leases::table).values(other).execute(conn).unwrap();
+    diesel::update(copies::table).set(copies::copied_at.eq(a_day_ahead)).execute(conn).unwrap();
+    booking.set_behavior(Behavior::json(&json!([])));
+    club.start_another();
+    booking.wait_for_requests(2);
 }
 
 /// The real program, on the database of a club. It is killed in the end.
