@@ -5,18 +5,21 @@ use std::{
     net::Shutdown,
     os::unix::net::{UnixListener, UnixStream},
     path::PathBuf,
+    process::Command,
     sync::{Arc, PoisonError, RwLock, RwLockWriteGuard},
     time::{Duration, Instant},
 };
 
 use diesel::{RunQueryDsl, connection::SimpleConnection, sql_query};
-use serde_json::json;
+use rstest::rstest;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
+    commands::{on, outcome},
     harness::{ALICE, Answer, BOB, Backend, Club, id},
     health,
-    process::until,
+    process::{PROGRAM, Process, until},
     static_files::front_end,
 };
 
@@ -175,14 +178,20 @@ fn a_request_whose_connection_is_ended_under_it_is_503_and_not_500() {
     club.by(ALICE).get("/api/users/me").expect(200);
 }
 
+fn room() -> Value {
+    json!({
+        "place": "S516", "admins": [id(BOB)], "timeStart": "2027-01-01T09:00:00Z", "timeEnd": "2027-01-01T10:00:00Z",
+    })
+}
+
+/// The number of rooms.
+fn rooms(club: &Club) -> usize {
+    club.by(BOB).get("/api/rooms").expect(200).json().as_array().unwrap().len()
+}
+
 #[test]
 fn while_another_program_holds_the_sqlite_file_reads_go_on_and_writes_are_503_in_time() {
     let club = Club::start(Backend::Sqlite);
-    let room = || {
-        json!({
-            "place": "S516", "admins": [id(BOB)], "timeStart": "2027-01-01T09:00:00Z", "timeEnd": "2027-01-01T10:00:00Z",
-        })
-    };
     let mut holder = club.connect();
     holder.batch_execute("BEGIN IMMEDIATE").unwrap();
     std::thread::scope(|scope| {
@@ -203,5 +212,92 @@ fn while_another_program_holds_the_sqlite_file_reads_go_on_and_writes_are_503_in
     });
     holder.batch_execute("COMMIT").unwrap();
     club.by(BOB).post("/api/rooms", room()).expect(201);
-    assert_eq!(club.by(BOB).get("/api/rooms").json().as_array().unwrap().len(), 1);
+    assert_eq!(rooms(&club), 1);
+}
+
+/// Runs a script of the shell with the database file as `$F`. Not in this process: closing a file releases its locks.
+fn shell(club: &Club, script: &str) {
+    let file = club.url().strip_prefix("sqlite://").unwrap();
+    let done = Command::new("sh").args(["-ec", script]).env("F", file).status();
+    assert!(done.unwrap().success(), "{script}");
+}
+
+fn refuses_all(club: &Club, service: usize) {
+    let client = || club.by(BOB).at(service);
+    client().post("/api/rooms", room()).refused(503, "unavailable");
+    client().get("/api/rooms").refused(503, "unavailable");
+    client().get("/readyz").expect(503);
+}
+
+#[rstest]
+#[case::deleted("rm $F", "sqlite3 was deleted")]
+#[case::moved("mv $F $F.old", "sqlite3 was deleted")]
+#[case::moved_with_its_log("for end in '' -wal -shm; do mv $F$end $F.old$end; done", "sqlite3 was deleted")]
+#[case::replaced("cp $F $F.new; mv $F.new $F", "sqlite3 was deleted")]
+#[case::replaced_by_a_backup("mv $F.backup $F", "sqlite3 was deleted")]
+#[case::overwritten_by_a_backup("cp $F.backup $F", "was overwritten")]
+#[case::truncated(": >$F", "was overwritten")]
+#[case::overwritten_by_something_else("head -c 9000000 /dev/zero >$F", "was overwritten")]
+#[case::log_deleted("rm $F-wal", "sqlite3-wal was deleted")]
+#[case::log_replaced("cp $F-wal $F.new; mv $F.new $F-wal", "sqlite3-wal was deleted")]
+#[case::index_deleted("rm $F-shm", "sqlite3-shm was deleted")]
+fn a_sqlite_file_that_is_not_the_opened_one_is_noticed(#[case] script: &str, #[case] cause: &str) {
+    let club = Club::start(Backend::Sqlite);
+    let file = club.url().strip_prefix("sqlite://").unwrap().to_owned();
+    let (_, error, status) = on(&club, &["backup", &format!("{file}.backup")]);
+    assert_eq!(status, Some(0), "{error}");
+    let mut process = Process::beside(&club, &[]);
+    club.by(BOB).post("/api/rooms", room()).expect(201);
+    assert_eq!(process.get("/readyz").0, 200);
+    shell(&club, script);
+    refuses_all(&club, 0);
+    until("the other replica notices", || process.get("/readyz").0 == 503);
+    assert_eq!(process.get("/readyz").0, 503);
+    // One record says what happened and what to do.
+    process.signal("TERM");
+    process.wait();
+    let records: Vec<_> = process.log().iter().filter(|line| line.contains("cannot be reached")).collect();
+    assert!(records.len() == 1 && records[0].contains(cause), "{records:?}");
+    assert!(records[0].contains("start"), "{records:?}");
+}
+
+#[test]
+fn a_sqlite_file_that_comes_back_is_used_again() {
+    let mut club = Club::start(Backend::Sqlite);
+    club.by(BOB).post("/api/rooms", room()).expect(201);
+    shell(&club, "mv $F $F.old");
+    refuses_all(&club, 0);
+    shell(&club, "mv $F.old $F");
+    club.by(BOB).post("/api/rooms", room()).expect(201);
+    assert_eq!(rooms(&club), 2);
+
+    // Other programs may write and complete the file.
+    club.connect().batch_execute("UPDATE rooms SET place = 'S517'; PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    club.by(BOB).post("/api/rooms", room()).expect(201);
+    assert_eq!(rooms(&club), 3);
+    let checkpoint = "UPDATE rooms SET place = 'S518'; PRAGMA wal_checkpoint(TRUNCATE)";
+    club.connect().batch_execute(checkpoint).unwrap();
+    club.anonymous().get("/readyz").expect(200);
+
+    // A restart completes the file from the log that was deleted.
+    club.by(BOB).post("/api/rooms", room()).expect(201);
+    shell(&club, "rm $F-wal");
+    refuses_all(&club, 0);
+    club.stop_all();
+    let service = club.start_another();
+    recovers(&club, service);
+    assert_eq!(club.by(BOB).at(service).get("/api/rooms").json().as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn a_server_that_takes_no_writes_is_named_at_the_start() {
+    let club = Club::start(Backend::Postgres);
+    let url = club.url().replace("options=", "options=-cdefault_transaction_read_only%3Don%20");
+    let (_, error, status) = outcome(Command::new(PROGRAM).args(["--database-url", &url, "migrate"]));
+    assert!(status == Some(1) && error.contains("default_transaction_read_only is on"), "{error}");
+    let migrate = format!("{PROGRAM} --database-url \"$TEST_POSTGRES_URL\" migrate");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/postgres");
+    let mut standby = Command::new(script);
+    let (_, error, status) = outcome(standby.args(["run", "sh", "-c", &migrate]).env("POSTGRES_STANDBY", "yes"));
+    assert!(status == Some(1) && error.contains("is a standby"), "{error}");
 }

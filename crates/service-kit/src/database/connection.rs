@@ -5,7 +5,7 @@ use std::{
     io,
     os::unix::fs::OpenOptionsExt as _,
     path::Path,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -18,12 +18,14 @@ use prometheus_client::metrics::counter::Counter;
 
 use super::{
     any_connection::AnyConnection,
+    lock_file::with_suffix,
+    open_files::OpenFiles,
     outage::Outage,
     retry::retry_while_locked,
     types::words,
     url::{Kind, Url, with_timeouts},
 };
-use crate::error::on_one_line;
+use crate::error::{Error, on_one_line};
 
 impl Url {
     /// Opens a connection outside the executor, for migrations, maintenance and tests.
@@ -72,6 +74,10 @@ impl Url {
 
 /// Adds to an error of SQLite why the operating system does not open the file.
 fn with_cause(error: ConnectionError, file: &Path) -> ConnectionError {
+    if with_suffix(file, "-wal").exists() {
+        // This process may have the file open. Closing it would release all locks that SQLite has on it.
+        return error;
+    }
     match OpenOptions::new().write(true).open(file) {
         Err(cause) => ConnectionError::BadConnection(format!("{error}: cannot write {}: {cause}", file.display())),
         Ok(_) => error,
@@ -119,6 +125,27 @@ pub(super) struct Manager {
     /// The SQL statements sent by all connections.
     pub statements: Counter,
     pub outage: Arc<Outage>,
+    /// The files of a SQLite database, from the first connection on.
+    pub files: Arc<OnceLock<OpenFiles>>,
+}
+
+impl Manager {
+    /// Whether a SQLite database still has the files that were opened.
+    pub fn check_files(&self, is_write: bool) -> Result<(), Error> {
+        let Some(files) = self.files.get() else { return Ok(()) };
+        let checked = files.check(is_write);
+        checked.map_err(|cause| {
+            self.outage.note(Instant::now(), &Err::<(), _>(&cause));
+            Error::Unavailable(cause)
+        })
+    }
+
+    /// Closes what is open apart from the connections of the threads.
+    pub fn close_files(&self) {
+        if let Some(files) = self.files.get() {
+            files.close();
+        }
+    }
 }
 
 impl ManageConnection for Manager {
@@ -130,6 +157,12 @@ impl ManageConnection for Manager {
         let connected = self.url.connect_with(self.statement_timeout);
         self.outage.note(began, &connected);
         let mut conn = connected?;
+        if let Some(file) = self.url.file()
+            && self.files.get().is_none()
+        {
+            // Another thread may have done the same meanwhile.
+            let _same = self.files.set(OpenFiles::open(&self.url, file)?);
+        }
         let statements = self.statements.clone();
         conn.set_instrumentation(move |event: InstrumentationEvent<'_>| {
             if matches!(event, InstrumentationEvent::StartQuery { .. }) {

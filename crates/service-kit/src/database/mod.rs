@@ -20,6 +20,7 @@ mod job;
 pub(crate) mod lock_file;
 mod metrics;
 pub mod migrate;
+mod open_files;
 mod outage;
 mod page_bounds;
 pub(crate) mod retry;
@@ -31,7 +32,7 @@ mod url;
 use std::{
     io,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -56,6 +57,7 @@ use self::{
     job::Ticket,
     lock_file::DatabaseLock,
     migrate::{MigrationError, Migrations},
+    open_files::OpenFiles,
     outage::Outage,
     transaction::{Shortcut, Work},
 };
@@ -140,12 +142,14 @@ impl Database {
     pub fn open(url: &Url, limits: Limits) -> Self {
         let statements = Counter::default();
         let outage = Arc::<Outage>::default();
+        let files = Arc::<OnceLock<OpenFiles>>::default();
         let pool = |name, size| {
             let manager = Manager {
                 url: url.clone(),
                 statement_timeout: limits.work,
                 statements: statements.clone(),
                 outage: outage.clone(),
+                files: files.clone(),
             };
             Arc::new(Pool { executor: Executor::new(name, size), manager: Arc::new(manager) })
         };
@@ -251,6 +255,7 @@ impl Database {
         let close = move || {
             reader.executor.close(CLOSE_TIMEOUT);
             writer.executor.close(CLOSE_TIMEOUT);
+            writer.manager.close_files();
         };
         if let Err(error) = tokio::task::spawn_blocking(close).await {
             log::warn!("cannot close the database: {error}");

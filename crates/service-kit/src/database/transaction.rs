@@ -36,6 +36,7 @@ pub(super) fn run<T>(
     shortcut: Option<Shortcut<T>>,
     work: &mut Work<T>,
 ) -> Result<T, Error> {
+    manager.check_files(ticket.is_write)?;
     // Taken from the thread, so that a panic drops it.
     let mut conn = match thread_conn.take() {
         Some(conn) => conn,
@@ -53,7 +54,7 @@ pub(super) fn run<T>(
     let mut conn = begin_on_working_connection(conn, manager, ticket)?;
     let result = if ticket.begin() {
         timer.succeed();
-        attempt(&mut conn, ticket, work)
+        attempt(&mut conn, manager, ticket, work)
     } else {
         roll_back(&mut conn);
         Err(Error::Unavailable("the caller has given up".to_owned()))
@@ -64,7 +65,7 @@ pub(super) fn run<T>(
     result
 }
 
-fn attempt<T>(conn: &mut AnyConnection, ticket: &Ticket, work: &mut Work<T>) -> Result<T, Error> {
+fn attempt<T>(conn: &mut AnyConnection, manager: &Manager, ticket: &Ticket, work: &mut Work<T>) -> Result<T, Error> {
     let mut attempts = 1;
     loop {
         let result = match work(conn) {
@@ -84,6 +85,8 @@ fn attempt<T>(conn: &mut AnyConnection, ticket: &Ticket, work: &mut Work<T>) -> 
                 begin(conn, ticket)?;
                 attempts += 1;
             }
+            // What was written to a file that is gone must not be acknowledged.
+            Ok(value) if ticket.is_write => return manager.check_files(true).map(|()| value),
             result => return result,
         }
     }

@@ -161,6 +161,10 @@ const PARAMETERS: &str = "host hostaddr port dbname user password passfile requi
     krbsrvname gsslib gssdelegation scram_client_key scram_server_key service servicefile target_session_attrs \
     load_balance_hosts oauth_issuer oauth_client_id oauth_client_secret oauth_scope ssl";
 
+/// Characters that have a meaning in the URLs of other programs or in a shell. Taken literally, they would make a new
+/// file whose name nobody meant.
+const EXPANDED_ELSEWHERE: &str = "?#%~$*'\"`\\";
+
 /// Passwords that everybody tries first, in lower case.
 const KNOWN_PASSWORDS: [&str; 12] = [
     "",
@@ -202,7 +206,16 @@ impl FromStr for Url {
             Some(file) if file.contains(":memory:") || file.contains("mode=memory") => {
                 Err("an in-memory database would be another one for every connection; give a file".to_owned())
             }
-            Some(file) => Ok(Self(Kind::Sqlite(PathBuf::from(file)))),
+            Some(file) => match file.chars().find(|c| EXPANDED_ELSEWHERE.contains(*c) || c.is_control()) {
+                Some(c) => Err(format!(
+                    "has {c:?} in the name of the SQLite file, which is taken as it is: there are no parameters, and \
+                     neither `~` nor variables nor percent-encoding is replaced; write the file's own path, without \
+                     such a character"
+                )),
+                None if file.starts_with("file:") => Err("must be sqlite://FILE, without file:".to_owned()),
+                None if file.trim() != file => Err("has a space at its beginning or end".to_owned()),
+                None => Ok(Self(Kind::Sqlite(PathBuf::from(file)))),
+            },
         }
     }
 }
@@ -270,6 +283,34 @@ mod tests {
         }
         for bad in ["", "mysql://db", "sqlite://", "sqlite::memory:", "sqlite://x?mode=memory", "club.sqlite3"] {
             assert!(bad.parse::<Url>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_sqlite_file_is_taken_as_it_is_or_refused() {
+        for (file, character) in [
+            ("q.db?mode=rwc", "'?'"),
+            ("q.db#x", "'#'"),
+            ("~/q.db", "'~'"),
+            ("~club/q.db", "'~'"),
+            ("my%20club.db", "'%'"),
+            ("$HOME/q.db", "'$'"),
+            ("*.db", "'*'"),
+            ("'q.db'", r"'\''"),
+            ("q.db\n", r"'\n'"),
+            ("C:\\q.db", r"'\\'"),
+        ] {
+            for scheme in ["sqlite://", "sqlite:"] {
+                let refused = format!("{scheme}{file}").parse::<Url>().unwrap_err();
+                assert!(refused.contains(character) && refused.contains("taken as it is"), "{refused}");
+            }
+        }
+        for bad in ["file:q.db", "file:///q.db", " q.db", "q.db "] {
+            assert!(format!("sqlite://{bad}").parse::<Url>().is_err(), "{bad}");
+        }
+        for good in ["q.db", "/var/lib/club/q.db", "../my club/部室@1+2=3&x,(y)!.db", ":x:"] {
+            let url: Url = format!("sqlite://{good}").parse().unwrap();
+            assert_eq!(url.file(), Some(Path::new(good)));
         }
     }
 
