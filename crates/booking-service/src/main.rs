@@ -1,7 +1,14 @@
 //! Parses the arguments, starts the log and runs the command.
 
-use booking_service::{commands, config::Cli};
-use service_kit::{config::parse, database::require_home, logging};
+use std::time::SystemTime;
+
+use booking_service::{commands, config::Cli, server::INFO};
+use service_kit::{
+    command::{check_clock, exit_status},
+    config::parse,
+    database::require_home,
+    logging,
+};
 
 #[actix_web::main]
 async fn main() {
@@ -9,7 +16,10 @@ async fn main() {
     // On a bad argument, and for --help and --version, clap prints and ends the process.
     let cli: Cli = parse(std::env::args_os()).unwrap_or_else(|error| error.exit());
     logging::start(&cli.config.server.log, cli.config.server.log_format);
-    let status = commands::run(cli).await;
+    let status = match check_clock(SystemTime::now()) {
+        Ok(()) => commands::run(cli).await,
+        Err(error) => exit_status(INFO.name, Err(error)),
+    };
     logging::flush();
     // Returning from `main` would wait for the blocking threads, which may be waiting for another server.
     std::process::exit(status)

@@ -1,7 +1,14 @@
 //! Parses the arguments, starts the log and runs the command.
 
-use portfolio_service::{commands, config::Cli};
-use service_kit::{config::parse, database::require_home, logging};
+use std::time::SystemTime;
+
+use portfolio_service::{commands, config::Cli, server::INFO};
+use service_kit::{
+    command::{check_clock, exit_status},
+    config::parse,
+    database::require_home,
+    logging,
+};
 
 #[actix_web::main]
 async fn main() {
@@ -9,7 +16,10 @@ async fn main() {
     // For a bad argument, --help and --version, clap prints a text and ends the process.
     let cli: Cli = parse(std::env::args_os()).unwrap_or_else(|error| error.exit());
     logging::start(&cli.config.server.log, cli.config.server.log_format);
-    let status = commands::run(cli).await;
+    let status = match check_clock(SystemTime::now()) {
+        Ok(()) => commands::run(cli).await,
+        Err(error) => exit_status(INFO.name, Err(error)),
+    };
     logging::flush();
     // A return would wait for the runtime's blocking threads, which may still wait for another server.
     std::process::exit(status)

@@ -3,8 +3,10 @@
 use std::{
     fmt,
     io::{self, Write},
+    time::SystemTime,
 };
 
+use chrono::{DateTime, Utc};
 use diesel::{ConnectionError, result::Error as DieselError};
 
 use crate::{
@@ -72,6 +74,15 @@ pub fn exit_status(program: &str, outcome: Result<(), CommandError>) -> i32 {
     status
 }
 
+/// Refuses a clock that was never set: times and ids count from 1970.
+pub fn check_clock(now: SystemTime) -> Result<(), CommandError> {
+    if now >= SystemTime::UNIX_EPOCH {
+        return Ok(());
+    }
+    let now = DateTime::<Utc>::from(now).format("%F %T");
+    Err(CommandError::Failed(format!("the clock of this machine says {now} UTC, before 1970; set it, and start again")))
+}
+
 /// Prints lines to standard output.
 pub fn print(lines: &[String]) -> Result<(), CommandError> {
     let mut out = io::stdout().lock();
@@ -79,4 +90,18 @@ pub fn print(lines: &[String]) -> Result<(), CommandError> {
         writeln!(out, "{line}")?;
     }
     Ok(out.flush()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_clock_before_1970_is_named() {
+        assert!(check_clock(SystemTime::UNIX_EPOCH).is_ok());
+        let refused = check_clock(SystemTime::UNIX_EPOCH - Duration::from_secs(1)).unwrap_err().to_string();
+        assert!(refused.contains("says 1969-12-31 23:59:59 UTC"), "{refused}");
+    }
 }

@@ -49,6 +49,7 @@ mod q_filter;
 mod races;
 mod rate_limits;
 mod readme;
+mod real_pooler;
 mod real_sign_in;
 mod retries;
 mod rooms;

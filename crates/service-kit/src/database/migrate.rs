@@ -3,7 +3,7 @@
 use std::fmt;
 
 use diesel::{
-    Connection, RunQueryDsl,
+    Connection, PgConnection, RunQueryDsl,
     backend::Backend,
     connection::{AnsiTransactionManager, TransactionManager},
     migration::{Migration, MigrationSource},
@@ -46,6 +46,10 @@ pub enum MigrationError {
     },
     /// The database belongs to another service.
     Foreign,
+    /// The PostgreSQL server takes no writes. Says why.
+    ReadOnly(&'static str),
+    /// Between the service and PostgreSQL is a pooler that gives each transaction another connection.
+    Pooled,
     /// The PostgreSQL database has another encoding than UTF-8.
     Encoding(String),
     /// The database cannot be reached.
@@ -63,6 +67,11 @@ impl fmt::Display for MigrationError {
                  run the newer program, or restore a backup made before the upgrade"
             ),
             Self::Foreign => f.write_str("this is the database of another service"),
+            Self::ReadOnly(why) => f.write_str(why),
+            Self::Pooled => f.write_str(
+                "--database-url leads to a pooler that changes the connection to PostgreSQL between transactions; \
+                 PgBouncer must use pool_mode = session",
+            ),
             Self::Encoding(name) => write!(
                 f,
                 "the database has the encoding {name}; create it with UTF-8: createdb --encoding=UTF8 --template=template0"
@@ -87,6 +96,7 @@ pub fn run(url: &Url, migrations: &Migrations) -> Result<Vec<String>, MigrationE
     with_connection!(&mut conn, conn => check_owner(conn, migrations))?;
     let applied = match &mut conn {
         AnyConnection::Postgresql(conn) => {
+            check_server(url, conn)?;
             let encoding = words(conn, "SELECT current_setting('server_encoding') AS value").map_err(failed)?;
             if encoding != ["UTF8"] {
                 return Err(MigrationError::Encoding(encoding.concat()));
@@ -112,6 +122,30 @@ pub fn run(url: &Url, migrations: &Migrations) -> Result<Vec<String>, MigrationE
     }
     with_connection!(&mut conn, conn => AnsiTransactionManager::commit_transaction(conn)).map_err(failed)?;
     Ok(applied)
+}
+
+/// Refuses a server that cannot be written to, and a pooler that breaks what is set for a connection.
+fn check_server(url: &Url, conn: &mut PgConnection) -> Result<(), MigrationError> {
+    let state = "SELECT concat_ws(' ', current_setting('transaction_read_only'), pg_is_in_recovery()) AS value";
+    let why = match words(conn, state).map_err(failed)?.concat().as_str() {
+        "on t" => {
+            "the PostgreSQL server of --database-url is a standby, which takes no writes; name the primary, or all \
+             servers with target_session_attrs=read-write"
+        }
+        "on f" => {
+            "the PostgreSQL server of --database-url takes no writes: default_transaction_read_only is on for this \
+             role, database or server"
+        }
+        _ => "",
+    };
+    if !why.is_empty() {
+        return Err(MigrationError::ReadOnly(why));
+    }
+    // Two connections that are open at once have the same process only if a pooler shares it.
+    let process = "SELECT pg_backend_pid()::text AS value";
+    let mut other = url.connect().map_err(|error| MigrationError::Unreachable(error.to_string()))?;
+    let other = with_connection!(&mut other, other => words(other, process)).map_err(failed)?;
+    if words(conn, process).map_err(failed)? == other { Err(MigrationError::Pooled) } else { Ok(()) }
 }
 
 /// The migrations of a service for one database, the oldest first.
