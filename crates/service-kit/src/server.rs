@@ -52,6 +52,12 @@ const RECEIVE_BUFFER: usize = 32 * 1024;
 /// The most bytes of an answer in the buffer of a connection, besides the chunk of a body that is being sent.
 const WRITE_BUFFER: usize = 64 * 1024;
 
+/// The most connections of all workers, and of a single worker. Each takes up to 14 kB, which the allocator keeps when it
+/// is closed; `deploy/` gives 64 MB to a service with a single worker, else 256 MB. Further clients wait until a
+/// connection is closed, as idle ones are after 5 seconds.
+const CONNECTIONS: usize = 12_000;
+const SINGLE_WORKER_CONNECTIONS: usize = 2_000;
+
 /// Opens the port. `configure` adds what only this service needs to each worker's app.
 pub fn listen(
     state: Data<AppState>,
@@ -115,6 +121,7 @@ pub fn listen(
     })
     .h1_write_buffer_size(WRITE_BUFFER)
     .workers(workers)
+    .max_connections(if workers <= 1 { SINGLE_WORKER_CONNECTIONS } else { (CONNECTIONS / workers).max(1) })
     .worker_max_blocking_threads(BLOCKING_THREADS)
     .shutdown_timeout(options.shutdown_timeout)
     // A streamed list ends in small segments, each of which would wait for the acknowledgement of the one before.
