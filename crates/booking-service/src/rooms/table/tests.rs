@@ -104,7 +104,7 @@ fn a_quotation_mark_out_of_place_is_an_error_of_its_row() {
     let header = format!("{HEADER},Note");
     let good = "x,2026/04/01,2026/04/01,09:00,10:00,S516,projector";
     let bad_rows = [
-        format!("{}\"", good),
+        format!("{good}\""),
         good.replace("projector", "\"projector"),
         good.replace("projector", "5\" screen"),
         good.replace("projector", "\"projector\" "),
