@@ -21,6 +21,12 @@ use uuid::Uuid;
 postfix_operator!(IsTrue, " = TRUE");
 postfix_operator!(IsFalse, " = FALSE");
 
+// The same conditions for a query that has a narrower one. PostgreSQL finds them in an index as well, if its statistics
+// promise that to be better. SQLite does not. It has no statistics, and would read all events of a span of time instead
+// of the events of a user.
+postfix_operator!(IsTrueByRow, " IS TRUE");
+postfix_operator!(IsFalseByRow, " IS FALSE");
+
 /// `column IN (query)`, for a boxed query or a [`UnionAll`].
 pub fn in_subquery<C, Q>(column: C, query: Q) -> InSubquery<C, Q> {
     InSubquery { column, query }

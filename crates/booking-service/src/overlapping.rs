@@ -26,15 +26,18 @@ pub fn earliest_start(at: DbTimestamp) -> DbTimestamp {
 
 /// The conditions that a short row of `rooms` or `events` overlaps `[from, to)`, and that a long row does.
 macro_rules! overlapping_by_length {
-    ($table:ident, $from:expr, $to:expr) => {{
-        use crate::expressions::{IsFalse, IsTrue};
+    ($table:ident, $from:expr, $to:expr) => {
+        overlapping_by_length!($table, $from, $to, IsFalse, IsTrue)
+    };
+    ($table:ident, $from:expr, $to:expr, $is_false:ident, $is_true:ident) => {{
+        use crate::expressions::{$is_false, $is_true};
         let (from, to): (service_kit::database::types::DbTimestamp, service_kit::database::types::DbTimestamp) =
             ($from, $to);
-        let short = IsFalse::new($table::is_long)
+        let short = $is_false::new($table::is_long)
             .and($table::starts_at.ge(crate::overlapping::earliest_start(from)))
             .and($table::starts_at.lt(to))
             .and($table::ends_at.gt(from));
-        let long = IsTrue::new($table::is_long).and($table::starts_at.lt(to)).and($table::ends_at.gt(from));
+        let long = $is_true::new($table::is_long).and($table::starts_at.lt(to)).and($table::ends_at.gt(from));
         (short, long)
     }};
 }
@@ -48,13 +51,20 @@ macro_rules! overlapping {
 }
 
 /// Restricts a boxed query on `rooms` or `events` to the rows that overlap a span. Either end of the span may be open.
+/// With [`IsFalseByRow`](crate::expressions::IsFalseByRow) and `IsTrueByRow`, SQLite does not start from the span.
 macro_rules! during {
-    ($query:expr, $table:ident, $from:expr, $to:expr) => {{
-        use crate::expressions::{IsFalse, IsTrue};
+    ($query:expr, $table:ident, $from:expr, $to:expr) => {
+        during!($query, $table, $from, $to, IsFalse, IsTrue)
+    };
+    ($query:expr, $table:ident, $from:expr, $to:expr, $is_false:ident, $is_true:ident) => {{
+        use crate::expressions::{$is_false, $is_true};
         let (query, from, to): (_, Option<service_kit::database::types::DbTimestamp>, _) = ($query, $from, $to);
-        let (short, long) = (IsFalse::new($table::is_long), IsTrue::new($table::is_long));
+        let (short, long) = ($is_false::new($table::is_long), $is_true::new($table::is_long));
         match (from, to) {
-            (Some(from), Some(to)) => query.filter(overlapping!($table, from, to)),
+            (Some(from), Some(to)) => {
+                let (short, long) = overlapping_by_length!($table, from, to, $is_false, $is_true);
+                query.filter(short.or(long))
+            }
             (Some(from), None) => {
                 let earliest = crate::overlapping::earliest_start(from);
                 let short = short.and($table::starts_at.ge(earliest)).and($table::ends_at.gt(from));

@@ -62,6 +62,12 @@ impl Timestamp {
         Self(self.0.saturating_add(micros).clamp(FIRST_MICROS, LAST_MICROS))
     }
 
+    /// The beginning of this instant's day, UTC.
+    #[must_use]
+    pub fn midnight(self) -> Self {
+        Self(self.0 - self.0.rem_euclid(86_400_000_000))
+    }
+
     /// This instant in the JSON form of a time zone.
     #[must_use]
     pub fn in_zone(self, zone: Tz) -> Zoned {

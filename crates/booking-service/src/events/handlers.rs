@@ -9,12 +9,12 @@ use common::{
 };
 use service_kit::{
     database::{
-        AnyConnection,
+        AnyConnection, PageBounds,
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
     guard::Target,
-    http::{Body, ListPage, Page, Query, Reply},
+    http::{Body, ListPage, Page, Query, Reply, pagination::Load},
     state::Now,
 };
 
@@ -42,7 +42,13 @@ fn list_selection(
     page: &Page,
     zone: Tz,
 ) -> Result<ListPage, Error> {
-    let events = queries::load_page(conn, selection, order, &page.bounds()?)?;
+    let events = match page.load()? {
+        Load::Rows(bounds) => queries::load_page(conn, selection, order, &bounds)?,
+        Load::Ids(bounds) => {
+            return Ok(ListPage::versions(queries::load_versions(conn, selection, order, &bounds)?));
+        }
+        Load::These(ids) => queries::load_page(conn, &selection.these(ids), order, &PageBounds::all())?,
+    };
     page.rows(events, |event| order.position(&event.row), |event| Ok(ResponseEvent::new(event, zone)))
 }
 

@@ -1,13 +1,13 @@
-//! Loads events from the database. A list takes four statements, whatever its length.
+//! Loads events from the database. A list takes four statements for each thousand rows.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use common::problem::Problem;
-use diesel::{OptionalExtension, prelude::*};
+use diesel::{OptionalExtension, prelude::*, sql_types::Bool};
 use service_kit::{
     after,
     database::{
-        AnyConnection, PageBounds,
+        AnyConnection, MultiBackend, PageBounds,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
@@ -26,7 +26,7 @@ use crate::{
     rooms::queries::{self as rooms, Room},
     schema::{
         attendees, event_admins, event_tags, events, group_admins, group_members, groups as group_rows, room_admins,
-        rooms as room_rows, tags,
+        rooms as room_rows, tags, withdrawn_invitations,
     },
     users::queries::active_ids,
 };
@@ -133,69 +133,117 @@ pub fn load_rows(
     order: Order,
     bounds: &PageBounds<(DbTimestamp, DbUuid)>,
 ) -> Result<Vec<Row>, Error> {
-    let mut rows = selection.query();
+    Ok(ordered(selection, order, bounds).select(Row::as_select()).load(conn)?)
+}
+
+/// The ids of a part of the selected events.
+pub fn load_ids(
+    conn: &mut AnyConnection,
+    selection: &Selection,
+    order: Order,
+    bounds: &PageBounds<(DbTimestamp, DbUuid)>,
+) -> Result<Vec<DbUuid>, Error> {
+    Ok(ordered(selection, order, bounds).select(events::id).load(conn)?)
+}
+
+/// What changes with everything that lists show of an event: the time of its last change, which covers all but the
+/// invitations and answers, their number, and when an invitation was last withdrawn.
+pub type Version = (DbTimestamp, Option<i64>, Option<DbTimestamp>);
+
+/// The ids of a part of the selected events, each with its version.
+pub fn load_versions(
+    conn: &mut AnyConnection,
+    selection: &Selection,
+    order: Order,
+    bounds: &PageBounds<(DbTimestamp, DbUuid)>,
+) -> Result<Vec<(DbUuid, Version)>, Error> {
+    let answers = attendees::table.filter(attendees::event_id.eq(events::id)).count().single_value();
+    let withdrawn = withdrawn_invitations::table.filter(withdrawn_invitations::event_id.eq(events::id));
+    let withdrawn = withdrawn.select(withdrawn_invitations::withdrawn_at);
+    let withdrawn = withdrawn.order(withdrawn_invitations::withdrawn_at.desc()).limit(1).single_value();
+    Ok(ordered(selection, order, bounds).select((events::id, (events::updated_at, answers, withdrawn))).load(conn)?)
+}
+
+fn ordered(
+    selection: &Selection,
+    order: Order,
+    bounds: &PageBounds<(DbTimestamp, DbUuid)>,
+) -> events::BoxedQuery<'static, MultiBackend> {
+    let mut rows = selection.query().limit(bounds.rows);
     if let Some((at, id)) = bounds.after {
         rows = match order {
             Order::Start => after!(rows, events::starts_at; > at, events::id; > id),
             Order::Change => after!(rows, events::updated_at; < at, events::id; > id),
         };
     }
-    let rows = rows.select(Row::as_select()).limit(bounds.rows);
-    Ok(match order {
-        Order::Start => rows.order((events::starts_at, events::id)).load(conn)?,
-        Order::Change => rows.order((events::updated_at.desc(), events::id)).load(conn)?,
-    })
+    match order {
+        Order::Start => rows.order((events::starts_at, events::id)),
+        Order::Change => rows.order((events::updated_at.desc(), events::id)),
+    }
 }
 
 /// Loads the administrators, tags and attendees of events.
 fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Event>, Error> {
     let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
     // PostgreSQL takes less time for two groupings than for one statement with two subqueries for each event.
-    let admins: Vec<(DbUuid, IdList)> = with_connection!(conn, c => event_admins::table
-        .filter(event_admins::event_id.eq_any(&ids))
-        .group_by(event_admins::event_id)
-        .select((event_admins::event_id, folded_ids(event_admins::user_id)))
-        .load(c)?);
-    let attendees: Vec<(DbUuid, IdList)> = with_connection!(conn, c => attendees::table
-        .filter(attendees::event_id.eq_any(&ids))
-        .group_by(attendees::event_id)
-        .select((attendees::event_id, folded_ids(attendees::user_id)))
-        .load(c)?);
-    let mut admins: HashMap<_, _> = admins.into_iter().collect();
-    let mut attendees: HashMap<_, _> = attendees.into_iter().collect();
+    let people: Vec<(DbUuid, IdList, bool)> = with_connection!(conn, c => {
+        let admins = event_admins::table
+            .filter(event_admins::event_id.eq_any(&ids))
+            .group_by(event_admins::event_id)
+            .select((event_admins::event_id, folded_ids(event_admins::user_id), true.into_sql::<Bool>()));
+        let attendees = attendees::table
+            .filter(attendees::event_id.eq_any(&ids))
+            .group_by(attendees::event_id)
+            .select((attendees::event_id, folded_ids(attendees::user_id), false.into_sql::<Bool>()));
+        admins.union_all(attendees).load(c)?
+    });
+    let (mut admins, mut attendees) = (HashMap::new(), HashMap::new());
+    for (event, users, are_admins) in people {
+        if are_admins { &mut admins } else { &mut attendees }.insert(event, users.0);
+    }
     let mut tags = load_tags(conn, &ids)?;
     let event = |row: Row| Event {
-        admins: admins.remove(&row.id).unwrap_or_default().0,
+        admins: admins.remove(&row.id).unwrap_or_default(),
         tags: tags.remove(&row.id).unwrap_or_default(),
-        attendees: attendees.remove(&row.id).unwrap_or_default().0,
+        attendees: attendees.remove(&row.id).unwrap_or_default(),
         row,
     };
     Ok(rows.into_iter().map(event).collect())
 }
 
-/// The tags of these events, by name.
+/// The tags of these events, by name. Many events share few tags, so each name is read once.
 pub fn load_tags(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbUuid, Vec<EventTag>>, Error> {
-    let tags: Vec<(DbUuid, DbUuid, String, bool)> = with_connection!(conn, c => {
-        let tags = event_tags::table
-            .inner_join(tags::table)
-            .select((event_tags::event_id, tags::id, tags::name, event_tags::locked))
-            .order((tags::name, tags::id))
-            .into_boxed();
-        match ids {
-            // Both databases keep the plan of this one.
-            [id] => tags.filter(event_tags::event_id.eq(id)).load(c)?,
-            ids => tags.filter(event_tags::event_id.eq_any(ids)).load(c)?,
-        }
-    });
-    Ok(by_event(tags.into_iter().map(|(event, id, name, locked)| (event, EventTag { id, name, locked }))))
+    let links: Vec<(DbUuid, bool, IdList)> = with_connection!(conn, c => event_tags::table
+        .filter(event_tags::event_id.eq_any(ids))
+        .group_by((event_tags::event_id, event_tags::locked))
+        .select((event_tags::event_id, event_tags::locked, folded_ids(event_tags::tag_id)))
+        .load(c)?);
+    let used: BTreeSet<DbUuid> = links.iter().flat_map(|(.., tags)| tags.0.iter().copied()).collect();
+    let mut names: HashMap<DbUuid, String> = HashMap::new();
+    for tags in Vec::from_iter(used).chunks(1000) {
+        let tags = tags::table.filter(tags::id.eq_any(tags)).select((tags::id, tags::name));
+        names.extend(with_connection!(conn, c => tags.load::<(DbUuid, String)>(c)?));
+    }
+    let mut by_event: HashMap<DbUuid, Vec<EventTag>> = HashMap::new();
+    for (event, locked, tags) in links {
+        let tag = |id: DbUuid| EventTag { id, name: names.get(&id).cloned().unwrap_or_default(), locked };
+        by_event.entry(event).or_default().extend(tags.0.into_iter().map(tag));
+    }
+    for tags in by_event.values_mut() {
+        tags.sort_unstable_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
+    }
+    Ok(by_event)
 }
 
-fn by_event<T>(rows: impl Iterator<Item = (DbUuid, T)>) -> HashMap<DbUuid, Vec<T>> {
-    let mut result: HashMap<DbUuid, Vec<T>> = HashMap::new();
-    for (event, row) in rows {
-        result.entry(event).or_default().push(row);
-    }
-    result
+/// The tags of one event, by name.
+fn load_tags_of_one(conn: &mut AnyConnection, event: DbUuid) -> Result<Vec<EventTag>, Error> {
+    let tags: Vec<(DbUuid, String, bool)> = with_connection!(conn, c => event_tags::table
+        .inner_join(tags::table)
+        .filter(event_tags::event_id.eq(event))
+        .select((tags::id, tags::name, event_tags::locked))
+        .order((tags::name, tags::id))
+        .load(c)?);
+    Ok(tags.into_iter().map(|(id, name, locked)| EventTag { id, name, locked }).collect())
 }
 
 /// One event. Takes three statements, and one more for the everyone group.
@@ -240,7 +288,7 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<EventDetail, Error> {
         room: rooms::load_times(conn, vec![(room, ids(room_admins))], None)?.pop().ok_or_else(not_found)?,
         group: Group { row: group, members, admins: ids(group_admins) },
         admins: ids(admins),
-        tags: load_tags(conn, &[id])?.remove(&id).unwrap_or_default(),
+        tags: load_tags_of_one(conn, id)?,
         answers,
         row,
     })

@@ -14,11 +14,11 @@ use service_kit::database::{
 
 use super::filter::{Attribute, Filter};
 use crate::{
-    expressions::{IsTrue, UnionAll, in_subquery},
+    expressions::{IsTrueByRow, UnionAll, in_subquery},
     groups::EVERYONE,
     overlapping::earliest_start,
     schedule::Schedule,
-    schema::{attendees, event_admins, event_tags, events, group_members, groups as group_rows},
+    schema::{attendees, event_admins, event_tags, events, group_members},
 };
 
 text_enum! {
@@ -33,6 +33,22 @@ text_enum! {
         /// The user has answered to attend.
         Attendees = "attendees",
     }
+}
+
+/// A query for the ids of the events that a user attends or is invited to.
+macro_rules! of_attendee {
+    ($user:expr) => {
+        attendees::table
+            .filter(attendees::user_id.eq($user).and(attendees::schedule.ne(Schedule::Absent)))
+            .select(attendees::event_id)
+    };
+}
+
+/// A query for the ids of the events with a tag.
+macro_rules! of_tag {
+    ($tag:expr) => {
+        event_tags::table.filter(event_tags::tag_id.eq($tag)).select(event_tags::event_id)
+    };
 }
 
 /// The events of a selection, before its conditions on time.
@@ -59,6 +75,8 @@ pub enum Criterion {
     Matching(Filter),
     /// The events created, changed or deleted after this time.
     ChangedAfter(DbTimestamp),
+    /// The events with these ids, at most a thousand.
+    These(Vec<DbUuid>),
 }
 
 /// The deleted events that a selection contains.
@@ -112,6 +130,12 @@ impl Selection {
         }
     }
 
+    /// The events with these ids, at most a thousand, that are still shown. They have been selected before.
+    #[must_use]
+    pub fn these(&self, ids: Vec<DbUuid>) -> Self {
+        Self { deleted: self.deleted, ..Self::new(Criterion::These(ids)) }
+    }
+
     fn is_unbounded(&self) -> bool {
         self.from.is_none() && self.to.is_none() && self.changed_after.is_none()
     }
@@ -128,23 +152,32 @@ impl Selection {
             Criterion::All if self.is_unbounded() => events::table.filter(readable_in_list_order!(events)).into_boxed(),
             Criterion::All => events::table.into_boxed(),
             Criterion::InRoom(room) => events::table.filter(events::room_id.eq(*room)).into_boxed(),
-            Criterion::OfGroup(group) => events::table.filter(events::group_id.eq(*group)).into_boxed(),
+            Criterion::OfGroup(group) if self.from.is_none() => {
+                events::table.filter(events::group_id.eq(*group)).into_boxed()
+            }
+            Criterion::OfGroup(group) => with_ids(self.of_group(UnionAll::default(), *group)),
             Criterion::OfUser { user, relation, is_active } => {
-                let ids = self.related(UnionAll::default(), *user, *relation, *is_active);
-                events::table.filter(in_subquery(events::id, ids)).into_boxed()
+                with_ids(self.related(UnionAll::default(), *user, *relation, *is_active))
             }
             Criterion::ForFeed(user) => {
                 let answered = attendees::user_id.eq(*user).and(attendees::schedule.ne(Schedule::Pending));
                 let answered = attendees::table.filter(answered).select(attendees::event_id);
-                let ids = self.related(UnionAll::default().and(answered), *user, Relation::BelongsOrAdmins, true);
-                events::table.filter(in_subquery(events::id, ids)).into_boxed()
+                with_ids(self.related(UnionAll::default().and(answered), *user, Relation::BelongsOrAdmins, true))
             }
-            Criterion::Matching(filter) => {
-                let joinable = count_comparisons(filter) <= MAX_JOINS;
-                let few = joinable && self.is_short();
-                events::table.filter(matching(filter, joinable, few)).filter(uncached()).into_boxed()
-            }
+            Criterion::Matching(filter) => match Bound::of(filter) {
+                Some(bound) => {
+                    let ids = bound.comparisons.into_iter();
+                    let ids = ids.fold(UnionAll::default(), |ids, (attribute, id)| self.equal(ids, attribute, id));
+                    let query = with_ids(ids).filter(uncached());
+                    match bound.rest {
+                        Some(rest) => query.filter(unjoinable(rest)),
+                        None => query,
+                    }
+                }
+                None => events::table.filter(condition(filter, self.is_short())).filter(uncached()).into_boxed(),
+            },
             Criterion::ChangedAfter(since) => events::table.filter(events::updated_at.gt(*since)).into_boxed(),
+            Criterion::These(ids) => events::table.filter(events::id.eq_any(ids.clone())).into_boxed(),
         };
         let query = match self.deleted {
             Deleted::No => query.filter(events::deleted_at.is_null()),
@@ -156,9 +189,12 @@ impl Selection {
             None => query,
         };
         match &self.criterion {
-            // The ids already limit the rows. The condition that an index on the time serves would make SQLite read all
-            // events of the span instead.
-            Criterion::OfUser { .. } | Criterion::ForFeed(_) => {
+            Criterion::All | Criterion::ChangedAfter(_) => during!(query, events, self.from, self.to),
+            Criterion::Matching(filter) if Bound::of(filter).is_none() => during!(query, events, self.from, self.to),
+            // A tag may have more events than the span, so PostgreSQL chooses by its statistics.
+            Criterion::Matching(_) => during!(query, events, self.from, self.to, IsFalseByRow, IsTrueByRow),
+            // The condition that an index on the time serves would make SQLite read all events of the span instead.
+            _ => {
                 let query = match self.from {
                     Some(from) => query.filter(events::ends_at.gt(from)),
                     None => query,
@@ -168,7 +204,6 @@ impl Selection {
                     None => query,
                 }
             }
-            _ => during!(query, events, self.from, self.to),
         }
     }
 
@@ -181,12 +216,7 @@ impl Selection {
                 events::table.select(events::id).filter(events::group_id.eq_any(groups)).into_boxed()
             });
             if is_active {
-                // A subquery, because with `= EVERYONE` SQLite looks for the long events by group, and this group may
-                // have most events.
-                let everyone = group_rows::table.find(EVERYONE).select(group_rows::id);
-                ids = self.of_groups(ids, || {
-                    events::table.select(events::id).filter(events::group_id.eq_any(everyone)).into_boxed()
-                });
+                ids = self.of_group(ids, EVERYONE);
             }
         }
         if matches!(relation, Relation::Admins | Relation::BelongsOrAdmins) {
@@ -200,8 +230,23 @@ impl Selection {
         ids
     }
 
+    /// Adds the queries for those events that are equal to, or have, what a comparison of a filter names.
+    fn equal(&self, ids: UnionAll, attribute: Attribute, id: DbUuid) -> UnionAll {
+        match attribute {
+            Attribute::Event => ids.and(events::table.find(id).select(events::id)),
+            Attribute::Group => self.of_group(ids, id),
+            Attribute::User => ids.and(of_attendee!(id)),
+            Attribute::Tag => ids.and(of_tag!(id)),
+        }
+    }
+
+    /// Adds the queries for those events of a group that overlap the span.
+    fn of_group(&self, ids: UnionAll, group: DbUuid) -> UnionAll {
+        self.of_groups(ids, || events::table.select(events::id).filter(events::group_id.eq(group)).into_boxed())
+    }
+
     /// Adds the queries for those events of some groups that overlap the span. Those that start late enough are found by
-    /// the index on group and start. Earlier ones overlap the span only if they are long, and long events are few.
+    /// the index on group and start. Earlier ones overlap the span only if they are long; those have an index of their own.
     fn of_groups(&self, ids: UnionAll, events_of_groups: impl Fn() -> IdQuery) -> UnionAll {
         let query = || match self.to {
             Some(to) => events_of_groups().filter(events::starts_at.lt(to)),
@@ -210,48 +255,89 @@ impl Selection {
         let Some(from) = self.from else { return ids.and(query()) };
         let (query, earliest) = (|| query().filter(events::ends_at.gt(from)), earliest_start(from));
         ids.and(query().filter(events::starts_at.ge(earliest)))
-            .and(query().filter(events::starts_at.lt(earliest)).filter(IsTrue::new(events::is_long)))
+            .and(query().filter(events::starts_at.lt(earliest)).filter(IsTrueByRow::new(events::is_long)))
     }
 }
 
 /// A query for the ids of events.
 type IdQuery = IntoBoxed<'static, Select<events::table, events::id>, MultiBackend>;
 
-/// The most comparisons of a filter that PostgreSQL may convert to joins. With more joins, planning takes longer than
-/// the query.
-const MAX_JOINS: usize = 8;
+/// The events with these ids.
+fn with_ids(ids: UnionAll) -> events::BoxedQuery<'static, MultiBackend> {
+    events::table.filter(in_subquery(events::id, ids)).into_boxed()
+}
 
-/// The condition of a `q` filter; `!=` is the complement of `==`.
-///
-/// A comparison is `id IN (subquery)`, or a correlated `EXISTS`, which is tested row by row. `EXISTS` is better if the
-/// selection is limited to `few` rows. But a comparison with `==` that is not below an `||` may itself limit the rows,
-/// so it stays an `IN`, from which the planner may start. `joinable` says whether PostgreSQL may convert an `IN` to a
-/// join.
-fn matching(filter: &Filter, joinable: bool, few: bool) -> Condition {
+/// A part of a filter from which a search starts.
+struct Bound {
+    /// At least one of these comparisons with `==` holds for every event that matches the filter.
+    comparisons: Vec<(Attribute, DbUuid)>,
+    /// The other conditions of the filter, to be checked for each of those events.
+    rest: Option<Condition>,
+}
+
+impl Bound {
+    /// The narrowest bound of a filter. It has none if events match that no comparison with `==` names.
+    fn of(filter: &Filter) -> Option<Self> {
+        match filter {
+            Filter::Everything | Filter::Compare { equal: false, .. } => None,
+            Filter::Compare { attribute, id, .. } => {
+                Some(Self { comparisons: vec![(*attribute, DbUuid(*id))], rest: None })
+            }
+            Filter::And(left, right) => {
+                let (bound, other) = match (Self::of(left), Self::of(right)) {
+                    (Some(a), Some(b)) if b.width() < a.width() => (b, left),
+                    (Some(bound), _) => (bound, right),
+                    (None, bound) => (bound?, left),
+                };
+                let other = condition(other, true);
+                let rest: Condition = match bound.rest {
+                    Some(rest) => Box::new(rest.and(other)),
+                    None => other,
+                };
+                Some(Self { rest: Some(rest), ..bound })
+            }
+            Filter::Or(left, right) => {
+                let (a, b) = (Self::of(left)?, Self::of(right)?);
+                let is_complete = a.rest.is_none() && b.rest.is_none();
+                let rest = (!is_complete).then(|| condition(filter, true));
+                Some(Self { comparisons: [a.comparisons, b.comparisons].concat(), rest })
+            }
+        }
+    }
+
+    /// Less for a bound that presumably has fewer events.
+    fn width(&self) -> (Option<u8>, usize) {
+        let width = |(attribute, _): &(Attribute, DbUuid)| match attribute {
+            Attribute::Event => 0,
+            Attribute::User => 1,
+            Attribute::Tag => 2,
+            // The everyone group may have most events.
+            Attribute::Group => 3,
+        };
+        (self.comparisons.iter().map(width).max(), self.comparisons.len())
+    }
+}
+
+/// The condition of a `q` filter; `!=` is the complement of `==`. For `few` events, each comparison is checked row by row
+/// (a correlated `EXISTS`); otherwise it is `id IN (subquery)`.
+fn condition(filter: &Filter, few: bool) -> Condition {
     match filter {
         Filter::Everything => Box::new(true.into_sql::<Bool>()),
-        Filter::And(left, right) => Box::new(matching(left, joinable, few).and(matching(right, joinable, few))),
-        Filter::Or(left, right) => {
-            let joinable = joinable && !few;
-            Box::new(matching(left, joinable, few).or(matching(right, joinable, few)))
-        }
+        Filter::And(left, right) => Box::new(condition(left, few).and(condition(right, few))),
+        Filter::Or(left, right) => Box::new(condition(left, few).or(condition(right, few))),
         Filter::Compare { attribute, equal, id } => {
-            let may_limit_rows = *equal && joinable;
-            let equals = if few && !may_limit_rows {
+            let equals = if few {
                 correlated_condition(*attribute, DbUuid(*id))
             } else {
                 subquery_condition(*attribute, DbUuid(*id))
             };
-            match (equal, joinable || few) {
-                (false, _) => Box::new(not(equals)),
-                (true, true) => equals,
-                (true, false) => unjoinable(equals),
-            }
+            if *equal { equals } else { Box::new(not(equals)) }
         }
     }
 }
 
-/// The same condition in a form that PostgreSQL does not convert to a join; see [`MAX_JOINS`].
+/// The same condition in a form that PostgreSQL does not convert to joins. With many joins, planning takes longer than
+/// the query.
 fn unjoinable(condition: Condition) -> Condition {
     Box::new(not(not(condition)))
 }
@@ -262,27 +348,13 @@ fn uncached() -> SqlLiteral<Bool> {
     sql("1 = 1")
 }
 
-fn count_comparisons(filter: &Filter) -> usize {
-    match filter {
-        Filter::Everything => 0,
-        Filter::Compare { .. } => 1,
-        Filter::And(left, right) | Filter::Or(left, right) => count_comparisons(left) + count_comparisons(right),
-    }
-}
-
 /// A comparison with `==` as a subquery for the ids of all matching events, if it needs another table.
 fn subquery_condition(attribute: Attribute, id: DbUuid) -> Condition {
     match attribute {
         Attribute::Event => Box::new(events::id.eq(id)),
         Attribute::Group => Box::new(events::group_id.eq(id)),
-        Attribute::User => {
-            let attends = attendees::user_id.eq(id).and(attendees::schedule.ne(Schedule::Absent));
-            Box::new(events::id.eq_any(attendees::table.filter(attends).select(attendees::event_id)))
-        }
-        Attribute::Tag => {
-            let tagged = event_tags::table.filter(event_tags::tag_id.eq(id)).select(event_tags::event_id);
-            Box::new(events::id.eq_any(tagged))
-        }
+        Attribute::User => Box::new(events::id.eq_any(of_attendee!(id))),
+        Attribute::Tag => Box::new(events::id.eq_any(of_tag!(id))),
     }
 }
 

@@ -190,11 +190,14 @@ fn escape(text: &str) -> String {
     text.replace('\\', r"\\").replace(';', r"\;").replace(',', r"\,").replace('\n', r"\n")
 }
 
-/// Folds every content line at [`LINE_OCTETS`], between characters.
+/// Folds every content line at [`LINE_OCTETS`], between characters, if one is longer.
 ///
 /// The crate does not count the space before a continuation in the last part of a line, which may then have 76 octets.
 /// `rendered` has no other carriage return, see [`printable`], so its folds can be undone.
 fn fold_again(rendered: &str, folded: &mut String) {
+    if rendered.split("\r\n").all(|line| line.len() <= LINE_OCTETS) {
+        return folded.push_str(rendered);
+    }
     for mut line in rendered.replace("\r\n ", "").split_terminator("\r\n") {
         let mut octets = LINE_OCTETS;
         while line.len() > octets {

@@ -96,8 +96,9 @@ fn show(conn: &mut AnyConnection, user: DbUuid, keys: &Keys) -> Result<Reply, Er
 
 /// A calendar feed
 ///
-/// Events from 90 days back on; deleted ones are cancelled for 30 days. Each names its organizer and, of its attendees,
-/// the owner of the feed alone or, with `attendees=true`, all. One that the owner declined takes no time (`TRANSP`).
+/// Events from 90 days before today (UTC) on; deleted ones are cancelled for 30 days. Each names its organizer and, of
+/// its attendees, the owner of the feed alone or, with `attendees=true`, all. One that the owner declined takes no time
+/// (`TRANSP`).
 #[utoipa::path(
     tag = "ical",
     operation_id = "getIcal",
@@ -138,13 +139,19 @@ pub async fn feed(
         let parts = ["feed", &user.to_string(), secrets.nonce.as_deref().unwrap_or_default()];
         // Both are always computed, so that the duration does not reveal which of them exists.
         let is_present = club.keys.has_derived(&parts, secret) && secrets.nonce.is_some();
-        let is_imported = credentials::is_hash_of(&secrets.imported_hash.unwrap_or_default(), &token);
+        let is_imported = credentials::is_hash_of(secrets.imported_hash.as_deref().unwrap_or_default(), &token);
         if !is_present && !is_imported {
             shared.credential_owners.forget(&token);
             return Err(no_feed().into());
         }
         shared.credential_owners.remember(&token, user.0);
         limits.feed.charge(RateLimitKey::User(user.0))?;
+        // The feed depends on the time only by the day, so that it stays the same for as long.
+        let today = now.0.midnight();
+        let fingerprint = conditions.fingerprint_at(today, &user.to_string(), secrets.data_version.as_deref());
+        if let Some(not_modified) = conditions.not_modified(fingerprint.as_deref()) {
+            return Ok(not_modified);
+        }
         let criterion = match &query.0.q {
             Some(q) => Criterion::Matching(events::parse_filter(q)?),
             None => Criterion::ForFeed(user),
@@ -152,7 +159,7 @@ pub async fn feed(
         let answers = Answers { owner: user, all: query.0.attendees.0 };
         let web_origin = shared.static_files.as_ref().map(|_| club.origin.as_str());
         let mut feed = Feed::new(&format!("{} events", club.everyone_group), web_origin);
-        queries::each(conn, criterion, answers, now.0, |event| feed.add(event))?;
+        queries::each(conn, criterion, answers, today, |event| feed.add(event))?;
         let changed = feed.last_modified();
         let reply = Reply::new(StatusCode::OK, "text/calendar; charset=utf-8", feed.end().into_bytes());
         let reply = match changed {
@@ -161,7 +168,7 @@ pub async fn feed(
         };
         // Compares tags only. `If-Modified-Since` may be ignored (RFC 9110, section 13.1.3), and must be here: a feed
         // also changes when somebody joins a group or time passes, and neither is a change of an event.
-        Ok(conditions.tag(reply, None))
+        Ok(conditions.tag(reply, fingerprint))
     });
     let result = result.await;
     if matches!(&result, Err(Error::Problem(problem)) if problem.status() == 404) {

@@ -10,7 +10,7 @@ use common::time::Timestamp;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     database::{
-        AnyConnection, PageBounds,
+        AnyConnection, DataVersion, PageBounds,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
@@ -22,7 +22,7 @@ use super::feed::{FeedEvent, Participation, Person};
 use crate::{
     auth::ACTIVE,
     events::{
-        queries::{EventTag, Order, Row, Schedule, load_rows, load_tags},
+        queries::{EventTag, Order, Row, Schedule, load_ids, load_rows, load_tags},
         selection::{Criterion, Deleted, Selection},
     },
     schema::{attendees, users, withdrawn_invitations},
@@ -39,19 +39,22 @@ pub fn nonce(conn: &mut AnyConnection, user: DbUuid) -> Result<Option<String>, E
     Ok(users::table.find(user).select(users::feed_nonce).first(conn)?)
 }
 
-/// What the feed addresses of a user are checked against.
+/// What the feed addresses of a user are checked against, and the version of the database.
 #[derive(Debug, Default, Queryable)]
 pub struct FeedSecrets {
     /// The nonce that the present address is derived from.
     pub nonce: Option<String>,
     /// Hash of an imported address.
     pub imported_hash: Option<Vec<u8>>,
+    /// The version of the database.
+    pub data_version: Option<String>,
 }
 
 /// The feed secrets of an active user; none when there is no such user.
 pub fn secrets_of_active(conn: &mut AnyConnection, user: DbUuid) -> Result<FeedSecrets, Error> {
     let user = users::table.find(user).filter(users::state.eq(ACTIVE));
-    let secrets = user.select((users::feed_nonce, users::imported_feed_hash)).first(conn).optional()?;
+    let columns = (users::feed_nonce, users::imported_feed_hash, DataVersion.nullable());
+    let secrets = with_connection!(conn, c => user.select(columns).first(c)).optional()?;
     Ok(secrets.unwrap_or_default())
 }
 
@@ -79,33 +82,40 @@ pub struct Answers {
     pub all: bool,
 }
 
-/// Calls `show` with each of these events as the feed shows it at `now`, by start and id, a [chunk](CHUNK) in memory at
-/// a time. Takes four statements for a chunk, and one for each thousand users that are new in it.
+/// Calls `show` with each of these events as the feed shows it on the day that began at `today`, by start and id, a
+/// [chunk](CHUNK) in memory at a time. Takes five statements for a chunk, one for the ids of all chunks but the first,
+/// and one for each thousand users that are new in a chunk.
 pub fn each(
     conn: &mut AnyConnection,
     criterion: Criterion,
     answers: Answers,
-    now: Timestamp,
+    today: Timestamp,
     mut show: impl FnMut(&FeedEvent),
 ) -> Result<(), Error> {
     let selection = Selection {
         criterion,
-        from: Some(DbTimestamp(now.plus(-PAST))),
+        from: Some(DbTimestamp(today.plus(-PAST))),
         to: None,
         changed_after: None,
-        deleted: Deleted::After(DbTimestamp(now.plus(-CANCELLED))),
+        deleted: Deleted::After(DbTimestamp(today.plus(-CANCELLED))),
     };
-    let limit = i64::try_from(CHUNK).unwrap_or(i64::MAX);
-    let (mut names, mut after) = (HashMap::new(), None);
+    let first = PageBounds { after: None, rows: i64::try_from(CHUNK).unwrap_or(i64::MAX) };
+    let mut rows = load_rows(conn, &selection, Order::Start, &first)?;
+    // The search for more would be done again for each chunk, so it finds all their ids at once.
+    let rest = match rows.last() {
+        Some(last) if rows.len() == CHUNK => {
+            let after = Some(Order::Start.position(last));
+            load_ids(conn, &selection, Order::Start, &PageBounds { after, ..PageBounds::all() })?
+        }
+        _ => Vec::new(),
+    };
+    let (mut names, mut rest) = (HashMap::new(), rest.chunks(CHUNK));
     loop {
-        let rows = load_rows(conn, &selection, Order::Start, &PageBounds { after, rows: limit })?;
         let ids: Vec<_> = rows.iter().map(|row| row.id).collect();
         let mut tags = load_tags(conn, &ids)?;
         let mut attendees = load_answers(conn, &ids, answers)?;
         let withdrawn = load_withdrawals(conn, &ids, answers)?;
         add_names(conn, &rows, &attendees, &mut names)?;
-        let is_last = rows.len() < CHUNK;
-        after = rows.last().map(|row| Order::Start.position(row));
         for row in rows {
             let tags = tags.remove(&row.id).unwrap_or_default();
             let attendees = attendees.remove(&row.id).unwrap_or_default();
@@ -113,9 +123,8 @@ pub fn each(
                 Row { updated_at: withdrawn.get(&row.id).map_or(row.updated_at, |at| row.updated_at.max(*at)), ..row };
             show(&feed_event(row, tags, attendees, answers.owner, &names));
         }
-        if is_last {
-            return Ok(());
-        }
+        let Some(ids) = rest.next() else { return Ok(()) };
+        rows = load_rows(conn, &selection.these(ids.to_vec()), Order::Start, &PageBounds::all())?;
     }
 }
 

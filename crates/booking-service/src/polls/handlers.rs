@@ -15,7 +15,7 @@ use service_kit::{
     },
     error::{Error, Failure},
     guard::Target,
-    http::{Body, ListPage, Page, Query, Reply},
+    http::{Body, ListPage, Page, Query, Reply, pagination::Load},
     state::Now,
 };
 
@@ -357,7 +357,11 @@ fn list_of_user(
 ) -> Result<ListPage, Error> {
     let relation = query.relation.unwrap_or(Relation::Belongs);
     let selection = Selection { user, relation, status: query.status };
-    let polls = queries::load(conn, &selection, now, &page.bounds()?)?;
+    let polls = match page.load()? {
+        Load::Rows(bounds) => queries::load(conn, &selection, now, &bounds)?,
+        Load::Ids(bounds) => return Ok(ListPage::ids(queries::load_ids(conn, &selection, now, &bounds)?)),
+        Load::These(ids) => queries::load_these(conn, &ids)?,
+    };
     let position = |poll: &Poll| (poll.row.deadline, poll.row.id);
     page.rows(polls, position, |poll| Ok(ResponseDraftEvent::new(poll, now, zone)))
 }

@@ -7,7 +7,7 @@ use diesel::{OptionalExtension, dsl::count_star, prelude::*};
 use service_kit::{
     after,
     database::{
-        AnyConnection, PageBounds,
+        AnyConnection, MultiBackend, PageBounds,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
@@ -123,6 +123,32 @@ pub fn load(
     now: DbTimestamp,
     page: &PageBounds<Position>,
 ) -> Result<Vec<Poll>, Error> {
+    let rows = ordered(selection, now, page).select(Row::as_select()).load(conn)?;
+    load_children(conn, rows)
+}
+
+/// The ids of a part of that list.
+pub fn load_ids(
+    conn: &mut AnyConnection,
+    selection: &Selection,
+    now: DbTimestamp,
+    page: &PageBounds<Position>,
+) -> Result<Vec<DbUuid>, Error> {
+    Ok(ordered(selection, now, page).select(draft_events::id).load(conn)?)
+}
+
+/// The polls with these ids, at most a thousand, by deadline and id.
+pub fn load_these(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<Poll>, Error> {
+    let query = draft_events::table.filter(draft_events::id.eq_any(ids)).select(Row::as_select());
+    let rows = query.order((draft_events::deadline, draft_events::id)).load(conn)?;
+    load_children(conn, rows)
+}
+
+fn ordered(
+    selection: &Selection,
+    now: DbTimestamp,
+    page: &PageBounds<Position>,
+) -> draft_events::BoxedQuery<'static, MultiBackend> {
     let Selection { user, relation, status } = *selection;
     let mut ids = UnionAll::default();
     if matches!(relation, Relation::Belongs | Relation::BelongsOrAdmins) {
@@ -151,13 +177,14 @@ pub fn load(
     if let Some((deadline, id)) = page.after {
         query = after!(query, draft_events::deadline; > deadline, draft_events::id; > id);
     }
-    let query = query.select(Row::as_select()).order((draft_events::deadline, draft_events::id));
-    let rows: Vec<Row> = query.limit(page.rows).load(conn)?;
-    if rows.is_empty() { Ok(Vec::new()) } else { load_children(conn, rows) }
+    query.order((draft_events::deadline, draft_events::id)).limit(page.rows)
 }
 
 /// Loads the administrators and the numbers of answers and invitees of polls.
 fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Poll>, Error> {
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
     let ids: Vec<DbUuid> = rows.iter().map(|row| row.id).collect();
     let mut admins: HashMap<DbUuid, Vec<DbUuid>> = HashMap::new();
     let links: Vec<(DbUuid, DbUuid)> = with_connection!(conn, c => draft_event_admins::table

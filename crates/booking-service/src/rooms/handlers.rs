@@ -10,14 +10,14 @@ use service_kit::{
     },
     error::{Error, Failure},
     guard::Target,
-    http::{Body, Page, Query, Reply, body},
+    http::{Body, ListPage, Page, Query, Reply, body, pagination::Load},
     state::Now,
 };
 
 use super::{
     changes,
     import::import_table,
-    queries::{self, Room},
+    queries::{self, Room, Selection},
     wire::{DeleteQuery, GetQuery, ImportQuery, ListQuery, RequestRoom, ResponseRoom},
 };
 use crate::{
@@ -51,7 +51,11 @@ fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
 pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
     let (selection, exclude) = query.0.into_selection()?;
     who.list(page, move |conn, _, page| {
-        let rooms = queries::load_page(conn, &selection, exclude, &page.bounds()?)?;
+        let rooms = match page.load()? {
+            Load::Rows(bounds) => queries::load_page(conn, &selection, exclude, &bounds)?,
+            Load::Ids(bounds) => return Ok(ListPage::ids(queries::load_ids(conn, &selection, &bounds)?)),
+            Load::These(ids) => queries::load(conn, &Selection::these(ids), exclude)?,
+        };
         let position = |room: &Room| (room.row.starts_at, room.row.place.clone(), room.row.id);
         page.rows(rooms, position, |room| Ok(ResponseRoom::new(room, zone)))
     })

@@ -78,6 +78,12 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// The rooms with these ids, at most a thousand.
+    #[must_use]
+    pub fn these(ids: Vec<DbUuid>) -> Self {
+        Self { ids: Some(ids), ..Self::default() }
+    }
+
     fn query(&self) -> rooms::BoxedQuery<'static, MultiBackend> {
         let mut query = rooms::table.filter(rooms::deleted_at.is_null()).into_boxed();
         if let Some(ids) = &self.ids {
@@ -122,15 +128,27 @@ pub fn load_page(
     exclude: Option<DbUuid>,
     bounds: &PageBounds<Position>,
 ) -> Result<Vec<Room>, Error> {
-    let mut query = selection.query();
-    if let Some((at, place, id)) = &bounds.after {
-        query = after!(query, rooms::starts_at; > *at, rooms::place; > place.clone(), rooms::id; > *id);
-    }
-    let query = query.select((Row::as_select(), folded_admins!()));
-    let query = query.order((rooms::starts_at, rooms::place, rooms::id)).limit(bounds.rows);
+    let query = ordered(selection, bounds).select((Row::as_select(), folded_admins!()));
     let rows: Vec<(Row, Option<IdList>)> = query.load(conn)?;
     let rooms = rows.into_iter().map(|(row, admins)| (row, admins.unwrap_or_default().0)).collect();
     load_times(conn, rooms, exclude)
+}
+
+/// The ids of a part of that list.
+pub fn load_ids(
+    conn: &mut AnyConnection,
+    selection: &Selection,
+    bounds: &PageBounds<Position>,
+) -> Result<Vec<DbUuid>, Error> {
+    Ok(ordered(selection, bounds).select(rooms::id).load(conn)?)
+}
+
+fn ordered(selection: &Selection, bounds: &PageBounds<Position>) -> rooms::BoxedQuery<'static, MultiBackend> {
+    let mut query = selection.query().order((rooms::starts_at, rooms::place, rooms::id)).limit(bounds.rows);
+    if let Some((at, place, id)) = &bounds.after {
+        query = after!(query, rooms::starts_at; > *at, rooms::place; > place.clone(), rooms::id; > *id);
+    }
+    query
 }
 
 /// Rooms with these administrators and their free times. Takes as many statements as [`booking::load_uses`].
@@ -173,7 +191,7 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid, exclude: Option<DbUuid>) -> Res
 
 /// The rooms with these ids, at most a thousand, by start, place and id.
 pub fn load_listed(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<Room>, Error> {
-    load(conn, &Selection { ids: Some(ids.to_vec()), ..Selection::default() }, None)
+    load(conn, &Selection::these(ids.to_vec()), None)
 }
 
 /// The columns of a room even if it is deleted, as its past events show it.

@@ -24,6 +24,7 @@ mod former_members;
 mod frame;
 mod front_page;
 mod groups;
+mod growth;
 mod guards;
 mod health;
 mod ical;

@@ -5,8 +5,11 @@ use actix_web::{
     http::{Method, StatusCode, header},
     web::Data,
 };
-use common::problem::{Problem, code};
-use diesel::{RunQueryDsl, sql_query, sql_types::BigInt};
+use common::{
+    problem::{Problem, code},
+    time::Timestamp,
+};
+use diesel::RunQueryDsl;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -15,8 +18,9 @@ use crate::{
     database::AnyConnection,
     error::Error,
     http::{
-        Reply,
+        ListPage, Reply,
         etag::{self, CachedTags, ETag, ExpectedTags},
+        pagination::Remaining,
     },
     state::{AppState, TimeDependent},
 };
@@ -58,8 +62,15 @@ impl Conditions {
         Some(etag::fingerprint(&[data_version, &self.state.build, view, &self.address]))
     }
 
+    /// The fingerprint of an answer that depends on the time only by `at`, such as the day.
+    #[must_use]
+    pub fn fingerprint_at(&self, at: Timestamp, view: &str, data_version: Option<&str>) -> Option<String> {
+        Some(etag::fingerprint(&[data_version?, &self.state.build, view, &self.address, &at.to_string()]))
+    }
+
     /// 304 if the caller has the answer with this fingerprint.
-    pub(super) fn not_modified(&self, fingerprint: Option<&str>) -> Option<Reply> {
+    #[must_use]
+    pub fn not_modified(&self, fingerprint: Option<&str>) -> Option<Reply> {
         let tag = self.cached.with_fingerprint(fingerprint?)?;
         Some(Reply::empty(StatusCode::NOT_MODIFIED).with(header::ETAG, tag.text()))
     }
@@ -77,12 +88,30 @@ impl Conditions {
         }
     }
 
-    /// The beginning of a streamed list with its entity tag. The tag of a list that depends on the time never matches.
-    pub(super) fn tag_stream(rows: Vec<u8>, fingerprint: Option<String>) -> Reply {
-        let fingerprint = fingerprint.unwrap_or_else(|| etag::fingerprint(&[&Uuid::now_v7().to_string()]));
-        let mut body = rows;
-        body.insert(0, b'[');
-        Reply::new(StatusCode::OK, "application/json", body).with(header::ETAG, ETag::of_stream(fingerprint).text())
+    /// The hash in the tag of a streamed list, whose body is not known when its headers are sent. `digest` is of the rows
+    /// that follow the first ones. Like the hash of a body, it survives changes of other rows.
+    pub(super) fn content(&self, view: &str, first: &ListPage, digest: &str) -> String {
+        let rest = [digest, &self.state.build, view, &self.address].map(str::as_bytes);
+        etag::content(&[&[first.json()], &rest[..]].concat())
+    }
+
+    /// The beginning of a streamed list with its entity tag, and what follows; or 304 if the caller has the list. Without
+    /// a fingerprint and the hash of its content, the tag never matches.
+    pub(super) fn tag_stream(
+        &self,
+        body: Vec<u8>,
+        remaining: Remaining,
+        fingerprint: Option<String>,
+        content: Option<String>,
+    ) -> (Reply, Option<Remaining>) {
+        let is_unknown = fingerprint.is_none() && content.is_none();
+        let fingerprint =
+            if is_unknown { Some(etag::fingerprint(&[&Uuid::now_v7().to_string()])) } else { fingerprint };
+        let tag = ETag::of_stream(fingerprint, content.as_deref());
+        if let Some(cached) = content.and_then(|_| self.cached.matching(&tag)) {
+            return (Reply::empty(StatusCode::NOT_MODIFIED).with(header::ETAG, cached.text()), None);
+        }
+        (Reply::new(StatusCode::OK, "application/json", body).with(header::ETAG, tag.text()), Some(remaining))
     }
 
     /// Locks the target and compares it with `If-Match`.
@@ -118,7 +147,19 @@ fn lock(conn: &mut AnyConnection, name: &[&str], exclusive: bool) -> Result<(), 
     let AnyConnection::Postgresql(pg) = conn else { return Ok(()) };
     let digest = Sha256::digest(name.join(" "));
     let key = i64::from_be_bytes(std::array::from_fn(|n| digest[n]));
-    let query = if exclusive { "SELECT pg_advisory_xact_lock($1)" } else { "SELECT pg_advisory_xact_lock_shared($1)" };
-    sql_query(query).bind::<BigInt, _>(key).execute(pg)?;
+    if exclusive {
+        diesel::select(functions::pg_advisory_xact_lock(key)).execute(pg)?;
+    } else {
+        diesel::select(functions::pg_advisory_xact_lock_shared(key)).execute(pg)?;
+    }
     Ok(())
+}
+
+/// Functions of PostgreSQL. Other than `sql_query`, these calls stay prepared.
+mod functions {
+    use diesel::sql_types::BigInt;
+
+    // The type of the result is `void`, which nobody reads.
+    diesel::define_sql_function!(fn pg_advisory_xact_lock(key: BigInt) -> Text);
+    diesel::define_sql_function!(fn pg_advisory_xact_lock_shared(key: BigInt) -> Text);
 }

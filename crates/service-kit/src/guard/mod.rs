@@ -45,6 +45,7 @@ use crate::{
         ListPage, Page, Reply,
         admission::Admission,
         client_ip::ClientIp,
+        pagination::Remaining,
         rate_limit::{RateLimitCharged, RateLimitKey},
     },
     middleware::access_log::LoggedUser,
@@ -245,9 +246,9 @@ impl<A: Authenticator> Guard<A> {
         &self,
         conditions: Arc<Conditions>,
         mut operation: F,
-    ) -> Result<(Reply, Option<Page>), Error>
+    ) -> Result<(Reply, Option<Remaining>), Error>
     where
-        F: FnMut(&mut AnyConnection, &A::Caller, Option<String>) -> Result<(Reply, Option<Page>), Error>
+        F: FnMut(&mut AnyConnection, &A::Caller, Option<String>) -> Result<(Reply, Option<Remaining>), Error>
             + Send
             + 'static,
     {
@@ -285,31 +286,44 @@ impl<A: Authenticator> Guard<A> {
 
     async fn list_boxed(self, page: Page, operation: ListOperation<A::Caller>) -> Result<Reply, Failure> {
         let conditions = Arc::new(Conditions::from_request(&self.request)?);
-        let (tags, first, page) = (conditions.clone(), operation.clone(), page.in_chunks());
+        let (tags, first, page) = (conditions.clone(), operation.clone(), page.first());
         let result = self.read_if_modified(conditions, move |conn, caller, fingerprint| {
-            let rows = first(conn, caller, &page)?;
-            Ok(match rows.next {
+            let mut rows = first(conn, caller, &page)?;
+            let Some(cursor) = rows.next.take_if(|_| !page.has_limit()) else {
+                return Ok((tags.tag(rows.into_reply(), fingerprint), None));
+            };
+            let mut more = first(conn, caller, &page.rest(cursor))?;
+            let (mut ids, mut content) = (None, None);
+            if let Some(all) = more.ids.take() {
+                if all.ids.len() <= Page::MAX_REST {
+                    more = first(conn, caller, &page.these(all.ids))?;
+                } else {
+                    content = all.digest.map(|digest| tags.content(&caller.view(), &rows, &digest));
+                    ids = Some(all.ids);
+                }
+            }
+            rows.append(more);
+            Ok(match Remaining::new(&page, &mut rows, ids) {
                 None => (tags.tag(rows.into_reply(), fingerprint), None),
-                Some(next) => (Conditions::tag_stream(rows.json, fingerprint), Some(next)),
+                Some(remaining) => tags.tag_stream(rows.first(), remaining, fingerprint, content),
             })
         });
-        let (reply, next) = result.await.map_or_else(|error| (Err(error), None), |(reply, next)| (Ok(reply), next));
+        let (reply, rest) = result.await.map_or_else(|error| (Err(error), None), |(reply, rest)| (Ok(reply), rest));
         let shared = self.shared.clone();
         let reply = self.finish(reply).map(|reply| self.cacheable(reply))?;
-        let Some(next) = next else { return Ok(reply) };
-        Ok(reply.followed_by(stream::try_unfold(Some(next), move |next| {
+        let Some(rest) = rest else { return Ok(reply) };
+        Ok(reply.followed_by(stream::try_unfold(Some(rest), move |rest| {
             let (shared, operation) = (shared.clone(), operation.clone());
             async move {
-                let Some(page) = next else { return Ok::<_, Problem>(None) };
-                let database = shared.state.database.clone();
+                let Some(mut rest) = rest else { return Ok::<_, Problem>(None) };
+                let (database, page) = (shared.state.database.clone(), rest.next_page());
                 let rows = database.read_next_page(shared.owner(), move |conn| {
                     let caller = shared.admit(conn, Access::Read)?.caller;
                     operation(conn, &caller, &page)
                 });
-                let rows = rows.await.map_err(Error::into_problem)?;
-                let separator: &[u8] = if rows.json.is_empty() { b"" } else { b"," };
-                let end: &[u8] = if rows.next.is_none() { b"]" } else { b"" };
-                Ok(Some((Bytes::from([separator, &rows.json, end].concat()), rows.next)))
+                let mut rows = rows.await.map_err(Error::into_problem)?;
+                let rest = rest.after(&mut rows);
+                Ok(Some((Bytes::from(rows.chunk(rest.is_none())), rest)))
             }
         })))
     }

@@ -34,10 +34,10 @@ impl ETag {
         Self { fingerprint, hash: digest::<16>(&[body]), coding: None }
     }
 
-    /// The tag of a streamed answer. It has no hash, as the body is not known when the headers are sent.
+    /// The tag of a streamed answer. Its hash is one of [`content`], as the body is not known when the headers are sent.
     #[must_use]
-    pub fn of_stream(fingerprint: String) -> Self {
-        Self { fingerprint: Some(fingerprint), hash: String::new(), coding: None }
+    pub fn of_stream(fingerprint: Option<String>, content: Option<&str>) -> Self {
+        Self { fingerprint, hash: content.unwrap_or_default().to_owned(), coding: None }
     }
 
     /// The tag of a file, which it reads to the end.
@@ -75,6 +75,12 @@ pub fn in_coding(tag: &str, coding: &str) -> Option<String> {
 #[must_use]
 pub fn fingerprint(parts: &[&str]) -> String {
     digest::<8>(&parts.iter().map(|part| part.as_bytes()).collect::<Vec<_>>())
+}
+
+/// A hash of everything a streamed answer is made from.
+#[must_use]
+pub fn content(parts: &[&[u8]]) -> String {
+    digest::<16>(parts)
 }
 
 /// The first `N` bytes of SHA-256 over the parts, in URL-safe characters.

@@ -7,6 +7,7 @@ pub mod cidr;
 pub mod client_ip;
 pub mod etag;
 pub mod html;
+pub mod list_page;
 pub mod openapi;
 pub mod origin;
 pub mod pagination;
@@ -20,7 +21,8 @@ pub mod static_files;
 pub use self::{
     body::Body,
     html::HtmlPage,
-    pagination::{ListPage, Page},
+    list_page::ListPage,
+    pagination::Page,
     query::Query,
     reply::{PROBLEM_MEDIA_TYPE, Reply},
 };

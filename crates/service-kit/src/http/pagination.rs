@@ -3,13 +3,12 @@
 //! A cursor holds the values of all columns that the list is ordered by, for the row before the next page. It stays
 //! valid when that row is deleted, and rows that are added or deleted elsewhere neither appear twice nor hide others.
 
-use std::future::{Ready, ready};
-
-use actix_web::{
-    FromRequest, HttpRequest,
-    dev::Payload,
-    http::{StatusCode, header},
+use std::{
+    future::{Ready, ready},
+    mem,
 };
+
+use actix_web::{FromRequest, HttpRequest, dev::Payload};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use common::{
     input::Limit,
@@ -20,9 +19,9 @@ use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 use url::form_urlencoded;
 
-use super::{query, reply::Reply};
+use super::{list_page::ListPage, query};
 use crate::{
-    database::PageBounds,
+    database::{PageBounds, types::DbUuid},
     error::{Error, Failure},
 };
 
@@ -32,17 +31,46 @@ const CHECK: usize = 4;
 /// The most rows of a list without `limit` that are answered at once. A longer list is streamed.
 pub const CHUNK: usize = 1000;
 
-/// A chunk of a streamed list ends with the row that makes it this long, in bytes. A connection has one in memory.
+/// The rows that are read first. Most lists end before.
+const FIRST: usize = 256;
+
+/// The bytes for which memory is reserved for each row.
+const ROW_BYTES: usize = 512;
+
+/// The bytes of a chunk of a streamed list, about. A connection has one in memory.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// The part of a list that a request asks for.
+/// The part of a list that a request asks for, or that is read at once for it.
 #[derive(Debug, Clone)]
 pub struct Page {
-    limit: Option<usize>,
-    chunk: Option<usize>,
+    part: Part,
     cursor: Option<String>,
     path: String,
     query: String,
+}
+
+#[derive(Debug, Clone)]
+enum Part {
+    /// The complete list.
+    Whole,
+    /// A page, as requested.
+    Limit(usize),
+    /// At most so many rows, from the cursor on.
+    Chunk(usize),
+    /// Like `Chunk`, or the ids of all rows from the cursor on.
+    Rest(usize),
+    /// These rows.
+    These(Vec<DbUuid>),
+}
+
+/// What an operation on a list loads from the database.
+pub enum Load<P> {
+    /// The rows within these bounds.
+    Rows(PageBounds<P>),
+    /// The ids of the rows within these bounds, in order; for [`ListPage::ids`].
+    Ids(PageBounds<P>),
+    /// The rows with these ids that still belong to the list.
+    These(Vec<DbUuid>),
 }
 
 /// The parameters of a page.
@@ -70,18 +98,45 @@ impl Page {
     /// The complete list.
     #[must_use]
     pub fn all() -> Self {
-        Self { limit: None, chunk: None, cursor: None, path: String::new(), query: String::new() }
+        Self { part: Part::Whole, cursor: None, path: String::new(), query: String::new() }
     }
 
-    /// The same page, at most [`CHUNK`] rows at a time if it has no limit.
+    /// The most rows that follow the first part of a list that is answered at once.
+    pub const MAX_REST: usize = CHUNK - FIRST;
+
+    /// Whether the request has a limit.
     #[must_use]
-    pub fn in_chunks(self) -> Self {
-        Self { chunk: Some(CHUNK), ..self }
+    pub fn has_limit(&self) -> bool {
+        matches!(self.part, Part::Limit(_))
+    }
+
+    /// The first part of a list without a limit; otherwise the same page.
+    #[must_use]
+    pub fn first(self) -> Self {
+        if self.has_limit() { self } else { Self { part: Part::Chunk(FIRST), ..self } }
+    }
+
+    /// What follows the first part of a list, up to [`CHUNK`] rows altogether, or the ids of all that follows.
+    #[must_use]
+    pub fn rest(&self, cursor: String) -> Self {
+        Self { part: Part::Rest(Self::MAX_REST), cursor: Some(cursor), ..self.clone() }
+    }
+
+    /// At most so many rows behind a cursor.
+    fn chunk(&self, rows: usize, cursor: String) -> Self {
+        Self { part: Part::Chunk(rows), cursor: Some(cursor), ..self.clone() }
+    }
+
+    /// The rows with these ids.
+    #[must_use]
+    pub fn these(&self, ids: Vec<DbUuid>) -> Self {
+        Self { part: Part::These(ids), cursor: None, ..self.clone() }
     }
 
     fn from_query(path: &str, query: &str) -> Result<Self, Error> {
         let Parameters { limit, cursor } = query::parse(query)?;
-        Ok(Self { limit: limit.max_rows(), chunk: None, cursor, path: path.to_owned(), query: query.to_owned() })
+        let part = limit.max_rows().map_or(Part::Whole, Part::Limit);
+        Ok(Self { part, cursor, path: path.to_owned(), query: query.to_owned() })
     }
 
     /// The parameters that say which list it is, in order.
@@ -115,15 +170,29 @@ impl Page {
         position.map(Some).ok_or_else(|| bad().into())
     }
 
-    /// The bounds of the query: one row more than is shown, which tells whether there is a next page.
+    /// The bounds of the query: one row more than is shown, which tells whether there is a next page. For a list whose
+    /// order is that of an index, which can be read on from any row. Others use [`load`](Self::load).
     pub fn bounds<P: Serialize + DeserializeOwned>(&self) -> Result<PageBounds<P>, Error> {
         let rows = self.most().map_or(i64::MAX, |most| i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1));
         Ok(PageBounds { after: self.after()?, rows })
     }
 
+    /// What to load. The ids of a long list are read once, because its search and its order would be done again for each
+    /// chunk.
+    pub fn load<P: Serialize + DeserializeOwned>(&self) -> Result<Load<P>, Error> {
+        Ok(match &self.part {
+            Part::These(ids) => Load::These(ids.clone()),
+            Part::Rest(_) => Load::Ids(PageBounds { rows: i64::MAX, ..self.bounds()? }),
+            _ => Load::Rows(self.bounds()?),
+        })
+    }
+
     /// The most rows that are shown at once.
     fn most(&self) -> Option<usize> {
-        self.limit.or(self.chunk)
+        match self.part {
+            Part::Limit(rows) | Part::Chunk(rows) | Part::Rest(rows) => Some(rows),
+            Part::Whole | Part::These(_) => None,
+        }
     }
 
     /// The rows of this page as JSON. `rows` has one row more than is shown if there is a next page.
@@ -136,31 +205,21 @@ impl Page {
         let most = self.most().unwrap_or(usize::MAX);
         let has_more = rows.len() > most;
         rows.truncate(most);
-        let (mut json, mut count, mut last) = (Vec::new(), 0, None);
+        let next = rows.last().filter(|_| has_more).map(|last| self.cursor(&position(last))).transpose()?;
+        let count = rows.len();
+        let mut json = Vec::with_capacity(count.min(CHUNK) * ROW_BYTES);
         for row in rows {
-            if has_more && self.limit.is_none() && json.len() >= CHUNK_BYTES {
-                break;
-            }
-            if !json.is_empty() {
-                json.push(b',');
-            }
-            last = has_more.then(|| position(&row));
+            json.push(b',');
             serde_json::to_writer(&mut json, &show(row)?).map_err(Problem::internal)?;
-            count += 1;
         }
-        let next = last.map(|last| self.cursor(&last)).transpose()?;
-        Ok(match (next, self.limit) {
-            (Some(cursor), Some(limit)) => ListPage { json, link: Some(self.link(limit, &cursor)), next: None },
-            (Some(cursor), None) => ListPage {
-                json,
-                link: None,
-                next: Some(Self { cursor: Some(cursor), chunk: Some(count), ..self.clone() }),
-            },
-            (None, _) => ListPage { json, link: None, next: None },
-        })
+        let link = match (&next, &self.part) {
+            (Some(cursor), Part::Limit(limit)) => Some(self.link(*limit, cursor)),
+            _ => None,
+        };
+        Ok(ListPage { json, count, link, next, ids: None })
     }
 
-    /// The page of a short list that is in memory and in order.
+    /// The page of a list that is in memory and in order; without a limit, all of it.
     pub fn rows_of_all<T, P: Serialize + DeserializeOwned + Ord, S: Serialize>(
         &self,
         mut rows: Vec<T>,
@@ -170,7 +229,8 @@ impl Page {
         if let Some(after) = self.after::<P>()? {
             rows.retain(|row| position(row) > after);
         }
-        self.rows(rows, position, show)
+        let page = if self.has_limit() { self.clone() } else { Self { part: Part::Whole, ..self.clone() } };
+        page.rows(rows, position, show)
     }
 
     /// Where the next page begins, after the row at this position.
@@ -201,28 +261,55 @@ impl Page {
     }
 }
 
-/// Rows of a list.
-pub struct ListPage {
-    /// The rows as JSON, separated by commas, without brackets.
-    pub json: Vec<u8>,
-    /// The address of the next page, if the request has a limit.
-    link: Option<String>,
-    /// The next chunk, if the request has no limit.
-    pub next: Option<Page>,
+/// The rest of a streamed list.
+pub struct Remaining {
+    page: Page,
+    rows: RemainingRows,
+    /// The number of rows of the next chunk.
+    size: usize,
 }
 
-impl ListPage {
-    /// An answer with these rows.
+enum RemainingRows {
+    /// In the order of the list.
+    Ids(std::vec::IntoIter<DbUuid>),
+    /// Those behind a cursor.
+    After(String),
+}
+
+impl Remaining {
+    /// What follows the rows of `shown`: those with `ids`, or those behind its cursor. `None` at the end of the list.
     #[must_use]
-    pub fn into_reply(self) -> Reply {
-        let mut body = self.json;
-        body.insert(0, b'[');
-        body.push(b']');
-        let reply = Reply::new(StatusCode::OK, "application/json", body);
-        match self.link {
-            Some(link) => reply.with(header::LINK, format!("<{link}>; rel=\"next\"")),
-            None => reply,
+    pub fn new(page: &Page, shown: &mut ListPage, ids: Option<Vec<DbUuid>>) -> Option<Self> {
+        let rows = match ids {
+            Some(ids) => RemainingRows::Ids(ids.into_iter()),
+            None => RemainingRows::After(shown.next.take()?),
+        };
+        Some(Self { page: page.clone(), rows, size: 0 }.behind(shown))
+    }
+
+    /// The next chunk has as many rows as probably have [`CHUNK_BYTES`].
+    fn behind(self, shown: &ListPage) -> Self {
+        let size = if shown.count == 0 { FIRST } else { shown.count * CHUNK_BYTES / shown.json.len().max(1) };
+        Self { size: size.clamp(1, CHUNK), ..self }
+    }
+
+    /// The next chunk.
+    pub fn next_page(&mut self) -> Page {
+        match &mut self.rows {
+            RemainingRows::Ids(ids) => self.page.these(ids.by_ref().take(self.size).collect()),
+            RemainingRows::After(cursor) => self.page.chunk(self.size, mem::take(cursor)),
         }
+    }
+
+    /// What follows the chunk `shown`. `None` at the end of the list.
+    #[must_use]
+    pub fn after(self, shown: &mut ListPage) -> Option<Self> {
+        let rows = match self.rows {
+            RemainingRows::Ids(ids) if ids.len() == 0 => return None,
+            RemainingRows::Ids(ids) => RemainingRows::Ids(ids),
+            RemainingRows::After(_) => RemainingRows::After(shown.next.take()?),
+        };
+        Some(Self { rows, ..self }.behind(shown))
     }
 }
 
@@ -252,7 +339,10 @@ macro_rules! after {
 
 #[cfg(test)]
 mod tests {
+    use actix_web::http::header;
+
     use super::*;
+    use crate::http::Reply;
 
     fn page(query: &str) -> Page {
         Page::from_query("/api/things", query).unwrap()

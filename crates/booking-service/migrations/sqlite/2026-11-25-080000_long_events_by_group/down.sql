@@ -1,0 +1,1 @@
+DROP INDEX events_long_by_group;
