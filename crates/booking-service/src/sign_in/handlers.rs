@@ -306,7 +306,8 @@ pub async fn create_token(who: SignedIn, zone: Zone, now: Now, body: Body<Reques
     responses((status = 200, description = "Tokens", body = [ResponseToken]))
 )]
 #[get("/me/tokens")]
-pub async fn list_tokens(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
+pub async fn list_tokens(who: SignedIn, zone: Zone, _now: Now, page: Page) -> Result<Reply, Failure> {
+    // `Now`, because the last use of a token is no change of the database's version.
     who.list(page, move |conn, me, page| show_tokens(conn, me.id, zone.0, page)).await
 }
 

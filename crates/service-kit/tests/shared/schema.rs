@@ -172,16 +172,31 @@ fn both_databases_have_the_same_indexes() {
     assert_eq!(indexes(&mut Club::start(Backend::Postgres).connect()), sqlite);
 }
 
-/// On SQLite, triggers record every change of all tables except those whose rows no answer shows.
-pub fn every_change_of_what_is_shown_is_noted(never_shown: &[&str]) {
+/// On SQLite, triggers record every change of all tables except those whose rows no answer shows, and except changes of
+/// these columns of other tables, such as `users.updated_at`.
+pub fn every_change_of_what_is_shown_is_noted(never_shown: &[&str], hidden_columns: &[&str]) {
     let query = "SELECT tbl_name AS name, sql AS definition FROM sqlite_schema WHERE type = 'trigger'";
     let triggers = sql_query(query).load::<Index>(&mut Club::start(Backend::Sqlite).connect()).unwrap();
+    let lists_shown_columns = |table: &str, listed: &str| {
+        let listed: BTreeSet<_> = listed.trim_start_matches("OF ").split(", ").collect();
+        let all = declared().remove(table).unwrap();
+        let is_missing =
+            |column: &str| !listed.contains(column) && !hidden_columns.contains(&&*format!("{table}.{column}"));
+        !all.iter().any(|(column, ..)| is_missing(column))
+    };
     let noted: BTreeSet<_> = triggers
         .iter()
         .filter(|trigger| trigger.definition.contains("UPDATE last_change SET mark = hex(randomblob(16))"))
         .flat_map(|trigger| {
             let when = ["INSERT", "UPDATE", "DELETE"].into_iter();
-            let when = when.filter(|when| trigger.definition.contains(&format!("AFTER {when} ON {} ", trigger.name)));
+            let ends = [format!(" ON {} ", trigger.name), format!(" ON \"{}\" ", trigger.name)];
+            let of = |when: &str| trigger.definition.split_once(&format!(" AFTER {when}")).map(|(_, of)| of.to_owned());
+            let when = when.filter(|when| {
+                let of = of(when).unwrap_or_default();
+                let columns =
+                    ends.iter().find_map(|end| of.split_once(end.as_str())).map(|(columns, _)| columns.trim());
+                columns.is_some_and(|columns| columns.is_empty() || lists_shown_columns(&trigger.name, columns))
+            });
             when.map(|when| (trigger.name.clone(), when)).collect::<Vec<_>>()
         })
         .collect();

@@ -1,0 +1,2 @@
+-- SQLite's triggers change. PostgreSQL has none.
+SELECT 1;
