@@ -249,7 +249,6 @@ pub fn put_members(
     now: DbTimestamp,
 ) -> Result<(), Error> {
     let users: Vec<_> = members.iter().map(|(user, _)| *user).collect();
-    references::check_exist(conn, &users, |n| format!("/members/{n}/userId"))?;
     // Otherwise two concurrent lists would mix, or conflict in a row that both insert.
     let project = projects::table.find(id).select((projects::since, projects::until));
     let span: Option<(Half, Option<Half>)> = match conn {
@@ -264,16 +263,20 @@ pub fn put_members(
     };
     let members: HashMap<DbUuid, MemberSpan> = members.iter().map(member).collect();
     let stored = project_members::table.filter(project_members::project_id.eq(id));
-    let former: HashMap<DbUuid, MemberSpan> = stored
+    let former: Vec<(DbUuid, MemberSpan)> = with_connection!(conn, c => stored
         .select((project_members::user_id, MemberSpan::as_select()))
-        .load::<(DbUuid, MemberSpan)>(conn)?
-        .into_iter()
-        .collect();
+        .load(c)?);
+    let former: HashMap<_, _> = former.into_iter().collect();
     if former == members {
         return Ok(());
     }
-    diesel::update(projects::table.find(id)).set(projects::updated_at.eq(now)).execute(conn)?;
-    diesel::delete(stored).execute(conn)?;
+    if users.iter().any(|user| !former.contains_key(user)) {
+        references::check_exist(conn, &users, |n| format!("/members/{n}/userId"))?;
+    }
+    with_connection!(conn, c => {
+        diesel::update(projects::table.find(id)).set(projects::updated_at.eq(now)).execute(c)?;
+        diesel::delete(stored).execute(c)?
+    });
     if former.contains_key(&me) && !members.contains_key(&me) {
         departures::record(conn, id, me, now)?;
     }

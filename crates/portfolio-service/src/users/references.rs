@@ -7,6 +7,7 @@ use diesel::prelude::*;
 use service_kit::{
     database::{AnyConnection, types::DbUuid},
     error::Error,
+    with_connection,
 };
 
 use crate::schema::users;
@@ -18,7 +19,8 @@ use crate::schema::users;
 pub fn check_exist(conn: &mut AnyConnection, ids: &[DbUuid], pointer: impl Fn(usize) -> String) -> Result<(), Error> {
     let mut existing = HashSet::new();
     for ids in ids.chunks(1000) {
-        existing.extend(users::table.filter(users::id.eq_any(ids)).select(users::id).load::<DbUuid>(conn)?);
+        let users = users::table.filter(users::id.eq_any(ids)).select(users::id);
+        existing.extend(with_connection!(conn, c => users.load::<DbUuid>(c)?));
     }
     let mut violations = Violations::default();
     for (n, _) in ids.iter().enumerate().filter(|(_, id)| !existing.contains(id)) {
