@@ -39,7 +39,7 @@ pub struct Cli {
     size: Size,
 
     /// Size of the larger data with which the growth of the times is measured; the same size leaves the growth out
-    #[arg(long, value_enum, default_value_t = Size::Huge)]
+    #[arg(long, value_enum, default_value_t = Size::Crowded)]
     grown: Size,
 
     /// Only this database [default: both]

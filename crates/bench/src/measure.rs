@@ -141,8 +141,8 @@ async fn run_scene(
             });
         }
         if let Some(grown) = grown.filter(|_| measures_growth) {
-            let (result, _) = grown.load(scene, GROWTH_CONNECTIONS, time).await?;
-            growths.push((result.quantile(500), result.length));
+            let (result, processor_ms) = grown.load(scene, GROWTH_CONNECTIONS, time).await?;
+            growths.push((processor_ms, result.length));
         }
     }
     let result = SceneResult {
@@ -153,8 +153,8 @@ async fn run_scene(
         statements,
         rows: if kind == Kind::Postgres && !cli.quick { Some(rows_per_request(scene, target).await?) } else { None },
         grown: growths.last().map(|(_, length)| *length).and_then(|length| {
-            let p50_ms = median(growths.iter().map(|(p50, _)| *p50).collect())?;
-            Some(Growth { p50_ms, length })
+            let processor_ms = median(growths.iter().map(|(processor_ms, _)| *processor_ms).collect())?;
+            Some(Growth { processor_ms, length })
         }),
     };
     eprintln!("{} on {}: done", result.scene, result.database);

@@ -51,7 +51,7 @@ pub struct SceneResult {
 /// The same scene with more data.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Growth {
-    pub p50_ms: f64,
+    pub processor_ms: f64,
     pub length: usize,
 }
 

@@ -44,27 +44,35 @@ pub struct Facts {
     pub contest: String,
     pub group: String,
     pub feed: String,
-    pub feed_user: String,
+    pub feeds: Vec<String>,
     pub etag: String,
     pub users: Vec<String>,
 }
 
 const OK: &[u16] = &[200];
 
+/// The number of feeds of the scene that fetches many.
+const FEEDS: usize = 100;
+
 const fn reading(name: &'static str, service: Service, bound: Bound, requests: fn(&Facts) -> Requests) -> Scene {
     Scene { name, service, bound, status: OK, requests }
 }
 
 /// All scenes. For each service, those that write come last, because they change what others read.
-pub const ALL: [Scene; 19] = [
+pub const ALL: [Scene; 20] = [
     reading("week", Service::Booking, Bound::Spread, |f| get(f, &f.events(7))),
-    reading("month", Service::Booking, Bound::General, |f| get(f, &f.events(31))),
+    reading("calendar", Service::Booking, Bound::General, |f| get(f, &f.events(92))),
+    reading("search", Service::Booking, Bound::General, |f| get(f, &format!("/api/events?dateBegin={}", f.today))),
     reading("rooms", Service::Booking, Bound::Spread, |f| get(f, &f.rooms())),
     reading("event", Service::Booking, Bound::Spread, |f| get(f, &f.one_event())),
     reading("my-events", Service::Booking, Bound::General, |f| get(f, "/api/users/me/events")),
     reading("groups", Service::Booking, Bound::General, |f| get(f, "/api/groups")),
     reading("users", Service::Booking, Bound::General, |f| get(f, "/api/users")),
     reading("feed", Service::Booking, Bound::General, |f| get(f, &f.feed)),
+    reading("feeds", Service::Booking, Bound::General, |f| {
+        let requests: Vec<_> = f.feeds.iter().map(|feed| request("GET", feed, &[], "")).collect();
+        Arc::new(move |number| requests[usize::try_from(number).unwrap_or(0) % requests.len()].clone())
+    }),
     Scene {
         name: "not-modified",
         service: Service::Booking,
@@ -92,8 +100,7 @@ pub const ALL: [Scene; 19] = [
 
 /// Midnight UTC of today, the day that the seeded data is arranged around.
 pub fn today() -> Timestamp {
-    let now = Clock::default().now();
-    now.plus(-TimeDelta::microseconds(now.micros().rem_euclid(86_400_000_000)))
+    Clock::default().now().midnight()
 }
 
 impl Facts {
@@ -108,7 +115,7 @@ impl Facts {
             contest: String::new(),
             group: String::new(),
             feed: String::new(),
-            feed_user: String::new(),
+            feeds: Vec::new(),
             etag: String::new(),
             users: Vec::new(),
         };
@@ -128,20 +135,28 @@ impl Facts {
 
     async fn find_in_booking(&mut self, database: &Database, running: &Running) -> Result<()> {
         self.token = database.token("alice")?;
-        let (users, _) = self.fetch(running, "/api/users").await?;
-        let last = users.as_array().and_then(|users| users.last()).ok_or("no users")?;
-        let (last, name) = (text(last, "userId"), text(last, "name"));
+        let users = self.fetch(running, "/api/users").await?.0;
+        let users = users.as_array().ok_or("no users")?;
+        // The last one is in no group, and has as many events in every size.
+        self.feed = self.feed_of(database, running, users.last().ok_or("no users")?).await?;
+        for user in users.iter().take(FEEDS) {
+            self.feeds.push(self.feed_of(database, running, user).await?);
+        }
         self.me = text(&self.fetch(running, "/api/users/me").await?.0, "userId");
         let events = self.fetch(running, &self.events(7)).await?.0;
         self.event = ids(&events, "eventId").into_iter().next().ok_or("the week is empty")?;
         let groups = self.fetch(running, "/api/users/me/groups").await?.0;
         // The groups of the directory come last.
         groups.as_array().and_then(|ids| ids.last()?.as_str()).ok_or("no groups")?.clone_into(&mut self.group);
-        let owner = Self { token: database.token(&name)?, ..self.clone() };
-        let secret = text(&owner.fetch(running, "/api/users/me/ical").await?.0, "secret");
-        self.feed = format!("/api/ical/v1/{last}{secret}");
-        self.feed_user = last;
         Ok(())
+    }
+
+    /// The address of a user's feed, as front ends build it.
+    async fn feed_of(&self, database: &Database, running: &Running, user: &Value) -> Result<String> {
+        let owner = Self { token: database.token(&text(user, "name"))?, ..self.clone() };
+        let secret = text(&owner.fetch(running, "/api/users/me/ical").await?.0, "secret");
+        let id = text(user, "userId");
+        Ok(format!("/api/ical/v1/{id}{secret}?q=user%3D%3D{id}"))
     }
 
     /// These facts with the present `ETag` of the week's events, which any write may change.

@@ -102,7 +102,7 @@ fn tag_id(begin: DbTimestamp, number: usize) -> DbUuid {
 /// Inserts some of the rooms, with their events.
 fn insert_rooms(conn: &mut AnyConnection, plan: &Plan, club: &Snapshot, from: usize, to: usize) -> Result<(), Error> {
     let planned: Vec<_> = (from..to).map(|number| Usage::new(plan, number)).collect();
-    booking::lock_places(conn, planned.iter().map(|usage| place_key(usage.room.place)).collect())?;
+    booking::lock_places(conn, planned.iter().map(|usage| place_key(&usage.room.place)).collect())?;
     for usage in planned.iter().filter(|usage| !usage.room.verified) {
         let [creator, _] = usage.events[0].admins(club);
         changes::insert_with_ids(conn, &[usage.new_room(club)], creator, usage.events[0].created_at)?;
@@ -140,7 +140,7 @@ impl Usage {
     fn new_room(&self, club: &Snapshot) -> (DbUuid, NewRoom) {
         let room = &self.room;
         let admins = if room.verified { vec![owner(club)] } else { self.events[0].admins(club).to_vec() };
-        let new = NewRoom::new(room.place.to_owned(), room.starts_at, room.ends_at, admins);
+        let new = NewRoom::new(room.place.clone(), room.starts_at, room.ends_at, admins);
         (room.id, NewRoom { verified: room.verified, made_for_event: !room.verified, ..new })
     }
 }
@@ -174,7 +174,7 @@ fn insert_events(conn: &mut AnyConnection, club: &Snapshot, rooms: &[Usage]) -> 
                 (events::id.eq(event.id), events::name.eq(&event.name), events::description.eq(DESCRIPTION)),
                 (events::starts_at.eq(event.starts_at), events::ends_at.eq(event.ends_at)),
                 (events::shared.eq(event.shared), events::is_long.eq(is_long(event.starts_at, event.ends_at))),
-                (events::place.eq(room.place), events::place_key.eq(place_key(room.place))),
+                (events::place.eq(&room.place), events::place_key.eq(place_key(&room.place))),
                 (events::room_id.eq(room.id), events::owns_room.eq(!room.verified)),
                 (events::group_id.eq(DbUuid(event.group(club).id)), events::open.eq(event.open)),
                 (events::sequence.eq(0), events::created_by.eq(event.admins(club)[0])),

@@ -17,6 +17,9 @@ const BLOCK: usize = 5;
 /// Events of [`BLOCK`] rooms.
 const EVENTS_OF_BLOCK: usize = 20;
 
+/// Rooms that are spread over all days. In `crowded`, more follow for the same days, at other places.
+const LAYER: usize = 5_000;
+
 /// The number, within the block, of the first event of each room; the last entry is that of the next block.
 const FIRST_EVENTS: [usize; BLOCK + 1] = [0, 5, 10, 15, 19, EVENTS_OF_BLOCK];
 
@@ -42,7 +45,7 @@ const AHEAD: i64 = 364;
 #[derive(Debug)]
 pub struct PlannedRoom {
     pub id: DbUuid,
-    pub place: &'static str,
+    pub place: String,
     pub starts_at: DbTimestamp,
     pub ends_at: DbTimestamp,
     /// Whether the room is verified. A room that is not was created for its single instant event.
@@ -87,6 +90,7 @@ impl Plan {
         match self.size {
             Size::Small | Size::Club => 500,
             Size::Large => 5_000,
+            Size::Crowded => 10 * LAYER,
             Size::Huge => 250_000,
         }
     }
@@ -100,7 +104,7 @@ impl Plan {
     fn days(&self) -> i64 {
         match self.size {
             Size::Small => 70,
-            Size::Club | Size::Large => 728,
+            Size::Club | Size::Large | Size::Crowded => 728,
             Size::Huge => 50 * 728,
         }
     }
@@ -118,8 +122,14 @@ impl Plan {
     /// The day of a room, counted from the day of the plan. No two verified rooms of one place are on the same day,
     /// because every eighth room has the same place and a day has at most eight rooms.
     fn day_of(&self, room: usize) -> i64 {
-        let (room, rooms) = (i64::try_from(room).unwrap_or(0), i64::try_from(self.rooms()).unwrap_or(1));
+        let (room, rooms) = (self.in_layer(room).1, self.in_layer(self.rooms() - 1).1 + 1);
+        let (room, rooms) = (i64::try_from(room).unwrap_or(0), i64::try_from(rooms).unwrap_or(1));
         self.first_day() + room * self.days() / rooms
+    }
+
+    /// The layer of a room, and its number there.
+    fn in_layer(&self, room: usize) -> (usize, usize) {
+        if self.size == Size::Crowded { (room / LAYER, room % LAYER) } else { (0, room) }
     }
 
     fn at(&self, day: i64, minute: i64) -> DbTimestamp {
@@ -139,6 +149,10 @@ impl Plan {
             (HALLS[number % HALLS.len()], 9 * 60, 21 * 60)
         } else {
             (ELSEWHERE[number / BLOCK % ELSEWHERE.len()], 20 * 60, 22 * 60)
+        };
+        let place = match self.in_layer(number).0 {
+            0 => place.to_owned(),
+            layer => format!("{place} of building {layer}"),
         };
         let (starts_at, ends_at) = (self.at(day, from), self.at(day, to));
         PlannedRoom { id: id(created_at, Kind::Room, number), place, starts_at, ends_at, verified, created_at }
@@ -182,8 +196,9 @@ impl Plan {
         // seed.
         let reach = usize::try_from(-80 - self.first_day()).unwrap_or(0);
         let days = usize::try_from(self.days()).unwrap_or(1);
-        let first = (reach * self.rooms() / days).div_ceil(BLOCK) * EVENTS_OF_BLOCK;
-        let every = (self.events() - first) / FEED;
+        let rooms = self.in_layer(self.rooms() - 1).1 + 1;
+        let first = (reach * rooms / days).div_ceil(BLOCK) * EVENTS_OF_BLOCK;
+        let every = (rooms / BLOCK * EVENTS_OF_BLOCK - first) / FEED;
         number >= first && (number - first).is_multiple_of(every) && (number - first) / every < FEED
     }
 }
@@ -228,13 +243,13 @@ mod tests {
     #[test]
     fn no_size_has_conflicting_events() {
         let day = "2026-11-20T00:00:00Z".parse().unwrap();
-        for size in [Size::Small, Size::Club, Size::Large] {
+        for size in [Size::Small, Size::Club, Size::Large, Size::Crowded] {
             let plan = Plan::new(size, day);
             let (mut spans, mut ids, mut events, mut guests) = (HashSet::new(), HashSet::new(), 0, 0);
             for number in 0..plan.rooms() {
                 let room = plan.room(number);
                 assert!(ids.insert(room.id) && room.created_at.0 < plan.day);
-                assert!(!room.verified || spans.insert((room.place, room.starts_at)), "{room:?}");
+                assert!(!room.verified || spans.insert((room.place.clone(), room.starts_at)), "{room:?}");
                 let all: Vec<_> = plan.events_of(number).collect();
                 assert!(room.verified || all.len() == 1);
                 for (n, event) in all.iter().enumerate() {

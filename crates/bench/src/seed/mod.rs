@@ -30,7 +30,9 @@ pub enum Size {
     Club,
     /// 1,000 users, 200 groups, 20,000 events in two years, 2,000 projects, 500 contests
     Large,
-    /// As large, with 50 times the events and contests
+    /// As large, with ten times the events of other people, at the same times, and ten times the contests
+    Crowded,
+    /// As large, with 50 times the events, in 100 years, and 50 times the contests
     Huge,
 }
 
@@ -40,7 +42,7 @@ impl Size {
     pub const fn users(self) -> usize {
         match self {
             Self::Small | Self::Club => 100,
-            Self::Large | Self::Huge => 1000,
+            Self::Large | Self::Crowded | Self::Huge => 1000,
         }
     }
 
@@ -50,7 +52,7 @@ impl Size {
         match self {
             Self::Small => 20,
             Self::Club => 12,
-            Self::Large | Self::Huge => 200,
+            Self::Large | Self::Crowded | Self::Huge => 200,
         }
     }
 }

@@ -45,6 +45,7 @@ fn counts(size: Size) -> (usize, usize) {
         Size::Small => (200, 50),
         Size::Club => (100, 30),
         Size::Large => (2_000, 500),
+        Size::Crowded => (2_000, 5_000),
         Size::Huge => (2_000, 25_000),
     }
 }
