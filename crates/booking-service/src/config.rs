@@ -20,7 +20,7 @@ use service_kit::{
 };
 use uuid::Uuid;
 
-pub use self::sign_in::{Addresses, ProviderKind, ProviderSettings, SignInOptions, SignInPolicy};
+pub use self::sign_in::{Addresses, ClientAuth, ProviderKind, ProviderSettings, SignInOptions, SignInPolicy};
 use crate::limits::LimitOptions;
 
 /// Lecture rooms, their use, groups, attendance, tags, calendar feeds and sign-in of a student club.

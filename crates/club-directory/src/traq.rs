@@ -3,10 +3,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use common::address::is_loopback;
+use club_issuer::outbound::{self, RequestError};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use ureq::{Agent, Timeout};
 use url::Url;
 use uuid::Uuid;
 
@@ -14,26 +13,24 @@ use super::snapshot::{DirectoryError, DirectoryGroup, DirectoryUser, Snapshot, U
 
 /// The limits of one read.
 pub(super) struct Limits {
-    /// Until connected, TLS included.
-    pub(super) connect: Duration,
-    /// From the name lookup to the last byte of one answer.
-    pub(super) request: Duration,
+    /// Of one request.
+    pub(super) request: outbound::Limits,
     /// How often the same request is sent.
     pub(super) attempts: u32,
     /// The pause after the first failed attempt; after the second it is twice as long, and so on.
     pub(super) pause: Duration,
-    /// Size of one answer.
-    pub(super) bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connect: Duration::from_secs(3),
-            request: Duration::from_secs(10),
+            request: outbound::Limits {
+                connect: Duration::from_secs(3),
+                request: Duration::from_secs(10),
+                bytes: 32 << 20,
+            },
             attempts: 3,
             pause: Duration::from_millis(250),
-            bytes: 32 << 20,
         }
     }
 }
@@ -66,32 +63,21 @@ struct Member {
 }
 
 pub(super) struct Client<'a> {
-    agent: Agent,
+    http: outbound::Client,
     base: Url,
-    authorization: String,
+    token: &'a str,
     limits: &'a Limits,
 }
 
 impl<'a> Client<'a> {
-    pub(super) fn new(base: &Url, token: &str, limits: &'a Limits) -> Self {
+    pub(super) fn new(base: &Url, token: &'a str, limits: &'a Limits) -> Self {
         let mut base = base.clone();
         // Icons are addresses for everyone, so they must not carry a password. Neither call can fail where it matters:
         // an address that has no host has no password either.
         let _ = base.set_username("").and_then(|()| base.set_password(None));
         base.set_query(None);
         base.set_fragment(None);
-
-        let mut config = Agent::config_builder()
-            .timeout_connect(Some(limits.connect))
-            .timeout_global(Some(limits.request))
-            .http_status_as_error(false)
-            // The token goes to the configured address and nowhere else.
-            .max_redirects(0);
-        if is_loopback(&base) {
-            // A proxy of the environment could only reach its own loopback.
-            config = config.proxy(None);
-        }
-        Self { agent: config.build().new_agent(), base, authorization: format!("Bearer {token}"), limits }
+        Self { http: outbound::Client::new(limits.request), base, token, limits }
     }
 
     pub(super) fn read(&self) -> Result<Snapshot, DirectoryError> {
@@ -145,8 +131,8 @@ impl<'a> Client<'a> {
             match self.get_once(&address) {
                 Ok(body) => break body,
                 Err(error) => {
-                    let retry = attempt < self.limits.attempts && is_temporary(&error);
-                    let error = self.describe(list, &error);
+                    let retry = attempt < self.limits.attempts && error.is_temporary();
+                    let error = describe(list, &error);
                     if !retry {
                         return Err(error);
                     }
@@ -163,46 +149,25 @@ impl<'a> Client<'a> {
         })
     }
 
-    fn get_once(&self, address: &Url) -> Result<Vec<u8>, ureq::Error> {
-        let request = self.agent.get(address.as_str()).header("Authorization", &self.authorization);
-        let mut answer = request.header("Accept", "application/json").call()?;
+    fn get_once(&self, address: &Url) -> Result<Vec<u8>, RequestError> {
+        let answer = self.http.get(address, Some(self.token))?;
         if answer.status() != 200 {
-            return Err(ureq::Error::StatusCode(answer.status().as_u16()));
+            return Err(RequestError::Status(answer.status().as_u16()));
         }
-        answer.body_mut().with_config().limit(self.limits.bytes).read_to_vec()
+        Ok(answer.into_body())
     }
+}
 
-    /// The error in our own words, because the library's may quote the server.
-    fn describe(&self, list: &'static str, error: &ureq::Error) -> DirectoryError {
-        use ureq::Error;
-        let reason = match error {
-            Error::StatusCode(status) => return DirectoryError::Status(list, *status),
-            Error::BodyExceedsLimit(_) => return DirectoryError::TooLarge(answer(list), self.limits.bytes),
-            Error::Timeout(Timeout::Connect) => "no connection in time".into(),
-            Error::Timeout(_) => "no complete answer in time".into(),
-            Error::Io(cause) => cause.to_string(),
-            Error::Rustls(cause) => cause.to_string(),
-            Error::HostNotFound => "host not found".into(),
-            Error::ConnectionFailed | Error::ConnectProxyFailed(_) => "connection failed".into(),
-            Error::Http(_) | Error::BadUri(_) => "the configured address or token cannot be sent".into(),
-            _ => "the answer is not HTTP".into(),
-        };
-        DirectoryError::Unreachable(list, reason)
+fn describe(list: &'static str, error: &RequestError) -> DirectoryError {
+    match error {
+        RequestError::Status(status) => DirectoryError::Status(list, *status),
+        RequestError::TooLarge(limit) => DirectoryError::TooLarge(answer(list), *limit),
+        error => DirectoryError::Unreachable(list, error.to_string()),
     }
 }
 
 fn answer(list: &str) -> String {
     format!("the answer to the request for the {list}")
-}
-
-/// A request that exceeded its time limit is not sent again, because that would triple the longest wait.
-fn is_temporary(error: &ureq::Error) -> bool {
-    use ureq::Error;
-    match error {
-        Error::StatusCode(status) => *status == 429 || *status >= 500,
-        Error::Io(_) | Error::HostNotFound | Error::ConnectionFailed | Error::Timeout(Timeout::Connect) => true,
-        _ => false,
-    }
 }
 
 /// The ids that are in `user_ids`, each once. The others are bots, or users added between the two requests.

@@ -14,6 +14,7 @@ use service_kit::{
 
 pub use crate::caller::{ACTIVE, Caller};
 use crate::{
+    bearer::Named,
     club::Club,
     identity::Person,
     rights::{self, Right},
@@ -54,13 +55,13 @@ pub struct AnybodyAuth;
 
 /// Authenticates callers of public operations.
 pub struct VisitorAuth {
-    name: Option<String>,
+    named: Option<Named>,
     club: Data<Club>,
 }
 
 /// Authenticates members who have the right `R`.
 pub struct MemberAuth<R> {
-    name: String,
+    named: Named,
     club: Data<Club>,
     right: R,
 }
@@ -100,12 +101,12 @@ impl Authenticator for VisitorAuth {
 
     async fn from_request(req: &HttpRequest) -> Result<Self, Problem> {
         let state = AppState::from_request(req)?;
-        Ok(Self { name: Person::from_request(req, &state).await?.name(), club: club(req)? })
+        Ok(Self { named: Person::from_request(req, &state).await?.into_named(), club: club(req)? })
     }
 
     fn identify(&self, conn: &mut AnyConnection) -> Result<Identified<Option<Caller>>, Error> {
-        let (lookup, version) = match &self.name {
-            Some(name) => look_up(conn, &self.club, name)?,
+        let (lookup, version) = match &self.named {
+            Some(named) => look_up(conn, &self.club, named)?,
             None => (Lookup::Unknown, None),
         };
         let version = version.map_or_else(|| data_version(conn), Ok)?;
@@ -119,7 +120,7 @@ impl Authenticator for VisitorAuth {
     }
 
     fn credential(&self) -> Option<&str> {
-        self.name.as_deref()
+        self.named.as_ref().map(|named| named.name.as_str())
     }
 }
 
@@ -133,19 +134,19 @@ impl<R: Right> Authenticator for MemberAuth<R> {
         } else {
             "This needs sign-in, at the site's own proxy or by a bearer token."
         };
-        let name = match Person::from_request(req, &state).await? {
-            Person::Named(name) => name,
+        let named = match Person::from_request(req, &state).await? {
+            Person::Named(named) => named,
             Person::Anonymous => return Err(Problem::new(code::NOT_SIGNED_IN).detail(not_signed_in)),
             Person::Unnamed => {
                 let detail = "You are signed in with a name that no member can have.";
                 return Err(Problem::new(code::BAD_CREDENTIALS).detail(detail));
             }
         };
-        Ok(Self { name, club: club(req)?, right: R::from_path(req)? })
+        Ok(Self { named, club: club(req)?, right: R::from_path(req)? })
     }
 
     fn identify(&self, conn: &mut AnyConnection) -> Result<Identified<Caller>, Error> {
-        match look_up(conn, &self.club, &self.name)? {
+        match look_up(conn, &self.club, &self.named)? {
             (Lookup::Active(caller), data_version) => Ok(Identified { caller, data_version }),
             (Lookup::Inactive, _) => Err(Problem::new(code::ACCOUNT_INACTIVE).into()),
             (Lookup::Unknown, _) => Err(R::unknown_name().into()),
@@ -157,7 +158,7 @@ impl<R: Right> Authenticator for MemberAuth<R> {
     }
 
     fn credential(&self) -> Option<&str> {
-        Some(&self.name)
+        Some(&self.named.name)
     }
 }
 
@@ -169,13 +170,14 @@ fn data_version(conn: &mut AnyConnection) -> Result<String, Error> {
     Ok(with_connection!(conn, c => diesel::select(DataVersion).get_result(c))?)
 }
 
-/// Looks up a sign-in name. If there is a user of that name, the version of the data is returned as well.
-fn look_up(conn: &mut AnyConnection, club: &Club, name: &str) -> Result<(Lookup, Option<String>), Error> {
-    let query = users::table.filter(users::name.eq(name)).select((users::id, users::state, DataVersion));
+/// Looks up a caller. If there is a user of that name, the version of the data is returned as well.
+fn look_up(conn: &mut AnyConnection, club: &Club, named: &Named) -> Result<(Lookup, Option<String>), Error> {
+    let query = users::table.filter(users::name.eq(&named.name)).select((users::id, users::state, DataVersion));
     let row: Option<(DbUuid, i16, String)> = with_connection!(conn, c => query.first(c)).optional()?;
     Ok(match row {
         Some((id, ACTIVE, version)) => {
-            (Lookup::Active(Caller { id, admin: club.admins.contains(name) }), Some(version))
+            let admin = named.is_admin || club.admins.contains(&named.name);
+            (Lookup::Active(Caller { id, admin }), Some(version))
         }
         Some((_, _, version)) => (Lookup::Inactive, Some(version)),
         None => (Lookup::Unknown, None),

@@ -3,16 +3,15 @@
 use std::{fmt, path::PathBuf, time::Duration};
 
 use clap::Args;
-use common::address::is_loopback;
+use club_issuer::outbound::{
+    Client, Limits, RequestError,
+    http::{HeaderMap, header},
+};
 use common::{input::Id, time::Timestamp};
 use serde::Deserialize;
 use service_kit::{
     config::{DirectoryOptions, Secret, SecretOption, absolute_url},
     database::types::{DbTimestamp, DbUuid},
-};
-use ureq::{
-    Agent, Timeout,
-    http::{HeaderMap, header},
 };
 use url::Url;
 
@@ -73,7 +72,7 @@ impl BookingOptions {
             return Err("--booking-url must be an http or https address without user-info and query".to_owned());
         }
         directory.check_upstream("--booking-url", &base)?;
-        Ok(Some(Source { base, token, interval: self.booking_interval, limits: Limits::default() }))
+        Ok(Some(Source { base, token, interval: self.booking_interval, limits: LIMITS }))
     }
 }
 
@@ -88,21 +87,7 @@ pub struct Source {
 }
 
 /// The limits of one request.
-#[derive(Debug, Clone)]
-struct Limits {
-    /// Time to connect, including TLS.
-    connect: Duration,
-    /// Time from the name lookup to the last byte of the answer.
-    request: Duration,
-    /// Size of the body of the answer.
-    bytes: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { connect: Duration::from_secs(3), request: Duration::from_secs(20), bytes: 64 << 20 }
-    }
-}
+const LIMITS: Limits = Limits { connect: Duration::from_secs(3), request: Duration::from_secs(20), bytes: 64 << 20 };
 
 /// A request that failed. The message quotes neither the answer nor the address nor the token.
 #[derive(Debug, PartialEq, Eq)]
@@ -212,43 +197,21 @@ impl Source {
     }
 
     fn get(&self, url: &Url) -> Result<(HeaderMap, Vec<u8>), FetchError> {
-        let mut config = Agent::config_builder()
-            .timeout_connect(Some(self.limits.connect))
-            .timeout_global(Some(self.limits.request))
-            .http_status_as_error(false)
-            // The token goes to the configured address and nowhere else.
-            .max_redirects(0);
-        if is_loopback(&self.base) {
-            // A proxy from the environment would connect to its own loopback address.
-            config = config.proxy(None);
+        let answer = Client::new(self.limits).get(url, Some(self.token.reveal()));
+        let answer = answer.map_err(|error| FetchError::new(error.to_string()))?;
+        match answer.status().as_u16() {
+            200 => {
+                let (head, body) = answer.into_parts();
+                Ok((head.headers, body))
+            }
+            status => Err(FetchError {
+                message: match status {
+                    401 => "it does not accept the token".to_owned(),
+                    status => RequestError::Status(status).to_string(),
+                },
+                retry_after: retry_after(answer.headers()),
+            }),
         }
-        let agent: Agent = config.build().into();
-        let request = agent.get(url.as_str()).header("Accept", "application/json");
-        let request = request.header("Authorization", format!("Bearer {}", self.token.reveal()));
-        let mut answer = request.call().map_err(|error| self.fetch_error(&error))?;
-        if answer.status() != 200 {
-            let error = self.fetch_error(&ureq::Error::StatusCode(answer.status().as_u16()));
-            return Err(FetchError { retry_after: retry_after(answer.headers()), ..error });
-        }
-        let body = answer.body_mut().with_config().limit(self.limits.bytes).read_to_vec();
-        Ok((std::mem::take(answer.headers_mut()), body.map_err(|error| self.fetch_error(&error))?))
-    }
-
-    fn fetch_error(&self, error: &ureq::Error) -> FetchError {
-        use ureq::Error;
-        FetchError::new(match error {
-            Error::StatusCode(401) => "it does not accept the token".to_owned(),
-            Error::StatusCode(status) => format!("it answered status {status}"),
-            Error::BodyExceedsLimit(_) => format!("the answer is larger than {} bytes", self.limits.bytes),
-            Error::Timeout(Timeout::Connect) => "no connection in time".to_owned(),
-            Error::Timeout(_) => "no complete answer in time".to_owned(),
-            Error::Io(cause) => cause.to_string(),
-            Error::Rustls(cause) => cause.to_string(),
-            Error::HostNotFound => "host not found".to_owned(),
-            Error::ConnectionFailed | Error::ConnectProxyFailed(_) => "connection failed".to_owned(),
-            Error::Http(_) | Error::BadUri(_) => "the configured address or token cannot be sent".to_owned(),
-            _ => "the answer is not HTTP".to_owned(),
-        })
     }
 }
 

@@ -4,6 +4,7 @@ use actix_web::http::header::HeaderName;
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
 use club_directory::Source;
+use club_issuer::{ClaimValue, Expectations, OtherAudiences, SignatureAlgorithm};
 use common::address::is_safe;
 use import::ImportOptions;
 use service_kit::{
@@ -18,9 +19,9 @@ use service_kit::{
 use url::Url;
 
 use crate::{
+    bearer::BearerSettings,
     booking::BookingOptions,
     identity::{Identity, is_sign_in_name},
-    jwt::{Expectations, SignatureAlgorithm, keys::Origin},
     proxy_user::Proxies,
 };
 
@@ -134,6 +135,11 @@ pub struct IdentityOptions {
     #[arg(long, env = "OIDC_NAME_CLAIM", value_name = "CLAIM", default_value = "preferred_username", global = true)]
     pub oidc_name_claim: String,
 
+    /// Claim of a bearer token and the value that makes the caller an admin besides `--admins`, such as
+    /// `groups=portfolio-admin`.
+    #[arg(long, env = "ADMIN_CLAIM", value_name = "CLAIM=VALUE", global = true)]
+    pub admin_claim: Option<ClaimValue>,
+
     /// Accepted signature algorithms of bearer tokens, comma-separated: RS256, RS384, RS512, PS256, PS384, PS512,
     /// ES256, ES384, `EdDSA`.
     #[arg(
@@ -182,7 +188,7 @@ impl Config {
         let secrets = [self.database.given_url(), self.directory.token(), self.booking.token()];
         let mut warnings: Vec<_> = secrets.into_iter().filter_map(SecretOption::exposed).collect();
         warnings.extend(self.server.missing_public_url());
-        if self.admins.is_empty() && !self.demo {
+        if self.admins.is_empty() && !self.demo && self.identity.admin_claim.is_none() {
             warnings
                 .push("--admins is empty: nobody may change what others have created, or request a sync".to_owned());
         }
@@ -221,7 +227,7 @@ impl Config {
     pub fn identity(&self) -> Result<Identity, Vec<String>> {
         let options = &self.identity;
         let mut faults = Vec::new();
-        let tokens = options.tokens().unwrap_or_else(|fault| {
+        let bearer = options.bearer().unwrap_or_else(|fault| {
             faults.push(fault);
             None
         });
@@ -236,24 +242,30 @@ impl Config {
         }
         let trusted = if is_configured { trusted_proxies.clone() } else { Cidr::LOOPBACK.to_vec() };
         let proxies = Proxies { trusted, headers };
-        Ok(Identity { proxies, tokens, is_development: !is_configured })
+        Ok(Identity { proxies, bearer, is_development: !is_configured })
     }
 }
 
 impl IdentityOptions {
-    fn tokens(&self) -> Result<Option<(Expectations, Origin)>, String> {
+    fn bearer(&self) -> Result<Option<BearerSettings>, String> {
         let (issuer, audience) = match (&self.oidc_issuer, &self.oidc_audience) {
             (Some(issuer), Some(audience)) => (issuer.clone(), audience.clone()),
             (Some(_), None) => return Err("--oidc-issuer needs --oidc-audience".to_owned()),
-            (None, None) if self.jwks_url.is_none() => return Ok(None),
-            (None, _) => return Err("--oidc-audience and --jwks-url need --oidc-issuer".to_owned()),
+            (None, None) if self.jwks_url.is_none() && self.admin_claim.is_none() => return Ok(None),
+            (None, _) => return Err("--oidc-audience, --jwks-url and --admin-claim need --oidc-issuer".to_owned()),
         };
-        let (origin, url, option) = match &self.jwks_url {
-            Some(url) => (Origin::Set(url.clone()), Ok(url.clone()), "--jwks-url"),
-            None => (Origin::Discovery { issuer: issuer.clone() }, Url::parse(&issuer), "--oidc-issuer"),
+        let (url, option) = match &self.jwks_url {
+            Some(url) => (Ok(url.clone()), "--jwks-url"),
+            None => (Url::parse(&issuer), "--oidc-issuer"),
         };
         url.map_err(|error| error.to_string()).and_then(|url| is_safe(&url)).map_err(|e| format!("{option}: {e}"))?;
-        let (name_claim, algorithms) = (self.oidc_name_claim.clone(), self.oidc_algorithms.clone());
-        Ok(Some((Expectations { issuer, audience, name_claim, algorithms }, origin)))
+        let expected = Expectations { audience, others: OtherAudiences::Any, algorithms: self.oidc_algorithms.clone() };
+        Ok(Some(BearerSettings {
+            issuer,
+            keys: self.jwks_url.clone(),
+            expected,
+            name_claim: self.oidc_name_claim.clone(),
+            admin_claim: self.admin_claim.clone(),
+        }))
     }
 }

@@ -10,7 +10,7 @@ use common::problem::{Problem, code};
 use service_kit::state::AppState;
 
 use crate::{
-    jwt::{Expectations, Verifier, keys::Origin},
+    bearer::{BearerSettings, BearerTokens, Named},
     proxy_user::{Proxies, ProxyUser},
 };
 
@@ -20,7 +20,7 @@ pub struct Identity {
     /// Trusted proxies and the headers in which they send the sign-in name.
     pub proxies: Proxies,
     /// The issuer of bearer tokens, and what its tokens must have.
-    pub tokens: Option<(Expectations, Origin)>,
+    pub bearer: Option<BearerSettings>,
     /// No source is configured: the headers of every client on this machine are trusted.
     pub is_development: bool,
 }
@@ -33,7 +33,7 @@ pub enum Person {
     /// Somebody whom a trusted proxy or the issuer has signed in, but whose name is no sign-in name: no member.
     Unnamed,
     /// This name.
-    Named(String),
+    Named(Named),
 }
 
 impl Person {
@@ -46,14 +46,14 @@ impl Person {
         let proxy_user = request.extensions().get::<ProxyUser>().cloned().unwrap_or(ProxyUser::Anonymous);
         let proxied = match proxy_user {
             ProxyUser::Anonymous => Self::Anonymous,
-            ProxyUser::Name(name) => Self::named(name),
+            ProxyUser::Name(name) => Self::named(Named { name, is_admin: false }),
             ProxyUser::Unusable => return Err(bad_credentials("The headers of the proxy do not name one user.")),
         };
-        let verifier = request.app_data::<Data<Verifier>>();
-        match (Authorization::from_headers(request.headers()), verifier) {
-            (Authorization::Bearer(token), Some(verifier)) => {
-                let person = Self::named(verifier.name(&token, state.clock.now()).await?);
-                if proxied != Self::Anonymous && proxied != person {
+        let tokens = request.app_data::<Data<BearerTokens>>();
+        match (Authorization::from_headers(request.headers()), tokens) {
+            (Authorization::Bearer(token), Some(tokens)) => {
+                let person = Self::named(tokens.check(&token, state.clock.now()).await?);
+                if proxied != Self::Anonymous && proxied.name() != person.name() {
                     return Err(bad_credentials("The token has not the sign-in name that the proxy sends."));
                 }
                 return Ok(person);
@@ -74,14 +74,18 @@ impl Person {
         Ok(proxied)
     }
 
-    fn named(name: String) -> Self {
-        if is_sign_in_name(&name) { Self::Named(name) } else { Self::Unnamed }
+    fn named(named: Named) -> Self {
+        if is_sign_in_name(&named.name) { Self::Named(named) } else { Self::Unnamed }
     }
 
-    /// The sign-in name, if there is one.
+    fn name(&self) -> Option<&str> {
+        if let Self::Named(named) = self { Some(&named.name) } else { None }
+    }
+
+    /// Who is named, if anybody is.
     #[must_use]
-    pub fn name(self) -> Option<String> {
-        if let Self::Named(name) = self { Some(name) } else { None }
+    pub fn into_named(self) -> Option<Named> {
+        if let Self::Named(named) = self { Some(named) } else { None }
     }
 }
 

@@ -20,6 +20,7 @@
 
 pub mod account_type;
 pub mod auth;
+pub mod bearer;
 pub mod booking;
 pub mod caller;
 pub mod club;
@@ -27,7 +28,6 @@ pub mod codes;
 pub mod config;
 pub mod departures;
 pub mod identity;
-pub mod jwt;
 pub mod link;
 pub mod page;
 pub mod proxy_user;

@@ -7,6 +7,7 @@ use actix_web::{
     middleware::from_fn,
     web::{self, Data},
 };
+use club_issuer::cached_fetch::RefreshPolicy;
 use common::{problem::Legacy, time::Clock};
 use diesel_migrations::embed_migrations;
 use service_kit::{
@@ -25,12 +26,12 @@ use utoipa_actix_web::{scope, service_config::ServiceConfig};
 use crate::{
     accounts,
     auth::Visitor,
+    bearer::BearerTokens,
     club::Club,
     codes,
     config::Config,
     contests, demo, events, feeds, front_page, groups,
     identity::{Identity, has_credential},
-    jwt::Verifier,
     page, profiles, projects,
     proxy_user::proxy_user,
     sync, teams, users,
@@ -161,7 +162,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     // Takes as long as opening the database.
     let document = tokio::task::spawn_blocking(|| INFO.openapi());
     let db = open(config).await?;
-    let Identity { proxies, tokens, is_development } =
+    let Identity { proxies, bearer, is_development } =
         config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;
     let document = document.await?;
     let state = AppState::new(
@@ -186,11 +187,11 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let url = config.database_url().map_err(io::Error::other)?;
     log::info!("database {url}; time zone {}", config.time_zone);
     let (club, proxies) = (Data::new(club), Data::new(proxies));
-    let verifier = tokens.map(|(expected, origin)| Data::new(Verifier::new(expected, origin)));
+    let tokens = bearer.map(|settings| Data::new(BearerTokens::new(settings, RefreshPolicy::default())));
     let running = listen(state.clone(), &config.server, move |app| {
         app.app_data(club.clone()).app_data(proxies.clone());
-        if let Some(verifier) = &verifier {
-            app.app_data(verifier.clone());
+        if let Some(tokens) = &tokens {
+            app.app_data(tokens.clone());
         }
     })?;
     if let Some(source) = booking {

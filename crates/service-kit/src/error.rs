@@ -105,7 +105,9 @@ fn constraint_name(columns: &str) -> String {
     format!("{table}_{}_key", columns.join("_"))
 }
 
-/// The error type of handlers: a problem, which the middleware `problem_responses` renders.
+/// The error type of handlers: a problem, which the middleware `problem_responses` renders. A type of its own, because
+/// neither [`Problem`], whose crate knows no server, nor [`Error`], of which some variants ask for a retry, is an error
+/// of actix.
 #[derive(Debug)]
 pub struct Failure(pub Problem);
 

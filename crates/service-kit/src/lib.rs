@@ -5,8 +5,8 @@
 //!   a long command is doing.
 //! * [`database`]: transactions on SQLite or PostgreSQL, migrations. [`command`]: errors and exit status of commands.
 //! * [`maintenance`]: backup, restore, copy.
-//! * [`cached_fetch`]: data of other servers. [`copies`]: the age of copies of such data, and which sources are
-//!   suspicious. [`directory`]: the club directory.
+//! * [`copies`]: the age of copies of data of other servers, and which sources are suspicious. [`directory`]: the club
+//!   directory.
 //! * [`http`]: values read from requests and parts of answers, independent of the service's state.
 //! * [`logging`], [`metrics`]. [`config`]: options, secrets, and the checks of `check-config`.
 //! * [`state`]: what the workers share. [`middleware`]: what surrounds every request.
@@ -15,7 +15,6 @@
 //! * [`routes`], [`server`]: health, metrics and documentation; start and shutdown. [`health`]: asks a running service.
 //! * [`cli`]: the commands that every service has.
 
-pub mod cached_fetch;
 pub mod cli;
 pub mod command;
 pub mod config;

@@ -4,6 +4,7 @@ use common::address::is_safe;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use club_issuer::ClaimValue;
 use service_kit::config::{Secret, SecretOption, ServerOptions, absolute_url};
 use url::Url;
 
@@ -22,6 +23,10 @@ pub struct SignInOptions {
     #[arg(long, env = "OIDC_ISSUER", value_name = "URL", global = true)]
     pub oidc_issuer: Option<String>,
 
+    /// Other audiences that an ID token may have besides the client id, comma-separated.
+    #[arg(long, env = "OIDC_TRUSTED_AUDIENCES", value_name = "TEXT", value_delimiter = ',', global = true)]
+    pub oidc_trusted_audiences: Vec<String>,
+
     /// Authorization endpoint of a plain OAuth 2.0 provider, instead of `--oidc-issuer`.
     #[arg(long, env = "OAUTH_AUTHORIZE_URL", value_name = "URL", global = true, value_parser = absolute_url)]
     pub oauth_authorize_url: Option<Url>,
@@ -37,6 +42,10 @@ pub struct SignInOptions {
     /// Client id of this service at the provider.
     #[arg(long, env = "OAUTH_CLIENT_ID", value_name = "TEXT", global = true)]
     pub oauth_client_id: Option<String>,
+
+    /// How the client secret is sent [default: what the issuer's metadata says, `basic` without].
+    #[arg(long, env = "OAUTH_CLIENT_AUTH", value_name = "METHOD", value_enum, global = true)]
+    pub oauth_client_auth: Option<ClientAuth>,
 
     /// Client secret of this service at the provider. Without one the service is a public client.
     #[arg(long, env = "OAUTH_CLIENT_SECRET", value_name = "TEXT", hide_env_values = true, global = true)]
@@ -60,10 +69,24 @@ pub struct SignInOptions {
     #[arg(long, env = "OAUTH_ID_CLAIM", value_name = "CLAIM", global = true)]
     pub oauth_id_claim: Option<String>,
 
+    /// Claim, or member of the user's JSON object, and the value that makes a user privileged, such as
+    /// `groups=rooms-admin`. Each sign-in grants or revokes the privilege accordingly.
+    #[arg(long, env = "PRIVILEGED_CLAIM", value_name = "CLAIM=VALUE", global = true)]
+    pub privileged_claim: Option<ClaimValue>,
+
     /// Redirect URL as registered at the provider: below the public URL, ending in `/api/callback` [default:
     /// `PUBLIC_URL/api/callback`].
     #[arg(long, env = "OAUTH_REDIRECT_URL", value_name = "URL", global = true, value_parser = absolute_url)]
     pub oauth_redirect_url: Option<Url>,
+}
+
+/// How a client sends its secret to the token endpoint (RFC 6749, section 2.3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ClientAuth {
+    /// By HTTP Basic authentication.
+    Basic,
+    /// In the body of the request.
+    Post,
 }
 
 /// Who becomes a member by signing in with a provider (contract, "Who may become a member").
@@ -84,6 +107,12 @@ pub struct ProviderSettings {
     pub client_id: String,
     /// The client secret of this service; a public client has none.
     pub client_secret: Option<Secret>,
+    /// How the client secret is sent, if that is configured.
+    pub client_auth: Option<ClientAuth>,
+    /// Other audiences that an ID token may have.
+    pub trusted_audiences: Vec<String>,
+    /// Who is privileged, if the provider decides.
+    pub privileged_claim: Option<ClaimValue>,
     /// The scopes to request.
     pub scopes: Vec<String>,
     /// The claim that contains the sign-in name.
@@ -133,7 +162,7 @@ impl SignInOptions {
         let kind = self.kind(&mut faults);
         if kind.is_none() && faults.is_empty() {
             return if self.has_client_options() {
-                let fault = "the options --oauth-… need --oidc-issuer, or --oauth-authorize-url, --oauth-token-url \
+                let fault = "the options of the provider need --oidc-issuer, or --oauth-authorize-url, --oauth-token-url \
                              and --oauth-user-url";
                 Err(vec![fault.to_owned()])
             } else {
@@ -144,6 +173,12 @@ impl SignInOptions {
             faults.push(fault);
             None
         });
+        if self.oauth_client_auth.is_some() && client_secret.is_none() {
+            faults.push("--oauth-client-auth needs a client secret".to_owned());
+        }
+        if self.oidc_issuer.is_none() && !self.oidc_trusted_audiences.is_empty() {
+            faults.push("--oidc-trusted-audiences needs --oidc-issuer".to_owned());
+        }
         if self.oauth_client_id.is_none() {
             faults.push("--oauth-client-id is needed to sign in with a provider".to_owned());
         }
@@ -162,6 +197,9 @@ impl SignInOptions {
                 kind,
                 client_id: client_id.clone(),
                 client_secret,
+                client_auth: self.oauth_client_auth,
+                trusted_audiences: self.oidc_trusted_audiences.clone(),
+                privileged_claim: self.privileged_claim.clone(),
                 scopes,
                 name_claim: text(&self.oauth_name_claim, "preferred_username", "name"),
                 id_claim: text(&self.oauth_id_claim, "sub", "id"),
@@ -216,6 +254,9 @@ impl SignInOptions {
             || self.oauth_client_secret.is_some()
             || self.oauth_client_secret_file.is_some()
             || self.oauth_redirect_url.is_some()
+            || self.oauth_client_auth.is_some()
+            || self.privileged_claim.is_some()
+            || !self.oidc_trusted_audiences.is_empty()
     }
 
     fn redirect(&self, server: &ServerOptions, faults: &mut Vec<String>) -> Option<Url> {

@@ -17,6 +17,13 @@ pub(super) fn refused(reason: &str) -> Problem {
     bad_login()
 }
 
+/// Like [`refused`], for an account of which the provider does not say what this service needs.
+pub(super) fn unusable_account(reason: &str) -> Problem {
+    let detail = "The sign-in provider does not describe the account as this service needs it. Tell the operator of the \
+                  service.";
+    refused(reason).detail(detail)
+}
+
 /// 503: the provider does not work. The cause is logged.
 pub(super) fn unavailable(cause: impl Display) -> Problem {
     let detail = "The sign-in provider does not answer, or its answer is not understood. Try again in a minute.";
@@ -29,29 +36,48 @@ pub(super) fn misconfigured(cause: impl Display) -> Problem {
 }
 
 /// The refusal of an authorization endpoint in the query of a callback (RFC 6749, section 4.1.2.1; OpenID Connect Core
-/// 1.0, section 3.1.2.6). The log does not quote other errors, because anybody can send any text.
+/// 1.0, section 3.1.2.6). The log does not quote unknown errors, because anybody can send any text.
 pub(super) fn refused_by_provider(error: Option<&str>) -> Problem {
-    let one_of = |errors: &[&'static str]| errors.iter().find(|&&one| error == Some(one)).copied();
-    if let Some(error) =
-        one_of(&["invalid_request", "invalid_scope", "unauthorized_client", "unsupported_response_type"])
-    {
-        return misconfigured(format!("the sign-in provider refuses with {error}"));
-    }
-    let (error, detail) = if let Some(error) = one_of(&["server_error", "temporarily_unavailable"]) {
-        (error, "The sign-in provider has a fault or too much to do. Sign in again in a minute.")
-    } else if let Some(error) = one_of(&[
-        "access_denied",
-        "account_selection_required",
-        "consent_required",
-        "interaction_required",
-        "login_required",
-    ]) {
-        (error, "The sign-in was cancelled at the sign-in provider, or it does not let this account in.")
-    } else {
-        return refused("the provider sends neither a code nor a known error");
+    let known = error.and_then(known_error);
+    known.unwrap_or_else(|| refused("the provider sends neither a code nor a known error"))
+}
+
+/// The refusal of a token endpoint (RFC 6749, section 5.2).
+pub(super) fn refused_by_token_endpoint(error: &str) -> Problem {
+    // The code is the one thing in the request that came from the browser.
+    let of_code = matches!(error, "invalid_grant" | "invalid_request");
+    let known = if of_code { None } else { known_error(error) };
+    known.unwrap_or_else(|| refused(&format!("the provider refuses the code with {error}")))
+}
+
+/// The problem of an error that does not depend on the browser's request.
+fn known_error(error: &str) -> Option<Problem> {
+    let detail = match error {
+        "invalid_client"
+        | "invalid_request"
+        | "invalid_scope"
+        | "unauthorized_client"
+        | "unsupported_grant_type"
+        | "unsupported_response_type"
+        // GitHub's names.
+        | "incorrect_client_credentials"
+        | "redirect_uri_mismatch" => {
+            return Some(misconfigured(format!("the sign-in provider refuses with {error}")));
+        }
+        "server_error" | "temporarily_unavailable" => {
+            "The sign-in provider has a fault or too much to do. Sign in again in a minute."
+        }
+        "access_denied"
+        | "account_selection_required"
+        | "consent_required"
+        | "interaction_required"
+        | "login_required" => {
+            "The sign-in was cancelled at the sign-in provider, or it does not let this account in."
+        }
+        _ => return None,
     };
     log::warn!("the sign-in provider refuses with {error}");
-    bad_login().detail(detail)
+    Some(bad_login().detail(detail))
 }
 
 /// Whether signing in again may help.

@@ -48,6 +48,8 @@ pub struct Identity {
     pub name: String,
     /// The name to show.
     pub display_name: String,
+    /// Whether the user is privileged, if the provider decides (`--privileged-claim`).
+    pub is_privileged: Option<bool>,
 }
 
 /// The user of an identity, created if necessary.

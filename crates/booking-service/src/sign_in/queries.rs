@@ -26,8 +26,10 @@ use super::{
 };
 use crate::{
     auth::{IDLE, stay_active},
+    codes,
     config::SignInPolicy,
     schema::{sessions, spent_logins},
+    users::queries::set_privileged,
 };
 
 /// The most rows of a table that [`delete_expired`] deletes at once.
@@ -60,7 +62,13 @@ pub fn finish(
     };
     let user = match principal {
         Principal::User(user) => *user,
-        Principal::Identity(identity) => identities::user_of(conn, identity, policy, now)?,
+        Principal::Identity(identity) => {
+            let user = identities::user_of(conn, identity, policy, now)?;
+            if let Some(is_privileged) = identity.is_privileged {
+                follow_provider(conn, user, is_privileged)?;
+            }
+            user
+        }
     };
     stay_active(conn, user)?;
     if let Some(previous) = &login.previous {
@@ -77,6 +85,19 @@ pub fn finish(
         ))
         .execute(conn)?;
     Ok(user)
+}
+
+/// Grants or revokes the privilege as the provider says. The last privileged user keeps it.
+fn follow_provider(conn: &mut AnyConnection, user: DbUuid, is_privileged: bool) -> Result<(), Error> {
+    match set_privileged(conn, user, is_privileged) {
+        Err(Error::Problem(problem)) if problem.code() == codes::LAST_PRIVILEGED => {
+            log::warn!(
+                "the user {user} stays privileged, as the last one, although the sign-in provider says otherwise"
+            );
+            Ok(())
+        }
+        other => other,
+    }
 }
 
 /// Whether the sign-in with this state has been finished. The record is deleted once the sign-in would have expired.

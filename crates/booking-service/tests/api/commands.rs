@@ -83,6 +83,16 @@ fn sign_in_faults(key: &str, faults: &impl Fn(&[&str], &[&str])) {
         faults(&[&format!("--oauth-{option}"), "hunter2"], &["need --oidc-issuer"]);
     }
     faults(&["--oauth-redirect-url", "https://club.example/api/callback"], &["need --oidc-issuer"]);
+    for more in [
+        ["--oidc-trusted-audiences", "a"],
+        ["--oauth-client-auth", "post"],
+        ["--privileged-claim", "groups=rooms-admin"],
+    ] {
+        faults(&more, &["need --oidc-issuer"]);
+    }
+    faults(&[&issuer[..], &["--oauth-client-auth", "post"]].concat(), &["--oauth-client-auth needs a client secret"]);
+    let audiences = [&plain[..], &["--oidc-trusted-audiences", "a"]].concat();
+    faults(&audiences, &["--oidc-trusted-audiences needs --oidc-issuer"]);
     faults(&[&issuer[..], &["--oauth-scopes", "profile"]].concat(), &["openid"]);
     let two = ["--oauth-client-secret", "hunter2", "--oauth-client-secret-file", key];
     faults(&[&issuer[..], &two].concat(), &["both set"]);
@@ -521,6 +531,8 @@ fn help_names_every_option_with_its_variable_and_default_and_no_secret() {
         ];
         let of_provider = [
             "oidc-issuer",
+            "oidc-trusted-audiences",
+            "privileged-claim",
             "oauth-authorize-url",
             "oauth-token-url",
             "oauth-user-url",

@@ -13,7 +13,7 @@ use common::time::Clock;
 use ring::{
     digest, hmac,
     rand::SystemRandom,
-    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair},
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair},
 };
 use serde_json::{Value, json};
 use url::{Url, form_urlencoded};
@@ -47,6 +47,8 @@ pub enum Fault {
     Truncated,
     /// Answers a redirect.
     Redirect,
+    /// Calls the answer a form.
+    Form,
     /// Answers this status with the whole request in header and body.
     Quote(u16),
 }
@@ -66,6 +68,10 @@ pub enum Signer {
     ClientSecret,
     /// The issuer, but the token was changed after signing.
     Tampered,
+    /// The issuer's Ed25519 key.
+    Ed,
+    /// The key to which the issuer has changed. It no longer publishes the others.
+    Rotated,
 }
 
 /// The current behaviour of the provider.
@@ -77,6 +83,12 @@ pub struct Now {
     /// Claims that only the user info contains.
     pub only_at_user_info: Vec<&'static str>,
     pub header: Value,
+    /// Changes the correct answer of the token endpoint.
+    pub token: fn(&mut Value),
+    /// Whether the token endpoint answers a form instead of JSON.
+    pub answers_form: bool,
+    /// Whether clients send their secret in the body instead of by HTTP Basic.
+    pub secret_in_body: bool,
     pub signer: Signer,
     pub metadata: Value,
     pub faults: HashMap<&'static str, Fault>,
@@ -106,12 +118,18 @@ pub struct Issuer {
     pub now: Arc<RwLock<Now>>,
     key: Arc<EcdsaKeyPair>,
     other: Arc<EcdsaKeyPair>,
+    ed: Arc<Ed25519KeyPair>,
 }
 
 fn key_pair() -> Arc<EcdsaKeyPair> {
     let rng = SystemRandom::new();
     let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &rng).unwrap();
     Arc::new(EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8.as_ref(), &rng).unwrap())
+}
+
+fn ed25519_key_pair() -> Ed25519KeyPair {
+    let pkcs8 = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
+    Ed25519KeyPair::from_pkcs8(pkcs8.as_ref()).unwrap()
 }
 
 impl Issuer {
@@ -122,6 +140,9 @@ impl Issuer {
             claims: json!({}),
             only_at_user_info: Vec::new(),
             header: json!({"alg": "ES256", "kid": "ec", "typ": "JWT"}),
+            token: |_| {},
+            answers_form: false,
+            secret_in_body: false,
             signer: Signer::Issuer,
             metadata: json!({}),
             faults: HashMap::new(),
@@ -137,6 +158,7 @@ impl Issuer {
             now: Arc::new(RwLock::new(now)),
             key: key_pair(),
             other: key_pair(),
+            ed: Arc::new(ed25519_key_pair()),
         };
         let server = issuer.clone();
         std::thread::spawn(move || listener.incoming().map_while(Result::ok).for_each(|stream| server.serve(stream)));
@@ -228,7 +250,7 @@ impl Issuer {
         let fault = self.now.read().unwrap().faults.get(path.as_str()).cloned();
         let (status, answer) = match path.as_str() {
             METADATA => (200, self.metadata()),
-            KEYS => (200, json!({"keys": [jwk(&self.key, "ec")]})),
+            KEYS => (200, self.keys()),
             TOKEN => self.token(header("authorization").as_deref(), &body),
             USER if header("authorization").as_deref() == Some("Bearer access-token-1") => {
                 (200, self.now.read().unwrap().user.clone())
@@ -245,6 +267,13 @@ impl Issuer {
             other => other,
         };
         self.set(|now| now.told.push(answer.clone()));
+        if path == TOKEN && fault.is_none() && self.now.read().unwrap().answers_form {
+            let pairs = answer.as_object().unwrap().iter();
+            let pairs =
+                pairs.map(|(name, value)| (name, value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
+            let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+            return self.answer(stream, status, &body, Some(Fault::Form));
+        }
         self.answer(stream, status, &answer.to_string(), fault);
     }
 
@@ -252,6 +281,9 @@ impl Issuer {
         let json = "application/json";
         let (status, kind, length, body) = match fault {
             None => (status, json, body.len(), body.to_owned()),
+            Some(Fault::Form) => {
+                (status, "application/x-www-form-urlencoded; charset=utf-8", body.len(), body.to_owned())
+            }
             Some(Fault::Close) => return,
             Some(Fault::Stall) => return self.now.write().unwrap().stalled.push(stream),
             Some(Fault::Status(status, body)) => (status, json, body.to_string().len(), body.to_string()),
@@ -280,15 +312,28 @@ impl Issuer {
         metadata
     }
 
+    fn keys(&self) -> Value {
+        if self.now.read().unwrap().signer == Signer::Rotated {
+            return json!({"keys": [jwk(&self.other, "rotated")]});
+        }
+        let ed = BASE64.encode(self.ed.public_key().as_ref());
+        json!({"keys": [jwk(&self.key, "ec"), {"kty": "OKP", "crv": "Ed25519", "x": ed, "kid": "ed"}]})
+    }
+
     /// RFC 6749, section 4.1.3; RFC 7636, section 4.6. A code works once.
     fn token(&self, authorization: Option<&str>, body: &[u8]) -> (u16, Value) {
         let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
         let expected = BASE64_STANDARD.encode(format!("{}:{}", encoded(CLIENT), encoded(SECRET)));
-        if authorization != Some(format!("Basic {expected}").as_str()) {
-            return (401, json!({"error": "invalid_client"}));
-        }
         let sent: HashMap<_, _> = form_urlencoded::parse(body).into_owned().collect();
         let of = |name: &str| sent.get(name).cloned().unwrap_or_default();
+        let is_client = if self.now.read().unwrap().secret_in_body {
+            authorization.is_none() && of("client_id") == CLIENT && of("client_secret") == SECRET
+        } else {
+            authorization == Some(format!("Basic {expected}").as_str())
+        };
+        if !is_client {
+            return (401, json!({"error": "invalid_client"}));
+        }
         let digest = digest::digest(&digest::SHA256, of("code_verifier").as_bytes());
         let grant = self.now.write().unwrap().grants.remove(&of("code"));
         let grant = grant.filter(|grant| {
@@ -302,6 +347,8 @@ impl Issuer {
         if let Some(nonce) = grant.nonce {
             answer["id_token"] = self.id_token(&nonce).into();
         }
+        let change = self.now.read().unwrap().token;
+        change(&mut answer);
         (200, answer)
     }
 
@@ -326,12 +373,20 @@ impl Issuer {
             Signer::Nobody => header = json!({"alg": "none"}),
             Signer::PublicKey | Signer::ClientSecret => header["alg"] = "HS256".into(),
             Signer::Unknown => header["kid"] = "unknown".into(),
+            Signer::Rotated => header["kid"] = "rotated".into(),
+            Signer::Ed => {
+                header["alg"] = "EdDSA".into();
+                header["kid"] = "ed".into();
+                let long = digest::digest(&digest::SHA512, b"access-token-1");
+                claims["at_hash"] = BASE64.encode(&long.as_ref()[..32]).into();
+            }
             Signer::Issuer | Signer::Other | Signer::Tampered => {}
         }
         let text = format!("{}.{}", BASE64.encode(header.to_string()), BASE64.encode(claims.to_string()));
         let signature = match now.signer {
             Signer::Issuer | Signer::Tampered => by(&self.key, text.as_bytes()),
-            Signer::Other | Signer::Unknown => by(&self.other, text.as_bytes()),
+            Signer::Ed => self.ed.sign(text.as_bytes()).as_ref().to_vec(),
+            Signer::Other | Signer::Unknown | Signer::Rotated => by(&self.other, text.as_bytes()),
             Signer::Nobody => Vec::new(),
             Signer::PublicKey => mac(self.key.public_key().as_ref(), text.as_bytes()),
             Signer::ClientSecret => mac(SECRET.as_bytes(), text.as_bytes()),

@@ -43,6 +43,7 @@ mod poll_answers;
 mod poll_confirmation;
 mod polls;
 mod provider;
+mod provider_answers;
 mod provider_attacks;
 mod provider_outages;
 mod provider_setup;

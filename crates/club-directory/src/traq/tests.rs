@@ -55,13 +55,8 @@ impl Server {
     }
 
     fn read(&self) -> Result<Snapshot, DirectoryError> {
-        let limits = Limits {
-            connect: self.timeout,
-            request: self.timeout,
-            attempts: 3,
-            pause: Duration::from_millis(1),
-            bytes: 10_000,
-        };
+        let request = outbound::Limits { connect: self.timeout, request: self.timeout, bytes: 10_000 };
+        let limits = Limits { request, attempts: 3, pause: Duration::from_millis(1) };
         Client::new(&self.base, "t0ken", &limits).read().and_then(Snapshot::checked)
     }
 

@@ -250,6 +250,55 @@ fn a_token_of_the_issuer_identifies_the_caller() {
     me(&by(&bob)).refused(401, "bad-credentials");
 }
 
+#[rstest]
+fn a_claim_of_the_token_makes_an_admin(#[values(Sqlite, Postgres)] backend: Backend) {
+    let issuer = Issuer::start();
+    let options = ["--oidc-issuer", &issuer.address, "--oidc-audience", "portfolio", "--trusted-proxies", "127.0.0.1"];
+    let club = Club::start_with(backend, &[&options[..], &["--admin-claim", "groups=portfolio-admin"]].concat());
+    let edit = |name: &str, groups: Value| {
+        let expires = club.clock.now().utc().timestamp() + 600;
+        let claims = json!({
+            "iss": issuer.address, "aud": "portfolio", "exp": expires, "preferred_username": name, "groups": groups,
+        });
+        self::edit(&club.anonymous().header("authorization", &format!("Bearer {}", issuer.token(&claims))))
+    };
+    // Given and taken with each token. Those of --admins stay.
+    edit(CAROL, json!(["other"])).refused(403, "forbidden");
+    edit(CAROL, json!(["other", "portfolio-admin"])).expect(204);
+    edit(CAROL, json!("portfolio-admin")).expect(204);
+    edit(CAROL, json!(null)).refused(403, "forbidden");
+    edit(ALICE, json!([])).expect(204);
+    // Nobody who is not a member.
+    edit("nobody", json!(["portfolio-admin"])).refused(403, "forbidden");
+    // A proxy's header has no claims.
+    self::edit(&club.by(CAROL)).refused(403, "forbidden");
+}
+
+#[test]
+fn the_times_of_a_token_are_checked_with_half_a_minute_of_leeway() {
+    let issuer = Issuer::start();
+    let club = Club::start_with(
+        Backend::Sqlite,
+        &["--oidc-issuer", &issuer.address, "--oidc-audience", "portfolio", "--oidc-algorithms", "ES256"],
+    );
+    let now = club.clock.now().utc().timestamp();
+    for (claims, is_good) in [
+        (json!({"exp": now + 60, "nbf": now + 20}), true),
+        (json!({"exp": now + 60, "nbf": now + 50}), false),
+        (json!({"exp": now - 10}), true),
+        (json!({"exp": now - 50}), false),
+        (json!({"exp": 1e300}), false),
+        (json!({"exp": now + 60, "nbf": [now]}), false),
+        (json!({"exp": now + 60, "iat": "now"}), false),
+        (json!({"exp": now + 60, "preferred_username": [BOB]}), false),
+    ] {
+        let mut all = json!({"iss": issuer.address, "aud": ["other", "portfolio"], "preferred_username": BOB});
+        all.as_object_mut().unwrap().extend(claims.as_object().unwrap().clone());
+        let answer = me(&club.anonymous().header("authorization", &format!("Bearer {}", issuer.token(&all))));
+        assert_eq!(answer.status, if is_good { 200 } else { 401 }, "{claims} {answer:?}");
+    }
+}
+
 #[test]
 fn a_bad_token_is_401_before_a_malformed_query_even_while_the_keys_are_fetched() {
     let issuer = Issuer::start();
@@ -346,6 +395,8 @@ fn a_public_service_needs_a_source_of_identity() {
         (&["--trusted-proxies", "10.0.0.0/8", "--admins", "alice,b b"], 78, "\"b b\""),
         (&["--trusted-proxies", "10.0.0.1/8"], 2, "bits behind"),
         (&["--oidc-algorithms", "HS256"], 2, "HS256"),
+        (&["--admin-claim", "groups"], 2, "CLAIM=VALUE"),
+        (&["--trusted-proxies", "10.0.0.0/8", "--admin-claim", "groups=a"], 78, "--oidc-issuer"),
     ] {
         let (found, said) = check(&[&public[..], options, &["check-config"]].concat());
         assert_eq!(found, status, "{options:?}: {said}");

@@ -1,11 +1,9 @@
 //! The provider of the tests of sign-in and tokens: it validates requests, and the verifier accepts its tokens and
 //! keys.
 
-use std::time::Duration;
-
+use club_issuer::{Expectations, OtherAudiences, cached_fetch::RefreshPolicy};
 use common::{problem::Problem, time::Clock};
-use portfolio_service::jwt::{Expectations, Verifier, keys::Origin};
-use service_kit::cached_fetch::RefreshPolicy;
+use portfolio_service::bearer::{BearerSettings, BearerTokens};
 
 use crate::real_issuer::real::{CHALLENGE, Jar, Provider, RESOURCE, Registered, VERIFIER, parameter};
 
@@ -56,22 +54,27 @@ fn the_provider_validates_requests_of_clients() {
     }
 }
 
-fn name(verifier: &Verifier, token: &str) -> Result<String, Problem> {
+fn name(tokens: &BearerTokens, token: &str) -> Result<String, Problem> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(verifier.name(token, Clock::default().now()))
+    runtime.block_on(tokens.check(token, Clock::default().now())).map(|named| named.name)
 }
 
 #[test]
 fn a_verifier_fetches_new_keys_of_the_provider() {
     let mut provider = Provider::start();
-    let expected = Expectations {
+    let settings = BearerSettings {
         issuer: provider.issuer.clone(),
-        audience: RESOURCE.to_owned(),
+        keys: None,
+        expected: Expectations {
+            audience: RESOURCE.to_owned(),
+            others: OtherAudiences::Any,
+            algorithms: vec!["RS256".parse().unwrap()],
+        },
         name_claim: "preferred_username".to_owned(),
-        algorithms: vec!["RS256".parse().unwrap()],
+        admin_claim: None,
     };
-    let policy = RefreshPolicy { min_interval: Duration::ZERO, ..RefreshPolicy::default() };
-    let verifier = Verifier::with_policy(expected, Origin::Discovery { issuer: provider.issuer.clone() }, policy);
+    // As in production: a rotated key arrives within seconds of the last fetch.
+    let verifier = BearerTokens::new(settings, RefreshPolicy::default());
     let token = |provider: &Provider| provider.tokens(&provider.register(BACK, "none", "RS256"), "bob").access;
     let old = token(&provider);
     assert_eq!(name(&verifier, &old).unwrap(), "bob");

@@ -10,6 +10,7 @@ const LAYOUT: Layout = Layout {
     base: &[
         "account_type",
         "auth",
+        "bearer",
         "booking",
         "caller",
         "club",
@@ -17,7 +18,6 @@ const LAYOUT: Layout = Layout {
         "config",
         "departures",
         "identity",
-        "jwt",
         "link",
         "page",
         "proxy_user",

@@ -14,6 +14,7 @@ pub mod exchange;
 mod http;
 mod oauth;
 mod openid;
+mod token_answer;
 
 use std::time::Duration;
 
@@ -52,7 +53,7 @@ impl Provider {
         let settings = config.sign_in.provider(&config.server).map_err(|faults| faults.join("; "))?;
         Ok(match settings {
             Some(settings) => match settings.kind.clone() {
-                ProviderKind::OpenId { issuer } => Self::OpenId(Box::new(openid::OpenId::new(issuer, settings)?)),
+                ProviderKind::OpenId { issuer } => Self::OpenId(Box::new(openid::OpenId::new(issuer, settings))),
                 ProviderKind::OAuth(addresses) => Self::OAuth(Box::new(oauth::OAuth::new(*addresses, settings))),
             },
             None if config.is_development() => Self::Development,

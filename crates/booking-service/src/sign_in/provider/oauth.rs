@@ -5,11 +5,8 @@ use common::problem::Problem;
 use oauth2::{
     AuthType, AuthUrl, AuthorizationCode, ClientId, ClientSecret, CsrfToken, EndpointNotSet, EndpointSet,
     ExtraTokenFields, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RequestTokenError, Scope,
-    StandardRevocableToken, StandardTokenResponse, TokenUrl,
-    basic::{
-        BasicErrorResponse, BasicErrorResponseType, BasicRevocationErrorResponse, BasicTokenIntrospectionResponse,
-        BasicTokenType,
-    },
+    StandardRevocableToken, StandardTokenResponse, TokenResponse, TokenUrl,
+    basic::{BasicErrorResponse, BasicRevocationErrorResponse, BasicTokenIntrospectionResponse, BasicTokenType},
 };
 use serde::{Deserialize, Serialize};
 use service_kit::credentials::Keys;
@@ -18,29 +15,28 @@ use url::Url;
 use super::{
     claims,
     http::{Http, NoAnswer},
+    token_answer::{self, Tokens},
 };
-use crate::sign_in::failure::{misconfigured, refused, unavailable};
+use crate::sign_in::failure::{refused_by_token_endpoint, unavailable};
 use crate::{
-    config::{Addresses, ProviderSettings},
+    config::{Addresses, ClientAuth, ProviderSettings},
     sign_in::{identities::Identity, pending::PendingSignIn},
 };
 
 /// What OpenID Connect adds to the answer of the token endpoint.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OpenIdFields {
-    /// The ID token.
-    pub id_token: Option<String>,
+    id_token: Option<String>,
 }
 
 impl ExtraTokenFields for OpenIdFields {}
 
-/// The answer of the token endpoint.
-pub type Tokens = StandardTokenResponse<OpenIdFields, BasicTokenType>;
+type TokenAnswer = StandardTokenResponse<OpenIdFields, BasicTokenType>;
 
 /// A client of an authorization server.
 pub type Client = oauth2::Client<
     BasicErrorResponse,
-    Tokens,
+    TokenAnswer,
     BasicTokenIntrospectionResponse,
     StandardRevocableToken,
     BasicRevocationErrorResponse,
@@ -53,8 +49,12 @@ pub type Client = oauth2::Client<
 
 /// The client of an authorization server.
 ///
-/// `by` is how the client secret is sent, if there is one.
-pub fn client(settings: &ProviderSettings, authorize: Url, token: Url, by: AuthType) -> Client {
+/// `by` is how the client secret is sent, unless that is configured.
+pub fn client(settings: &ProviderSettings, authorize: Url, token: Url, by: ClientAuth) -> Client {
+    let by = match settings.client_auth.unwrap_or(by) {
+        ClientAuth::Basic => AuthType::BasicAuth,
+        ClientAuth::Post => AuthType::RequestBody,
+    };
     let client = oauth2::Client::new(ClientId::new(settings.client_id.clone()))
         .set_auth_uri(AuthUrl::from_url(authorize))
         .set_token_uri(TokenUrl::from_url(token))
@@ -82,11 +82,14 @@ pub fn address(client: &Client, scopes: &[String], keys: &Keys, login: &PendingS
 /// Exchanges a code, on a blocking thread.
 ///
 /// # Errors
-/// 400 `bad-login` for a code that the provider does not accept; 503 for a provider that does not answer, or whose
-/// answer is not understood; 503 `sign-in-misconfigured` for one that does not accept this service.
+/// 400 `bad-login` when the provider refuses; 503 when it does not answer, or its answer is not understood; 503
+/// `sign-in-misconfigured` when it does not accept this service.
 pub fn exchange(client: &Client, http: &Http, code: String, verifier: PkceCodeVerifier) -> Result<Tokens, Problem> {
     let request = client.exchange_code(AuthorizationCode::new(code)).set_pkce_verifier(verifier);
-    request.request(&|request| http.send(request)).map_err(|error| problem(&error))
+    let answer = request.request(&|request| http.send(request).map(token_answer::reduce));
+    let answer = answer.map_err(|error| problem(&error))?;
+    let access_token = Some(answer.access_token().secret().clone()).filter(|token| !token.is_empty());
+    Ok(Tokens { access_token, id_token: answer.extra_fields().id_token.clone() })
 }
 
 /// The PKCE verifier of a sign-in. It is computed from the key and the state, so it need not be stored.
@@ -95,18 +98,8 @@ pub fn verifier(keys: &Keys, login: &PendingSignIn) -> PkceCodeVerifier {
 }
 
 fn problem(error: &RequestTokenError<NoAnswer, BasicErrorResponse>) -> Problem {
-    use BasicErrorResponseType::{
-        Extension, InvalidClient, InvalidGrant, InvalidRequest, InvalidScope, UnauthorizedClient, UnsupportedGrantType,
-    };
     let why = match error {
-        RequestTokenError::ServerResponse(answer) => match answer.error() {
-            // The code is the one thing in the request that came from the browser.
-            InvalidGrant | InvalidRequest => return refused("the provider does not accept the code"),
-            error @ (InvalidClient | InvalidScope | UnauthorizedClient | UnsupportedGrantType) => {
-                return misconfigured(format!("the sign-in provider refuses with {}", error.as_ref()));
-            }
-            Extension(_) => "it refuses with an error of its own".to_owned(),
-        },
+        RequestTokenError::ServerResponse(answer) => return refused_by_token_endpoint(answer.error().as_ref()),
         RequestTokenError::Request(cause) => cause.to_string(),
         // The words may quote the answer.
         _ => "the answer is not understood".to_owned(),
@@ -126,7 +119,7 @@ pub struct OAuth {
 impl OAuth {
     pub fn new(addresses: Addresses, settings: ProviderSettings) -> Self {
         let (authorize, token) = (addresses.authorize.clone(), addresses.token.clone());
-        let client = client(&settings, authorize, token, AuthType::BasicAuth);
+        let client = client(&settings, authorize, token, ClientAuth::Basic);
         Self { settings, addresses, client, http: Http::new() }
     }
 
@@ -141,9 +134,9 @@ impl OAuth {
     pub async fn exchange(&self, keys: &Keys, code: String, login: &PendingSignIn) -> Result<Identity, Problem> {
         let (client, verifier, user) = (self.client.clone(), verifier(keys, login), self.addresses.user.clone());
         let work = move |http: &Http| {
-            use oauth2::TokenResponse;
             let tokens = exchange(&client, http, code, verifier)?;
-            http.object(&user, tokens.access_token().secret())
+            let token = tokens.access_token.ok_or_else(|| unavailable("the provider gives no access token"))?;
+            http.object(&user, &token)
         };
         let claims = self.http.run(work).await?;
         claims::identity(self.addresses.user.as_str(), &claims, &self.settings)

@@ -19,7 +19,7 @@ static PROVIDER: CryptoProvider = CryptoProvider {
 };
 
 /// Makes `jsonwebtoken` verify with `ring`. Another call in the same process changes nothing.
-pub(super) fn install() {
+pub(crate) fn install() {
     let _ = PROVIDER.install_default();
 }
 

@@ -1,0 +1,147 @@
+//! The HTTP client for other servers: directory, provider, booking-service.
+//!
+//! * Each request has a time limit, each answer a size limit.
+//! * Redirects are not followed, so that tokens, codes and secrets go only to the configured addresses.
+//! * A loopback address is never asked through a proxy of the environment, which could only reach its own loopback.
+//! * Errors quote neither the answer nor the request: both may hold secrets.
+
+use std::{fmt, time::Duration};
+
+use common::address::is_loopback;
+pub use ureq::http;
+use ureq::{
+    Agent, AsSendBody, Error, Timeout,
+    http::{Request, Response, header},
+};
+use url::Url;
+
+/// The limits of one request.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Until connected, TLS included.
+    pub connect: Duration,
+    /// From the name lookup to the last byte of the answer.
+    pub request: Duration,
+    /// The most bytes of the answer's body.
+    pub bytes: u64,
+}
+
+/// A client. Clones share their connections.
+#[derive(Debug, Clone)]
+pub struct Client {
+    agent: Agent,
+    limits: Limits,
+}
+
+impl Client {
+    /// A client with these limits.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        let config = Agent::config_builder()
+            .timeout_connect(Some(limits.connect))
+            .timeout_global(Some(limits.request))
+            .http_status_as_error(false)
+            .max_redirects(0);
+        Self { agent: config.build().new_agent(), limits }
+    }
+
+    /// Requests JSON, with a bearer token (RFC 6750) if there is one. Blocks like [`send`](Self::send).
+    ///
+    /// # Errors
+    /// As of [`send`](Self::send).
+    pub fn get(&self, address: &Url, token: Option<&str>) -> Result<Response<Vec<u8>>, RequestError> {
+        let mut request = Request::get(address.as_str()).header(header::ACCEPT, "application/json");
+        if let Some(token) = token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        self.send(request.body(Vec::new()).map_err(|_| RequestError::Unsendable)?)
+    }
+
+    /// Sends a request and waits for the complete answer, whatever its status. This blocks, at most for the time limit.
+    ///
+    /// # Errors
+    /// When there is no complete answer within the limits.
+    pub fn send(&self, request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, RequestError> {
+        let address = Url::parse(&request.uri().to_string()).map_err(|_| RequestError::Unsendable)?;
+        let is_loopback = is_loopback(&address);
+        let answer = if request.body().is_empty() {
+            self.run(request.map(|_| ()), is_loopback)
+        } else {
+            self.run(request, is_loopback)
+        };
+        let (parts, mut body) = answer.map_err(|error| self.error(&error))?.into_parts();
+        let body = body.with_config().limit(self.limits.bytes).read_to_vec().map_err(|error| self.error(&error))?;
+        Ok(Response::from_parts(parts, body))
+    }
+
+    fn run<B: AsSendBody>(&self, request: Request<B>, is_loopback: bool) -> Result<Response<ureq::Body>, Error> {
+        if is_loopback {
+            self.agent.run(self.agent.configure_request(request).proxy(None).build())
+        } else {
+            self.agent.run(request)
+        }
+    }
+
+    fn error(&self, error: &Error) -> RequestError {
+        match error {
+            Error::BodyExceedsLimit(_) => RequestError::TooLarge(self.limits.bytes),
+            Error::Timeout(Timeout::Connect) => RequestError::NotConnected("no connection in time".to_owned()),
+            Error::Timeout(_) => RequestError::Late,
+            Error::Io(cause) => RequestError::NotConnected(cause.to_string()),
+            Error::HostNotFound => RequestError::NotConnected("host not found".to_owned()),
+            Error::ConnectionFailed | Error::ConnectProxyFailed(_) => {
+                RequestError::NotConnected("connection failed".to_owned())
+            }
+            Error::Rustls(cause) => RequestError::Tls(cause.to_string()),
+            Error::Http(_) | Error::BadUri(_) => RequestError::Unsendable,
+            _ => RequestError::NotHttp,
+        }
+    }
+}
+
+/// Why there is no answer that can be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestError {
+    /// The server cannot be reached, or closes the connection.
+    NotConnected(String),
+    /// TLS fails.
+    Tls(String),
+    /// The answer is not complete within the time limit.
+    Late,
+    /// The answer is larger than this number of bytes, the limit.
+    TooLarge(u64),
+    /// The address or the token cannot be sent in a request.
+    Unsendable,
+    /// The answer is not HTTP.
+    NotHttp,
+    /// The answer has a status that the caller cannot use.
+    Status(u16),
+}
+
+impl RequestError {
+    /// Whether the same request may succeed a moment later. One that has used up its time limit is not worth it,
+    /// because that would multiply the longest wait.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::NotConnected(_) => true,
+            Self::Status(status) => *status == 429 || *status >= 500,
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotConnected(cause) | Self::Tls(cause) => f.write_str(cause),
+            Self::Late => f.write_str("no complete answer in time"),
+            Self::TooLarge(bytes) => write!(f, "the answer is larger than {bytes} bytes"),
+            Self::Unsendable => f.write_str("the configured address or token cannot be sent"),
+            Self::NotHttp => f.write_str("the answer is not HTTP"),
+            Self::Status(status) => write!(f, "it answered status {status}"),
+        }
+    }
+}
+
+impl std::error::Error for RequestError {}
