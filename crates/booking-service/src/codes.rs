@@ -16,7 +16,7 @@ common::codes! {
         column. Row 0 is the header, or the whole table.";
     /// 400: a login that cannot be finished.
     BAD_LOGIN = 400 "bad-login", "The sign-in cannot be finished",
-        "It was begun in another browser, more than ten minutes ago or before five others, has been finished already, \
+        "It was begun in another browser, more than ten minutes ago or before ten others, has been finished already, \
         or was refused by the sign-in provider. Sign in again.";
     /// 403: an account at the sign-in provider whose name cannot be used.
     UNUSABLE_NAME = 403 "unusable-name", "The account has no name that can be used",

@@ -188,13 +188,17 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
     let (app, club) = (AppState::from_request(req).ok()?, req.app_data::<Data<Club>>()?);
     let start = if club.is_development { DEVELOPMENT_PAGE } else { "/" };
     let query: Option<CallbackQuery> = query::parse(req.query_string()).ok();
-    let is_overlapping = query.is_some_and(|query| {
+    let overlapping = query.filter(|query| {
         pending::is_ours(&club.keys, &query.state) && pending::has_other(req, &club.keys, &query.state, app.clock.now())
     });
+    let reload = overlapping.and_then(|query| query.next_reload());
     Some(Box::new(move |problem| {
         let page = failure_page(start, problem);
-        // Another sign-in of this browser may be about to finish. Then the same address redirects to the front end.
-        if is_overlapping && problem.status() == 400 { page.with(header::REFRESH, "2") } else { page }
+        // Another sign-in of this browser may be about to finish. Then this address redirects to the front end.
+        match &reload {
+            Some(query) if problem.status() == 400 => page.with(header::REFRESH, format!("2; url=?{query}")),
+            _ => page,
+        }
     }))
 }
 

@@ -37,7 +37,10 @@ pub const SESSION: TimeDelta = TimeDelta::days(30);
 const QUICK: TimeDelta = TimeDelta::seconds(30);
 
 /// The most pending sign-ins of a browser.
-const MAX_PENDING: usize = 5;
+const MAX_PENDING: usize = 10;
+
+/// The most pending sign-ins that one answer removes.
+const MAX_REMOVED: usize = 3;
 
 /// The beginning of the name of a pending sign-in's cookie.
 const LOGIN_COOKIE: &str = "login_";
@@ -126,8 +129,8 @@ impl PendingSignIn {
         self.expires_micros <= now.micros()
     }
 
-    /// The `Set-Cookie` values that store it in the browser that sent `req`, and that remove the oldest of more than
-    /// [`MAX_PENDING`] pending sign-ins.
+    /// The `Set-Cookie` values that store it in the browser that sent `req`, and that remove some of the oldest of
+    /// more than [`MAX_PENDING`].
     #[must_use]
     pub fn cookies(&self, req: &HttpRequest, club: &Club, now: Timestamp) -> Vec<String> {
         let sealed = club.keys.seal(SEAL, serde_json::json!(self).to_string());
@@ -182,22 +185,22 @@ fn cookie_name(state: &str) -> String {
     format!("{LOGIN_COOKIE}{}", state.get(..NAME_LENGTH).unwrap_or_default())
 }
 
-/// The names of the cookies to remove for one more sign-in: those of expired sign-ins and of the oldest others.
+/// The names of the cookies to remove for one more sign-in: the oldest ones. A cookie that is not a pending sign-in of
+/// this service may be another program's.
 fn surplus(req: &HttpRequest, keys: &Keys, now: Timestamp) -> Vec<String> {
     let Ok(cookies) = req.cookies() else { return Vec::new() };
-    // When each expires; `None` if it has expired or cannot be read.
-    let mut expiries: Vec<_> = cookies
+    let mut logins: Vec<_> = cookies
         .iter()
         .filter(|cookie| cookie.name().starts_with(LOGIN_COOKIE))
-        .map(|cookie| {
-            let login = PendingSignIn::open(keys, cookie.value()).filter(|login| !login.has_expired(now));
-            (login.map(|login| login.expires_micros), cookie.name().to_owned())
+        .filter_map(|cookie| {
+            let login = PendingSignIn::open(keys, cookie.value())?;
+            Some((login.expires_micros, login.has_expired(now), cookie.name().to_owned()))
         })
         .collect();
-    expiries.sort();
-    let expired = expiries.iter().filter(|(expires, _)| expires.is_none()).count();
-    expiries.truncate(expired.max((expiries.len() + 1).saturating_sub(MAX_PENDING)));
-    expiries.into_iter().map(|(_, name)| name).collect()
+    logins.sort();
+    let expired = logins.iter().filter(|(_, has_expired, _)| *has_expired).count();
+    logins.truncate(expired.max((logins.len() + 1).saturating_sub(MAX_PENDING)).min(MAX_REMOVED));
+    logins.into_iter().map(|(_, _, name)| name).collect()
 }
 
 /// The `Set-Cookie` of a session that begins now.

@@ -8,6 +8,7 @@ use common::{
 use deserr::Deserr;
 use serde::Serialize;
 use service_kit::database::types::{DbTimestamp, DbUuid};
+use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -42,9 +43,25 @@ pub struct CallbackQuery {
     /// Why the provider refuses (RFC 6749, section 4.1.2.1).
     #[deserr(default)]
     pub error: Option<String>,
+    /// How often the page of a refused sign-in has loaded itself again. Only that page sends it.
+    #[deserr(default)]
+    pub reload: Option<String>,
 }
 
+/// How often the page of a refused sign-in loads itself again, to see whether another one has finished.
+const MAX_RELOADS: usize = 3;
+
 impl CallbackQuery {
+    /// The query of the next reload of the page of a refused sign-in, if there is one. Without the code, which has been
+    /// refused.
+    pub fn next_reload(&self) -> Option<String> {
+        let reloads = self.reload.as_deref().map_or(Some(0), |text| text.parse::<usize>().ok())?;
+        (reloads < MAX_RELOADS).then(|| {
+            let mut query = form_urlencoded::Serializer::new(String::new());
+            query.append_pair("state", &self.state).append_pair("reload", &(reloads + 1).to_string()).finish()
+        })
+    }
+
     /// The parameters of a callback that is no refusal.
     ///
     /// # Errors

@@ -466,13 +466,25 @@ fn a_page_about_one_of_overlapping_sign_ins_waits_for_the_others(#[values(Sqlite
     let callbacks = begin_many(&mut browser, 2, BOB);
     // As some providers do with the codes of a browser but the last one.
     let bad_code = callbacks[0].replace("&state=", "x&state=");
-    let page = browser.get(&bad_code).expect(400);
-    assert_eq!(page.header("refresh"), Some("2"));
-    // Still on its way.
-    assert_eq!(browser.get(&bad_code).expect(400).header("refresh"), Some("2"));
+    let reload = |answer: &Answer| {
+        let refresh = answer.header("refresh")?;
+        // Without the code.
+        let query = refresh.strip_prefix("2; url=").filter(|query| query.starts_with("?state=")).unwrap();
+        Some(format!("/api/callback{query}"))
+    };
+    let first = reload(&browser.get(&bad_code).expect(400)).unwrap();
+    let second = reload(&browser.get(&first).expect(400)).unwrap();
+    let third = reload(&browser.get(&second).expect(400)).unwrap();
+    assert_eq!(reload(&browser.get(&third).expect(400)), None);
+    for made_up in ["4", "-1", "x", "18446744073709551615", "18446744073709551616"] {
+        let made_up = first.replace("reload=1", &format!("reload={made_up}"));
+        assert_eq!(reload(&browser.get(&made_up).expect(400)), None, "{made_up}");
+    }
     let waiting = browser.clone();
     browser.get(&callbacks[1]).expect(302);
-    assert_eq!(browser.get(&bad_code).expect(302).header("location"), Some("/callback"));
+    for address in [&bad_code, &first, &third] {
+        assert_eq!(browser.get(address).expect(302).header("location"), Some("/callback"));
+    }
     // Nobody waits for one that was left alone, nor with a made-up state or without another sign-in.
     club.clock.advance(TimeDelta::seconds(31));
     assert_eq!(waiting.ask("GET", &bad_code).expect(400).header("refresh"), None);
@@ -531,18 +543,18 @@ fn a_sign_in_that_begins_late_does_not_replace_the_session(#[values(Sqlite, Post
 }
 
 #[rstest]
-fn a_browser_has_at_most_five_sign_ins_and_the_oldest_goes(#[values(Sqlite, Postgres)] backend: Backend) {
+fn a_browser_has_at_most_ten_sign_ins_and_the_oldest_goes(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut browser = Browser::new(&club);
     // On the page of a development installation as well.
     let first = browser.choose("/dev/sign-in", BOB);
-    let mut callbacks = begin_many(&mut browser, 4, BOB);
-    assert_eq!(browser.pending().len(), 5);
+    let mut callbacks = begin_many(&mut browser, 9, BOB);
+    assert_eq!(browser.pending().len(), 10);
     callbacks.extend(begin_many(&mut browser, 1, BOB));
-    assert_eq!(browser.pending().len(), 5);
+    assert_eq!(browser.pending().len(), 10);
     browser.get(&first).refused(400, "bad-login");
     callbacks.push(browser.choose("/dev/sign-in", BOB));
-    assert_eq!(browser.pending().len(), 5);
+    assert_eq!(browser.pending().len(), 10);
     browser.get(&callbacks[0]).refused(400, "bad-login");
     for callback in &callbacks[1..] {
         browser.get(callback).expect(302);
@@ -550,12 +562,44 @@ fn a_browser_has_at_most_five_sign_ins_and_the_oldest_goes(#[values(Sqlite, Post
     // The browser is signed in by now.
     let late = browser.get(&callbacks[0]).expect(302);
     assert_eq!((late.header("location"), set_cookies(&late).len()), (Some("/callback"), 0));
-    // Those that have expired go first, and so does what is none.
+    // Those that have expired go as well.
     begin_many(&mut browser, 3, BOB);
-    browser.jar.keep(["login_x=made-up"].into_iter());
     club.clock.advance(TimeDelta::minutes(11));
     browser.begin();
     assert_eq!(browser.pending().len(), 1);
+}
+
+#[rstest]
+fn an_answer_sets_few_cookies_whatever_cookies_arrive(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    // Those that began at once know nothing of each other, so there are more than ten.
+    let browser = Browser::new(&club);
+    let begun: Vec<_> = (0..20).map(|_| browser.ask("POST", "/api/authParams").expect(201)).collect();
+    let mut browser = browser;
+    for answer in &begun {
+        browser.keep(answer);
+    }
+    let stray: Vec<_> = (0..40).map(|n| format!("login_{n}=made-up")).collect();
+    browser.jar.keep(stray.iter().map(String::as_str));
+    let ours = |browser: &Browser| browser.pending().len() - stray.len();
+    assert_eq!(ours(&browser), 20);
+    while ours(&browser) > 10 {
+        let before = ours(&browser);
+        let answer = browser.ask("POST", "/api/authParams").expect(201);
+        assert!((3..=5).contains(&set_cookies(&answer).len()), "{answer:?}");
+        browser.keep(&answer);
+        assert!(ours(&browser) < before);
+    }
+    // The newest are left, and the cookies of other programs.
+    let path = |answer: &Answer| {
+        let url = answer.json()["url"].as_str().unwrap().to_owned();
+        url.strip_prefix(club.origin(0)).unwrap().to_owned()
+    };
+    let callback = browser.choose(&path(&begun[19]), BOB);
+    let answer = browser.get(&callback).expect(302);
+    assert_eq!(set_cookies(&answer).len(), 2);
+    let callback = browser.clone().choose(&path(&begun[0]), BOB);
+    assert_eq!(set_cookies(&browser.get(&callback)).len(), 0);
 }
 
 #[rstest]
