@@ -63,6 +63,15 @@ pub struct Limits {
     pub work: Duration,
 }
 
+/// What has become of a job in the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// Its transaction began then.
+    Began(Instant),
+    /// Its caller gave up before.
+    Cancelled,
+}
+
 /// The properties of a job in the queue.
 pub(super) struct Ticket {
     pub owner: JobOwner,
@@ -71,38 +80,46 @@ pub(super) struct Ticket {
     /// When the caller gives up unless the transaction has begun.
     pub checkout_deadline: Instant,
     limits: Limits,
-    /// When the transaction began; `None` inside when the caller has given up before.
-    began_at: OnceLock<Option<Instant>>,
+    /// Set once: the first of thread and caller decides.
+    outcome: OnceLock<Outcome>,
 }
 
 impl Ticket {
     /// A job that waits at most for `checkout` until its transaction begins.
     pub fn new(owner: JobOwner, key: Option<QueueKey>, is_write: bool, checkout: Duration, limits: &Limits) -> Self {
         let checkout_deadline = Instant::now() + checkout;
-        Self { owner, key, is_write, checkout_deadline, limits: limits.clone(), began_at: OnceLock::new() }
+        Self { owner, key, is_write, checkout_deadline, limits: limits.clone(), outcome: OnceLock::new() }
     }
 
     /// Records that the work has begun, at the first call. `false` when the caller has given up before.
     pub fn begin(&self) -> bool {
-        self.began_at.get_or_init(|| Some(Instant::now())).is_some()
+        *self.outcome.get_or_init(|| Outcome::Began(Instant::now())) != Outcome::Cancelled
     }
 
     /// Prevents the transaction from beginning. If it has begun already, returns when.
     pub fn cancel(&self) -> Option<Instant> {
-        *self.began_at.get_or_init(|| None)
+        self.outcome.get_or_init(|| Outcome::Cancelled);
+        self.began_at()
     }
 
     pub fn is_cancelled(&self) -> bool {
-        self.began_at.get() == Some(&None)
+        self.outcome.get() == Some(&Outcome::Cancelled)
+    }
+
+    fn began_at(&self) -> Option<Instant> {
+        match self.outcome.get()? {
+            Outcome::Began(at) => Some(*at),
+            Outcome::Cancelled => None,
+        }
     }
 
     pub fn has_begun(&self) -> bool {
-        self.began_at.get().is_some_and(Option::is_some)
+        self.began_at().is_some()
     }
 
     /// When the caller gives up, as of now.
     pub fn deadline(&self) -> Instant {
-        self.began_at.get().copied().flatten().map_or(self.checkout_deadline, |began_at| began_at + self.limits.work)
+        self.began_at().map_or(self.checkout_deadline, |began_at| began_at + self.limits.work)
     }
 
     /// When a job that a thread started at `started` must have ended. Until its transaction has begun, that is the
