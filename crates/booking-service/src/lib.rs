@@ -2,8 +2,8 @@
 //! calendar feed, sign-in.
 //!
 //! Each resource has a module, called a slice. A slice uses only the slices above it and the shared modules `auth`,
-//! `club`, `codes`, `config`, `expressions`, `invitations`, `last_use`, `limits`, `overlapping`, `schedule`, `schema`
-//! and `wall_clock`:
+//! `club`, `codes`, `config`, `deletion`, `expressions`, `invitations`, `last_use`, `limits`, `overlapping`,
+//! `schedule`, `schema` and `wall_clock`:
 //!
 //! 1. [`users`]: members, privileges, the copy of the directory
 //! 2. [`groups`]: groups created here, directory groups and the everyone group
@@ -29,6 +29,7 @@ pub mod club;
 pub mod codes;
 pub mod commands;
 pub mod config;
+pub mod deletion;
 pub mod expressions;
 pub mod invitations;
 pub mod last_use;

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     auth::Caller,
-    codes, groups, invitations,
+    codes, deletion, groups, invitations,
     overlapping::is_long,
     rooms::{
         booking::{self, Booking, RoomPeriod},
@@ -173,7 +173,7 @@ pub fn update(
         return Ok(());
     }
     let location = match stock {
-        Some(room) => move_to_stock(conn, &event, &room, draft, zone, now)?,
+        Some(room) => move_to_stock(conn, &event, &room, draft, zone)?,
         None => move_to_instant(conn, &event, &place, draft, zone, now)?,
     };
     let moved = !draft.has_time_of(&event) || location.place != event.place || location.room != event.room_id;
@@ -188,6 +188,9 @@ pub fn update(
             events::sequence.eq(event.sequence + i32::from(moved)),
         ))
         .execute(conn)?;
+    if location.room != event.room_id {
+        deletion::delete_unused_rooms(conn, &[event.room_id], now)?;
+    }
     diesel::delete(event_admins::table.filter(event_admins::event_id.eq(id))).execute(conn)?;
     insert_admins(conn, id, &draft.admins())?;
     attendance::replace_tags(conn, id, &draft.tags, me.id, now)?;
@@ -236,10 +239,7 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestam
     check_admin_or_privileged(conn, id, me)?;
     booking::lock_places(conn, vec![before.place_key.clone()])?;
     let event = find_locked(conn, &before, me)?;
-    diesel::update(events::table.find(id))
-        .set((events::deleted_at.eq(now), events::updated_at.eq(now), events::sequence.eq(event.sequence + 1)))
-        .execute(conn)?;
-    room_changes::soft_delete_unused(conn, event.room_id, event.id, now)
+    deletion::delete_events(conn, &[event.id], now)
 }
 
 /// Reads an event again after its place has been locked, and checks again that the caller may change it. Every change
@@ -263,7 +263,6 @@ fn move_to_stock(
     room: &room_queries::Row,
     draft: &Draft,
     zone: Tz,
-    now: DbTimestamp,
 ) -> Result<Location, Error> {
     // Read again under the lock, because the room may have been verified or deleted.
     let room = match room_queries::find(conn, room.id)? {
@@ -274,9 +273,6 @@ fn move_to_stock(
         None => return Err(unknown_room()),
     };
     refuse_stock_conflicts(conn, draft, &room, Some(event.id), zone)?;
-    if room.id != event.room_id {
-        room_changes::soft_delete_unused(conn, event.room_id, event.id, now)?;
-    }
     Ok(Location { room: room.id, place: room.place, owns_room: false })
 }
 
@@ -296,7 +292,6 @@ fn move_to_instant(
     if moves_room {
         room_changes::move_to(conn, room, &draft.instant_room(place), now)?;
     } else if !keeps_room {
-        room_changes::soft_delete_unused(conn, event.room_id, event.id, now)?;
         room_changes::insert_with_ids(conn, &[(room, draft.instant_room(place))], event.created_by, now)?;
     }
     Ok(Location { room, place: place.to_owned(), owns_room: true })

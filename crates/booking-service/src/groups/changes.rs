@@ -17,10 +17,10 @@ use service_kit::{
     with_connection,
 };
 
-use super::queries::{EVERYONE, MADE_HERE, delete_events, get, not_found};
+use super::queries::{EVERYONE, MADE_HERE, get, not_found};
 use crate::{
     auth::Caller,
-    codes, invitations,
+    codes, deletion, invitations,
     schema::{events, group_admins, group_members, groups, places},
     users::queries::{note_unfit_admins, note_unknown},
 };
@@ -218,7 +218,7 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid, force: bool, me: &Caller, no
     if !force && !event_ids.is_empty() {
         return Err(Problem::new(codes::EVENTS_TO_COME).member("events", json!(event_ids)).into());
     }
-    delete_events(conn, &event_ids, now)?;
+    deletion::delete_events(conn, &event_ids, now)?;
     diesel::update(groups::table.find(id))
         .set((groups::deleted_at.eq(now), groups::updated_at.eq(now)))
         .execute(conn)?;

@@ -233,27 +233,3 @@ pub fn of_user(conn: &mut AnyConnection, user: &User, belongs: bool, admins: boo
     }
     Ok(positions.into_iter().collect())
 }
-
-/// Marks events as deleted, as `DELETE /events/{eventID}` does, and also the rooms made for events that no event uses
-/// any more.
-pub fn delete_events(conn: &mut AnyConnection, ids: &[DbUuid], now: DbTimestamp) -> Result<(), Error> {
-    for ids in ids.chunks(1000) {
-        diesel::update(events::table.filter(events::id.eq_any(ids)).filter(events::deleted_at.is_null()))
-            .set((events::deleted_at.eq(now), events::updated_at.eq(now), events::sequence.eq(events::sequence + 1)))
-            .execute(conn)?;
-    }
-    for ids in ids.chunks(1000) {
-        let room_ids = events::table.filter(events::id.eq_any(ids)).select(events::room_id);
-        let uses = events::table.filter(events::room_id.eq(rooms::id)).filter(events::deleted_at.is_null());
-        diesel::update(
-            rooms::table
-                .filter(rooms::id.eq_any(room_ids))
-                .filter(rooms::made_for_event)
-                .filter(rooms::deleted_at.is_null())
-                .filter(diesel::dsl::not(diesel::dsl::exists(uses))),
-        )
-        .set((rooms::deleted_at.eq(now), rooms::updated_at.eq(now)))
-        .execute(conn)?;
-    }
-    Ok(())
-}

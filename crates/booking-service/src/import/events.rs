@@ -26,6 +26,7 @@ use super::{
     targets::Targets,
 };
 use crate::{
+    deletion,
     events::queries::Row,
     overlapping::is_long,
     schema::{event_admins, event_tags, events, groups, rooms},
@@ -128,16 +129,8 @@ pub fn import_events(conn: &mut AnyConnection, import: &mut Import, targets: &mu
             present.drain().map(|(id, _)| id).chain(changes.added.iter().map(|(id, _)| *id)).collect();
         answers::import_answers(conn, import, targets, &ids, &existing)
     })?;
-    for ids in import.removed_from_source::<Event>(conn, load)?.chunks(CHUNK) {
-        diesel::update(events::table.filter(events::id.eq_any(ids)))
-            .set((
-                events::deleted_at.eq(targets.now),
-                events::updated_at.eq(targets.now),
-                events::sequence.eq(events::sequence + 1),
-            ))
-            .execute(conn)?;
-    }
-    Ok(())
+    let removed = import.removed_from_source::<Event>(conn, load)?;
+    deletion::mark_events(conn, &removed, targets.now)
 }
 
 /// Creates the groups of these events that do not exist, as deleted directory groups: the directory once had them.

@@ -20,6 +20,7 @@ use service_kit::{
 
 use super::targets::Targets;
 use crate::{
+    deletion,
     overlapping::{earliest_start, is_long},
     rooms::{booking::lock_places, place::place_key, queries::Row},
     schema::{events, room_admins, rooms},
@@ -85,12 +86,8 @@ pub fn import_rooms(conn: &mut AnyConnection, import: &mut Import, targets: &Tar
         }
         Ok(())
     })?;
-    for ids in import.removed_from_source::<Room>(conn, load)?.chunks(CHUNK) {
-        diesel::update(rooms::table.filter(rooms::id.eq_any(ids)))
-            .set((rooms::deleted_at.eq(targets.now), rooms::updated_at.eq(targets.now)))
-            .execute(conn)?;
-    }
-    Ok(())
+    let removed = import.removed_from_source::<Room>(conn, load)?;
+    deletion::mark_rooms(conn, &removed, targets.now)
 }
 
 fn read(import: &mut Import, id: DbUuid, row: &SourceRow, targets: &Targets, mut admins: Vec<DbUuid>) -> Room {

@@ -2,10 +2,7 @@
 
 use chrono_tz::Tz;
 use common::problem::Problem;
-use diesel::{
-    dsl::{exists, not},
-    prelude::*,
-};
+use diesel::prelude::*;
 use service_kit::{
     database::{
         AnyConnection,
@@ -22,7 +19,7 @@ use super::{
 };
 use crate::{
     auth::Caller,
-    codes,
+    codes, deletion,
     overlapping::{earliest_start, is_long},
     schema::{events, room_admins, rooms},
 };
@@ -117,29 +114,6 @@ pub fn move_to(conn: &mut AnyConnection, id: DbUuid, to: &NewRoom, now: DbTimest
     insert_admins(conn, &to.admins.iter().map(|user| (id, *user)).collect::<Vec<_>>())
 }
 
-/// Marks a room as deleted.
-pub fn soft_delete(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Result<(), Error> {
-    diesel::update(rooms::table.find(id)).set((rooms::deleted_at.eq(now), rooms::updated_at.eq(now))).execute(conn)?;
-    Ok(())
-}
-
-/// Marks a room that was made for an event as deleted, unless an event uses it. Its place must be locked.
-///
-/// The event `except`, which is about to leave the room, does not count.
-pub fn soft_delete_unused(conn: &mut AnyConnection, id: DbUuid, except: DbUuid, now: DbTimestamp) -> Result<(), Error> {
-    let uses = events::table
-        .filter(events::room_id.eq(rooms::id))
-        .filter(events::id.ne(except))
-        .filter(events::deleted_at.is_null());
-    let unused = rooms::table
-        .find(id)
-        .filter(rooms::made_for_event)
-        .filter(rooms::deleted_at.is_null())
-        .filter(not(exists(uses)));
-    diesel::update(unused).set((rooms::deleted_at.eq(now), rooms::updated_at.eq(now))).execute(conn)?;
-    Ok(())
-}
-
 /// Locks the place of a room and inserts the room.
 pub fn create(conn: &mut AnyConnection, new: NewRoom, by: DbUuid, now: DbTimestamp) -> Result<Room, Error> {
     booking::lock_places(conn, vec![place_key(&new.place)])?;
@@ -165,20 +139,15 @@ pub fn delete(
     if !me.privileged && !room.admins.contains(&me.id) {
         return Err(Problem::forbidden("an administrator of the room, or a privileged user").into());
     }
-    let not_ended = || {
-        events::table
-            .filter(events::room_id.eq(id))
-            .filter(events::deleted_at.is_null())
-            .filter(events::ends_at.gt(now))
-    };
-    let event_ids: Vec<DbUuid> = not_ended().select(events::id).order((events::starts_at, events::id)).load(conn)?;
+    let not_ended = events::table
+        .filter(events::room_id.eq(id))
+        .filter(events::deleted_at.is_null())
+        .filter(events::ends_at.gt(now));
+    let event_ids: Vec<DbUuid> = not_ended.select(events::id).order((events::starts_at, events::id)).load(conn)?;
     if !event_ids.is_empty() && !force {
         return Err(Problem::new(codes::EVENTS_TO_COME).member("events", serde_json::json!(event_ids)).into());
     }
-    diesel::update(not_ended())
-        .set((events::deleted_at.eq(now), events::updated_at.eq(now), events::sequence.eq(events::sequence + 1)))
-        .execute(conn)?;
-    soft_delete(conn, id, now)?;
+    deletion::delete_room(conn, id, &event_ids, now)?;
     Ok(room)
 }
 

@@ -3,7 +3,8 @@
 #[path = "../../../service-kit/tests/shared/structure.rs"]
 mod rules;
 
-use rules::Layout;
+use booking_service::schema::TABLES;
+use rules::{ForeignWrites, Layout};
 
 const LAYOUT: Layout = Layout {
     slices: &["users", "groups", "tags", "rooms", "events", "availability", "polls", "ical", "sign_in", "board"],
@@ -12,6 +13,7 @@ const LAYOUT: Layout = Layout {
         "club",
         "codes",
         "config",
+        "deletion",
         "expressions",
         "invitations",
         "last_use",
@@ -31,6 +33,59 @@ const LAYOUT: Layout = Layout {
         "confirmation.rs",
         "identities.rs",
     ],
+    tables: &[
+        ("users", &["users"]),
+        ("groups", &["groups", "group_members", "group_admins"]),
+        ("tags", &["tags"]),
+        ("rooms", &["places", "rooms", "room_admins"]),
+        ("events", &["events", "event_admins", "event_tags", "attendees"]),
+        (
+            "polls",
+            &[
+                "draft_events",
+                "draft_event_slots",
+                "draft_event_admins",
+                "draft_event_invitees",
+                "draft_event_tags",
+                "draft_event_answers",
+                "draft_event_choices",
+            ],
+        ),
+        ("sign_in", &["sessions", "api_tokens", "spent_logins", "identities"]),
+    ],
+    foreign_writes: &[
+        ForeignWrites {
+            file: "deletion.rs",
+            tables: &["events", "rooms"],
+            reason: "events are deleted by themselves, with their room and with their group, and rooms with their events",
+        },
+        ForeignWrites {
+            file: "last_use.rs",
+            tables: &["api_tokens", "sessions"],
+            reason: "authentication, which every slice uses, notes the last uses",
+        },
+        ForeignWrites {
+            file: "users/sync.rs",
+            tables: &["api_tokens", "group_admins", "group_members", "groups", "sessions"],
+            reason: "one transaction copies users and groups of the directory, and ends the access of who has left",
+        },
+        ForeignWrites {
+            file: "rooms/changes.rs",
+            tables: &["events"],
+            reason: "after the verification of a room no event owns it",
+        },
+        ForeignWrites {
+            file: "ical/queries.rs",
+            tables: &["users"],
+            reason: "the nonce of a feed is a column of its user, so that a suspension removes it",
+        },
+        ForeignWrites {
+            file: "sign_in/identities.rs",
+            tables: &["users"],
+            reason: "the first sign-in of a person makes the user, if the operator allows that",
+        },
+    ],
+    only_written_by: &[("events::deleted_at", "deletion.rs"), ("rooms::deleted_at", "deletion.rs")],
 };
 
 #[test]
@@ -41,4 +96,9 @@ fn slices_use_only_earlier_ones() {
 #[test]
 fn handlers_know_no_sql_and_queries_no_http() {
     LAYOUT.handlers_know_no_sql_and_queries_no_http();
+}
+
+#[test]
+fn slices_write_only_their_tables() {
+    LAYOUT.slices_write_only_their_tables(TABLES);
 }

@@ -3,7 +3,8 @@
 #[path = "../../../service-kit/tests/shared/structure.rs"]
 mod rules;
 
-use rules::Layout;
+use portfolio_service::schema::TABLES;
+use rules::{ForeignWrites, Layout};
 
 const LAYOUT: Layout = Layout {
     slices: &["users", "accounts", "groups", "events", "projects", "teams", "contests", "profiles", "feeds"],
@@ -28,6 +29,22 @@ const LAYOUT: Layout = Layout {
     ],
     exceptions: &[],
     queries: &["queries.rs", "store.rs", "lease.rs", "references.rs"],
+    tables: &[
+        ("users", &["users"]),
+        ("accounts", &["accounts"]),
+        ("groups", &["groups", "group_admins", "group_memberships"]),
+        ("events", &["events", "event_hosts", "event_levels", "copies", "leases"]),
+        ("projects", &["projects", "project_members"]),
+        ("teams", &["contest_teams", "contest_team_members"]),
+        ("contests", &["contests"]),
+        ("departures", &["departures"]),
+    ],
+    foreign_writes: &[ForeignWrites {
+        file: "teams/queries.rs",
+        tables: &["contests"],
+        reason: "a change of a team is a change of its contest, and locks it against its deletion",
+    }],
+    only_written_by: &[],
 };
 
 #[test]
@@ -38,4 +55,9 @@ fn slices_use_only_earlier_ones() {
 #[test]
 fn handlers_know_no_sql_and_queries_no_http() {
     LAYOUT.handlers_know_no_sql_and_queries_no_http();
+}
+
+#[test]
+fn slices_write_only_their_tables() {
+    LAYOUT.slices_write_only_their_tables(TABLES);
 }
