@@ -18,7 +18,7 @@ use crate::{
         answers::{self, Answer},
         changes::{self, NewPoll, NewSlot},
         confirmation::{self, Confirmation},
-        queries::slots,
+        queries::{self, slots},
     },
     wall_clock::instant_or_next,
 };
@@ -179,7 +179,8 @@ impl Builder {
                 open: planned.open,
             };
             let at = DbTimestamp(self.at(today, -1, 13)?);
-            confirmation::confirm(conn, id, &confirmation, organizer, self.zone, at)?;
+            let poll = queries::find(conn, id)?;
+            confirmation::confirm_locked(conn, poll, &confirmation, organizer, self.zone, at)?;
         }
         Ok(())
     }

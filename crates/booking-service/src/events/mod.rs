@@ -11,6 +11,7 @@ mod handlers;
 mod params;
 pub mod queries;
 pub mod selection;
+pub(crate) mod venue;
 mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
@@ -18,9 +19,7 @@ use utoipa_actix_web::service_config::ServiceConfig;
 pub use self::{
     handlers::detail,
     params::{ChangeQuery, parse_filter},
-    wire::{
-        RequestEventTag, RequestEventTags, ResponseEvent, ResponseEventDetail, ResponseEventTag, check_venue, venue,
-    },
+    wire::{RequestEventTag, RequestEventTags, ResponseEvent, ResponseEventDetail, ResponseEventTag},
 };
 
 /// Registers the operations below `/events`.

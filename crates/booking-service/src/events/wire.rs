@@ -3,7 +3,7 @@
 use chrono_tz::Tz;
 use common::{
     input::{Id, IdSet, Text, bounded_list},
-    problem::{Rule, Violations, pointer},
+    problem::Violations,
     time::{Timestamp, Zoned},
 };
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
@@ -12,12 +12,13 @@ use serde_json::json;
 use service_kit::database::types::{DbTimestamp, DbUuid};
 use utoipa::{
     PartialSchema, ToSchema,
-    openapi::{OneOfBuilder, Ref, RefOr, schema::Schema},
+    openapi::{RefOr, schema::Schema},
 };
 
 use super::{
-    changes::{Draft, Venue},
+    changes::Draft,
     queries::{Event, EventDetail, EventTag, Schedule},
+    venue::{self, check_venue, venue},
 };
 use crate::{groups::ResponseGroup, rooms::ResponseRoom};
 
@@ -284,28 +285,6 @@ fn check_fields(fields: Fields, at: ValuePointerRef<'_>) -> Result<Fields, Viola
     if violations.0.is_empty() { Ok(fields) } else { Err(violations) }
 }
 
-/// Adds a violation unless exactly one of `place` and `roomId` is given.
-pub fn check_venue(
-    place: Option<&Text<1, 32>>,
-    room_id: Option<Id>,
-    at: ValuePointerRef<'_>,
-    violations: &mut Violations,
-) {
-    if place.is_some() == room_id.is_some() {
-        let message = "must be given if and only if roomId is not";
-        violations.push(pointer(at.push_key("place")), Rule::PlaceOrRoom, message);
-    }
-}
-
-/// The venue of a request that [`check_venue`] accepts.
-#[must_use]
-pub fn venue(place: Option<Text<1, 32>>, room_id: Option<Id>) -> Venue {
-    match room_id {
-        Some(room) => Venue::Room(room.into()),
-        None => Venue::Place(place.map(Text::into_inner).unwrap_or_default()),
-    }
-}
-
 /// A new or changed event: at a `place` or in the room `roomId`, exactly one of them.
 pub struct RequestEvent(Fields);
 
@@ -342,12 +321,7 @@ impl PartialSchema for RequestEvent {
             "place": "Discord", "groupId": "11111111-1111-1111-1111-111111111111", "open": true,
             "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "tags": [{"name": "rust"}]
         });
-        OneOfBuilder::new()
-            .item(Ref::from_schema_name("RequestEventInstant"))
-            .item(Ref::from_schema_name("RequestEventStock"))
-            .description(Some("Either an event at a `place`, or an event in the room `roomId`."))
-            .examples([example])
-            .into()
+        venue::schema("RequestEvent", "Either an event at a `place`, or an event in the room `roomId`.", example)
     }
 }
 
@@ -355,17 +329,7 @@ impl ToSchema for RequestEvent {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         let instant = "An event at any `place`. The service creates a room for the time of the event.";
         let stock = "An event in the room `roomId`, inside the room's period.";
-        for (name, other, description) in
-            [("RequestEventInstant", "roomId", instant), ("RequestEventStock", "place", stock)]
-        {
-            let mut schema = Fields::schema();
-            if let RefOr::T(Schema::Object(object)) = &mut schema {
-                object.description = Some(description.to_owned());
-                object.properties.remove(other);
-                object.required.retain(|field| field != other);
-            }
-            schemas.push((name.to_owned(), schema));
-        }
+        schemas.extend(venue::schemas::<Fields>("RequestEvent", instant, stock));
         schemas.push((RequestEventTag::name().into_owned(), RequestEventTag::schema()));
     }
 }

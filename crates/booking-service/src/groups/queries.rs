@@ -6,7 +6,7 @@ pub use crate::invitations::EVERYONE;
 use crate::{
     auth::ACTIVE,
     expressions::{IdList, folded_ids},
-    schema::{events, group_admins, group_members, groups, rooms, users as user_rows},
+    schema::{group_admins, group_members, groups, users as user_rows},
     users::queries::{User, active_ids},
 };
 use common::{

@@ -6,7 +6,7 @@ use common::{
     input::IdSet,
     problem::{Problem, Rule, Violations},
 };
-use diesel::{OptionalExtension, prelude::*};
+use diesel::prelude::*;
 use service_kit::{
     database::{
         AnyConnection,
@@ -16,7 +16,7 @@ use service_kit::{
     with_connection,
 };
 
-use super::queries::{DraftEventStatus, Row, check_admin, check_admin_or_privileged, get, invitees, not_found, slots};
+use super::queries::{DraftEventStatus, Row, check_admin_or_privileged, find, get, invitees, slots};
 use crate::{
     auth::Caller,
     codes, groups,
@@ -96,15 +96,15 @@ pub(super) enum Lock {
 /// # Errors
 /// 404.
 pub(super) fn find_locked(conn: &mut AnyConnection, id: DbUuid, lock: Lock) -> Result<Row, Error> {
-    let poll = draft_events::table.find(id);
-    let row = match (conn, lock) {
-        (AnyConnection::Sqlite(conn), _) => poll.select(Row::as_select()).first(conn),
-        (AnyConnection::Postgresql(conn), Lock::Shared) => poll.select(Row::as_select()).for_share().first(conn),
-        (AnyConnection::Postgresql(conn), Lock::Exclusive) => {
-            poll.select(Row::as_select()).for_no_key_update().first(conn)
-        }
-    };
-    row.optional()?.ok_or_else(not_found)
+    if let AnyConnection::Postgresql(pg) = conn {
+        let poll = draft_events::table.find(id).select(draft_events::id);
+        match lock {
+            Lock::Shared => poll.for_share().execute(pg)?,
+            Lock::Exclusive => poll.for_no_key_update().execute(pg)?,
+        };
+    }
+    // A statement of its own: one that waits for the lock would not see the event of the confirmation it waited for.
+    find(conn, id)
 }
 
 /// Checks that a poll still takes answers and changes.
@@ -150,8 +150,9 @@ pub fn create(conn: &mut AnyConnection, poll: &NewPoll, by: DbUuid, now: DbTimes
 /// Changes a poll. One that has these values already does not change.
 ///
 /// # Errors
-/// 404; 403 for anybody but its administrators, and 403 `poll-closed`; 400 for a deadline that has passed, for slots
-/// that the poll already has, for too many slots, and for users that do not exist.
+/// 404; 403 for anybody but its administrators and privileged users; 403 `poll-closed` after the confirmation, and
+/// after the deadline unless the change sets a later one; 400 for a deadline that has passed, for slots that the poll
+/// already has, for too many slots, and for users that do not exist.
 pub fn update(
     conn: &mut AnyConnection,
     id: DbUuid,
@@ -160,8 +161,11 @@ pub fn update(
     now: DbTimestamp,
 ) -> Result<(), Error> {
     let poll = find_locked(conn, id, Lock::Exclusive)?;
-    check_admin(conn, id, me.id)?;
-    check_open(&poll, now)?;
+    check_admin_or_privileged(conn, id, me)?;
+    let reopens = poll.event_id.is_none() && change.deadline.is_some_and(|deadline| now < deadline);
+    if !reopens {
+        check_open(&poll, now)?;
+    }
     let mut violations = Violations::default();
     if let Some(deadline) = change.deadline {
         note_past_deadline(deadline, now, &mut violations);

@@ -19,10 +19,11 @@ use service_kit::{
 
 use super::{
     changes::{Lock, find_locked},
-    queries::{answers, check_admin, choices, get_detail},
+    queries::{Row, answers, check_admin_or_privileged, choices, get_detail},
     results::{Choice, non_respondents},
 };
 use crate::{
+    auth::Caller,
     codes,
     events::{
         attendance,
@@ -46,21 +47,37 @@ pub struct Confirmation {
 /// Confirms a slot of a poll: creates the event and returns its id.
 ///
 /// # Errors
-/// 404; 403 for anybody but its administrators; 409 `poll-confirmed` with the event's id; 400 for a slot of another
-/// poll; otherwise as for a new event.
+/// 404; 403 for anybody but its administrators and privileged users; otherwise as [`confirm_locked`].
 pub fn confirm(
     conn: &mut AnyConnection,
     id: DbUuid,
+    confirmation: &Confirmation,
+    me: &Caller,
+    zone: Tz,
+    now: DbTimestamp,
+) -> Result<DbUuid, Error> {
+    let poll = find_locked(conn, id, Lock::Exclusive)?;
+    check_admin_or_privileged(conn, id, me)?;
+    confirm_locked(conn, poll, confirmation, me.id, zone, now)
+}
+
+/// Confirms a slot of a poll that is locked. The user `by`, who does it, becomes an administrator of the event if the
+/// poll has no active one.
+///
+/// # Errors
+/// 409 `poll-confirmed` with the event's id; 400 for a slot of another poll; otherwise as for a new event.
+pub fn confirm_locked(
+    conn: &mut AnyConnection,
+    poll: Row,
     confirmation: &Confirmation,
     by: DbUuid,
     zone: Tz,
     now: DbTimestamp,
 ) -> Result<DbUuid, Error> {
-    let row = find_locked(conn, id, Lock::Exclusive)?;
-    check_admin(conn, id, by)?;
-    if let Some(event) = row.event_id {
+    if let Some(event) = poll.event_id {
         return Err(Problem::new(codes::POLL_CONFIRMED).member("eventId", json!(event)).into());
     }
+    let id = poll.id;
     let detail = get_detail(conn, id)?;
     let slot = detail.slots.iter().find(|slot| slot.id == confirmation.slot);
     let slot = *slot.ok_or_else(|| Problem::invalid("/slotId", Rule::UnknownSlot, "names no slot of the poll"))?;
@@ -70,8 +87,8 @@ pub fn confirm(
         admins.push(by);
     }
     let draft = Draft {
-        name: row.name,
-        description: row.description,
+        name: poll.name,
+        description: poll.description,
         shared: confirmation.shared,
         starts_at: slot.starts_at,
         ends_at: slot.ends_at,

@@ -67,7 +67,7 @@ fn answer_target(id: DbUuid, zone: Tz) -> Target<Caller> {
 /// time zone, or between two instants.
 #[utoipa::path(
     tag = "draft-events",
-    operation_id = "createDraftEvent",
+    operation_id = "addDraftEvent",
     request_body = RequestDraftEvent,
     responses((status = 201, description = "The new poll", body = ResponseDraftEvent,
         headers(("Location" = String, description = "Its address"))))
@@ -103,8 +103,9 @@ pub async fn get(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -
 
 /// Change a poll
 ///
-/// Needs an administrator of the poll, until the deadline. Fields that are left out stay as they are. Slots can be
-/// added but not removed.
+/// Needs an administrator of the poll or a privileged user, until the deadline. After the deadline, a change that sets
+/// a new one in the future reopens the poll. A confirmed poll is closed. Fields that are left out stay as they are.
+/// Slots can be added but not removed.
 #[utoipa::path(
     tag = "draft-events",
     operation_id = "updateDraftEvent",
@@ -180,10 +181,10 @@ pub async fn own_answer(who: SignedIn, Zone(zone): Zone, id: Path<Id>) -> Result
 
 /// Answer a poll
 ///
-/// Needs an invitee or an administrator of the poll, or an open poll, until the deadline.
+/// Needs an invitee or an administrator of the poll, or an open poll, until the deadline or the confirmation.
 #[utoipa::path(
     tag = "availability",
-    operation_id = "createAvailability",
+    operation_id = "addAvailability",
     params(("draftEventID" = uuid::Uuid, Path)),
     request_body = RequestAvailability,
     responses(
@@ -209,7 +210,7 @@ pub async fn create_answer(
 
 /// Change the caller's answer
 ///
-/// Replaces the answer, until the deadline.
+/// Replaces the answer, until the deadline or the confirmation.
 #[utoipa::path(
     tag = "availability",
     operation_id = "updateAvailability",
@@ -238,7 +239,7 @@ pub async fn update_answer(
 /// Needs an administrator of the poll or a privileged user. Ordered by userId.
 #[utoipa::path(
     tag = "availability",
-    operation_id = "getAllAvailability",
+    operation_id = "getAllAvailabilities",
     params(("draftEventID" = uuid::Uuid, Path)),
     responses((status = 200, description = "The answers", body = [ResponseAvailability]))
 )]
@@ -263,9 +264,10 @@ pub async fn all_answers(who: SignedIn, Zone(zone): Zone, id: Path<Id>, page: Pa
 
 /// Confirm a slot of a poll
 ///
-/// Needs an administrator of the poll, before or after the deadline. The slot becomes an event with the poll's name,
-/// description, tags and administrators, created as by `POST /events`. Users who answered yes for the slot attend.
-/// Users who answered maybe or did not answer are pending. Users who answered without choosing the slot are absent.
+/// Needs an administrator of the poll or a privileged user, before or after the deadline. The slot becomes an event
+/// with the poll's name, description, tags and administrators, created as by `POST /events`. Users who answered yes for
+/// the slot attend. Users who answered maybe or did not answer are pending. Users who answered without choosing the
+/// slot are absent. The poll is closed until the event is deleted.
 #[utoipa::path(
     tags = ["draft-events", "additions"],
     operation_id = "confirmDraftEvent",
@@ -293,7 +295,7 @@ pub async fn confirm(
         .creates(1)
         .queued_by(&confirmation.venue)
         .update(Target::parent(lock_name(id)), move |conn, me| {
-            let event = confirmation::confirm(conn, id, &confirmation, me.id, zone, DbTimestamp(now))?;
+            let event = confirmation::confirm(conn, id, &confirmation, me, zone, DbTimestamp(now))?;
             let reply = Reply::created(&events::detail(conn, event, zone)?)?;
             Ok(reply.with(header::LOCATION, format!("/api/events/{event}")))
         })
@@ -326,7 +328,7 @@ pub async fn mine(
 /// Ordered by deadline and id.
 #[utoipa::path(
     tag = "draft-events",
-    operation_id = "getDraftEventsOfUser",
+    operation_id = "getUserDraftEvents",
     params(("userID" = uuid::Uuid, Path), OfUserQuery),
     responses((status = 200, description = "Polls", body = [ResponseDraftEvent]))
 )]

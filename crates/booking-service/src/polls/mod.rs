@@ -2,9 +2,10 @@
 //!
 //! * A poll has candidate slots. Its invitees and administrators, and anybody if it is open, answer which slots suit
 //!   them.
-//! * Its status is computed when it is read: confirmed once it has an event, closed after the deadline, else open.
-//! * Answers and changes are possible until the deadline. The administrators can confirm a slot at any time
-//!   ([`confirmation`]).
+//! * Its status is computed when it is read: confirmed while it has an event that is not deleted, closed after the
+//!   deadline, else open.
+//! * Answers and changes are possible until the deadline, which a change can move. The administrators can confirm a
+//!   slot at any time ([`confirmation`]).
 //! * A change of a poll locks its row; an answer takes a shared lock. So a concurrent confirmation either takes an
 //!   answer into account, or the answer is refused.
 

@@ -3,7 +3,11 @@
 use std::collections::HashMap;
 
 use common::problem::Problem;
-use diesel::{OptionalExtension, dsl::count_star, prelude::*};
+use diesel::{
+    OptionalExtension,
+    dsl::{IntoBoxed, Nullable, auto_type, count_star},
+    prelude::*,
+};
 use service_kit::{
     after,
     database::{
@@ -21,7 +25,7 @@ use crate::{
     expressions::{UnionAll, in_subquery},
     schema::{
         draft_event_admins, draft_event_answers, draft_event_choices, draft_event_invitees, draft_event_slots,
-        draft_event_tags, draft_events, tags, users,
+        draft_event_tags, draft_events, events, tags, users,
     },
 };
 
@@ -47,10 +51,20 @@ pub struct Row {
     pub description: String,
     pub open: bool,
     pub deadline: DbTimestamp,
+    /// The event that the poll was confirmed as, unless that is deleted.
+    #[diesel(select_expression = events::id.nullable(), select_expression_type = Nullable<events::id>)]
     pub event_id: Option<DbUuid>,
     pub created_by: DbUuid,
     pub created_at: DbTimestamp,
     pub updated_at: DbTimestamp,
+}
+
+/// The polls, each with the event that it was confirmed as. The deletion of the event, in whichever way, undoes the
+/// confirmation, so nothing that deletes events needs to know or lock polls.
+#[auto_type]
+fn polls_with_events() -> _ {
+    let exists = events::id.nullable().eq(draft_events::event_id).and(events::deleted_at.is_null());
+    draft_events::table.left_join(events::table.on(exists))
 }
 
 impl Row {
@@ -139,7 +153,7 @@ pub fn load_ids(
 
 /// The polls with these ids, at most a thousand, by deadline and id.
 pub fn load_these(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<Poll>, Error> {
-    let query = draft_events::table.filter(draft_events::id.eq_any(ids)).select(Row::as_select());
+    let query = polls_with_events().filter(draft_events::id.eq_any(ids)).select(Row::as_select());
     let rows = query.order((draft_events::deadline, draft_events::id)).load(conn)?;
     load_children(conn, rows)
 }
@@ -148,7 +162,7 @@ fn ordered(
     selection: &Selection,
     now: DbTimestamp,
     page: &PageBounds<Position>,
-) -> draft_events::BoxedQuery<'static, MultiBackend> {
+) -> IntoBoxed<'static, polls_with_events, MultiBackend> {
     let Selection { user, relation, status } = *selection;
     let mut ids = UnionAll::default();
     if matches!(relation, Relation::Belongs | Relation::BelongsOrAdmins) {
@@ -163,16 +177,12 @@ fn ordered(
         let answers = draft_event_answers::table.filter(draft_event_answers::user_id.eq(user));
         ids = ids.and(answers.select(draft_event_answers::draft_event_id));
     }
-    let mut query = draft_events::table.filter(in_subquery(draft_events::id, ids)).into_boxed();
+    let mut query = polls_with_events().filter(in_subquery(draft_events::id, ids)).into_boxed();
     query = match status {
         None => query,
-        Some(DraftEventStatus::Confirmed) => query.filter(draft_events::event_id.is_not_null()),
-        Some(DraftEventStatus::Open) => {
-            query.filter(draft_events::event_id.is_null()).filter(draft_events::deadline.gt(now))
-        }
-        Some(DraftEventStatus::Closed) => {
-            query.filter(draft_events::event_id.is_null()).filter(draft_events::deadline.le(now))
-        }
+        Some(DraftEventStatus::Confirmed) => query.filter(events::id.is_not_null()),
+        Some(DraftEventStatus::Open) => query.filter(events::id.is_null()).filter(draft_events::deadline.gt(now)),
+        Some(DraftEventStatus::Closed) => query.filter(events::id.is_null()).filter(draft_events::deadline.le(now)),
     };
     if let Some((deadline, id)) = page.after {
         query = after!(query, draft_events::deadline; > deadline, draft_events::id; > id);
@@ -241,11 +251,11 @@ pub fn get_detail(conn: &mut AnyConnection, id: DbUuid) -> Result<PollDetail, Er
 /// # Errors
 /// 404.
 pub fn find(conn: &mut AnyConnection, id: DbUuid) -> Result<Row, Error> {
-    let poll = draft_events::table.find(id);
+    let poll = polls_with_events().filter(draft_events::id.eq(id));
     with_connection!(conn, c => poll.select(Row::as_select()).first(c)).optional()?.ok_or_else(not_found)
 }
 
-pub(super) fn not_found() -> Error {
+fn not_found() -> Error {
     Problem::not_found("poll").into()
 }
 
@@ -335,17 +345,6 @@ pub fn is_admin(conn: &mut AnyConnection, poll: DbUuid, user: DbUuid) -> Result<
 pub fn is_invited(conn: &mut AnyConnection, poll: DbUuid, user: DbUuid) -> Result<bool, Error> {
     let query = draft_event_invitees::table.find((poll, user)).count();
     Ok(with_connection!(conn, c => query.get_result::<i64>(c))? > 0)
-}
-
-/// Checks that a user is an administrator of a poll.
-///
-/// # Errors
-/// 403.
-pub fn check_admin(conn: &mut AnyConnection, poll: DbUuid, user: DbUuid) -> Result<(), Error> {
-    if is_admin(conn, poll, user)? {
-        return Ok(());
-    }
-    Err(Problem::forbidden("an administrator of the poll").into())
 }
 
 /// Checks that the caller is an administrator of a poll or privileged.

@@ -8,9 +8,13 @@ use common::{
     problem::{Rule, Violations, pointer},
     time::Timestamp,
 };
-use deserr::{Deserr, ValuePointerRef};
+use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
+use serde_json::json;
 use service_kit::database::types::{DbTimestamp, DbUuid};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::{
+    IntoParams, PartialSchema, ToSchema,
+    openapi::{RefOr, schema::Schema},
+};
 
 use super::{
     answers::Answer,
@@ -19,7 +23,11 @@ use super::{
     queries::DraftEventStatus,
     slots::{RequestCandidateSlot, RequestSlots},
 };
-use crate::events::{RequestEventTag, RequestEventTags, check_venue, selection::Relation, venue};
+use crate::events::{
+    RequestEventTag, RequestEventTags,
+    selection::Relation,
+    venue::{self, check_venue, venue},
+};
 
 /// A new poll.
 #[derive(Debug, Clone, Deserr, ToSchema)]
@@ -99,7 +107,7 @@ pub struct RequestDraftEventUpdate {
     /// Whether anybody may answer, not only the invitees.
     #[deserr(default)]
     open: Option<bool>,
-    /// Must be in the future.
+    /// Must be in the future. It opens a closed poll again.
     #[deserr(default)]
     #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
     deadline: Option<Timestamp>,
@@ -174,24 +182,20 @@ impl From<RequestAvailability> for Answer {
     }
 }
 
-/// The event that a poll becomes: at a `place` or in the room `roomId`, exactly one of them.
+/// The fields of both kinds of confirmation. Exactly one of `place` and `room_id` is given.
 #[derive(Debug, Clone, Deserr, ToSchema)]
 #[deserr(error = Violations, rename_all = camelCase, validate = place_or_room -> Violations)]
-#[schema(rename_all = "camelCase", example = json!({
-    "slotId": "0198c0de-0000-7000-8000-000000000041", "place": "Discord",
-    "groupId": "11111111-1111-1111-1111-111111111111", "open": true
-}))]
-pub struct RequestConfirmation {
+#[schema(rename_all = "camelCase")]
+struct ConfirmationFields {
     /// The id of the slot that becomes the event.
     #[schema(value_type = uuid::Uuid)]
     slot_id: Id,
-    /// The service creates an unverified room at this place.
     #[deserr(default)]
-    #[schema(inline)]
+    #[schema(inline, required = true, nullable = false)]
     place: Option<Text<1, 32>>,
     /// An existing room whose period contains the slot.
     #[deserr(default)]
-    #[schema(value_type = Option<uuid::Uuid>)]
+    #[schema(value_type = uuid::Uuid, required = true)]
     room_id: Option<Id>,
     /// The id of the group of the event.
     #[schema(value_type = uuid::Uuid)]
@@ -204,20 +208,48 @@ pub struct RequestConfirmation {
     open: Option<bool>,
 }
 
-fn place_or_room(request: RequestConfirmation, at: ValuePointerRef<'_>) -> Result<RequestConfirmation, Violations> {
+fn place_or_room(fields: ConfirmationFields, at: ValuePointerRef<'_>) -> Result<ConfirmationFields, Violations> {
     let mut violations = Violations::default();
-    check_venue(request.place.as_ref(), request.room_id, at, &mut violations);
-    if violations.0.is_empty() { Ok(request) } else { Err(violations) }
+    check_venue(fields.place.as_ref(), fields.room_id, at, &mut violations);
+    if violations.0.is_empty() { Ok(fields) } else { Err(violations) }
+}
+
+/// The event that a poll becomes: at a `place` or in the room `roomId`, exactly one of them.
+pub struct RequestConfirmation(ConfirmationFields);
+
+impl Deserr<Violations> for RequestConfirmation {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
+        ConfirmationFields::deserialize_from_value(value, at).map(Self)
+    }
+}
+
+impl PartialSchema for RequestConfirmation {
+    fn schema() -> RefOr<Schema> {
+        let example = json!({
+            "slotId": "0198c0de-0000-7000-8000-000000000041", "place": "Discord",
+            "groupId": "11111111-1111-1111-1111-111111111111", "open": true
+        });
+        let description = "The event that a poll becomes: either at a `place`, or in the room `roomId`.";
+        venue::schema("RequestConfirmation", description, example)
+    }
+}
+
+impl ToSchema for RequestConfirmation {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        let instant = "An event at any `place`. The service creates a room for the time of the slot.";
+        let stock = "An event in the room `roomId`, whose period contains the slot.";
+        schemas.extend(venue::schemas::<ConfirmationFields>("RequestConfirmation", instant, stock));
+    }
 }
 
 impl From<RequestConfirmation> for Confirmation {
-    fn from(request: RequestConfirmation) -> Self {
+    fn from(RequestConfirmation(fields): RequestConfirmation) -> Self {
         Self {
-            slot: DbUuid::from(request.slot_id),
-            venue: venue(request.place, request.room_id),
-            group: request.group_id.into(),
-            shared: request.shared_room.unwrap_or_default(),
-            open: request.open.unwrap_or_default(),
+            slot: DbUuid::from(fields.slot_id),
+            venue: venue(fields.place, fields.room_id),
+            group: fields.group_id.into(),
+            shared: fields.shared_room.unwrap_or_default(),
+            open: fields.open.unwrap_or_default(),
         }
     }
 }

@@ -21,7 +21,7 @@ fn a_visitor_signs_in_and_tries_operations_on_the_page() {
         "addRooms",
         "addEvents",
         "createGroup",
-        "createDraftEvent",
+        "addDraftEvent",
         "findFreeTimes",
         "getUser",
         "getGroup",

@@ -120,7 +120,9 @@ SlotResult: slotId uuid, availableCount integer, availableUsers uuid[], availabi
 maybeUsers uuid[], isTopChoice boolean
 Respondent: userId uuid, respondedAt date-time, comment? string
 ResponseSchedulingResults: draftEventId uuid, results SlotResult[], respondents Respondent[], nonRespondents uuid[]
-RequestConfirmation: slotId uuid, place? string(1-32), roomId? uuid, groupId uuid, sharedRoom? boolean, open? boolean
+RequestConfirmationInstant: slotId uuid, place string(1-32), groupId uuid, sharedRoom? boolean, open? boolean
+RequestConfirmationStock: slotId uuid, roomId uuid, groupId uuid, sharedRoom? boolean, open? boolean
+RequestConfirmation: RequestConfirmationInstant / RequestConfirmationStock
 ResponseFreeTime: place string, roomId uuid, timeStart date-time, timeEnd date-time, freeUsers? integer, \
 busyUsers? integer
 ";

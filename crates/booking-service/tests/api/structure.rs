@@ -51,6 +51,7 @@ const LAYOUT: Layout = Layout {
                 "draft_event_choices",
             ],
         ),
+        ("invitations", &["withdrawn_invitations"]),
         ("sign_in", &["sessions", "api_tokens", "spent_logins", "identities"]),
     ],
     foreign_writes: &[
@@ -58,6 +59,16 @@ const LAYOUT: Layout = Layout {
             file: "deletion.rs",
             tables: &["events", "rooms"],
             reason: "events are deleted by themselves, with their room and with their group, and rooms with their events",
+        },
+        ForeignWrites {
+            file: "invitations.rs",
+            tables: &["attendees"],
+            reason: "members of a group are invited to its events when either changes",
+        },
+        ForeignWrites {
+            file: "rooms/place_keys.rs",
+            tables: &["events"],
+            reason: "a migration computes the keys of all places again",
         },
         ForeignWrites {
             file: "last_use.rs",

@@ -10,7 +10,7 @@ use std::{
 use service_kit::maintenance::tables::TableInfo;
 
 /// Tables that crates write which both services use.
-const TABLES_OF_CRATES: &[&str] = &["idempotency_keys", "imported_rows"];
+const TABLES_OF_CRATES: &[&str] = &["creations", "idempotency_keys", "imported_rows"];
 
 /// The layout of a service.
 pub struct Layout {
