@@ -59,7 +59,7 @@ const fn reading(name: &'static str, service: Service, bound: Bound, requests: f
 }
 
 /// All scenes. For each service, those that write come last, because they change what others read.
-pub const ALL: [Scene; 20] = [
+pub const ALL: [Scene; 21] = [
     reading("week", Service::Booking, Bound::Spread, |f| get(f, &f.events(7))),
     reading("calendar", Service::Booking, Bound::General, |f| get(f, &f.events(92))),
     reading("search", Service::Booking, Bound::General, |f| get(f, &format!("/api/events?dateBegin={}", f.today))),
