@@ -123,7 +123,7 @@ fn tables_written(code: &str, tables: &[&str]) -> BTreeSet<String> {
 fn first_table<'a>(code: &str, tables: &[&'a str]) -> Option<&'a str> {
     let paths = code.match_indices("::").map(|(at, _)| &code[..at]);
     let names = paths.map(|path| path.rsplit(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).next().unwrap());
-    names.filter_map(|name| tables.iter().chain(&["$table"]).find(|table| **table == name)).next().copied()
+    names.find_map(|name| tables.iter().chain(&["$table"]).find(|table| **table == name)).copied()
 }
 
 /// The name of the macro whose definition begins last in some code.
