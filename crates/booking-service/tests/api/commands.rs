@@ -424,7 +424,10 @@ fn every_error_in_the_options_is_reported() {
     faults(&["--secret-key", "hunter2"], &["32 characters"]);
     faults(&["--secret-key", "hunter2", "--secret-key-file", key], &["both set"]);
     faults(&["--secret-key-file", "/nowhere/hunter"], &["cannot read /nowhere/hunter"]);
-    faults(&["--secret-key-file", "/dev/null"], &["is empty"]);
+    let empty = folder.path().join("empty");
+    std::fs::write(&empty, "").unwrap();
+    faults(&["--secret-key-file", empty.to_str().unwrap()], &["is empty"]);
+    faults(&["--secret-key-file", "/dev/null"], &["not a regular file"]);
     faults(&["--database-url", "mysql://club:hunter2@db/club"], &["--database-url must be"]);
     faults(&["--database-url", "sqlite::memory:"], &["in-memory"]);
     faults(&["--database-url", "sqlite://x", "--database-url-file", key], &["both set"]);
@@ -488,7 +491,9 @@ fn arguments_override_the_environment_and_empty_variables_are_ignored() {
     let empty: Vec<_> = names.iter().map(|name| (name.as_str(), "")).collect();
     assert_eq!(check(&["--log", "error"], &empty).0, "ok\n");
     // An empty variable and a file are not two secrets.
-    assert!(check(&["--log", "error", "--secret-key-file", "/dev/null"], &empty).0.contains("is empty"));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let file = file.path().to_str().unwrap();
+    assert!(check(&["--log", "error", "--secret-key-file", file], &empty).0.contains("is empty"));
     // Empty variables do not change the help.
     let (help, ..) = outcome(program(&["--help"]).envs(empty.iter().copied()));
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -287,7 +287,7 @@ fn all_conflicts_and_free_times_are_listed(#[values(Sqlite, Postgres)] backend: 
 #[rstest]
 fn unusual_characters_in_places_work(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    for place in ["\u{ad}", "\u{3164}", "\u{200b}", "\u{fdfa}", "¨", "a\u{301}\u{323}"] {
+    for place in ["\u{fdfa}", "¨", "a\u{301}\u{323}"] {
         let long: String = std::iter::repeat_n(place, 32 / place.chars().count()).collect();
         for place in [place, &*long] {
             let room = verified_room(&club, BOB, place, (1, 2));
@@ -295,7 +295,7 @@ fn unusual_characters_in_places_work(#[values(Sqlite, Postgres)] backend: Backen
             declare(&club, BOB, At::Place(place), (1, 2)).refused(409, "room-conflict");
         }
     }
-    for blank in ["\u{3000}", "\u{2003}\u{a0}", "\t", "\u{85}"] {
+    for blank in ["\u{3000}", "\u{2003}\u{a0}", "\t", "\u{85}", "\u{ad}", "\u{3164}", "\u{200b}"] {
         assert_eq!(declare(&club, BOB, At::Place(blank), (1, 2)).expect(400).pointers(), ["/place"]);
     }
 }

@@ -101,7 +101,7 @@ impl OpenFiles {
     /// A sentence that says what happened and what to do.
     pub fn check(&self, is_write: bool) -> Result<(), String> {
         let mut last = lock(&self.last_check);
-        if is_write || last.at.elapsed() >= READ_INTERVAL {
+        if is_write || last.result.is_err() || last.at.elapsed() >= READ_INTERVAL {
             last.result = self.check_now(&mut last);
             last.at = Instant::now();
         }
