@@ -36,8 +36,9 @@ impl Pooler {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "TERM"]);
         if fs::metadata("/proc/self").unwrap().uid() == 0 {
-            // It refuses to run as root.
-            command.args(["--reuid", "nobody", "--clear-groups"]);
+            // It refuses to run as root. Only the server's own user may enter the folder of its socket.
+            let owner = fs::metadata(server).unwrap().uid().to_string();
+            command.args(["--reuid", &owner, "--clear-groups"]);
         }
         command.arg("pgbouncer").arg(folder.path().join("pgbouncer.ini")).stderr(Stdio::null());
         command.env("PATH", format!("{}:/usr/sbin", std::env::var("PATH").unwrap()));
