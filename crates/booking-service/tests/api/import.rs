@@ -73,8 +73,8 @@ fn a_dry_run_reports_everything_and_writes_nothing(#[values(Sqlite, Postgres)] b
     assert_eq!(dry.notes("users whom the directory"), ["ffffffff-0000-4000-8000-000000000001"]);
     assert_eq!(dry.notes("groups of events"), ["eeeeeeee-0000-4000-8000-000000000002"]);
     assert_eq!(dry.notes("rooms without administrators"), [id_of(4, 5)]);
-    let pair = |a, b, place| format!("{} and {}, {place}", id_of(6, a), id_of(6, b));
-    assert_eq!(dry.notes("double bookings"), [pair(5, 7, "hall"), pair(1, 3, "s516"), pair(1, 2, "s516")]);
+    let pair = |a, b| format!("{} and {}, s516", id_of(6, a), id_of(6, b));
+    assert_eq!(dry.notes("double bookings"), [pair(1, 3), pair(1, 2)]);
     assert_eq!(dry.notes("verified rooms"), [format!("{} and {}", id_of(4, 1), id_of(4, 2))]);
     let outside = [(4, 4), (5, 6)].map(|(event, room)| format!("{}, room {}", id_of(6, event), id_of(4, room)));
     assert_eq!(dry.notes("events outside"), outside);
@@ -144,7 +144,7 @@ fn ids_creators_times_and_people_are_those_of_the_source(#[values(Sqlite, Postgr
     let owners: Vec<service_kit::database::types::DbUuid> = owners.load(&mut club.connect()).unwrap();
     assert_eq!(owners.iter().map(ToString::to_string).collect::<Vec<_>>(), [id_of(6, 3)]);
     let pairs = double_bookings(&club).len();
-    assert_eq!(pairs, 3, "as the report says");
+    assert_eq!(pairs, 2, "as the report says");
     assert!(get("/api/groups").as_array().unwrap().iter().any(|group| group["groupId"] == EVERYONE.to_string()));
 }
 
@@ -167,7 +167,7 @@ fn odd_rows_are_kept(#[values(Sqlite, Postgres)] backend: Backend, #[values(true
     found.sort_unstable();
     let mut expected: Vec<_> = left_out.iter().map(String::as_str).collect();
     expected.sort_unstable();
-    assert_eq!(found, expected);
+    assert_eq!(found, expected, "{}", done.out);
     let changed = done.notes("values");
     let has = |line: &str| assert!(changed.contains(&line), "{line}: {}", done.out);
 

@@ -154,8 +154,10 @@ pub fn server_without_bounds(columns: Option<u64>) -> u16 {
             };
             client.write_all(&answer).unwrap();
             if query.contains("information_schema") {
-                let row = packet(0, &[text("events"), text("a")].concat());
-                while client.write_all(&row).is_ok() {}
+                let row = [text("events"), text("a")].concat();
+                // The number of a packet has one byte. These follow the four before them.
+                let rows: Vec<u8> = (0..=u8::MAX).flat_map(|n| packet(n.wrapping_add(5), &row)).collect();
+                while client.write_all(&rows).is_ok() {}
             }
         }
     });
