@@ -122,7 +122,8 @@ fn tables_written(code: &str, tables: &[&str]) -> BTreeSet<String> {
 /// The first table whose items some code names, or `$table` for a macro's argument.
 fn first_table<'a>(code: &str, tables: &[&'a str]) -> Option<&'a str> {
     let paths = code.match_indices("::").map(|(at, _)| &code[..at]);
-    let names = paths.map(|path| path.rsplit(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).next().unwrap());
+    let mut names =
+        paths.map(|path| path.rsplit(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).next().unwrap());
     names.find_map(|name| tables.iter().chain(&["$table"]).find(|table| **table == name)).copied()
 }
 
