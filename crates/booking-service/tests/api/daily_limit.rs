@@ -12,6 +12,9 @@ use crate::{
     harness::{ALICE, Answer, BOB, CAROL, Club, id},
 };
 
+/// Creates something.
+type Create<'a> = Box<dyn Fn(&Club) -> Answer + 'a>;
+
 fn limited(answer: Answer) {
     let wait: i64 = answer.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=86_400).contains(&wait), "{wait}");
@@ -26,7 +29,6 @@ fn tag(club: &Club, by: &str, name: &str) -> Answer {
 fn whatever_a_member_creates_counts(#[values(Sqlite, Postgres)] backend: Backend) {
     let event = |club: &Club, number: i64| event_body(club, BOB, At::Place("x"), (2 * number, 2 * number + 1));
     let group = json!({"name": "g", "description": "", "open": true, "admins": [id(BOB)]});
-    type Create<'a> = Box<dyn Fn(&Club) -> Answer + 'a>;
     let creations: [Create<'_>; 7] = [
         Box::new(|club| club.by(BOB).post("/api/events", event(club, 50))),
         Box::new(|club| club.by(BOB).post("/api/rooms", room_body(club, BOB, "S516", (0, 1)))),

@@ -230,6 +230,9 @@ fn a_list_of_any_length_is_complete_and_in_order(#[values(Sqlite, Postgres)] bac
     }
 }
 
+/// Changes a long list.
+type Change<'a> = Box<dyn Fn() -> Answer + 'a>;
+
 #[rstest]
 fn the_tag_of_a_long_list_changes_with_its_rows_only(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
@@ -247,7 +250,7 @@ fn the_tag_of_a_long_list_changes_with_its_rows_only(#[values(Sqlite, Postgres)]
     // The last rows are not read before the answer begins.
     let all = ids(&club, bob.group);
     let [one, two, three] = [1097, 1098, 1099].map(|n: usize| format!("/api/events/{}", all[n]));
-    let changes: [(&str, Box<dyn Fn() -> Answer + '_>); 5] = [
+    let changes: [(&str, Change<'_>); 5] = [
         (
             "an answer",
             Box::new(|| club.by(CAROL).put(&format!("{one}/attendees/me"), json!({"schedule": "attendance"}))),

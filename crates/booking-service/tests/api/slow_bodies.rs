@@ -88,7 +88,7 @@ fn rights_are_checked_before_the_body_arrives(#[values(Sqlite, Postgres)] backen
         ("PUT", "/api/events/0198c0de-0000-7000-8000-000000000001", bearer(&board), 403, "insufficient-scope"),
         ("POST", IMPORT, cross_site, 403, "cross-site"),
     ] {
-        for sent in [&b""[..], b"{", &[b' '; 100_000]] {
+        for sent in [&b""[..], b"{", &vec![b' '; 100_000]] {
             let mut slow = Slow::begin(club.origin(0), method, path, &headers, 900_000);
             slow.send(sent);
             let (found, answer) = slow.answer();
@@ -126,7 +126,7 @@ fn one_caller_has_only_so_many_bytes_under_way(#[values(Sqlite, Postgres)] backe
     assert!(status == 429 && answer.contains("retry-after: 1\r\n"), "{answer}");
     // Others, and what does not have to be waited for, are not concerned.
     let mut bobs = begin(BOB);
-    bobs.send(&[b' '; 100_000]);
+    bobs.send(&vec![b' '; 100_000]);
     assert_eq!(bobs.answer().0, 400);
     club.by(CAROL).post("/api/tags", json!({"name": "a"})).expect(201);
     club.by(ALICE).post("/api/tags", json!({"name": "b"})).expect(201);
@@ -135,7 +135,7 @@ fn one_caller_has_only_so_many_bytes_under_way(#[values(Sqlite, Postgres)] backe
     drop(alices);
     until("nothing is left", || bytes_under_way(&club) == 0);
     let mut again = begin(ALICE);
-    again.send(&[b' '; 100_000]);
+    again.send(&vec![b' '; 100_000]);
     assert_eq!(again.answer().0, 400);
 }
 
