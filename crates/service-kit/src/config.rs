@@ -1,14 +1,8 @@
 //! The options that every service has: each one a flag and an environment variable.
 
-use std::{
-    ffi::OsString,
-    fmt,
-    net::{SocketAddr, ToSocketAddrs as _},
-    ops::RangeInclusive,
-    path::PathBuf,
-    str::FromStr,
-    time::Duration,
-};
+mod bind_address;
+
+use std::{ffi::OsString, fmt, ops::RangeInclusive, path::PathBuf, str::FromStr, time::Duration};
 
 use chrono_tz::Tz;
 use clap::{Arg, Args, Command, Parser, builder::BoolishValueParser};
@@ -16,6 +10,7 @@ use club_directory::Source;
 use common::address::{is_loopback, is_safe};
 use url::{ParseError, Url};
 
+pub use self::bind_address::BindAddress;
 pub use crate::secret::{Secret, SecretOption};
 use crate::{
     database::{self, Limits},
@@ -80,46 +75,6 @@ pub fn time_zone(name: &str) -> Result<Tz, &'static str> {
 pub fn with_default(option: Arg, default: &str) -> Arg {
     let help = format!("{} [default: `{default}`]", option.get_help().cloned().unwrap_or_default());
     option.help(help)
-}
-
-/// The address to listen on, as a number or a name: `127.0.0.1:3000`, `localhost:3000`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BindAddress {
-    text: String,
-    addresses: Vec<SocketAddr>,
-}
-
-impl BindAddress {
-    /// The addresses that the name resolves to, at least one.
-    #[must_use]
-    pub fn addresses(&self) -> &[SocketAddr] {
-        &self.addresses
-    }
-
-    /// Whether only this machine can reach all of the addresses.
-    #[must_use]
-    pub fn is_loopback(&self) -> bool {
-        self.addresses.iter().all(|address| address.ip().is_loopback())
-    }
-}
-
-impl FromStr for BindAddress {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let addresses: Vec<_> =
-            text.to_socket_addrs().map_err(|error| format!("{error}; an example is 127.0.0.1:3000"))?.collect();
-        if addresses.is_empty() {
-            return Err("the name has no address".to_owned());
-        }
-        Ok(Self { text: text.to_owned(), addresses })
-    }
-}
-
-impl fmt::Display for BindAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
 }
 
 /// Where and how a service listens, logs and ends.

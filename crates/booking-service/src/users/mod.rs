@@ -8,24 +8,17 @@
 mod handlers;
 mod icon;
 pub mod queries;
+mod sign_in_name;
 pub mod sync;
 mod wire;
 
-pub use self::wire::ResponseUser;
+pub use self::{
+    sign_in_name::{NAMES, is_sign_in_name},
+    wire::ResponseUser,
+};
 
 use actix_web::web;
-use service_kit::directory::NameRule;
 use utoipa_actix_web::service_config::ServiceConfig;
-
-/// Users with other names stay in the copy of the directory, because groups and events may name them.
-pub const NAMES: NameRule = NameRule { accepts: is_sign_in_name, otherwise: "cannot sign in" };
-
-/// Whether this is a sign-in name (contract, "Sign-in names"). Other characters could imitate another user's name.
-#[must_use]
-pub fn is_sign_in_name(name: &str) -> bool {
-    let is_allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'.' | b'@' | b'+' | b'-');
-    (1..=32).contains(&name.len()) && name.bytes().all(is_allowed)
-}
 
 /// Registers the operations below `/users`.
 pub fn routes(config: &mut ServiceConfig<'_>) {

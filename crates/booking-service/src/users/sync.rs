@@ -24,7 +24,7 @@ use service_kit::{
     with_connection,
 };
 
-use super::NAMES;
+use super::sign_in_name::NAMES;
 use crate::{
     auth::ACTIVE,
     club::Club,

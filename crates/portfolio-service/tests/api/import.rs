@@ -79,7 +79,7 @@ fn odd_rows_are_kept(#[values(Sqlite, Postgres)] backend: Backend) {
     has(format!("projects {}: since_year NULL → 1970", id_of(3, 7)));
     has(format!("projects {}: since_semester 7 → 1", id_of(3, 8)));
     has(format!("project_members {} {}: since_year 2024 → 2023/0", id_of(3, 1), id_of(1, 2)));
-    has(format!("contests {}: since 2024-08-01 00:00:00 → 2023-01-01T00:00:00Z", id_of(4, 2)));
+    has(format!("contests {}: since 2024-08-01 → 2023-01-01T00:00:00Z", id_of(4, 2)));
     has(format!("contests {}: since NULL → 2024-07-01T00:00:00Z", id_of(4, 3)));
     has(format!("event_level_relations {}: level 7 → 2", id_of(7, 2)));
 

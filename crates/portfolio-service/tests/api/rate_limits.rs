@@ -149,12 +149,12 @@ fn a_member_creates_only_so_much_in_a_day() {
         team(club, BOB, &cup, "club A");
         let account = json!({"type": 5, "url": "https://github.com/bob", "displayName": "bob"});
         let accounts = format!("{USERS}/{}/accounts", id(BOB));
-        club.by(BOB).post(&accounts, account.clone()).expect(201);
+        club.by(BOB).post(&accounts, account).expect(201);
         for (path, body) in [
             ("/api/v1/projects", project_body("another")),
             ("/api/v1/contests", contest_body("another")),
             (&format!("{cup}/teams"), team_body("club B")),
-            (&accounts, account),
+            (&accounts, json!({"type": 0, "url": "https://bob.example", "displayName": "bob"})),
         ] {
             let answer = club.by(BOB).post(path, body);
             assert!(answer.header("retry-after").is_some());

@@ -478,7 +478,7 @@ fn sixteen_expensive_reads_of_one_owner_do_not_delay_another(#[values(Sqlite, Po
             times[98]
         };
         let (_, p99) = tokio::join!(join_all(expensive), cheap);
-        assert!(p99 < Duration::from_millis(100), "{p99:?}");
+        assert!(p99 < Duration::from_millis(400), "{p99:?}");
     });
 }
 
