@@ -52,7 +52,11 @@ impl SourceDatabase {
 
     /// Runs statements, one after the other.
     pub fn run(&mut self, statements: &str) {
-        self.conn.query_drop(statements).unwrap_or_else(|error| panic!("{error}: {statements}"));
+        let mut results = self.conn.query_iter(statements).unwrap_or_else(|error| panic!("{error}: {statements}"));
+        // Each statement has a result, or an error.
+        while let Some(rows) = results.iter() {
+            rows.for_each(|row| drop(row.unwrap_or_else(|error| panic!("{error}: {statements}"))));
+        }
     }
 
     /// All rows of a query.

@@ -10,8 +10,6 @@ ALTER TABLE events MODIFY name varbinary(99), MODIFY description text, MODIFY gr
     MODIFY created_at datetime(6), MODIFY updated_at datetime(6);
 ALTER TABLE event_tags MODIFY locked boolean;
 ALTER TABLE event_attendees MODIFY schedule int;
-CREATE FUNCTION id_of(kind int, number int) RETURNS char(36) DETERMINISTIC
-    RETURN LOWER(CONCAT(LPAD(HEX(number), 8, '0'), '-0000-4000-8000-', LPAD(HEX(kind), 12, '0')));
 INSERT INTO users VALUES (id_of(1, 1), NULL, 1, NULL), (id_of(1, 2), 7, 1, ''), ('no id', 0, 1, '');
 INSERT INTO `groups` VALUES
     (id_of(2, 1), 0x636166E9, NULL, NULL, id_of(1, 99), NULL, '0000-00-00', NULL),
