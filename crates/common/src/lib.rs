@@ -2,7 +2,7 @@
 //! problems. No HTTP server, no SQL, no configuration.
 //!
 //! * [`address`]: the addresses to which secrets may be sent.
-//! * [`file`]: the reading of files that options name.
+//! * [`mod@file`]: the reading of files that options name.
 //! * [`time`]: RFC 3339 timestamps, their output in a time zone, and the clock.
 //! * [`semester`]: academic half-years and spans of them.
 //! * [`duration`]: a span of time that may still be going on.
