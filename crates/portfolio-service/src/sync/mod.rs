@@ -19,7 +19,7 @@ use deserr::Deserr;
 use diesel::{RunQueryDsl, sql_query};
 use service_kit::{
     database::{AnyConnection, Database, JobOwner, types::DbTimestamp},
-    directory::{self, COPY, NameRule, Synced},
+    directory::{self, COPY, Synced},
     error::{Error, Failure},
     http::{Query, Reply},
     state::{AppState, Now},
@@ -27,10 +27,8 @@ use service_kit::{
 use utoipa::IntoParams;
 use utoipa_actix_web::service_config::ServiceConfig;
 
-use crate::{auth::Admin, club::Club, identity::is_sign_in_name};
-
-/// Users with other names are left out of the copy.
-pub const NAMES: NameRule = NameRule { accepts: is_sign_in_name, otherwise: "is left out" };
+pub use self::people::NAMES;
+use crate::{auth::Admin, club::Club};
 
 /// How long the start waits for the first copy.
 const FIRST_SYNC_TIMEOUT: Duration = Duration::from_secs(5);

@@ -13,13 +13,15 @@ use service_kit::{
         AnyConnection, ROWS_PER_STATEMENT,
         types::{DbTimestamp, DbUuid},
     },
-    directory::{Changes, check_lost_access},
+    directory::{Changes, NameRule, check_lost_access},
     error::Error,
     with_connection,
 };
 
-use super::NAMES;
-use crate::{caller::ACTIVE, schema::users};
+use crate::{caller::ACTIVE, identity::is_sign_in_name, schema::users};
+
+/// Users with other names are left out of the copy.
+pub const NAMES: NameRule = NameRule { accepts: is_sign_in_name, otherwise: "is left out" };
 
 /// `users.state` of a deactivated user.
 const DEACTIVATED: i16 = UserState::Deactivated as i16;

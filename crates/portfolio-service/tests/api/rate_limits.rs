@@ -162,10 +162,10 @@ fn a_member_creates_only_so_much_in_a_day() {
         }
         project(club, CAROL, "another");
         // Admins have no limit.
-        (0..5).for_each(|_| {
-            project(club, ALICE, "another");
+        (0..5).for_each(|number| {
+            project(club, ALICE, &format!("another {number}"));
         });
         club.clock.advance(TimeDelta::hours(24));
-        project(club, BOB, "another");
+        project(club, BOB, "the next day");
     });
 }

@@ -10,46 +10,28 @@ pub mod conditional;
 pub mod daily_limit;
 mod dry_run;
 pub mod idempotency;
+mod shared;
 mod target;
 
-use std::{
-    hash::Hash,
-    pin::Pin,
-    rc::Rc,
-    sync::{Arc, OnceLock},
-};
+use std::{hash::Hash, pin::Pin, sync::Arc};
 
-use actix_web::{
-    FromRequest, HttpMessage, HttpRequest,
-    dev::Payload,
-    http::Method,
-    web::{Bytes, Data},
-};
-use common::problem::{Problem, code};
+use actix_web::{FromRequest, HttpMessage, HttpRequest, dev::Payload, web::Bytes};
+use common::problem::Problem;
 use futures_util::stream;
-use tokio::sync::OnceCell;
-use uuid::Uuid;
 
 pub use self::{
     authenticator::{Access, Authenticator, Caller, Identified},
     target::Target,
 };
-use self::{conditional::Conditions, idempotency::IdempotencyKey};
+use self::{
+    conditional::Conditions,
+    idempotency::IdempotencyKey,
+    shared::{OfRequest, Shared, is_bad_credential},
+};
 use crate::{
-    database::{
-        AnyConnection, JobOwner, QueueKey,
-        types::{DbTimestamp, DbUuid},
-    },
+    database::{AnyConnection, JobOwner, QueueKey},
     error::{Error, Failure},
-    http::{
-        ListPage, Page, Reply,
-        admission::Admission,
-        client_ip::ClientIp,
-        pagination::Remaining,
-        rate_limit::{RateLimitCharged, RateLimitKey},
-    },
-    middleware::access_log::LoggedUser,
-    state::AppState,
+    http::{ListPage, Page, Reply, admission::Admission, pagination::Remaining, rate_limit::RateLimitKey},
 };
 
 /// Authenticates the caller of an operation and runs it. See the [module](self).
@@ -60,131 +42,6 @@ pub struct Guard<A> {
     is_dry_run: bool,
     /// The objects that the operation creates, if the daily limit applies to it.
     creates: Option<i32>,
-}
-
-/// The part of a guard that works on database threads.
-struct Shared<A> {
-    authenticator: A,
-    state: Data<AppState>,
-    address: ClientIp,
-    access: Access,
-    /// The user, once known. A transaction may run several times, but is charged once.
-    user: OnceLock<Uuid>,
-    is_admitted: OnceCell<()>,
-}
-
-/// The guard of a request, in its extensions.
-type OfRequest<A> = Rc<OnceCell<Arc<Shared<A>>>>;
-
-impl<A: Authenticator> Shared<A> {
-    /// The guard of this request.
-    async fn of(request: &HttpRequest) -> Result<Arc<Self>, Problem> {
-        let of_request = request.extensions().get::<OfRequest<A>>().cloned().unwrap_or_default();
-        of_request.get_or_try_init(|| Self::from_request(request)).await.cloned()
-    }
-
-    async fn from_request(request: &HttpRequest) -> Result<Arc<Self>, Problem> {
-        let state = AppState::from_request(request)?;
-        let authenticator = A::from_request(request).await?;
-        let address = ClientIp::extract(request);
-        let access = if *request.method() == Method::GET { Access::Read } else { Access::Write };
-        let (user, is_admitted) = (OnceLock::new(), OnceCell::new());
-        Ok(Arc::new(Self { authenticator, state, address, access, user, is_admitted }))
-    }
-
-    /// The owner of the database jobs of the request (contract, "Fairness").
-    fn owner(&self) -> JobOwner {
-        match self.authenticator.credential() {
-            Some(credential) => self.state.credential_owners.owner(credential),
-            None => JobOwner::Address(self.address.0),
-        }
-    }
-
-    /// Admits the request in a transaction of its own, at most once.
-    async fn admit_first(self: &Arc<Self>) -> Result<(), Error> {
-        self.is_admitted.get_or_try_init(|| self.look_up()).await.copied()
-    }
-
-    async fn look_up(self: &Arc<Self>) -> Result<(), Error> {
-        let (limit, mut owner) = (&self.state.look_up_limit, self.owner());
-        let is_unknown = matches!(owner, JobOwner::Credential(_));
-        if is_unknown {
-            if self.authenticator.credential().is_some_and(|credential| limit.was_refused(credential)) {
-                return Err(Problem::new(code::BAD_CREDENTIALS).into());
-            }
-            limit.check(self.address.into())?;
-            owner = JobOwner::Address(self.address.0);
-        }
-        let shared = self.clone();
-        let admit = move |conn: &mut AnyConnection| shared.admit(conn, shared.access).map(|_| ());
-        let result = self.state.database.read(owner, admit).await;
-        if is_unknown && is_bad_credential(&result) {
-            limit.record(self.address.into());
-        }
-        self.note(&result);
-        result
-    }
-
-    /// Remembers whether the credential is good.
-    fn note<T>(&self, result: &Result<T, Error>) {
-        let Some(credential) = self.authenticator.credential() else { return };
-        if is_bad_credential(result) {
-            self.state.credential_owners.forget(credential);
-            self.state.look_up_limit.refuse(credential);
-        } else if let Some(user) = self.user.get() {
-            self.state.credential_owners.remember(credential, *user);
-        }
-    }
-
-    /// Records the user for the access log and the rate limit.
-    fn record_user(&self, request: &HttpRequest) {
-        if let Some(user) = self.user.get() {
-            request.extensions_mut().insert(LoggedUser(*user));
-            request.extensions_mut().insert(RateLimitCharged);
-        }
-    }
-
-    /// Counts what an operation has created, and refuses what exceeds the limit of the caller.
-    fn count_creations(&self, conn: &mut AnyConnection, caller: &A::Caller, number: Option<i32>) -> Result<(), Error> {
-        let (Some(number), Some(user), false) = (number, caller.user(), caller.has_special_rights()) else {
-            return Ok(());
-        };
-        if self.state.daily_limit == 0 {
-            return Ok(());
-        }
-        let (user, now) = (DbUuid(user), self.state.clock.now());
-        if number > 0 {
-            daily_limit::record(conn, user, number, DbTimestamp(now))?;
-        }
-        daily_limit::check(conn, user, self.state.daily_limit, now).inspect_err(|_| {
-            self.state.metrics.daily_limit_refusals.inc();
-        })
-    }
-
-    fn admit(&self, conn: &mut AnyConnection, access: Access) -> Result<Identified<A::Caller>, Error> {
-        let identified = self.authenticator.identify(conn)?;
-        self.charge_and_authorize(conn, &identified.caller, access)?;
-        Ok(identified)
-    }
-
-    fn charge_and_authorize(&self, conn: &mut AnyConnection, caller: &A::Caller, access: Access) -> Result<(), Error> {
-        if let Some(user) = caller.user()
-            && self.user.set(user).is_ok()
-        {
-            self.state.rate_limit.charge(RateLimitKey::User(user))?;
-            self.authenticator.record_use(caller);
-        }
-        self.authenticator.authorize(conn, caller, access)
-    }
-
-    /// 304 if the caller has the current answer already. It needs no transaction, because the version is never older than
-    /// the caller. A failure is left to the transaction that follows.
-    fn not_modified(&self, conn: &mut AnyConnection, conditions: &Conditions) -> Option<Result<Reply, Error>> {
-        let Identified { caller, data_version } = self.authenticator.identify(conn).ok()?;
-        let fingerprint = conditions.fingerprint(&caller.view(), data_version.as_deref());
-        let reply = conditions.not_modified(fingerprint.as_deref())?;
-        Some(self.charge_and_authorize(conn, &caller, Access::Read).map(|()| reply))
-    }
 }
 
 impl<A: Authenticator> FromRequest for Guard<A> {
@@ -462,8 +319,4 @@ impl<A: Authenticator> Guard<A> {
         }
         Ok(result?)
     }
-}
-
-fn is_bad_credential<T>(result: &Result<T, Error>) -> bool {
-    matches!(result, Err(Error::Problem(problem)) if problem.status() == 401)
 }

@@ -146,7 +146,7 @@ struct Index {
     definition: String,
 }
 
-/// Named indexes: name, columns, and whether only some rows are in it.
+/// Named indexes that stand for no constraint: name, columns, and whether only some rows are in it.
 fn indexes(conn: &mut AnyConnection) -> BTreeSet<(String, String, bool)> {
     let query = match conn {
         AnyConnection::Postgresql(_) => {
@@ -154,7 +154,8 @@ fn indexes(conn: &mut AnyConnection) -> BTreeSet<(String, String, bool)> {
              AND indexname NOT LIKE '%\\_pkey' AND indexname NOT LIKE '%\\_key'"
         }
         AnyConnection::Sqlite(_) => {
-            "SELECT name, sql AS definition FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
+            "SELECT name, sql AS definition FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL \
+             AND name NOT LIKE '%\\_key' ESCAPE '\\'"
         }
     };
     let found = sql_query(query).load::<Index>(conn).unwrap();

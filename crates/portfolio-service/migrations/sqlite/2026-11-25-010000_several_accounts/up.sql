@@ -14,7 +14,7 @@ INSERT INTO new_accounts (id, user_id, type, display_name, url, created_at, upda
     SELECT id, user_id, type, display_name, url, created_at, updated_at FROM accounts;
 DROP TABLE accounts;
 ALTER TABLE new_accounts RENAME TO accounts;
-CREATE UNIQUE INDEX accounts_user_id_type ON accounts (user_id, type) WHERE further = 0;
+CREATE UNIQUE INDEX accounts_user_id_type_key ON accounts (user_id, type) WHERE further = 0;
 CREATE INDEX accounts_user_id ON accounts (user_id);
 CREATE TRIGGER accounts_insert_is_a_change AFTER INSERT ON accounts BEGIN UPDATE last_change SET mark = hex(randomblob(16)); END;
 CREATE TRIGGER accounts_update_is_a_change AFTER UPDATE ON accounts BEGIN UPDATE last_change SET mark = hex(randomblob(16)); END;
