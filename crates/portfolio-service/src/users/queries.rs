@@ -120,7 +120,7 @@ pub struct Account {
 /// # Errors
 /// 404 when there is none.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Detail, Error> {
-    let user = users::table.find(id).left_join(accounts::table).order(accounts::type_);
+    let user = users::table.find(id).left_join(accounts::table).order((accounts::type_, accounts::id));
     let rows: Vec<(Person, String, Option<Account>)> = with_connection!(conn, c => user
         .select((Person::as_select(), users::bio, Option::<Account>::as_select()))
         .load(c)?);
