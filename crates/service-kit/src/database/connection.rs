@@ -60,7 +60,8 @@ impl Url {
                     SqliteConnection::establish(&file.to_string_lossy()).map_err(|error| with_cause(error, file))?;
                 // busy_timeout comes first, because switching to WAL needs a lock already. Several connections that
                 // switch a new file at once make SQLite give up without waiting. FULL lets an acknowledged commit
-                // survive a power cut.
+                // survive a power cut. There is no memory map, because its pages count as resident memory once for
+                // each connection.
                 let setup = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
                              PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; \
                              PRAGMA journal_size_limit = 67108864;";

@@ -10,6 +10,10 @@ use diesel::{
 
 /// The version of the content that a transaction sees: two transactions with the same version see the same rows. Select
 /// it along with other columns, so that it needs no statement of its own. The migrations define `last_change`.
+///
+/// On PostgreSQL it changes with every write on the server (`pg_current_snapshot()`). A row that each write sets instead
+/// makes writes wait for each other: with 8 connections, a tenth of the transactions in a second or less. A sequence
+/// does not change when a transaction commits, so that an old answer would keep its tag.
 #[derive(Debug, Clone, Copy, QueryId)]
 pub struct DataVersion;
 
