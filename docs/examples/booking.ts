@@ -6,10 +6,8 @@ import { all, booking, ok, Refused, type BookingTypes, type RequestEvent } from 
 const { ORIGIN = 'http://127.0.0.1:3000', TOKEN } = process.env;
 assert(TOKEN, 'TOKEN is missing; scripts/run leaves one in data/tour.token');
 
-// #region token
 const api = booking({ origin: ORIGIN, headers: { Authorization: `Bearer ${TOKEN}` } });
 const me = ok(await api.GET('/api/users/me'));
-// #endregion
 console.log(`I am ${me.name}`);
 
 const hour = 3_600_000;
@@ -27,14 +25,12 @@ const request: BookingTypes['RequestEventStock'] = {
   tags: [{ name: 'example', locked: true }],
 };
 
-// #region once
 // One key for each thing that the user asks for, however often it is sent.
 const header = { 'Idempotency-Key': crypto.randomUUID() };
 const event = ok(await api.POST('/api/events', { params: { header }, body: request }));
 const again = await api.POST('/api/events', { params: { header }, body: request });
 assert.equal(ok(again).eventId, event.eventId);
 assert.equal(again.response.headers.get('Idempotency-Replayed'), 'true');
-// #endregion
 console.log(`made ${event.name}, once`);
 
 // #region conflict
@@ -53,7 +49,6 @@ assert.deepEqual(second.taken?.map((taken) => taken.eventId), [event.eventId]);
 assert.deepEqual(second.free?.map((free) => Date.parse(free.timeStart)), [at(9), at(12)].map(Date.parse));
 console.log('the room is taken then');
 
-// #region tags
 async function rename(eventID: string, name: string): Promise<BookingTypes['ResponseEventDetail']> {
   const path = { eventID };
   const read = await api.GET('/api/events/{eventID}', { params: { path } });
@@ -68,7 +63,6 @@ async function rename(eventID: string, name: string): Promise<BookingTypes['Resp
   // Somebody changed it first. A form would show their version and ask.
   return answer.error?.code === 'precondition-failed' ? rename(eventID, name) : ok(answer);
 }
-// #endregion
 const path = { eventID: event.eventId };
 assert.deepEqual(
   (await Promise.all([rename(event.eventId, 'One'), rename(event.eventId, 'Other')])).map((done) => done.name),
@@ -80,17 +74,14 @@ const stale = await api.PUT('/api/events/{eventID}', { params: { path, header: {
 assert.equal(stale.error?.code, 'precondition-failed');
 console.log('changed what was seen');
 
-// #region list
 const names: string[] = [];
 for await (const event of all((cursor) =>
   api.GET('/api/events', { params: { query: { dateBegin: at(0), limit: 1, cursor } } }),
 )) {
   names.push(event.name);
 }
-// #endregion
 assert(names.includes('One') || names.includes('Other'), names.join());
 
-// #region poll
 const poll = ok(
   await api.POST('/api/draft-events', {
     body: {
@@ -105,7 +96,6 @@ const slotIds = candidateSlots.slice(0, 1).map(({ slotId }) => slotId);
 ok(await api.POST('/api/draft-events/{draftEventID}/availability', { params: { path: pollPath }, body: { slotIds } }));
 const { results } = ok(await api.GET('/api/draft-events/{draftEventID}/results', { params: { path: pollPath } }));
 const best = results.find(({ isTopChoice }) => isTopChoice);
-// #endregion
 assert.deepEqual(best?.availableUsers, [me.userId]);
 const confirm = (query: { dryRun?: boolean }, roomId: string) =>
   api.POST('/api/draft-events/{draftEventID}/confirm', {
@@ -126,7 +116,6 @@ ok(await api.DELETE('/api/draft-events/{draftEventID}', { params: { path: pollPa
 console.log('a poll became an event');
 
 const day = at(0).slice(0, 10).replaceAll('-', '/');
-// #region table
 const table = [
   'Subject,Start date,Start time,End date,End time,Location',
   `Example,${day},09:00,${day},18:00,S999`,
@@ -135,7 +124,6 @@ const checked = await api.POST('/api/rooms/all', {
   params: { query: { dryRun: true } }, body: table,
   headers: { 'Content-Type': 'text/csv' }, bodySerializer: (table) => table,
 });
-// #endregion
 assert.deepEqual(ok(checked).map(({ place }) => place), ['S999']);
 console.log('a table of rooms can be imported');
 

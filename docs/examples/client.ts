@@ -25,7 +25,6 @@ export interface Options {
 
 type Fetch = (request: Request) => Promise<Response>;
 
-// #region clients
 export function booking({ origin, ...init }: Options = {}) {
   return createClient<BookingPaths>({ ...init, baseUrl: origin ?? location.origin, fetch: send() });
 }
@@ -39,7 +38,6 @@ function send(): Fetch {
   const plain = (request: Request) => fetch(request);
   return retrying(typeof document === 'undefined' ? remembering(plain) : plain);
 }
-// #endregion
 
 type Problem = BookingTypes['Problem'] | PortfolioTypes['Problem'];
 
