@@ -1,4 +1,6 @@
 // The beginning of each program that drives Chromium: `launch` starts a browser, with more arguments if there are any.
+// `axe` returns what axe-core finds on a page, a line for each element.
+import { readFileSync } from 'node:fs';
 import { chromium } from 'playwright-core';
 
 const launch = (...more) => chromium.launch({
@@ -8,4 +10,12 @@ const launch = (...more) => chromium.launch({
     '--disable-component-update', '--disable-sync', '--no-first-run', ...more,
   ],
 });
+
+async function axe(page) {
+  // By the debugger, because the pages' own policy allows no script.
+  await page.evaluate(readFileSync('node_modules/axe-core/axe.min.js', 'utf8'));
+  const { violations } = await page.evaluate(() => window.axe.run());
+  return violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) =>
+    `${id}: ${target.join(' ')}: ${failureSummary.replaceAll(/\s+/g, ' ')}`));
+}
 
