@@ -1,4 +1,4 @@
-//! The configuration of the installation that handlers use.
+//! The configuration of the service that handlers use.
 
 use std::future::{Ready, ready};
 
@@ -6,11 +6,11 @@ use actix_web::{FromRequest, HttpRequest, dev::Payload, web::Data};
 use chrono_tz::Tz;
 use club_directory::Source;
 use common::problem::Problem;
-use service_kit::{credentials::Keys, error::Failure, state::Installation};
+use service_kit::{credentials::Keys, error::Failure, state::AnswerOptions};
 
 use crate::config::{Config, SignInPolicy};
 
-/// The configuration of the installation. As an argument of a handler it is a clone.
+/// The configuration of the service. As an argument of a handler it is a clone.
 #[derive(Debug, Clone)]
 pub struct Club {
     /// Time zone in which answers show times and imports read them.
@@ -23,7 +23,7 @@ pub struct Club {
     pub is_development: bool,
     /// Name of the everyone group.
     pub everyone_group: String,
-    /// The keys of this installation.
+    /// The keys of this service.
     pub keys: Keys,
     /// The club directory, if there is one.
     pub directory: Option<Source>,
@@ -60,8 +60,8 @@ impl Club {
 
     /// The configuration that answers depend on.
     #[must_use]
-    pub fn installation(&self) -> Installation {
-        Installation {
+    pub fn answer_options(&self) -> AnswerOptions {
+        AnswerOptions {
             options: format!("{} {}", self.zone, self.origin),
             vary: "Cookie, Authorization".to_owned(),
             keys: Some(self.keys.clone()),

@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use chrono_tz::Tz;
 use common::time::Clock;
 use service_kit::{
-    cli::{Installation, SyncOptions},
+    cli::{CommandContext, SyncOptions},
     command::{CommandError, exit_status, print},
     config::DatabaseOptions,
     database::{JobOwner, PageBounds, types::DbTimestamp},
@@ -36,13 +36,13 @@ pub async fn run(cli: Cli) -> i32 {
         Command::Import(options) => import(config, options).await,
         Command::Token(command) => token(config, command).await,
         Command::User(command) => user(config, command).await,
-        Command::Common(command) => return installation(config).run(command).await,
+        Command::Common(command) => return command_context(config).run(command).await,
     };
     exit_status(server::INFO.name, outcome)
 }
 
-fn installation(config: &Config) -> Installation<'_> {
-    Installation {
+fn command_context(config: &Config) -> CommandContext<'_> {
+    CommandContext {
         info: &server::INFO,
         contents: Contents { migrations: &server::MIGRATIONS, tables: schema::TABLES },
         server: &config.server,
@@ -56,7 +56,7 @@ fn installation(config: &Config) -> Installation<'_> {
 }
 
 async fn serve(config: &Config) -> Result<(), CommandError> {
-    installation(config).check()?;
+    command_context(config).check()?;
     Ok(server::start(config, Clock::default()).await?.serve().await?)
 }
 
@@ -71,7 +71,7 @@ fn club_with_directory(config: &Config, command: &str) -> Result<Club, CommandEr
 
 async fn sync(config: &Config, options: &SyncOptions) -> Result<(), CommandError> {
     let club = club_with_directory(config, "sync")?;
-    let db = installation(config).open_existing().await?;
+    let db = command_context(config).open_existing().await?;
     print(&[users::sync::run(&db, &club, options.force, Clock::default().now()).await?.to_string()])
 }
 
@@ -84,13 +84,13 @@ async fn import(config: &Config, options: ImportOptions) -> Result<(), CommandEr
     let import = Import::connect(options, import::TABLES, config.time_zone).await?;
     // The import is one transaction.
     let database = DatabaseOptions { database_timeout: 3600, ..config.database.clone() };
-    let db = Installation { database: &database, ..installation(config) }.open_existing().await?;
+    let db = CommandContext { database: &database, ..command_context(config) }.open_existing().await?;
     let now = Clock::default().now();
     print(&import::run(import, &db, directory, club.everyone_group, now).await?.lines())
 }
 
 async fn token(config: &Config, command: TokenCommand) -> Result<(), CommandError> {
-    let (db, now) = (installation(config).open_existing().await?, Clock::default().now());
+    let (db, now) = (command_context(config).open_existing().await?, Clock::default().now());
     match command {
         TokenCommand::Create { user, name, scope, expires_in } => {
             let scope = match scope {
@@ -129,7 +129,7 @@ fn token_line(token: &TokenRow, config: &Config) -> String {
 const USERS_PER_QUERY: i64 = 1000;
 
 async fn user(config: &Config, command: UserCommand) -> Result<(), CommandError> {
-    let db = installation(config).open_existing().await?;
+    let db = command_context(config).open_existing().await?;
     match command {
         UserCommand::List => {
             print(&["ID\tNAME\tSTATE\tPRIVILEGED\tDISPLAY NAME".to_owned()])?;

@@ -2,7 +2,7 @@
 //! calendar feed, sign-in.
 //!
 //! Each resource has a module, called a slice. A slice uses only the slices above it and the shared modules `auth`,
-//! `club`, `codes`, `config`, `deletion`, `expressions`, `invitations`, `last_use`, `limits`, `overlapping`,
+//! `club`, `codes`, `config`, `deletion`, `expressions`, `invitations`, `last_use`, `limits`, `period_filter`,
 //! `schedule`, `schema` and `wall_clock`:
 //!
 //! 1. [`users`]: members, privileges, the copy of the directory
@@ -20,7 +20,7 @@
 //! [`import`] copies the data of the system that the service replaces.
 
 #[macro_use]
-pub mod overlapping;
+pub mod period_filter;
 #[macro_use]
 mod text_enum;
 

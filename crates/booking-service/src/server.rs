@@ -191,7 +191,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         .await
         .map_err(|error| io::Error::other(format!("{url}: {}", error.describe())))?;
     let document = document.await?;
-    let state = AppState::new(&INFO, &document, &config.server, db.clone(), clock.clone(), club.installation());
+    let state = AppState::new(&INFO, &document, &config.server, db.clone(), clock.clone(), club.answer_options());
     sync_at_start(&state, &club).await;
     if config.demo
         && let Err(error) = demo::fill(&db, &club, clock.now()).await

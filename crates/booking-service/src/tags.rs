@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use actix_web::{get, post};
+use chrono_tz::Tz;
 use common::{
     input::Text,
     problem::{Problem, Violations, code},
@@ -48,16 +49,14 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
 struct ResponseTag {
     tag_id: DbUuid,
     name: String,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     updated_at: Zoned,
 }
 
 impl ResponseTag {
-    fn new(tag: Tag, zone: Zone) -> Self {
+    fn new(tag: Tag, zone: Tz) -> Self {
         let Tag { id, name, created_at, updated_at } = tag;
-        Self { tag_id: id, name, created_at: created_at.in_zone(zone.0), updated_at: updated_at.in_zone(zone.0) }
+        Self { tag_id: id, name, created_at: created_at.in_zone(zone), updated_at: updated_at.in_zone(zone) }
     }
 }
 
@@ -81,7 +80,7 @@ struct RequestTag {
     responses((status = 200, description = "Tags", body = [ResponseTag]))
 )]
 #[get("")]
-async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
+async fn list(who: SignedIn, Zone(zone): Zone, page: Page) -> Result<Reply, Failure> {
     who.list(page, move |conn, _, page| {
         let tags = load(conn, &page.bounds()?)?;
         page.rows(tags, |tag| (tag.name.clone(), tag.id), |tag| Ok(ResponseTag::new(tag, zone)))
@@ -100,7 +99,7 @@ async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
     )
 )]
 #[post("")]
-async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestTag>) -> Result<Reply, Failure> {
+async fn create(who: SignedIn, Zone(zone): Zone, now: Now, body: Body<RequestTag>) -> Result<Reply, Failure> {
     who.creates(1)
         .create(move |conn, _| {
             let tag = insert(conn, &body.0.name, DbTimestamp(now.0))?;

@@ -14,11 +14,10 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
 pub struct Duration {
     /// When it begins.
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     since: Timestamp,
     /// When it ends; absent while it is going on.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    #[schema(nullable = false)]
     until: Option<Timestamp>,
 }
 

@@ -26,29 +26,29 @@ pub type Anybody = Guard<AnybodyAuth>;
 /// Guard of a public operation: everybody. The operation gets the caller if they are an active member.
 pub type Visitor = Guard<VisitorAuth>;
 /// Guard: any active member.
-pub type Member = Guard<MemberAuth<rights::AnyMember>>;
+pub type Member = Guard<MemberAuth<rights::IsMember>>;
 /// Guard: any active member, for their own profile. An unknown sign-in name is 404, not 403.
-pub type ProfileOwner = Guard<MemberAuth<rights::OwnProfile>>;
+pub type ProfileOwner = Guard<MemberAuth<rights::IsProfileOwner>>;
 /// Guard: the user `userId`, and admins.
-pub type UserSelf = Guard<MemberAuth<rights::UserSelf>>;
+pub type UserSelf = Guard<MemberAuth<rights::IsUserSelf>>;
 /// Guard: the creator of the project `projectId`, its members, and admins.
-pub type ProjectEditor = Guard<MemberAuth<rights::ProjectEditor>>;
+pub type ProjectEditor = Guard<MemberAuth<rights::IsProjectEditor>>;
 /// Guard: as [`ProjectEditor`], and members who removed themselves within the last minute.
-pub type RecentProjectEditor = Guard<MemberAuth<rights::Recent<rights::ProjectEditor>>>;
+pub type RecentProjectEditor = Guard<MemberAuth<rights::Recent<rights::IsProjectEditor>>>;
 /// Guard: the creator of the project `projectId`, and admins.
-pub type ProjectCreator = Guard<MemberAuth<rights::ProjectCreator>>;
+pub type ProjectCreator = Guard<MemberAuth<rights::IsProjectCreator>>;
 /// Guard: the hosts of the event `eventId`, and admins.
-pub type EventHost = Guard<MemberAuth<rights::EventHost>>;
+pub type EventHost = Guard<MemberAuth<rights::IsEventHost>>;
 /// Guard: the creator of the contest `contestId`, and admins.
-pub type ContestCreator = Guard<MemberAuth<rights::ContestCreator>>;
+pub type ContestCreator = Guard<MemberAuth<rights::IsContestCreator>>;
 /// Guard: the creators of the team `teamId` and of its contest, the team's members, and admins.
-pub type TeamEditor = Guard<MemberAuth<rights::TeamEditor>>;
+pub type TeamEditor = Guard<MemberAuth<rights::IsTeamEditor>>;
 /// Guard: as [`TeamEditor`], and members who removed themselves within the last minute.
-pub type RecentTeamEditor = Guard<MemberAuth<rights::Recent<rights::TeamEditor>>>;
+pub type RecentTeamEditor = Guard<MemberAuth<rights::Recent<rights::IsTeamEditor>>>;
 /// Guard: the creators of the team `teamId` and of its contest, and admins.
-pub type TeamCreator = Guard<MemberAuth<rights::TeamCreator>>;
+pub type TeamCreator = Guard<MemberAuth<rights::IsTeamCreator>>;
 /// Guard: admins.
-pub type Admin = Guard<MemberAuth<rights::Admin>>;
+pub type Admin = Guard<MemberAuth<rights::IsAdmin>>;
 
 /// Authenticates nobody, but refuses a bad credential.
 pub struct AnybodyAuth;
@@ -129,7 +129,7 @@ impl<R: Right> Authenticator for MemberAuth<R> {
 
     async fn from_request(req: &HttpRequest) -> Result<Self, Problem> {
         let state = AppState::from_request(req)?;
-        let not_signed_in = if state.installation.is_development {
+        let not_signed_in = if state.answer_options.is_development {
             "This needs sign-in, in development by a header such as X-Forwarded-User: alice, which a proxy may remove."
         } else {
             "This needs sign-in, at the site's own proxy or by a bearer token."

@@ -9,7 +9,7 @@ use actix_web::{FromRequest, HttpRequest, dev::Payload, http::header::HeaderName
 use chrono_tz::Tz;
 use club_directory::Source;
 use common::{problem::Problem, semester::YearWithSemester, time::Timestamp};
-use service_kit::{error::Failure, state::Installation};
+use service_kit::{error::Failure, state::AnswerOptions};
 
 use crate::{config::Config, proxy_user::Proxies};
 
@@ -47,13 +47,13 @@ impl Club {
     /// The settings that cached answers depend on. Admin rights, which differ by caller, are part of the caller's
     /// [`view`](service_kit::guard::Caller::view).
     #[must_use]
-    pub fn installation(&self, proxies: &Proxies, is_development: bool) -> Installation {
+    pub fn answer_options(&self, proxies: &Proxies, is_development: bool) -> AnswerOptions {
         // An authenticating proxy identifies users by its own cookies or credentials. A cache in front of it must not
         // mix the answers to different users.
         let headers = proxies.headers.iter().map(HeaderName::as_str);
         let vary = ["Authorization", "Cookie"].into_iter().chain(headers).collect::<Vec<_>>().join(", ");
         let options = format!("{} {}", self.zone, self.origin);
-        Installation { options, vary, is_development, keys: None }
+        AnswerOptions { options, vary, is_development, keys: None }
     }
 
     /// The semester of an instant in the club's time zone.

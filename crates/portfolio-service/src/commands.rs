@@ -4,7 +4,7 @@ use ::import::{Import, ImportOptions};
 use chrono_tz::Tz;
 use common::time::Clock;
 use service_kit::{
-    cli::{Installation, SyncOptions},
+    cli::{CommandContext, SyncOptions},
     command::{CommandError, exit_status, print},
     config::DatabaseOptions,
     directory,
@@ -24,13 +24,13 @@ pub async fn run(cli: Cli) -> i32 {
         Command::Serve => serve(config).await,
         Command::Sync(options) => synchronize(config, &options).await,
         Command::Import(options) => import(config, options).await,
-        Command::Common(command) => return installation(config).run(command).await,
+        Command::Common(command) => return command_context(config).run(command).await,
     };
     exit_status(server::INFO.name, outcome)
 }
 
-fn installation(config: &Config) -> Installation<'_> {
-    Installation {
+fn command_context(config: &Config) -> CommandContext<'_> {
+    CommandContext {
         info: &server::INFO,
         contents: Contents { migrations: &server::MIGRATIONS, tables: schema::TABLES },
         server: &config.server,
@@ -44,7 +44,7 @@ fn installation(config: &Config) -> Installation<'_> {
 }
 
 async fn serve(config: &Config) -> Result<(), CommandError> {
-    installation(config).check()?;
+    command_context(config).check()?;
     Ok(server::start(config, Clock::default()).await?.serve().await?)
 }
 
@@ -59,7 +59,7 @@ fn club_with_directory(config: &Config, command: &str) -> Result<Club, CommandEr
 
 async fn synchronize(config: &Config, options: &SyncOptions) -> Result<(), CommandError> {
     let club = club_with_directory(config, "sync")?;
-    let db = installation(config).open_existing().await?;
+    let db = command_context(config).open_existing().await?;
     print(&[sync::run(&db, &club, options.force, Clock::default().now()).await?.to_string()])
 }
 
@@ -70,7 +70,7 @@ async fn import(config: &Config, options: ImportOptions) -> Result<(), CommandEr
     let import = Import::connect(options, import::TABLES, Tz::UTC).await?;
     // The import is one long transaction.
     let database = DatabaseOptions { database_timeout: 3600, ..config.database.clone() };
-    let db = Installation { database: &database, ..installation(config) }.open_existing().await?;
+    let db = CommandContext { database: &database, ..command_context(config) }.open_existing().await?;
     let now = Clock::default().now();
     print(&import::run(import, &db, directory, club.semester(now), now).await?.lines())
 }

@@ -20,7 +20,7 @@ const CARDS: [Card; 2] = [
 /// The page. A caller with a bad credential sees what everybody sees.
 pub async fn show(state: Data<AppState>, who: Option<Visitor>) -> Result<Reply, Failure> {
     let words = state_in_words(&state).await;
-    let hint = if state.installation.is_development {
+    let hint = if state.answer_options.is_development {
         html! {
             p { "In development a header says who you are:" }
             pre { code { "curl -H 'X-Forwarded-User: alice' " (state.origins.public()) "/api/v1/users/me" } }

@@ -61,9 +61,9 @@ fn require(has_right: bool, caller: &Caller, needed: &'static str) -> Result<(),
 }
 
 /// Any active member.
-pub struct AnyMember;
+pub struct IsMember;
 
-impl Right for AnyMember {
+impl Right for IsMember {
     fn from_path(_: &HttpRequest) -> Result<Self, Problem> {
         Ok(Self)
     }
@@ -74,9 +74,9 @@ impl Right for AnyMember {
 }
 
 /// Any active member, for their own profile. An unknown sign-in name is 404.
-pub struct OwnProfile;
+pub struct IsProfileOwner;
 
-impl Right for OwnProfile {
+impl Right for IsProfileOwner {
     fn from_path(_: &HttpRequest) -> Result<Self, Problem> {
         Ok(Self)
     }
@@ -91,9 +91,9 @@ impl Right for OwnProfile {
 }
 
 /// An admin.
-pub struct Admin;
+pub struct IsAdmin;
 
-impl Right for Admin {
+impl Right for IsAdmin {
     fn from_path(_: &HttpRequest) -> Result<Self, Problem> {
         Ok(Self)
     }
@@ -104,9 +104,9 @@ impl Right for Admin {
 }
 
 /// The user themself.
-pub struct UserSelf(DbUuid);
+pub struct IsUserSelf(DbUuid);
 
-impl Right for UserSelf {
+impl Right for IsUserSelf {
     fn from_path(req: &HttpRequest) -> Result<Self, Problem> {
         id(req, "userId").map(Self)
     }
@@ -122,9 +122,9 @@ impl Right for UserSelf {
 }
 
 /// The creator of a project.
-pub struct ProjectCreator(DbUuid);
+pub struct IsProjectCreator(DbUuid);
 
-impl Right for ProjectCreator {
+impl Right for IsProjectCreator {
     fn from_path(req: &HttpRequest) -> Result<Self, Problem> {
         id(req, "projectId").map(Self)
     }
@@ -136,9 +136,9 @@ impl Right for ProjectCreator {
 }
 
 /// The creator of a project, or one of its members.
-pub struct ProjectEditor(DbUuid);
+pub struct IsProjectEditor(DbUuid);
 
-impl Right for ProjectEditor {
+impl Right for IsProjectEditor {
     fn from_path(req: &HttpRequest) -> Result<Self, Problem> {
         id(req, "projectId").map(Self)
     }
@@ -159,13 +159,13 @@ pub trait HasMembers: Right {
     fn object(&self) -> DbUuid;
 }
 
-impl HasMembers for ProjectEditor {
+impl HasMembers for IsProjectEditor {
     fn object(&self) -> DbUuid {
         self.0
     }
 }
 
-impl HasMembers for TeamEditor {
+impl HasMembers for IsTeamEditor {
     fn object(&self) -> DbUuid {
         self.0.team
     }
@@ -201,9 +201,9 @@ fn project_creator(conn: &mut AnyConnection, project: DbUuid) -> Result<DbUuid, 
 }
 
 /// A host of an event.
-pub struct EventHost(DbUuid);
+pub struct IsEventHost(DbUuid);
 
-impl Right for EventHost {
+impl Right for IsEventHost {
     fn from_path(req: &HttpRequest) -> Result<Self, Problem> {
         id(req, "eventId").map(Self)
     }
@@ -226,9 +226,9 @@ impl Right for EventHost {
 }
 
 /// The creator of a contest.
-pub struct ContestCreator(DbUuid);
+pub struct IsContestCreator(DbUuid);
 
-impl Right for ContestCreator {
+impl Right for IsContestCreator {
     fn from_path(req: &HttpRequest) -> Result<Self, Problem> {
         id(req, "contestId").map(Self)
     }
@@ -265,9 +265,9 @@ impl Team {
 }
 
 /// The creator of a team or of its contest.
-pub struct TeamCreator(Team);
+pub struct IsTeamCreator(Team);
 
-impl Right for TeamCreator {
+impl Right for IsTeamCreator {
     fn from_path(req: &HttpRequest) -> Result<Self, Problem> {
         Team::from_path(req).map(Self)
     }
@@ -279,9 +279,9 @@ impl Right for TeamCreator {
 }
 
 /// The creator of a team or of its contest, or a member of the team.
-pub struct TeamEditor(Team);
+pub struct IsTeamEditor(Team);
 
-impl Right for TeamEditor {
+impl Right for IsTeamEditor {
     fn from_path(req: &HttpRequest) -> Result<Self, Problem> {
         Team::from_path(req).map(Self)
     }

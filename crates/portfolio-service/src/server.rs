@@ -171,7 +171,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         &config.server,
         db.clone(),
         clock.clone(),
-        club.installation(&proxies, is_development),
+        club.answer_options(&proxies, is_development),
     );
     sync::start(&state, &club, config.sync_interval).await;
     if config.demo

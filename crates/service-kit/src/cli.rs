@@ -45,7 +45,7 @@ pub struct SyncOptions {
 }
 
 /// A service with its options.
-pub struct Installation<'a> {
+pub struct CommandContext<'a> {
     /// The service.
     pub info: &'static ServiceInfo,
     /// Its tables.
@@ -66,7 +66,7 @@ pub struct Installation<'a> {
     pub warnings: Vec<String>,
 }
 
-impl Installation<'_> {
+impl CommandContext<'_> {
     /// Runs a command and returns the exit status.
     pub async fn run(self, command: CommonCommand) -> i32 {
         let outcome = match command {

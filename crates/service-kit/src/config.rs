@@ -314,7 +314,7 @@ pub struct DirectoryOptions {
     #[arg(global = true, long, env = "TRAQ_TOKEN_FILE", value_name = "FILE")]
     pub traq_token_file: Option<PathBuf>,
 
-    /// Allow plain http to other machines in `--traq-url` and `--booking-url`, for example in a network of containers.
+    /// Allow plain http to other machines in `--traq-url` and the addresses of other services, for example in a network of containers.
     /// Tokens are then sent unencrypted.
     #[arg(global = true, long, env = "ALLOW_INSECURE_UPSTREAM", value_parser = BoolishValueParser::new())]
     pub allow_insecure_upstream: bool,

@@ -45,6 +45,10 @@ const BLOCKING_THREADS: usize = 8;
 /// How long sent data may remain unacknowledged before the kernel closes the connection (`TCP_USER_TIMEOUT`).
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The headers that scripts of other origins may read, besides those of a 401.
+const EXPOSED_HEADERS: [&str; 7] =
+    ["Date", "ETag", "Idempotency-Replayed", "Link", "Location", "Retry-After", "X-Request-Id"];
+
 /// The receive buffer of a connection. The kernel would let it grow to megabytes, and the server reads as much of a body
 /// at once as is there, before it knows whether the body is wanted.
 const RECEIVE_BUFFER: usize = 32 * 1024;
@@ -100,7 +104,7 @@ pub fn listen(
             .wrap(from_fn(allowed_methods))
             .wrap(from_fn(loopback_host))
             .wrap(from_fn(problem_responses))
-            .wrap(Condition::new(!allowed_origins.is_empty(), cors(&allowed_origins)))
+            .wrap(Condition::new(!allowed_origins.is_empty(), cors(&allowed_origins, shared.info.unauthorized_headers)))
             .wrap(Compress::default())
             .wrap(from_fn(encoded_etag))
             .wrap(from_fn(time_limit))
@@ -139,20 +143,11 @@ pub fn listen(
 
 /// Contract, "CORS". A request that times out or panics does not come back through this middleware, so its answer lacks
 /// these headers.
-fn cors(allowed_origins: &[String]) -> Cors {
+fn cors(allowed_origins: &[String], unauthorized_headers: &[(&str, &str)]) -> Cors {
     let mut cors = Cors::default()
         .allow_any_header()
         .allowed_methods(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"])
-        .expose_headers([
-            "Date",
-            "ETag",
-            "Idempotency-Replayed",
-            "Link",
-            "Location",
-            "Retry-After",
-            "X-Request-Id",
-            "X-KNOQ-Need-Authorization",
-        ])
+        .expose_headers(EXPOSED_HEADERS.into_iter().chain(unauthorized_headers.iter().map(|(name, _)| *name)))
         .supports_credentials()
         .block_on_origin_mismatch(false)
         .max_age(3600);

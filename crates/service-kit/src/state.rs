@@ -11,8 +11,9 @@ use std::{
 };
 
 use actix_web::{
-    App, FromRequest, HttpMessage, HttpRequest,
+    App, FromRequest, HttpRequest,
     dev::Payload,
+    http::Method,
     web::{self, Bytes, Data},
 };
 use common::{
@@ -31,6 +32,7 @@ use crate::{
     http::{
         Reply,
         etag::{self, ETag},
+        notes::RequestNotes,
         openapi,
         origin::Origins,
         parameter_names::ParameterNames,
@@ -63,7 +65,7 @@ pub struct ServiceInfo {
     pub problem_page: fn(&HttpRequest) -> Option<ProblemPage>,
     /// The paths of the pages.
     pub page_paths: &'static [&'static str],
-    /// Registers the pages of an installation that serves no front end.
+    /// Registers the pages of a service that serves no front end.
     pub front_pages: fn(&mut web::ServiceConfig),
     /// The paths of these pages.
     pub front_page_paths: &'static [&'static str],
@@ -94,9 +96,9 @@ impl ServiceInfo {
     }
 }
 
-/// The configuration of one installation that its answers depend on.
+/// The options that the answers of a service depend on.
 #[derive(Debug, Clone, Default)]
-pub struct Installation {
+pub struct AnswerOptions {
     /// The options that change answers, as text. Part of every entity tag.
     pub options: String,
     /// The request headers by which answers differ between callers, as the value of `Vary`.
@@ -146,7 +148,7 @@ pub struct AppState {
     /// commit (`REVISION` in the environment of the build), the file of the program, and options.
     pub build: String,
     /// The configuration that answers depend on.
-    pub installation: Installation,
+    pub answer_options: AnswerOptions,
     draining: AtomicBool,
     drain_delay: Duration,
     /// The longest time that a request may take.
@@ -162,14 +164,14 @@ impl AppState {
         options: &ServerOptions,
         database: Database,
         clock: Clock,
-        installation: Installation,
+        answer_options: AnswerOptions,
     ) -> Data<Self> {
         let json = document.to_json().unwrap_or_default();
-        let keys = installation.keys.as_ref();
+        let keys = answer_options.keys.as_ref();
         let has_front_pages = options.static_folder.is_none();
         let front_pages = if has_front_pages { info.front_page_paths } else { &[] };
         let front_forms = if has_front_pages { info.front_form_paths } else { &[] };
-        let build = [&json, &installation.options, option_env!("REVISION").unwrap_or_default(), &program_version()];
+        let build = [&json, &answer_options.options, option_env!("REVISION").unwrap_or_default(), &program_version()];
         Data::new(Self {
             info,
             metrics: Metrics::new(info.name, &document.info.version, clock.now(), &database, keys),
@@ -188,7 +190,7 @@ impl AppState {
             document_tag: ETag::new(json.as_bytes(), None),
             document: Bytes::from(json),
             static_files: options.static_folder.clone().map(|folder| Arc::new(StaticFiles::new(folder))),
-            installation,
+            answer_options,
             draining: AtomicBool::new(false),
             drain_delay: Duration::from_secs(options.drain_delay),
             request_timeout: Duration::from_secs(options.request_timeout),
@@ -263,10 +265,8 @@ fn program_version() -> String {
     )
 }
 
-/// Marks a request, in its extensions, as one whose answer depends on the time of day.
-pub struct TimeDependent;
-
-/// The present time, the same throughout one request.
+/// The present time of an operation that changes something, the same throughout one request. One that reads takes
+/// [`TimeDependent`].
 #[derive(Debug, Clone, Copy)]
 pub struct Now(pub Timestamp);
 
@@ -275,7 +275,22 @@ impl FromRequest for Now {
     type Future = Ready<Result<Self, Failure>>;
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
-        req.extensions_mut().insert(TimeDependent);
+        debug_assert!(req.method() != Method::GET, "the answer of {} depends on the time", req.path());
+        ready(AppState::from_request(req).map(|state| Self(state.clock.now())).map_err(Failure::from))
+    }
+}
+
+/// The present time of an operation whose answer depends on it. The answer has no fingerprint then: a conditional
+/// request computes it and compares its hash.
+#[derive(Debug, Clone, Copy)]
+pub struct TimeDependent(pub Timestamp);
+
+impl FromRequest for TimeDependent {
+    type Error = Failure;
+    type Future = Ready<Result<Self, Failure>>;
+
+    fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
+        RequestNotes::change(req, |notes| notes.is_time_dependent = true);
         ready(AppState::from_request(req).map(|state| Self(state.clock.now())).map_err(Failure::from))
     }
 }

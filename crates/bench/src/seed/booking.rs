@@ -6,7 +6,7 @@ use std::sync::Arc;
 use booking_service::{
     events::queries::Schedule,
     groups,
-    overlapping::is_long,
+    period_filter::is_long,
     rooms::{
         booking,
         changes::{self, NewRoom},

@@ -33,9 +33,7 @@ const MAX_USERS: usize = 200;
 pub struct ResponseFreeTime {
     pub place: String,
     pub room_id: DbUuid,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub time_start: Zoned,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub time_end: Zoned,
     /// With `groupId` or `userIds`: how many of these users attend no event that overlaps this time.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,10 +70,10 @@ read_from_text! { DailyHours }
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub struct FindQuery {
     /// The start of the span to search.
-    #[param(value_type = chrono::DateTime<chrono::Utc>, example = "2026-04-04T00:00:00+09:00")]
+    #[param(example = "2026-04-04T00:00:00+09:00")]
     date_begin: Timestamp,
     /// The end of the span to search, at most 31 days and one hour after `dateBegin`: the clocks may change within them.
-    #[param(value_type = chrono::DateTime<chrono::Utc>, example = "2026-04-11T00:00:00+09:00")]
+    #[param(example = "2026-04-11T00:00:00+09:00")]
     date_end: Timestamp,
     /// The least length of a free time in minutes.
     #[param(value_type = i32, minimum = 15, maximum = 1440, example = 60)]
@@ -90,7 +88,7 @@ pub struct FindQuery {
     only_verified: Option<Flag>,
     /// Count the members of this group who attend an event at that time.
     #[deserr(default)]
-    #[param(value_type = Option<uuid::Uuid>, nullable = false)]
+    #[param(nullable = false)]
     group_id: Option<Id>,
     /// Count those of these users who attend an event at that time. At most 200 different ids, separated by commas.
     #[deserr(default)]

@@ -10,7 +10,7 @@ use maud::html;
 use service_kit::{
     error::Failure,
     http::{Query, Reply, html::HtmlPage},
-    state::{AppState, Now, ProblemPage},
+    state::{AppState, ProblemPage, TimeDependent},
 };
 use url::form_urlencoded;
 
@@ -35,7 +35,7 @@ pub async fn board(
     state: Data<AppState>,
     who: BoardReader,
     Zone(zone): Zone,
-    Now(now): Now,
+    TimeDependent(now): TimeDependent,
     query: Query<BoardQuery>,
 ) -> Result<Reply, Failure> {
     let board = query.0.into_board(now, zone);

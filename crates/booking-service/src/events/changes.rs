@@ -28,7 +28,7 @@ use super::{
 use crate::{
     auth::Caller,
     codes, deletion, groups, invitations,
-    overlapping::is_long,
+    period_filter::is_long,
     rooms::{
         booking::{self, Booking, RoomPeriod},
         changes::{self as room_changes, NewRoom},
@@ -73,7 +73,7 @@ impl Draft {
         self.admins.iter().map(|(_, id)| DbUuid(id)).collect()
     }
 
-    fn instant_room(&self, place: &str) -> NewRoom {
+    fn own_room(&self, place: &str) -> NewRoom {
         let room = NewRoom::new(place.to_owned(), self.starts_at, self.ends_at, self.admins());
         NewRoom { made_for_event: true, ..room }
     }
@@ -106,13 +106,13 @@ pub fn create(
         Venue::Place(place) => {
             let (room, key) = (DbUuid::new(), place_key(place));
             booking::lock_places(conn, vec![key.clone()])?;
-            refuse_instant_conflicts(conn, draft, &key, room, None, zone)?;
-            room_changes::insert_with_ids(conn, &[(room, draft.instant_room(place))], by, now)?;
+            refuse_conflicts_at_place(conn, draft, &key, room, None, zone)?;
+            room_changes::insert_with_ids(conn, &[(room, draft.own_room(place))], by, now)?;
             Location { room, place: place.clone(), owns_room: true }
         }
         Venue::Room(id) => {
             let room = room_queries::find_locked(conn, *id)?.ok_or_else(unknown_room)?;
-            refuse_stock_conflicts(conn, draft, &room, None, zone)?;
+            refuse_conflicts_in_room(conn, draft, &room, None, zone)?;
             Location { room: room.id, place: room.place, owns_room: false }
         }
     };
@@ -154,14 +154,14 @@ pub fn update(
         groups::queries::lock_against_deletion(conn, group)?;
     }
     check_references(conn, draft, Some(&before))?;
-    let stock = match &draft.venue {
+    let existing_room = match &draft.venue {
         // The event's own room moves with it, even if the request names that room by its id.
         Venue::Room(room) if before.owns_room && *room == before.room_id => None,
         Venue::Room(room) if *room == before.room_id => Some(room_queries::find_even_deleted(conn, *room)?),
         Venue::Room(room) => Some(room_queries::find(conn, *room)?.ok_or_else(unknown_room)?),
         Venue::Place(_) => None,
     };
-    let place = match (&draft.venue, &stock) {
+    let place = match (&draft.venue, &existing_room) {
         (_, Some(room)) => room.place.clone(),
         (Venue::Place(place), None) => place.clone(),
         (Venue::Room(_), None) => before.place.clone(),
@@ -172,9 +172,9 @@ pub fn update(
     if is_unchanged(conn, &event, draft)? {
         return Ok(());
     }
-    let location = match stock {
-        Some(room) => move_to_stock(conn, &event, &room, draft, zone)?,
-        None => move_to_instant(conn, &event, &place, draft, zone, now)?,
+    let location = match existing_room {
+        Some(room) => move_to_existing_room(conn, &event, &room, draft, zone)?,
+        None => move_to_own_room(conn, &event, &place, draft, zone, now)?,
     };
     let moved = !draft.has_time_of(&event) || location.place != event.place || location.room != event.room_id;
     diesel::update(events::table.find(id))
@@ -257,7 +257,7 @@ fn find_locked(conn: &mut AnyConnection, before: &Row, me: &Caller) -> Result<Ro
     Ok(event)
 }
 
-fn move_to_stock(
+fn move_to_existing_room(
     conn: &mut AnyConnection,
     event: &Row,
     room: &room_queries::Row,
@@ -272,11 +272,11 @@ fn move_to_stock(
         None if room.id == event.room_id && draft.has_time_of(event) => room.clone(),
         None => return Err(unknown_room()),
     };
-    refuse_stock_conflicts(conn, draft, &room, Some(event.id), zone)?;
+    refuse_conflicts_in_room(conn, draft, &room, Some(event.id), zone)?;
     Ok(Location { room: room.id, place: room.place, owns_room: false })
 }
 
-fn move_to_instant(
+fn move_to_own_room(
     conn: &mut AnyConnection,
     event: &Row,
     place: &str,
@@ -288,11 +288,11 @@ fn move_to_instant(
     let moves_room = event.owns_room && exists && !is_room_used_by_others(conn, event)?;
     let keeps_room = event.owns_room && place == event.place && draft.has_time_of(event);
     let room = if moves_room || keeps_room { event.room_id } else { DbUuid::new() };
-    refuse_instant_conflicts(conn, draft, &place_key(place), room, Some(event.id), zone)?;
+    refuse_conflicts_at_place(conn, draft, &place_key(place), room, Some(event.id), zone)?;
     if moves_room {
-        room_changes::move_to(conn, room, &draft.instant_room(place), now)?;
+        room_changes::move_to(conn, room, &draft.own_room(place), now)?;
     } else if !keeps_room {
-        room_changes::insert_with_ids(conn, &[(room, draft.instant_room(place))], event.created_by, now)?;
+        room_changes::insert_with_ids(conn, &[(room, draft.own_room(place))], event.created_by, now)?;
     }
     Ok(Location { room, place: place.to_owned(), owns_room: true })
 }
@@ -306,7 +306,7 @@ fn is_room_used_by_others(conn: &mut AnyConnection, event: &Row) -> Result<bool,
 }
 
 /// Refuses conflicts of an event in a room with the same span.
-fn refuse_instant_conflicts(
+fn refuse_conflicts_at_place(
     conn: &mut AnyConnection,
     draft: &Draft,
     place_key: &str,
@@ -319,7 +319,7 @@ fn refuse_instant_conflicts(
 }
 
 /// Refuses conflicts of an event in an existing room, and an event outside the room's period.
-fn refuse_stock_conflicts(
+fn refuse_conflicts_in_room(
     conn: &mut AnyConnection,
     draft: &Draft,
     room: &room_queries::Row,

@@ -14,8 +14,8 @@ use service_kit::{
     },
     error::{Error, Failure},
     guard::Target,
-    http::{Body, ListPage, Page, Query, Reply, pagination::Load},
-    state::Now,
+    http::{Body, ListPage, ListPart, Page, Query, Reply, pagination::Load},
+    state::{Now, TimeDependent},
 };
 
 use super::{
@@ -39,7 +39,7 @@ fn list_selection(
     conn: &mut AnyConnection,
     selection: &Selection,
     order: Order,
-    page: &Page,
+    page: &ListPart,
     zone: Tz,
 ) -> Result<ListPage, Error> {
     let events = match page.load()? {
@@ -373,7 +373,7 @@ pub async fn of_user(
 pub async fn activity(
     who: SignedIn,
     Zone(zone): Zone,
-    Now(now): Now,
+    TimeDependent(now): TimeDependent,
     page: Page,
     query: Query<ActivityQuery>,
 ) -> Result<Reply, Failure> {

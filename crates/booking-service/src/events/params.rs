@@ -34,17 +34,17 @@ pub struct ChangeQuery {
 pub struct SpanQuery {
     /// Only events that end after this time.
     #[deserr(default)]
-    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    #[param(nullable = false)]
     date_begin: Option<Timestamp>,
     /// Only events that begin before this time.
     #[deserr(default)]
-    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    #[param(nullable = false)]
     date_end: Option<Timestamp>,
     /// Only events created, changed or deleted after this time, including deleted ones with `deletedAt`, for clients
     /// that keep a copy. A deleted event is listed for at least 30 days. A change becomes visible when its transaction
     /// ends, which may be some seconds after its time. So ask from a minute before the previous request.
     #[deserr(default)]
-    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    #[param(nullable = false)]
     updated_since: Option<Timestamp>,
 }
 
@@ -55,11 +55,11 @@ pub struct SpanQuery {
 pub struct ListQuery {
     /// Only events that end after this time.
     #[deserr(default)]
-    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    #[param(nullable = false)]
     date_begin: Option<Timestamp>,
     /// Only events that begin before this time.
     #[deserr(default)]
-    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    #[param(nullable = false)]
     date_end: Option<Timestamp>,
     /// Comparisons such as `user==UUID` and `tag!=UUID`, joined by `&&` and `||`, which have equal precedence and
     /// associate to the left; and parentheses. The attributes are `event`, `user`, `group` and `tag`. At most 4096
@@ -71,7 +71,7 @@ pub struct ListQuery {
     /// that keep a copy. A deleted event is listed for at least 30 days. A change becomes visible when its transaction
     /// ends, which may be some seconds after its time. So ask from a minute before the previous request.
     #[deserr(default)]
-    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    #[param(nullable = false)]
     updated_since: Option<Timestamp>,
 }
 
@@ -82,11 +82,11 @@ pub struct ListQuery {
 pub struct UserQuery {
     /// Only events that end after this time.
     #[deserr(default)]
-    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    #[param(nullable = false)]
     date_begin: Option<Timestamp>,
     /// Only events that begin before this time.
     #[deserr(default)]
-    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    #[param(nullable = false)]
     date_end: Option<Timestamp>,
     /// How the user is related to them. Default `belongs`.
     #[deserr(default)]
@@ -96,7 +96,7 @@ pub struct UserQuery {
     /// that keep a copy. A deleted event is listed for at least 30 days. A change becomes visible when its transaction
     /// ends, which may be some seconds after its time. So ask from a minute before the previous request.
     #[deserr(default)]
-    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    #[param(nullable = false)]
     updated_since: Option<Timestamp>,
 }
 
@@ -107,7 +107,7 @@ pub struct UserQuery {
 pub struct ActivityQuery {
     /// Only changes after this time, if it is less than 7 days ago.
     #[deserr(default)]
-    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    #[param(nullable = false)]
     updated_since: Option<Timestamp>,
 }
 

@@ -16,7 +16,7 @@ use super::filter::{Attribute, Filter};
 use crate::{
     expressions::{IsTrueByRow, UnionAll, in_subquery},
     groups::EVERYONE,
-    overlapping::earliest_start,
+    period_filter::earliest_start,
     schedule::Schedule,
     schema::{attendees, event_admins, event_tags, events, group_members},
 };

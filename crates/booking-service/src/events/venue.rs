@@ -46,8 +46,8 @@ pub fn schema(name: &str, description: &str, example: Value) -> RefOr<Schema> {
 }
 
 /// The schemas of both kinds of request, made from `Fields`, which has both fields as required.
-pub fn schemas<Fields: PartialSchema>(name: &str, instant: &str, stock: &str) -> [(String, RefOr<Schema>); 2] {
-    [("Instant", "roomId", instant), ("Stock", "place", stock)].map(|(kind, other, description)| {
+pub fn schemas<Fields: PartialSchema>(name: &str, instant: &str, existing_room: &str) -> [(String, RefOr<Schema>); 2] {
+    [("Instant", "roomId", instant), ("Stock", "place", existing_room)].map(|(kind, other, description)| {
         let mut schema = Fields::schema();
         if let RefOr::T(Schema::Object(object)) = &mut schema {
             object.description = Some(description.to_owned());

@@ -57,9 +57,7 @@ pub struct ResponseEvent {
     description: String,
     /// Whether other shared events may use the room at the same time.
     shared_room: bool,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_start: Zoned,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_end: Zoned,
     place: String,
     room_id: DbUuid,
@@ -72,13 +70,11 @@ pub struct ResponseEvent {
     attendees: Vec<DbUuid>,
     /// The nil UUID when the creator is not known.
     created_by: DbUuid,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     updated_at: Zoned,
     /// When the event was deleted; only in the activity list and with `updatedSince`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    #[schema(nullable = false)]
     deleted_at: Option<Zoned>,
 }
 
@@ -148,9 +144,7 @@ pub struct ResponseEventDetail {
     description: String,
     /// Whether other shared events may use the room at the same time.
     shared_room: bool,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_start: Zoned,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_end: Zoned,
     place: String,
     group_name: String,
@@ -164,9 +158,7 @@ pub struct ResponseEventDetail {
     attendees: Vec<ResponseAttendee>,
     /// The nil UUID when the creator is not known.
     created_by: DbUuid,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     updated_at: Zoned,
 }
 
@@ -228,18 +220,15 @@ struct Fields {
     description: Text<0, 10000>,
     /// Whether other shared events may use the room at the same time.
     shared_room: bool,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_start: Timestamp,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_end: Timestamp,
     #[deserr(default)]
     #[schema(inline, required = true, nullable = false)]
     place: Option<Text<1, 32>>,
     /// The room.
     #[deserr(default)]
-    #[schema(value_type = uuid::Uuid, required = true)]
+    #[schema(required = true, nullable = false)]
     room_id: Option<Id>,
-    #[schema(value_type = uuid::Uuid)]
     group_id: Id,
     /// Whether anybody may attend, not only members of the group. Left out, also of a change, it is false.
     #[deserr(default)]
@@ -328,8 +317,8 @@ impl PartialSchema for RequestEvent {
 impl ToSchema for RequestEvent {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         let instant = "An event at any `place`. The service creates a room for the time of the event.";
-        let stock = "An event in the room `roomId`, inside the room's period.";
-        schemas.extend(venue::schemas::<Fields>("RequestEvent", instant, stock));
+        let existing_room = "An event in the room `roomId`, inside the room's period.";
+        schemas.extend(venue::schemas::<Fields>("RequestEvent", instant, existing_room));
         schemas.push((RequestEventTag::name().into_owned(), RequestEventTag::schema()));
     }
 }

@@ -10,7 +10,7 @@ use service_kit::{
     },
     error::{Error, Failure},
     guard::Target,
-    http::{Body, ListPage, Page, Query, Reply},
+    http::{Body, ListPage, ListPart, Page, Query, Reply},
     state::Now,
 };
 
@@ -30,8 +30,8 @@ fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Reply, Error> 
 }
 
 /// The group that an operation changes.
-fn target(id: DbUuid, zone: Zone) -> Target<Caller> {
-    Target::new(format!("group {id}"), move |conn, _| show(conn, id, zone.0))
+fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
+    Target::new(format!("group {id}"), move |conn, _| show(conn, id, zone))
 }
 
 /// List groups
@@ -43,10 +43,10 @@ fn target(id: DbUuid, zone: Zone) -> Target<Caller> {
     responses((status = 200, description = "Groups", body = [ResponseGroup]))
 )]
 #[get("")]
-pub async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failure> {
+pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page) -> Result<Reply, Failure> {
     who.list(page, move |conn, _, page| {
         let position = |group: &Group| (group.row.kind, group.row.name.clone(), group.row.id);
-        page.rows(queries::list(conn, &page.bounds()?)?, position, |group| Ok(ResponseGroup::new(group, zone.0)))
+        page.rows(queries::list(conn, &page.bounds()?)?, position, |group| Ok(ResponseGroup::new(group, zone)))
     })
     .await
 }
@@ -59,12 +59,12 @@ pub async fn list(who: SignedIn, zone: Zone, page: Page) -> Result<Reply, Failur
     responses((status = 201, description = "The new group", body = ResponseGroup))
 )]
 #[post("")]
-pub async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestGroup>) -> Result<Reply, Failure> {
+pub async fn create(who: SignedIn, Zone(zone): Zone, now: Now, body: Body<RequestGroup>) -> Result<Reply, Failure> {
     let group = body.0.into();
     who.creates(1)
         .create(move |conn, me| {
             let id = changes::create(conn, &group, me.id, DbTimestamp(now.0))?;
-            Reply::created(&ResponseGroup::new(queries::get(conn, id)?, zone.0))
+            Reply::created(&ResponseGroup::new(queries::get(conn, id)?, zone))
         })
         .await
 }
@@ -77,8 +77,8 @@ pub async fn create(who: SignedIn, zone: Zone, now: Now, body: Body<RequestGroup
     responses((status = 200, description = "The group", body = ResponseGroup))
 )]
 #[get("/{groupID}")]
-pub async fn get(who: SignedIn, zone: Zone, id: Path<Id>) -> Result<Reply, Failure> {
-    who.read(move |conn, _| show(conn, (*id).into(), zone.0)).await
+pub async fn get(who: SignedIn, Zone(zone): Zone, id: Path<Id>) -> Result<Reply, Failure> {
+    who.read(move |conn, _| show(conn, (*id).into(), zone)).await
 }
 
 /// Change a group
@@ -94,7 +94,7 @@ pub async fn get(who: SignedIn, zone: Zone, id: Path<Id>) -> Result<Reply, Failu
 #[put("/{groupID}")]
 pub async fn update(
     who: SignedIn,
-    zone: Zone,
+    Zone(zone): Zone,
     now: Now,
     id: Path<Id>,
     body: Body<RequestGroup>,
@@ -102,7 +102,7 @@ pub async fn update(
     let (id, group) = (DbUuid::from(*id), body.0.into());
     who.update(target(id, zone), move |conn, me| {
         changes::update(conn, id, &group, me, DbTimestamp(now.0))?;
-        show(conn, id, zone.0)
+        show(conn, id, zone)
     })
     .await
 }
@@ -123,7 +123,7 @@ pub async fn update(
 #[delete("/{groupID}")]
 pub async fn delete(
     who: SignedIn,
-    zone: Zone,
+    Zone(zone): Zone,
     now: Now,
     id: Path<Id>,
     query: Query<DeleteQuery>,
@@ -146,7 +146,7 @@ pub async fn delete(
     responses((status = 204, description = "The caller is a member"))
 )]
 #[put("/{groupID}/members/me")]
-pub async fn join(who: SignedIn, zone: Zone, now: Now, id: Path<Id>) -> Result<Reply, Failure> {
+pub async fn join(who: SignedIn, Zone(zone): Zone, now: Now, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
     who.update(target(id, zone), move |conn, me| {
         changes::join(conn, id, me.id, DbTimestamp(now.0))?;
@@ -165,7 +165,7 @@ pub async fn join(who: SignedIn, zone: Zone, now: Now, id: Path<Id>) -> Result<R
     responses((status = 204, description = "The caller is not a member"))
 )]
 #[delete("/{groupID}/members/me")]
-pub async fn leave(who: SignedIn, zone: Zone, now: Now, id: Path<Id>) -> Result<Reply, Failure> {
+pub async fn leave(who: SignedIn, Zone(zone): Zone, now: Now, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
     who.update(target(id, zone), move |conn, me| {
         changes::leave(conn, id, me.id, DbTimestamp(now.0))?;
@@ -202,7 +202,12 @@ pub async fn of_user(who: SignedIn, id: Path<Id>, page: Page, query: Query<OfUse
     who.list(page, move |conn, _, page| ids_of_user(conn, (*id).into(), &query.0, page)).await
 }
 
-fn ids_of_user(conn: &mut AnyConnection, user: DbUuid, query: &OfUserQuery, page: &Page) -> Result<ListPage, Error> {
+fn ids_of_user(
+    conn: &mut AnyConnection,
+    user: DbUuid,
+    query: &OfUserQuery,
+    page: &ListPart,
+) -> Result<ListPage, Error> {
     let user = users::queries::get(conn, user)?;
     let groups = queries::of_user(conn, &user, query.relation.belongs(), query.relation.admins())?;
     page.rows_of_all(groups, queries::Position::clone, |(.., id)| Ok(id))

@@ -38,9 +38,7 @@ pub struct ResponseGroup {
     admins: Vec<DbUuid>,
     /// The nil UUID for groups that were not made here.
     created_by: DbUuid,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     updated_at: Zoned,
 }
 

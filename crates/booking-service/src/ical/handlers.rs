@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use actix_web::{
-    HttpMessage, HttpRequest, get,
+    HttpRequest, get,
     http::{
         StatusCode,
         header::{self, HttpDate},
@@ -17,12 +17,8 @@ use service_kit::{
     database::{AnyConnection, JobOwner, types::DbUuid},
     error::{Error, Failure},
     guard::{Target, conditional::Conditions},
-    http::{
-        Query, Reply,
-        client_ip::ClientIp,
-        rate_limit::{RateLimitCharged, RateLimitKey},
-    },
-    state::{AppState, Now},
+    http::{Query, Reply, client_ip::ClientIp, notes::RequestNotes, rate_limit::RateLimitKey},
+    state::{AppState, TimeDependent},
 };
 
 use super::{
@@ -117,7 +113,7 @@ pub async fn feed(
     req: HttpRequest,
     state: Data<AppState>,
     club: Club,
-    now: Now,
+    now: TimeDependent,
     limits: Data<Limits>,
     token: Path<String>,
     query: Query<FeedQuery>,
@@ -149,8 +145,8 @@ pub async fn feed(
         // The feed depends on the time only by the day, so that it stays the same for as long.
         let today = now.0.midnight();
         let fingerprint = conditions.fingerprint_at(today, &user.to_string(), secrets.data_version.as_deref());
-        if let Some(not_modified) = conditions.not_modified(fingerprint.as_deref()) {
-            return Ok(not_modified);
+        if let Some(unchanged) = conditions.unchanged_reply(fingerprint.as_deref()) {
+            return Ok(unchanged);
         }
         let criterion = match &query.0.q {
             Some(q) => Criterion::Matching(events::parse_filter(q)?),
@@ -176,7 +172,7 @@ pub async fn feed(
             state.look_up_limit.record(address.into());
         }
     } else {
-        req.extensions_mut().insert(RateLimitCharged);
+        RequestNotes::change(&req, |notes| notes.is_charged = true);
     }
     Ok(result?)
 }

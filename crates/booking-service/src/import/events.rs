@@ -28,7 +28,7 @@ use super::{
 use crate::{
     deletion,
     events::queries::Row,
-    overlapping::is_long,
+    period_filter::is_long,
     schema::{event_admins, event_tags, events, groups, rooms},
     users::sync::DIRECTORY,
 };

@@ -21,7 +21,7 @@ use service_kit::{
 use super::targets::Targets;
 use crate::{
     deletion,
-    overlapping::{earliest_start, is_long},
+    period_filter::{earliest_start, is_long},
     rooms::{booking::lock_places, place::place_key, queries::Row},
     schema::{events, room_admins, rooms},
 };

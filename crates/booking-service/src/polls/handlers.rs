@@ -15,8 +15,8 @@ use service_kit::{
     },
     error::{Error, Failure},
     guard::Target,
-    http::{Body, ListPage, Page, Query, Reply, pagination::Load},
-    state::Now,
+    http::{Body, ListPage, ListPart, Page, Query, Reply, pagination::Load},
+    state::{Now, TimeDependent},
 };
 
 use super::{
@@ -97,7 +97,12 @@ pub async fn create(
     responses((status = 200, description = "The poll", body = ResponseDraftEventDetail))
 )]
 #[get("/{draftEventID}")]
-pub async fn get(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
+pub async fn get(
+    who: SignedIn,
+    Zone(zone): Zone,
+    TimeDependent(now): TimeDependent,
+    id: Path<Id>,
+) -> Result<Reply, Failure> {
     who.read(move |conn, _| show(conn, (*id).into(), DbTimestamp(now), zone)).await
 }
 
@@ -315,7 +320,7 @@ pub async fn confirm(
 pub async fn mine(
     who: SignedIn,
     Zone(zone): Zone,
-    Now(now): Now,
+    TimeDependent(now): TimeDependent,
     page: Page,
     query: Query<OfUserQuery>,
 ) -> Result<Reply, Failure> {
@@ -336,7 +341,7 @@ pub async fn mine(
 pub async fn of_user(
     who: SignedIn,
     Zone(zone): Zone,
-    Now(now): Now,
+    TimeDependent(now): TimeDependent,
     id: Path<Id>,
     page: Page,
     query: Query<OfUserQuery>,
@@ -354,7 +359,7 @@ fn list_of_user(
     user: DbUuid,
     query: &OfUserQuery,
     now: DbTimestamp,
-    page: &Page,
+    page: &ListPart,
     zone: Tz,
 ) -> Result<ListPage, Error> {
     let relation = query.relation.unwrap_or(Relation::Belongs);

@@ -50,7 +50,6 @@ pub struct RequestDraftEvent {
     #[deserr(default)]
     open: Option<bool>,
     /// The time until which the poll takes answers and changes. Must be in the future.
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     deadline: Timestamp,
     /// Without duplicates.
     #[schema(value_type = Vec<RequestCandidateSlot>, min_items = 1, max_items = 100)]
@@ -109,7 +108,6 @@ pub struct RequestDraftEventUpdate {
     open: Option<bool>,
     /// Must be in the future. It opens a closed poll again.
     #[deserr(default)]
-    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
     deadline: Option<Timestamp>,
     /// Slots that the poll does not have yet. A poll has at most 100.
     #[deserr(default)]
@@ -188,17 +186,15 @@ impl From<RequestAvailability> for Answer {
 #[schema(rename_all = "camelCase")]
 struct ConfirmationFields {
     /// The id of the slot that becomes the event.
-    #[schema(value_type = uuid::Uuid)]
     slot_id: Id,
     #[deserr(default)]
     #[schema(inline, required = true, nullable = false)]
     place: Option<Text<1, 32>>,
     /// An existing room whose period contains the slot.
     #[deserr(default)]
-    #[schema(value_type = uuid::Uuid, required = true)]
+    #[schema(required = true, nullable = false)]
     room_id: Option<Id>,
     /// The id of the group of the event.
-    #[schema(value_type = uuid::Uuid)]
     group_id: Id,
     /// Whether other shared events may use the room at the same time. Default false.
     #[deserr(default)]

@@ -27,7 +27,6 @@ pub struct ResponseDraftEvent {
     draft_event_id: DbUuid,
     name: String,
     /// The time until which the poll takes answers and changes.
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     deadline: Zoned,
     /// `open`, `closed` (the deadline has passed) or `confirmed`.
     #[schema(inline)]
@@ -38,9 +37,7 @@ pub struct ResponseDraftEvent {
     total_invitees: i64,
     admins: Vec<DbUuid>,
     created_by: DbUuid,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     updated_at: Zoned,
 }
 
@@ -67,9 +64,7 @@ impl ResponseDraftEvent {
 #[serde(rename_all = "camelCase")]
 pub struct CandidateSlot {
     slot_id: DbUuid,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_start: Zoned,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_end: Zoned,
 }
 
@@ -144,7 +139,6 @@ pub struct ResponseAvailability {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     comment: Option<String>,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     updated_at: Zoned,
 }
 
@@ -206,7 +200,6 @@ impl From<results::SlotResult> for SlotResult {
 pub struct Respondent {
     user_id: DbUuid,
     /// The time of the last change of the answer.
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     responded_at: Zoned,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

@@ -25,7 +25,7 @@ use super::{
 use crate::{
     codes,
     expressions::IsTrue,
-    overlapping::is_long,
+    period_filter::is_long,
     schema::{events, places, rooms},
 };
 

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     auth::Caller,
     codes, deletion,
-    overlapping::{earliest_start, is_long},
+    period_filter::{earliest_start, is_long},
     schema::{events, room_admins, rooms},
 };
 

@@ -13,10 +13,8 @@ use super::overlap::Span;
 #[schema(as = duration)]
 pub struct Interval {
     /// The first instant inside the span.
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_start: Zoned,
     /// The first instant after the span.
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_end: Zoned,
 }
 

@@ -35,9 +35,7 @@ use super::{
 pub struct ResponseRoom {
     room_id: DbUuid,
     place: String,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_start: Zoned,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_end: Zoned,
     /// Whether a privileged user has confirmed that the club may use the room.
     verified: bool,
@@ -48,9 +46,7 @@ pub struct ResponseRoom {
     admins: Vec<DbUuid>,
     /// The nil UUID when the creator is not known.
     created_by: DbUuid,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     updated_at: Zoned,
 }
 
@@ -84,9 +80,7 @@ impl ResponseRoom {
 pub struct RequestRoom {
     #[schema(inline)]
     place: Text<1, 32>,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_start: Timestamp,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     time_end: Timestamp,
     #[schema(inline)]
     pub admins: IdSet<1>,
@@ -117,15 +111,15 @@ impl RequestRoom {
 pub struct ListQuery {
     /// Only rooms whose period ends after this time.
     #[deserr(default)]
-    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    #[param(nullable = false)]
     date_begin: Option<Timestamp>,
     /// Only rooms whose period begins before this time.
     #[deserr(default)]
-    #[param(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    #[param(nullable = false)]
     date_end: Option<Timestamp>,
     /// An event that does not count as a use, such as the event that a form edits.
     #[deserr(rename = "excludeEventID", default)]
-    #[param(rename = "excludeEventID", value_type = Option<uuid::Uuid>, nullable = false)]
+    #[param(rename = "excludeEventID", nullable = false)]
     exclude_event_id: Option<Id>,
     /// Only rooms that a privileged user has confirmed.
     #[deserr(default)]
@@ -171,7 +165,7 @@ pub fn check_span(
 pub struct GetQuery {
     /// An event that does not count as a use.
     #[deserr(rename = "excludeEventID", default)]
-    #[param(rename = "excludeEventID", value_type = Option<uuid::Uuid>, nullable = false)]
+    #[param(rename = "excludeEventID", nullable = false)]
     pub exclude_event_id: Option<Id>,
 }
 
@@ -186,7 +180,7 @@ pub struct DeleteQuery {
     pub force: Flag,
     /// An event that does not count as a use.
     #[deserr(rename = "excludeEventID", default)]
-    #[param(rename = "excludeEventID", value_type = Option<uuid::Uuid>, nullable = false)]
+    #[param(rename = "excludeEventID", nullable = false)]
     pub exclude_event_id: Option<Id>,
 }
 

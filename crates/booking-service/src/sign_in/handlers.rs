@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use actix_web::{
-    HttpMessage, HttpRequest, delete, get,
+    HttpRequest, delete, get,
     http::{StatusCode, header},
     post,
     web::{Data, Path},
@@ -16,9 +16,8 @@ use service_kit::{
     database::{AnyConnection, JobOwner, types::DbUuid},
     error::{Error, Failure},
     guard::Target,
-    http::{Body, HtmlPage, ListPage, Page, Reply, client_ip::ClientIp, html, query},
-    middleware::access_log::LoggedUser,
-    state::{AppState, Now, ProblemPage},
+    http::{Body, HtmlPage, ListPage, ListPart, Page, Reply, client_ip::ClientIp, html, notes::RequestNotes, query},
+    state::{AppState, Now, ProblemPage, TimeDependent},
 };
 
 use super::{
@@ -100,7 +99,7 @@ pub async fn callback(
     limits: Data<Limits>,
     provider: Data<Provider>,
     club: Club,
-    now: Now,
+    now: TimeDependent,
 ) -> Result<Reply, Failure> {
     limits.sign_in.charge(from.into())?;
     let query: CallbackQuery = query::parse(req.query_string()).map_err(|_| bad_login())?;
@@ -142,7 +141,7 @@ async fn is_signed_in(req: &HttpRequest, app: &AppState, state: &str, now: Times
     });
     match result.await {
         Ok((user, is_finished)) => {
-            req.extensions_mut().insert(LoggedUser(user));
+            RequestNotes::change(req, |notes| notes.user = Some(user));
             Ok(!is_finished)
         }
         Err(Error::Problem(problem)) if problem.status() < 500 => Ok(false),
@@ -168,7 +167,7 @@ async fn finish(
         .database
         .write(JobOwner::Internal, move |conn| queries::finish(conn, &login, &principal, policy, &secret, now))
         .await?;
-    req.extensions_mut().insert(LoggedUser(user.0));
+    RequestNotes::change(req, |notes| notes.user = Some(user.0));
     // In the background: if the browser gave up waiting, the session would exist and its cookie be lost.
     let db = state.database.clone();
     actix_web::rt::spawn(async move {
@@ -240,11 +239,17 @@ pub async fn logout(who: SignedIn, club: Club, now: Now) -> Result<Reply, Failur
     responses((status = 200, description = "Sessions", body = [ResponseSession]))
 )]
 #[get("/me/sessions")]
-pub async fn list_sessions(who: SignedIn, zone: Zone, now: Now, page: Page) -> Result<Reply, Failure> {
-    who.list(page, move |conn, me, page| sessions(conn, me, zone.0, now.0, page)).await
+pub async fn list_sessions(who: SignedIn, Zone(zone): Zone, now: TimeDependent, page: Page) -> Result<Reply, Failure> {
+    who.list(page, move |conn, me, page| sessions(conn, me, zone, now.0, page)).await
 }
 
-fn sessions(conn: &mut AnyConnection, me: &Caller, zone: Tz, now: Timestamp, page: &Page) -> Result<ListPage, Error> {
+fn sessions(
+    conn: &mut AnyConnection,
+    me: &Caller,
+    zone: Tz,
+    now: Timestamp,
+    page: &ListPart,
+) -> Result<ListPage, Error> {
     let current = me.require_session()?;
     let position = |row: &SessionRow| (Reverse(row.created_at), row.id);
     page.rows_of_all(queries::sessions_of(conn, me.id, now)?, position, |row| {
@@ -265,7 +270,7 @@ fn sessions(conn: &mut AnyConnection, me: &Caller, zone: Tz, now: Timestamp, pag
 pub async fn end_session(who: SignedIn, club: Club, now: Now, session: Path<Id>) -> Result<Reply, Failure> {
     let (session, zone) = (DbUuid::from(*session), club.zone);
     let target = Target::of_caller("sessions", move |conn, me| {
-        sessions(conn, me, zone, now.0, &Page::all()).map(ListPage::into_reply)
+        sessions(conn, me, zone, now.0, &ListPart::all()).map(ListPage::into_reply)
     });
     who.update(target, move |conn, me| {
         let current = me.require_session()?;
@@ -289,14 +294,19 @@ pub async fn end_session(who: SignedIn, club: Club, now: Now, session: Path<Id>)
     )
 )]
 #[post("/me/tokens")]
-pub async fn create_token(who: SignedIn, zone: Zone, now: Now, body: Body<RequestToken>) -> Result<Reply, Failure> {
+pub async fn create_token(
+    who: SignedIn,
+    Zone(zone): Zone,
+    now: Now,
+    body: Body<RequestToken>,
+) -> Result<Reply, Failure> {
     let new = body.0.into();
     who.creates(1)
-        .update(tokens_target(zone.0), move |conn, me| {
+        .update(tokens_target(zone), move |conn, me| {
             me.require_session()?;
             stay_active(conn, me.id)?;
             let (id, token) = tokens::issue(conn, me.id, &new, now.0)?;
-            Ok(Reply::created(&CreatedToken::new(id, &new, &token, now.0, zone.0))?.secret())
+            Ok(Reply::created(&CreatedToken::new(id, &new, &token, now.0, zone))?.secret())
         })
         .await
 }
@@ -310,12 +320,12 @@ pub async fn create_token(who: SignedIn, zone: Zone, now: Now, body: Body<Reques
     responses((status = 200, description = "Tokens", body = [ResponseToken]))
 )]
 #[get("/me/tokens")]
-pub async fn list_tokens(who: SignedIn, zone: Zone, _now: Now, page: Page) -> Result<Reply, Failure> {
+pub async fn list_tokens(who: SignedIn, Zone(zone): Zone, _now: TimeDependent, page: Page) -> Result<Reply, Failure> {
     // `Now`, because the last use of a token is no change of the database's version.
-    who.list(page, move |conn, me, page| show_tokens(conn, me.id, zone.0, page)).await
+    who.list(page, move |conn, me, page| show_tokens(conn, me.id, zone, page)).await
 }
 
-fn show_tokens(conn: &mut AnyConnection, user: DbUuid, zone: Tz, page: &Page) -> Result<ListPage, Error> {
+fn show_tokens(conn: &mut AnyConnection, user: DbUuid, zone: Tz, page: &ListPart) -> Result<ListPage, Error> {
     page.rows_of_all(
         tokens::of_user(conn, user)?,
         |row| (row.created_at, row.id),
@@ -326,7 +336,7 @@ fn show_tokens(conn: &mut AnyConnection, user: DbUuid, zone: Tz, page: &Page) ->
 /// The caller's tokens, which an operation changes.
 fn tokens_target(zone: Tz) -> Target<Caller> {
     Target::of_caller("tokens", move |conn, me: &Caller| {
-        show_tokens(conn, me.id, zone, &Page::all()).map(ListPage::into_reply)
+        show_tokens(conn, me.id, zone, &ListPart::all()).map(ListPage::into_reply)
     })
 }
 
@@ -338,9 +348,9 @@ fn tokens_target(zone: Tz) -> Target<Caller> {
     responses((status = 204, description = "It no longer works"))
 )]
 #[delete("/me/tokens/{tokenID}")]
-pub async fn revoke_token(who: SignedIn, zone: Zone, now: Now, token: Path<Id>) -> Result<Reply, Failure> {
+pub async fn revoke_token(who: SignedIn, Zone(zone): Zone, now: Now, token: Path<Id>) -> Result<Reply, Failure> {
     let token = DbUuid::from(*token);
-    who.update(tokens_target(zone.0), move |conn, me| {
+    who.update(tokens_target(zone), move |conn, me| {
         me.require_session()?;
         tokens::revoke_of(conn, me.id, token, now.0)?;
         Ok(Reply::no_content())

@@ -14,7 +14,7 @@ use service_kit::{
     error::Failure,
     front_page::{Card, front_page, state_in_words},
     http::{HtmlPage, Reply, client_ip::ClientIp, query},
-    state::{AppState, Now},
+    state::{AppState, Now, TimeDependent},
 };
 
 use super::{
@@ -76,7 +76,7 @@ impl BeginQuery {
 }
 
 /// Shows the active users to choose from. Without parameters it begins a sign-in itself.
-pub async fn choose(req: HttpRequest, state: Data<AppState>, club: Club, now: Now) -> Result<Reply, Failure> {
+pub async fn choose(req: HttpRequest, state: Data<AppState>, club: Club, now: TimeDependent) -> Result<Reply, Failure> {
     check_development(&club, &req)?;
     let (login, cookies) = if let Ok(login) = query::parse::<ChooseQuery>(req.query_string()) {
         (login, Vec::new())
@@ -134,7 +134,7 @@ pub async fn begin(
     limits: Data<Limits>,
     provider: Data<Provider>,
     club: Club,
-    now: Now,
+    now: TimeDependent,
 ) -> Result<Reply, Failure> {
     limits.sign_in.charge(from.into())?;
     let redirect = |address: String| Reply::empty(StatusCode::FOUND).with(header::LOCATION, address);

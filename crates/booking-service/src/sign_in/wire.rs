@@ -88,7 +88,6 @@ pub struct RequestToken {
     scope: RequestScope,
     /// When it expires, in the future; without this it does not.
     #[deserr(default)]
-    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
     expires_at: Option<Timestamp>,
 }
 
@@ -124,15 +123,14 @@ pub struct ResponseToken {
     name: String,
     /// `read`: reading; `write`: reading and writing; `board`: the board and nothing else.
     scope: Scope,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
     /// When it expires; left out when it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    #[schema(nullable = false)]
     expires_at: Option<Zoned>,
     /// Updated at most once an hour; left out when it has not been used.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    #[schema(nullable = false)]
     last_used_at: Option<Zoned>,
 }
 
@@ -163,11 +161,10 @@ pub struct CreatedToken {
     name: String,
     /// `read`: reading; `write`: reading and writing; `board`: the board and nothing else.
     scope: Scope,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
     /// When it expires; left out when it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>, nullable = false)]
+    #[schema(nullable = false)]
     expires_at: Option<Zoned>,
     /// For `Authorization: Bearer`. It is not shown again.
     token: String,
@@ -196,13 +193,10 @@ impl CreatedToken {
 }))]
 pub struct ResponseSession {
     session_id: DbUuid,
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Zoned,
     /// Updated at most once an hour.
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     last_used_at: Zoned,
     /// When it ends at the latest; it ends before that when it has not been used for 14 days.
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     expires_at: Zoned,
     /// Whether it is the session of this request.
     current: bool,

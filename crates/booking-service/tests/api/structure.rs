@@ -18,7 +18,7 @@ const LAYOUT: Layout = Layout {
         "invitations",
         "last_use",
         "limits",
-        "overlapping",
+        "period_filter",
         "schedule",
         "schema",
         "wall_clock",

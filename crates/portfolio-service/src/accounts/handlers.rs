@@ -44,7 +44,7 @@ fn target(user: DbUuid, id: DbUuid) -> Target<Caller> {
 )]
 #[get("/account-types")]
 pub async fn types(who: Visitor, page: Page) -> Result<Reply, Failure> {
-    who.respond(page.rows_of_all(TABLE.iter().collect(), |info| info.value, Ok)?.into_reply())
+    who.respond(page.whole().rows_of_all(TABLE.iter().collect(), |info| info.value, Ok)?.into_reply())
 }
 
 /// The accounts of a user

@@ -2,13 +2,18 @@
 
 use actix_web::{get, web::Path};
 use common::input::Id;
-use service_kit::{error::Failure, http::Reply, state::Now};
+use service_kit::{error::Failure, http::Reply, state::TimeDependent};
 
 use super::{page, queries, resume::Resume};
 use crate::{auth::Anybody, club::Club, users};
 
 /// The page `/people/{name}`.
-pub async fn page(who: Anybody, club: Club, Now(now): Now, name: Path<String>) -> Result<Reply, Failure> {
+pub async fn page(
+    who: Anybody,
+    club: Club,
+    TimeDependent(now): TimeDependent,
+    name: Path<String>,
+) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
         let id = users::queries::id_by_name(conn, &name)?;
         page::render(&queries::load(conn, id)?, club.semester(now), club.zone)

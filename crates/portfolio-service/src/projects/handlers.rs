@@ -9,7 +9,7 @@ use service_kit::{
     },
     error::{Error, Failure},
     guard::Target,
-    http::{Body, ListPage, Page, Reply},
+    http::{Body, ListPage, ListPart, Page, Reply},
     state::Now,
 };
 
@@ -35,7 +35,7 @@ fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
     Reply::json(&detail(conn, id)?)
 }
 
-fn show_members(conn: &mut AnyConnection, id: DbUuid, page: &Page) -> Result<ListPage, Error> {
+fn show_members(conn: &mut AnyConnection, id: DbUuid, page: &ListPart) -> Result<ListPage, Error> {
     let members = queries::members(conn, id, &page.bounds()?)?;
     page.rows(members, |(person, _)| person.position(), |member| Ok(ProjectMember::new(member)))
 }
@@ -175,7 +175,7 @@ pub async fn put_members(
 ) -> Result<Reply, Failure> {
     let (id, members) = (DbUuid::from(*id), body.0.into_members());
     let target = Target::new(format!("project {id}"), move |conn, _| {
-        show_members(conn, id, &Page::all()).map(ListPage::into_reply)
+        show_members(conn, id, &ListPart::all()).map(ListPage::into_reply)
     });
     who.update(target, move |conn, me| {
         queries::put_members(conn, id, &members, me.id, DbTimestamp(now)).map(|()| Reply::no_content())

@@ -7,7 +7,7 @@ use service_kit::{
     database::{PageBounds, types::DbUuid},
     error::{Error, Failure},
     http::Reply,
-    state::Now,
+    state::TimeDependent,
 };
 
 use super::queries;
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The newest projects.
-pub async fn list(who: Anybody, club: Club, Now(now): Now) -> Result<Reply, Failure> {
+pub async fn list(who: Anybody, club: Club, TimeDependent(now): TimeDependent) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
         let projects = queries::list(conn, &PageBounds { after: None, rows: MAX_ROWS })?;
         let projects = projects.iter().map(|row| Ok((row, row.span()?))).collect::<Result<Vec<_>, Error>>()?;
@@ -45,7 +45,7 @@ pub async fn list(who: Anybody, club: Club, Now(now): Now) -> Result<Reply, Fail
 }
 
 /// One project.
-pub async fn show(who: Anybody, club: Club, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
+pub async fn show(who: Anybody, club: Club, TimeDependent(now): TimeDependent, id: Path<Id>) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
         let id = DbUuid::from(*id);
         let (row, link, description) = queries::get(conn, id)?;

@@ -188,7 +188,6 @@ impl EditProjectRequest {
 #[deserr(error = Violations, rename_all = camelCase)]
 #[schema(rename_all = "camelCase", as = MemberIDWithYearWithSemesterDuration)]
 pub struct MemberSpan {
-    #[schema(value_type = uuid::Uuid)]
     user_id: Id,
     /// Stored as sent, whatever the project's own span.
     duration: YearWithSemesterDuration,

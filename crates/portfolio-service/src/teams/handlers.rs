@@ -9,7 +9,7 @@ use service_kit::{
     },
     error::{Error, Failure},
     guard::Target,
-    http::{Body, ListPage, Page, Reply},
+    http::{Body, ListPage, ListPart, Page, Reply},
     state::Now,
 };
 
@@ -34,7 +34,7 @@ fn show(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid) -> Result<Reply, 
     Reply::json(&ContestTeamDetail::new((row, members).into(), link, description))
 }
 
-fn show_members(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid, page: &Page) -> Result<ListPage, Error> {
+fn show_members(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid, page: &ListPart) -> Result<ListPage, Error> {
     let bounds = page.bounds()?;
     queries::get(conn, contest, id)?;
     page.rows(queries::members(conn, id, &bounds)?, Person::position, |person| Ok(User::from(person)))
@@ -184,7 +184,7 @@ pub async fn put_members(
 ) -> Result<Reply, Failure> {
     let ((contest, id), members) = (ids(&path), body.0.into_members());
     let target = Target::new(format!("contest {contest}"), move |conn, _| {
-        show_members(conn, contest, id, &Page::all()).map(ListPage::into_reply)
+        show_members(conn, contest, id, &ListPart::all()).map(ListPage::into_reply)
     });
     who.update(target, move |conn, me| {
         queries::put_members(conn, id, &members, me.id, DbTimestamp(now)).map(|()| Reply::no_content())

@@ -150,7 +150,6 @@ impl EditContestTeamRequest {
 #[schema(rename_all = "camelCase", example = json!({"members": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"]}))]
 pub struct EditContestTeamMembersRequest {
     /// Each user once.
-    #[schema(value_type = Vec<uuid::Uuid>)]
     members: Vec<Id>,
 }
 

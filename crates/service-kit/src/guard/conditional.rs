@@ -1,7 +1,7 @@
 //! Entity tags and conditional requests (contract, "Conditional requests and retries").
 
 use actix_web::{
-    HttpMessage, HttpRequest,
+    HttpRequest,
     http::{Method, StatusCode, header},
     web::Data,
 };
@@ -20,9 +20,10 @@ use crate::{
     http::{
         ListPage, Reply,
         etag::{self, CachedTags, ETag, ExpectedTags},
+        notes::RequestNotes,
         pagination::Remaining,
     },
-    state::{AppState, TimeDependent},
+    state::AppState,
 };
 
 /// The conditions of a request.
@@ -45,7 +46,7 @@ impl Conditions {
             address: req.uri().path_and_query().map(|address| address.as_str().to_owned()).unwrap_or_default(),
             cached: if method == Method::GET { CachedTags::from_request(req) } else { CachedTags::default() },
             expected: if changes { ExpectedTags::from_request(req)? } else { None },
-            is_time_dependent: req.extensions().contains::<TimeDependent>(),
+            is_time_dependent: RequestNotes::read(req, |notes| notes.is_time_dependent),
             method,
         })
     }
@@ -70,7 +71,7 @@ impl Conditions {
 
     /// 304 if the caller has the answer with this fingerprint.
     #[must_use]
-    pub fn not_modified(&self, fingerprint: Option<&str>) -> Option<Reply> {
+    pub fn unchanged_reply(&self, fingerprint: Option<&str>) -> Option<Reply> {
         let tag = self.cached.with_fingerprint(fingerprint?)?;
         Some(Reply::empty(StatusCode::NOT_MODIFIED).with(header::ETAG, tag.text()))
     }
@@ -83,7 +84,7 @@ impl Conditions {
         }
         let tag = ETag::new(reply.body(), fingerprint);
         match self.cached.matching(&tag) {
-            Some(cached) => reply.not_modified().with(header::ETAG, cached.text()),
+            Some(cached) => reply.into_not_modified().with(header::ETAG, cached.text()),
             None => reply.with(header::ETAG, tag.text()),
         }
     }

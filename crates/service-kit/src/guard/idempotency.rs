@@ -7,7 +7,7 @@ use std::{
 };
 
 use actix_web::{
-    HttpMessage, HttpRequest,
+    HttpRequest,
     http::{
         StatusCode,
         header::{CACHE_CONTROL, HeaderName, HeaderValue},
@@ -32,11 +32,7 @@ use crate::{
     database::JobOwner,
     database::{AnyConnection, schema::idempotency_keys, types::DbTimestamp},
     error::Error,
-    http::{
-        PROBLEM_MEDIA_TYPE, Reply,
-        body::{BodyHash, IDEMPOTENCY_KEY},
-    },
-    middleware::request_id::RequestId,
+    http::{PROBLEM_MEDIA_TYPE, Reply, body::IDEMPOTENCY_KEY, notes::RequestNotes},
     state::AppState,
     with_connection,
 };
@@ -53,7 +49,7 @@ const MAX_KEYS: i64 = 1000;
 /// The most bytes of one caller's stored answers.
 const MAX_BYTES: i64 = 4 << 20;
 
-/// The use for which the keys of the installation encrypt stored secrets ([`Keys::seal`]).
+/// The use for which the keys of the service encrypt stored secrets ([`Keys::seal`]).
 const PURPOSE: &str = "idempotency";
 
 /// The header of a repeated answer.
@@ -82,14 +78,14 @@ impl IdempotencyKey {
         let mut request = Sha256::new();
         request.update((req.query_string().len() as u64).to_be_bytes());
         request.update(req.query_string());
-        if let Some(BodyHash(body)) = req.extensions().get::<BodyHash>() {
-            request.update(body);
-        }
+        let (request_id, body) =
+            RequestNotes::read(req, |notes| (notes.request_id.to_string(), notes.body_hash.clone()));
+        request.update(body.unwrap_or_default());
         Ok(Some(Self {
             key: key.to_owned(),
             path: req.path().to_owned(),
             request_hash: request.finalize().to_vec(),
-            request_id: RequestId::from_request(req).to_string(),
+            request_id,
             now: AppState::from_request(req)?.clock.now(),
         }))
     }
@@ -106,7 +102,7 @@ impl IdempotencyKey {
         state: &AppState,
         operation: &mut dyn FnMut(&mut AnyConnection) -> Result<Reply, Error>,
     ) -> Result<Reply, Error> {
-        let keys = state.installation.keys.as_ref();
+        let keys = state.answer_options.keys.as_ref();
         if let Some(reply) = self.stored_reply(conn, scope, keys)? {
             return Ok(reply);
         }
@@ -245,7 +241,7 @@ impl StoredReply {
         let status = status.ok_or_else(|| Problem::internal("the status of a stored answer"))?;
         let body = if self.sealed {
             let sealed = String::from_utf8(body).map_err(Problem::internal)?;
-            // The key that encrypted it has been removed from the installation.
+            // The key that encrypted it has been removed from the service.
             let text = keys.and_then(|keys| keys.open(PURPOSE, &sealed));
             text.ok_or_else(|| Problem::new(code::KEY_REUSED).detail("The answer can no longer be shown."))?.into()
         } else if self.compressed {

@@ -31,7 +31,7 @@ use self::{
 use crate::{
     database::{AnyConnection, JobOwner, QueueKey},
     error::{Error, Failure},
-    http::{ListPage, Page, Reply, admission::Admission, pagination::Remaining, rate_limit::RateLimitKey},
+    http::{ListPage, ListPart, Page, Reply, admission::Admission, pagination::Remaining, rate_limit::RateLimitKey},
 };
 
 /// Authenticates the caller of an operation and runs it. See the [module](self).
@@ -76,7 +76,7 @@ impl<A: Authenticator> FromRequest for Guard<A> {
 type Operation<C> = Box<dyn FnMut(&mut AnyConnection, &C) -> Result<Reply, Error> + Send>;
 
 /// An operation that reads a part of a list.
-type ListOperation<C> = Arc<dyn Fn(&mut AnyConnection, &C, &Page) -> Result<ListPage, Error> + Send + Sync>;
+type ListOperation<C> = Arc<dyn Fn(&mut AnyConnection, &C, &ListPart) -> Result<ListPage, Error> + Send + Sync>;
 
 impl<A: Authenticator> Guard<A> {
     /// Runs an operation that reads, on one snapshot of the database.
@@ -114,8 +114,8 @@ impl<A: Authenticator> Guard<A> {
         let read = move |conn: &mut AnyConnection| {
             let Identified { caller, data_version } = shared.admit(conn, Access::Read)?;
             let fingerprint = cached.fingerprint(&caller.view(), data_version.as_deref());
-            match cached.not_modified(fingerprint.as_deref()) {
-                Some(not_modified) => Ok((not_modified, None)),
+            match cached.unchanged_reply(fingerprint.as_deref()) {
+                Some(unchanged) => Ok((unchanged, None)),
                 None => operation(conn, &caller, fingerprint),
             }
         };
@@ -123,11 +123,11 @@ impl<A: Authenticator> Guard<A> {
             return database.read(owner, read).await;
         }
         let shared = self.shared.clone();
-        let not_modified = move |conn: &mut AnyConnection| {
-            let reply = shared.not_modified(conn, &conditions)?;
+        let unchanged = move |conn: &mut AnyConnection| {
+            let reply = shared.unchanged_reply(conn, &conditions)?;
             Some(reply.map(|reply| (reply, None)))
         };
-        database.read_with_shortcut(owner, not_modified, read).await
+        database.read_with_shortcut(owner, unchanged, read).await
     }
 
     /// Runs an operation that reads a list. A list without `limit` that is longer than [`CHUNK`] rows is streamed: each
@@ -136,7 +136,7 @@ impl<A: Authenticator> Guard<A> {
     /// [`CHUNK`]: crate::http::pagination::CHUNK
     pub async fn list<F>(self, page: Page, operation: F) -> Result<Reply, Failure>
     where
-        F: Fn(&mut AnyConnection, &A::Caller, &Page) -> Result<ListPage, Error> + Send + Sync + 'static,
+        F: Fn(&mut AnyConnection, &A::Caller, &ListPart) -> Result<ListPage, Error> + Send + Sync + 'static,
     {
         self.list_boxed(page, Arc::new(operation)).await
     }
@@ -152,7 +152,7 @@ impl<A: Authenticator> Guard<A> {
             let mut more = first(conn, caller, &page.rest(cursor))?;
             let (mut ids, mut content) = (None, None);
             if let Some(all) = more.ids.take() {
-                if all.ids.len() <= Page::MAX_REST {
+                if all.ids.len() <= ListPart::MAX_REST {
                     more = first(conn, caller, &page.these(all.ids))?;
                 } else {
                     content = all.digest.map(|digest| tags.content(&caller.view(), &rows, &digest));
@@ -173,7 +173,7 @@ impl<A: Authenticator> Guard<A> {
             let (shared, operation) = (shared.clone(), operation.clone());
             async move {
                 let Some(mut rest) = rest else { return Ok::<_, Problem>(None) };
-                let (database, page) = (shared.state.database.clone(), rest.next_page());
+                let (database, page) = (shared.state.database.clone(), rest.next_part());
                 let rows = database.read_next_page(shared.owner(), move |conn| {
                     let caller = shared.admit(conn, Access::Read)?.caller;
                     operation(conn, &caller, &page)

@@ -21,12 +21,7 @@ use crate::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    http::{
-        Reply,
-        client_ip::ClientIp,
-        rate_limit::{RateLimitCharged, RateLimitKey},
-    },
-    middleware::access_log::LoggedUser,
+    http::{Reply, client_ip::ClientIp, notes::RequestNotes, rate_limit::RateLimitKey},
     state::AppState,
 };
 
@@ -107,8 +102,7 @@ impl<A: Authenticator> Shared<A> {
     /// Records the user for the access log and the rate limit.
     pub(super) fn record_user(&self, request: &HttpRequest) {
         if let Some(user) = self.user.get() {
-            request.extensions_mut().insert(LoggedUser(*user));
-            request.extensions_mut().insert(RateLimitCharged);
+            RequestNotes::change(request, |notes| (notes.user, notes.is_charged) = (Some(*user), true));
         }
     }
 
@@ -157,14 +151,14 @@ impl<A: Authenticator> Shared<A> {
 
     /// 304 if the caller has the current answer already. It needs no transaction, because the version is never older than
     /// the caller. A failure is left to the transaction that follows.
-    pub(super) fn not_modified(
+    pub(super) fn unchanged_reply(
         &self,
         conn: &mut AnyConnection,
         conditions: &Conditions,
     ) -> Option<Result<Reply, Error>> {
         let Identified { caller, data_version } = self.authenticator.identify(conn).ok()?;
         let fingerprint = conditions.fingerprint(&caller.view(), data_version.as_deref());
-        let reply = conditions.not_modified(fingerprint.as_deref())?;
+        let reply = conditions.unchanged_reply(fingerprint.as_deref())?;
         Some(self.charge_and_authorize(conn, &caller, Access::Read).map(|()| reply))
     }
 }

@@ -20,6 +20,7 @@ use sha2::{Digest, Sha256};
 use super::{
     admission::Admission,
     body_budget::{BodyBudget, BodyBytes},
+    notes::RequestNotes,
 };
 use crate::error::Failure;
 
@@ -36,9 +37,6 @@ pub struct Bodies {
 
 /// The request header with which a client repeats a `POST` safely. Only such a request needs the hash of its body.
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-
-/// SHA-256 of the body, in the extensions of a request with an [`IDEMPOTENCY_KEY`].
-pub struct BodyHash(pub Vec<u8>);
 
 /// A JSON body that has been parsed into `T`.
 pub struct Body<T>(pub T);
@@ -115,7 +113,7 @@ pub fn read(
             return Err(Problem::new(code::UNSUPPORTED_MEDIA_TYPE).detail(detail).into());
         }
         if req.headers().contains_key(IDEMPOTENCY_KEY) {
-            req.extensions_mut().insert(BodyHash(Sha256::digest(&bytes).to_vec()));
+            RequestNotes::change(&req, |notes| notes.body_hash = Some(Sha256::digest(&bytes).to_vec()));
         }
         Ok(bytes)
     }
@@ -152,7 +150,7 @@ async fn read_all(
         bytes.extend_from_slice(&chunk);
     }
     let reserved = reserved.map_or_else(|| BodyBytes::new(budget, None, bytes.len()), Ok)?;
-    req.extensions_mut().insert(reserved);
+    RequestNotes::change(req, |notes| notes.body_bytes = Some(reserved));
     Ok(bytes.freeze())
 }
 

@@ -8,6 +8,7 @@ pub mod client_ip;
 pub mod etag;
 pub mod html;
 pub mod list_page;
+pub mod notes;
 pub mod openapi;
 pub mod origin;
 pub mod pagination;
@@ -22,7 +23,7 @@ pub use self::{
     body::Body,
     html::HtmlPage,
     list_page::ListPage,
-    pagination::Page,
+    pagination::{ListPart, Page},
     query::Query,
     reply::{PROBLEM_MEDIA_TYPE, Reply},
 };

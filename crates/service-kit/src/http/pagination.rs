@@ -40,9 +40,13 @@ const ROW_BYTES: usize = 512;
 /// The bytes of a chunk of a streamed list, about. A connection has one in memory.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// The part of a list that a request asks for, or that is read at once for it.
+/// The page of a list that a request asks for; without `limit`, the list from `cursor` on.
 #[derive(Debug, Clone)]
-pub struct Page {
+pub struct Page(ListPart);
+
+/// The part of a list that an operation reads at once.
+#[derive(Debug, Clone)]
+pub struct ListPart {
     part: Part,
     cursor: Option<String>,
     path: String,
@@ -95,6 +99,27 @@ impl FromRequest for Page {
 }
 
 impl Page {
+    fn from_query(path: &str, query: &str) -> Result<Self, Error> {
+        let Parameters { limit, cursor } = query::parse(query)?;
+        let part = limit.max_rows().map_or(Part::Whole, Part::Limit);
+        Ok(Self(ListPart { part, cursor, path: path.to_owned(), query: query.to_owned() }))
+    }
+
+    /// All of it, for a list that is in memory.
+    #[must_use]
+    pub fn whole(self) -> ListPart {
+        self.0
+    }
+
+    /// What is read first: the page itself, or the first part of a list without a limit.
+    #[must_use]
+    pub fn first(self) -> ListPart {
+        let Self(whole) = self;
+        if whole.has_limit() { whole } else { ListPart { part: Part::Chunk(FIRST), ..whole } }
+    }
+}
+
+impl ListPart {
     /// The complete list.
     #[must_use]
     pub fn all() -> Self {
@@ -108,12 +133,6 @@ impl Page {
     #[must_use]
     pub fn has_limit(&self) -> bool {
         matches!(self.part, Part::Limit(_))
-    }
-
-    /// The first part of a list without a limit; otherwise the same page.
-    #[must_use]
-    pub fn first(self) -> Self {
-        if self.has_limit() { self } else { Self { part: Part::Chunk(FIRST), ..self } }
     }
 
     /// What follows the first part of a list, up to [`CHUNK`] rows altogether, or the ids of all that follows.
@@ -131,12 +150,6 @@ impl Page {
     #[must_use]
     pub fn these(&self, ids: Vec<DbUuid>) -> Self {
         Self { part: Part::These(ids), cursor: None, ..self.clone() }
-    }
-
-    fn from_query(path: &str, query: &str) -> Result<Self, Error> {
-        let Parameters { limit, cursor } = query::parse(query)?;
-        let part = limit.max_rows().map_or(Part::Whole, Part::Limit);
-        Ok(Self { part, cursor, path: path.to_owned(), query: query.to_owned() })
     }
 
     /// The parameters that say which list it is, in order.
@@ -263,7 +276,7 @@ impl Page {
 
 /// The rest of a streamed list.
 pub struct Remaining {
-    page: Page,
+    part: ListPart,
     rows: RemainingRows,
     /// The number of rows of the next chunk.
     size: usize,
@@ -279,12 +292,12 @@ enum RemainingRows {
 impl Remaining {
     /// What follows the rows of `shown`: those with `ids`, or those behind its cursor. `None` at the end of the list.
     #[must_use]
-    pub fn new(page: &Page, shown: &mut ListPage, ids: Option<Vec<DbUuid>>) -> Option<Self> {
+    pub fn new(part: &ListPart, shown: &mut ListPage, ids: Option<Vec<DbUuid>>) -> Option<Self> {
         let rows = match ids {
             Some(ids) => RemainingRows::Ids(ids.into_iter()),
             None => RemainingRows::After(shown.next.take()?),
         };
-        Some(Self { page: page.clone(), rows, size: 0 }.behind(shown))
+        Some(Self { part: part.clone(), rows, size: 0 }.behind(shown))
     }
 
     /// The next chunk has as many rows as probably have [`CHUNK_BYTES`].
@@ -294,10 +307,10 @@ impl Remaining {
     }
 
     /// The next chunk.
-    pub fn next_page(&mut self) -> Page {
+    pub fn next_part(&mut self) -> ListPart {
         match &mut self.rows {
-            RemainingRows::Ids(ids) => self.page.these(ids.by_ref().take(self.size).collect()),
-            RemainingRows::After(cursor) => self.page.chunk(self.size, mem::take(cursor)),
+            RemainingRows::Ids(ids) => self.part.these(ids.by_ref().take(self.size).collect()),
+            RemainingRows::After(cursor) => self.part.chunk(self.size, mem::take(cursor)),
         }
     }
 
@@ -344,8 +357,8 @@ mod tests {
     use super::*;
     use crate::http::Reply;
 
-    fn page(query: &str) -> Page {
-        Page::from_query("/api/things", query).unwrap()
+    fn page(query: &str) -> ListPart {
+        Page::from_query("/api/things", query).unwrap().0
     }
 
     fn next(reply: &Reply) -> Option<String> {
@@ -354,7 +367,7 @@ mod tests {
         Some(target.to_owned())
     }
 
-    fn shown(page: &Page, rows: Vec<i64>) -> (Vec<i64>, Option<String>) {
+    fn shown(page: &ListPart, rows: Vec<i64>) -> (Vec<i64>, Option<String>) {
         let reply = page.rows_of_all(rows, |row| (*row, "é".to_owned()), Ok).unwrap().into_reply();
         (serde_json::from_slice(reply.body()).unwrap(), next(&reply))
     }

@@ -55,9 +55,6 @@ fn network(ClientIp(address): ClientIp) -> IpAddr {
     }
 }
 
-/// Marks a request, in its extensions, as charged to its user. It is not charged to the client address then.
-pub struct RateLimitCharged;
-
 /// The service's clock as the limiter reads it.
 #[derive(Clone)]
 struct LimiterClock(Clock);

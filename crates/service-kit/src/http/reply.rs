@@ -110,7 +110,7 @@ impl Reply {
 
     /// 304 with the headers of this answer.
     #[must_use]
-    pub fn not_modified(mut self) -> Self {
+    pub fn into_not_modified(mut self) -> Self {
         self.headers.retain(|(name, _)| *name != header::CONTENT_TYPE);
         Self { headers: self.headers, ..Self::empty(StatusCode::NOT_MODIFIED) }
     }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use actix_web::{
-    Error, HttpMessage,
+    Error,
     body::{BodySize, BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     http::Method,
@@ -22,11 +22,8 @@ use common::problem::{Problem, code};
 use log::{Level, Record, kv::Value};
 use uuid::Uuid;
 
-use super::{app_state, map_response, request_id::RequestId};
-use crate::{metrics::InFlight, state::AppState};
-
-/// The user behind a request, for the log. The guard puts it into the request's extensions.
-pub struct LoggedUser(pub Uuid);
+use super::{app_state, map_response};
+use crate::{http::notes::RequestNotes, metrics::InFlight, state::AppState};
 
 /// The problem of an error, for the log. It is in the extensions of the response.
 #[derive(Clone)]
@@ -63,7 +60,7 @@ pub async fn access_log<B: MessageBody + 'static>(
         status: NO_ANSWER,
         is_truncated: false,
         bytes: 0,
-        request_id: RequestId::from_request(req.request()),
+        request_id: RequestNotes::read(req.request(), |notes| notes.request_id.clone()),
         user: None,
         problem: None,
         start: Instant::now(),
@@ -72,8 +69,7 @@ pub async fn access_log<B: MessageBody + 'static>(
     };
     let result = next.call(req).await;
     if let Ok(response) = &result {
-        let extensions = response.request().extensions();
-        entry.user = extensions.get::<LoggedUser>().map(|user| user.0);
+        entry.user = RequestNotes::read(response.request(), |notes| notes.user);
     }
     map_response(result, |response| {
         entry.status = response.status().as_u16();

@@ -1,4 +1,4 @@
-//! Protection of a development installation against DNS rebinding (contract, "Development mode").
+//! Protection of a service in development mode against DNS rebinding (contract, "Development mode").
 
 use std::net::IpAddr;
 
@@ -20,7 +20,7 @@ pub async fn loopback_host<B: MessageBody + 'static>(
     req: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let is_development = app_state(&req)?.installation.is_development;
+    let is_development = app_state(&req)?.answer_options.is_development;
     let host = req.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if is_development && !is_loopback(host) {
         return Ok(req.error_response(Failure(Problem::new(code::MISDIRECTED))));

@@ -10,10 +10,10 @@ use actix_web::{
 };
 use common::problem::{Problem, code};
 
-use super::{access_log::LoggedProblem, app_state, map_response, request_id::RequestId};
+use super::{access_log::LoggedProblem, app_state, map_response};
 use crate::{
     error::Failure,
-    http::PROBLEM_MEDIA_TYPE,
+    http::{PROBLEM_MEDIA_TYPE, notes::RequestNotes},
     state::{AppState, ProblemPage},
 };
 
@@ -24,7 +24,7 @@ pub async fn problem_responses<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let state = app_state(&req)?;
-    let id = RequestId::from_request(req.request());
+    let id = RequestNotes::read(req.request(), |notes| notes.request_id.clone());
     // Looked up now, because a request that times out or panics is dropped.
     let page = (state.info.problem_page)(req.request());
     map_response(next.call(req).await, |response| render(&state, &id, page, response))

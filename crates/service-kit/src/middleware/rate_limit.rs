@@ -1,7 +1,7 @@
 //! Charges each request to its user or to its client's address.
 
 use actix_web::{
-    Error, HttpMessage, HttpResponse,
+    Error, HttpResponse,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     http::StatusCode,
@@ -11,10 +11,7 @@ use actix_web::{
 use super::app_state;
 use crate::{
     error::Failure,
-    http::{
-        client_ip::ClientIp,
-        rate_limit::{RateLimitCharged, RateLimitKey},
-    },
+    http::{client_ip::ClientIp, notes::RequestNotes, rate_limit::RateLimitKey},
 };
 
 /// Paths that load balancers and monitors may always ask.
@@ -42,7 +39,7 @@ pub async fn rate_limit<B: MessageBody + 'static>(
     let (req, response) = next.call(req).await?.map_into_boxed_body().into_parts();
     let is_refused = response.status() == StatusCode::UNAUTHORIZED;
     let key = if is_refused { RateLimitKey::refused(address) } else { address.into() };
-    let is_free = response.status().is_server_error() || req.extensions().contains::<RateLimitCharged>();
+    let is_free = response.status().is_server_error() || RequestNotes::read(&req, |notes| notes.is_charged);
     let charge = if is_free { Ok(()) } else { state.rate_limit.charge(key) };
     let response = charge.map_or_else(|problem| HttpResponse::from_error(Failure(problem)), |()| response);
     Ok(ServiceResponse::new(req, response))

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use actix_web::{
-    Error, HttpMessage, HttpRequest,
+    Error,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     http::header::{HeaderMap, HeaderName, HeaderValue},
@@ -12,20 +12,10 @@ use actix_web::{
 use uuid::Uuid;
 
 use super::map_response;
+use crate::http::notes::RequestNotes;
 
 /// The header that carries the request id in both directions.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
-/// The id of a request, in its extensions.
-pub struct RequestId(Rc<str>);
-
-impl RequestId {
-    /// The id of a request that came through [`request_id`]; empty for any other.
-    #[must_use]
-    pub fn from_request(req: &HttpRequest) -> Rc<str> {
-        req.extensions().get::<Self>().map(|id| id.0.clone()).unwrap_or_default()
-    }
-}
 
 /// Gives each request an id and each answer the header.
 pub async fn request_id<B: MessageBody + 'static>(
@@ -33,7 +23,7 @@ pub async fn request_id<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let id: Rc<str> = accepted(req.headers()).unwrap_or_else(|| Uuid::now_v7().to_string()).into();
-    req.extensions_mut().insert(RequestId(id.clone()));
+    RequestNotes::change(req.request(), |notes| notes.request_id = id.clone());
     map_response(next.call(req).await, |mut response| {
         if let Ok(value) = HeaderValue::from_str(&id) {
             response.headers_mut().insert(REQUEST_ID, value);

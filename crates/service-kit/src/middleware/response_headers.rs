@@ -49,7 +49,7 @@ pub async fn response_headers<B: MessageBody + 'static>(
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         // Files of a front end are the same for everybody.
-        if !is_file && let Ok(vary) = HeaderValue::from_str(&state.installation.vary) {
+        if !is_file && let Ok(vary) = HeaderValue::from_str(&state.answer_options.vary) {
             headers.append(header::VARY, vary);
         }
         response

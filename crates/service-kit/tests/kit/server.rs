@@ -32,7 +32,7 @@ use service_kit::{
     error::Failure,
     http::{Body, Query, Reply, body::OptionalBody},
     server::{Stop, listen},
-    state::{AppState, Installation, ServiceInfo},
+    state::{AnswerOptions, AppState, ServiceInfo},
 };
 use utoipa::openapi::{Info, OpenApi, Paths};
 
@@ -182,7 +182,7 @@ impl Server {
                     &options,
                     Database::open(&url, limits),
                     Clock::default(),
-                    Installation::default(),
+                    AnswerOptions::default(),
                 );
                 let running = listen(service, &options, |_| {}).unwrap();
                 ready.send((running.address, running.stop())).unwrap();

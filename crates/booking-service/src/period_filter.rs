@@ -34,7 +34,7 @@ macro_rules! overlapping_by_length {
         let (from, to): (service_kit::database::types::DbTimestamp, service_kit::database::types::DbTimestamp) =
             ($from, $to);
         let short = $is_false::new($table::is_long)
-            .and($table::starts_at.ge(crate::overlapping::earliest_start(from)))
+            .and($table::starts_at.ge(crate::period_filter::earliest_start(from)))
             .and($table::starts_at.lt(to))
             .and($table::ends_at.gt(from));
         let long = $is_true::new($table::is_long).and($table::starts_at.lt(to)).and($table::ends_at.gt(from));
@@ -66,7 +66,7 @@ macro_rules! during {
                 query.filter(short.or(long))
             }
             (Some(from), None) => {
-                let earliest = crate::overlapping::earliest_start(from);
+                let earliest = crate::period_filter::earliest_start(from);
                 let short = short.and($table::starts_at.ge(earliest)).and($table::ends_at.gt(from));
                 query.filter(short.or(long.and($table::ends_at.gt(from))))
             }
