@@ -33,7 +33,6 @@ assert.equal(ok(again).eventId, event.eventId);
 assert.equal(again.response.headers.get('Idempotency-Replayed'), 'true');
 console.log(`made ${event.name}, once`);
 
-// #region conflict
 async function book(body: RequestEvent) {
   const { data, error } = await api.POST('/api/events', { body });
   if (error?.code === 'room-conflict') {
@@ -43,7 +42,6 @@ async function book(body: RequestEvent) {
   if (error) throw new Refused(error);
   return { event: data };
 }
-// #endregion
 const second = await book(request);
 assert.deepEqual(second.taken?.map((taken) => taken.eventId), [event.eventId]);
 assert.deepEqual(second.free?.map((free) => Date.parse(free.timeStart)), [at(9), at(12)].map(Date.parse));

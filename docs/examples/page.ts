@@ -2,7 +2,6 @@
 
 import { booking, ok, Refused } from './client.ts';
 
-// #region sign-in
 // From another origin: booking({ origin: 'http://localhost:3000', credentials: 'include' })
 const api = booking();
 
@@ -28,4 +27,3 @@ export async function whoAmI() {
     throw error;
   }
 }
-// #endregion

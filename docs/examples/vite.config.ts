@@ -1,7 +1,6 @@
 // The development server of a front end of both services. BOOKING and PORTFOLIO say where these are, for `scripts/run`
 // nothing.
 
-// #region proxy
 import type { UserConfig } from 'vite';
 
 // The short form, a text, would change the header `Host`: then every write looks as if another site had sent it (403).
@@ -15,4 +14,3 @@ export default {
   // The first path that fits counts.
   server: { proxy: { '/api/v1/': portfolio, ...Object.fromEntries(paths.map((path) => [path, booking])) } },
 } satisfies UserConfig;
-// #endregion

@@ -1,5 +1,5 @@
-//! The documentation: docs/configuration.md lists every option, docs/front-ends.md every rule of requests,
-//! docs/adding-an-endpoint.md shows a real handler, and no link is broken.
+//! The documentation: docs/configuration.md lists every option, docs/adding-an-endpoint.md shows a real handler, and no
+//! link is broken.
 
 use std::{
     collections::BTreeSet,
@@ -9,7 +9,6 @@ use std::{
 
 use booking_service::config::Cli;
 use clap::CommandFactory;
-use common::problem::Rule;
 
 use crate::openapi::{pinned, pinned_part};
 
@@ -30,13 +29,6 @@ pub fn readme() -> String {
 #[test]
 fn the_table_of_options_is_the_command_line_s() {
     pinned_part("docs/configuration.md", "options of booking-service", &options_table(&Cli::command()));
-}
-
-#[test]
-fn the_table_of_violations_has_every_rule() {
-    let row = |rule: &Rule| format!("| `{}` | {} |\n", rule.code(), rule.about());
-    let rows: String = Rule::ALL.iter().map(row).collect();
-    pinned_part("docs/front-ends.md", "rules", &format!("| code | meaning |\n| --- | --- |\n{rows}"));
 }
 
 /// README.md, deploy/README.md and every page below docs/.

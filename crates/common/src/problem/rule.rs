@@ -15,19 +15,15 @@ macro_rules! rules {
             /// Every rule, in the order in which the documentation lists them.
             pub const ALL: &'static [Self] = &[$(Self::$name),+];
 
+            /// The codes and what is wrong with a value that breaks the rule, as Markdown.
+            pub const CODES: &'static str =
+                concat!("Stable name of the rule; there may be more:\n", $("\n* `", $code, "`: ", $about),+);
+
             /// Its stable kebab-case name.
             #[must_use]
             pub fn code(self) -> &'static str {
                 match self {
                     $(Self::$name => $code),+
-                }
-            }
-
-            /// What is wrong with a value that breaks it.
-            #[must_use]
-            pub fn about(self) -> &'static str {
-                match self {
-                    $(Self::$name => $about),+
                 }
             }
         }

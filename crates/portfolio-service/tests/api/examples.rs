@@ -1,4 +1,4 @@
-//! The examples for front-end teams compile, run against both services, and are what docs/front-ends.md shows.
+//! The examples for front-end teams compile and run against both services.
 
 use std::{
     fs,
@@ -9,7 +9,6 @@ use std::{
 use crate::{
     booking::{Booking, CORS_ORIGIN},
     harness::{BOB, Backend, Club},
-    openapi::pinned,
     real_issuer::real::node_in,
 };
 
@@ -73,29 +72,4 @@ fn the_examples_compile_and_run() {
 
     let said = run(node().env("ORIGIN", club.origin(0)).env("USER_NAME", BOB).arg("portfolio.ts"));
     assert!(said.contains(&format!("I am {BOB}\n")) && said.ends_with("and deleted a project\n"), "{said}");
-}
-
-/// The text between `// #region NAME` and `// #endregion` in a file of the examples.
-fn region(file: &str, name: &str) -> String {
-    let text = fs::read_to_string(docs().join("examples").join(file)).unwrap();
-    let (_, rest) = text.split_once(&format!("// #region {name}\n")).unwrap_or_else(|| panic!("{file} has no {name}"));
-    rest.split_once("// #endregion").unwrap().0.to_owned()
-}
-
-#[test]
-fn the_samples_of_the_page_are_taken_from_the_examples() {
-    const MARK: &str = "<!-- from examples/";
-    let page = fs::read_to_string(docs().join("front-ends.md")).unwrap();
-    let mut parts = page.split(MARK);
-    let mut expected = parts.next().unwrap().to_owned();
-    let mut samples = 0;
-    for part in parts {
-        let (source, rest) = part.split_once(" -->\n```ts\n").expect("a sample follows the mark");
-        let (file, name) = source.split_once(": ").unwrap();
-        let (_, rest) = rest.split_once("```\n").unwrap();
-        expected.extend([MARK, source, " -->\n```ts\n", &region(file, name), "```\n", rest]);
-        samples += 1;
-    }
-    assert_eq!(page.matches("```ts\n").count(), samples, "every sample says where it is from");
-    pinned("docs/front-ends.md", &expected);
 }

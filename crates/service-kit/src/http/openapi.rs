@@ -365,7 +365,7 @@ fn problem_schema(fields: Option<RefOr<Schema>>, codes: &[&'static Code], legacy
         .property("parameter", string("Or which parameter of the path or the query"))
         .property("row", number("Or which row of a table, counted from 1 without the header; 0 for all of it"))
         .property("column", string("And which column, by name"))
-        .property("code", string("Stable name of the rule; later versions may know more").enum_values(Some(rules)))
+        .property("code", string(Rule::CODES).enum_values(Some(rules)))
         .property("message", string("The rule in words"))
         .required("code")
         .required("message");
