@@ -28,7 +28,8 @@ pub fn readme() -> String {
 
 #[test]
 fn the_table_of_options_is_the_command_line_s() {
-    pinned_part("docs/configuration.md", "options of booking-service", &options_table(&Cli::command()));
+    pinned_part("docs/configuration.md", "options of both services", &options_table(&Cli::command(), true));
+    pinned_part("docs/configuration.md", "options of booking-service", &options_table(&Cli::command(), false));
 }
 
 /// README.md, deploy/README.md and every page below docs/.

@@ -11,5 +11,6 @@ use self::options_table::options_table;
 
 #[test]
 fn the_table_of_options_agrees_with_the_command_line() {
-    pinned_part("docs/configuration.md", "options of portfolio-service", &options_table(&Cli::command()));
+    pinned_part("docs/configuration.md", "options of both services", &options_table(&Cli::command(), true));
+    pinned_part("docs/configuration.md", "options of portfolio-service", &options_table(&Cli::command(), false));
 }

@@ -1,17 +1,23 @@
 //! The options of a program as documentation. The tests of both services include this file by its path.
 
-/// The options of a program as a Markdown table: flag, environment variable, default, meaning. `docs/configuration.md`
-/// has one for each service, and a test compares them.
-pub fn options_table(program: &clap::Command) -> String {
-    let mut table = String::from("| flag | environment | default | meaning |\n| --- | --- | --- | --- |\n");
+/// The options of a service, or those that both services have alike, as a Markdown table: flag, default, meaning.
+/// `docs/configuration.md` has these tables, and the tests of both services compare them.
+pub fn options_table(program: &clap::Command, shared: bool) -> String {
+    let mut table = String::from("| flag | default | meaning |\n| --- | --- | --- |\n");
     let mut heading = None;
     for option in program.get_arguments() {
         let (Some(flag), Some(variable)) = (option.get_long(), option.get_env().and_then(|name| name.to_str())) else {
             continue;
         };
+        assert_eq!(variable, flag.to_uppercase().replace('-', "_"), "as the page says");
+        let is_shared = matches!(option.get_help_heading(), Some("Server" | "Database" | "Directory"));
+        // The defaults of these two differ.
+        if (is_shared && !matches!(flag, "bind" | "database-url")) != shared {
+            continue;
+        }
         if option.get_help_heading() != heading {
             heading = option.get_help_heading();
-            table.extend(["| **", heading.unwrap_or_default(), "** | | | |\n"]);
+            table.extend(["| **", heading.unwrap_or_default(), "** | | |\n"]);
         }
         let is_flag = matches!(option.get_action(), clap::ArgAction::SetTrue);
         let mut flag = format!("--{flag}");
@@ -33,7 +39,7 @@ pub fn options_table(program: &clap::Command) -> String {
         }
         let default = if default.is_empty() || default.contains(' ') { default } else { format!("`{default}`") };
         let help = help.trim_end_matches('.').replace('|', "\\|");
-        table.extend(["| `", &flag, "` | `", variable, "` | ", &default, " | ", &help, " |\n"]);
+        table.extend(["| `", &flag, "` | ", &default, " | ", &help, " |\n"]);
     }
     table
 }
