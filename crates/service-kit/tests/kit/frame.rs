@@ -265,7 +265,7 @@ fn allowed_origins_may_read_and_send_credentials_and_others_may_not() {
                 "Location",
                 "Retry-After",
                 "X-Request-Id",
-                "X-KNOQ-Need-Authorization",
+                "WWW-Authenticate",
             ] {
                 assert!(exposed.split(',').any(|one| one.trim().eq_ignore_ascii_case(name)), "{path}: {exposed}");
             }
