@@ -3,9 +3,8 @@
 use actix_web::{
     HttpRequest,
     http::{Method, StatusCode},
-    web::Data,
 };
-use common::time::Timestamp;
+use common::{problem::Problem, time::Timestamp};
 use maud::html;
 use service_kit::{
     error::Failure,
@@ -15,6 +14,7 @@ use service_kit::{
 use url::form_urlencoded;
 
 use super::{
+    kiosk,
     page::{self, Show},
     queries,
     reader::BoardReader,
@@ -32,7 +32,6 @@ const NOW_MOVES: i64 = 5 * 60 * 1_000_000;
 /// The board.
 pub async fn board(
     req: HttpRequest,
-    state: Data<AppState>,
     who: BoardReader,
     Zone(zone): Zone,
     TimeDependent(now): TimeDependent,
@@ -40,8 +39,9 @@ pub async fn board(
 ) -> Result<Reply, Failure> {
     let board = query.0.into_board(now, zone);
     let span = board.span(zone)?;
+    let kiosk = kiosk_token(&req).map(|_| kiosk::number(now));
     let now = Timestamp::from_micros(now.micros() / NOW_MOVES * NOW_MOVES).unwrap_or(now);
-    let show = Show { is_kiosk: kiosk_token(&req).is_some(), has_event_pages: state.static_files.is_some(), now, zone };
+    let show = Show { kiosk, now, zone };
     who.read(move |conn, _| {
         let key = board.place.as_deref().map(place_key);
         let content = queries::load(conn, span, key.as_deref())?;
@@ -56,7 +56,14 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
     if req.path() != PATH || !matches!(*req.method(), Method::GET | Method::HEAD) {
         return None;
     }
-    let is_kiosk = kiosk_token(req).is_some();
+    if kiosk_token(req).is_some() {
+        return Some(Box::new(|problem| {
+            let (title, body) = kiosk::refused(problem.status(), &problem.explanation());
+            let page =
+                HtmlPage { head: kiosk::try_again(), style: kiosk::REFUSED_STYLE, ..HtmlPage::new(title, &[], body) };
+            page.reply(status(problem))
+        }));
+    }
     let address = req.uri().path_and_query().map_or(PATH, |address| address.as_str());
     let sign_in = match AppState::from_request(req).ok()?.sign_in_page() {
         Some(page) => {
@@ -66,19 +73,19 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
         None => "/".to_owned(),
     };
     Some(Box::new(move |problem| {
-        let is_signed_out = problem.status() == 401 && !is_kiosk;
         let body = html! {
-            p { @if is_signed_out { "Members of the club may see the board." } @else { (problem.explanation()) } }
-            @if is_kiosk { p { "Make a kiosk token by " code { "booking-service token create --user NAME --name TEXT --scope board" } "." } }
-            @else if is_signed_out { p { a href=(sign_in) { "Sign in to see the board" } } }
-            @else { p { a href=(PATH) { "Today's board" } } }
+            @if problem.status() == 401 {
+                p { "Members of the club may see the board." }
+                p { a href=(sign_in) { "Sign in to see the board" } }
+            } @else {
+                p { (problem.explanation()) }
+                p { a href=(PATH) { "Today's board" } }
+            }
         };
-        let head = if is_kiosk {
-            page::refresh()
-        } else {
-            html! {}
-        };
-        let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        HtmlPage { head, ..HtmlPage::new(problem.code().title, &[], body) }.reply(status)
+        HtmlPage::new(problem.code().title, &[], body).reply(status(problem))
     }))
+}
+
+fn status(problem: &Problem) -> StatusCode {
+    StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }

@@ -4,10 +4,13 @@
 //! * A page shows seven days, [`queries::MAX_ROOMS`] rooms and [`queries::MAX_EVENTS`] events at most, and says so when
 //!   it shows less than there is.
 
+mod drawing;
 mod handlers;
+mod kiosk;
 mod page;
 pub mod queries;
 mod reader;
+mod times;
 mod timetable;
 mod wire;
 

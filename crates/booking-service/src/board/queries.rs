@@ -11,7 +11,10 @@ use service_kit::{
 
 use crate::{
     events::selection::{Criterion, Selection as Events},
-    rooms::queries::{self as rooms, Room, Selection as Rooms},
+    rooms::{
+        overlap::Span,
+        queries::{self as rooms, Room, Selection as Rooms},
+    },
     schema::{events, groups},
 };
 
@@ -39,6 +42,14 @@ pub struct BoardEvent {
     pub group: String,
 }
 
+impl BoardEvent {
+    /// When it takes place.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        Span::between(self.starts_at, self.ends_at)
+    }
+}
+
 /// The rooms and events of a span of time.
 #[derive(Debug, Clone)]
 pub struct Content {
@@ -46,8 +57,10 @@ pub struct Content {
     pub rooms: Vec<Room>,
     /// By start and id.
     pub events: Vec<BoardEvent>,
-    /// Whether there are more of them.
-    pub is_cut: bool,
+    /// How many rooms there are.
+    pub all_rooms: usize,
+    /// How many events there are.
+    pub all_events: usize,
 }
 
 /// What overlaps a span, at all places or at one.
@@ -59,20 +72,25 @@ pub fn load(
     let selection =
         Rooms { from: Some(from), to: Some(to), place_key: place_key.map(str::to_owned), ..Rooms::default() };
     let mut rooms = rooms::load_page(conn, &selection, None, &first(MAX_ROOMS + 1))?;
-    let mut query = Events::new(Criterion::All).between((Some(from), Some(to))).query();
-    if let Some(key) = place_key {
-        query = query.filter(events::place_key.eq(key.to_owned()));
-    }
-    let mut events: Vec<BoardEvent> = query
+    let events = || {
+        let query = Events::new(Criterion::All).between((Some(from), Some(to))).query();
+        match place_key {
+            Some(key) => query.filter(events::place_key.eq(key.to_owned())),
+            None => query,
+        }
+    };
+    let mut shown: Vec<BoardEvent> = events()
         .inner_join(groups::table)
         .order((events::starts_at, events::id))
         .limit(first::<()>(MAX_EVENTS + 1).rows)
         .select(BoardEvent::as_select())
         .load(conn)?;
-    let is_cut = rooms.len() > MAX_ROOMS || events.len() > MAX_EVENTS;
+    let number = |rows: i64| usize::try_from(rows).unwrap_or(usize::MAX);
+    let all_rooms = if rooms.len() > MAX_ROOMS { number(rooms::count(conn, &selection)?) } else { rooms.len() };
+    let all_events = if shown.len() > MAX_EVENTS { number(events().count().get_result(conn)?) } else { shown.len() };
     rooms.truncate(MAX_ROOMS);
-    events.truncate(MAX_EVENTS);
-    Ok(Content { rooms, events, is_cut })
+    shown.truncate(MAX_EVENTS);
+    Ok(Content { rooms, events: shown, all_rooms, all_events })
 }
 
 fn first<P>(rows: usize) -> PageBounds<P> {

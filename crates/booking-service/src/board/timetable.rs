@@ -1,14 +1,24 @@
-//! The positions of rooms and events on a board. All lengths are in pixels of the drawing.
+//! The rows of a board and the positions of rooms and events in them. Positions are parts of a day's width, in ten
+//! thousandths.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{Days, NaiveDate, NaiveDateTime, TimeDelta};
+use chrono::{Days, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike as _};
 use chrono_tz::Tz;
 use common::time::Timestamp;
-use service_kit::database::types::{DbTimestamp, DbUuid};
+use service_kit::database::types::DbUuid;
 
 use super::queries::{BoardEvent, Content};
-use crate::rooms::{overlap::Span, queries::Room};
+use crate::{
+    rooms::{
+        overlap::{self, Span},
+        queries::Room,
+    },
+    wall_clock::instant_or_next,
+};
+
+/// The width of a day.
+pub const WIDTH: u32 = 10_000;
 
 /// The hours of a board without rooms and events.
 const HOURS_OF_EMPTY_BOARD: (u32, u32) = (8, 22);
@@ -16,171 +26,266 @@ const HOURS_OF_EMPTY_BOARD: (u32, u32) = (8, 22);
 /// The least number of hours of a board.
 const LEAST_HOURS: u32 = 6;
 
-/// The height of an event.
-pub const EVENT_HEIGHT: u32 = 38;
-
-/// The least width of an event.
-const MIN_WIDTH: u32 = 3;
-
-/// The time scale: the same hours of each day, side by side.
+/// The time scale of a day. It is that of the instants, so a day on which the clocks change has an hour more or less.
 #[derive(Debug, Clone, Copy)]
 pub struct Scale {
-    /// The first day.
-    pub first: NaiveDate,
-    /// The number of days.
-    pub days: u32,
-    /// The first hour of each day, and the hour after the last.
-    pub hours: (u32, u32),
-    /// The width of an hour.
-    pub hour_width: u32,
+    /// The day.
+    pub date: NaiveDate,
+    /// All of the day.
+    pub day: Span,
+    /// What it shows of the day.
+    pub span: Span,
     zone: Tz,
 }
 
 impl Scale {
-    /// The width of a day.
-    pub fn day_width(&self) -> u32 {
-        (self.hours.1 - self.hours.0) * self.hour_width
-    }
-
-    /// The width of all days.
-    pub fn width(&self) -> u32 {
-        self.days * self.day_width()
-    }
-
-    /// The days.
-    pub fn dates(&self) -> impl Iterator<Item = NaiveDate> + use<> {
-        let first = self.first;
-        (0..self.days).filter_map(move |n| first.checked_add_days(Days::new(n.into())))
-    }
-
-    /// Position and width of the parts of a span, one for each day.
-    pub fn pieces(&self, span: Span) -> Vec<(u32, u32)> {
-        let (start, end) = (self.local(span.start), self.local(span.end));
-        let on_day = |(n, date): (u32, NaiveDate)| {
-            let midnight = date.and_time(chrono::NaiveTime::MIN);
-            let from = start.max(midnight + TimeDelta::hours(self.hours.0.into()));
-            let to = end.min(midnight + TimeDelta::hours(self.hours.1.into()));
-            let minute = |at: NaiveDateTime| u32::try_from((at - midnight).num_minutes()).unwrap_or(0);
-            let x = |at| n * self.day_width() + (minute(at) - self.hours.0 * 60) * self.hour_width / 60;
-            (from < to).then(|| (x(from), (x(to) - x(from)).max(MIN_WIDTH)))
+    /// Some hours of a day: the first, and the one after the last.
+    fn new(date: NaiveDate, hours: (u32, u32), zone: Tz) -> Option<Self> {
+        let at = |hour| match NaiveTime::from_hms_opt(hour, 0, 0) {
+            Some(time) => instant_or_next(date, time, zone),
+            None => instant_or_next(date.checked_add_days(Days::new(1))?, NaiveTime::MIN, zone),
         };
-        (0..).zip(self.dates()).filter_map(on_day).collect()
+        let span = |(from, to)| Span::new(at(from)?, at(to)?);
+        Some(Self { date, day: span((0, 24))?, span: span(hours)?, zone })
     }
 
-    /// The position of a point in time, if the board shows it.
+    /// The number of minutes.
+    pub fn minutes(&self) -> i64 {
+        (self.span.end - self.span.start).num_minutes()
+    }
+
+    /// The position of a point in time, if the scale shows it.
     pub fn position(&self, at: Timestamp) -> Option<u32> {
-        let span = Span::new(at, at.plus(TimeDelta::minutes(1)))?;
-        self.pieces(span).first().map(|(x, _)| *x)
+        (self.span.start <= at && at < self.span.end).then(|| self.x(at))
     }
 
-    /// The local time.
-    pub fn local(&self, at: Timestamp) -> NaiveDateTime {
-        at.utc().with_timezone(&self.zone).naive_local()
+    /// The part of a span that the scale shows.
+    pub fn piece(&self, span: Span) -> Option<Piece> {
+        let part = span.intersection(&self.span)?;
+        let x = self.x(part.start);
+        Some(Piece {
+            x,
+            width: self.x(part.end) - x,
+            part,
+            is_begun: part.start != span.start,
+            goes_on: part.end != span.end,
+        })
+    }
+
+    /// Position and instant of each full hour.
+    pub fn hours(&self) -> Vec<(u32, Timestamp)> {
+        let quarters = (0..self.minutes() / 15).map(|n| self.span.start.plus(TimeDelta::minutes(15 * n)));
+        quarters.filter(|at| local(*at, self.zone).minute() == 0).map(|at| (self.x(at), at)).collect()
+    }
+
+    fn x(&self, at: Timestamp) -> u32 {
+        u32::try_from((at - self.span.start).num_minutes() * i64::from(WIDTH) / self.minutes().max(1)).unwrap_or(0)
     }
 }
 
-/// An event in the row of its place.
-#[derive(Debug)]
-pub struct Bar<'a> {
-    /// The event.
-    pub event: &'a BoardEvent,
-    /// Events that overlap have different levels.
-    pub level: u32,
-    /// Position and width of its parts.
-    pub pieces: Vec<(u32, u32)>,
+/// The local time.
+pub fn local(at: Timestamp, zone: Tz) -> NaiveDateTime {
+    at.utc().with_timezone(&zone).naive_local()
 }
 
-/// A time at a place.
-#[derive(Debug)]
-pub struct Stretch {
+/// The part of a span on a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// Where it begins.
+    pub x: u32,
+    /// Its width.
+    pub width: u32,
+    /// When it is.
+    pub part: Span,
+    /// Whether the span begins before it.
+    pub is_begun: bool,
+    /// Whether the span goes on after it.
+    pub goes_on: bool,
+}
+
+/// The period of a room.
+#[derive(Debug, Clone, Copy)]
+pub struct Period {
     /// Whether a privileged user confirmed the room.
     pub verified: bool,
     /// When.
     pub span: Span,
-    /// Position and width of its parts.
-    pub pieces: Vec<(u32, u32)>,
 }
 
-/// A place.
+/// A time at which a room is free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Free {
+    /// The room.
+    pub room: DbUuid,
+    /// Whether a privileged user confirmed the room.
+    pub verified: bool,
+    /// Whether only shared events can use it.
+    pub only_shared: bool,
+    /// When.
+    pub span: Span,
+}
+
+/// A place with its rooms and events.
+#[derive(Debug, Default)]
+pub struct Place<'a> {
+    /// As its first room or event writes it.
+    pub name: &'a str,
+    /// The periods of its rooms.
+    pub periods: Vec<Period>,
+    /// When it is free, by start.
+    pub free: Vec<Free>,
+    events: Vec<&'a BoardEvent>,
+}
+
+/// What a lane shows.
+#[derive(Debug, Clone, Copy)]
+pub enum Thing<'a> {
+    /// An event.
+    Event(&'a BoardEvent),
+    /// A free time.
+    Free(Free),
+}
+
+/// Something in a lane.
+#[derive(Debug, Clone, Copy)]
+pub struct Item<'a> {
+    /// What it is.
+    pub thing: Thing<'a>,
+    /// When it is.
+    pub piece: Piece,
+    /// Position and width of what it takes: itself, and its text beside it.
+    pub space: (u32, u32),
+}
+
+/// A place on a day.
 #[derive(Debug, Default)]
 pub struct Row<'a> {
-    /// As its first room or event writes it.
+    /// The name of the place.
     pub place: &'a str,
-    /// The periods of its rooms.
-    pub room_periods: Vec<Stretch>,
+    /// The periods of its rooms, and whether they are verified.
+    pub periods: Vec<(Piece, bool)>,
     /// When it is free.
-    pub free: Vec<Stretch>,
-    /// Its events.
-    pub bars: Vec<Bar<'a>>,
-    /// The end of the last event on each level.
-    ends: Vec<DbTimestamp>,
+    pub free: Vec<(Piece, Free)>,
+    /// What overlaps is in different lanes. At least one.
+    pub lanes: Vec<Vec<Item<'a>>>,
 }
 
-impl Row<'_> {
-    /// The height of the row.
-    pub fn height(&self) -> u32 {
-        EVENT_HEIGHT * u32::try_from(self.ends.len().max(1)).unwrap_or(1)
-    }
+/// A day.
+#[derive(Debug)]
+pub struct Day<'a> {
+    /// Its time scale.
+    pub scale: Scale,
+    /// The places that have a room or an event.
+    pub rows: Vec<Row<'a>>,
 }
 
 /// The board as drawn.
 #[derive(Debug)]
 pub struct Timetable<'a> {
-    /// The time scale.
-    pub scale: Scale,
     /// The places: those with a verified room first, then by name.
-    pub rows: Vec<Row<'a>>,
+    pub places: Vec<Place<'a>>,
+    /// The days.
+    pub days: Vec<Day<'a>>,
 }
 
 impl<'a> Timetable<'a> {
-    /// Arranges a board of some days on about this width.
-    pub fn new(content: &'a Content, (first, days): (NaiveDate, u32), zone: Tz, width: u32) -> Self {
-        let whole_days = Scale { first, days, hours: (0, 24), hour_width: 60, zone };
-        let hours = hours(content, &whole_days);
-        let hour_width = (width / (days * (hours.1 - hours.0))).max(10);
-        let scale = Scale { hours, hour_width, ..whole_days };
-        let mut rows: BTreeMap<&str, Row<'a>> = BTreeMap::new();
-        let instant: BTreeSet<DbUuid> =
-            content.events.iter().filter(|event| event.owns_room).map(|event| event.room_id).collect();
-        for Room { row, free_times, .. } in &content.rooms {
-            let stretch = |span: Span| Stretch { verified: row.verified, span, pieces: scale.pieces(span) };
-            let place_row = rows.entry(&row.place_key).or_insert_with(|| Row { place: &row.place, ..Row::default() });
-            // The room of an instant event is the event's own span.
-            if !instant.contains(&row.id) {
-                place_row.room_periods.extend(span(row.starts_at, row.ends_at).map(stretch));
-            }
-            place_row.free.extend(free_times.iter().copied().map(stretch).filter(|free| !free.pieces.is_empty()));
-        }
-        for event in &content.events {
-            let Some(span) = span(event.starts_at, event.ends_at) else { continue };
-            let row = rows.entry(&event.place_key).or_insert_with(|| Row { place: &event.place, ..Row::default() });
-            // They come in the order of their starts.
-            let level = row.ends.iter().position(|end| *end <= event.starts_at).unwrap_or(row.ends.len());
-            match row.ends.get_mut(level) {
-                Some(end) => *end = event.ends_at,
-                None => row.ends.push(event.ends_at),
-            }
-            let level = u32::try_from(level).unwrap_or(u32::MAX);
-            row.bars.push(Bar { event, level, pieces: scale.pieces(span) });
-        }
-        let mut rows: Vec<_> = rows.into_values().collect();
-        rows.sort_by_key(|row| !row.room_periods.iter().any(|period| period.verified));
-        Self { scale, rows }
+    /// Arranges the content of a board. With `text_width`, each event has at least this much space for its text,
+    /// beside itself if it is narrower, and the lanes show only events.
+    pub fn new(content: &'a Content, (first, days): (NaiveDate, u32), zone: Tz, text_width: Option<u32>) -> Self {
+        let dates: Vec<_> = (0..days).filter_map(|n| first.checked_add_days(Days::new(n.into()))).collect();
+        let scales = |hours| dates.iter().filter_map(move |date| Scale::new(*date, hours, zone));
+        let complete: Vec<_> = scales((0, 24)).collect();
+        let shown = complete.first().zip(complete.last());
+        let places = shown.map_or_else(Vec::new, |(first, last)| {
+            places(content, Span { start: first.span.start, end: last.span.end })
+        });
+        let day = |scale: Scale| Day {
+            scale,
+            rows: places.iter().filter_map(|place| row(place, &scale, text_width)).collect(),
+        };
+        let days = scales(hours(content, &complete)).map(day).collect();
+        Self { places, days }
     }
 }
 
-fn span(from: DbTimestamp, to: DbTimestamp) -> Option<Span> {
-    Span::new(*from, *to)
+fn places(content: &Content, shown: Span) -> Vec<Place<'_>> {
+    let mut places: BTreeMap<&str, Place<'_>> = BTreeMap::new();
+    // The room of an instant event is the event's own span.
+    let instant: BTreeSet<DbUuid> =
+        content.events.iter().filter(|event| event.owns_room).map(|event| event.room_id).collect();
+    for Room { row, free_times, shared_times, .. } in
+        content.rooms.iter().filter(|room| !instant.contains(&room.row.id))
+    {
+        let place = places.entry(&row.place_key).or_insert_with(|| Place { name: &row.place, ..Place::default() });
+        place.periods.push(Period { verified: row.verified, span: row.period().span() });
+        let shown = |times: &[Span]| -> Vec<_> { times.iter().copied().filter(|span| span.overlaps(&shown)).collect() };
+        let exclusive = shown(free_times);
+        let only_shared = shown(shared_times).into_iter().flat_map(|span| overlap::gaps(span, exclusive.clone()));
+        let free = |only_shared| move |span| Free { room: row.id, verified: row.verified, only_shared, span };
+        place.free.extend(only_shared.map(free(true)));
+        place.free.extend(exclusive.iter().copied().map(free(false)));
+    }
+    for event in &content.events {
+        let place = places.entry(&event.place_key).or_insert_with(|| Place { name: &event.place, ..Place::default() });
+        place.events.push(event);
+    }
+    let mut places: Vec<_> = places.into_values().collect();
+    for place in &mut places {
+        place.free.sort_by_key(|free| free.span);
+    }
+    places.sort_by_key(|place| !place.periods.iter().any(|period| period.verified));
+    places
+}
+
+/// What a day shows of a place; `None` if that is nothing.
+fn row<'a>(place: &Place<'a>, scale: &Scale, text_width: Option<u32>) -> Option<Row<'a>> {
+    let pieces = |span| scale.piece(span);
+    let periods: Vec<_> =
+        place.periods.iter().filter_map(|period| Some((pieces(period.span)?, period.verified))).collect();
+    let free: Vec<_> = place.free.iter().filter_map(|free| Some((pieces(free.span)?, *free))).collect();
+    let events = place.events.iter().filter_map(|event| Some((pieces(event.span())?, Thing::Event(event))));
+    let in_lanes = free.iter().filter(|_| text_width.is_none()).map(|(piece, free)| (*piece, Thing::Free(*free)));
+    let item = |(piece, thing): (Piece, _)| Item { thing, piece, space: space(&piece, text_width) };
+    let mut items: Vec<_> = events.chain(in_lanes).map(item).collect();
+    items.sort_by_key(|item| item.space);
+    let mut lanes: Vec<Vec<Item<'a>>> = Vec::new();
+    for item in items {
+        let fits =
+            |lane: &&mut Vec<Item<'a>>| lane.last().is_none_or(|last| last.space.0 + last.space.1 <= item.space.0);
+        match lanes.iter_mut().find(fits) {
+            Some(lane) => lane.push(item),
+            None => lanes.push(vec![item]),
+        }
+    }
+    let is_empty = periods.is_empty() && lanes.is_empty();
+    if lanes.is_empty() {
+        lanes.push(Vec::new());
+    }
+    (!is_empty).then_some(Row { place: place.name, periods, free, lanes })
+}
+
+/// The space of a piece, with its text beside it if that is wider.
+fn space(piece: &Piece, text_width: Option<u32>) -> (u32, u32) {
+    match text_width.filter(|text| piece.width < *text) {
+        None => (piece.x, piece.width),
+        Some(text) if piece.x + piece.width + text <= WIDTH => (piece.x, piece.width + text),
+        Some(text) => {
+            let left = text.min(piece.x);
+            (piece.x - left, piece.width + left)
+        }
+    }
 }
 
 /// The hours that a board shows: from an hour before the earliest room or event of any day to an hour after the latest.
-fn hours(content: &Content, scale: &Scale) -> (u32, u32) {
-    let rooms = content.rooms.iter().map(|room| (room.row.starts_at, room.row.ends_at));
-    let events = content.events.iter().map(|event| (event.starts_at, event.ends_at));
-    let spans = rooms.chain(events).filter_map(|(from, to)| span(from, to));
-    let used = spans.flat_map(|span| scale.pieces(span)).map(|(x, width)| {
-        let start = x % scale.day_width();
-        (start / 60, (start + width).div_ceil(60))
+/// What takes a complete day says nothing about them.
+fn hours(content: &Content, days: &[Scale]) -> (u32, u32) {
+    let rooms = content.rooms.iter().map(|room| room.row.period().span());
+    let spans = rooms.chain(content.events.iter().map(BoardEvent::span));
+    let used = spans.flat_map(|span| days.iter().filter_map(move |day| Some((day, day.piece(span)?.part))));
+    let used = used.filter(|(day, part)| *part != day.span).map(|(day, part)| {
+        let end = local(part.end, day.zone);
+        let last = if part.end == day.span.end { 24 } else { end.hour() + u32::from(end.minute() > 0) };
+        (local(part.start, day.zone).hour(), last)
     });
     let Some((first, last)) = used.reduce(|(first, last), (start, end)| (first.min(start), last.max(end))) else {
         return HOURS_OF_EMPTY_BOARD;
@@ -190,88 +295,4 @@ fn hours(content: &Content, scale: &Scale) -> (u32, u32) {
 }
 
 #[cfg(test)]
-mod tests {
-    use chrono::TimeZone as _;
-
-    use super::*;
-
-    const ZONE: Tz = Tz::Europe__Berlin;
-
-    fn date(text: &str) -> NaiveDate {
-        text.parse().unwrap()
-    }
-
-    fn at(text: &str) -> Timestamp {
-        let local = NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M").unwrap();
-        Timestamp::new(ZONE.from_local_datetime(&local).earliest().unwrap().to_utc()).unwrap()
-    }
-
-    fn event(place: &str, from: &str, to: &str) -> BoardEvent {
-        let time = |text| DbTimestamp(at(text));
-        BoardEvent {
-            id: DbUuid::new(),
-            name: "Rust".to_owned(),
-            shared: true,
-            starts_at: time(from),
-            ends_at: time(to),
-            place: place.to_owned(),
-            place_key: place.to_lowercase(),
-            room_id: DbUuid::new(),
-            owns_room: false,
-            group: "all".to_owned(),
-        }
-    }
-
-    fn content(events: Vec<BoardEvent>) -> Content {
-        Content { rooms: Vec::new(), events, is_cut: false }
-    }
-
-    #[test]
-    fn events_that_overlap_stand_on_levels_of_their_own() {
-        let content = content(vec![
-            event("S1", "2026-04-04 09:00", "2026-04-04 12:00"),
-            event("S1", "2026-04-04 10:00", "2026-04-04 11:00"),
-            event("s1", "2026-04-04 11:00", "2026-04-04 13:00"),
-            event("S1", "2026-04-04 12:00", "2026-04-04 13:00"),
-            event("S0", "2026-04-04 12:00", "2026-04-04 13:00"),
-        ]);
-        let timetable = Timetable::new(&content, (date("2026-04-04"), 1), ZONE, 600);
-        let rows: Vec<_> = timetable
-            .rows
-            .iter()
-            .map(|row| (row.place, row.bars.iter().map(|bar| bar.level).collect::<Vec<_>>(), row.height()))
-            .collect();
-        assert_eq!(rows, [("S0", vec![0], EVENT_HEIGHT), ("S1", vec![0, 1, 1, 0], 2 * EVENT_HEIGHT)]);
-        assert_eq!((timetable.scale.hours, timetable.scale.hour_width), ((8, 14), 100));
-        assert_eq!(timetable.rows[1].bars[0].pieces, [(100, 300)]);
-        assert_eq!(timetable.scale.position(at("2026-04-04 08:30")), Some(50));
-        assert_eq!(timetable.scale.position(at("2026-04-04 07:30")), None);
-        assert_eq!(timetable.scale.position(at("2026-04-05 08:30")), None);
-    }
-
-    #[test]
-    fn an_event_has_a_part_on_each_day_that_shows_it() {
-        // The clocks change in the night to Sunday, 29 March.
-        let content = content(vec![event("S1", "2026-03-27 21:00", "2026-03-29 09:30")]);
-        let timetable = Timetable::new(&content, (date("2026-03-28"), 7), ZONE, 168 * 10);
-        assert_eq!(timetable.scale.hours, (0, 24));
-        assert_eq!(timetable.rows[0].bars[0].pieces, [(0, 240), (240, 95)]);
-        assert_eq!(timetable.scale.dates().last(), Some(date("2026-04-03")));
-        let short = event("S1", "2026-03-28 09:00", "2026-03-28 09:01");
-        let short = span(short.starts_at, short.ends_at).unwrap();
-        assert_eq!(timetable.scale.pieces(short), [(90, MIN_WIDTH)]);
-    }
-
-    #[test]
-    fn a_day_shows_the_hours_that_it_needs() {
-        let hours = |from, to| {
-            let content = content(vec![event("S1", from, to)]);
-            Timetable::new(&content, (date("2026-04-04"), 1), ZONE, 1000).scale.hours
-        };
-        assert_eq!(hours("2026-04-04 10:00", "2026-04-04 11:00"), (9, 15));
-        assert_eq!(hours("2026-04-04 06:40", "2026-04-04 22:10"), (5, 24));
-        assert_eq!(hours("2026-04-03 23:00", "2026-04-04 00:30"), (0, 6));
-        assert_eq!(hours("2026-04-04 21:00", "2026-04-05 01:00"), (18, 24));
-        assert_eq!(hours("2026-04-05 21:00", "2026-04-05 22:00"), (8, 22));
-    }
-}
+mod tests;

@@ -182,8 +182,9 @@ fn intersections(a: &[Span], b: &[Span]) -> Vec<Span> {
     result
 }
 
-/// The parts of `period` outside all of `busy`.
-fn gaps(period: Span, mut busy: Vec<Span>) -> Vec<Span> {
+/// The parts of `period` outside all of `busy`: ordered, non-empty and maximal.
+#[must_use]
+pub fn gaps(period: Span, mut busy: Vec<Span>) -> Vec<Span> {
     busy.retain(|span| span.overlaps(&period));
     let mut gaps = Vec::new();
     let mut start = period.start;

@@ -143,6 +143,11 @@ pub fn load_ids(
     Ok(ordered(selection, bounds).select(rooms::id).load(conn)?)
 }
 
+/// The number of rooms in that list.
+pub fn count(conn: &mut AnyConnection, selection: &Selection) -> Result<i64, Error> {
+    Ok(selection.query().count().get_result(conn)?)
+}
+
 fn ordered(selection: &Selection, bounds: &PageBounds<Position>) -> rooms::BoxedQuery<'static, MultiBackend> {
     let mut query = selection.query().order((rooms::starts_at, rooms::place, rooms::id)).limit(bounds.rows);
     if let Some((at, place, id)) = &bounds.after {

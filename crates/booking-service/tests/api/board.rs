@@ -7,14 +7,14 @@ use booking_service::{
     board::queries,
     schema::{events, groups},
 };
-use chrono::TimeDelta;
+use chrono::{Days, TimeDelta};
 use diesel::prelude::*;
 use rstest::rstest;
 use serde_json::{Value, json};
 use service_kit::database::types::{DbTimestamp, DbUuid};
 
 use crate::{
-    builders::{At, EVERYONE, declare_shared, event, verified_room},
+    builders::{At, EVERYONE, declare_shared, event, event_body, merge, room as make_room, verified_room},
     front_page::page::links,
     harness::{
         ALICE, Answer, BOB,
@@ -69,11 +69,11 @@ fn whoever_is_signed_in_sees_rooms_and_events(#[values(Sqlite, Postgres)] backen
         "a&amp;b",
         "bar shared",
         "bar instant",
-        "class=\"free\"",
-        "class=\"held\"",
+        "bar free",
+        "\"held x",
         "place not held",
-        &format!("href=\"#e-{own}\""),
-        &format!("<tr id=\"e-{own}\">"),
+        &format!("<a href=\"/events/{own}\" class=\"bar "),
+        " title=\"&lt;i&gt;&quot;Rust&quot;&lt;/i&gt;, ",
     ] {
         assert!(shown.contains(text), "{text} in {shown}");
     }
@@ -143,9 +143,112 @@ fn nobody_else_sees_it(#[values(Sqlite, Postgres)] backend: Backend) {
     let folder = front_end();
     let club = Club::start_with(backend, &["--static", folder.path().to_str().unwrap()]);
     assert!(board(&club.anonymous().get(week).expect(401)).contains("<a href=\"/\">Sign in to see the board</a>"));
-    let event = event(&club, BOB, At::Place("Discord"), (0, 1));
-    let shown = board(&club.by(BOB).get(&format!("/board?day={}", day(&club, 0))).expect(200));
-    assert!(links(&shown).contains(&format!("/events/{event}").as_str()), "{shown}");
+}
+
+/// At noon of the club's next day, so that the hours of a test are on one day.
+fn start_at_noon(backend: Backend) -> Club {
+    let club = Club::start(backend);
+    let now = club.clock.now().utc().with_timezone(&chrono_tz::Tz::Asia__Tokyo).naive_local();
+    let noon = (now.date() + Days::new(1)).and_hms_opt(12, 0, 0).unwrap();
+    club.clock.advance(noon - now);
+    club
+}
+
+#[rstest]
+fn free_times_lead_to_their_booking(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = start_at_noon(backend);
+    let today = day(&club, 0);
+    let room = verified_room(&club, ALICE, "S&516", (-3, 9));
+    declare_shared(&club, BOB, At::Room(&room), (2, 4)).expect(201);
+    event(&club, BOB, At::Room(&verified_room(&club, ALICE, "S517", (1, 2))), (1, 2));
+    let later = verified_room(&club, ALICE, "S518", (20, 30));
+    let shown = board(&club.by(BOB).get(&format!("/board?day={today}")).expect(200));
+    let book = |date, from: &str, until: &str, room: &str| {
+        let time = |text: &str| text.replace(':', "%3A");
+        format!("/events/new?date={date}&amp;from={}&amp;until={}&amp;room={room}", time(from), time(until))
+    };
+    let booked: Vec<_> = links(&shown).into_iter().filter(|link| link.starts_with("/events/new")).collect();
+    let expected = [
+        // What is left of the time before the event.
+        book(today, "12:00", "14:00", &room),
+        book(today, "16:00", "21:00", &room),
+        format!("{}&amp;sharedRoom=true", book(today, "14:00", "16:00", &room)),
+    ];
+    assert_eq!(booked, expected, "{shown}");
+    assert!(shown.contains("<b>free for shared events</b> <small>14:00–16:00</small>"), "{shown}");
+    assert!(shown.contains("14:00–16:00 (shared events only)") && shown.contains("fully booked"), "{shown}");
+    // Its part of a free time that goes on over midnight, and the rest on the next day. Nothing of the past.
+    let on = |days| {
+        let page = board(&club.by(BOB).get(&format!("/board?day={}&place=S518", today + Days::new(days))).expect(200));
+        links(&page).into_iter().filter(|link| link.starts_with("/events/new")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let next = today + Days::new(1);
+    assert_eq!((on(0), on(1)), (vec![], vec![book(next, "08:00", "18:00", &later)]));
+    club.clock.advance(TimeDelta::days(2));
+    assert_eq!(on(1), Vec::<String>::new());
+}
+
+#[rstest]
+fn a_week_has_its_days_below_each_other(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = start_at_noon(backend);
+    let room = verified_room(&club, ALICE, "S516", (1, 3));
+    event(&club, BOB, At::Room(&room), (1, 2));
+    let today = day(&club, 0);
+    let week = |place: &str| {
+        let page = board(&club.by(BOB).get(&format!("/board?view=week&day={today}{place}")).expect(200));
+        (page.matches("<h2 class=\"day\">").count(), page.matches("<div class=\"row head").count(), page)
+    };
+    let (days, heads, page) = week("");
+    assert_eq!((days, heads), (7, 1), "{page}");
+    assert_eq!(page.matches("No room and no event.").count(), 6);
+    // The days of one place are its rows.
+    let (days, heads, page) = week("&place=S516");
+    assert_eq!((days, heads, page.matches("<div class=\"lane\">").count()), (0, 1, 7), "{page}");
+    assert!(links(&page).contains(&format!("/board?day={today}&amp;place=S516").as_str()), "{page}");
+}
+
+#[test]
+fn the_hour_that_comes_twice_is_there_twice() {
+    let club = Club::start_with(Sqlite, &["--time-zone", "Europe/Berlin"]);
+    let times = json!({"timeStart": "2026-10-25T02:30:00+02:00", "timeEnd": "2026-10-25T02:15:00+01:00"});
+    let body = merge([event_body(&club, BOB, At::Place("Discord"), (0, 1)), times]);
+    club.by(BOB).post("/api/events", body).expect(201);
+    for view in ["day", "week&place=Discord"] {
+        let shown = board(&club.by(BOB).get(&format!("/board?day=2026-10-25&view={view}")).expect(200));
+        for text in [">2:00 CEST<", ">2:00 CET<", "2:30 CEST–2:15 CET", "{--hours:7.00}"] {
+            assert!(shown.contains(text), "{text} in {shown}");
+        }
+        // The hours are written again for a day that has others.
+        assert_eq!(shown.matches("<div class=\"row head").count(), if view == "day" { 1 } else { 2 });
+    }
+}
+
+#[rstest]
+fn a_kiosk_pages_through_what_does_not_fit(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = start_at_noon(backend);
+    for n in 0..10 {
+        let room = verified_room(&club, ALICE, &format!("S{n}"), (-2, 4));
+        event(&club, BOB, At::Room(&room), if n == 9 { (-1, 4) } else { (0, 2) });
+    }
+    // More lanes than a screen has.
+    for _ in 0..10 {
+        event(&club, BOB, At::Place("Discord"), (0, 1));
+    }
+    let kiosk = format!("/board?kiosk={}&day={}", make_token(&club, BOB, "board"), day(&club, 0));
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        let page = board(&club.anonymous().get(&kiosk).expect(200));
+        assert!(page.contains("<meta http-equiv=\"refresh\" content=\"20\">"), "{page}");
+        let lanes = page.matches("<div class=\"lane\">").count();
+        let number = (1..=4).find(|n| page.contains(&format!("<p>{n} of 4</p>"))).unwrap();
+        seen.push((number, lanes, page.matches("free from 14:00").count(), page.matches("fully booked").count()));
+        club.clock.advance(TimeDelta::seconds(20));
+    }
+    let numbers: Vec<_> = seen.iter().map(|(number, ..)| *number).collect();
+    assert!(numbers.windows(2).all(|pair| pair[0] % 4 + 1 == pair[1]), "{numbers:?}");
+    seen.sort_unstable();
+    // Ten rooms, and the lanes of the place.
+    assert_eq!(seen, [(1, 7, 7, 0), (2, 3, 2, 1), (3, 7, 0, 0), (4, 3, 0, 0)]);
 }
 
 #[rstest]
@@ -201,6 +304,8 @@ fn a_kiosk_token_sees_the_board_and_nothing_else(#[values(Sqlite, Postgres)] bac
     let refused = board(&club.anonymous().get(&kiosk).expect(401));
     // The screen goes on asking, in case that it was a fault.
     assert!(refused.contains("http-equiv") && !refused.contains(&token), "{refused}");
+    assert!(refused.contains("<h1>This screen is not connected any more</h1>"), "{refused}");
+    assert!(!refused.contains("<code>") && !refused.contains("token") && !refused.contains("<a "), "{refused}");
 }
 
 #[rstest]
@@ -233,29 +338,45 @@ fn a_board_has_an_end(#[values(Sqlite, Postgres)] backend: Backend) {
     let client = club.by(ALICE).header("content-type", "text/csv");
     client.send_bytes("POST", "/api/rooms/all", table.into_bytes()).expect(201);
     let all = board(&club.by(BOB).get(&format!("/board?day={day}")).expect(200));
-    assert!(all.contains("place 999") && !all.contains("There is more than fits here."), "{} bytes", all.len());
+    assert!(all.contains("place 999") && !all.contains("fit here"), "{} bytes", all.len());
     let at = |time: &str| format!("{day}T{time}:00+09:00");
     let room = json!({"place": "one more", "timeStart": at("12:00"), "timeEnd": at("13:00"), "admins": [id(BOB)]});
     club.by(BOB).post("/api/rooms", room).expect(201);
     let cut = board(&club.by(BOB).get(&format!("/board?day={day}")).expect(200));
-    assert!(cut.contains("There is more than fits here."), "{} bytes", cut.len());
+    let left_out = "Only 1000 of 1001 rooms fit here, those that begin first. To see the others, choose a place.";
+    assert!(cut.contains(left_out), "{} bytes", cut.len());
+    let week = board(&club.by(BOB).get(&format!("/board?view=week&day={day}")).expect(200));
+    assert!(week.contains("choose a place or <a href="), "{} bytes", week.len());
     let one = board(&club.by(BOB).get(&format!("/board?day={day}&place=one%20more")).expect(200));
-    assert!(one.contains("one more") && !one.contains("There is more than fits here."), "{one}");
+    assert!(one.contains("one more") && !one.contains("fit here"), "{one}");
 }
 
 #[test]
 fn a_browser_shows_it_to_everybody() {
-    let club = Club::start(Sqlite);
-    let room = verified_room(&club, ALICE, "S516", (0, 3));
-    event(&club, BOB, At::Room(&room), (0, 1));
-    declare_shared(&club, CAROL, At::Room(&room), (1, 2)).expect(201);
-    event(&club, CAROL, At::Place("Discord"), (0, 1));
+    let club = start_at_noon(Sqlite);
+    let named = |by, at, hours, name: &str| {
+        let body = merge([event_body(&club, by, at, hours), json!({ "name": name })]);
+        club.by(by).post("/api/events", body).expect(201);
+    };
+    let longest = "新入生歓迎プログラミング講習会(第一回)入門編とその後の懇親会！";
+    let room = verified_room(&club, ALICE, "S516", (-3, 9));
+    event(&club, BOB, At::Room(&room), (-1, 1));
+    named(BOB, At::Room(&room), (4, 5), longest);
+    declare_shared(&club, CAROL, At::Room(&room), (1, 3)).expect(201);
+    let hall = verified_room(&club, ALICE, "西講義棟１号館三階多目的ホールの奥の大きな部屋とその隣の準備室", (0, 12));
+    named(CAROL, At::Room(&hall), (11, 12), longest);
+    event(&club, BOB, At::Room(&verified_room(&club, ALICE, "S517", (2, 4))), (2, 4));
+    make_room(&club, BOB, "Library", (0, 3));
     declare_shared(&club, CAROL, At::Place("Lounge"), (0, 1)).expect(201);
+    named(CAROL, At::Place("Camp"), (-40, 40), "Camp in the mountains");
+    for n in 0..9 {
+        event(&club, CAROL, At::Place("Discord"), (n % 2, 2 + n % 3));
+    }
     let mut node = browser_node(include_str!("../../../service-kit/tests/real/board.mjs"));
     let shots = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("screenshots").join(env!("CARGO_PKG_NAME"));
     let home = tempfile::tempdir().unwrap();
     node.env("PATH", std::env::var("PATH").unwrap()).env("HOME", home.path()).env("FOLDER", &shots);
-    node.env("ORIGIN", club.origin(0)).env("DAY", day(&club, 0).to_string());
+    node.env("ORIGIN", club.origin(0)).env("DAY", day(&club, 0).to_string()).env("BUSY", "Discord");
     node.env("COOKIE", format!("session=session-of-{BOB}")).env("KIOSK", make_token(&club, BOB, "board"));
     let done = node.output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
@@ -270,17 +391,37 @@ fn a_browser_shows_it_to_everybody() {
     for (name, bytes) in seen["shots"].as_object().unwrap() {
         assert!(bytes.as_u64().unwrap() > 5_000, "{name} shows nothing");
     }
-    for scheme in ["light", "dark"] {
-        assert!(seen["contrast"][scheme][0].as_f64().unwrap() >= 4.5, "{scheme}: {}", seen["contrast"]);
+    for (page, found) in seen["axe"].as_object().unwrap() {
+        assert_eq!(found, &json!([]), "{page}");
     }
+    for (page, contrast) in seen["contrast"].as_object().unwrap() {
+        assert!(contrast.as_f64().unwrap() >= 4.5, "{page}: {contrast}");
+    }
+    assert_eq!((&seen["edges"], &seen["style"]), (&json!([0, 0]), &json!("auto")));
+    let ellipsis = seen["ellipsis"].as_array().unwrap();
+    assert!(!ellipsis.is_empty() && ellipsis.iter().all(|style| style == "ellipsis"), "{ellipsis:?}");
+    assert!(
+        seen["tall"].as_array().unwrap().iter().all(|less| less.as_f64().unwrap().abs() <= 1.0),
+        "{}",
+        seen["tall"]
+    );
     let stops = seen["stops"].as_array().unwrap();
     for stop in stops {
         assert!(stop["label"].as_str().is_some_and(|label| !label.is_empty()) && stop["outline"] == true, "{stop}");
     }
+    let reaches = |href: &str| {
+        stops.iter().any(|stop| {
+            stop["href"].as_str().is_some_and(|to| to.starts_with(href)) && !stop["title"].as_str().unwrap().is_empty()
+        })
+    };
+    assert!(reaches("/events/new?") && reaches("/events/0"), "{stops:?}");
     assert!(stops.iter().any(|stop| stop["label"] == "Timetable"), "the timetable can be scrolled by keyboard: {seen}");
-    assert_eq!((&seen["target"], &seen["style"]), (&json!("Rust evening"), &json!("auto")), "{seen}");
     let kiosk = &seen["kiosk"];
-    assert_eq!((&kiosk["links"], &kiosk["refresh"], &kiosk["overflow"]), (&json!(0), &json!("60"), &json!("hidden")));
+    assert_eq!((&kiosk["links"], &kiosk["refresh"], &kiosk["overflow"]), (&json!(0), &json!("20"), &json!("hidden")));
+    assert_eq!((&kiosk["axe"], &kiosk["cut"]), (&json!([]), &json!([])), "everything is shown in full");
+    assert!(kiosk["below"].as_array().unwrap().iter().all(|below| below.as_i64().unwrap() <= 0), "{kiosk}");
+    assert!(kiosk["place"].as_str().unwrap().contains("free from 15:00"), "{kiosk}");
+    assert!(kiosk["refused"].as_str().unwrap().starts_with("This screen is not connected any more"), "{kiosk}");
 }
 
 #[rstest]

@@ -1,12 +1,12 @@
-// The board in a real browser: how it looks, by keyboard alone, on a small screen, on a screen that nobody operates, and
-// whether its text can be read. ORIGIN is where the service is, DAY a day with events, COOKIE a session, KIOSK a token.
-// Screenshots go to FOLDER. Prints what was seen, as JSON.
+// The board in a real browser: how it looks, by keyboard alone, on a small screen, on a screen that nobody operates,
+// what axe finds, and whether its text can be read. ORIGIN is where the service is, DAY a day with events, BUSY a place
+// with many lanes, COOKIE a session, KIOSK a token. Screenshots go to FOLDER. Prints what was seen, as JSON.
 
 import { mkdirSync } from 'node:fs';
-const { ORIGIN, DAY, COOKIE, KIOSK, FOLDER } = process.env;
+const { ORIGIN, DAY, BUSY, COOKIE, KIOSK, FOLDER } = process.env;
 mkdirSync(FOLDER, { recursive: true });
 
-// The least contrast of the visible text with what is behind it (WCAG 2.2, relative luminance).
+// The least contrast of the texts on patterns, which axe cannot judge (WCAG 2.2, relative luminance).
 function leastContrast() {
   const rgb = (color) => (color.match(/[\d.]+/g) ?? []).map(Number);
   const luminance = ([r, g, b]) => {
@@ -26,21 +26,21 @@ function leastContrast() {
     probe.remove();
     return color;
   };
-  // What is behind a text of the drawing: the fill of its bar, both tones of it, or the stretch below.
-  const behind = (text) => {
-    const kind = text.classList;
-    if (kind.contains('instant')) return ['--instant', '--instant-line'].map(variable);
-    if (kind.contains('shared')) return ['--shared', '--shared-line'].map(variable);
-    if (kind.contains('on-bar')) return [variable('--event')];
-    if (kind.contains('free-text')) return [variable('--free')];
-    return [variable('--back')];
+  // Both tones of what is behind a text.
+  const behind = ({ classList: kind }) => {
+    if (kind.contains('instant')) return ['--instant', '--instant-line'];
+    if (kind.contains('shared')) return ['--shared', '--shared-line'];
+    if (kind.contains('free')) return ['--free', '--shared'];
+    return ['--event'];
   };
-  const drawn = [...document.querySelectorAll('svg text')].flatMap((text) =>
-    behind(text).map((color) => [contrast(getComputedStyle(text).fill, color), text.getAttribute('class')]));
-  const written = [...document.querySelectorAll('h1,h2,p,a,th,td,li,label,button')].filter((it) => !it.closest('svg'))
-    .map((it) => [contrast(getComputedStyle(it).color, variable('--back')), it.tagName]);
-  return [...drawn, ...written].reduce((least, one) => (one[0] < least[0] ? one : least));
+  return Math.min(...[...document.querySelectorAll('.lane .bar')].flatMap((bar) =>
+    behind(bar).map((name) => contrast(getComputedStyle(bar).color, variable(name)))));
 }
+
+// The texts of bars that are not shown in full.
+const cut = () => [...document.querySelectorAll('.lane :is(.bar, .beside), .label')]
+  .filter((box) => box.textContent && (box.scrollHeight > box.clientHeight + 1 || box.scrollWidth > box.clientWidth + 1))
+  .map((box) => box.textContent);
 
 const browser = await launch();
 try {
@@ -54,42 +54,55 @@ try {
   page.on('pageerror', (error) => errors.push(String(error)));
   page.on('response', (response) => statuses.push(response.status()));
   const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-  const shot = async (name) => (await page.screenshot({ path: `${FOLDER}/${name}.png` })).length;
+  const shot = async (name) => (await page.screenshot({ path: `${FOLDER}/${name}.png`, fullPage: true })).length;
 
-  const seen = { contrast: {}, shots: {}, overflow: {} };
+  const seen = { axe: {}, contrast: {}, shots: {}, overflow: {} };
   const board = `${ORIGIN}/board?day=${DAY}`;
   for (const colorScheme of ['light', 'dark']) {
     await page.emulateMedia({ colorScheme });
-    await page.goto(board);
-    seen.contrast[colorScheme] = await page.evaluate(leastContrast);
-    seen.shots[colorScheme] = await shot(`board-${colorScheme}`);
+    for (const view of ['day', 'week']) {
+      await page.goto(`${board}&view=${view}`);
+      seen.axe[`${colorScheme} ${view}`] = await axe(page);
+      seen.contrast[`${colorScheme} ${view}`] = await page.evaluate(leastContrast);
+      seen.shots[`${colorScheme} ${view}`] = await shot(`board-${view}-${colorScheme}`);
+    }
   }
   await page.emulateMedia({ colorScheme: 'light' });
   seen.style = await page.evaluate(() => getComputedStyle(document.querySelector('.timetable')).overflowX);
 
+  // What reaches over the edge of the day has no end there, and a name that does not fit ends in an ellipsis.
+  await page.goto(board);
+  const track = await page.locator('.row:not(.head) .track').first().boundingBox();
+  const over = await page.locator('.bar.is-begun.goes-on').first().boundingBox();
+  seen.edges = [over.x - track.x, over.x + over.width - track.x - track.width].map(Math.round);
+  seen.ellipsis = await page.locator('.lane a.bar b').evaluateAll((all) =>
+    all.filter((name) => name.scrollWidth > name.clientWidth).map((name) => getComputedStyle(name).textOverflow));
+  // The lines at hours and at the present reach through each row.
+  const row = page.locator('.row', { has: page.getByRole('link', { name: BUSY }) });
+  seen.tall = await row.evaluate((row) => ['.track', '.now'].map((part) =>
+    (row.querySelector(part) ?? row).getBoundingClientRect().height - row.getBoundingClientRect().height));
+
   // By keyboard: every stop of the Tab key has a name and a visible outline, and one of them is an event.
+  await page.goto(board);
   seen.stops = [];
-  for (let n = 0; n < 60; n++) {
+  for (let n = 0; n < 80; n++) {
     await page.keyboard.press('Tab');
     const stop = await page.evaluate(() => {
       const at = document.activeElement;
       if (at === document.body) return null;
       const label = at.getAttribute('aria-label') ?? at.textContent.trim();
-      const outline = getComputedStyle(at).outlineStyle !== 'none' || at.closest('svg') !== null;
-      return { tag: at.tagName, label: label || at.labels?.[0]?.textContent, href: at.getAttribute('href'), outline };
+      const outline = getComputedStyle(at).outlineStyle !== 'none';
+      return { label: label || at.labels?.[0]?.textContent, href: at.getAttribute('href'), title: at.title, outline };
     });
     if (stop === null) break;
     seen.stops.push(stop);
-    if (stop.href?.startsWith('#e-')) {
-      await page.keyboard.press('Enter');
-      seen.target = await page.evaluate(() => document.querySelector(':target th')?.textContent);
-      break;
-    }
   }
   await page.goto(`${board}&view=week`);
-  seen.shots.week = await shot('board-week');
   await page.getByRole('link', { name: 'Next →' }).click();
   await page.getByRole('link', { name: '← Previous' }).click();
+  await page.goto(`${board}&view=week&place=${encodeURIComponent(BUSY)}`);
+  seen.shots.place = await shot('board-place');
+  await page.goto(board);
   await page.emulateMedia({ media: 'print' });
   await page.setViewportSize({ width: 1047, height: 720 });
   seen.shots.print = await shot('board-print');
@@ -113,12 +126,24 @@ try {
   await kiosk.reload();
   seen.kiosk = {
     loads,
+    // Nobody operates it, so it may load itself again.
+    axe: (await axe(kiosk)).filter((found) => !found.startsWith('meta-refresh')),
+    cut: await kiosk.evaluate(cut),
     links: await kiosk.getByRole('link').count(),
     refresh: await kiosk.locator('meta[http-equiv=refresh]').getAttribute('content'),
     // The style is allowed after a 304 as well.
     overflow: await kiosk.evaluate(() => getComputedStyle(document.querySelector('.timetable')).overflowX),
+    below: await kiosk.evaluate(() => [document.documentElement.scrollHeight,
+      document.querySelector('footer').getBoundingClientRect().bottom].map((bottom) => Math.round(bottom) - innerHeight)),
   };
   seen.shots.kiosk = (await kiosk.screenshot({ path: `${FOLDER}/board-kiosk.png` })).length;
+  await kiosk.goto(`${ORIGIN}/board?kiosk=${KIOSK}&day=${DAY}&place=S516`);
+  seen.kiosk.place = await kiosk.locator('.row:not(.head)').innerText();
+  await kiosk.screenshot({ path: `${FOLDER}/board-kiosk-place.png` });
+  const refused = await screen.newPage();
+  await refused.goto(`${ORIGIN}/board?kiosk=${KIOSK}x`);
+  seen.kiosk.refused = await refused.locator('main').innerText();
+  await refused.screenshot({ path: `${FOLDER}/board-kiosk-refused.png` });
   console.log(JSON.stringify({ ...seen, errors, statuses }));
 } finally {
   await browser.close();

@@ -1,0 +1,363 @@
+//! The rows of a timetable in HTML. The positions of what they contain are classes, because the policy of the page
+//! allows no style outside its style sheet.
+
+use std::{collections::BTreeSet, fmt};
+
+use chrono::NaiveDate;
+use common::time::Timestamp;
+use maud::{Markup, html};
+use url::form_urlencoded;
+
+use super::{
+    queries::{BoardEvent, Content},
+    times::Times,
+    timetable::{Day, Free, Item, Piece, Row, Scale, Thing, Timetable, local},
+    wire::{Board, View},
+};
+use crate::rooms::overlap::Span;
+
+/// The lines of a board that stand below one heading.
+pub struct Section<'t, 'a> {
+    /// The day, if the board has several.
+    pub date: Option<NaiveDate>,
+    /// The lines.
+    pub lines: Vec<Line<'t, 'a>>,
+}
+
+/// A row, or some of its lanes.
+#[derive(Clone, Copy)]
+pub struct Line<'t, 'a> {
+    /// The day.
+    pub scale: &'t Scale,
+    /// The row. A week of one place has days without one.
+    pub row: Option<&'t Row<'a>>,
+    /// Its lanes.
+    pub lanes: &'t [Vec<Item<'a>>],
+}
+
+/// One section for each day, or a single one for the days of one place.
+pub fn sections<'t, 'a>(timetable: &'t Timetable<'a>, board: &Board) -> Vec<Section<'t, 'a>> {
+    let line = |day: &'t Day<'a>, row: &'t Row<'a>| Line { scale: &day.scale, row: Some(row), lanes: &row.lanes };
+    let rows = |day: &'t Day<'a>| day.rows.iter().map(move |row| line(day, row));
+    match (board.view, &board.place) {
+        (View::Week, Some(_)) => {
+            let lines = timetable
+                .days
+                .iter()
+                .map(|day| rows(day).next().unwrap_or(Line { scale: &day.scale, row: None, lanes: &[] }));
+            vec![Section { date: None, lines: lines.collect() }]
+        }
+        (view, _) => {
+            let date = |day: &Day<'_>| (view == View::Week).then_some(day.scale.date);
+            timetable.days.iter().map(|day| Section { date: date(day), lines: rows(day).collect() }).collect()
+        }
+    }
+}
+
+/// The positions, widths and numbers of hours that a page uses.
+#[derive(Debug, Default)]
+pub struct Positions(BTreeSet<(char, i64)>);
+
+impl Positions {
+    /// The classes of a position and a width.
+    fn at(&mut self, x: u32, width: u32) -> String {
+        // The least width can be seen.
+        let width = width.max(25);
+        self.0.extend([('x', x.into()), ('w', width.into())]);
+        format!("x{x} w{width}")
+    }
+
+    fn x(&mut self, x: u32) -> String {
+        self.0.insert(('x', x.into()));
+        format!("x{x}")
+    }
+
+    fn minutes(&mut self, scale: &Scale) -> String {
+        self.0.insert(('m', scale.minutes()));
+        format!("m{}", scale.minutes())
+    }
+}
+
+/// The rules of the classes.
+impl fmt::Display for Positions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let decimal = |f: &mut fmt::Formatter<'_>, n: i64| write!(f, "{}.{:02}", n / 100, n % 100);
+        for (kind, n) in &self.0 {
+            write!(f, ".{kind}{n}{{")?;
+            match kind {
+                'x' => write!(f, "left:").and_then(|()| decimal(f, *n))?,
+                'w' => write!(f, "width:").and_then(|()| decimal(f, *n))?,
+                _ => write!(f, "--hours:").and_then(|()| decimal(f, n * 100 / 60))?,
+            }
+            f.write_str(if *kind == 'm' { "}\n" } else { "%}\n" })?;
+        }
+        Ok(())
+    }
+}
+
+/// How the rows are drawn.
+#[derive(Debug, Clone, Copy)]
+pub struct Drawing<'b> {
+    /// The board.
+    pub board: &'b Board,
+    /// How it writes times.
+    pub times: Times,
+    /// Where the line at the present time is.
+    pub now: Timestamp,
+    /// Whether it is on a screen that nobody operates.
+    pub is_kiosk: bool,
+}
+
+impl Drawing<'_> {
+    /// How much a board leaves out, and how to see it.
+    pub fn left_out(&self, content: &Content) -> Markup {
+        let board = self.board;
+        let parts: Vec<_> =
+            [("rooms", content.rooms.len(), content.all_rooms), ("events", content.events.len(), content.all_events)]
+                .into_iter()
+                .filter(|(_, shown, all)| shown < all)
+                .map(|(what, shown, all)| format!("{shown} of {all} {what}"))
+                .collect();
+        html! {
+            @if !parts.is_empty() {
+                p.left-out {
+                    "Only " (parts.join(" and ")) " fit here, those that begin first. To see the others, choose a place"
+                    @if board.view == View::Week { " or " a href=(Board::address(board.day, View::Day, board.place.as_deref())) { "a day" } }
+                    "."
+                }
+            }
+        }
+    }
+
+    /// A section with its heading.
+    pub fn section(&self, section: &Section<'_, '_>, positions: &mut Positions) -> Markup {
+        let day = section.date.map(|date| date.format("%A, %-d %B").to_string());
+        let label = day.as_ref().map_or_else(|| "Timetable".to_owned(), |day| format!("Timetable of {day}"));
+        let mut hours_above = None;
+        html! {
+            @if let Some(day) = day { h2.day { (day) } }
+            @if section.lines.is_empty() { p.faint { "No room and no event." } } @else {
+                div.timetable role="region" aria-label=(label) tabindex=[(!self.is_kiosk).then_some("0")] {
+                    @for line in &section.lines {
+                        @let hours = self.hours(line.scale);
+                        // Again where the clocks change.
+                        @if hours_above.as_ref() != Some(&hours) { (self.head(line.scale, &hours, positions)) }
+                        @let _ = hours_above.insert(hours);
+                        (self.line(line, positions))
+                    }
+                }
+            }
+        }
+    }
+
+    fn hours(&self, scale: &Scale) -> Vec<(u32, String)> {
+        scale.hours().into_iter().map(|(x, at)| (x, self.times.clock(at))).collect()
+    }
+
+    fn head(&self, scale: &Scale, hours: &[(u32, String)], positions: &mut Positions) -> Markup {
+        html! {
+            div.row.head.(positions.minutes(scale)) {
+                div.label {}
+                div.track {
+                    @for (x, hour) in hours { span.hour.(positions.x(*x)) { (hour) } }
+                    (self.now_line(scale, positions))
+                }
+            }
+        }
+    }
+
+    fn now_line(&self, scale: &Scale, positions: &mut Positions) -> Markup {
+        html! { @if let Some(x) = scale.position(self.now) { i.now.(positions.x(x)) {} } }
+    }
+
+    fn line(&self, line: &Line<'_, '_>, positions: &mut Positions) -> Markup {
+        let lanes = line.lanes.len().max(1);
+        let background = |class: &str, piece: &Piece, verified: bool, positions: &mut Positions| {
+            html! { i class={ (class) (unverified(verified)) " " (positions.at(piece.x, piece.width)) } {} }
+        };
+        html! {
+            div.row.(positions.minutes(line.scale)).{ "lanes-" (lanes) } {
+                div.label { (self.label(line)) }
+                div.track {
+                    @if let Some(row) = line.row {
+                        @for (piece, verified) in &row.periods { (background("held", piece, *verified, positions)) }
+                        @if self.is_kiosk {
+                            @for (piece, free) in &row.free { (background(free_class(free), piece, free.verified, positions)) }
+                        }
+                    }
+                    @for lane in line.lanes {
+                        div.lane { @for item in lane { (self.item(item, line, positions)) } }
+                    }
+                    @if line.lanes.is_empty() { div.lane {} }
+                    (self.now_line(line.scale, positions))
+                }
+            }
+        }
+    }
+
+    fn label(&self, line: &Line<'_, '_>) -> Markup {
+        let place = line.row.map(|row| row.place);
+        let (address, text) = if self.board.view == View::Week && self.board.place.is_some() {
+            let date = line.scale.date;
+            (Board::address(date, View::Day, self.board.place.as_deref()), date.format("%a %-d %b").to_string())
+        } else {
+            (Board::address(self.board.day, View::Week, place), place.unwrap_or_default().to_owned())
+        };
+        html! {
+            @if self.is_kiosk {
+                (text)
+                @if let Some(next) = line.row.and_then(|row| self.next_free(row, line.scale)) { small { (next) } }
+            } @else {
+                a href=(address) { (text) }
+            }
+        }
+    }
+
+    /// When a room is free next on a day, in words; `None` for a place without one.
+    fn next_free(&self, row: &Row<'_>, scale: &Scale) -> Option<String> {
+        let last = row.periods.iter().map(|(piece, _)| piece.part.end).max()?;
+        let next = |only_shared| {
+            let free = row.free.iter().filter(|(_, free)| free.only_shared == only_shared);
+            free.filter_map(|(_, free)| free.span.intersection(&scale.day)).find(|part| part.end > self.now)
+        };
+        let words = |kind: &str, part: Span| {
+            if part.start > self.now {
+                format!("{kind} from {}", self.times.clock(part.start))
+            } else if part.end == scale.day.end {
+                format!("{kind} until 24:00")
+            } else {
+                format!("{kind} until {}", self.times.clock(part.end))
+            }
+        };
+        Some(match (next(false), next(true)) {
+            (Some(part), _) => words("free", part),
+            (None, Some(part)) => words("for shared events", part),
+            (None, None) if last <= self.now => "no longer held".to_owned(),
+            (None, None) => "fully booked".to_owned(),
+        })
+    }
+
+    fn item(&self, item: &Item<'_>, line: &Line<'_, '_>, positions: &mut Positions) -> Markup {
+        match item.thing {
+            Thing::Event(event) => self.event(event, item, line, positions),
+            Thing::Free(free) => self.free(&free, &item.piece, line, positions),
+        }
+    }
+
+    /// An event. On a kiosk, the text of a bar that is too narrow stands beside it.
+    fn event(&self, event: &BoardEvent, item: &Item<'_>, line: &Line<'_, '_>, positions: &mut Positions) -> Markup {
+        let Item { piece, space: (x, width), .. } = *item;
+        let BoardEvent { name, group, place, .. } = event;
+        let times = self.times_on(line.scale).dated(event.span());
+        let text = html! { b { (name) } " " small { (times) " · " (group) } };
+        let class = format!("bar{}{} {}", kind(event), edges(&piece), positions.at(piece.x, piece.width));
+        html! {
+            @if !self.is_kiosk {
+                a href=(event_address(event)) class=(class) title={ (name) ", " (times) ", " (place) ", " (group) } { (text) }
+            } @else if piece.width == width {
+                div class=(class) { (text) }
+            } @else {
+                div class=(class) {}
+                @let (side, x) = if x < piece.x { ("left ", x) } else { ("", piece.x + piece.width) };
+                div class={ "beside " (side) (positions.at(x, width - piece.width)) } { (text) }
+            }
+        }
+    }
+
+    /// How times are written below the heading of a day.
+    fn times_on(&self, scale: &Scale) -> Times {
+        Times { first: scale.date, is_only_day: true, ..self.times }
+    }
+
+    /// A free time, as a link to its booking unless it is over.
+    fn free(&self, free: &Free, piece: &Piece, line: &Line<'_, '_>, positions: &mut Positions) -> Markup {
+        let class = format!(
+            "bar {}{}{} {}",
+            free_class(free),
+            unverified(free.verified),
+            edges(piece),
+            positions.at(piece.x, piece.width)
+        );
+        let place = line.row.map_or("", |row| row.place);
+        let what = if free.only_shared { "free for shared events" } else { "free" };
+        let times = self.times_on(line.scale).dated(free.span);
+        let not_confirmed = if free.verified { "" } else { ", not confirmed" };
+        let text = html! { b { (what) } " " small { (times) } };
+        html! {
+            @if let Some(part) = self.bookable(free, line.scale) {
+                a href=(self.booking_address(part, free, line.scale)) class=(class)
+                    title={ "Book " (place) ", " (what) " " (self.times.dated(free.span)) (not_confirmed) } { (text) }
+            } @else {
+                div class=(class) { (text) }
+            }
+        }
+    }
+
+    /// What is left of a free time on a day.
+    fn bookable(&self, free: &Free, scale: &Scale) -> Option<Span> {
+        let part = free.span.intersection(&scale.day)?;
+        Span::new(part.start.max(self.now), part.end)
+    }
+
+    /// The form of a new event at this time in a room.
+    fn booking_address(&self, part: Span, free: &Free, scale: &Scale) -> String {
+        let clock = |at| local(at, self.times.zone).format("%H:%M").to_string();
+        let (date, room) = (scale.date.to_string(), free.room.to_string());
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("date", &date).append_pair("from", &clock(part.start)).append_pair("until", &clock(part.end));
+        query.append_pair("room", &room);
+        if free.only_shared {
+            query.append_pair("sharedRoom", "true");
+        }
+        format!("/events/new?{}", query.finish())
+    }
+}
+
+/// What the colours mean.
+pub fn legend() -> Markup {
+    let kinds = [
+        ("bar free", "free"),
+        ("bar free shared-only", "free for shared events"),
+        ("bar", "event"),
+        ("bar shared", "shared: others may use the room too"),
+        ("bar instant", "at a place that is not held"),
+        ("held", "held by the club"),
+        ("held unverified", "not confirmed"),
+        ("now", "now"),
+    ];
+    html! {
+        ul.legend { @for (class, text) in kinds { li { span.swatch { i class=(class) {} } (text) } } }
+    }
+}
+
+/// The page of an event.
+pub fn event_address(event: &BoardEvent) -> String {
+    format!("/events/{}", event.id)
+}
+
+fn kind(event: &BoardEvent) -> &'static str {
+    match (event.shared, event.owns_room) {
+        (false, false) => "",
+        (true, false) => " shared",
+        (false, true) => " instant",
+        (true, true) => " shared instant",
+    }
+}
+
+fn free_class(free: &Free) -> &'static str {
+    if free.only_shared { "free shared-only" } else { "free" }
+}
+
+fn unverified(verified: bool) -> &'static str {
+    if verified { "" } else { " unverified" }
+}
+
+/// The classes of a part whose whole reaches over the edges of the day.
+fn edges(piece: &Piece) -> &'static str {
+    match (piece.is_begun, piece.goes_on) {
+        (false, false) => "",
+        (true, false) => " is-begun",
+        (false, true) => " goes-on",
+        (true, true) => " is-begun goes-on",
+    }
+}
