@@ -1,5 +1,11 @@
 // In place of Swagger UI's `swagger-initializer.js`: the document as somebody in a browser needs it, and a filter.
 
+// Swagger UI has dark colours, and a switch for them in a bar that this page does not have.
+const dark = matchMedia('(prefers-color-scheme: dark)');
+const setColors = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
+dark.addEventListener('change', setColors);
+setColors();
+
 // Lists an operation once, under its first tag. The filter finds it by the others as well.
 const onceEach = (operation) => ({ ...operation, tags: operation.tags?.slice(0, 1), 'x-tags': operation.tags });
 
@@ -68,8 +74,16 @@ const filter = () => ({
 const components = () => ({
   wrapComponents: {
     // Swagger UI says that the document has no operations when the filter fits none.
-    operations: (Original, { React }) => (props) => (props.specSelectors.taggedOperations().size === 0
-      ? React.createElement('h3', null, 'No operation fits the filter.') : React.createElement(Original, props)),
+    operations: (Original, { React }) => (props) => [
+      React.createElement('h2', { key: 'heading' }, 'Operations'),
+      props.specSelectors.taggedOperations().size === 0
+        ? React.createElement('h3', { key: 'none' }, 'No operation fits the filter.')
+        : React.createElement(Original, { ...props, key: 'operations' }),
+    ],
+    // The path of an operation is a link inside the button that opens the operation.
+    OperationSummaryPath: (Original, { React }) => (props) => React.createElement(Original, {
+      ...props, operationProps: props.operationProps.set('isDeepLinkingEnabled', false),
+    }),
     // A padlock says that an operation needs a sign-in. Swagger UI also shows one where a sign-in is optional.
     OperationSummary: (Original, { React }) => (props) => {
       const isOptional = props.operationProps.get('security')?.some((any) => any.isEmpty());
@@ -114,10 +128,29 @@ window.ui = SwaggerUIBundle({
   withCredentials: true,
 });
 
-// Swagger UI has no option for what its filter says.
-new MutationObserver((_, observer) => {
-  const box = document.querySelector('.operation-filter-input');
-  if (box === null) return;
-  box.placeholder = 'Filter by path, name or tag';
-  observer.disconnect();
+// What Swagger UI has no option for: what its filter says, names of fields, and what can be scrolled by keyboard.
+function complete() {
+  const each = (selector, change) => document.querySelectorAll(`#swagger-ui ${selector}`).forEach(change);
+  each('.operation-filter-input', (field) => {
+    field.placeholder = 'Filter by path, name or tag';
+    field.ariaLabel = field.placeholder;
+  });
+  each('tr[data-param-name] :is(input, select, textarea)', (field) => {
+    field.ariaLabel ??= field.closest('tr').dataset.paramName;
+  });
+  each('.opblock-section-request-body :is(input, select, textarea)', (field) => { field.ariaLabel ??= 'Request body'; });
+  each('.highlight-code pre', (example) => {
+    if (example.scrollWidth > example.clientWidth || example.scrollHeight > example.clientHeight) example.tabIndex = 0;
+  });
+  // Its rows are those of a table.
+  each('table[role=region]', (table) => table.removeAttribute('role'));
+}
+let isPlanned = false;
+new MutationObserver(() => {
+  if (isPlanned) return;
+  isPlanned = true;
+  requestAnimationFrame(() => {
+    isPlanned = false;
+    complete();
+  });
 }).observe(document.body, { childList: true, subtree: true });

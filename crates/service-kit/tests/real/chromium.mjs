@@ -14,6 +14,8 @@ const launch = (...more) => chromium.launch({
 async function axe(page) {
   // By the debugger, because the pages' own policy allows no script.
   await page.evaluate(readFileSync('node_modules/axe-core/axe.min.js', 'utf8'));
+  // A change of colours may take a moment.
+  await page.evaluate(() => Promise.allSettled(document.getAnimations().map(({ finished }) => finished)));
   const { violations } = await page.evaluate(() => window.axe.run());
   return violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) =>
     `${id}: ${target.join(' ')}: ${failureSummary.replaceAll(/\s+/g, ' ')}`));

@@ -38,6 +38,21 @@ try {
     .evaluateAll((all) => all.map((block) => block.id.split('-').pop()));
   const links = await page.locator('nav a').evaluateAll((all) => all.map((link) => link.getAttribute('href')));
 
+  // In both themes, with one operation of each method open.
+  for (const method of ['get', 'post', 'put', 'patch', 'delete']) {
+    const block = page.locator(`.opblock-${method}`).first();
+    if (await block.count() > 0) await block.locator('.opblock-summary-control').click();
+  }
+  const found = {};
+  for (const colorScheme of ['light', 'dark']) {
+    await page.emulateMedia({ colorScheme });
+    found[colorScheme] = await axe(page);
+    await page.screenshot({ path: `${FOLDER}/docs-${colorScheme}.png` });
+  }
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.reload();
+  await page.locator('.opblock').first().waitFor();
+
   const filter = page.getByPlaceholder('Filter by path, name or tag');
   await filter.fill(OPERATIONS[1].toUpperCase());
   await page.waitForFunction(() => document.querySelectorAll('.opblock').length === 1);
@@ -99,7 +114,7 @@ try {
     returned = await page.evaluate(() => location.hash);
   }
   console.log(JSON.stringify({
-    elsewhere, errors, operations, blocks, nav, locked, links, filtered, filterWidth, schemes, answers, overflow, title,
+    found, elsewhere, errors, operations, blocks, nav, locked, links, filtered, filterWidth, schemes, answers, overflow, title,
     returned,
   }));
 } finally {

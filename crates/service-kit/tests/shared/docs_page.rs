@@ -35,6 +35,9 @@ pub fn try_out(
     assert!(!names("locked").is_empty(), "{seen}");
     assert!(seen["filtered"].as_str().unwrap().ends_with(operations[1]), "{seen}");
     assert!(names("operations").len() >= count, "{seen}");
+    for (theme, found) in seen["found"].as_object().unwrap() {
+        assert_eq!(found, &serde_json::json!([]), "{theme}");
+    }
     for nothing in ["elsewhere", "errors"] {
         assert_eq!(seen[nothing], serde_json::json!([]), "{nothing}");
     }
