@@ -28,6 +28,9 @@ pub struct Info {
     pub value: i16,
     /// The name.
     name: &'static str,
+    /// The name as the site itself writes it, on pages.
+    #[serde(skip)]
+    title: &'static str,
     /// A regular expression for the accepted addresses, which must also be absolute http or https addresses.
     pattern: &'static str,
 }
@@ -35,31 +38,32 @@ pub struct Info {
 /// Every account type. Except for [`ANY`], the host has this spelling only, without port and user information; behind
 /// the name, the site's own path, query or fragment may follow, in the form of the URL standard.
 pub const TABLE: [Info; 14] = [
-    row(0, "homepage", ANY),
-    row(1, "blog", ANY),
-    row(2, "twitter", r"^https://(twitter|x)\.com/[A-Za-z0-9_]+.*$"),
-    row(3, "facebook", r"^https://www\.facebook\.com/[A-Za-z0-9.]+.*$"),
-    row(4, "pixiv", r"^https://www\.pixiv\.net/users/[0-9]+.*$"),
-    row(5, "github", r"^https://github\.com/[A-Za-z0-9-]+.*$"),
-    row(6, "qiita", r"^https://qiita\.com/[A-Za-z0-9_-]+.*$"),
-    row(7, "zenn", r"^https://zenn\.dev/[a-z0-9_]+.*$"),
-    row(8, "atcoder", r"^https://atcoder\.jp/users/[A-Za-z0-9_]+.*$"),
-    row(9, "soundcloud", r"^https://soundcloud\.com/[a-z0-9_-]+.*$"),
-    row(10, "hackthebox", r"^https://app\.hackthebox\.com/users/[A-Za-z0-9]+.*$"),
-    row(11, "ctftime", r"^https://ctftime\.org/user/[0-9]+.*$"),
+    row(0, "homepage", "Homepage", ANY),
+    row(1, "blog", "Blog", ANY),
+    row(2, "twitter", "X (Twitter)", r"^https://(twitter|x)\.com/[A-Za-z0-9_]+.*$"),
+    row(3, "facebook", "Facebook", r"^https://www\.facebook\.com/[A-Za-z0-9.]+.*$"),
+    row(4, "pixiv", "pixiv", r"^https://www\.pixiv\.net/users/[0-9]+.*$"),
+    row(5, "github", "GitHub", r"^https://github\.com/[A-Za-z0-9-]+.*$"),
+    row(6, "qiita", "Qiita", r"^https://qiita\.com/[A-Za-z0-9_-]+.*$"),
+    row(7, "zenn", "Zenn", r"^https://zenn\.dev/[a-z0-9_]+.*$"),
+    row(8, "atcoder", "AtCoder", r"^https://atcoder\.jp/users/[A-Za-z0-9_]+.*$"),
+    row(9, "soundcloud", "SoundCloud", r"^https://soundcloud\.com/[a-z0-9_-]+.*$"),
+    row(10, "hackthebox", "Hack The Box", r"^https://app\.hackthebox\.com/users/[A-Za-z0-9]+.*$"),
+    row(11, "ctftime", "CTFtime", r"^https://ctftime\.org/user/[0-9]+.*$"),
     row(
         12,
         "bluesky",
+        "Bluesky",
         r"^https://bsky\.app/profile/([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?.*$",
     ),
-    row(13, "mixi2", r"^https://mixi\.social/@[A-Za-z][A-Za-z0-9_]{3,15}.*$"),
+    row(13, "mixi2", "mixi2", r"^https://mixi\.social/@[A-Za-z][A-Za-z0-9_]{3,15}.*$"),
 ];
 
 /// Any web address, for a member's own site.
 const ANY: &str = r"^[Hh][Tt][Tt][Pp][Ss]?://.+$";
 
-const fn row(value: i16, name: &'static str, pattern: &'static str) -> Info {
-    Info { value, name, pattern }
+const fn row(value: i16, name: &'static str, title: &'static str, pattern: &'static str) -> Info {
+    Info { value, name, title, pattern }
 }
 
 static PATTERNS: LazyLock<Vec<Option<Regex>>> =
@@ -89,6 +93,12 @@ impl AccountType {
     #[must_use]
     pub fn name(self) -> &'static str {
         TABLE[self.0].name
+    }
+
+    /// The name as the site itself writes it.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        TABLE[self.0].title
     }
 
     /// Checks whether an account of this type can have this address.

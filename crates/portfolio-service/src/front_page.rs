@@ -12,9 +12,11 @@ use service_kit::{
 use crate::{auth::Visitor, users};
 
 /// The links that only this service has.
-const CARDS: [Card; 2] = [
+const CARDS: [Card; 4] = [
+    ("/people", "People", "The members and what they have made"),
     ("/projects", "Projects", "What members make together, over semesters"),
     ("/contests", "Contests", "With teams and results"),
+    ("/groups", "Groups", "Who is and was in them"),
 ];
 
 /// The page. A caller with a bad credential sees what everybody sees.

@@ -19,7 +19,13 @@ use crate::timeline;
 pub const MAX_ROWS: i64 = 200;
 
 /// The links above every page.
-const LINKS: [(&str, &str); 1] = [("/", "Start")];
+const LINKS: [(&str, &str); 5] = [
+    ("/", "Start"),
+    ("/people", "People"),
+    ("/projects", "Projects"),
+    ("/contests", "Contests"),
+    ("/groups", "Groups"),
+];
 
 /// The feeds, as readers look for them in a page: address and title.
 pub const FEEDS: [(&str, &str); 2] = [("/feeds/projects.atom", "Projects"), ("/feeds/contests.atom", "Contests")];
@@ -39,7 +45,8 @@ pub fn reply(title: &str, head: &Markup, body: Markup) -> Reply {
 /// The page of a refusal, if a browser asked for one of the public pages. Programs get a problem document.
 #[must_use]
 pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
-    let is_page = ["projects", "contests", "people"].contains(&req.path().split('/').nth(1).unwrap_or_default());
+    let is_page =
+        ["projects", "contests", "people", "groups"].contains(&req.path().split('/').nth(1).unwrap_or_default());
     if !is_page || !matches!(*req.method(), Method::GET | Method::HEAD) || !html::is_preferred(req) {
         return None;
     }

@@ -64,7 +64,10 @@ pub static INFO: ServiceInfo = ServiceInfo {
         "/projects/{projectId}",
         "/contests",
         "/contests/{contestId}",
+        "/people",
         "/people/{name}",
+        "/groups",
+        "/groups/{groupId}",
     ],
     front_form_paths: &[],
     sign_in_page: None,
@@ -104,7 +107,8 @@ fn front_pages(config: &mut web::ServiceConfig) {
         .service(web::resource("/").wrap(from_fn(proxy_user)).route(web::get().to(front_page::show)))
         .configure(projects::pages)
         .configure(contests::pages)
-        .configure(profiles::pages);
+        .configure(profiles::pages)
+        .configure(groups::pages);
 }
 
 /// Check that the service answers

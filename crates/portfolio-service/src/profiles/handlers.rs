@@ -1,11 +1,34 @@
-//! The page and the résumé of a member.
+//! The pages of members, and the résumé.
 
 use actix_web::{get, web::Path};
-use common::input::Id;
-use service_kit::{error::Failure, http::Reply, state::TimeDependent};
+use common::{
+    input::{Id, Text},
+    problem::Violations,
+};
+use deserr::Deserr;
+use service_kit::{
+    error::Failure,
+    http::{Query, Reply},
+    state::TimeDependent,
+};
 
 use super::{page, queries, resume::Resume};
-use crate::{auth::Anybody, club::Club, users};
+use crate::{auth::Anybody, club::Club, groups, page::MAX_ROWS, users};
+
+/// The parameters of `/people`.
+#[derive(Debug, Deserr)]
+#[deserr(error = Violations, rename_all = camelCase)]
+pub struct PeopleQuery {
+    /// A part of a name.
+    #[deserr(default)]
+    search: Option<Text<1, 64>>,
+}
+
+/// The page `/people`.
+pub async fn people(who: Anybody, query: Query<PeopleQuery>) -> Result<Reply, Failure> {
+    let search = query.0.search.map(Text::into_inner).unwrap_or_default();
+    who.read(move |conn, _| Ok(page::list(&search, &users::queries::search(conn, &search, MAX_ROWS)?))).await
+}
 
 /// The page `/people/{name}`.
 pub async fn page(
@@ -16,7 +39,8 @@ pub async fn page(
 ) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
         let id = users::queries::id_by_name(conn, &name)?;
-        page::render(&queries::load(conn, id)?, club.semester(now), club.zone)
+        let profile = queries::load(conn, id)?;
+        page::render(&profile, &groups::queries::of_user(conn, id)?, club.semester(now), club.zone)
     })
     .await
 }

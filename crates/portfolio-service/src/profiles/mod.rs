@@ -1,4 +1,4 @@
-//! The projects and results of one member: the page `/people/{name}` and the résumé. Both are the same for everybody,
+//! The projects and results of one member: the page `/people/{name}` and the résumé; and the list of members. Both are the same for everybody,
 //! and only active members have them.
 
 mod handlers;
@@ -14,7 +14,7 @@ pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
     config.service(handlers::resume);
 }
 
-/// Registers the page.
+/// Registers the pages.
 pub fn pages(config: &mut web::ServiceConfig) {
-    config.route("/people/{name}", web::get().to(handlers::page));
+    config.route("/people", web::get().to(handlers::people)).route("/people/{name}", web::get().to(handlers::page));
 }

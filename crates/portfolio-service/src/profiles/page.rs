@@ -1,4 +1,4 @@
-//! The page of a member.
+//! The pages of members.
 
 use chrono_tz::Tz;
 use common::semester::YearWithSemester;
@@ -7,20 +7,37 @@ use service_kit::{error::Error, http::Reply};
 
 use super::queries::Profile;
 use crate::{
+    groups::queries::Membership,
     page::{self, days, limit_note},
     timeline::{Timeline, in_words},
-    users,
+    users::{self, Person},
 };
 
-/// The page. `present` is the present semester.
+/// The members whose names contain a text.
+pub fn list(search: &str, people: &[Person]) -> Reply {
+    let body = html! {
+        form role="search" action="/people" {
+            label { "Name " input type="search" name="search" value=(search) maxlength="64"; }
+            " " button { "Search" }
+        }
+        @if people.is_empty() { p { "Nobody." } }
+        ul { @for person in people { li { (users::on_page(person)) } } }
+        (limit_note(people.len()))
+    };
+    page::reply("People", &html! {}, body)
+}
+
+/// The page of a member. `present` is the present semester.
 ///
 /// # Errors
 /// 500 for data that no write creates.
-pub fn render(profile: &Profile, present: YearWithSemester, zone: Tz) -> Result<Reply, Error> {
+pub fn render(profile: &Profile, groups: &[Membership], present: YearWithSemester, zone: Tz) -> Result<Reply, Error> {
     let Profile { user, projects, teams } = profile;
     let accounts = user.accounts.iter().cloned().map(users::Account::new).collect::<Result<Vec<_>, _>>()?;
     let teams = teams.iter().map(|(contest, team)| Ok((contest, contest.duration()?, team)));
     let teams = teams.collect::<Result<Vec<_>, Error>>()?;
+    let groups = groups.iter().map(|membership| Ok((&membership.group, membership.span()?)));
+    let groups = groups.collect::<Result<Vec<_>, Error>>()?;
     let timeline = Timeline::new(projects.iter().flat_map(|project| [project.span, project.own_span]), present);
     let resume = format!("/api/v1/users/{}/resume.json", user.person.id);
     let body = html! {
@@ -32,7 +49,7 @@ pub fn render(profile: &Profile, present: YearWithSemester, zone: Tz) -> Result<
                 @for account in &accounts {
                     li {
                         a rel="me" href=[Some(account.url()).filter(|url| !url.is_empty())] {
-                            b { (account.type_name()) } small { (account.display_name()) }
+                            b { (account.type_title()) } small { (account.display_name()) }
                         }
                     }
                 }
@@ -73,6 +90,14 @@ pub fn render(profile: &Profile, present: YearWithSemester, zone: Tz) -> Result<
                 }
             } }
             (limit_note(teams.len()))
+        }
+        @if !groups.is_empty() {
+            h2 { "Groups" }
+            ul {
+                @for (group, span) in &groups {
+                    li { a href={ "/groups/" (group.id) } { (group.name) } " " small { (in_words(*span)) } }
+                }
+            }
         }
         p { a href=(resume) { "Résumé (JSON Resume)" } }
     };

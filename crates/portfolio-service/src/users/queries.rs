@@ -11,6 +11,7 @@ use service_kit::{
     error::Error,
     with_connection,
 };
+use unicode_normalization::UnicodeNormalization as _;
 
 use crate::{
     auth::ACTIVE,
@@ -91,6 +92,30 @@ pub fn list(
         query = after!(query, users::name; > name, users::id; > *id);
     }
     Ok(query.load(conn)?)
+}
+
+/// The number of users that a search reads at once.
+const SEARCHED_AT_ONCE: i64 = 1000;
+
+/// The active users whose sign-in name or published real name contains a text, ordered by name, at most so many. Case
+/// and width of letters do not matter.
+pub fn search(conn: &mut AnyConnection, text: &str, at_most: i64) -> Result<Vec<Person>, Error> {
+    let at_most = usize::try_from(at_most).unwrap_or(0);
+    let fold = |text: &str| -> String { text.nfkc().flat_map(char::to_lowercase).collect() };
+    let wanted = fold(text);
+    let mut found = Vec::new();
+    let mut bounds = PageBounds { after: None, rows: SEARCHED_AT_ONCE };
+    loop {
+        let people = list(conn, &Selection::Active, &bounds)?;
+        let is_last = i64::try_from(people.len()) != Ok(SEARCHED_AT_ONCE);
+        bounds.after = people.last().map(Person::position);
+        let names = |person: &Person| [fold(&person.name), fold(person.real_name())];
+        found.extend(people.into_iter().filter(|person| names(person).iter().any(|name| name.contains(&wanted))));
+        if is_last || found.len() >= at_most {
+            found.truncate(at_most);
+            return Ok(found);
+        }
+    }
 }
 
 /// All fields of a user.

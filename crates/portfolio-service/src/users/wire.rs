@@ -140,6 +140,12 @@ impl Account {
         self.type_.name()
     }
 
+    /// The name of its type as the site itself writes it.
+    #[must_use]
+    pub fn type_title(&self) -> &'static str {
+        self.type_.title()
+    }
+
     /// The name of the account.
     #[must_use]
     pub fn display_name(&self) -> &str {

@@ -242,7 +242,7 @@ pub fn postgres_schema() -> String {
 
 /// Whether the answer is a page for a browser that asked for what does not exist.
 fn is_page(answer: &Answer) -> bool {
-    ["/projects", "/contests", "/people"].iter().any(|path| answer.request.contains(&format!(" {path}")))
+    ["/projects", "/contests", "/people", "/groups"].iter().any(|path| answer.request.contains(&format!(" {path}")))
         && answer.header("content-type").is_some_and(|kind| kind.contains("html"))
 }
 

@@ -66,6 +66,8 @@ fn a_browser_gets_a_page_for_a_refusal_and_a_program_a_problem() {
     for (path, status) in [
         ("/people/nobody".to_owned(), 404),
         (format!("/projects/{unknown}"), 404),
+        (format!("/groups/{unknown}"), 404),
+        ("/people?search=%00".to_owned(), 400),
         (format!("/contests/{unknown}"), 404),
         ("/contests/first".to_owned(), 400),
     ] {
@@ -92,7 +94,7 @@ fn a_page_shows_what_a_member_has_done(#[values(Sqlite, Postgres)] backend: Back
     for part in [
         "<h1>bob</h1><p>real name of bob</p>",
         "I &lt;i&gt;draw&lt;/i&gt;.\nAnd sing.",
-        "<a rel=\"me\" href=\"https://github.com/bob\"><b>github</b><small>&lt;bob&gt;</small></a>",
+        "<a rel=\"me\" href=\"https://github.com/bob\"><b>GitHub</b><small>&lt;bob&gt;</small></a>",
         &format!("<a href=\"{old}\">Old &amp; new</a> <small>October 2023 – March 2025</small>"),
         &format!("<a href=\"{new}\">&lt;/script&gt;&lt;script&gt;alert(1)</a> <small>since April 2025</small>"),
         &format!("<a href=\"{cup}\">Cup</a><br><small>3 April 2026 – 5 April 2026</small>"),
@@ -133,10 +135,33 @@ fn pages_of_projects_and_contests_show_who_was_in_them(#[values(Sqlite, Postgres
 }
 
 #[rstest]
+fn people_are_found_by_their_names(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    with_bob(&club);
+    let found = |search: &str| {
+        let shown = page(club.anonymous().get(&format!("/people{search}")));
+        let links = shown.split("<a href=\"/people/").skip(1);
+        links.map(|link| link.split('"').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let all = found("");
+    assert!(all.contains(&ALICE.to_owned()) && all.contains(&BOB.to_owned()) && all.is_sorted(), "{all:?}");
+    // Who left has no page.
+    assert!(!all.contains(&SUSAN.to_owned()), "{all:?}");
+    assert_eq!(found("?search="), all);
+    for bob in ["bob", "OB", "%EF%BC%A2ob", "real%20name%20of%20B"] {
+        assert_eq!(found(&format!("?search={bob}")), [BOB], "{bob}");
+    }
+    // The real name of alice is not published.
+    assert_eq!(found("?search=real"), [BOB]);
+    let nobody = page(club.anonymous().get("/people?search=%3Ci%3E"));
+    assert!(nobody.contains("Nobody.") && nobody.contains("value=\"&lt;i&gt;\""), "{nobody}");
+}
+
+#[rstest]
 fn a_page_is_the_same_for_everybody_and_has_a_tag(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let [project, _, contest] = with_bob(&club);
-    for path in ["/people/bob", "/projects", "/contests", &project, &contest] {
+    for path in ["/people", "/people/bob", "/projects", "/contests", "/groups", &project, &contest] {
         let answer = club.anonymous().get(path).expect(200);
         let tag = answer.header("etag").unwrap();
         for client in [club.by(BOB), club.by(ALICE), club.by(SUSAN), club.by("stranger")] {

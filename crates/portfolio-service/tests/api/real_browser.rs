@@ -1,4 +1,6 @@
-//! A page of another site in a real browser.
+//! The pages, and one of another site, in a real browser.
+
+use std::path::Path;
 
 use serde_json::json;
 
@@ -18,4 +20,31 @@ fn a_page_whose_name_is_rebound_to_this_machine_cannot_use_a_development_install
     assert_eq!(seen["other"], json!({"opened": 421, "fetched": [421, 421, 421], "cookies": []}), "{seen}");
     // The same page by a name of this machine.
     assert_eq!(seen["own"], json!({"opened": 404, "fetched": [200, 200, 404], "cookies": []}), "{seen}");
+}
+
+#[test]
+fn a_visitor_walks_through_all_pages() {
+    let club = Club::start_empty(Backend::Sqlite, &["--demo"]);
+    let shots = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("screenshots").join(env!("CARGO_PKG_NAME"));
+    let steps = json!([
+        ["link", "People"],
+        ["search", "ＢＯＢ"],
+        ["link", "bob"],
+        ["link", "Groups"],
+        ["link", "graphics"],
+        ["link", "Projects"],
+        ["link", "Rhythm Garden"],
+        ["link", "Contests"],
+    ]);
+    let variables = [("ORIGIN", club.origin(0)), ("FOLDER", shots.to_str().unwrap()), ("STEPS", &steps.to_string())];
+    let seen = chromium(include_str!("../../../service-kit/tests/real/walk.mjs"), &variables);
+    eprintln!("screenshots of the pages are in {}", shots.display());
+    assert_eq!(seen["errors"], json!([]), "{seen}");
+    let pages = seen["pages"].as_array().unwrap();
+    assert_eq!(pages.len(), steps.as_array().unwrap().len() + 1);
+    for page in pages {
+        assert_eq!((&page["found"], page["overflow"].as_i64()), (&json!([]), Some(0)), "{page}");
+    }
+    assert_eq!(pages[3]["pathname"], format!("/people/{BOB}"), "{seen}");
+    assert_eq!(pages[5]["title"], "graphics", "{seen}");
 }
