@@ -5,6 +5,8 @@ mod caller;
 mod credential;
 mod look_up;
 
+use std::sync::Arc;
+
 use actix_web::{HttpRequest, web::Data};
 use common::{
     problem::{Problem, code},
@@ -14,6 +16,7 @@ use service_kit::{
     database::AnyConnection,
     error::Error,
     guard::{Access, Authenticator, Guard, Identified},
+    http::notes::RequestNotes,
     state::AppState,
 };
 
@@ -38,6 +41,7 @@ pub struct UserAuth<const PRIVILEGED: bool> {
     credential: Credential,
     last_use: Data<LastUse>,
     now: Timestamp,
+    request_id: Arc<str>,
 }
 
 impl<const PRIVILEGED: bool> UserAuth<PRIVILEGED> {
@@ -47,7 +51,9 @@ impl<const PRIVILEGED: bool> UserAuth<PRIVILEGED> {
     /// 500 in an app without its state.
     pub fn new(req: &HttpRequest, credential: Credential) -> Result<Self, Problem> {
         let last_use = req.app_data::<Data<LastUse>>().ok_or_else(|| Problem::internal("the app has no LastUse"))?;
-        Ok(Self { credential, last_use: last_use.clone(), now: AppState::from_request(req)?.clock.now() })
+        let (now, request_id) =
+            (AppState::from_request(req)?.clock.now(), RequestNotes::read(req, |notes| Arc::from(&*notes.request_id)));
+        Ok(Self { credential, last_use: last_use.clone(), now, request_id })
     }
 }
 
@@ -63,7 +69,8 @@ impl<const PRIVILEGED: bool> Authenticator for UserAuth<PRIVILEGED> {
     }
 
     fn identify(&self, conn: &mut AnyConnection) -> Result<Identified<Caller>, Error> {
-        let (caller, data_version) = authenticate(conn, &self.credential, self.now)?;
+        let (mut caller, data_version) = authenticate(conn, &self.credential, self.now)?;
+        caller.author.request_id = Some(self.request_id.clone());
         Ok(Identified { caller, data_version: Some(data_version) })
     }
 

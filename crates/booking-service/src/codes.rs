@@ -32,6 +32,9 @@ common::codes! {
     /// 403: a poll that no longer takes answers and changes.
     POLL_CLOSED = 403 "poll-closed", "The poll no longer takes answers and changes",
         "Its deadline has passed, or it has been confirmed.";
+    /// 409: the restoration of an event whose room is deleted.
+    ROOM_DELETED = 409 "room-deleted", "The event's room is deleted",
+        "An administrator of the room, or a privileged user, must restore it first.";
     /// 409: a second answer to a poll.
     ALREADY_ANSWERED = 409 "already-answered", "The caller has answered already",
         "Change the answer with `PUT`.";

@@ -10,7 +10,7 @@ use service_kit::{
     cli::{CommandContext, SyncOptions},
     command::{CommandError, exit_status, print},
     config::DatabaseOptions,
-    database::{JobOwner, PageBounds, types::DbTimestamp},
+    database::{AnyConnection, JobOwner, PageBounds, types::DbTimestamp},
     directory,
     maintenance::tables::Contents,
 };
@@ -146,8 +146,9 @@ async fn user(config: &Config, command: UserCommand) -> Result<(), CommandError>
         }
         UserCommand::GrantPrivilege { name } => {
             let user_name = name.clone();
-            let is_changed =
-                db.write(JobOwner::Internal, move |conn| users::queries::grant_privilege(conn, &user_name)).await?;
+            let now = DbTimestamp(Clock::default().now());
+            let grant = move |conn: &mut AnyConnection| users::queries::grant_privilege(conn, &user_name, now);
+            let is_changed = db.write(JobOwner::Internal, grant).await?;
             print(&[format!("{name} {}", if is_changed { "is privileged now" } else { "was privileged already" })])
         }
         UserCommand::Unlink { name } => {

@@ -1,9 +1,13 @@
 //! Deletes events and rooms. Only this module marks them as deleted, because three slices delete events: an event ends
-//! by itself, with its room or with its group.
+//! by itself, with its room or with its group. It also takes that back.
+//!
+//! The history has a row for each event, and for a room that is not deleted together with the event that it was made for.
 //!
 //! Nothing here locks: callers hold the places of the events and rooms, and have checked that the caller may delete
 //! them.
 
+use chrono::TimeDelta;
+use common::problem::{Problem, code};
 use diesel::{
     dsl::{exists, not},
     prelude::*,
@@ -14,16 +18,24 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    history::{self, Author},
 };
 
-use crate::schema::{events, rooms};
+use crate::{
+    objects::{EVENT, ROOM},
+    schema::{draft_events, events, groups, rooms},
+};
+
+/// How long after its deletion an object can be restored.
+pub const RESTORABLE: TimeDelta = TimeDelta::days(30);
 
 /// Ids in one statement, well below the limits of both databases on bound values.
 const CHUNK: usize = 1000;
 
 /// Marks events as deleted, and also the rooms that were made for events and that no event uses any more.
-pub fn delete_events(conn: &mut AnyConnection, ids: &[DbUuid], now: DbTimestamp) -> Result<(), Error> {
+pub fn delete_events(conn: &mut AnyConnection, ids: &[DbUuid], by: &Author, now: DbTimestamp) -> Result<(), Error> {
     mark_events(conn, ids, now)?;
+    history::deleted(conn, by, &EVENT, ids)?;
     for ids in ids.chunks(CHUNK) {
         let rooms = events::table.filter(events::id.eq_any(ids)).select(events::room_id).distinct();
         let rooms: Vec<DbUuid> = rooms.load(conn)?;
@@ -33,9 +45,17 @@ pub fn delete_events(conn: &mut AnyConnection, ids: &[DbUuid], now: DbTimestamp)
 }
 
 /// Marks a room as deleted, and the events in it that are given. Other events keep the deleted room.
-pub fn delete_room(conn: &mut AnyConnection, id: DbUuid, events: &[DbUuid], now: DbTimestamp) -> Result<(), Error> {
+pub fn delete_room(
+    conn: &mut AnyConnection,
+    id: DbUuid,
+    events: &[DbUuid],
+    by: &Author,
+    now: DbTimestamp,
+) -> Result<(), Error> {
     mark_events(conn, events, now)?;
-    mark_rooms(conn, &[id], now)
+    history::deleted(conn, by, &EVENT, events)?;
+    mark_rooms(conn, &[id], now)?;
+    history::deleted(conn, by, &ROOM, &[id])
 }
 
 /// Marks those of the rooms as deleted that were made for an event and that no event uses.
@@ -67,4 +87,64 @@ pub fn mark_rooms(conn: &mut AnyConnection, ids: &[DbUuid], now: DbTimestamp) ->
             .execute(conn)?;
     }
     Ok(())
+}
+
+/// Checks that an object can be restored.
+///
+/// # Errors
+/// 409 `not-deleted`; 404 after [`RESTORABLE`].
+pub fn check_restorable(what: &str, deleted_at: Option<DbTimestamp>, now: DbTimestamp) -> Result<(), Error> {
+    match deleted_at {
+        None => Err(Problem::new(code::NOT_DELETED).into()),
+        Some(at) if at.plus(RESTORABLE) <= *now => Err(Problem::not_found(what).into()),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Takes the deletion of an event back.
+pub fn restore_event(conn: &mut AnyConnection, id: DbUuid, by: &Author, now: DbTimestamp) -> Result<(), Error> {
+    diesel::update(events::table.find(id))
+        .set((
+            events::deleted_at.eq(None::<DbTimestamp>),
+            events::updated_at.eq(now),
+            events::sequence.eq(events::sequence + 1),
+        ))
+        .execute(conn)?;
+    history::restored(conn, by, &EVENT, id)
+}
+
+/// Takes the deletion of a room back. The history has a row for it unless it comes back with the event that it was made
+/// for.
+pub fn restore_room(conn: &mut AnyConnection, id: DbUuid, by: Option<&Author>, now: DbTimestamp) -> Result<(), Error> {
+    diesel::update(rooms::table.find(id))
+        .set((rooms::deleted_at.eq(None::<DbTimestamp>), rooms::updated_at.eq(now)))
+        .execute(conn)?;
+    by.map_or(Ok(()), |by| history::restored(conn, by, &ROOM, id))
+}
+
+/// Removes polls, events, rooms and groups that can no longer be restored and that nothing refers to, at most `limit` of
+/// each, and returns how many.
+pub fn purge(conn: &mut AnyConnection, now: DbTimestamp, limit: i64) -> Result<usize, Error> {
+    let oldest = DbTimestamp(now.plus(-RESTORABLE));
+    macro_rules! old {
+        ($table:ident) => {
+            $table::table
+                .filter($table::deleted_at.le(oldest))
+                .order($table::deleted_at)
+                .select($table::id)
+                .limit(limit)
+        };
+    }
+    let polls: Vec<DbUuid> = old!(draft_events).load(conn)?;
+    let mut removed = diesel::delete(draft_events::table.filter(draft_events::id.eq_any(polls))).execute(conn)?;
+    let of_polls = draft_events::table.filter(draft_events::event_id.eq(events::id.nullable()));
+    let old_events: Vec<DbUuid> = old!(events).filter(not(exists(of_polls))).load(conn)?;
+    removed += diesel::delete(events::table.filter(events::id.eq_any(old_events))).execute(conn)?;
+    let in_room = events::table.filter(events::room_id.eq(rooms::id));
+    let old_rooms: Vec<DbUuid> = old!(rooms).filter(not(exists(in_room))).load(conn)?;
+    removed += diesel::delete(rooms::table.filter(rooms::id.eq_any(old_rooms))).execute(conn)?;
+    let of_group = events::table.filter(events::group_id.eq(groups::id));
+    let old_groups: Vec<DbUuid> = old!(groups).filter(not(exists(of_group))).load(conn)?;
+    removed += diesel::delete(groups::table.filter(groups::id.eq_any(old_groups))).execute(conn)?;
+    Ok(removed)
 }

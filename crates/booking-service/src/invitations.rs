@@ -101,10 +101,12 @@ pub fn leave(conn: &mut AnyConnection, left: &[DbUuid], group: Option<DbUuid>, n
     let invited = draft_event_invitees::table
         .inner_join(draft_events::table.on(draft_events::id.eq(draft_event_invitees::draft_event_id)))
         .filter(draft_events::event_id.eq(attendees::event_id.nullable()))
+        .filter(draft_events::deleted_at.is_null())
         .filter(draft_event_invitees::user_id.eq(attendees::user_id));
     let answered = draft_event_answers::table
         .inner_join(draft_events::table.on(draft_events::id.eq(draft_event_answers::draft_event_id)))
         .filter(draft_events::event_id.eq(attendees::event_id.nullable()))
+        .filter(draft_events::deleted_at.is_null())
         .filter(draft_event_answers::user_id.eq(attendees::user_id));
     let even_if_asked = group.is_none().into_sql::<Bool>();
     let is_withdrawn = not(exists(invited)).and(not(exists(answered))).or(even_if_asked);

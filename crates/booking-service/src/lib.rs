@@ -2,8 +2,8 @@
 //! calendar feed, sign-in.
 //!
 //! Each resource has a module, called a slice. A slice uses only the slices above it and the shared modules `auth`,
-//! `club`, `codes`, `config`, `deletion`, `expressions`, `invitations`, `last_use`, `limits`, `period_filter`,
-//! `schedule`, `schema` and `wall_clock`:
+//! `club`, `codes`, `config`, `deletion`, `expressions`, `invitations`, `last_use`, `limits`, `objects`,
+//! `period_filter`, `schedule`, `schema` and `wall_clock`:
 //!
 //! 1. [`users`]: members, privileges, the copy of the directory
 //! 2. [`groups`]: groups created here, directory groups and the everyone group
@@ -12,17 +12,16 @@
 //! 5. [`events`]: declarations of use, attendance, the `q` filter, the activity list
 //! 6. [`availability`]: when rooms and people are free
 //! 7. [`polls`]: candidate slots, answers, confirmation as an event
-//! 8. [`ical`]: the personal calendar feed
-//! 9. [`sign_in`]: sign-in providers, identities, sessions, API tokens
-//! 10. [`board`]: rooms and events of a day or a week as a page
+//! 8. [`history`]: who changed what
+//! 9. [`ical`]: the personal calendar feed
+//! 10. [`sign_in`]: sign-in providers, identities, sessions, API tokens
+//! 11. [`board`]: rooms and events of a day or a week as a page
 //!
 //! [`server`] assembles them, [`commands`] is the command line, [`demo`] fills an empty database with an example club,
 //! [`import`] copies the data of the system that the service replaces.
 
 #[macro_use]
 pub mod period_filter;
-#[macro_use]
-mod text_enum;
 
 pub mod auth;
 pub mod club;
@@ -34,6 +33,7 @@ pub mod expressions;
 pub mod invitations;
 pub mod last_use;
 pub mod limits;
+pub mod objects;
 pub mod schedule;
 pub mod schema;
 pub mod wall_clock;
@@ -42,6 +42,7 @@ pub mod availability;
 pub mod board;
 pub mod events;
 pub mod groups;
+pub mod history;
 pub mod ical;
 pub mod polls;
 pub mod rooms;

@@ -1,5 +1,7 @@
 //! The answer of a user to an event.
 
+use service_kit::text_enum;
+
 text_enum! {
     /// The answer of a user to an event.
     pub enum Schedule {

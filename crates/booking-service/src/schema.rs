@@ -4,13 +4,13 @@
 
 use import::schema::imported_rows;
 use service_kit::{
-    database::schema::{creations, idempotency_keys},
+    database::schema::{creations, history, idempotency_keys, leases},
     maintenance::tables::TableInfo,
 };
 
 /// All tables, each after those that it refers to.
 pub const TABLES: &[TableInfo] = service_kit::tables! {
-    idempotency_keys creations imported_rows users sessions api_tokens spent_logins identities groups group_members group_admins
+    idempotency_keys creations history leases imported_rows users sessions api_tokens spent_logins identities groups group_members group_admins
     tags places rooms room_admins events event_admins event_tags attendees
     withdrawn_invitations draft_events draft_event_slots draft_event_admins draft_event_invitees draft_event_tags draft_event_answers
     draft_event_choices
@@ -126,6 +126,7 @@ diesel::table! {
     draft_events (id) {
         id -> DbUuid, name -> Text, description -> Text, open -> Bool, deadline -> DbTimestamp,
         event_id -> Nullable<DbUuid>, created_by -> DbUuid, created_at -> DbTimestamp, updated_at -> DbTimestamp,
+        deleted_at -> Nullable<DbTimestamp>,
     }
 }
 diesel::table! {

@@ -28,7 +28,7 @@ use crate::{
     club::Club,
     codes,
     config::{Config, SignInPolicy},
-    demo, events, groups, ical,
+    deletion, demo, events, groups, history, ical,
     last_use::LastUse,
     limits::Limits,
     polls, rooms,
@@ -61,6 +61,7 @@ pub static INFO: ServiceInfo = ServiceInfo {
     front_page_paths: &["/", "/callback", sign_in::PAGE],
     front_form_paths: &[sign_in::SIGN_OUT],
     sign_in_page: Some(sign_in::PAGE),
+    purge: deletion::purge,
     document: Document::openapi,
 };
 
@@ -68,11 +69,21 @@ fn routes(config: &mut ServiceConfig<'_>) {
     // One scope for each first segment, so that a request is not matched against every operation.
     config.service(
         scope("/api")
-            .service(scope("/events").configure(events::routes))
-            .service(scope("/draft-events").configure(polls::routes))
+            .service(scope("/events").configure(events::routes).configure(history::routes_of_events))
+            .service(scope("/draft-events").configure(polls::routes).configure(history::routes_of_polls))
             .service(scope("/availability").configure(availability::routes))
-            .service(scope("/rooms").configure(rooms::routes).configure(events::routes_of_rooms))
-            .service(scope("/groups").configure(groups::routes).configure(events::routes_of_groups))
+            .service(
+                scope("/rooms")
+                    .configure(rooms::routes)
+                    .configure(events::routes_of_rooms)
+                    .configure(history::routes_of_rooms),
+            )
+            .service(
+                scope("/groups")
+                    .configure(groups::routes)
+                    .configure(events::routes_of_groups)
+                    .configure(history::routes_of_groups),
+            )
             .service(
                 scope("/users")
                     .configure(users::routes)
@@ -83,6 +94,7 @@ fn routes(config: &mut ServiceConfig<'_>) {
                     .configure(sign_in::routes_of_users),
             )
             .service(scope("/tags").configure(tags::routes))
+            .configure(history::routes)
             .configure(events::routes_of_activity)
             .configure(ical::routes)
             .configure(sign_in::routes)

@@ -14,6 +14,7 @@ use common::{
 use deserr::Deserr;
 use diesel::prelude::*;
 use serde::Serialize;
+use serde_json::json;
 use service_kit::{
     after,
     database::{
@@ -22,6 +23,7 @@ use service_kit::{
     },
     error::{Error, Failure, OnUnique},
     guard::daily_limit,
+    history::{self, Author},
     http::{Body, Page, Reply},
     state::Now,
     with_connection,
@@ -30,7 +32,7 @@ use unicode_normalization::UnicodeNormalization;
 use utoipa::ToSchema;
 use utoipa_actix_web::service_config::ServiceConfig;
 
-use crate::{auth::SignedIn, club::Zone, schema::tags};
+use crate::{auth::SignedIn, club::Zone, objects::TAG, schema::tags};
 
 /// Registers the operations below `/tags`.
 pub fn routes(config: &mut ServiceConfig<'_>) {
@@ -101,8 +103,9 @@ async fn list(who: SignedIn, Zone(zone): Zone, page: Page) -> Result<Reply, Fail
 #[post("")]
 async fn create(who: SignedIn, Zone(zone): Zone, now: Now, body: Body<RequestTag>) -> Result<Reply, Failure> {
     who.creates(1)
-        .create(move |conn, _| {
+        .create(move |conn, me| {
             let tag = insert(conn, &body.0.name, DbTimestamp(now.0))?;
+            history::created(conn, &me.author, &TAG, [(tag.id, json!({"name": tag.name}))])?;
             Reply::created(&ResponseTag::new(tag, zone))
         })
         .await
@@ -153,11 +156,11 @@ fn insert(conn: &mut AnyConnection, name: &str, now: DbTimestamp) -> Result<Tag,
 }
 
 /// The id and name of the tag for each of `names`, in their order. Tags that do not exist are created and count for the
-/// user `by`; concurrent requests may create the same tags. Names with equal keys give the same tag.
+/// user; concurrent requests may create the same tags. Names with equal keys give the same tag.
 pub fn get_or_create<N: AsRef<str>>(
     conn: &mut AnyConnection,
     names: &[N],
-    by: DbUuid,
+    by: &Author,
     now: DbTimestamp,
 ) -> Result<Vec<(DbUuid, String)>, Error> {
     let keys: Vec<_> = names.iter().map(|name| key(name.as_ref())).collect();
@@ -165,30 +168,34 @@ pub fn get_or_create<N: AsRef<str>>(
     // Inserted in the order of keys, so that requests that create the same tags cannot deadlock. Collected in reverse,
     // so that the first of two spellings of a name stays in the map.
     let missing = keys.iter().zip(names).rev().filter(|(key, _)| !existing.contains_key(*key));
-    let missing: BTreeMap<_, _> = missing.collect();
+    let missing: BTreeMap<_, _> = missing.map(|(key, name)| (key, (DbUuid::new(), name))).collect();
     if !missing.is_empty() {
         let rows: Vec<_> = missing
-            .into_iter()
-            .map(|(key, name)| {
+            .iter()
+            .map(|(key, (id, name))| {
                 (
-                    tags::id.eq(DbUuid::new()),
+                    tags::id.eq(*id),
                     tags::name.eq(name.as_ref()),
-                    tags::name_key.eq(key),
+                    tags::name_key.eq(*key),
                     tags::created_at.eq(now),
                     tags::updated_at.eq(now),
                 )
             })
             .collect();
-        let mut created = 0;
         for rows in rows.chunks(1000) {
-            created += with_connection!(conn, c => diesel::insert_into(tags::table)
+            with_connection!(conn, c => diesel::insert_into(tags::table)
                 .values(rows)
                 .on_conflict_do_nothing()
                 .execute(c))?;
         }
-        daily_limit::record(conn, by, i32::try_from(created).unwrap_or(i32::MAX), now)?;
         // A tag that another request has created meanwhile has another id.
         existing = find(conn, &keys)?;
+        let created = missing.iter().filter(|(key, (id, _))| existing.get(**key).is_some_and(|tag| tag.0 == *id));
+        let created: Vec<_> = created.map(|(_, (id, name))| (*id, json!({"name": name.as_ref()}))).collect();
+        if let Some(user) = by.actor {
+            daily_limit::record(conn, user, i32::try_from(created.len()).unwrap_or(i32::MAX), now)?;
+        }
+        history::created(conn, by, &TAG, created)?;
     }
     let tag = |key| {
         existing.get(key).cloned().ok_or_else(|| Problem::internal("a tag that was just created is missing").into())

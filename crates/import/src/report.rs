@@ -3,7 +3,8 @@
 use std::{fmt::Display, ops::RangeInclusive};
 
 use crate::row::SourceRow;
-use service_kit::database::types::DbUuid;
+use serde_json::json;
+use service_kit::{database::types::DbUuid, history::Changes};
 
 /// The most notes that are printed below a heading. The rest is counted.
 const MOST_NOTES: usize = 10_000;
@@ -56,6 +57,16 @@ impl Report {
             self.counts.len() - 1
         });
         &mut self.counts[index].1
+    }
+
+    /// The numbers of rows that were added and changed in each table, for the history.
+    #[must_use]
+    pub fn changes(&self) -> Changes {
+        let changed = self.counts.iter().filter(|(_, counts)| counts.added + counts.updated > 0);
+        let change = |(table, counts): &(&str, Counts)| {
+            ((*table).to_owned(), json!({"added": counts.added, "changed": counts.updated}))
+        };
+        changed.map(change).collect()
     }
 
     /// Adds a line below a heading.

@@ -11,10 +11,17 @@ use diesel::{Connection, result::Error as DieselError};
 use crate::{options::ImportOptions, report::Report, row::SourceTable, source::Source};
 use service_kit::{
     command::CommandError,
-    database::{AnyConnection, Database, JobOwner, types::DbUuid},
+    database::{
+        AnyConnection, Database, JobOwner,
+        types::{DbTimestamp, DbUuid},
+    },
     error::Error,
+    history::{self, Action, Author, By, Entry, Kind},
     progress::Progress,
 };
+
+/// An import as an object of the history.
+static IMPORT: Kind = Kind { name: "import", hidden: &[] };
 
 /// A running import.
 pub struct Import {
@@ -62,6 +69,19 @@ impl Import {
     /// Shows that this many more rows of the table are imported.
     pub(crate) fn progress(&self, rows: usize) {
         self.progress.add(rows as u64);
+    }
+
+    /// Writes one row of the history for the import, if it has changed anything.
+    ///
+    /// # Errors
+    /// 500 for a failure of the database.
+    pub fn record(&self, conn: &mut AnyConnection, now: DbTimestamp) -> Result<(), Error> {
+        let changes = self.report.changes();
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let entry = Entry { kind: &IMPORT, object: DbUuid::new(), action: Action::Created, changes };
+        history::record(conn, &Author::new(By::Import, now), &[entry])
     }
 
     /// The first lines of the report.

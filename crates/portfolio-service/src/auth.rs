@@ -5,9 +5,14 @@ use actix_web::{HttpRequest, web::Data};
 use common::problem::{Problem, code};
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
-    database::{AnyConnection, DataVersion, types::DbUuid},
+    database::{
+        AnyConnection, DataVersion,
+        types::{DbTimestamp, DbUuid},
+    },
     error::Error,
     guard::{Access, Authenticator, Guard, Identified},
+    history::Author,
+    http::notes::RequestNotes,
     state::AppState,
     with_connection,
 };
@@ -47,6 +52,12 @@ pub type TeamEditor = Guard<MemberAuth<rights::IsTeamEditor>>;
 pub type RecentTeamEditor = Guard<MemberAuth<rights::Recent<rights::IsTeamEditor>>>;
 /// Guard: the creators of the team `teamId` and of its contest, and admins.
 pub type TeamCreator = Guard<MemberAuth<rights::IsTeamCreator>>;
+/// Guard: as [`ProjectEditor`], also for a deleted project.
+pub type FormerProjectEditor = Guard<MemberAuth<rights::EvenDeleted<rights::IsProjectEditor>>>;
+/// Guard: as [`ProjectCreator`], also for a deleted project.
+pub type FormerProjectCreator = Guard<MemberAuth<rights::EvenDeleted<rights::IsProjectCreator>>>;
+/// Guard: as [`ContestCreator`], also for a deleted contest.
+pub type FormerContestCreator = Guard<MemberAuth<rights::EvenDeleted<rights::IsContestCreator>>>;
 /// Guard: admins.
 pub type Admin = Guard<MemberAuth<rights::IsAdmin>>;
 
@@ -55,13 +66,14 @@ pub struct AnybodyAuth;
 
 /// Authenticates callers of public operations.
 pub struct VisitorAuth {
-    named: Option<Named>,
+    named: Option<(Named, Author)>,
     club: Data<Club>,
 }
 
 /// Authenticates members who have the right `R`.
 pub struct MemberAuth<R> {
     named: Named,
+    author: Author,
     club: Data<Club>,
     right: R,
 }
@@ -101,12 +113,17 @@ impl Authenticator for VisitorAuth {
 
     async fn from_request(req: &HttpRequest) -> Result<Self, Problem> {
         let state = AppState::from_request(req)?;
-        Ok(Self { named: Person::from_request(req, &state).await?.into_named(), club: club(req)? })
+        let named = Person::from_request(req, &state).await?.into_named();
+        let named = named.map(|named| {
+            let author = author(req, &state, &named);
+            (named, author)
+        });
+        Ok(Self { named, club: club(req)? })
     }
 
     fn identify(&self, conn: &mut AnyConnection) -> Result<Identified<Option<Caller>>, Error> {
         let (lookup, version) = match &self.named {
-            Some(named) => look_up(conn, &self.club, named)?,
+            Some((named, author)) => look_up(conn, &self.club, named, author)?,
             None => (Lookup::Unknown, None),
         };
         let version = version.map_or_else(|| data_version(conn), Ok)?;
@@ -120,7 +137,7 @@ impl Authenticator for VisitorAuth {
     }
 
     fn credential(&self) -> Option<&str> {
-        self.named.as_ref().map(|named| named.name.as_str())
+        self.named.as_ref().map(|(named, _)| named.name.as_str())
     }
 }
 
@@ -142,11 +159,12 @@ impl<R: Right> Authenticator for MemberAuth<R> {
                 return Err(Problem::new(code::BAD_CREDENTIALS).detail(detail));
             }
         };
-        Ok(Self { named, club: club(req)?, right: R::from_path(req)? })
+        let author = author(req, &state, &named);
+        Ok(Self { named, author, club: club(req)?, right: R::from_path(req)? })
     }
 
     fn identify(&self, conn: &mut AnyConnection) -> Result<Identified<Caller>, Error> {
-        match look_up(conn, &self.club, &self.named)? {
+        match look_up(conn, &self.club, &self.named, &self.author)? {
             (Lookup::Active(caller), data_version) => Ok(Identified { caller, data_version }),
             (Lookup::Inactive, _) => Err(Problem::new(code::ACCOUNT_INACTIVE).into()),
             (Lookup::Unknown, _) => Err(R::unknown_name().into()),
@@ -162,6 +180,12 @@ impl<R: Right> Authenticator for MemberAuth<R> {
     }
 }
 
+/// What the history says about the changes of a request.
+fn author(req: &HttpRequest, state: &AppState, named: &Named) -> Author {
+    let author = Author::new(named.by, DbTimestamp(state.clock.now()));
+    Author { request_id: RequestNotes::read(req, |notes| Some((&*notes.request_id).into())), ..author }
+}
+
 fn club(req: &HttpRequest) -> Result<Data<Club>, Problem> {
     req.app_data::<Data<Club>>().cloned().ok_or_else(|| Problem::internal("the app has no club"))
 }
@@ -171,13 +195,19 @@ fn data_version(conn: &mut AnyConnection) -> Result<String, Error> {
 }
 
 /// Looks up a caller. If there is a user of that name, the version of the data is returned as well.
-fn look_up(conn: &mut AnyConnection, club: &Club, named: &Named) -> Result<(Lookup, Option<String>), Error> {
+fn look_up(
+    conn: &mut AnyConnection,
+    club: &Club,
+    named: &Named,
+    author: &Author,
+) -> Result<(Lookup, Option<String>), Error> {
     let query = users::table.filter(users::name.eq(&named.name)).select((users::id, users::state, DataVersion));
     let row: Option<(DbUuid, i16, String)> = with_connection!(conn, c => query.first(c)).optional()?;
     Ok(match row {
         Some((id, ACTIVE, version)) => {
             let admin = named.is_admin || club.admins.contains(&named.name);
-            (Lookup::Active(Caller { id, admin }), Some(version))
+            let author = Author { actor: Some(id), ..author.clone() };
+            (Lookup::Active(Caller { id, admin, author }), Some(version))
         }
         Some((_, _, version)) => (Lookup::Inactive, Some(version)),
         None => (Lookup::Unknown, None),

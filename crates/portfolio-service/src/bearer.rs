@@ -6,6 +6,7 @@ use common::{
     time::Timestamp,
 };
 use serde_json::Value;
+use service_kit::history::By;
 use url::Url;
 
 /// The configured issuer.
@@ -28,6 +29,8 @@ pub struct BearerSettings {
 pub struct Named {
     /// The sign-in name.
     pub name: String,
+    /// The kind of credential.
+    pub by: By,
     /// Whether the credential makes its owner an admin.
     pub is_admin: bool,
 }
@@ -61,6 +64,7 @@ impl BearerTokens {
         match claims.get(&self.name_claim) {
             Some(Value::String(name)) => Ok(Named {
                 name: name.clone(),
+                by: By::Token,
                 is_admin: self.admin_claim.as_ref().is_some_and(|claim| claim.holds(&claims)),
             }),
             _ => Err(refused("The token does not contain the sign-in name.".to_owned())),

@@ -1,18 +1,20 @@
 //! The caller of an operation.
 
-use service_kit::{database::types::DbUuid, guard};
+use service_kit::{database::types::DbUuid, guard, history::Author};
 use uuid::Uuid;
 
 /// `users.state` of an active user.
 pub const ACTIVE: i16 = 1;
 
 /// An active member of the club.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Caller {
     /// The id of the user.
     pub id: DbUuid,
     /// Whether they are an admin, who may do everything.
     pub admin: bool,
+    /// What the history says about their changes.
+    pub author: Author,
 }
 
 impl guard::Caller for Caller {
@@ -22,6 +24,10 @@ impl guard::Caller for Caller {
 
     fn view(&self) -> String {
         format!("{} {}", self.id, self.admin)
+    }
+
+    fn author(&self) -> Option<&Author> {
+        Some(&self.author)
     }
 
     fn has_special_rights(&self) -> bool {

@@ -7,7 +7,7 @@ use actix_web::{
     web::Data,
 };
 use common::problem::{Problem, code};
-use service_kit::state::AppState;
+use service_kit::{history::By, state::AppState};
 
 use crate::{
     bearer::{BearerSettings, BearerTokens, Named},
@@ -46,7 +46,7 @@ impl Person {
         let proxy_user = request.extensions().get::<ProxyUser>().cloned().unwrap_or(ProxyUser::Anonymous);
         let proxied = match proxy_user {
             ProxyUser::Anonymous => Self::Anonymous,
-            ProxyUser::Name(name) => Self::named(Named { name, is_admin: false }),
+            ProxyUser::Name(name) => Self::named(Named { name, by: By::Proxy, is_admin: false }),
             ProxyUser::Unusable => return Err(bad_credentials("The headers of the proxy do not name one user.")),
         };
         let tokens = request.app_data::<Data<BearerTokens>>();

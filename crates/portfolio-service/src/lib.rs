@@ -13,6 +13,7 @@
 //! 7. [`contests`]: contests with their teams
 //! 8. [`profiles`]: public pages and résumés of members
 //! 9. [`feeds`]: Atom feeds of recent changes
+//! 10. [`history`]: who changed what
 //!
 //! [`sync`] copies users and groups from the directory, [`server`] assembles the service, [`commands`] is the command
 //! line, [`demo`] fills the database with a made-up club, and [`import`] imports the data of the system that the
@@ -26,9 +27,11 @@ pub mod caller;
 pub mod club;
 pub mod codes;
 pub mod config;
+pub mod deletion;
 pub mod departures;
 pub mod identity;
 pub mod link;
+pub mod objects;
 pub mod page;
 pub mod proxy_user;
 pub mod rights;
@@ -41,6 +44,7 @@ pub mod contests;
 pub mod events;
 pub mod feeds;
 pub mod groups;
+pub mod history;
 pub mod profiles;
 pub mod projects;
 pub mod teams;

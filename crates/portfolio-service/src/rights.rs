@@ -17,7 +17,7 @@ use service_kit::{
 
 use crate::{
     caller::Caller,
-    departures,
+    deletion, departures,
     schema::{
         contest_team_members, contest_teams, contests, event_hosts, event_levels, events, project_members, projects,
         users,
@@ -189,6 +189,59 @@ impl<R: HasMembers> Right for Recent<R> {
             Err(Error::Problem(problem)) if problem.status() == 403 => {
                 let is_recent = departures::is_recent(conn, self.right.object(), caller.id, self.now)?;
                 if is_recent { Ok(()) } else { Err(problem.into()) }
+            }
+            other => other,
+        }
+    }
+}
+
+/// A right over a project or contest.
+pub trait OfDeletable: Right {
+    /// Whether members have it, besides the creator.
+    const OF_MEMBERS: bool;
+
+    /// The id of the project or contest.
+    fn deletable(&self) -> DbUuid;
+}
+
+impl OfDeletable for IsProjectEditor {
+    const OF_MEMBERS: bool = true;
+
+    fn deletable(&self) -> DbUuid {
+        self.0
+    }
+}
+
+impl OfDeletable for IsProjectCreator {
+    const OF_MEMBERS: bool = false;
+
+    fn deletable(&self) -> DbUuid {
+        self.0
+    }
+}
+
+impl OfDeletable for IsContestCreator {
+    const OF_MEMBERS: bool = false;
+
+    fn deletable(&self) -> DbUuid {
+        self.0
+    }
+}
+
+/// The right `R`, also over an object that has been deleted.
+pub struct EvenDeleted<R>(R);
+
+impl<R: OfDeletable> Right for EvenDeleted<R> {
+    fn from_path(req: &HttpRequest) -> Result<Self, Problem> {
+        R::from_path(req).map(Self)
+    }
+
+    fn check(&self, conn: &mut AnyConnection, caller: &Caller) -> Result<(), Error> {
+        match self.0.check(conn, caller) {
+            Err(Error::Problem(problem)) if problem.status() == 404 => {
+                let people = deletion::people(conn, self.0.deletable())?.ok_or(problem)?;
+                let is_editor = R::OF_MEMBERS && people.editors.contains(&caller.id);
+                require(is_editor || people.creator == caller.id, caller, "who could change it, or an admin")
             }
             other => other,
         }

@@ -4,14 +4,14 @@
 
 use import::schema::imported_rows;
 use service_kit::{
-    database::schema::{creations, idempotency_keys},
+    database::schema::{creations, history, idempotency_keys, leases},
     maintenance::tables::TableInfo,
 };
 
 /// All tables, each after those that it refers to.
 pub const TABLES: &[TableInfo] = service_kit::tables! {
-    idempotency_keys creations imported_rows users accounts groups group_admins group_memberships events event_hosts event_levels
-    projects project_members contests contest_teams contest_team_members departures leases copies
+    idempotency_keys creations history imported_rows users accounts groups group_admins group_memberships events event_hosts event_levels
+    projects project_members contests contest_teams contest_team_members departures deleted_objects leases copies
 };
 
 diesel::table! {
@@ -111,7 +111,9 @@ diesel::table! {
 diesel::table! {
     use diesel::sql_types::*;
     use service_kit::database::types::{DbTimestamp, DbUuid};
-    leases (task) { task -> Text, holder -> DbUuid, expires_at -> DbTimestamp, }
+    deleted_objects (id) {
+        id -> DbUuid, created_by -> DbUuid, deleted_at -> DbTimestamp, editors -> Text, content -> Text,
+    }
 }
 diesel::table! {
     use diesel::sql_types::*;

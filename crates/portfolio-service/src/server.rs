@@ -30,7 +30,7 @@ use crate::{
     club::Club,
     codes,
     config::Config,
-    contests, demo, events, feeds, front_page, groups,
+    contests, deletion, demo, events, feeds, front_page, groups, history,
     identity::{Identity, has_credential},
     page, profiles, projects,
     proxy_user::proxy_user,
@@ -71,6 +71,7 @@ pub static INFO: ServiceInfo = ServiceInfo {
     ],
     front_form_paths: &[],
     sign_in_page: None,
+    purge: deletion::purge,
     document: Document::openapi,
 };
 
@@ -92,9 +93,15 @@ fn routes(config: &mut ServiceConfig<'_>) {
             )
             .service(scope("/groups").configure(groups::routes))
             .service(scope("/events").configure(events::routes))
-            .service(scope("/projects").configure(projects::routes))
-            .service(scope("/contests").configure(contests::routes).configure(teams::routes))
+            .service(scope("/projects").configure(projects::routes).configure(history::routes_of_projects))
+            .service(
+                scope("/contests")
+                    .configure(contests::routes)
+                    .configure(teams::routes)
+                    .configure(history::routes_of_contests),
+            )
             .configure(accounts::routes)
+            .configure(history::routes)
             .service(ping),
     );
     config.service(scope("/feeds").wrap(from_fn(proxy_user)).configure(feeds::routes));

@@ -114,6 +114,11 @@ pub struct ServerOptions {
           value_parser = whole_number(0..=u32::MAX))]
     pub daily_limit: u32,
 
+    /// Days for which the history of changes is kept.
+    #[arg(global = true, long, env = "HISTORY_DAYS", value_name = "DAYS", default_value_t = 730,
+          value_parser = whole_number(30..=36500_u32))]
+    pub history_days: u32,
+
     /// Number of worker threads [default: one per processor].
     #[arg(global = true, long, env = "WORKERS", value_name = "N",
           value_parser = whole_number::<u16>(1..=512))]

@@ -10,11 +10,19 @@
 //! * [`http`]: values read from requests and parts of answers, independent of the service's state.
 //! * [`logging`], [`metrics`]. [`config`]: options, secrets, and the checks of `check-config`.
 //! * [`state`]: what the workers share. [`middleware`]: what surrounds every request.
+//! * [`lease`]: which replica does a background task.
+//! * [`history`]: who changed what, one row for each change of an object.
+//! * [`retention`]: removes what is kept for a time only.
 //! * [`guard`]: authentication, rights, conditional requests and safe retries of every operation.
+//! * [`audit`]: the list of all changes.
 //! * [`front_page`]: what people see first.
 //! * [`routes`], [`server`]: health, metrics and documentation; start and shutdown. [`health`]: asks a running service.
 //! * [`cli`]: the commands that every service has.
 
+#[macro_use]
+mod text_enum;
+
+pub mod audit;
 pub mod cli;
 pub mod command;
 pub mod config;
@@ -26,13 +34,16 @@ pub mod error;
 pub mod front_page;
 pub mod guard;
 pub mod health;
+pub mod history;
 pub mod http;
+pub mod lease;
 pub mod logging;
 pub mod maintenance;
 pub mod metrics;
 pub mod middleware;
 mod process;
 pub mod progress;
+pub mod retention;
 pub mod routes;
 mod secret;
 pub mod server;

@@ -24,7 +24,7 @@ use crate::{
         problem_responses::problem_responses, rate_limit::rate_limit, request_id::request_id,
         response_headers::response_headers, time_limit::time_limit,
     },
-    routes,
+    retention, routes,
     state::AppState,
 };
 
@@ -75,6 +75,7 @@ pub fn listen(
     let bodies = Data::new(Bodies { timeout, budget: state.metrics.bodies.clone() });
     let shared = state.clone();
     actix_web::rt::spawn(idempotency::delete_expired_keys(state.clone()));
+    actix_web::rt::spawn(retention::run(state.clone()));
     let workers = options
         .workers
         .map_or_else(|| std::thread::available_parallelism().map_or(2, std::num::NonZeroUsize::get), usize::from);

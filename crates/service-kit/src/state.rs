@@ -27,8 +27,8 @@ use crate::{
     config::ServerOptions,
     copies::CopyStatuses,
     credentials::Keys,
-    database::{CredentialOwners, Database},
-    error::Failure,
+    database::{AnyConnection, CredentialOwners, Database, types::DbTimestamp},
+    error::{Error, Failure},
     http::{
         Reply,
         etag::{self, ETag},
@@ -73,6 +73,9 @@ pub struct ServiceInfo {
     pub front_form_paths: &'static [&'static str],
     /// The page on which a browser signs in. Its parameter `to` is the address of the page to return to.
     pub sign_in_page: Option<&'static str>,
+    /// Removes objects that were deleted more than 30 days before this time, at most this number of each kind, and
+    /// returns how many.
+    pub purge: fn(&mut AnyConnection, DbTimestamp, i64) -> Result<usize, Error>,
     /// Title, version and description of the OpenAPI document, without the operations.
     pub document: fn() -> OpenApi,
 }
@@ -125,6 +128,8 @@ pub struct AppState {
     pub rate_limit: RateLimit,
     /// The most objects that a user may create in 24 hours; 0 means no limit.
     pub daily_limit: u32,
+    /// How many days the history is kept.
+    pub history_days: u32,
     /// The limit on the look-ups of unknown credentials.
     pub look_up_limit: LookUpLimit,
     /// The users of credentials.
@@ -178,6 +183,7 @@ impl AppState {
             database,
             rate_limit: RateLimit::per_minute(options.rate_limit, &clock),
             daily_limit: options.daily_limit,
+            history_days: options.history_days,
             look_up_limit: LookUpLimit::new(options.rate_limit > 0, &clock),
             credential_owners: CredentialOwners::default(),
             clock,

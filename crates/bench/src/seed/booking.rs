@@ -77,7 +77,7 @@ fn insert_users_groups_and_tags(conn: &mut AnyConnection, directory: &Snapshot, 
     groups::queries::ensure_everyone_group(conn, EVERYONE_GROUP, now)?;
     sync::apply(conn, directory, false, now)?;
     if let Some(first) = directory.users.first() {
-        grant_privilege(conn, &first.name)?;
+        grant_privilege(conn, &first.name, now)?;
     }
     let names = (0..TAGS).map(|number| (number, format!("tag {number}")));
     let rows: Vec<_> = names

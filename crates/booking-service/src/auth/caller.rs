@@ -7,6 +7,8 @@ use service_kit::{
     database::types::{DbTimestamp, DbUuid},
     error::Error,
     guard,
+    history::Author,
+    text_enum,
 };
 use url::form_urlencoded;
 use uuid::Uuid;
@@ -42,7 +44,7 @@ text_enum! {
 }
 
 /// The signed-in, active user behind a request.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Caller {
     /// Their id.
     pub id: DbUuid,
@@ -53,6 +55,8 @@ pub struct Caller {
     /// What that allows.
     pub scope: Scope,
     pub(super) last_used_at: Option<DbTimestamp>,
+    /// What the history says about their changes.
+    pub author: Author,
 }
 
 impl guard::Caller for Caller {
@@ -62,6 +66,10 @@ impl guard::Caller for Caller {
 
     fn view(&self) -> String {
         format!("{} {} {:?}", self.id, self.privileged, self.credential)
+    }
+
+    fn author(&self) -> Option<&Author> {
+        Some(&self.author)
     }
 
     fn has_special_rights(&self) -> bool {

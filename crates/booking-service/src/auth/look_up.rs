@@ -12,6 +12,7 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    history::{Author, By},
     with_connection,
 };
 
@@ -31,8 +32,8 @@ type User = (DbUuid, bool, i16);
 /// Id, end, revocation and last use of a session.
 type Session = (DbUuid, DbTimestamp, Option<DbTimestamp>, DbTimestamp);
 
-/// Id, scope, end, revocation and last use of a token.
-type Token = (DbUuid, Scope, Option<DbTimestamp>, Option<DbTimestamp>, Option<DbTimestamp>);
+/// Id, scope, end, revocation, last use and name of a token.
+type Token = (DbUuid, Scope, Option<DbTimestamp>, Option<DbTimestamp>, Option<DbTimestamp>, String);
 
 /// The active user of a credential, and the version of the database.
 ///
@@ -47,6 +48,7 @@ pub fn authenticate(
     let now = DbTimestamp(now);
     let unknown = || Problem::new(code::BAD_CREDENTIALS);
     let user = (users::id, users::privileged, users::state);
+    let mut author = Author::new(By::Session, now);
     let ((id, privileged, state), scope, credential, last_used_at, is_valid, data_version): (User, _, _, _, _, _) =
         match credential {
             Credential::Session(secret) => {
@@ -68,14 +70,17 @@ pub fn authenticate(
                     api_tokens::expires_at,
                     api_tokens::revoked_at,
                     api_tokens::last_used_at,
+                    api_tokens::name,
                 );
                 let query = api_tokens::table
                     .inner_join(users::table)
                     .filter(api_tokens::token_hash.eq(token.hash()))
                     .select((user, columns, DataVersion));
                 let row: Option<(User, Token, String)> = with_connection!(conn, c => query.first(c)).optional()?;
-                let (user, (token, scope, expires, revoked, last_used), data_version) = row.ok_or_else(unknown)?;
+                let (user, (token, scope, expires, revoked, last_used, name), data_version) =
+                    row.ok_or_else(unknown)?;
                 let is_valid = revoked.is_none() && expires.is_none_or(|expires| now < expires);
+                (author.by, author.token) = (By::Token, Some(name.into()));
                 (user, scope, CredentialId::Token(token), last_used, is_valid, data_version)
             }
         };
@@ -85,7 +90,8 @@ pub fn authenticate(
     if !is_valid {
         return Err(unknown().into());
     }
-    Ok((Caller { id, privileged, credential, scope, last_used_at }, data_version))
+    author.actor = Some(id);
+    Ok((Caller { id, privileged, credential, scope, last_used_at, author }, data_version))
 }
 
 /// Locks an active user until the end of the transaction. A concurrent suspension waits for it, and then also revokes

@@ -24,6 +24,7 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    history::{Author, By},
 };
 
 use self::plan::{Period, Plan, PlannedEvent, PlannedRoom};
@@ -34,6 +35,7 @@ use crate::{
         attendance,
         changes::{self, Draft, Venue},
         queries::Schedule,
+        show_created,
     },
     groups,
     rooms::{
@@ -103,6 +105,11 @@ fn is_empty(conn: &mut AnyConnection) -> Result<bool, Error> {
     let has_rooms: bool = select(exists(rooms::table.select(rooms::id))).get_result(conn)?;
     let has_events: bool = select(exists(events::table.select(events::id))).get_result(conn)?;
     Ok(!has_rooms && !has_events)
+}
+
+/// What the history says about the changes of a member.
+fn author(member: DbUuid, at: DbTimestamp) -> Author {
+    Author { actor: Some(member), ..Author::new(By::Command, at) }
 }
 
 /// One day before the first room is created.
@@ -210,7 +217,9 @@ impl Builder {
                 tags: event.series.tags.iter().map(|&(name, locked)| (name.to_owned(), locked)).collect(),
             };
             let created_at = DbTimestamp(event.created_at);
-            let id = changes::create(conn, &draft, by, self.zone, created_at)?;
+            let author = author(by, created_at);
+            let id = changes::create(conn, &draft, &author, self.zone, created_at)?;
+            show_created(conn, id, &author, self.zone)?;
             let answers = self.answers(event, &group, by).into_iter();
             let answers: Vec<_> = answers.map(|(user, schedule)| (id, user, schedule)).collect();
             attendance::record_answers(conn, &answers, created_at)?;

@@ -11,7 +11,7 @@ use service_kit::{
     error::Error,
 };
 
-use super::{Builder, plan::ONLINE};
+use super::{Builder, author, plan::ONLINE};
 use crate::{
     events::changes::Venue,
     polls::{
@@ -161,7 +161,7 @@ impl Builder {
             invite_groups: IdSet::new([group.id.0]),
             tags: planned.tags.iter().map(|name| ((*name).to_owned(), false)).collect(),
         };
-        let id = changes::create(conn, &poll, organizer, created_at)?;
+        let id = changes::create(conn, &poll, &author(organizer, created_at), created_at)?;
         let ids: Vec<_> = slots(conn, id)?.into_iter().map(|slot| slot.id).collect();
         for member in &group.members {
             if self.rng.random_bool(planned.answer_probability) {
@@ -180,7 +180,7 @@ impl Builder {
             };
             let at = DbTimestamp(self.at(today, -1, 13)?);
             let poll = queries::find(conn, id)?;
-            confirmation::confirm_locked(conn, poll, &confirmation, organizer, self.zone, at)?;
+            confirmation::confirm_locked(conn, poll, &confirmation, &author(organizer, at), self.zone, at)?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    history::Author,
     with_connection,
 };
 
@@ -85,7 +86,7 @@ pub fn add_tags(
     conn: &mut AnyConnection,
     event: DbUuid,
     tags: &[(String, bool)],
-    by: DbUuid,
+    by: &Author,
     now: DbTimestamp,
 ) -> Result<usize, Error> {
     let names: Vec<_> = tags.iter().map(|(name, _)| name.as_str()).collect();
@@ -112,7 +113,7 @@ pub fn replace_tags(
     conn: &mut AnyConnection,
     event: DbUuid,
     tags: &[(String, bool)],
-    by: DbUuid,
+    by: &Author,
     now: DbTimestamp,
 ) -> Result<(), Error> {
     diesel::delete(event_tags::table.filter(event_tags::event_id.eq(event))).execute(conn)?;
@@ -134,7 +135,7 @@ pub fn add_tag(
     if tag.1 {
         check_admin_or_privileged(conn, event, me)?;
     }
-    if add_tags(conn, event, std::slice::from_ref(tag), me.id, now)? > 0 {
+    if add_tags(conn, event, std::slice::from_ref(tag), &me.author, now)? > 0 {
         mark_changed(conn, event, now)?;
     }
     Ok(())

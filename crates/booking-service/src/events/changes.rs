@@ -18,6 +18,7 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    history::Author,
     with_connection,
 };
 
@@ -97,7 +98,7 @@ struct Location {
 pub fn create(
     conn: &mut AnyConnection,
     draft: &Draft,
-    by: DbUuid,
+    by: &Author,
     zone: Tz,
     now: DbTimestamp,
 ) -> Result<DbUuid, Error> {
@@ -107,7 +108,7 @@ pub fn create(
             let (room, key) = (DbUuid::new(), place_key(place));
             booking::lock_places(conn, vec![key.clone()])?;
             refuse_conflicts_at_place(conn, draft, &key, room, None, zone)?;
-            room_changes::insert_with_ids(conn, &[(room, draft.own_room(place))], by, now)?;
+            room_changes::insert_with_ids(conn, &[(room, draft.own_room(place))], by.actor, now)?;
             Location { room, place: place.clone(), owns_room: true }
         }
         Venue::Room(id) => {
@@ -125,7 +126,7 @@ pub fn create(
             (events::place_key.eq(place_key(&location.place)), events::place.eq(location.place)),
             (events::room_id.eq(location.room), events::owns_room.eq(location.owns_room)),
             (events::group_id.eq(draft.group), events::open.eq(draft.open), events::sequence.eq(0)),
-            (events::created_by.eq(by), events::created_at.eq(now), events::updated_at.eq(now)),
+            (events::created_by.eq(by.actor), events::created_at.eq(now), events::updated_at.eq(now)),
         ))
         .execute(conn)?;
     insert_admins(conn, id, &draft.admins())?;
@@ -193,7 +194,7 @@ pub fn update(
     }
     diesel::delete(event_admins::table.filter(event_admins::event_id.eq(id))).execute(conn)?;
     insert_admins(conn, id, &draft.admins())?;
-    attendance::replace_tags(conn, id, &draft.tags, me.id, now)?;
+    attendance::replace_tags(conn, id, &draft.tags, &me.author, now)?;
     if draft.group != event.group_id {
         attendance::delete_pending(conn, id)?;
     }
@@ -239,7 +240,7 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestam
     check_admin_or_privileged(conn, id, me)?;
     booking::lock_places(conn, vec![before.place_key.clone()])?;
     let event = find_locked(conn, &before, me)?;
-    deletion::delete_events(conn, &[event.id], now)
+    deletion::delete_events(conn, &[event.id], &me.author, now)
 }
 
 /// Reads an event again after its place has been locked, and checks again that the caller may change it. Every change

@@ -13,7 +13,7 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
-    guard::Target,
+    history::Action,
     http::{Body, ListPage, ListPart, Page, Query, Reply, pagination::Load},
     state::{Now, TimeDependent},
 };
@@ -24,10 +24,11 @@ use super::{
     params::{ActivityQuery, ChangeQuery, ListQuery, SpanQuery, UserQuery},
     queries::{self, Order},
     selection::{Criterion, Deleted, Selection},
+    target::{recorded, show, show_created, target},
     wire::{RequestEvent, RequestEventTag, RequestSchedule, ResponseEvent, ResponseEventDetail},
 };
 use crate::{
-    auth::{ACTIVE, Caller, SignedIn},
+    auth::{ACTIVE, SignedIn},
     club::Zone,
     groups, rooms, users,
 };
@@ -50,23 +51,6 @@ fn list_selection(
         Load::These(ids) => queries::load_page(conn, &selection.these(ids), order, &PageBounds::all())?,
     };
     page.rows(events, |event| order.position(&event.row), |event| Ok(ResponseEvent::new(event, zone)))
-}
-
-fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Reply, Error> {
-    Reply::json(&detail(conn, id, zone)?)
-}
-
-/// An event with its room and group.
-///
-/// # Errors
-/// 404.
-pub fn detail(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<ResponseEventDetail, Error> {
-    Ok(ResponseEventDetail::new(queries::get(conn, id)?, zone))
-}
-
-/// The event that an operation changes.
-fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
-    Target::new(format!("event {id}"), move |conn, _| show(conn, id, zone))
 }
 
 /// List events
@@ -117,8 +101,9 @@ pub async fn create(
         .creates(1)
         .queued_by(&draft.venue)
         .create(move |conn, me| {
-            let id = changes::create(conn, &draft, me.id, zone, DbTimestamp(now))?;
-            Ok(Reply::created(&detail(conn, id, zone)?)?.with(header::LOCATION, format!("/api/events/{id}")))
+            let id = changes::create(conn, &draft, &me.author, zone, DbTimestamp(now))?;
+            Ok(Reply::created(&show_created(conn, id, &me.author, zone)?)?
+                .with(header::LOCATION, format!("/api/events/{id}")))
         })
         .await
 }
@@ -163,7 +148,7 @@ pub async fn update(
     who.dry_run(query.0.dry_run.0)
         .creates(0)
         .queued_by(&draft.venue)
-        .update(target(id, zone), move |conn, me| {
+        .update(recorded(id, Action::Changed, zone), move |conn, me| {
             changes::update(conn, id, &draft, me, zone, DbTimestamp(now))?;
             show(conn, id, zone)
         })
@@ -235,7 +220,7 @@ pub async fn add_tag(
 ) -> Result<Reply, Failure> {
     let (id, tag) = (DbUuid::from(*id), body.0.into_pair());
     who.creates(0)
-        .update(target(id, zone), move |conn, me| {
+        .update(recorded(id, Action::Changed, zone), move |conn, me| {
             attendance::add_tag(conn, id, &tag, me, DbTimestamp(now)).map(|()| Reply::no_content())
         })
         .await
@@ -265,7 +250,7 @@ pub async fn remove_tag(
         return Err(Problem::parameter("tagName", Rule::ControlCharacter, "must not contain control characters").into());
     }
     let id = DbUuid::from(id);
-    who.update(target(id, zone), move |conn, me| {
+    who.update(recorded(id, Action::Changed, zone), move |conn, me| {
         attendance::remove_tag(conn, id, &name, me, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await

@@ -10,15 +10,18 @@ pub mod filter;
 mod handlers;
 mod params;
 pub mod queries;
+mod restoration;
 pub mod selection;
+mod target;
+mod undo;
 pub(crate) mod venue;
 mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::{
-    handlers::detail,
     params::{ChangeQuery, parse_filter},
+    target::show_created,
     wire::{RequestEventTag, RequestEventTags, ResponseEvent, ResponseEventDetail, ResponseEventTag},
 };
 
@@ -32,7 +35,9 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
         .service(handlers::delete)
         .service(handlers::answer)
         .service(handlers::add_tag)
-        .service(handlers::remove_tag);
+        .service(handlers::remove_tag)
+        .service(undo::restore)
+        .service(undo::revert);
 }
 
 /// Registers the operations below `/rooms`.

@@ -95,6 +95,15 @@ pub struct EventDetail {
     pub answers: Vec<(DbUuid, Schedule)>,
 }
 
+impl EventDetail {
+    /// The event as lists show it, without its attendees.
+    #[must_use]
+    pub fn without_attendees(&self) -> Event {
+        let (row, admins, tags) = (self.row.clone(), self.admins.clone(), self.tags.clone());
+        Event { row, admins, tags, attendees: Vec::new() }
+    }
+}
+
 /// The order of a list; events with equal times are ordered by id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
@@ -294,6 +303,20 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<EventDetail, Error> {
     })
 }
 
+/// One event as lists show it, without its attendees, whom the history does not record.
+///
+/// # Errors
+/// 404 when there is none, or it is deleted.
+pub fn get_without_attendees(conn: &mut AnyConnection, id: DbUuid) -> Result<Event, Error> {
+    let row = find(conn, id)?;
+    let admins = with_connection!(conn, c => event_admins::table
+        .filter(event_admins::event_id.eq(id))
+        .select(event_admins::user_id)
+        .order(event_admins::user_id)
+        .load(c)?);
+    Ok(Event { row, admins, tags: load_tags_of_one(conn, id)?, attendees: Vec::new() })
+}
+
 /// The columns of one event.
 ///
 /// # Errors
@@ -318,4 +341,13 @@ pub fn check_admin_or_privileged(conn: &mut AnyConnection, event: DbUuid, me: &C
         return Ok(());
     }
     Err(Problem::forbidden("an administrator of the event, or a privileged user").into())
+}
+
+/// Checks that the caller may change an event, deleted or not.
+///
+/// # Errors
+/// 404 when there is none; 403.
+pub fn check_editor(conn: &mut AnyConnection, event: DbUuid, me: &Caller) -> Result<(), Error> {
+    let rows: i64 = events::table.find(event).count().get_result(conn)?;
+    if rows == 0 { Err(not_found()) } else { check_admin_or_privileged(conn, event, me) }
 }

@@ -7,9 +7,12 @@ use diesel::{
     prelude::*,
     sql_types::Bool,
 };
-use service_kit::database::{
-    MultiBackend,
-    types::{DbTimestamp, DbUuid},
+use service_kit::{
+    database::{
+        MultiBackend,
+        types::{DbTimestamp, DbUuid},
+    },
+    text_enum,
 };
 
 use super::filter::{Attribute, Filter};

@@ -14,13 +14,14 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    with_connection,
+    history, with_connection,
 };
 
-use super::queries::{EVERYONE, MADE_HERE, get, not_found};
+use super::queries::{EVERYONE, MADE_HERE, check_admin_or_privileged, get, not_found};
 use crate::{
     auth::Caller,
     codes, deletion, invitations,
+    objects::GROUP,
     schema::{events, group_admins, group_members, groups, places},
     users::queries::{note_unfit_admins, note_unknown},
 };
@@ -67,11 +68,7 @@ fn lock_for_change(conn: &mut AnyConnection, id: DbUuid, me: &Caller) -> Result<
     if kind != MADE_HERE {
         return Err(Problem::forbidden("a group that was made here").into());
     }
-    let administers = group_admins::table.find((id, me.id)).count().get_result::<i64>(conn)? > 0;
-    if !administers && !me.privileged {
-        return Err(Problem::forbidden("an admin of the group or a privileged user").into());
-    }
-    Ok(())
+    check_admin_or_privileged(conn, id, me)
 }
 
 /// Creates a group.
@@ -218,11 +215,34 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid, force: bool, me: &Caller, no
     if !force && !event_ids.is_empty() {
         return Err(Problem::new(codes::EVENTS_TO_COME).member("events", json!(event_ids)).into());
     }
-    deletion::delete_events(conn, &event_ids, now)?;
+    deletion::delete_events(conn, &event_ids, &me.author, now)?;
     diesel::update(groups::table.find(id))
         .set((groups::deleted_at.eq(now), groups::updated_at.eq(now)))
         .execute(conn)?;
-    Ok(())
+    history::deleted(conn, &me.author, &GROUP, &[id])
+}
+
+/// Takes the deletion of a group back, not that of the events that were deleted with it.
+///
+/// # Errors
+/// 404, also 30 days after the deletion; 403 for a group that was not made here, and for callers who may not change it;
+/// 409 `not-deleted`.
+pub fn restore(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestamp) -> Result<(), Error> {
+    let query = groups::table.find(id).select((groups::kind, groups::deleted_at));
+    let row = match conn {
+        AnyConnection::Postgresql(pg) => query.for_update().first(pg).optional()?,
+        AnyConnection::Sqlite(sqlite) => query.first(sqlite).optional()?,
+    };
+    let (kind, deleted_at): (i16, Option<DbTimestamp>) = row.ok_or_else(not_found)?;
+    if kind != MADE_HERE {
+        return Err(Problem::forbidden("a group that was made here").into());
+    }
+    check_admin_or_privileged(conn, id, me)?;
+    deletion::check_restorable("group", deleted_at, now)?;
+    diesel::update(groups::table.find(id))
+        .set((groups::deleted_at.eq(None::<DbTimestamp>), groups::updated_at.eq(now)))
+        .execute(conn)?;
+    history::restored(conn, &me.author, &GROUP, id)
 }
 
 /// Locks the events of a group that have not ended, and returns their ids. The group must be locked.

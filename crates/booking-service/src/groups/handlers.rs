@@ -10,6 +10,7 @@ use service_kit::{
     },
     error::{Error, Failure},
     guard::Target,
+    history::{self, Action},
     http::{Body, ListPage, ListPart, Page, Query, Reply},
     state::Now,
 };
@@ -22,6 +23,7 @@ use super::{
 use crate::{
     auth::{Caller, SignedIn},
     club::Zone,
+    objects::GROUP,
     users,
 };
 
@@ -32,6 +34,13 @@ fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Reply, Error> 
 /// The group that an operation changes.
 fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
     Target::new(format!("group {id}"), move |conn, _| show(conn, id, zone))
+}
+
+/// The same, for an operation whose change the history records.
+fn recorded(id: DbUuid, zone: Tz) -> Target<Caller> {
+    target(id, zone).recorded(&GROUP, id, Action::Changed, move |conn| {
+        history::fields_of(&ResponseGroup::new(queries::get(conn, id)?, zone))
+    })
 }
 
 /// List groups
@@ -64,7 +73,9 @@ pub async fn create(who: SignedIn, Zone(zone): Zone, now: Now, body: Body<Reques
     who.creates(1)
         .create(move |conn, me| {
             let id = changes::create(conn, &group, me.id, DbTimestamp(now.0))?;
-            Reply::created(&ResponseGroup::new(queries::get(conn, id)?, zone))
+            let made = ResponseGroup::new(queries::get(conn, id)?, zone);
+            history::created(conn, &me.author, &GROUP, [(id, history::fields_of(&made)?)])?;
+            Reply::created(&made)
         })
         .await
 }
@@ -100,7 +111,7 @@ pub async fn update(
     body: Body<RequestGroup>,
 ) -> Result<Reply, Failure> {
     let (id, group) = (DbUuid::from(*id), body.0.into());
-    who.update(target(id, zone), move |conn, me| {
+    who.update(recorded(id, zone), move |conn, me| {
         changes::update(conn, id, &group, me, DbTimestamp(now.0))?;
         show(conn, id, zone)
     })
@@ -148,7 +159,7 @@ pub async fn delete(
 #[put("/{groupID}/members/me")]
 pub async fn join(who: SignedIn, Zone(zone): Zone, now: Now, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    who.update(target(id, zone), move |conn, me| {
+    who.update(recorded(id, zone), move |conn, me| {
         changes::join(conn, id, me.id, DbTimestamp(now.0))?;
         Ok(Reply::no_content())
     })
@@ -167,9 +178,32 @@ pub async fn join(who: SignedIn, Zone(zone): Zone, now: Now, id: Path<Id>) -> Re
 #[delete("/{groupID}/members/me")]
 pub async fn leave(who: SignedIn, Zone(zone): Zone, now: Now, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    who.update(target(id, zone), move |conn, me| {
+    who.update(recorded(id, zone), move |conn, me| {
         changes::leave(conn, id, me.id, DbTimestamp(now.0))?;
         Ok(Reply::no_content())
+    })
+    .await
+}
+
+/// Restore a deleted group
+///
+/// Needs an admin of the group or a privileged user, within 30 days of its deletion. Events that were deleted with it are
+/// restored one by one.
+#[utoipa::path(
+    tags = ["groups", "additions"],
+    operation_id = "restoreGroup",
+    params(("groupID" = uuid::Uuid, Path)),
+    responses(
+        (status = 200, description = "The group", body = ResponseGroup),
+        (status = 409, description = "It is not deleted (`not-deleted`)")
+    )
+)]
+#[post("/{groupID}/restore")]
+pub async fn restore(who: SignedIn, Zone(zone): Zone, now: Now, id: Path<Id>) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.update(Target::parent(format!("group {id}")), move |conn, me| {
+        changes::restore(conn, id, me, DbTimestamp(now.0))?;
+        show(conn, id, zone)
     })
     .await
 }

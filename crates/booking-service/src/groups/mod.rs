@@ -22,6 +22,7 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
         .service(handlers::get)
         .service(handlers::update)
         .service(handlers::delete)
+        .service(handlers::restore)
         .service(handlers::join)
         .service(handlers::leave);
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 pub use crate::invitations::EVERYONE;
 use crate::{
-    auth::ACTIVE,
+    auth::{ACTIVE, Caller},
     expressions::{IdList, folded_ids},
     schema::{group_admins, group_members, groups, users as user_rows},
     users::queries::{User, active_ids},
@@ -232,4 +232,30 @@ pub fn of_user(conn: &mut AnyConnection, user: &User, belongs: bool, admins: boo
         positions.extend(live.filter(groups::id.eq_any(ids)).load(conn)?);
     }
     Ok(positions.into_iter().collect())
+}
+
+/// Checks that the caller is an admin of a group or privileged.
+///
+/// # Errors
+/// 403.
+pub fn check_admin_or_privileged(conn: &mut AnyConnection, group: DbUuid, me: &Caller) -> Result<(), Error> {
+    let administers = group_admins::table.find((group, me.id)).count().get_result::<i64>(conn)? > 0;
+    if administers || me.privileged {
+        return Ok(());
+    }
+    Err(Problem::forbidden("an admin of the group or a privileged user").into())
+}
+
+/// Checks that the caller may change a group, deleted or not; for a group that was not made here, that they are
+/// privileged.
+///
+/// # Errors
+/// 404 when there is none; 403.
+pub fn check_editor(conn: &mut AnyConnection, group: DbUuid, me: &Caller) -> Result<(), Error> {
+    let kind: Option<i16> = groups::table.find(group).select(groups::kind).first(conn).optional()?;
+    match kind {
+        None => Err(not_found().into()),
+        Some(kind) if kind != MADE_HERE && !me.privileged => Err(Problem::forbidden("a privileged user").into()),
+        Some(_) => check_admin_or_privileged(conn, group, me),
+    }
 }

@@ -66,6 +66,7 @@ pub async fn run(
         events::import_events(conn, import, &mut targets)?;
         import.step("looking for double bookings");
         scan::report_violations(conn, import)?;
+        import.record(conn, now)?;
         analyze(conn)
     };
     import.run(db, work).await

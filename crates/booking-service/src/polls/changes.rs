@@ -13,13 +13,15 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    history::{self, Author},
     with_connection,
 };
 
-use super::queries::{DraftEventStatus, Row, check_admin_or_privileged, find, get, invitees, slots};
+use super::queries::{DraftEventStatus, Row, check_admin_or_privileged, check_editor, find, get, invitees, slots};
 use crate::{
     auth::Caller,
-    codes, groups,
+    codes, deletion, groups,
+    objects::POLL,
     schema::{draft_event_admins, draft_event_invitees, draft_event_slots, draft_event_tags, draft_events},
     tags, users,
 };
@@ -122,19 +124,20 @@ pub(super) fn check_open(poll: &Row, now: DbTimestamp) -> Result<(), Error> {
 ///
 /// # Errors
 /// 400 for a deadline that has passed, and for users and groups that do not exist.
-pub fn create(conn: &mut AnyConnection, poll: &NewPoll, by: DbUuid, now: DbTimestamp) -> Result<DbUuid, Error> {
+pub fn create(conn: &mut AnyConnection, poll: &NewPoll, by: &Author, now: DbTimestamp) -> Result<DbUuid, Error> {
     let mut violations = Violations::default();
     note_past_deadline(poll.deadline, now, &mut violations);
     users::queries::note_unfit_admins(conn, &poll.admins, &[], &mut violations)?;
     users::queries::note_unknown(conn, "/invitees", &poll.invitees, &mut violations)?;
     groups::queries::note_unknown(conn, "/inviteGroups", &poll.invite_groups, &mut violations)?;
     violations.into_result()?;
+    let creator = by.actor.ok_or_else(|| Problem::internal("a poll that nobody creates"))?;
     let id = DbUuid::new();
     diesel::insert_into(draft_events::table)
         .values((
             (draft_events::id.eq(id), draft_events::name.eq(&poll.name)),
             (draft_events::description.eq(&poll.description), draft_events::open.eq(poll.open)),
-            (draft_events::deadline.eq(poll.deadline), draft_events::created_by.eq(by)),
+            (draft_events::deadline.eq(poll.deadline), draft_events::created_by.eq(creator)),
             (draft_events::created_at.eq(now), draft_events::updated_at.eq(now)),
         ))
         .execute(conn)?;
@@ -208,15 +211,35 @@ pub fn update(
     Ok(())
 }
 
-/// Deletes a poll with its answers. The event of a confirmed poll stays.
+/// Marks a poll as deleted. The event of a confirmed poll stays.
 ///
 /// # Errors
 /// 404; 403 for anybody but its administrators and privileged users.
-pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller) -> Result<(), Error> {
+pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestamp) -> Result<(), Error> {
     find_locked(conn, id, Lock::Exclusive)?;
     check_admin_or_privileged(conn, id, me)?;
-    diesel::delete(draft_events::table.find(id)).execute(conn)?;
-    Ok(())
+    diesel::update(draft_events::table.find(id))
+        .set((draft_events::deleted_at.eq(now), draft_events::updated_at.eq(now)))
+        .execute(conn)?;
+    history::deleted(conn, &me.author, &POLL, &[id])
+}
+
+/// Takes the deletion of a poll back.
+///
+/// # Errors
+/// 404, also 30 days after the deletion; 403 for anybody but its administrators and privileged users; 409 `not-deleted`.
+pub fn restore(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestamp) -> Result<(), Error> {
+    check_editor(conn, id, me)?;
+    let poll = draft_events::table.find(id).select(draft_events::deleted_at);
+    let deleted_at = match conn {
+        AnyConnection::Postgresql(pg) => poll.for_no_key_update().first(pg)?,
+        AnyConnection::Sqlite(sqlite) => poll.first(sqlite)?,
+    };
+    deletion::check_restorable("poll", deleted_at, now)?;
+    diesel::update(draft_events::table.find(id))
+        .set((draft_events::deleted_at.eq(None::<DbTimestamp>), draft_events::updated_at.eq(now)))
+        .execute(conn)?;
+    history::restored(conn, &me.author, &POLL, id)
 }
 
 fn note_past_deadline(deadline: DbTimestamp, now: DbTimestamp, violations: &mut Violations) {
@@ -293,7 +316,7 @@ fn insert_tags(
     conn: &mut AnyConnection,
     poll: DbUuid,
     tags: &[(String, bool)],
-    by: DbUuid,
+    by: &Author,
     now: DbTimestamp,
 ) -> Result<(), Error> {
     if tags.is_empty() {

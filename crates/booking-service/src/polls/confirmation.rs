@@ -15,6 +15,7 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    history::Author,
 };
 
 use super::{
@@ -58,7 +59,7 @@ pub fn confirm(
 ) -> Result<DbUuid, Error> {
     let poll = find_locked(conn, id, Lock::Exclusive)?;
     check_admin_or_privileged(conn, id, me)?;
-    confirm_locked(conn, poll, confirmation, me.id, zone, now)
+    confirm_locked(conn, poll, confirmation, &me.author, zone, now)
 }
 
 /// Confirms a slot of a poll that is locked. The user `by`, who does it, becomes an administrator of the event if the
@@ -70,7 +71,7 @@ pub fn confirm_locked(
     conn: &mut AnyConnection,
     poll: Row,
     confirmation: &Confirmation,
-    by: DbUuid,
+    by: &Author,
     zone: Tz,
     now: DbTimestamp,
 ) -> Result<DbUuid, Error> {
@@ -84,7 +85,7 @@ pub fn confirm_locked(
     let mut admins = detail.poll.admins;
     // A privileged user confirms a poll whose administrators have all left.
     if !users::queries::any_active(conn, &admins)? {
-        admins.push(by);
+        admins.extend(by.actor);
     }
     let draft = Draft {
         name: poll.name,

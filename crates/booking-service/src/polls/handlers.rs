@@ -15,6 +15,7 @@ use service_kit::{
     },
     error::{Error, Failure},
     guard::Target,
+    history::{self, Action},
     http::{Body, ListPage, ListPart, Page, Query, Reply, pagination::Load},
     state::{Now, TimeDependent},
 };
@@ -26,27 +27,16 @@ use super::{
     queries::{self, Poll, Selection, UserAnswer},
     requests::{OfUserQuery, RequestAvailability, RequestConfirmation, RequestDraftEvent, RequestDraftEventUpdate},
     results::by_user,
+    target::{fields_of, lock_name, recorded, show, target},
     wire::{ResponseAvailability, ResponseDraftEvent, ResponseDraftEventDetail, ResponseSchedulingResults},
 };
 use crate::{
     auth::{Caller, SignedIn},
     club::Zone,
     events::{self, ChangeQuery, ResponseEventDetail, selection::Relation},
+    objects::POLL,
     users,
 };
-
-fn show(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp, zone: Tz) -> Result<Reply, Error> {
-    Reply::json(&ResponseDraftEventDetail::new(queries::get_detail(conn, id)?, now, zone))
-}
-
-fn lock_name(id: DbUuid) -> String {
-    format!("poll {id}")
-}
-
-/// The poll that an operation changes.
-fn target(id: DbUuid, now: DbTimestamp, zone: Tz) -> Target<Caller> {
-    Target::new(lock_name(id), move |conn, _| show(conn, id, now, zone))
-}
 
 /// The answer of a user.
 fn show_answer(conn: &mut AnyConnection, id: DbUuid, user: DbUuid, zone: Tz) -> Result<Reply, Error> {
@@ -82,7 +72,9 @@ pub async fn create(
     let now = DbTimestamp(now);
     who.creates(1)
         .create(move |conn, me| {
-            let id = changes::create(conn, &body.0.to_poll(zone)?, me.id, now)?;
+            let id = changes::create(conn, &body.0.to_poll(zone)?, &me.author, now)?;
+            let fields = fields_of(conn, id, now, zone)?;
+            history::created(conn, &me.author, &POLL, [(id, fields)])?;
             let reply = Reply::created(&ResponseDraftEvent::new(queries::get(conn, id)?, now, zone))?;
             Ok(reply.with(header::LOCATION, format!("/api/draft-events/{id}")))
         })
@@ -127,7 +119,7 @@ pub async fn update(
     body: Body<RequestDraftEventUpdate>,
 ) -> Result<Reply, Failure> {
     let (id, now) = (DbUuid::from(*id), DbTimestamp(now));
-    who.update(target(id, now, zone), move |conn, me| {
+    who.update(recorded(target(id, now, zone), id, Action::Changed, now, zone), move |conn, me| {
         changes::update(conn, id, &body.0.to_change(zone)?, me, now)?;
         show(conn, id, now, zone)
     })
@@ -147,7 +139,29 @@ pub async fn update(
 pub async fn delete(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
     who.update(target(id, DbTimestamp(now), zone), move |conn, me| {
-        changes::delete(conn, id, me).map(|()| Reply::no_content())
+        changes::delete(conn, id, me, DbTimestamp(now)).map(|()| Reply::no_content())
+    })
+    .await
+}
+
+/// Restore a deleted poll
+///
+/// Needs an administrator of the poll or a privileged user, within 30 days of its deletion.
+#[utoipa::path(
+    tags = ["draft-events", "additions"],
+    operation_id = "restoreDraftEvent",
+    params(("draftEventID" = uuid::Uuid, Path)),
+    responses(
+        (status = 200, description = "The poll", body = ResponseDraftEventDetail),
+        (status = 409, description = "It is not deleted (`not-deleted`)"),
+    )
+)]
+#[post("/{draftEventID}/restore")]
+pub async fn restore(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
+    let (id, now) = (DbUuid::from(*id), DbTimestamp(now));
+    who.update(Target::parent(lock_name(id)), move |conn, me| {
+        changes::restore(conn, id, me, now)?;
+        show(conn, id, now, zone)
     })
     .await
 }
@@ -295,13 +309,14 @@ pub async fn confirm(
     query: Query<ChangeQuery>,
     body: Body<RequestConfirmation>,
 ) -> Result<Reply, Failure> {
-    let (id, confirmation) = (DbUuid::from(*id), Confirmation::from(body.0));
+    let (id, now, confirmation) = (DbUuid::from(*id), DbTimestamp(now), Confirmation::from(body.0));
+    let poll = recorded(Target::parent(lock_name(id)), id, Action::Confirmed, now, zone);
     who.dry_run(query.0.dry_run.0)
         .creates(1)
         .queued_by(&confirmation.venue)
-        .update(Target::parent(lock_name(id)), move |conn, me| {
-            let event = confirmation::confirm(conn, id, &confirmation, me, zone, DbTimestamp(now))?;
-            let reply = Reply::created(&events::detail(conn, event, zone)?)?;
+        .update(poll, move |conn, me| {
+            let event = confirmation::confirm(conn, id, &confirmation, me, zone, now)?;
+            let reply = Reply::created(&events::show_created(conn, event, &me.author, zone)?)?;
             Ok(reply.with(header::LOCATION, format!("/api/events/{event}")))
         })
         .await

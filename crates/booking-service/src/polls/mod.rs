@@ -17,6 +17,7 @@ pub mod queries;
 mod requests;
 pub mod results;
 mod slots;
+mod target;
 mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
@@ -28,6 +29,7 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
         .service(handlers::get)
         .service(handlers::update)
         .service(handlers::delete)
+        .service(handlers::restore)
         .service(handlers::results)
         .service(handlers::all_answers)
         .service(handlers::own_answer)

@@ -15,7 +15,7 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    with_connection,
+    text_enum, with_connection,
 };
 
 use super::results::{Choice, Slot};
@@ -59,12 +59,12 @@ pub struct Row {
     pub updated_at: DbTimestamp,
 }
 
-/// The polls, each with the event that it was confirmed as. The deletion of the event, in whichever way, undoes the
+/// The polls that are not deleted, each with the event that it was confirmed as. The deletion of the event, in whichever way, undoes the
 /// confirmation, so nothing that deletes events needs to know or lock polls.
 #[auto_type]
 fn polls_with_events() -> _ {
     let exists = events::id.nullable().eq(draft_events::event_id).and(events::deleted_at.is_null());
-    draft_events::table.left_join(events::table.on(exists))
+    draft_events::table.left_join(events::table.on(exists)).filter(draft_events::deleted_at.is_null())
 }
 
 impl Row {
@@ -356,4 +356,13 @@ pub fn check_admin_or_privileged(conn: &mut AnyConnection, poll: DbUuid, me: &Ca
         return Ok(());
     }
     Err(Problem::forbidden("an administrator of the poll, or a privileged user").into())
+}
+
+/// Checks that the caller may change a poll, deleted or not.
+///
+/// # Errors
+/// 404 when there is none; 403.
+pub fn check_editor(conn: &mut AnyConnection, poll: DbUuid, me: &Caller) -> Result<(), Error> {
+    let rows: i64 = draft_events::table.find(poll).count().get_result(conn)?;
+    if rows == 0 { Err(not_found()) } else { check_admin_or_privileged(conn, poll, me) }
 }

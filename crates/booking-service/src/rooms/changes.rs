@@ -9,13 +9,16 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    history::Author,
     with_connection,
 };
 
 use super::{
     booking,
     place::place_key,
-    queries::{Room, find_locked, get, not_found},
+    queries::{
+        Room, Row, check_admin_or_privileged, check_editor, find_locked, find_locked_even_deleted, get, not_found,
+    },
 };
 use crate::{
     auth::Caller,
@@ -136,9 +139,7 @@ pub fn delete(
 ) -> Result<Room, Error> {
     let room = find_locked(conn, id)?.ok_or_else(not_found)?;
     let room = get(conn, room.id, exclude)?;
-    if !me.privileged && !room.admins.contains(&me.id) {
-        return Err(Problem::forbidden("an administrator of the room, or a privileged user").into());
-    }
+    check_admin_or_privileged(conn, id, me)?;
     let not_ended = events::table
         .filter(events::room_id.eq(id))
         .filter(events::deleted_at.is_null())
@@ -147,7 +148,7 @@ pub fn delete(
     if !event_ids.is_empty() && !force {
         return Err(Problem::new(codes::EVENTS_TO_COME).member("events", serde_json::json!(event_ids)).into());
     }
-    deletion::delete_room(conn, id, &event_ids, now)?;
+    deletion::delete_room(conn, id, &event_ids, &me.author, now)?;
     Ok(room)
 }
 
@@ -165,16 +166,50 @@ pub fn verify(conn: &mut AnyConnection, id: DbUuid, verified: bool, zone: Tz, no
         return Ok(());
     }
     if verified {
-        let mut others = booking::load_verified(conn, room.starts_at, room.ends_at)?;
-        others.retain(|other| other.place_key == room.place_key);
-        if !others.is_empty() {
-            return Err(booking::room_overlap(others.into_iter().map(|other| other.id).collect()).into());
-        }
-        booking::refuse_conflicts_of_verified(conn, &[room.period()], zone)?;
+        check_verifiable(conn, &room, zone)?;
         diesel::update(events::table.filter(events::room_id.eq(id))).set(events::owns_room.eq(false)).execute(conn)?;
     }
     diesel::update(rooms::table.find(id))
         .set((rooms::verified.eq(verified), rooms::made_for_event.eq(false), rooms::updated_at.eq(now)))
         .execute(conn)?;
     Ok(())
+}
+
+/// Checks that a room may be verified. Its place must be locked.
+fn check_verifiable(conn: &mut AnyConnection, room: &Row, zone: Tz) -> Result<(), Error> {
+    let mut others = booking::load_verified(conn, room.starts_at, room.ends_at)?;
+    others.retain(|other| other.place_key == room.place_key);
+    if !others.is_empty() {
+        return Err(booking::room_overlap(others.into_iter().map(|other| other.id).collect()).into());
+    }
+    booking::refuse_conflicts_of_verified(conn, &[room.period()], zone)
+}
+
+/// Takes the deletion of a room back, not that of the events that were deleted with it.
+///
+/// # Errors
+/// 404, also 30 days after the deletion; 403 for anybody but its administrators and privileged users; 409 `not-deleted`;
+/// 409 as [`verify`] if it is verified.
+pub fn restore(conn: &mut AnyConnection, id: DbUuid, me: &Caller, zone: Tz, now: DbTimestamp) -> Result<(), Error> {
+    check_editor(conn, id, me)?;
+    let room = find_locked_even_deleted(conn, id)?;
+    deletion::check_restorable("room", room.deleted_at, now)?;
+    restore_locked(conn, &room, Some(&me.author), zone, now)
+}
+
+/// Takes the deletion of a room back whose place is locked. `by` as for [`deletion::restore_room`].
+///
+/// # Errors
+/// 409 as [`verify`] if it is verified.
+pub fn restore_locked(
+    conn: &mut AnyConnection,
+    room: &Row,
+    by: Option<&Author>,
+    zone: Tz,
+    now: DbTimestamp,
+) -> Result<(), Error> {
+    if room.verified {
+        check_verifiable(conn, room, zone)?;
+    }
+    deletion::restore_room(conn, room.id, by, now)
 }

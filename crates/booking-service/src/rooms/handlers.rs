@@ -1,8 +1,11 @@
 //! The operations on rooms.
 
+use std::collections::BTreeMap;
+
 use actix_web::{HttpRequest, delete, get, http::header, post, web::Path, web::Payload};
 use chrono_tz::Tz;
 use common::{input::Id, problem::Violations};
+use serde_json::Value;
 use service_kit::{
     database::{
         AnyConnection,
@@ -10,6 +13,7 @@ use service_kit::{
     },
     error::{Error, Failure},
     guard::Target,
+    history::{self, Action},
     http::{Body, ListPage, Page, Query, Reply, body, pagination::Load},
     state::Now,
 };
@@ -23,6 +27,7 @@ use super::{
 use crate::{
     auth::{Caller, Privileged, SignedIn},
     club::Zone,
+    objects::ROOM,
     users,
 };
 
@@ -33,9 +38,23 @@ fn show(conn: &mut AnyConnection, id: DbUuid, exclude: Option<DbUuid>, zone: Tz)
     Reply::json(&ResponseRoom::new(queries::get(conn, id, exclude)?, zone))
 }
 
+fn lock_name(id: DbUuid) -> String {
+    format!("room {id}")
+}
+
 /// The room that an operation changes.
 fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
-    Target::new(format!("room {id}"), move |conn, _| show(conn, id, None, zone))
+    Target::new(lock_name(id), move |conn, _| show(conn, id, None, zone))
+}
+
+/// The same, for an operation whose change the history records.
+fn recorded(id: DbUuid, action: Action, zone: Tz) -> Target<Caller> {
+    let fields = move |conn: &mut AnyConnection| fields_of(queries::get(conn, id, None)?, zone);
+    target(id, zone).recorded(&ROOM, id, action, fields)
+}
+
+fn fields_of(room: Room, zone: Tz) -> Result<Value, Error> {
+    history::fields_of(&ResponseRoom::new(room, zone))
 }
 
 /// List rooms
@@ -79,6 +98,7 @@ pub async fn create(who: SignedIn, Zone(zone): Zone, Now(now): Now, body: Body<R
             violations.into_result()?;
             let room = changes::create(conn, body.0.to_new_room(), me.id, DbTimestamp(now))?;
             let location = format!("/api/rooms/{}", room.row.id);
+            history::created(conn, &me.author, &ROOM, [(room.row.id, fields_of(room.clone(), zone)?)])?;
             Ok(Reply::created(&ResponseRoom::new(room, zone))?.with(header::LOCATION, location))
         })
         .await
@@ -116,7 +136,15 @@ pub async fn import(
     let table = body::read(&req, &mut payload.into_inner(), "text/csv", IMPORT_LIMIT).await?;
     who.dry_run(query.0.dry_run.0)
         .create(move |conn, me| {
-            let rooms = import_table(conn, &table, zone, me.id, DbTimestamp(now))?;
+            let (rooms, new) = import_table(conn, &table, zone, me.id, DbTimestamp(now))?;
+            let new = rooms.iter().filter(|room| new.contains(&room.row.id)).map(|room| (room.row.id, room.clone()));
+            // Equal rows of the table give the same room.
+            let new: BTreeMap<_, _> = new.collect();
+            let new = new
+                .into_iter()
+                .map(|(id, room)| Ok((id, fields_of(room, zone)?)))
+                .collect::<Result<Vec<_>, Error>>()?;
+            history::created(conn, &me.author, &ROOM, new)?;
             let rooms: Vec<_> = rooms.into_iter().map(|room| ResponseRoom::new(room, zone)).collect();
             Reply::created(&rooms)
         })
@@ -181,7 +209,7 @@ pub async fn delete(
 #[post("/{roomID}/verified")]
 pub async fn verify(who: Privileged, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    who.update(target(id, zone), move |conn, _| {
+    who.update(recorded(id, Action::Verified, zone), move |conn, _| {
         changes::verify(conn, id, true, zone, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
@@ -199,8 +227,32 @@ pub async fn verify(who: Privileged, Zone(zone): Zone, Now(now): Now, id: Path<I
 #[delete("/{roomID}/verified")]
 pub async fn unverify(who: Privileged, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    who.update(target(id, zone), move |conn, _| {
+    who.update(recorded(id, Action::Unverified, zone), move |conn, _| {
         changes::verify(conn, id, false, zone, DbTimestamp(now)).map(|()| Reply::no_content())
+    })
+    .await
+}
+
+/// Restore a deleted room
+///
+/// Needs an administrator of the room or a privileged user, within 30 days of its deletion. Events that were deleted
+/// with it are restored one by one.
+#[utoipa::path(
+    tags = ["rooms", "additions"],
+    operation_id = "restoreRoom",
+    params(("roomID" = uuid::Uuid, Path)),
+    responses(
+        (status = 200, description = "The room", body = ResponseRoom),
+        (status = 409, description = "It is not deleted (`not-deleted`), or verified, and another verified room \
+            overlaps it (`room-overlap`) or events would conflict (`room-conflict`)"),
+    )
+)]
+#[post("/{roomID}/restore")]
+pub async fn restore(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.update(Target::parent(lock_name(id)), move |conn, me| {
+        changes::restore(conn, id, me, zone, DbTimestamp(now))?;
+        show(conn, id, None, zone)
     })
     .await
 }

@@ -1,6 +1,6 @@
 //! The import of rooms from a CSV table, all rows or none.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chrono_tz::Tz;
 use common::{
@@ -25,7 +25,7 @@ use super::{
 use crate::codes;
 
 /// Creates a verified room for each row, with `by` as its administrator. A row that equals an existing verified room or
-/// an earlier row gives the same room. Returns a room for each row, in the order of rows.
+/// an earlier row gives the same room. Returns a room for each row, in the order of rows, and the ids of the new ones.
 ///
 /// # Errors
 /// 400 `bad-import` with every invalid row; a row that overlaps an earlier row on the same place is invalid. 409
@@ -37,7 +37,7 @@ pub fn import_table(
     zone: Tz,
     by: DbUuid,
     now: DbTimestamp,
-) -> Result<Vec<Room>, Error> {
+) -> Result<(Vec<Room>, HashSet<DbUuid>), Error> {
     let rows = table::parse(table, zone).map_err(|cells| {
         let violation = |cell: table::CellError| Violation {
             location: Location::Cell { row: cell.row, column: cell.column },
@@ -48,7 +48,7 @@ pub fn import_table(
     })?;
     let rows = rows.into_iter().map(|row| Row::new(row, by)).collect::<Result<Vec<_>, _>>()?;
     if rows.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Default::default());
     }
     import(conn, &rows, zone, by, now)
 }
@@ -87,7 +87,13 @@ impl Row {
     }
 }
 
-fn import(conn: &mut AnyConnection, rows: &[Row], zone: Tz, by: DbUuid, now: DbTimestamp) -> Result<Vec<Room>, Error> {
+fn import(
+    conn: &mut AnyConnection,
+    rows: &[Row],
+    zone: Tz,
+    by: DbUuid,
+    now: DbTimestamp,
+) -> Result<(Vec<Room>, HashSet<DbUuid>), Error> {
     booking::lock_places(conn, rows.iter().map(|row| row.place_key.clone()).collect())?;
     let existing = load_existing(conn, rows)?;
     let mut overlaps: Vec<DbUuid> = Vec::new();
@@ -136,7 +142,8 @@ fn import(conn: &mut AnyConnection, rows: &[Row], zone: Tz, by: DbUuid, now: DbT
     changes::insert_with_ids(conn, &new, by, now)?;
     let loaded = queries::load_listed(conn, &ids)?;
     let by_id: HashMap<_, _> = loaded.into_iter().map(|room| (room.row.id, room)).collect();
-    Ok(ids.iter().filter_map(|id| by_id.get(id).cloned()).collect())
+    let rooms = ids.iter().filter_map(|id| by_id.get(id).cloned()).collect();
+    Ok((rooms, new.into_iter().map(|(id, _)| id).collect()))
 }
 
 /// The verified rooms that overlap the time from the first row's start to the last row's end, by place.

@@ -33,6 +33,7 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
         .service(handlers::import)
         .service(handlers::verify)
         .service(handlers::unverify)
+        .service(handlers::restore)
         .service(handlers::get)
         .service(handlers::delete);
 }

@@ -19,6 +19,7 @@ use super::{
     overlap::{Occupancy, Span},
 };
 use crate::{
+    auth::Caller,
     expressions::{IdList, folded_ids},
     schema::{room_admins, rooms},
 };
@@ -39,6 +40,7 @@ pub struct Row {
     pub created_at: DbTimestamp,
     pub updated_at: DbTimestamp,
     pub deleted_at: Option<DbTimestamp>,
+    pub made_for_event: bool,
 }
 
 impl Row {
@@ -237,4 +239,36 @@ pub fn find_locked(conn: &mut AnyConnection, id: DbUuid) -> Result<Option<Row>, 
         Some(row) if row.place_key != before.place_key => Err(Error::Stale),
         row => Ok(row),
     }
+}
+
+/// Locks the place of a room, and returns the room's columns even if it is deleted.
+///
+/// # Errors
+/// 404; [`Error::Stale`] if the room has moved to another place before the lock.
+pub fn find_locked_even_deleted(conn: &mut AnyConnection, id: DbUuid) -> Result<Row, Error> {
+    let before = find_even_deleted(conn, id)?;
+    booking::lock_places(conn, vec![before.place_key.clone()])?;
+    let row = find_even_deleted(conn, id)?;
+    if row.place_key == before.place_key { Ok(row) } else { Err(Error::Stale) }
+}
+
+/// Checks that the caller is an administrator of a room or privileged.
+///
+/// # Errors
+/// 403.
+pub fn check_admin_or_privileged(conn: &mut AnyConnection, room: DbUuid, me: &Caller) -> Result<(), Error> {
+    let is_admin = || room_admins::table.find((room, me.id)).select(room_admins::user_id);
+    if me.privileged || is_admin().first::<DbUuid>(conn).optional()?.is_some() {
+        return Ok(());
+    }
+    Err(Problem::forbidden("an administrator of the room, or a privileged user").into())
+}
+
+/// Checks that the caller may change a room, deleted or not.
+///
+/// # Errors
+/// 404 when there is none; 403.
+pub fn check_editor(conn: &mut AnyConnection, room: DbUuid, me: &Caller) -> Result<(), Error> {
+    find_even_deleted(conn, room)?;
+    check_admin_or_privileged(conn, room, me)
 }

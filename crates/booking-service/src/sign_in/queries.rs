@@ -16,6 +16,7 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    history::{Author, By},
 };
 
 use super::{
@@ -29,7 +30,7 @@ use crate::{
     codes,
     config::SignInPolicy,
     schema::{sessions, spent_logins},
-    users::queries::set_privileged,
+    users::queries::{record_privilege, set_privileged},
 };
 
 /// The most rows of a table that [`delete_expired`] deletes at once.
@@ -65,7 +66,7 @@ pub fn finish(
         Principal::Identity(identity) => {
             let user = identities::user_of(conn, identity, policy, now)?;
             if let Some(is_privileged) = identity.is_privileged {
-                follow_provider(conn, user, is_privileged)?;
+                follow_provider(conn, user, is_privileged, DbTimestamp(now))?;
             }
             user
         }
@@ -88,15 +89,19 @@ pub fn finish(
 }
 
 /// Grants or revokes the privilege as the provider says. The last privileged user keeps it.
-fn follow_provider(conn: &mut AnyConnection, user: DbUuid, is_privileged: bool) -> Result<(), Error> {
+fn follow_provider(conn: &mut AnyConnection, user: DbUuid, is_privileged: bool, now: DbTimestamp) -> Result<(), Error> {
     match set_privileged(conn, user, is_privileged) {
+        Ok(true) => {
+            let by = Author { actor: Some(user), ..Author::new(By::Session, now) };
+            record_privilege(conn, user, is_privileged, &by)
+        }
         Err(Error::Problem(problem)) if problem.code() == codes::LAST_PRIVILEGED => {
             log::warn!(
                 "the user {user} stays privileged, as the last one, although the sign-in provider says otherwise"
             );
             Ok(())
         }
-        other => other,
+        other => other.map(|_| ()),
     }
 }
 

@@ -15,6 +15,7 @@ use service_kit::{
     directory::COPY,
     error::{Error, Failure},
     guard::Target,
+    history::{self, Action},
     http::{Page, Query, Reply, body::OptionalBody},
     state::{AppState, Now},
 };
@@ -26,6 +27,7 @@ use super::{
 use crate::{
     auth::{Privileged, SignedIn},
     club::Club,
+    objects::USER,
 };
 
 fn show(conn: &mut AnyConnection, id: DbUuid, origin: &str) -> Result<Reply, Error> {
@@ -129,7 +131,11 @@ pub async fn set_privileged(
     body: OptionalBody<RequestPrivileged>,
 ) -> Result<Reply, Failure> {
     let (id, privileged) = (DbUuid::from(*id), body.0.is_none_or(|body| body.privileged));
+    let origin = club.origin.clone();
     let target = Target::new(format!("user {id}"), move |conn, _| show(conn, id, &club.origin));
+    let target = target.recorded(&USER, id, Action::Changed, move |conn| {
+        history::fields_of(&ResponseUser::new(queries::get(conn, id)?, &origin))
+    });
     who.update(target, move |conn, _| {
         queries::set_privileged(conn, id, privileged)?;
         Ok(Reply::no_content())

@@ -10,6 +10,7 @@ mod icon;
 pub mod queries;
 mod sign_in_name;
 pub mod sync;
+mod synced_groups;
 mod wire;
 
 pub use self::{

@@ -7,16 +7,22 @@ use common::{
     problem::{Problem, Rule, Violations, code},
 };
 use diesel::{OptionalExtension, prelude::*, sql_types::Bool};
+use serde_json::json;
 use service_kit::{
     after,
-    database::{AnyConnection, PageBounds, types::DbUuid},
+    database::{
+        AnyConnection, PageBounds,
+        types::{DbTimestamp, DbUuid},
+    },
     error::Error,
+    history::{self, Action, Author, By, Changes, Entry},
     with_connection,
 };
 
 use crate::{
     auth::{ACTIVE, stay_active},
     codes,
+    objects::USER,
     schema::users,
 };
 
@@ -119,11 +125,12 @@ pub fn unknown_indexes(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<u
     Ok(ids.iter().enumerate().filter(|(_, id)| !existing.contains(id)).map(|(index, _)| index).collect())
 }
 
-/// Grants a user the privilege or revokes it (contract, `PATCH /users/{userID}/privileged`).
+/// Grants a user the privilege or revokes it (contract, `PATCH /users/{userID}/privileged`). Returns whether that is a
+/// change.
 ///
 /// # Errors
 /// 404 for an unknown user; 409 `last-privileged-user` when no active privileged user would be left.
-pub fn set_privileged(conn: &mut AnyConnection, id: DbUuid, privileged: bool) -> Result<(), Error> {
+pub fn set_privileged(conn: &mut AnyConnection, id: DbUuid, privileged: bool) -> Result<bool, Error> {
     let user = get(conn, id)?;
     if !privileged && user.privileged {
         let holders = lock_privileged(conn)?;
@@ -131,10 +138,14 @@ pub fn set_privileged(conn: &mut AnyConnection, id: DbUuid, privileged: bool) ->
             return Err(Problem::new(codes::LAST_PRIVILEGED).into());
         }
     }
-    diesel::update(users::table.find(id).filter(users::privileged.ne(privileged)))
-        .set(users::privileged.eq(privileged))
-        .execute(conn)?;
-    Ok(())
+    let other = users::table.find(id).filter(users::privileged.ne(privileged));
+    Ok(diesel::update(other).set(users::privileged.eq(privileged)).execute(conn)? > 0)
+}
+
+/// Records a change of the privilege that no operation made.
+pub fn record_privilege(conn: &mut AnyConnection, id: DbUuid, privileged: bool, by: &Author) -> Result<(), Error> {
+    let changes = Changes::from_iter([("privileged".to_owned(), json!([!privileged, privileged]))]);
+    history::record(conn, by, &[Entry { kind: &USER, object: id, action: Action::Changed, changes }])
 }
 
 /// Locks the privileged users until the end of the transaction and returns their ids and states. Of two users who
@@ -158,11 +169,14 @@ pub fn no_user_called(name: &str) -> Problem {
 ///
 /// # Errors
 /// 404 for an unknown name; 403 for an inactive account.
-pub fn grant_privilege(conn: &mut AnyConnection, name: &str) -> Result<bool, Error> {
+pub fn grant_privilege(conn: &mut AnyConnection, name: &str, now: DbTimestamp) -> Result<bool, Error> {
     let user = users::table.filter(users::name.eq(name));
     let row: Option<(DbUuid, bool)> = user.select((users::id, users::privileged)).first(conn).optional()?;
     let (id, was_privileged) = row.ok_or_else(|| no_user_called(name))?;
     stay_active(conn, id)?;
-    diesel::update(user).set(users::privileged.eq(true)).execute(conn)?;
+    if !was_privileged {
+        diesel::update(user).set(users::privileged.eq(true)).execute(conn)?;
+        record_privilege(conn, id, true, &Author::new(By::Command, now))?;
+    }
     Ok(!was_privileged)
 }

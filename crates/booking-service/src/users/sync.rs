@@ -21,14 +21,16 @@ use service_kit::{
     },
     directory::{self, Changes, Synced},
     error::Error,
+    history::{self, Author, By},
     with_connection,
 };
 
-use super::sign_in_name::NAMES;
+use super::{sign_in_name::NAMES, synced_groups};
 use crate::{
     auth::ACTIVE,
     club::Club,
     invitations,
+    objects::GROUP,
     schema::{api_tokens, group_admins, group_members, groups, sessions, users},
 };
 
@@ -314,8 +316,15 @@ fn update_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: Db
     members.retain(|group, _| listed.contains(group));
     admins.retain(|group, _| listed.contains(group));
     let (joined, left) = (difference(&target_members, &members), difference(&members, &target_members));
+    let (appointed, dismissed) = (difference(&target_admins, &admins), difference(&admins, &target_admins));
     save_links!(conn, group_members, &joined, &left);
-    save_links!(conn, group_admins, &difference(&target_admins, &admins), &difference(&admins, &target_admins));
+    save_links!(conn, group_admins, &appointed, &dismissed);
+    let entry = |group: &&&DirectoryGroup| {
+        let before = present.get(&DbUuid(group.id)).map(|row| (&*row.name, &*row.description, row.deleted_at));
+        synced_groups::entry(group, before, [("members", [&joined, &left]), ("admins", [&appointed, &dismissed])])
+    };
+    let author = Author::new(By::Directory, now);
+    history::record(conn, &author, &changed.iter().map(entry).collect::<Vec<_>>())?;
     for (group, users) in left {
         invitations::leave(conn, &Vec::from_iter(users), Some(group), now)?;
     }
@@ -330,6 +339,7 @@ fn update_groups(conn: &mut AnyConnection, directory: &[DirectoryGroup], now: Db
             .set((groups::deleted_at.eq(now), groups::updated_at.eq(now)))
             .execute(conn)?;
     }
+    history::deleted(conn, &author, &GROUP, &removed)?;
     Ok(Changes::new(changed, |group| present.contains_key(&DbUuid(group.id)), removed.len()))
 }
 

@@ -27,6 +27,7 @@ mod groups;
 mod growth;
 mod guards;
 mod health;
+mod history;
 mod ical;
 mod import;
 mod invitations;

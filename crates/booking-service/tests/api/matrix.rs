@@ -6,6 +6,9 @@ mod table;
 #[path = "../../../service-kit/tests/shared/conditions.rs"]
 mod conditions;
 
+#[path = "../../../service-kit/tests/shared/recorded.rs"]
+mod recorded;
+
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -97,6 +100,20 @@ impl World {
     fn event(&self, more: Value) -> Fixture {
         let made = self.club.by(CAROL).post("/api/events", merge([self.event_body(), more])).expect(201).json();
         Fixture::object("eventID", &text(&made["eventId"]))
+    }
+
+    /// An event that has changed, and the first row of its history.
+    fn changed_event(&self) -> Fixture {
+        let made = self.event(json!({}));
+        let path = format!("/api/events/{}", made.value("eventID"));
+        let first = self.club.by(ALICE).get(&format!("{path}/history")).expect(200).json()[0]["historyId"].clone();
+        self.club.by(ALICE).put(&path, merge([self.event_body(), json!({"name": "changed"})])).expect(200);
+        made.with(json!({ "to": first }))
+    }
+
+    fn delete(&self, collection: &str, made: &Fixture, parameter: &str) {
+        let answer = self.club.by(ALICE).delete(&format!("/api/{collection}/{}", made.value(parameter)));
+        assert!(answer.status < 300, "{}", answer.text());
     }
 
     fn tagged(&self, locked: bool) -> Fixture {
@@ -285,6 +302,30 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
         let (from, to) = (hours_from_now(&world.club, 0), hours_from_now(&world.club, 48));
         Fixture::default().at(&format!("dateBegin={from}&dateEnd={to}&minutes=60"))
     }),
+    ("PATCH /api/users/{userID}/privileged", |_, _| {
+        Fixture::object("userID", &id(SUSAN)).with(json!({"privileged": true}))
+    }),
+    ("POST /api/events/{eventID}/restore", |world, _| {
+        let made = world.event(json!({}));
+        world.delete("events", &made, "eventID");
+        made
+    }),
+    ("POST /api/rooms/{roomID}/restore", |world, _| {
+        let made = world.room();
+        world.delete("rooms", &made, "roomID");
+        made
+    }),
+    ("POST /api/groups/{groupID}/restore", |world, _| {
+        let made = world.group(false);
+        world.delete("groups", &made, "groupID");
+        made
+    }),
+    ("POST /api/draft-events/{draftEventID}/restore", |world, _| {
+        let made = world.poll(false).0;
+        world.delete("draft-events", &made, "draftEventID");
+        made
+    }),
+    ("POST /api/events/{eventID}/revert", |world, _| world.changed_event()),
     ("POST /api/tags", |world, _| Fixture::body(json!({"name": format!("tag {}", world.next())}))),
     ("POST /api/users/me/tokens", |_, _| Fixture::body(json!({"expiresAt": "2999-01-01T00:00:00Z"}))),
     ("GET /api/ical/v1/{icalToken}, right secret", |world, _| {
@@ -312,4 +353,27 @@ fn every_operation_supports_versions_retries_and_pages(#[values(Sqlite, Postgres
     let world = World::new(club);
     let callers = callers(&world.club, world.service);
     conditions::check_all("booking-service", &world, BUILDERS, &callers, &["POST /api/logout"]);
+}
+
+/// Answers, and what is not an object with a history: sign-ins, sessions, tokens, feeds, and a sync, whose rows are those
+/// of the directory.
+const WITHOUT_HISTORY: &[&str] = &[
+    "DELETE /api/users/me/sessions/{sessionID}",
+    "DELETE /api/users/me/tokens/{tokenID}",
+    "POST /api/authParams",
+    "POST /api/draft-events/{draftEventID}/availability",
+    "POST /api/logout",
+    "POST /api/users/me/tokens",
+    "POST /api/users/sync",
+    "PUT /api/draft-events/{draftEventID}/availability",
+    "PUT /api/events/{eventID}/attendees/me",
+    "PUT /api/users/me/ical",
+];
+
+#[rstest]
+fn every_change_leaves_one_row_in_the_history(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let world = World::new(club);
+    let callers = callers(&world.club, world.service);
+    recorded::check_all("booking-service", &world.club, &world, BUILDERS, &callers, WITHOUT_HISTORY);
 }

@@ -7,7 +7,19 @@ use booking_service::schema::TABLES;
 use rules::{ForeignWrites, Layout};
 
 const LAYOUT: Layout = Layout {
-    slices: &["users", "groups", "tags", "rooms", "events", "availability", "polls", "ical", "sign_in", "board"],
+    slices: &[
+        "users",
+        "groups",
+        "tags",
+        "rooms",
+        "events",
+        "availability",
+        "polls",
+        "history",
+        "ical",
+        "sign_in",
+        "board",
+    ],
     base: &[
         "auth",
         "club",
@@ -18,6 +30,7 @@ const LAYOUT: Layout = Layout {
         "invitations",
         "last_use",
         "limits",
+        "objects",
         "period_filter",
         "schedule",
         "schema",
@@ -31,6 +44,7 @@ const LAYOUT: Layout = Layout {
         "attendance.rs",
         "selection.rs",
         "confirmation.rs",
+        "restoration.rs",
         "identities.rs",
     ],
     tables: &[
@@ -57,7 +71,7 @@ const LAYOUT: Layout = Layout {
     foreign_writes: &[
         ForeignWrites {
             file: "deletion.rs",
-            tables: &["events", "rooms"],
+            tables: &["draft_events", "events", "groups", "rooms"],
             reason: "events are deleted by themselves, with their room and with their group, and rooms with their events",
         },
         ForeignWrites {

@@ -7,7 +7,10 @@ use std::collections::HashSet;
 use booking_service::tags::{get_or_create, load};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
-use service_kit::database::{Database, JobOwner, types::DbTimestamp};
+use service_kit::{
+    database::{Database, JobOwner, types::DbTimestamp},
+    history::{Author, By},
+};
 
 use crate::{
     harness::{ALICE, BOB, Club, SUSAN, id},
@@ -81,6 +84,10 @@ fn of_simultaneous_creations_one_succeeds(#[values(Sqlite, Postgres)] backend: B
     }
 }
 
+fn author(now: DbTimestamp) -> Author {
+    Author { actor: Some(id(BOB)), ..Author::new(By::Session, now) }
+}
+
 #[rstest]
 fn concurrent_requests_create_a_tag_once(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
@@ -91,7 +98,7 @@ fn concurrent_requests_create_a_tag_once(#[values(Sqlite, Postgres)] backend: Ba
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime
             .block_on(async move {
-                db.write(JobOwner::Internal, move |conn| get_or_create(conn, &names, id(BOB), now)).await
+                db.write(JobOwner::Internal, move |conn| get_or_create(conn, &names, &author(now), now)).await
             })
             .unwrap()
     };
@@ -124,7 +131,8 @@ fn an_existing_tag_is_returned_unchanged(#[values(Sqlite, Postgres)] backend: Ba
     let club = Club::start(backend);
     let made = club.by(BOB).post("/api/tags", json!({"name": "music"})).expect(201).json();
     club.clock.advance(TimeDelta::hours(1));
-    get_or_create(&mut club.connect(), &["music", "art"], id(BOB), DbTimestamp(club.clock.now())).unwrap();
+    let now = DbTimestamp(club.clock.now());
+    get_or_create(&mut club.connect(), &["music", "art"], &author(now), now).unwrap();
     let tags = club.by(BOB).get("/api/tags").expect(200).json();
     assert_eq!(tags[1], made);
     assert_ne!(tags[0]["createdAt"], made["createdAt"]);

@@ -106,10 +106,10 @@ fn the_last_privileged_user_stays(#[values(Sqlite, Postgres)] backend: Backend) 
 #[rstest]
 fn of_two_users_who_revoke_each_other_one_succeeds(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let conn = &mut club.connect();
+    let (conn, now) = (&mut club.connect(), DbTimestamp(club.clock.now()));
     for _ in 0..20 {
         for name in [ALICE, BOB] {
-            queries::grant_privilege(conn, name).unwrap();
+            queries::grant_privilege(conn, name, now).unwrap();
         }
         let take = |who: &'static str, from: &'static str| {
             let club = &club;
@@ -151,10 +151,10 @@ fn a_read_only_token_cannot_grant_the_privilege(#[values(Sqlite, Postgres)] back
 #[rstest]
 fn the_command_line_grants_by_name(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    let conn = &mut club.connect();
-    queries::grant_privilege(conn, BOB).unwrap();
+    let (conn, now) = (&mut club.connect(), DbTimestamp(club.clock.now()));
+    queries::grant_privilege(conn, BOB, now).unwrap();
     assert!(is_privileged(&club, BOB));
-    assert_eq!(queries::grant_privilege(conn, "nobody").unwrap_err().into_problem().status(), 404);
+    assert_eq!(queries::grant_privilege(conn, "nobody", now).unwrap_err().into_problem().status(), 404);
 }
 
 fn privileged(name: &str) -> String {

@@ -46,6 +46,9 @@ crate::codes! {
     /// 409: the name is taken.
     DUPLICATE_NAME = 409 "duplicate-name", "The name is taken",
         "Names of this kind are unique. Choose another one.";
+    /// 409: the restoration of an object that is not deleted.
+    NOT_DELETED = 409 "not-deleted", "The object is not deleted",
+        "Only what is deleted can be restored.";
     /// 409: a directory that lacks too many members.
     SUSPICIOUS_DIRECTORY = 409 "suspicious-directory", "The directory lacks most members",
         "Nothing was changed, as the directory would take access from more than half of the active members. If it is right, \

@@ -55,6 +55,7 @@ rules! {
     UnknownGroup = "unknown-group", "An id names no group";
     UnknownRoom = "unknown-room", "An id names no room";
     UnknownSlot = "unknown-slot", "An id names no slot of the poll";
+    UnknownChange = "unknown-change", "An id names no change in the history of the object";
     BadFilter = "bad-filter", "A filter (`q`) cannot be parsed";
     FilterTooLong = "filter-too-long", "A filter (`q`) has too many characters, levels or comparisons";
     EmptyFile = "empty-file", "A table has no header";

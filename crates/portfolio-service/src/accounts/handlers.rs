@@ -9,6 +9,7 @@ use service_kit::{
     },
     error::{Error, Failure},
     guard::Target,
+    history::{self, Action},
     http::{Body, Page, Reply},
     state::Now,
 };
@@ -20,6 +21,7 @@ use super::{
 use crate::{
     account_type::{Info, TABLE},
     auth::{Caller, UserSelf, Visitor},
+    objects::ACCOUNT,
     users::{self, Account},
 };
 
@@ -91,10 +93,12 @@ pub async fn add(
     let new = body.0.into_new();
     let id = DbUuid::from(*user);
     who.creates(1)
-        .update(Target::parent(format!("user {id}")), move |conn, _| {
+        .update(Target::parent(format!("user {id}")), move |conn, me| {
             let account = queries::add(conn, id, &new, DbTimestamp(now))?;
-            let location = format!("/api/v1/users/{id}/accounts/{}", account.id);
-            Ok(Reply::created(&Account::new(account)?)?.with(header::LOCATION, location))
+            let (account_id, location) = (account.id, format!("/api/v1/users/{id}/accounts/{}", account.id));
+            let account = Account::new(account)?;
+            history::created(conn, &me.author, &ACCOUNT, [(account_id, history::fields_of(&account)?)])?;
+            Ok(Reply::created(&account)?.with(header::LOCATION, location))
         })
         .await
 }
@@ -134,7 +138,10 @@ pub async fn edit(
     body: Body<EditUserAccountRequest>,
 ) -> Result<Reply, Failure> {
     let (user, id, change) = (DbUuid::from(path.0), DbUuid::from(path.1), body.0.into_change());
-    who.update(target(user, id), move |conn, _| {
+    let target = target(user, id).recorded(&ACCOUNT, id, Action::Changed, move |conn| {
+        history::fields_of(&Account::new(queries::get(conn, user, id)?)?)
+    });
+    who.update(target, move |conn, _| {
         queries::edit(conn, user, id, &change, DbTimestamp(now))?;
         Ok(Reply::no_content())
     })
@@ -153,5 +160,10 @@ pub async fn edit(
 #[delete("/{userId}/accounts/{accountId}")]
 pub async fn delete(who: UserSelf, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
     let (user, id) = (DbUuid::from(path.0), DbUuid::from(path.1));
-    who.update(target(user, id), move |conn, _| queries::delete(conn, user, id).map(|()| Reply::no_content())).await
+    who.update(target(user, id), move |conn, me| {
+        queries::delete(conn, user, id)?;
+        history::deleted(conn, &me.author, &ACCOUNT, &[id])?;
+        Ok(Reply::no_content())
+    })
+    .await
 }

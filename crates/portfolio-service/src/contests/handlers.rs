@@ -2,6 +2,7 @@
 
 use actix_web::{delete, get, http::header, patch, post, web::Path};
 use common::input::Id;
+use serde_json::Value;
 use service_kit::{
     database::{
         AnyConnection,
@@ -9,16 +10,19 @@ use service_kit::{
     },
     error::{Error, Failure},
     guard::Target,
+    history::{self, Action},
     http::{Body, Page, Reply},
     state::Now,
 };
 
 use super::{
     queries::{self, Row},
+    restoration,
     wire::{Contest, ContestDetail, CreateContestRequest, EditContestRequest, UserContest},
 };
 use crate::{
-    auth::{Caller, ContestCreator, Member, Visitor},
+    auth::{Caller, ContestCreator, FormerContestCreator, Member, Visitor},
+    objects::{CONTEST, TEAM},
     teams,
 };
 
@@ -35,6 +39,12 @@ fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
 /// The contest that an operation changes.
 fn target(id: DbUuid) -> Target<Caller> {
     Target::new(format!("contest {id}"), move |conn, _| show(conn, id))
+}
+
+/// The fields of a contest that the history records.
+fn fields(conn: &mut AnyConnection, id: DbUuid) -> Result<Value, Error> {
+    let (row, link, description) = queries::get(conn, id)?;
+    history::fields_of(&ContestDetail::new(Contest::new(row)?, link, description, Vec::new()))
 }
 
 /// List contests
@@ -70,6 +80,8 @@ pub async fn create(who: Member, Now(now): Now, body: Body<CreateContestRequest>
     who.creates(1)
         .create(move |conn, me| {
             let id = queries::create(conn, &draft, me.id, DbTimestamp(now))?;
+            let fields = fields(conn, id)?;
+            history::created(conn, &me.author, &CONTEST, [(id, fields)])?;
             Ok(Reply::created(&detail(conn, id)?)?.with(header::LOCATION, format!("/api/v1/contests/{id}")))
         })
         .await
@@ -111,7 +123,8 @@ pub async fn update(
     body: Body<EditContestRequest>,
 ) -> Result<Reply, Failure> {
     let (id, changes) = (DbUuid::from(*id), body.0.into_changes());
-    who.update(target(id), move |conn, _| {
+    let target = target(id).recorded(&CONTEST, id, Action::Changed, move |conn| fields(conn, id));
+    who.update(target, move |conn, _| {
         queries::update(conn, id, &changes, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
@@ -127,9 +140,40 @@ pub async fn update(
     responses((status = 204, description = "Deleted"))
 )]
 #[delete("/{contestId}")]
-pub async fn delete(who: ContestCreator, id: Path<Id>) -> Result<Reply, Failure> {
+pub async fn delete(who: ContestCreator, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    who.update(target(id), move |conn, _| queries::delete(conn, id).map(|()| Reply::no_content())).await
+    who.update(target(id), move |conn, me| {
+        let teams = restoration::delete(conn, id, DbTimestamp(now))?;
+        history::deleted(conn, &me.author, &TEAM, &teams)?;
+        history::deleted(conn, &me.author, &CONTEST, &[id])?;
+        Ok(Reply::no_content())
+    })
+    .await
+}
+
+/// Restore a deleted contest
+///
+/// For its creator and admins, within 30 days of its deletion. Its teams come back with it.
+#[utoipa::path(
+    tags = ["contests", "additions"],
+    operation_id = "restoreContest",
+    params(("contestId" = uuid::Uuid, Path)),
+    responses(
+        (status = 200, description = "The contest", body = ContestDetail),
+        (status = 409, description = "It is not deleted (`not-deleted`), or the name is taken (`duplicate-name`)"),
+    )
+)]
+#[post("/{contestId}/restore")]
+pub async fn restore(who: FormerContestCreator, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.update(Target::parent(format!("contest {id}")), move |conn, me| {
+        for team in restoration::restore(conn, id, DbTimestamp(now))? {
+            history::restored(conn, &me.author, &TEAM, team)?;
+        }
+        history::restored(conn, &me.author, &CONTEST, id)?;
+        show(conn, id)
+    })
+    .await
 }
 
 /// Contests of a user

@@ -3,6 +3,7 @@
 mod handlers;
 mod page;
 pub mod queries;
+mod restoration;
 mod wire;
 
 use actix_web::web;
@@ -15,7 +16,8 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
         .service(handlers::create)
         .service(handlers::get)
         .service(handlers::update)
-        .service(handlers::delete);
+        .service(handlers::delete)
+        .service(handlers::restore);
 }
 
 /// Registers the operations below `/users`.

@@ -178,23 +178,14 @@ pub fn update(conn: &mut AnyConnection, id: DbUuid, changes: &Changes, now: DbTi
     if rows == 0 { Err(not_found()) } else { Ok(()) }
 }
 
-/// Deletes a contest with its teams.
-///
-/// # Errors
-/// 404 when there is none.
-pub fn delete(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
-    let deleted = diesel::delete(contests::table.find(id)).execute(conn)?;
-    if deleted == 0 { Err(not_found()) } else { Ok(()) }
-}
-
 fn timestamps(duration: Duration) -> (DbTimestamp, Option<DbTimestamp>) {
     (DbTimestamp(duration.since()), duration.until().map(DbTimestamp))
 }
 
-fn not_found() -> Error {
+pub(super) fn not_found() -> Error {
     Problem::not_found("contest").into()
 }
 
-fn name_taken() -> Problem {
+pub(super) fn name_taken() -> Problem {
     Problem::new(code::DUPLICATE_NAME).detail("There is a contest of this name already.")
 }

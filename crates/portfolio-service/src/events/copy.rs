@@ -27,11 +27,12 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    lease,
     state::AppState,
 };
 use tokio::sync::oneshot;
 
-use super::{lease, reading::Reading, store};
+use super::{reading::Reading, store};
 use crate::booking::{EventChange, FetchError, NextPage, Page, Source};
 
 /// The duration of a lease in rounds. Another replica takes over after that.

@@ -2,10 +2,12 @@
 
 use actix_web::{get, patch, web::Path};
 use common::input::Id;
+use serde_json::json;
 use service_kit::{
     database::{AnyConnection, types::DbUuid},
     error::{Error, Failure},
     guard::Target,
+    history::Action,
     http::{Body, Page, Reply},
 };
 
@@ -15,6 +17,7 @@ use super::{
 };
 use crate::{
     auth::{Caller, EventHost, Visitor},
+    objects::EVENT,
     users,
 };
 
@@ -68,6 +71,8 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
 pub async fn update(who: EventHost, id: Path<Id>, body: Body<EditEventRequest>) -> Result<Reply, Failure> {
     let (id, level) = (DbUuid::from(*id), body.0.level);
     let target = Target::new(format!("event {id}"), move |conn, caller| show(conn, id, Some(caller)));
+    let target =
+        target.recorded(&EVENT, id, Action::Changed, move |conn| Ok(json!({"level": queries::level(conn, id)?})));
     who.update(target, move |conn, _| {
         if let Some(level) = level {
             queries::set_level(conn, id, level.number())?;

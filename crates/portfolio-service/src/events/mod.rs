@@ -9,7 +9,6 @@
 
 pub mod copy;
 mod handlers;
-pub mod lease;
 pub mod queries;
 mod reading;
 mod store;

@@ -157,6 +157,12 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid, caller: Option<&Caller>) -> Res
     }
 }
 
+/// The level of an event.
+pub fn level(conn: &mut AnyConnection, id: DbUuid) -> Result<i16, Error> {
+    let level = event_levels::table.find(id).select(event_levels::level);
+    Ok(level.first(conn).optional()?.unwrap_or(ANONYMOUS))
+}
+
 /// Sets the level of an event.
 pub fn set_level(conn: &mut AnyConnection, id: DbUuid, level: i16) -> Result<(), Error> {
     let row = (event_levels::event_id.eq(id), event_levels::level.eq(level));

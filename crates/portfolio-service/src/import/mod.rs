@@ -69,6 +69,7 @@ pub async fn run(
         contests::import_teams(conn, import, &targets)?;
         import.step("reading the club directory");
         sync::apply(conn, &directory, false, present, now)?;
+        import.record(conn, now)?;
         // Autovacuum would collect the statistics only some minutes later.
         if let AnyConnection::Postgresql(pg) = conn {
             // Only these tables: another transaction may have locked others.

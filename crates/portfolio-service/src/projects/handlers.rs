@@ -2,6 +2,7 @@
 
 use actix_web::{delete, get, http::header, patch, post, put, web::Path};
 use common::input::Id;
+use serde_json::Value;
 use service_kit::{
     database::{
         AnyConnection, PageBounds,
@@ -9,18 +10,23 @@ use service_kit::{
     },
     error::{Error, Failure},
     guard::Target,
+    history::{self, Action},
     http::{Body, ListPage, ListPart, Page, Reply},
     state::Now,
 };
 
 use super::{
     queries::{self, Row},
+    restoration,
     wire::{
         CreateProjectRequest, EditProjectMembersRequest, EditProjectRequest, Project, ProjectDetail, ProjectMember,
         UserProject,
     },
 };
-use crate::auth::{Caller, Member, ProjectCreator, ProjectEditor, RecentProjectEditor, Visitor};
+use crate::{
+    auth::{Caller, FormerProjectCreator, Member, ProjectCreator, ProjectEditor, RecentProjectEditor, Visitor},
+    objects::{PROJECT, without_names},
+};
 
 fn detail(conn: &mut AnyConnection, id: DbUuid) -> Result<ProjectDetail, Error> {
     let (row, link, description) = queries::get(conn, id)?;
@@ -43,6 +49,16 @@ fn show_members(conn: &mut AnyConnection, id: DbUuid, page: &ListPart) -> Result
 /// The project that an operation changes.
 fn target(id: DbUuid) -> Target<Caller> {
     Target::new(format!("project {id}"), move |conn, _| show(conn, id))
+}
+
+/// The fields of a project that the history records.
+fn fields(conn: &mut AnyConnection, id: DbUuid) -> Result<Value, Error> {
+    Ok(without_names(history::fields_of(&detail(conn, id)?)?))
+}
+
+/// A target whose change the history records.
+fn recorded(target: Target<Caller>, id: DbUuid) -> Target<Caller> {
+    target.recorded(&PROJECT, id, Action::Changed, move |conn| fields(conn, id))
 }
 
 /// List projects
@@ -78,6 +94,8 @@ pub async fn create(who: Member, Now(now): Now, body: Body<CreateProjectRequest>
     who.creates(1)
         .create(move |conn, me| {
             let id = queries::create(conn, &draft, me.id, DbTimestamp(now))?;
+            let fields = fields(conn, id)?;
+            history::created(conn, &me.author, &PROJECT, [(id, fields)])?;
             Ok(Reply::created(&detail(conn, id)?)?.with(header::LOCATION, format!("/api/v1/projects/{id}")))
         })
         .await
@@ -119,7 +137,7 @@ pub async fn update(
     body: Body<EditProjectRequest>,
 ) -> Result<Reply, Failure> {
     let (id, changes) = (DbUuid::from(*id), body.0.into_changes());
-    who.update(target(id), move |conn, _| {
+    who.update(recorded(target(id), id), move |conn, _| {
         queries::update(conn, id, &changes, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
@@ -135,9 +153,37 @@ pub async fn update(
     responses((status = 204, description = "Deleted"))
 )]
 #[delete("/{projectId}")]
-pub async fn delete(who: ProjectCreator, id: Path<Id>) -> Result<Reply, Failure> {
+pub async fn delete(who: ProjectCreator, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    who.update(target(id), move |conn, _| queries::delete(conn, id).map(|()| Reply::no_content())).await
+    who.update(target(id), move |conn, me| {
+        restoration::delete(conn, id, DbTimestamp(now))?;
+        history::deleted(conn, &me.author, &PROJECT, &[id])?;
+        Ok(Reply::no_content())
+    })
+    .await
+}
+
+/// Restore a deleted project
+///
+/// For its creator and admins, within 30 days of its deletion.
+#[utoipa::path(
+    tags = ["projects", "additions"],
+    operation_id = "restoreProject",
+    params(("projectId" = uuid::Uuid, Path)),
+    responses(
+        (status = 200, description = "The project", body = ProjectDetail),
+        (status = 409, description = "It is not deleted (`not-deleted`), or the name is taken (`duplicate-name`)"),
+    )
+)]
+#[post("/{projectId}/restore")]
+pub async fn restore(who: FormerProjectCreator, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.update(Target::parent(format!("project {id}")), move |conn, me| {
+        restoration::restore(conn, id, DbTimestamp(now))?;
+        history::restored(conn, &me.author, &PROJECT, id)?;
+        show(conn, id)
+    })
+    .await
 }
 
 /// Members of a project
@@ -177,7 +223,7 @@ pub async fn put_members(
     let target = Target::new(format!("project {id}"), move |conn, _| {
         show_members(conn, id, &ListPart::all()).map(ListPage::into_reply)
     });
-    who.update(target, move |conn, me| {
+    who.update(recorded(target, id), move |conn, me| {
         queries::put_members(conn, id, &members, me.id, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await

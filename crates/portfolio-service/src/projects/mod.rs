@@ -9,6 +9,7 @@
 mod handlers;
 mod page;
 pub mod queries;
+mod restoration;
 mod wire;
 
 use actix_web::web;
@@ -22,6 +23,7 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
         .service(handlers::get)
         .service(handlers::update)
         .service(handlers::delete)
+        .service(handlers::restore)
         .service(handlers::list_members)
         .service(handlers::put_members);
 }

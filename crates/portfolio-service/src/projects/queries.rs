@@ -228,15 +228,6 @@ pub fn update(conn: &mut AnyConnection, id: DbUuid, changes: &Changes, now: DbTi
     if rows == 0 { Err(not_found()) } else { Ok(()) }
 }
 
-/// Deletes a project with its list of members.
-///
-/// # Errors
-/// 404 when there is none.
-pub fn delete(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
-    let deleted = diesel::delete(projects::table.find(id)).execute(conn)?;
-    if deleted == 0 { Err(not_found()) } else { Ok(()) }
-}
-
 /// Replaces the members of a project on behalf of `me`. `members` has no repeated users.
 ///
 /// # Errors
@@ -297,10 +288,10 @@ pub fn put_members(
     Ok(())
 }
 
-fn not_found() -> Error {
+pub(super) fn not_found() -> Error {
     Problem::not_found("project").into()
 }
 
-fn name_taken() -> Problem {
+pub(super) fn name_taken() -> Problem {
     Problem::new(code::DUPLICATE_NAME).detail("There is a project of this name already.")
 }

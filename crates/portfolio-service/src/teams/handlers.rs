@@ -2,6 +2,7 @@
 
 use actix_web::{delete, get, http::header, patch, post, put, web::Path};
 use common::input::Id;
+use serde_json::Value;
 use service_kit::{
     database::{
         AnyConnection, PageBounds,
@@ -9,6 +10,7 @@ use service_kit::{
     },
     error::{Error, Failure},
     guard::Target,
+    history::{self, Action},
     http::{Body, ListPage, ListPart, Page, Reply},
     state::Now,
 };
@@ -21,6 +23,7 @@ use super::{
 };
 use crate::{
     auth::{Caller, Member, RecentTeamEditor, TeamCreator, TeamEditor, Visitor},
+    objects::{TEAM, without_names},
     users::{Person, User},
 };
 
@@ -28,10 +31,24 @@ fn ids(path: &Path<(Id, Id)>) -> (DbUuid, DbUuid) {
     (path.0.into(), path.1.into())
 }
 
-fn show(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid) -> Result<Reply, Error> {
+fn detail(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid) -> Result<ContestTeamDetail, Error> {
     let (row, link, description) = queries::get(conn, contest, id)?;
     let members = queries::members(conn, id, &PageBounds::all())?;
-    Reply::json(&ContestTeamDetail::new((row, members).into(), link, description))
+    Ok(ContestTeamDetail::new((row, members).into(), link, description))
+}
+
+fn show(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid) -> Result<Reply, Error> {
+    Reply::json(&detail(conn, contest, id)?)
+}
+
+/// The fields of a team that the history records.
+fn fields(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid) -> Result<Value, Error> {
+    Ok(without_names(history::fields_of(&detail(conn, contest, id)?)?))
+}
+
+/// A target whose change the history records.
+fn recorded(target: Target<Caller>, contest: DbUuid, id: DbUuid) -> Target<Caller> {
+    target.recorded(&TEAM, id, Action::Changed, move |conn| fields(conn, contest, id))
 }
 
 fn show_members(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid, page: &ListPart) -> Result<ListPage, Error> {
@@ -89,6 +106,8 @@ pub async fn create(
         .update(Target::parent(format!("contest {contest}")), move |conn, me| {
             let team = queries::create(conn, contest, &draft, me.id, DbTimestamp(now))?;
             let location = format!("/api/v1/contests/{contest}/teams/{}", team.id);
+            let fields = fields(conn, contest, team.id)?;
+            history::created(conn, &me.author, &TEAM, [(team.id, fields)])?;
             Ok(Reply::created(&ContestTeam::from((team, Vec::new())))?.with(header::LOCATION, location))
         })
         .await
@@ -128,7 +147,7 @@ pub async fn update(
     body: Body<EditContestTeamRequest>,
 ) -> Result<Reply, Failure> {
     let ((contest, id), changes) = (ids(&path), body.0.into_changes());
-    who.update(target(contest, id), move |conn, _| {
+    who.update(recorded(target(contest, id), contest, id), move |conn, _| {
         queries::update(conn, contest, id, &changes, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
@@ -146,7 +165,12 @@ pub async fn update(
 #[delete("/{contestId}/teams/{teamId}")]
 pub async fn delete(who: TeamCreator, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
     let (contest, id) = ids(&path);
-    who.update(target(contest, id), move |conn, _| queries::delete(conn, id).map(|()| Reply::no_content())).await
+    who.update(target(contest, id), move |conn, me| {
+        queries::delete(conn, id)?;
+        history::deleted(conn, &me.author, &TEAM, &[id])?;
+        Ok(Reply::no_content())
+    })
+    .await
 }
 
 /// Members of a team
@@ -186,7 +210,7 @@ pub async fn put_members(
     let target = Target::new(format!("contest {contest}"), move |conn, _| {
         show_members(conn, contest, id, &ListPart::all()).map(ListPage::into_reply)
     });
-    who.update(target, move |conn, me| {
+    who.update(recorded(target, contest, id), move |conn, me| {
         queries::put_members(conn, id, &members, me.id, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await

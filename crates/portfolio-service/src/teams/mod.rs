@@ -5,11 +5,15 @@
 
 mod handlers;
 pub mod queries;
+mod restoration;
 mod wire;
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-pub use self::wire::{ContestTeam, ContestTeamWithoutMembers};
+pub use self::{
+    restoration::Stored,
+    wire::{ContestTeam, ContestTeamWithoutMembers},
+};
 
 /// Registers the operations below `/contests`.
 pub fn routes(config: &mut ServiceConfig<'_>) {

@@ -9,6 +9,7 @@ use service_kit::{
     },
     error::{Error, Failure},
     guard::Target,
+    history::{self, Action},
     http::{Body, Page, Query, Reply},
     state::Now,
 };
@@ -17,7 +18,10 @@ use super::{
     queries::{self, Person},
     wire::{EditUserRequest, ListQuery, User, UserDetail},
 };
-use crate::auth::{ProfileOwner, UserSelf, Visitor};
+use crate::{
+    auth::{ProfileOwner, UserSelf, Visitor},
+    objects::PROFILE,
+};
 
 fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
     Reply::json(&UserDetail::new(queries::get(conn, id)?)?)
@@ -86,6 +90,9 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
 pub async fn edit(who: UserSelf, Now(now): Now, id: Path<Id>, body: Body<EditUserRequest>) -> Result<Reply, Failure> {
     let (id, change) = (DbUuid::from(*id), body.0.into_change());
     let target = Target::new(format!("user {id}"), move |conn, _| show(conn, id));
+    let target = target.recorded(&PROFILE, id, Action::Changed, move |conn| {
+        history::fields_of(&UserDetail::own(queries::get(conn, id)?)?)
+    });
     who.update(target, move |conn, _| queries::edit(conn, id, &change, DbTimestamp(now)).map(|()| Reply::no_content()))
         .await
 }

@@ -8,8 +8,9 @@ use std::{
 };
 
 use diesel::prelude::*;
-use portfolio_service::schema::{copies, events, leases};
+use portfolio_service::schema::{copies, events};
 use serde_json::{Value, json};
+use service_kit::database::schema::leases;
 use service_kit::database::types::{DbTimestamp, DbUuid};
 
 use crate::{

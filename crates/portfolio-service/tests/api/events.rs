@@ -9,7 +9,10 @@ use portfolio_service::{
 };
 use rstest::rstest;
 use serde_json::{Value, json};
-use service_kit::database::types::{DbTimestamp, DbUuid};
+use service_kit::{
+    database::types::{DbTimestamp, DbUuid},
+    history::{Author, By},
+};
 
 use crate::{
     builders::{NOBODY, each},
@@ -221,9 +224,10 @@ fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut objects = Objects::new();
     objects.grow(&club, 2);
-    let bob = Caller { id: id(BOB), admin: false };
-    let other = Caller { id: id(CAROL), admin: false };
-    let callers = [None, Some(&bob), Some(&Caller { admin: true, ..bob })];
+    let author = Author::new(By::Proxy, DbTimestamp(club.clock.now()));
+    let bob = Caller { id: id(BOB), admin: false, author: author.clone() };
+    let other = Caller { id: id(CAROL), admin: false, author };
+    let callers = [None, Some(&bob), Some(&Caller { admin: true, ..bob.clone() })];
     let at = DbTimestamp(club.clock.now());
     plans::check_page(&club, |conn| {
         for page in plans::pages((at, id(BOB))) {

@@ -5,6 +5,7 @@ mod booking;
 mod builders;
 mod front_page;
 mod harness;
+mod history;
 mod objects;
 
 mod accounts;

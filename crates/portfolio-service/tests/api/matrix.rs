@@ -6,6 +6,9 @@ mod table;
 #[path = "../../../service-kit/tests/shared/conditions.rs"]
 mod conditions;
 
+#[path = "../../../service-kit/tests/shared/recorded.rs"]
+mod recorded;
+
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -181,6 +184,16 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     ("PATCH /api/v1/events/{eventId}, anonymous", |world, _| world.event(0)),
     ("PATCH /api/v1/events/{eventId}, public", |world, _| world.event(1)),
     ("PATCH /api/v1/events/{eventId}, private", |world, _| world.event(2)),
+    ("POST /api/v1/projects/{projectId}/restore", |world, _| {
+        let made = world.project();
+        world.club.by(ALICE).delete(&format!("/api/v1/projects/{}", made.value("projectId"))).expect(204);
+        made
+    }),
+    ("POST /api/v1/contests/{contestId}/restore", |world, _| {
+        let made = world.contest();
+        world.club.by(ALICE).delete(&format!("/api/v1/contests/{}", made.value("contestId"))).expect(204);
+        made
+    }),
     ("POST /api/v1/contests", |world, _| Fixture::body(contest_body(&world.name()))),
     ("PATCH /api/v1/contests/{contestId}/teams/{teamId}, of the owner", |world, _| world.team(ALICE, CAROL)),
     ("PATCH /api/v1/contests/{contestId}/teams/{teamId}, in the owner's contest", |world, _| world.team(CAROL, ALICE)),
@@ -209,4 +222,16 @@ fn every_operation_supports_conditions_retries_and_pages(#[values(Sqlite, Postgr
     let (world, [service, untrusting]) = World::new(club, &issuer);
     let callers = callers(&world.club, &issuer, service, untrusting);
     conditions::check_all("portfolio-service", &world, BUILDERS, &callers, &[]);
+}
+
+/// A sync is as old as the directory says.
+const WITHOUT_HISTORY: &[&str] = &["POST /api/v1/users/sync"];
+
+#[rstest]
+fn every_change_leaves_one_row_in_the_history(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let issuer = Issuer::start();
+    let (world, [service, untrusting]) = World::new(club, &issuer);
+    let callers = callers(&world.club, &issuer, service, untrusting);
+    recorded::check_all("portfolio-service", &world.club, &world, BUILDERS, &callers, WITHOUT_HISTORY);
 }

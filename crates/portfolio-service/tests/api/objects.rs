@@ -12,10 +12,16 @@ use portfolio_service::{
 };
 use service_kit::database::{
     AnyConnection,
+    schema::history,
     types::{DbTimestamp, DbUuid},
 };
 
 use crate::harness::{ALICE, BOB, CAROL, Club, DAVE, DORA, SUSAN, id, real_name};
+
+/// Who may read a `GET` operation: Bob, but all changes only admins.
+pub fn reader(template: &str) -> &'static str {
+    if template.ends_with("/audit") { ALICE } else { BOB }
+}
 
 /// The ids of the existing objects, by the name of their path parameter.
 #[derive(Default)]
@@ -59,6 +65,10 @@ impl Objects {
             }
         }
         let first = |parameter: &str| self.0[parameter][0];
+        for _ in 0..count {
+            rows.change(conn, "project", first("projectId"));
+            rows.change(conn, "contest", first("contestId"));
+        }
         for user in &self.0["userId"] {
             let mut put = |sql: &str, owner: DbUuid| {
                 let [owner, user] = [owner, *user].map(|id| Rows::literal(club, id));
@@ -206,6 +216,19 @@ impl Rows {
             contests::updated_at.eq(self.now),
         );
         diesel::insert_into(contests::table).values(row).execute(conn).unwrap();
+    }
+
+    fn change(&self, conn: &mut AnyConnection, kind: &str, object: DbUuid) {
+        let row = (
+            history::at.eq(self.now),
+            history::actor.eq(self.bob),
+            history::origin.eq("proxy"),
+            history::object_type.eq(kind),
+            history::object_id.eq(object),
+            history::action.eq("changed"),
+            history::changes.eq(r#"{"name":["a","b"]}"#),
+        );
+        diesel::insert_into(history::table).values(row).execute(conn).unwrap();
     }
 
     fn team(&self, conn: &mut AnyConnection, id: DbUuid, contest: DbUuid) {

@@ -7,7 +7,7 @@ use portfolio_service::schema::TABLES;
 use rules::{ForeignWrites, Layout};
 
 const LAYOUT: Layout = Layout {
-    slices: &["users", "accounts", "groups", "events", "projects", "teams", "contests", "profiles", "feeds"],
+    slices: &["users", "accounts", "groups", "events", "projects", "teams", "contests", "profiles", "feeds", "history"],
     base: &[
         "account_type",
         "auth",
@@ -17,9 +17,11 @@ const LAYOUT: Layout = Layout {
         "club",
         "codes",
         "config",
+        "deletion",
         "departures",
         "identity",
         "link",
+        "objects",
         "page",
         "proxy_user",
         "rights",
@@ -28,16 +30,17 @@ const LAYOUT: Layout = Layout {
         "timeline",
     ],
     exceptions: &[],
-    queries: &["queries.rs", "store.rs", "lease.rs", "references.rs"],
+    queries: &["queries.rs", "store.rs", "references.rs"],
     tables: &[
         ("users", &["users"]),
         ("accounts", &["accounts"]),
         ("groups", &["groups", "group_admins", "group_memberships"]),
-        ("events", &["events", "event_hosts", "event_levels", "copies", "leases"]),
+        ("events", &["events", "event_hosts", "event_levels", "copies"]),
         ("projects", &["projects", "project_members"]),
         ("teams", &["contest_teams", "contest_team_members"]),
         ("contests", &["contests"]),
         ("departures", &["departures"]),
+        ("deletion", &["deleted_objects"]),
     ],
     foreign_writes: &[ForeignWrites {
         file: "teams/queries.rs",

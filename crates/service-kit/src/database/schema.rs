@@ -17,3 +17,18 @@ diesel::table! {
     use crate::database::types::{DbTimestamp, DbUuid};
     creations (user_id) { user_id -> DbUuid, expires_at -> DbTimestamp, number -> Integer, }
 }
+
+diesel::table! {
+    use diesel::sql_types::*;
+    use crate::database::types::{DbTimestamp, DbUuid};
+    history (id) {
+        id -> BigInt, at -> DbTimestamp, actor -> Nullable<DbUuid>, origin -> Text, token -> Nullable<Text>,
+        request_id -> Nullable<Text>, object_type -> Text, object_id -> DbUuid, action -> Text, changes -> Text,
+    }
+}
+
+diesel::table! {
+    use diesel::sql_types::*;
+    use crate::database::types::{DbTimestamp, DbUuid};
+    leases (task) { task -> Text, holder -> DbUuid, expires_at -> DbTimestamp, }
+}

@@ -4,7 +4,7 @@ use actix_web::HttpRequest;
 use common::problem::Problem;
 use uuid::Uuid;
 
-use crate::{database::AnyConnection, error::Error};
+use crate::{database::AnyConnection, error::Error, history::Author};
 
 /// What an operation does with the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +63,9 @@ pub trait Caller {
     /// Everything about the caller that answers depend on, for entity tags.
     fn view(&self) -> String;
 
+    /// What the history says about them; `None` for a caller who changes nothing.
+    fn author(&self) -> Option<&Author>;
+
     /// Whether they may create more than others in a day, because they run the club.
     fn has_special_rights(&self) -> bool {
         false
@@ -82,6 +85,10 @@ impl<C: Caller> Caller for Option<C> {
 
     fn view(&self) -> String {
         self.as_ref().map_or_else(|| "anonymous".to_owned(), Caller::view)
+    }
+
+    fn author(&self) -> Option<&Author> {
+        self.as_ref().and_then(Caller::author)
     }
 
     fn has_special_rights(&self) -> bool {

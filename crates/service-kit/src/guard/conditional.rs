@@ -100,7 +100,7 @@ impl Conditions {
     /// a fingerprint and the hash of its content, the tag never matches.
     pub(super) fn tag_stream(
         &self,
-        body: Vec<u8>,
+        rows: ListPage,
         remaining: Remaining,
         fingerprint: Option<String>,
         content: Option<String>,
@@ -112,7 +112,7 @@ impl Conditions {
         if let Some(cached) = content.and_then(|_| self.cached.matching(&tag)) {
             return (Reply::empty(StatusCode::NOT_MODIFIED).with(header::ETAG, cached.text()), None);
         }
-        (Reply::new(StatusCode::OK, "application/json", body).with(header::ETAG, tag.text()), Some(remaining))
+        (Reply::new(StatusCode::OK, rows.media_type(), rows.first()).with(header::ETAG, tag.text()), Some(remaining))
     }
 
     /// Locks the target and compares it with `If-Match`.
@@ -123,7 +123,8 @@ impl Conditions {
         caller: &C,
     ) -> Result<(), Error> {
         let owner = target.is_own.then(|| caller.user()).flatten().map(|user| user.to_string());
-        lock(conn, &[&target.lock_name, owner.as_deref().unwrap_or_default()], self.expected.is_some())?;
+        let is_exclusive = self.expected.is_some() || target.recorded.is_some();
+        lock(conn, &[&target.lock_name, owner.as_deref().unwrap_or_default()], is_exclusive)?;
         let Some(expected) = &self.expected else { return Ok(()) };
         let current = ETag::new((target.show)(conn, caller)?.body(), None);
         if expected.matches(&current) {
@@ -142,8 +143,8 @@ impl Conditions {
     }
 }
 
-/// Locks a resource until the end of the transaction: exclusively for a conditional change, else shared. SQLite has one
-/// writer anyway.
+/// Locks a resource until the end of the transaction: exclusively for a change that is conditional or recorded, else
+/// shared. SQLite has one writer anyway.
 fn lock(conn: &mut AnyConnection, name: &[&str], exclusive: bool) -> Result<(), Error> {
     let AnyConnection::Postgresql(pg) = conn else { return Ok(()) };
     let digest = Sha256::digest(name.join(" "));

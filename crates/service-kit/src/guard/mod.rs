@@ -2,8 +2,8 @@
 //!
 //! A handler takes a [`Guard`] as its first argument. The type says who may call the operation: the service defines one
 //! [`Authenticator`] for each kind of caller. The guard runs the operation in one transaction. In that transaction it
-//! looks the caller up, charges the rate limit, checks the caller's rights, and handles conditional requests
-//! ([`conditional`]) and repeated ones ([`idempotency`]).
+//! looks the caller up, charges the rate limit, checks the caller's rights, handles conditional requests
+//! ([`conditional`]) and repeated ones ([`idempotency`]), and records changes ([`history`](crate::history)).
 
 mod authenticator;
 pub mod conditional;
@@ -27,6 +27,7 @@ use self::{
     conditional::Conditions,
     idempotency::IdempotencyKey,
     shared::{OfRequest, Shared, is_bad_credential},
+    target::Recorded,
 };
 use crate::{
     database::{AnyConnection, JobOwner, QueueKey},
@@ -74,6 +75,22 @@ impl<A: Authenticator> FromRequest for Guard<A> {
 
 /// An operation. Boxed, so that the surrounding code is compiled once and not for each handler.
 type Operation<C> = Box<dyn FnMut(&mut AnyConnection, &C) -> Result<Reply, Error> + Send>;
+
+/// Runs an operation, and records the change of its target.
+fn run_recorded<C: Caller>(
+    conn: &mut AnyConnection,
+    caller: &C,
+    recorded: Option<&mut Recorded>,
+    operation: &mut Operation<C>,
+) -> Result<Reply, Error> {
+    let (Some(recorded), Some(author)) = (recorded, caller.author()) else { return operation(conn, caller) };
+    let before = recorded.fields(conn)?;
+    let reply = operation(conn, caller)?;
+    if let Some(before) = before {
+        recorded.record(conn, author, &before)?;
+    }
+    Ok(reply)
+}
 
 /// An operation that reads a part of a list.
 type ListOperation<C> = Arc<dyn Fn(&mut AnyConnection, &C, &ListPart) -> Result<ListPage, Error> + Send + Sync>;
@@ -162,7 +179,7 @@ impl<A: Authenticator> Guard<A> {
             rows.append(more);
             Ok(match Remaining::new(&page, &mut rows, ids) {
                 None => (tags.tag(rows.into_reply(), fingerprint), None),
-                Some(remaining) => tags.tag_stream(rows.first(), remaining, fingerprint, content),
+                Some(remaining) => tags.tag_stream(rows, remaining, fingerprint, content),
             })
         });
         let (reply, rest) = result.await.map_or_else(|error| (Err(error), None), |(reply, rest)| (Ok(reply), rest));
@@ -223,8 +240,8 @@ impl<A: Authenticator> Guard<A> {
         let key = IdempotencyKey::from_request(&self.request)?.filter(|_| !is_dry_run);
         let result = self.shared.state.database.write_keyed(self.shared.owner(), self.queue, move |conn| {
             let caller = shared.admit(conn, Access::Write)?.caller;
-            let mut operation = |conn: &mut AnyConnection, caller: &A::Caller| {
-                let reply = operation(conn, caller)?;
+            let mut operation = |conn: &mut AnyConnection, caller: &A::Caller, recorded: Option<&mut Recorded>| {
+                let reply = run_recorded(conn, caller, recorded, &mut operation)?;
                 shared.count_creations(conn, caller, creates)?;
                 Ok(reply)
             };
@@ -232,10 +249,11 @@ impl<A: Authenticator> Guard<A> {
                 if let Some(target) = &mut target {
                     conditions.check(conn, target, &caller)?;
                 }
+                let recorded = target.as_mut().and_then(|target| target.recorded.as_mut());
                 if is_dry_run {
-                    return dry_run::run(conn, |conn| operation(conn, &caller));
+                    return dry_run::run(conn, |conn| operation(conn, &caller, recorded));
                 }
-                operation(conn, &caller).map(|reply| conditions.tag_changed(reply))
+                operation(conn, &caller, recorded).map(|reply| conditions.tag_changed(reply))
             };
             match &key {
                 Some(key) => key.run(conn, &caller.idempotency_scope(), &shared.state, &mut operation),

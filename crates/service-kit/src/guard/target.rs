@@ -1,6 +1,13 @@
 //! The resource that an operation changes.
 
-use crate::{database::AnyConnection, error::Error, http::Reply};
+use serde_json::Value;
+
+use crate::{
+    database::{AnyConnection, types::DbUuid},
+    error::Error,
+    history::{self, Action, Author, Entry, Kind},
+    http::Reply,
+};
 
 /// The resource that an operation changes: its `GET` answer is compared with `If-Match`.
 pub struct Target<C> {
@@ -8,6 +15,18 @@ pub struct Target<C> {
     pub(super) is_own: bool,
     #[expect(clippy::type_complexity, reason = "a closure with two arguments")]
     pub(super) show: Box<dyn FnMut(&mut AnyConnection, &C) -> Result<Reply, Error> + Send>,
+    pub(super) recorded: Option<Recorded>,
+}
+
+/// Reads the fields of an object.
+type ReadFields = Box<dyn FnMut(&mut AnyConnection) -> Result<Value, Error> + Send>;
+
+/// The object of a target whose changes the history records.
+pub(super) struct Recorded {
+    kind: &'static Kind,
+    object: DbUuid,
+    action: Action,
+    fields: ReadFields,
 }
 
 impl<C> Target<C> {
@@ -17,7 +36,7 @@ impl<C> Target<C> {
         lock_name: impl Into<String>,
         show: impl FnMut(&mut AnyConnection, &C) -> Result<Reply, Error> + Send + 'static,
     ) -> Self {
-        Self { lock_name: lock_name.into(), is_own: false, show: Box::new(show) }
+        Self { lock_name: lock_name.into(), is_own: false, show: Box::new(show), recorded: None }
     }
 
     /// The resource to which a `POST` adds a part.
@@ -32,5 +51,42 @@ impl<C> Target<C> {
         show: impl FnMut(&mut AnyConnection, &C) -> Result<Reply, Error> + Send + 'static,
     ) -> Self {
         Self { is_own: true, ..Self::new(lock_name, show) }
+    }
+
+    /// Records the change in the history: the difference between the fields of the object before and after the
+    /// operation. The operations on this `lock_name` then run one after another, so that the difference is that of one
+    /// operation. `fields` is 404 for an object that does not exist; creations and deletions are recorded by the code
+    /// that makes them.
+    #[must_use]
+    pub fn recorded(
+        self,
+        kind: &'static Kind,
+        object: DbUuid,
+        action: Action,
+        fields: impl FnMut(&mut AnyConnection) -> Result<Value, Error> + Send + 'static,
+    ) -> Self {
+        Self { recorded: Some(Recorded { kind, object, action, fields: Box::new(fields) }), ..self }
+    }
+}
+
+impl Recorded {
+    /// The fields of the object, if it exists.
+    pub(super) fn fields(&mut self, conn: &mut AnyConnection) -> Result<Option<Value>, Error> {
+        match (self.fields)(conn) {
+            Ok(fields) => Ok(Some(fields)),
+            Err(Error::Problem(problem)) if problem.status() == 404 => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes a row if the object had other fields before.
+    pub(super) fn record(&mut self, conn: &mut AnyConnection, author: &Author, before: &Value) -> Result<(), Error> {
+        let Some(after) = self.fields(conn)? else { return Ok(()) };
+        let changes = history::difference(self.kind, before, &after);
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let (kind, object, action) = (self.kind, self.object, self.action);
+        history::record(conn, author, &[Entry { kind, object, action, changes }])
     }
 }

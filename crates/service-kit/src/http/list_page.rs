@@ -12,7 +12,7 @@ use crate::database::types::DbUuid;
 /// Rows of a list.
 #[derive(Default)]
 pub struct ListPage {
-    /// The rows as JSON, each after a comma.
+    /// The rows as JSON, each after a comma or a line feed.
     pub(super) json: Vec<u8>,
     /// The number of rows.
     pub(super) count: usize,
@@ -22,6 +22,8 @@ pub struct ListPage {
     pub next: Option<String>,
     /// Instead of rows, their ids.
     pub ids: Option<Ids>,
+    /// Whether the body has a line for each row instead of an array of them.
+    pub(super) as_lines: bool,
 }
 
 /// The ids of rows, and their versions.
@@ -55,7 +57,7 @@ impl ListPage {
         self.next = other.next;
     }
 
-    /// The rows as JSON, each after a comma.
+    /// The rows as JSON, each after a comma or a line feed.
     #[must_use]
     pub fn json(&self) -> &[u8] {
         &self.json
@@ -66,27 +68,43 @@ impl ListPage {
     pub fn first(self) -> Vec<u8> {
         let mut json = self.json;
         match json.first_mut() {
+            Some(_) if self.as_lines => drop(json.remove(0)),
+            None if self.as_lines => {}
             Some(first) => *first = b'[',
             None => json.push(b'['),
         }
         json
     }
 
+    /// What ends a body with rows.
+    fn end(&self) -> u8 {
+        if self.as_lines { b'\n' } else { b']' }
+    }
+
+    /// The media type of a body.
+    #[must_use]
+    pub fn media_type(&self) -> &'static str {
+        if self.as_lines { "application/x-ndjson" } else { "application/json" }
+    }
+
     /// A further chunk of a body with these rows.
     #[must_use]
     pub fn chunk(self, is_last: bool) -> Vec<u8> {
+        let end = is_last.then_some(self.end());
         let mut json = self.json;
-        json.extend(is_last.then_some(b']'));
+        json.extend(end);
         json
     }
 
     /// An answer with these rows.
     #[must_use]
     pub fn into_reply(mut self) -> Reply {
-        let link = self.link.take();
+        let (link, media_type) = (self.link.take(), self.media_type());
+        // Without rows there are no lines either.
+        let end = (!self.as_lines || self.count > 0).then_some(self.end());
         let mut body = self.first();
-        body.push(b']');
-        let reply = Reply::new(StatusCode::OK, "application/json", body);
+        body.extend(end);
+        let reply = Reply::new(StatusCode::OK, media_type, body);
         match link {
             Some(link) => reply.with(header::LINK, format!("<{link}>; rel=\"next\"")),
             None => reply,

@@ -51,6 +51,7 @@ pub struct ListPart {
     cursor: Option<String>,
     path: String,
     query: String,
+    as_lines: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -102,7 +103,13 @@ impl Page {
     fn from_query(path: &str, query: &str) -> Result<Self, Error> {
         let Parameters { limit, cursor } = query::parse(query)?;
         let part = limit.max_rows().map_or(Part::Whole, Part::Limit);
-        Ok(Self(ListPart { part, cursor, path: path.to_owned(), query: query.to_owned() }))
+        Ok(Self(ListPart { part, cursor, path: path.to_owned(), query: query.to_owned(), as_lines: false }))
+    }
+
+    /// The same rows as lines (`application/x-ndjson`) instead of an array.
+    #[must_use]
+    pub fn as_lines(self, as_lines: bool) -> Self {
+        Self(ListPart { as_lines, ..self.0 })
     }
 
     /// All of it, for a list that is in memory.
@@ -123,7 +130,7 @@ impl ListPart {
     /// The complete list.
     #[must_use]
     pub fn all() -> Self {
-        Self { part: Part::Whole, cursor: None, path: String::new(), query: String::new() }
+        Self { part: Part::Whole, cursor: None, path: String::new(), query: String::new(), as_lines: false }
     }
 
     /// The most rows that follow the first part of a list that is answered at once.
@@ -222,14 +229,14 @@ impl ListPart {
         let count = rows.len();
         let mut json = Vec::with_capacity(count.min(CHUNK) * ROW_BYTES);
         for row in rows {
-            json.push(b',');
+            json.push(if self.as_lines { b'\n' } else { b',' });
             serde_json::to_writer(&mut json, &show(row)?).map_err(Problem::internal)?;
         }
         let link = match (&next, &self.part) {
             (Some(cursor), Part::Limit(limit)) => Some(self.link(*limit, cursor)),
             _ => None,
         };
-        Ok(ListPage { json, count, link, next, ids: None })
+        Ok(ListPage { json, count, link, next, ids: None, as_lines: self.as_lines })
     }
 
     /// The page of a list that is in memory and in order; without a limit, all of it.

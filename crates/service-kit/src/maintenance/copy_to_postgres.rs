@@ -104,9 +104,22 @@ fn copy(
             let difference = format!("{sent} were read and {received} are in the target");
             return Err(of_table(failed(difference)));
         }
+        continue_numbering(target, &quoted(table.name))?;
         // PostgreSQL would do this within minutes; until then plans are bad.
         target.batch_execute(&format!("ANALYZE {}", quoted(table.name)))?;
         say(&format!("{}: {sent}", table.name));
+    }
+    Ok(())
+}
+
+/// Makes the numbers that PostgreSQL gives new rows of a table continue after those that were copied.
+fn continue_numbering(target: &mut PgConnection, table: &str) -> Result<(), CommandError> {
+    let numbered = "SELECT attname::text AS value FROM pg_attribute WHERE attidentity <> '' AND attrelid = ";
+    for column in words(target, &format!("{numbered} '{table}'::regclass"))? {
+        target.batch_execute(&format!(
+            "SELECT setval(pg_get_serial_sequence('{table}', '{column}'), max({0})) FROM {table} HAVING max({0}) > 0",
+            quoted(&column)
+        ))?;
     }
     Ok(())
 }

@@ -207,7 +207,7 @@ fn check_body(method: &str, path: &str, answer: &Answer) {
     };
     let schema = &response["content"][media_type]["schema"];
     assert!(!schema.is_null(), "{} does not document {media_type}", answer.request);
-    if !media_type.ends_with("json") {
+    if !media_type.ends_with("json") || media_type.ends_with("ndjson") {
         return;
     }
     let key = format!("{method} {template} {} {media_type}", answer.status);
@@ -225,7 +225,8 @@ fn contains_null(body: &[u8]) -> bool {
         match value {
             Value::Null => true,
             Value::Array(items) => items.iter().any(in_value),
-            Value::Object(members) => members.values().any(in_value),
+            // A change in the history of an object may have no old or no new value.
+            Value::Object(members) => members.iter().any(|(name, value)| name != "changes" && in_value(value)),
             _ => false,
         }
     }

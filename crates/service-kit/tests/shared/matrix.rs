@@ -167,6 +167,12 @@ impl Fixture {
         Self::default().and(parameter, value)
     }
 
+    /// The value of a parameter of the path.
+    #[allow(dead_code, reason = "not every service changes its objects once more")]
+    pub fn value(&self, parameter: &str) -> &str {
+        &self.values.iter().find(|(name, _)| *name == parameter).unwrap().1
+    }
+
     pub fn and(mut self, parameter: &'static str, value: &impl ToString) -> Self {
         self.values.push((parameter, value.to_string()));
         self
@@ -343,10 +349,20 @@ pub fn successes<'a, W>(
     builders: &'a [(&'a str, Builder<W>)],
     callers: &'a [Caller<'a>],
 ) -> Vec<Success<'a, W>> {
+    successes_of(service, builders, callers, &["privileged", "owner", "member"])
+}
+
+/// All rows of the table with a caller of one of these columns who may call the operation.
+pub fn successes_of<'a, W>(
+    service: &str,
+    builders: &'a [(&'a str, Builder<W>)],
+    callers: &'a [Caller<'a>],
+    columns: &[&str],
+) -> Vec<Success<'a, W>> {
     let able = |row: &Row| {
-        let columns = ["privileged", "owner", "member"].into_iter();
-        let (column, status) = columns.map(|column| (column, row.cell(column))).find(|(_, cell)| *cell < "400")?;
-        Some((callers.iter().find(|caller| caller.column == column)?, status.parse().ok()?))
+        let (column, status) =
+            columns.iter().map(|column| (column, row.cell(column))).find(|(_, cell)| ("200".."400").contains(cell))?;
+        Some((callers.iter().find(|caller| caller.column == *column)?, status.parse().ok()?))
     };
     let rows = table(service).into_iter().filter_map(|row| {
         let (caller, status) = able(&row)?;

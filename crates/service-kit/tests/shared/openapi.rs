@@ -88,8 +88,9 @@ fn kind(schema: &Value) -> String {
 /// The media type and schema of a body.
 fn content(body: &Value) -> Option<(String, String)> {
     let content = body["content"].as_object()?;
-    assert_eq!(content.len(), 1, "{body}");
-    let (media_type, content) = content.iter().next().unwrap();
+    let mut forms = content.iter().filter(|(media_type, _)| *media_type != "application/x-ndjson");
+    let (media_type, content) = forms.next().unwrap();
+    assert!(forms.next().is_none(), "{body}");
     assert!(!content["example"].is_null() || !content["examples"].is_null(), "no example: {body}");
     Some((media_type.clone(), kind(&content["schema"])))
 }

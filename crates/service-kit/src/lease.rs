@@ -4,16 +4,16 @@
 
 use chrono::TimeDelta;
 use diesel::prelude::*;
-use service_kit::{
+
+use crate::{
     database::{
         AnyConnection,
+        schema::leases,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
     with_connection,
 };
-
-use crate::schema::leases;
 
 /// How much later than an own lease another one may expire. A clock that was wrong has set a later one.
 const CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(5);

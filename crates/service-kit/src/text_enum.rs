@@ -1,6 +1,7 @@
 //! Enums that are words on the wire and in the database.
 
 /// An enum stored as TEXT with the words of the wire, on both databases.
+#[macro_export]
 macro_rules! text_enum {
     ($(#[$doc:meta])* pub enum $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*

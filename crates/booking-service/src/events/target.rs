@@ -1,0 +1,51 @@
+//! The event that an operation changes: its answer, for `If-Match`, and its fields, for the history.
+
+use chrono_tz::Tz;
+use serde_json::Value;
+use service_kit::{
+    database::{AnyConnection, types::DbUuid},
+    error::Error,
+    guard::Target,
+    history::{self, Action, Author},
+    http::Reply,
+};
+
+use super::{
+    queries::{self, Event},
+    wire::{ResponseEvent, ResponseEventDetail},
+};
+use crate::{auth::Caller, objects::EVENT};
+
+pub(super) fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Reply, Error> {
+    Reply::json(&ResponseEventDetail::new(queries::get(conn, id)?, zone))
+}
+
+pub(super) fn lock_name(id: DbUuid) -> String {
+    format!("event {id}")
+}
+
+/// The event that an operation changes.
+pub(super) fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
+    Target::new(lock_name(id), move |conn, _| show(conn, id, zone))
+}
+
+/// The same, for an operation whose change the history records.
+pub(super) fn recorded(id: DbUuid, action: Action, zone: Tz) -> Target<Caller> {
+    target(id, zone).recorded(&EVENT, id, action, move |conn| fields(conn, id, zone))
+}
+
+/// The fields of an event that the history records.
+pub(super) fn fields(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Value, Error> {
+    fields_of(queries::get_without_attendees(conn, id)?, zone)
+}
+
+fn fields_of(event: Event, zone: Tz) -> Result<Value, Error> {
+    history::fields_of(&ResponseEvent::new(event, zone))
+}
+
+/// Records a new event in the history, and shows it.
+pub fn show_created(conn: &mut AnyConnection, id: DbUuid, by: &Author, zone: Tz) -> Result<ResponseEventDetail, Error> {
+    let event = queries::get(conn, id)?;
+    history::created(conn, by, &EVENT, [(id, fields_of(event.without_attendees(), zone)?)])?;
+    Ok(ResponseEventDetail::new(event, zone))
+}

@@ -1,0 +1,88 @@
+//! The operations that undo changes of an event.
+
+use actix_web::{post, web::Path};
+use common::{input::Id, problem::Violations};
+use deserr::Deserr;
+use service_kit::{
+    database::types::{DbTimestamp, DbUuid},
+    error::Failure,
+    guard::Target,
+    history::Action,
+    http::{Body, Reply},
+    state::Now,
+};
+use utoipa::ToSchema;
+
+use super::{
+    changes, restoration,
+    target::{fields, lock_name, recorded, show},
+    wire::ResponseEventDetail,
+};
+use crate::{auth::SignedIn, club::Zone};
+
+/// Restore a deleted event
+///
+/// Needs an administrator of the event or a privileged user, within 30 days of its deletion. A deleted room comes back
+/// with the event: one that was made for it, and another one if the caller may restore that.
+#[utoipa::path(
+    tags = ["events", "additions"],
+    operation_id = "restoreEvent",
+    params(("eventID" = uuid::Uuid, Path)),
+    responses(
+        (status = 200, description = "The event", body = ResponseEventDetail),
+        (status = 409, description = "It is not deleted (`not-deleted`), the room is taken (`room-conflict`), or the \
+            room is deleted and somebody else must restore it first (`room-deleted`)"),
+    )
+)]
+#[post("/{eventID}/restore")]
+pub async fn restore(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.update(Target::parent(lock_name(id)), move |conn, me| {
+        restoration::restore(conn, id, me, zone, DbTimestamp(now))?;
+        show(conn, id, zone)
+    })
+    .await
+}
+
+/// A change in the history of an object.
+#[derive(Debug, Deserr, ToSchema)]
+#[deserr(error = Violations)]
+#[schema(example = json!({"to": 516}))]
+pub struct RequestRevert {
+    /// The `historyId` of the change.
+    #[schema(minimum = 1, maximum = 9_223_372_036_854_775_807_i64)]
+    to: i64,
+}
+
+/// Give an event the fields that it had after a change
+///
+/// Needs an administrator of the event or a privileged user. The same checks as for a `PUT` of these fields.
+#[utoipa::path(
+    tags = ["events", "additions"],
+    operation_id = "revertEvent",
+    params(("eventID" = uuid::Uuid, Path)),
+    request_body = RequestRevert,
+    responses(
+        (status = 200, description = "The event", body = ResponseEventDetail),
+        (status = 409, description = "The room is taken (`room-conflict`); `conflicts` lists the conflicting events, \
+            `freeTimes` when it is free"),
+    )
+)]
+#[post("/{eventID}/revert")]
+pub async fn revert(
+    who: SignedIn,
+    Zone(zone): Zone,
+    Now(now): Now,
+    id: Path<Id>,
+    body: Body<RequestRevert>,
+) -> Result<Reply, Failure> {
+    let (id, to) = (DbUuid::from(*id), body.0.to);
+    who.creates(0)
+        .update(recorded(id, Action::Reverted, zone), move |conn, me| {
+            let present = fields(conn, id, zone)?;
+            let draft = restoration::draft_after(conn, id, to, present)?;
+            changes::update(conn, id, &draft, me, zone, DbTimestamp(now))?;
+            show(conn, id, zone)
+        })
+        .await
+}

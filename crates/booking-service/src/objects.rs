@@ -1,0 +1,21 @@
+//! The objects that have a history.
+
+use service_kit::history::Kind;
+
+/// An event. Its room and group have histories of their own, and answers have none.
+pub static EVENT: Kind = Kind { name: "event", hidden: &["eventId", "attendees", "deletedAt"] };
+
+/// A room, but not one that was made for an event: that changes with the event, and nobody else changes it.
+pub static ROOM: Kind = Kind { name: "room", hidden: &["roomId", "freeTimes", "sharedTimes"] };
+
+/// A group.
+pub static GROUP: Kind = Kind { name: "group", hidden: &["groupId", "isTraQGroup"] };
+
+/// A poll. Its status and numbers also change with time and with the people who are invited.
+pub static POLL: Kind = Kind { name: "poll", hidden: &["draftEventId", "status", "respondedCount", "totalInvitees"] };
+
+/// A tag.
+pub static TAG: Kind = Kind { name: "tag", hidden: &["tagId"] };
+
+/// A user, of whom only the privilege changes here.
+pub static USER: Kind = Kind { name: "user", hidden: &["userId", "name", "displayName", "icon", "state"] };

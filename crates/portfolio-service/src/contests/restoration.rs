@@ -1,0 +1,76 @@
+//! Deletes contests so that they can be restored.
+
+use diesel::{OptionalExtension, prelude::*};
+use serde::{Deserialize, Serialize};
+use service_kit::{
+    database::{
+        AnyConnection,
+        types::{DbTimestamp, DbUuid},
+    },
+    error::{Error, OnUnique},
+};
+
+use super::queries::{name_taken, not_found};
+use crate::{
+    deletion::{self, People},
+    schema::contests,
+    teams,
+};
+
+/// The rows of a contest.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    contest: Columns,
+    teams: teams::Stored,
+}
+
+/// Name, link, description, since, until, creator and time of creation.
+type Columns = (String, String, String, DbTimestamp, Option<DbTimestamp>, DbUuid, DbTimestamp);
+
+/// Deletes a contest with its teams, and returns the ids of these.
+///
+/// # Errors
+/// 404 when there is none.
+pub fn delete(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Result<Vec<DbUuid>, Error> {
+    let row = contests::table.find(id).select((
+        contests::name,
+        contests::link,
+        contests::description,
+        contests::since,
+        contests::until,
+        contests::created_by,
+        contests::created_at,
+    ));
+    // Against changes after it has been read.
+    let contest: Option<Columns> = match conn {
+        AnyConnection::Postgresql(pg) => row.for_update().first(pg).optional()?,
+        AnyConnection::Sqlite(sqlite) => row.first(sqlite).optional()?,
+    };
+    let contest = contest.ok_or_else(not_found)?;
+    let teams = teams::Stored::load(conn, id)?;
+    let ids = teams.ids();
+    let people = People { creator: contest.5, editors: Vec::new() };
+    deletion::store(conn, id, &people, &Stored { contest, teams }, now)?;
+    diesel::delete(contests::table.find(id)).execute(conn)?;
+    Ok(ids)
+}
+
+/// Takes the deletion of a contest and its teams back, and returns the ids of the teams.
+///
+/// # Errors
+/// 404, also 30 days after the deletion; 409 when the name is taken.
+pub fn restore(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Result<Vec<DbUuid>, Error> {
+    let Stored { contest: (name, link, description, since, until, created_by, created_at), teams } =
+        deletion::take(conn, id, now)?;
+    diesel::insert_into(contests::table)
+        .values((
+            (contests::id.eq(id), contests::name.eq(name), contests::link.eq(link)),
+            contests::description.eq(description),
+            (contests::since.eq(since), contests::until.eq(until)),
+            (contests::created_by.eq(created_by), contests::created_at.eq(created_at), contests::updated_at.eq(now)),
+        ))
+        .execute(conn)
+        .on_unique("contests.name", name_taken)?;
+    teams.insert(conn, id)?;
+    Ok(teams.ids())
+}

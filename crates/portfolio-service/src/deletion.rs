@@ -1,0 +1,87 @@
+//! Deleted projects and contests, which can be restored for 30 days. A deleted object is moved to a row of its own, so
+//! that no other query must leave it out, and its name is free.
+
+use chrono::TimeDelta;
+use common::problem::{Problem, code};
+use diesel::{OptionalExtension, prelude::*};
+use serde::{Serialize, de::DeserializeOwned};
+use service_kit::{
+    database::{
+        AnyConnection,
+        types::{DbTimestamp, DbUuid},
+    },
+    error::Error,
+};
+
+use crate::schema::deleted_objects;
+
+/// How long after its deletion an object can be restored.
+pub const RESTORABLE: TimeDelta = TimeDelta::days(30);
+
+/// The people of a deleted object.
+pub struct People {
+    /// Who created it.
+    pub creator: DbUuid,
+    /// Who could change it besides the creator.
+    pub editors: Vec<DbUuid>,
+}
+
+/// Stores an object that is being deleted.
+pub fn store(
+    conn: &mut AnyConnection,
+    id: DbUuid,
+    people: &People,
+    content: &impl Serialize,
+    now: DbTimestamp,
+) -> Result<(), Error> {
+    diesel::insert_into(deleted_objects::table)
+        .values((
+            deleted_objects::id.eq(id),
+            deleted_objects::created_by.eq(people.creator),
+            deleted_objects::deleted_at.eq(now),
+            deleted_objects::editors.eq(serde_json::to_string(&people.editors).map_err(Problem::internal)?),
+            deleted_objects::content.eq(serde_json::to_string(content).map_err(Problem::internal)?),
+        ))
+        .execute(conn)?;
+    Ok(())
+}
+
+/// The people of a deleted object, if there is one.
+pub fn people(conn: &mut AnyConnection, id: DbUuid) -> Result<Option<People>, Error> {
+    let row = deleted_objects::table.find(id).select((deleted_objects::created_by, deleted_objects::editors));
+    let row: Option<(DbUuid, String)> = row.first(conn).optional()?;
+    row.map(|(creator, editors)| {
+        let editors = serde_json::from_str(&editors).map_err(Problem::internal)?;
+        Ok(People { creator, editors })
+    })
+    .transpose()
+}
+
+/// Takes the content of a deleted object out, to restore it.
+///
+/// # Errors
+/// 409 `not-deleted` when there is none: the caller's right to it shows that it exists. 404 30 days after its deletion.
+pub fn take<T: DeserializeOwned>(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Result<T, Error> {
+    let row = deleted_objects::table.find(id).select((deleted_objects::content, deleted_objects::deleted_at));
+    let row: Option<(String, DbTimestamp)> = row.first(conn).optional()?;
+    let (content, deleted_at) = row.ok_or_else(|| Problem::new(code::NOT_DELETED))?;
+    if deleted_at.plus(RESTORABLE) <= *now {
+        return Err(Problem::not_found("object").into());
+    }
+    // Nothing is deleted when a concurrent request was faster.
+    if diesel::delete(deleted_objects::table.find(id)).execute(conn)? == 0 {
+        return Err(Error::Stale);
+    }
+    Ok(serde_json::from_str(&content).map_err(Problem::internal)?)
+}
+
+/// Removes objects that can no longer be restored, at most `limit` of them, and returns how many.
+pub fn purge(conn: &mut AnyConnection, now: DbTimestamp, limit: i64) -> Result<usize, Error> {
+    let old: Vec<DbUuid> = deleted_objects::table
+        .filter(deleted_objects::deleted_at.le(DbTimestamp(now.plus(-RESTORABLE))))
+        .order(deleted_objects::deleted_at)
+        .select(deleted_objects::id)
+        .limit(limit)
+        .load(conn)?;
+    Ok(diesel::delete(deleted_objects::table.filter(deleted_objects::id.eq_any(old))).execute(conn)?)
+}

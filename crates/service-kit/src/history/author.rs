@@ -1,0 +1,46 @@
+//! Who makes a change.
+
+use std::sync::Arc;
+
+use crate::database::types::{DbTimestamp, DbUuid};
+
+text_enum! {
+    /// How a change was made.
+    pub enum By {
+        /// By a user who is signed in here.
+        Session = "session",
+        /// By a program with a token.
+        Token = "token",
+        /// By a user whom a reverse proxy names.
+        Proxy = "proxy",
+        /// By a command of the operator.
+        Command = "command",
+        /// By the copy of the directory.
+        Directory = "directory",
+        /// By the import from a replaced system.
+        Import = "import",
+    }
+}
+
+/// Who makes a change.
+#[derive(Debug, Clone)]
+pub struct Author {
+    /// The user, if there is one.
+    pub actor: Option<DbUuid>,
+    /// How they make it.
+    pub by: By,
+    /// The name of the token.
+    pub token: Option<Arc<str>>,
+    /// The id of the request.
+    pub request_id: Option<Arc<str>>,
+    /// The time.
+    pub at: DbTimestamp,
+}
+
+impl Author {
+    /// A change that is not made by a request.
+    #[must_use]
+    pub fn new(by: By, at: DbTimestamp) -> Self {
+        Self { actor: None, by, token: None, request_id: None, at }
+    }
+}
