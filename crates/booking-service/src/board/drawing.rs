@@ -133,16 +133,20 @@ impl Drawing<'_> {
     pub fn section(&self, section: &Section<'_, '_>, positions: &mut Positions) -> Markup {
         let day = section.date.map(|date| date.format("%A, %-d %B").to_string());
         let label = day.as_ref().map_or_else(|| "Timetable".to_owned(), |day| format!("Timetable of {day}"));
-        let mut hours_above = None;
+        let mut above: Option<(NaiveDate, Vec<(u32, String)>)> = None;
         html! {
             @if let Some(day) = day { h2.day { (day) } }
             @if section.lines.is_empty() { p.faint { "No room and no event." } } @else {
                 div.timetable role="region" aria-label=(label) tabindex=[(!self.is_kiosk).then_some("0")] {
                     @for line in &section.lines {
-                        @let hours = self.hours(line.scale);
-                        // Again where the clocks change.
-                        @if hours_above.as_ref() != Some(&hours) { (self.head(line.scale, &hours, positions)) }
-                        @let _ = hours_above.insert(hours);
+                        @if above.as_ref().is_none_or(|(date, _)| *date != line.scale.date) {
+                            @let hours = self.hours(line.scale);
+                            // Again where the clocks change.
+                            @if above.as_ref().is_none_or(|(_, above)| *above != hours) {
+                                (self.head(line.scale, &hours, positions))
+                            }
+                            @let _ = above.insert((line.scale.date, hours));
+                        }
                         (self.line(line, positions))
                     }
                 }
