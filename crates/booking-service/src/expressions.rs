@@ -15,6 +15,11 @@ use diesel::{
 use service_kit::database::{MultiBackend, types::DbUuid};
 use uuid::Uuid;
 
+diesel::define_sql_function! {
+    /// Lower case of ASCII letters, as the index `users_name_lower` has it.
+    fn lower(text: diesel::sql_types::Text) -> Text;
+}
+
 // Diesel binds a value to a parameter. PostgreSQL has statistics for constants, but not for parameters: with these
 // conditions as parameters, it expects to read half of the table, and so plans the statement for each execution, which
 // takes as long as the execution.

@@ -16,6 +16,7 @@
 //! 9. [`ical`]: the personal calendar feed
 //! 10. [`sign_in`]: sign-in providers, identities, sessions, API tokens
 //! 11. [`board`]: rooms and events of a day or a week as a page
+//! 12. [`pages`]: the pages on which members act
 //!
 //! [`server`] assembles them, [`commands`] is the command line, [`demo`] fills an empty database with an example club,
 //! [`import`] copies the data of the system that the service replaces.
@@ -44,6 +45,7 @@ pub mod events;
 pub mod groups;
 pub mod history;
 pub mod ical;
+pub mod pages;
 pub mod polls;
 pub mod rooms;
 pub mod sign_in;

@@ -31,7 +31,7 @@ use crate::{
     deletion, demo, events, groups, history, ical,
     last_use::LastUse,
     limits::Limits,
-    polls, rooms,
+    pages, polls, rooms,
     sign_in::{self, provider::Provider},
     tags, users, version,
 };
@@ -54,12 +54,14 @@ pub static INFO: ServiceInfo = ServiceInfo {
     unauthorized_headers: &[("X-KNOQ-Need-Authorization", "1")],
     has_credential,
     routes,
-    pages,
+    pages: always_pages,
+    texts: [include_str!("../locales/en.ftl"), include_str!("../locales/ja.ftl")],
+    navigation: pages::NAVIGATION,
     problem_page: |req| sign_in::problem_page(req).or_else(|| board::problem_page(req)),
     page_paths: &["/board", "/dev/sign-in"],
     front_pages,
-    front_page_paths: &["/", "/callback", sign_in::PAGE],
-    front_form_paths: &[sign_in::SIGN_OUT],
+    front_page_paths: pages::PATHS,
+    front_form_paths: pages::FORM_PATHS,
     sign_in_page: Some(sign_in::PAGE),
     purge: deletion::purge,
     document: Document::openapi,
@@ -107,12 +109,12 @@ fn has_credential(req: &HttpRequest) -> bool {
     auth::has_credential(req) || req.path().starts_with("/api/ical/v1/")
 }
 
-fn pages(config: &mut web::ServiceConfig) {
+fn always_pages(config: &mut web::ServiceConfig) {
     config.configure(users::pages).configure(sign_in::pages).configure(board::pages);
 }
 
 fn front_pages(config: &mut web::ServiceConfig) {
-    config.configure(sign_in::front_pages);
+    config.configure(sign_in::front_pages).configure(pages::routes);
 }
 
 #[derive(OpenApi)]

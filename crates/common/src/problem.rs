@@ -263,6 +263,18 @@ impl Problem {
         self
     }
 
+    /// The violations.
+    #[must_use]
+    pub fn broken_rules(&self) -> &[Violation] {
+        &self.0.violations
+    }
+
+    /// An extension member.
+    #[must_use]
+    pub fn extra(&self, name: &str) -> Option<&Value> {
+        self.0.members.get(name)
+    }
+
     /// Adds a header of the answer, such as `ETag`.
     #[must_use]
     pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {

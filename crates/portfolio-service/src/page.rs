@@ -1,17 +1,11 @@
 //! The common parts of the public pages. The server renders the pages, the same for everybody, if there is no front
 //! end.
 
-use actix_web::{
-    HttpRequest,
-    http::{Method, StatusCode},
-};
+use actix_web::http::StatusCode;
 use chrono_tz::Tz;
 use common::{duration::Duration, time::Timestamp};
 use maud::{Markup, html};
-use service_kit::{
-    http::{HtmlPage, Reply, html},
-    state::ProblemPage,
-};
+use service_kit::http::{HtmlPage, Reply};
 
 use crate::timeline;
 
@@ -40,20 +34,6 @@ pub fn reply(title: &str, head: &Markup, body: Markup) -> Reply {
         (head)
     };
     HtmlPage { head, style: timeline::STYLE, ..HtmlPage::new(title, &LINKS, body) }.reply(StatusCode::OK)
-}
-
-/// The page of a refusal, if a browser asked for one of the public pages. Programs get a problem document.
-#[must_use]
-pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
-    let is_page =
-        ["projects", "contests", "people", "groups"].contains(&req.path().split('/').nth(1).unwrap_or_default());
-    if !is_page || !matches!(*req.method(), Method::GET | Method::HEAD) || !html::is_preferred(req) {
-        return None;
-    }
-    Some(Box::new(|problem| {
-        let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        HtmlPage::new(problem.code().title, &LINKS, html! { p { (problem.explanation()) } }).reply(status)
-    }))
 }
 
 /// The note below a list that may have been cut.

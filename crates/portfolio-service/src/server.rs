@@ -32,7 +32,7 @@ use crate::{
     config::Config,
     contests, deletion, demo, events, feeds, front_page, groups, history,
     identity::{Identity, has_credential},
-    page, profiles, projects,
+    profiles, projects,
     proxy_user::proxy_user,
     sync, teams, users,
 };
@@ -55,7 +55,15 @@ pub static INFO: ServiceInfo = ServiceInfo {
     has_credential,
     routes,
     pages,
-    problem_page: page::problem_page,
+    texts: [include_str!("../locales/en.ftl"), include_str!("../locales/ja.ftl")],
+    navigation: &[
+        ("/", "start"),
+        ("/people", "people"),
+        ("/projects", "projects"),
+        ("/contests", "contests"),
+        ("/groups", "groups"),
+    ],
+    problem_page: |_| None,
     page_paths: &[],
     front_pages,
     front_page_paths: &[

@@ -1,6 +1,8 @@
 //! The options that every service has: each one a flag and an environment variable.
 
 mod bind_address;
+mod pages;
+mod web_address;
 
 use std::{ffi::OsString, fmt, ops::RangeInclusive, path::PathBuf, str::FromStr, time::Duration};
 
@@ -8,9 +10,10 @@ use chrono_tz::Tz;
 use clap::{Arg, Args, Command, Parser, builder::BoolishValueParser};
 use club_directory::Source;
 use common::address::{is_loopback, is_safe};
-use url::{ParseError, Url};
+use url::Url;
 
-pub use self::bind_address::BindAddress;
+use self::web_address::is_web_address;
+pub use self::{bind_address::BindAddress, pages::PageOptions, web_address::absolute_url};
 pub use crate::secret::{Secret, SecretOption};
 use crate::{
     database::{self, Limits},
@@ -44,14 +47,6 @@ fn show_own_options_only(command: Command, more: &str) -> Command {
     let command = command.mut_args(|option| if option.is_global_set() { option.hide(true) } else { option });
     let command = if is_help { command } else { command.after_help(more.to_owned()) };
     command.mut_subcommands(|subcommand| show_own_options_only(subcommand, more))
-}
-
-/// Reads an absolute URL.
-pub fn absolute_url(text: &str) -> Result<Url, String> {
-    Url::parse(text).map_err(|error| match error {
-        ParseError::RelativeUrlWithoutBase => "an address begins with https:// or http://".to_owned(),
-        error => error.to_string(),
-    })
 }
 
 /// A parser of whole numbers within a range.
@@ -148,6 +143,10 @@ pub struct ServerOptions {
     /// Format of a log record: a line of text or a JSON object.
     #[arg(global = true, long, env = "LOG_FORMAT", value_enum, default_value_t = Format::Plain)]
     pub log_format: Format,
+
+    /// What the pages show.
+    #[command(flatten)]
+    pub pages: PageOptions,
 }
 
 /// Where the database is and how it is used.
@@ -281,6 +280,7 @@ impl ServerOptions {
             }
         }
         faults.extend(self.static_folder.as_deref().and_then(StaticFiles::fault));
+        faults.extend(self.pages.fault());
         for block in self.trusted_proxies.iter().filter(|block| block.is_too_large()) {
             faults.push(format!("--trusted-proxies: {block} is larger than /8 (IPv4) or /16 (IPv6), and not private"));
         }
@@ -293,10 +293,6 @@ impl ServerOptions {
         }
         faults
     }
-}
-
-fn is_web_address(url: &Url) -> bool {
-    matches!(url.scheme(), "http" | "https") && url.host().is_some()
 }
 
 /// Where users and groups come from (contract, "The club directory"). Without any of these there is no directory.

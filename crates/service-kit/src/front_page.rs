@@ -1,12 +1,36 @@
-//! The page at `/` of a service that serves no front end.
+//! The pages that every service has if it serves no front end.
 
-use actix_web::http::StatusCode;
+use actix_web::{
+    http::StatusCode,
+    web::{self, Data},
+};
 use maud::{Markup, html};
 
 use crate::{
+    error::Failure,
     http::{HtmlPage, Reply},
-    state::AppState,
+    page::{PageContext, set_language},
+    state::{AppState, DEVELOPERS_PATH, LANGUAGE_PATH},
 };
+
+/// Registers them.
+pub(crate) fn pages(config: &mut web::ServiceConfig) {
+    config.route(DEVELOPERS_PATH, web::get().to(developers)).route(LANGUAGE_PATH, web::get().to(set_language));
+}
+
+/// The page for developers and operators.
+async fn developers(page: PageContext, state: Data<AppState>) -> Result<Reply, Failure> {
+    let info = (state.info.document)().info;
+    let words = state_in_words(&state).await;
+    let body = html! {
+        p lang="en" { (info.description.unwrap_or_default()) }
+        ul.cards lang="en" {
+            @for (address, name, about) in &COMMON { li { a href=(address) { b { (name) } small { (about) } } } }
+        }
+        p.faint lang="en" { (info.title) ", version " (info.version) ". The service is " (words) "." }
+    };
+    Ok(page.reply(&page.text("for-developers"), body))
+}
 
 /// A link of the page: address, name and description.
 pub type Card = (&'static str, &'static str, &'static str);

@@ -9,7 +9,8 @@
 //!   directory.
 //! * [`http`]: values read from requests and parts of answers, independent of the service's state.
 //! * [`logging`], [`metrics`]. [`config`]: options, secrets, and the checks of `check-config`.
-//! * [`state`]: what the workers share. [`middleware`]: what surrounds every request.
+//! * [`state`]: what the workers share. [`page`]: layout, language and forms of pages. [`middleware`]: what surrounds
+//!   every request.
 //! * [`lease`]: which replica does a background task.
 //! * [`history`]: who changed what, one row for each change of an object.
 //! * [`retention`]: removes what is kept for a time only.
@@ -41,6 +42,7 @@ pub mod logging;
 pub mod maintenance;
 pub mod metrics;
 pub mod middleware;
+pub mod page;
 mod process;
 pub mod progress;
 pub mod retention;

@@ -10,7 +10,13 @@ use serde_json::json;
 use url::form_urlencoded;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-use crate::{error::Failure, http::etag::CachedTags, metrics, state::AppState};
+use crate::{
+    error::Failure,
+    http::{Reply, etag::CachedTags, html},
+    metrics,
+    page::{self, PageContext},
+    state::AppState,
+};
 
 /// Adds them to an app.
 pub fn routes(config: &mut web::ServiceConfig) {
@@ -80,13 +86,25 @@ async fn show_metrics(req: HttpRequest, state: Data<AppState>) -> Result<HttpRes
     Ok(HttpResponse::Ok().content_type(format).body(text))
 }
 
-async fn problems(state: Data<AppState>) -> HttpResponse {
-    HttpResponse::Ok().json(state.codes().collect::<Vec<_>>())
+async fn problems(req: HttpRequest, state: Data<AppState>, page: PageContext) -> Result<Reply, Failure> {
+    if html::is_preferred(&req) {
+        return Ok(page::show_problems(&page));
+    }
+    Ok(Reply::json(&state.codes().collect::<Vec<_>>())?)
 }
 
-async fn problem(state: Data<AppState>, name: Path<String>) -> Result<HttpResponse, Failure> {
+async fn problem(
+    req: HttpRequest,
+    state: Data<AppState>,
+    page: PageContext,
+    name: Path<String>,
+) -> Result<Reply, Failure> {
     let code = state.codes().find(|code| code.name == name.as_str());
-    Ok(HttpResponse::Ok().json(code.ok_or_else(|| Problem::not_found("problem code"))?))
+    let code = code.ok_or_else(|| Problem::not_found("problem code"))?;
+    if html::is_preferred(&req) {
+        return Ok(page::show_problem(&page, code));
+    }
+    Ok(Reply::json(code)?)
 }
 
 async fn openapi(req: HttpRequest, state: Data<AppState>) -> HttpResponse {

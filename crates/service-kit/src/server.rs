@@ -16,6 +16,7 @@ use utoipa_actix_web::AppExt;
 
 use crate::{
     config::ServerOptions,
+    front_page,
     guard::idempotency,
     http::{body::Bodies, client_ip::TrustedProxies, query::path_config},
     middleware::{
@@ -93,7 +94,7 @@ pub fn listen(
             .configure(shared.info.pages)
             .configure(|app| {
                 if shared.static_files.is_none() {
-                    (shared.info.front_pages)(app);
+                    app.configure(shared.info.front_pages).configure(front_page::pages);
                 }
             })
             .configure(routes::routes)

@@ -20,6 +20,7 @@ use common::{
     problem::{Code, Legacy, Problem, code},
     time::{Clock, Timestamp},
 };
+use url::Url;
 use utoipa::openapi::OpenApi;
 use utoipa_actix_web::{AppExt, service_config::ServiceConfig};
 
@@ -39,6 +40,7 @@ use crate::{
         path_methods::PathMethods,
         rate_limit::{LookUpLimit, RateLimit},
         static_files::StaticFiles,
+        texts::{self, Texts},
     },
     metrics::Metrics,
 };
@@ -61,7 +63,11 @@ pub struct ServiceInfo {
     pub routes: fn(&mut ServiceConfig<'_>),
     /// Registers what is not part of the documented interface, such as pages.
     pub pages: fn(&mut web::ServiceConfig),
-    /// Returns the page that shows the problems of a request by a browser. If it is `None`, they are JSON.
+    /// Its texts in each language.
+    pub texts: texts::Sources,
+    /// The address of each page that every page links to, and the key of its text.
+    pub navigation: &'static [(&'static str, &'static str)],
+    /// Returns the page that shows the problems of a request by a browser, if it is not that of every service.
     pub problem_page: fn(&HttpRequest) -> Option<ProblemPage>,
     /// The paths of the pages.
     pub page_paths: &'static [&'static str],
@@ -112,6 +118,15 @@ pub struct AnswerOptions {
     pub is_development: bool,
 }
 
+/// The path of the links that change the language of pages.
+pub const LANGUAGE_PATH: &str = "/language";
+
+/// The path of the page for developers.
+pub const DEVELOPERS_PATH: &str = "/developers";
+
+/// The paths of the pages of every service that serves no front end.
+const COMMON_FRONT_PAGES: [&str; 2] = [LANGUAGE_PATH, DEVELOPERS_PATH];
+
 type ShutdownHook = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync>;
 
 /// The state of a running service.
@@ -149,6 +164,12 @@ pub struct AppState {
     pub document_tag: ETag,
     /// The front end that it serves, if any.
     pub static_files: Option<Arc<StaticFiles>>,
+    /// The texts of its pages.
+    pub texts: Texts,
+    /// The name of the club, or nothing.
+    pub club_name: String,
+    /// The club's own site.
+    pub club_url: Option<Url>,
     /// The fingerprint of everything besides the database that answers depend on: the operations of this build, its
     /// commit (`REVISION` in the environment of the build), the file of the program, and options.
     pub build: String,
@@ -174,7 +195,8 @@ impl AppState {
         let json = document.to_json().unwrap_or_default();
         let keys = answer_options.keys.as_ref();
         let has_front_pages = options.static_folder.is_none();
-        let front_pages = if has_front_pages { info.front_page_paths } else { &[] };
+        let front_pages =
+            if has_front_pages { [info.front_page_paths, &COMMON_FRONT_PAGES].concat() } else { Vec::new() };
         let front_forms = if has_front_pages { info.front_form_paths } else { &[] };
         let build = [&json, &answer_options.options, option_env!("REVISION").unwrap_or_default(), &program_version()];
         Data::new(Self {
@@ -190,8 +212,11 @@ impl AppState {
             origins: Origins::new(options.public_origin(), options.allowed_origins.clone()),
             copies: CopyStatuses::default(),
             shutdown_hooks: RwLock::default(),
-            paths: PathMethods::new(document, &[info.page_paths, front_pages].concat(), front_forms),
+            paths: PathMethods::new(document, &[info.page_paths, &front_pages].concat(), front_forms),
             parameter_names: ParameterNames::new(document),
+            texts: Texts::new(&info.texts),
+            club_name: options.pages.club_name.clone().unwrap_or_default(),
+            club_url: options.pages.club_url.clone(),
             build: etag::fingerprint(&build),
             document_tag: ETag::new(json.as_bytes(), None),
             document: Bytes::from(json),

@@ -21,8 +21,11 @@ use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::{
     params::{ChangeQuery, parse_filter},
-    target::show_created,
-    wire::{RequestEventTag, RequestEventTags, ResponseEvent, ResponseEventDetail, ResponseEventTag},
+    target::{recorded, show_created, target},
+    wire::{
+        RequestEvent, RequestEventTag, RequestEventTags, RequestSchedule, ResponseEvent, ResponseEventDetail,
+        ResponseEventTag,
+    },
 };
 
 /// Registers the operations below `/events`.

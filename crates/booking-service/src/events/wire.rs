@@ -279,6 +279,7 @@ pub struct RequestEvent(Fields);
 
 impl RequestEvent {
     /// The event as [`changes`](super::changes) takes it.
+    #[must_use]
     pub fn into_draft(self) -> Draft {
         let fields = self.0;
         Draft {

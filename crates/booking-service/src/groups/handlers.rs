@@ -32,7 +32,8 @@ fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Reply, Error> 
 }
 
 /// The group that an operation changes.
-fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
+#[must_use]
+pub fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
     Target::new(format!("group {id}"), move |conn, _| show(conn, id, zone))
 }
 

@@ -10,7 +10,11 @@ mod handlers;
 pub mod queries;
 mod wire;
 
-pub use self::{queries::EVERYONE, wire::ResponseGroup};
+pub use self::{
+    handlers::target,
+    queries::EVERYONE,
+    wire::{RequestGroup, ResponseGroup},
+};
 
 use utoipa_actix_web::service_config::ServiceConfig;
 

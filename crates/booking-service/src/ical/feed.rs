@@ -72,16 +72,16 @@ pub enum Participation {
 /// Text may be anything: line breaks become `\n`, other control characters besides tabs are left out, the rest is
 /// escaped.
 pub struct Feed<'a> {
-    web_origin: Option<&'a str>,
+    web_origin: &'a str,
     text: String,
     last_modified: Option<DateTime<Utc>>,
 }
 
 impl<'a> Feed<'a> {
-    /// A feed without events. `name` is what calendars show for the feed; `web_origin` is the origin of the front end
-    /// (`https://booking.example`), if there is one. It serves events at `/events/{id}`.
+    /// A feed without events. `name` is what calendars show for the feed; `web_origin` is the origin of this service
+    /// (`https://booking.example`), where events are at `/events/{id}`.
     #[must_use]
-    pub fn new(name: &str, web_origin: Option<&'a str>) -> Self {
+    pub fn new(name: &str, web_origin: &'a str) -> Self {
         let name = printable(name);
         let mut calendar = Calendar::empty();
         calendar
@@ -98,7 +98,7 @@ impl<'a> Feed<'a> {
         let rendered = calendar.to_string();
         let mut text = String::with_capacity(rendered.len());
         fold_again(rendered.strip_suffix(END).unwrap_or(&rendered), &mut text);
-        Self { web_origin: web_origin.map(|origin| origin.trim_end_matches('/')), text, last_modified: None }
+        Self { web_origin: web_origin.trim_end_matches('/'), text, last_modified: None }
     }
 
     /// Appends an event.
@@ -126,10 +126,10 @@ impl<'a> Feed<'a> {
 const END: &str = "END:VCALENDAR\r\n";
 
 /// Always sets `UID` and `DTSTAMP`: without them, the crate generates new ones each time.
-fn vevent(web_origin: Option<&str>, event: &FeedEvent) -> Event {
-    let address = web_origin.map(|origin| format!("{origin}/events/{}", event.id));
+fn vevent(web_origin: &str, event: &FeedEvent) -> Event {
+    let address = format!("{web_origin}/events/{}", event.id);
     let description = Some(printable(&event.description)).filter(|text| !text.is_empty());
-    let description: Vec<_> = description.into_iter().chain(address.clone()).collect();
+    let description: Vec<_> = description.into_iter().chain([address.clone()]).collect();
 
     let mut vevent = Event::new();
     vevent
@@ -148,9 +148,7 @@ fn vevent(web_origin: Option<&str>, event: &FeedEvent) -> Event {
     if let Some(organizer) = &event.organizer {
         vevent.append_property(calendar_address("ORGANIZER", organizer));
     }
-    if let Some(address) = &address {
-        vevent.url(address);
-    }
+    vevent.url(&address);
     if event.declined {
         vevent.append_property(("TRANSP", "TRANSPARENT"));
     }

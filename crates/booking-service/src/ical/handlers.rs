@@ -29,7 +29,10 @@ use super::{
 use crate::{
     auth::{Caller, SignedIn, stay_active},
     club::Club,
-    events::{self, selection::Criterion},
+    events::{
+        self,
+        selection::{Criterion, Selection},
+    },
     limits::Limits,
 };
 
@@ -69,9 +72,7 @@ pub async fn get_secret(who: SignedIn, club: Club) -> Result<Reply, Failure> {
 )]
 #[put("/me/ical")]
 pub async fn replace_secret(who: SignedIn, club: Club) -> Result<Reply, Failure> {
-    let keys = club.keys.clone();
-    let target = Target::of_caller("feed secret", move |conn, me: &Caller| show(conn, me.id, &keys));
-    who.update(target, move |conn, me| {
+    who.update(target(&club), move |conn, me| {
         stay_active(conn, me.id)?;
         let nonce = credentials::random_secret()?;
         queries::replace_nonce(conn, me.id, &nonce)?;
@@ -80,8 +81,25 @@ pub async fn replace_secret(who: SignedIn, club: Club) -> Result<Reply, Failure>
     .await
 }
 
+/// The caller's secret, which an operation changes.
+#[must_use]
+pub fn target(club: &Club) -> Target<Caller> {
+    let keys = club.keys.clone();
+    Target::of_caller("feed secret", move |conn, me: &Caller| show(conn, me.id, &keys))
+}
+
+fn secret(keys: &Keys, user: DbUuid, nonce: &str) -> String {
+    keys.derive(&["feed", &user.to_string(), nonce])
+}
+
 fn secret_reply(keys: &Keys, user: DbUuid, nonce: &str) -> Result<Reply, Error> {
-    Ok(Reply::json(&IcalSecret { secret: keys.derive(&["feed", &user.to_string(), nonce]) })?.secret())
+    Ok(Reply::json(&IcalSecret { secret: secret(keys, user, nonce) })?.secret())
+}
+
+/// The address of a user's feed.
+#[must_use]
+pub fn address(club: &Club, user: DbUuid, nonce: &str) -> String {
+    format!("{}/api/ical/v1/{user}{}.ics", club.origin, secret(&club.keys, user, nonce))
 }
 
 /// The secret as `GET` shows it; 404 before its first use.
@@ -153,9 +171,8 @@ pub async fn feed(
             None => Criterion::ForFeed(user),
         };
         let answers = Answers { owner: user, all: query.0.attendees.0 };
-        let web_origin = shared.static_files.as_ref().map(|_| club.origin.as_str());
-        let mut feed = Feed::new(&format!("{} events", club.everyone_group), web_origin);
-        queries::each(conn, criterion, answers, today, |event| feed.add(event))?;
+        let mut feed = Feed::new(&format!("{} events", club.everyone_group), &club.origin);
+        queries::each(conn, &queries::selection(criterion, today), answers, |event| feed.add(event))?;
         let changed = feed.last_modified();
         let reply = Reply::new(StatusCode::OK, "text/calendar; charset=utf-8", feed.end().into_bytes());
         let reply = match changed {
@@ -175,6 +192,18 @@ pub async fn feed(
         RequestNotes::change(&req, |notes| notes.is_charged = true);
     }
     Ok(result?)
+}
+
+/// A calendar with one event, as somebody's feed shows it.
+///
+/// # Errors
+/// 404.
+pub fn one_event(conn: &mut AnyConnection, id: DbUuid, owner: DbUuid, club: &Club) -> Result<String, Error> {
+    let name = events::queries::find(conn, id)?.name;
+    let mut calendar = Feed::new(&name, &club.origin);
+    let selection = Selection::new(Criterion::These(vec![id]));
+    queries::each(conn, &selection, Answers { owner, all: false }, |event| calendar.add(event))?;
+    Ok(calendar.end())
 }
 
 /// The user and the secret of a feed's address.

@@ -12,6 +12,7 @@ mod handlers;
 pub mod queries;
 mod wire;
 
+pub use self::handlers::{address, one_event, target};
 use utoipa_actix_web::service_config::ServiceConfig;
 
 /// Registers the feed.

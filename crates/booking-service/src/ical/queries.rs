@@ -82,30 +82,34 @@ pub struct Answers {
     pub all: bool,
 }
 
-/// Calls `show` with each of these events as the feed shows it on the day that began at `today`, by start and id, a
-/// [chunk](CHUNK) in memory at a time. Takes five statements for a chunk, one for the ids of all chunks but the first,
-/// and one for each thousand users that are new in a chunk.
-pub fn each(
-    conn: &mut AnyConnection,
-    criterion: Criterion,
-    answers: Answers,
-    today: Timestamp,
-    mut show: impl FnMut(&FeedEvent),
-) -> Result<(), Error> {
-    let selection = Selection {
+/// The events of a feed on the day that began at `today`.
+#[must_use]
+pub fn selection(criterion: Criterion, today: Timestamp) -> Selection {
+    Selection {
         criterion,
         from: Some(DbTimestamp(today.plus(-PAST))),
         to: None,
         changed_after: None,
         deleted: Deleted::After(DbTimestamp(today.plus(-CANCELLED))),
-    };
+    }
+}
+
+/// Calls `show` with each of these events as the feed shows it, by start and id, a
+/// [chunk](CHUNK) in memory at a time. Takes five statements for a chunk, one for the ids of all chunks but the first,
+/// and one for each thousand users that are new in a chunk.
+pub fn each(
+    conn: &mut AnyConnection,
+    selection: &Selection,
+    answers: Answers,
+    mut show: impl FnMut(&FeedEvent),
+) -> Result<(), Error> {
     let first = PageBounds { after: None, rows: i64::try_from(CHUNK).unwrap_or(i64::MAX) };
-    let mut rows = load_rows(conn, &selection, Order::Start, &first)?;
+    let mut rows = load_rows(conn, selection, Order::Start, &first)?;
     // The search for more would be done again for each chunk, so it finds all their ids at once.
     let rest = match rows.last() {
         Some(last) if rows.len() == CHUNK => {
             let after = Some(Order::Start.position(last));
-            load_ids(conn, &selection, Order::Start, &PageBounds { after, ..PageBounds::all() })?
+            load_ids(conn, selection, Order::Start, &PageBounds { after, ..PageBounds::all() })?
         }
         _ => Vec::new(),
     };

@@ -73,8 +73,7 @@ pub async fn create(
     who.creates(1)
         .create(move |conn, me| {
             let id = changes::create(conn, &body.0.to_poll(zone)?, &me.author, now)?;
-            let fields = fields_of(conn, id, now, zone)?;
-            history::created(conn, &me.author, &POLL, [(id, fields)])?;
+            record_created(conn, id, &me.author, now, zone)?;
             let reply = Reply::created(&ResponseDraftEvent::new(queries::get(conn, id)?, now, zone))?;
             Ok(reply.with(header::LOCATION, format!("/api/draft-events/{id}")))
         })
@@ -159,7 +158,7 @@ pub async fn delete(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>
 #[post("/{draftEventID}/restore")]
 pub async fn restore(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
     let (id, now) = (DbUuid::from(*id), DbTimestamp(now));
-    who.update(Target::parent(lock_name(id)), move |conn, me| {
+    who.update(parent(id), move |conn, me| {
         changes::restore(conn, id, me, now)?;
         show(conn, id, now, zone)
     })
@@ -220,7 +219,7 @@ pub async fn create_answer(
     body: Body<RequestAvailability>,
 ) -> Result<Reply, Failure> {
     let (id, answer) = (DbUuid::from(*id), Answer::from(body.0));
-    who.update(Target::parent(lock_name(id)), move |conn, me| {
+    who.update(parent(id), move |conn, me| {
         answers::create(conn, id, me.id, &answer, DbTimestamp(now))?;
         Ok(show_answer(conn, id, me.id, zone)?.with_status(StatusCode::CREATED))
     })
@@ -310,11 +309,10 @@ pub async fn confirm(
     body: Body<RequestConfirmation>,
 ) -> Result<Reply, Failure> {
     let (id, now, confirmation) = (DbUuid::from(*id), DbTimestamp(now), Confirmation::from(body.0));
-    let poll = recorded(Target::parent(lock_name(id)), id, Action::Confirmed, now, zone);
     who.dry_run(query.0.dry_run.0)
         .creates(1)
         .queued_by(&confirmation.venue)
-        .update(poll, move |conn, me| {
+        .update(confirmed(id, now, zone), move |conn, me| {
             let event = confirmation::confirm(conn, id, &confirmation, me, zone, now)?;
             let reply = Reply::created(&events::show_created(conn, event, &me.author, zone)?)?;
             Ok(reply.with(header::LOCATION, format!("/api/events/{event}")))

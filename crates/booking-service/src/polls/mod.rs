@@ -20,6 +20,11 @@ mod slots;
 mod target;
 mod wire;
 
+pub use self::{
+    handlers::{parent, target},
+    requests::{RequestAvailability, RequestConfirmation, RequestDraftEvent},
+};
+
 use utoipa_actix_web::service_config::ServiceConfig;
 
 /// Registers the operations below `/draft-events`.

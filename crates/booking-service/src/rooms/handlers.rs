@@ -43,14 +43,37 @@ fn lock_name(id: DbUuid) -> String {
 }
 
 /// The room that an operation changes.
-fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
+#[must_use]
+pub fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
     Target::new(lock_name(id), move |conn, _| show(conn, id, None, zone))
 }
 
 /// The same, for an operation whose change the history records.
-fn recorded(id: DbUuid, action: Action, zone: Tz) -> Target<Caller> {
+#[must_use]
+pub fn recorded(id: DbUuid, action: Action, zone: Tz) -> Target<Caller> {
     let fields = move |conn: &mut AnyConnection| fields_of(queries::get(conn, id, None)?, zone);
     target(id, zone).recorded(&ROOM, id, action, fields)
+}
+
+/// Imports the rooms of a table, and records the new ones in the history.
+///
+/// # Errors
+/// Those of [`import_table`].
+pub fn import_recorded(
+    conn: &mut AnyConnection,
+    table: &[u8],
+    zone: Tz,
+    me: &Caller,
+    now: DbTimestamp,
+) -> Result<Vec<Room>, Error> {
+    let (rooms, new) = import_table(conn, table, zone, me.id, now)?;
+    let new = rooms.iter().filter(|room| new.contains(&room.row.id)).map(|room| (room.row.id, room.clone()));
+    // Equal rows of the table give the same room.
+    let new: BTreeMap<_, _> = new.collect();
+    let new =
+        new.into_iter().map(|(id, room)| Ok((id, fields_of(room, zone)?))).collect::<Result<Vec<_>, Error>>()?;
+    history::created(conn, &me.author, &ROOM, new)?;
+    Ok(rooms)
 }
 
 fn fields_of(room: Room, zone: Tz) -> Result<Value, Error> {
@@ -136,15 +159,7 @@ pub async fn import(
     let table = body::read(&req, &mut payload.into_inner(), "text/csv", IMPORT_LIMIT).await?;
     who.dry_run(query.0.dry_run.0)
         .create(move |conn, me| {
-            let (rooms, new) = import_table(conn, &table, zone, me.id, DbTimestamp(now))?;
-            let new = rooms.iter().filter(|room| new.contains(&room.row.id)).map(|room| (room.row.id, room.clone()));
-            // Equal rows of the table give the same room.
-            let new: BTreeMap<_, _> = new.collect();
-            let new = new
-                .into_iter()
-                .map(|(id, room)| Ok((id, fields_of(room, zone)?)))
-                .collect::<Result<Vec<_>, Error>>()?;
-            history::created(conn, &me.author, &ROOM, new)?;
+            let rooms = import_recorded(conn, &table, zone, me, DbTimestamp(now))?;
             let rooms: Vec<_> = rooms.into_iter().map(|room| ResponseRoom::new(room, zone)).collect();
             Reply::created(&rooms)
         })

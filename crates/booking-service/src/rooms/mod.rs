@@ -21,6 +21,8 @@ mod wire;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::{
+    handlers::target,
+    import::import_table,
     interval::Interval,
     wire::{ResponseRoom, check_span, out_of_order},
 };

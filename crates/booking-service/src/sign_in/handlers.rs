@@ -257,6 +257,14 @@ fn sessions(
     })
 }
 
+/// The caller's sessions, which an operation changes.
+#[must_use]
+pub fn sessions_target(zone: Tz, now: Timestamp) -> Target<Caller> {
+    Target::of_caller("sessions", move |conn, me| {
+        sessions(conn, me, zone, now, &ListPart::all()).map(ListPage::into_reply)
+    })
+}
+
 /// End a session of the caller
 ///
 /// Ending the session of the request also removes its cookie. A token cannot end sessions.
@@ -268,11 +276,8 @@ fn sessions(
 )]
 #[delete("/me/sessions/{sessionID}")]
 pub async fn end_session(who: SignedIn, club: Club, now: Now, session: Path<Id>) -> Result<Reply, Failure> {
-    let (session, zone) = (DbUuid::from(*session), club.zone);
-    let target = Target::of_caller("sessions", move |conn, me| {
-        sessions(conn, me, zone, now.0, &ListPart::all()).map(ListPage::into_reply)
-    });
-    who.update(target, move |conn, me| {
+    let session = DbUuid::from(*session);
+    who.update(sessions_target(club.zone, now.0), move |conn, me| {
         let current = me.require_session()?;
         queries::end_of(conn, me.id, session, now.0)?;
         let reply = Reply::no_content();
@@ -334,7 +339,8 @@ fn show_tokens(conn: &mut AnyConnection, user: DbUuid, zone: Tz, page: &ListPart
 }
 
 /// The caller's tokens, which an operation changes.
-fn tokens_target(zone: Tz) -> Target<Caller> {
+#[must_use]
+pub fn tokens_target(zone: Tz) -> Target<Caller> {
     Target::of_caller("tokens", move |conn, me: &Caller| {
         show_tokens(conn, me.id, zone, &ListPart::all()).map(ListPage::into_reply)
     })

@@ -8,10 +8,9 @@
 
 use common::{problem::Problem, time::Timestamp};
 use diesel::{
-    OptionalExtension, define_sql_function,
+    OptionalExtension,
     prelude::*,
     result::{DatabaseErrorKind, Error as DieselError},
-    sql_types::Text,
 };
 use service_kit::{
     database::{
@@ -25,15 +24,11 @@ use crate::{
     auth::ACTIVE,
     codes,
     config::SignInPolicy,
+    expressions::lower,
     groups::changes::join_everyone,
     schema::{identities, users},
     users::queries::no_user_called,
 };
-
-define_sql_function! {
-    /// Lower case, as the index `users_name_lower` has it.
-    fn lower(text: Text) -> Text;
-}
 
 /// An account at a provider, as the provider describes it.
 #[derive(Debug, Clone)]

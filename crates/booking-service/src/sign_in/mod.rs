@@ -17,7 +17,10 @@ pub mod queries;
 pub mod tokens;
 mod wire;
 
-pub use self::handlers::problem_page;
+pub use self::{
+    handlers::{problem_page, sessions_target, tokens_target},
+    wire::RequestToken,
+};
 use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;
 
@@ -46,8 +49,7 @@ pub fn pages(config: &mut web::ServiceConfig) {
 /// Registers the pages of an installation without a front end.
 pub fn front_pages(config: &mut web::ServiceConfig) {
     config
-        .route("/", web::get().to(pages::front))
         .route(PAGE, web::get().to(pages::begin))
         .route("/callback", web::get().to(pages::callback))
-        .route(SIGN_OUT, web::post().to(pages::sign_out));
+        .service(web::resource(SIGN_OUT).get(pages::ask_to_sign_out).post(pages::sign_out));
 }

@@ -8,13 +8,13 @@ use actix_web::{
 };
 use common::problem::{Problem, Violations};
 use deserr::Deserr;
-use maud::{Markup, html};
+use maud::html;
 use service_kit::{
     database::{JobOwner, PageBounds},
     error::Failure,
-    front_page::{Card, front_page, state_in_words},
-    http::{HtmlPage, Reply, client_ip::ClientIp, query},
-    state::{AppState, Now, TimeDependent},
+    http::{Reply, client_ip::ClientIp, query},
+    page::{PageContext, is_local},
+    state::{AppState, TimeDependent},
 };
 
 use super::{
@@ -38,15 +38,6 @@ pub const PAGE: &str = "/sign-in";
 /// Where the form to sign out is sent.
 pub const SIGN_OUT: &str = "/sign-out";
 
-/// The pages to which a browser may return after a sign-in that began at [`PAGE`].
-const RETURN_PATHS: [&str; 2] = ["/board", "/docs/"];
-
-/// The most characters of the address of such a page.
-const MAX_ADDRESS: usize = 500;
-
-/// The links that only this service has.
-const CARDS: [Card; 1] = [("/board", "Board", "Rooms and events of the day and the week")];
-
 /// The parameters of the page "choose who you are": the sign-in for which a user is chosen.
 #[derive(Debug, Deserr)]
 #[deserr(error = Violations)]
@@ -67,16 +58,18 @@ struct BeginQuery {
 impl BeginQuery {
     /// The page to return to, if a browser may return to it.
     fn page(self) -> Option<String> {
-        self.to.filter(|address| {
-            let path = address.split(['?', '#']).next().unwrap_or_default();
-            let is_plain = address.len() <= MAX_ADDRESS && address.bytes().all(|byte| byte.is_ascii_graphic());
-            is_plain && RETURN_PATHS.contains(&path)
-        })
+        self.to.filter(|address| is_local(address))
     }
 }
 
 /// Shows the active users to choose from. Without parameters it begins a sign-in itself.
-pub async fn choose(req: HttpRequest, state: Data<AppState>, club: Club, now: TimeDependent) -> Result<Reply, Failure> {
+pub async fn choose(
+    req: HttpRequest,
+    page: PageContext,
+    state: Data<AppState>,
+    club: Club,
+    now: TimeDependent,
+) -> Result<Reply, Failure> {
     check_development(&club, &req)?;
     let (login, cookies) = if let Ok(login) = query::parse::<ChooseQuery>(req.query_string()) {
         (login, Vec::new())
@@ -91,12 +84,9 @@ pub async fn choose(req: HttpRequest, state: Data<AppState>, club: Club, now: Ti
     let address = |user: &User| development::callback(&club.keys, user.id, &login.state, &login.nonce, now.0);
     let body = html! {
         @if users.is_empty() {
-            p {
-                "There are no active users yet. Start the service with " code { "--demo" } " or "
-                code { "--directory-file" } " to have some."
-            }
+            p { (page.text("no-users")) }
         } @else {
-            p { "This is a development installation: anybody can sign in as any user." }
+            p { (page.text("development")) }
             ul.cards {
                 @for user in &users {
                     li { a href=(address(user)) { (user.display_name) " " small { "@" (user.name) } } }
@@ -104,25 +94,8 @@ pub async fn choose(req: HttpRequest, state: Data<AppState>, club: Club, now: Ti
             }
         }
     };
-    Ok(page("Choose who you are", body).with_cookies(cookies))
-}
-
-/// The page at `/`. A caller with a bad credential sees what everybody sees.
-pub async fn front(state: Data<AppState>, who: Option<SignedIn>, club: Club) -> Result<Reply, Failure> {
-    let words = state_in_words(&state).await;
-    let anonymous = front_page(&state, words, &CARDS, &html! { p { "You are not signed in. " (sign_in_link(&club)) } });
-    let Some(who) = who else { return Ok(anonymous) };
-    let page = who.read(move |conn, me| {
-        let User { name, display_name, .. } = users::queries::get(conn, me.id)?;
-        let greeting = html! {
-            p {
-                "You are signed in as " b { (display_name) } " " small { "@" (name) } "."
-            }
-            (change_user())
-        };
-        Ok(front_page(&state, words, &CARDS, &greeting))
-    });
-    Ok(page.await.unwrap_or(anonymous))
+    let reply = page.reply(&page.text("choose-who-you-are"), body).with(header::CACHE_CONTROL, "no-store");
+    Ok(reply.with_cookies(cookies))
 }
 
 /// Begins a sign-in and sends the browser to the provider. Another site must not begin one (as with
@@ -148,7 +121,7 @@ pub async fn begin(
 }
 
 /// Ends the session and shows the front page. A form of another site signs nobody out, as such a request has no caller.
-pub async fn sign_out(who: Option<SignedIn>, club: Club, now: Now) -> Result<Reply, Failure> {
+pub async fn sign_out(who: Option<SignedIn>, club: Club, now: TimeDependent) -> Result<Reply, Failure> {
     let to_start = || Reply::empty(StatusCode::SEE_OTHER).with(header::LOCATION, "/");
     let Some(who) = who else { return Ok(to_start()) };
     let result = who.create(move |conn, me| {
@@ -162,21 +135,32 @@ pub async fn sign_out(who: Option<SignedIn>, club: Club, now: Now) -> Result<Rep
     }
 }
 
+/// Asks whether to sign out.
+pub async fn ask_to_sign_out(page: PageContext) -> Reply {
+    let body = html! {
+        form method="post" action=(SIGN_OUT) {
+            div.actions { button.main { (page.text("sign-out")) } a href="/" { (page.text("cancel")) } }
+        }
+    };
+    page.reply(&page.text("sign-out-question"), body)
+}
+
 /// Where a sign-in ends: the page at `/callback`.
-pub async fn callback(who: Option<SignedIn>, club: Club) -> Result<Reply, Failure> {
-    let anonymous = page("You are not signed in", html! { p { (sign_in_link(&club)) } });
+pub async fn callback(page: PageContext, who: Option<SignedIn>) -> Result<Reply, Failure> {
+    let no_store = |reply: Reply| reply.with(header::CACHE_CONTROL, "no-store");
+    let sign_in = html! { p { a.button href=(PAGE) { (page.text("sign-in")) } } };
+    let anonymous = no_store(page.reply(&page.text("not-signed-in"), sign_in));
     let Some(who) = who else { return Ok(anonymous) };
     let result = who.read(move |conn, me| {
         let name = users::queries::get(conn, me.id)?.display_name;
         let body = html! {
-            ul.cards {
-                li { a href="/board" { b { "Board" } small { "Rooms and events of the day and the week" } } }
-                li { a href="/docs/" { b { "Documentation" } small { "Every operation, to read and to try" } } }
-                li { a href="/" { b { "Start" } small { "All pages of this service" } } }
+            p { a.button href="/" { (page.text("to-start")) } }
+            p.actions { a href="/board" { (page.text("board")) } a href="/docs/" { (page.text("documentation")) } }
+            form method="post" action=(SIGN_OUT) {
+                p.actions { a href=(PAGE) { (page.text("sign-in-as-other")) } button { (page.text("sign-out")) } }
             }
-            (change_user())
         };
-        Ok(page(&format!("You are signed in as {name}"), body))
+        Ok(no_store(page.reply(&page.format("signed-in-as", &[("name", name.as_str().into())]), body)))
     });
     match result.await {
         Err(failure) if failure.0.status() < 500 => Ok(anonymous),
@@ -184,26 +168,7 @@ pub async fn callback(who: Option<SignedIn>, club: Club) -> Result<Reply, Failur
     }
 }
 
-/// The link that begins a sign-in of somebody who is not signed in.
-fn sign_in_link(club: &Club) -> Markup {
-    html! { a href=(PAGE) { @if club.is_development { "Choose who you are" } @else { "Sign in" } } }
-}
-
-/// What somebody who is signed in may do about it.
-fn change_user() -> Markup {
-    html! {
-        form method="post" action=(SIGN_OUT) {
-            a href=(PAGE) { "Sign in as somebody else" } " or " button { "Sign out" }
-        }
-    }
-}
-
-/// A page of a sign-in, which no cache stores.
-fn page(title: &str, body: Markup) -> Reply {
-    HtmlPage::new(title, &[], body).reply(StatusCode::OK).with(header::CACHE_CONTROL, "no-store")
-}
-
-/// 404 unless the installation is in development mode and the browser uses a name of this machine.
+/// Only in development mode, and only at an address of this machine.
 fn check_development(club: &Club, req: &HttpRequest) -> Result<(), Problem> {
     let is_here = club.is_development && local_origin(club, req).is_some();
     if is_here { Ok(()) } else { Err(Problem::not_found("path")) }

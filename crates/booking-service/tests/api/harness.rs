@@ -268,12 +268,6 @@ pub fn postgres_schema() -> String {
     format!("{base}&options=-csearch_path%3D{name}")
 }
 
-/// Whether the answer is a page for a browser whose sign-in failed.
-fn is_page(answer: &Answer) -> bool {
-    (answer.request.contains("/api/callback") || answer.request.contains(" /board"))
-        && answer.header("content-type").is_some_and(|kind| kind.contains("html"))
-}
-
 /// Checks the rules that only this service's answers follow.
 fn check_own_rules(answer: &Answer, problem: Option<&Value>) {
     assert!(answer.header("x-knoq-version").is_some(), "{} has no version", answer.request);

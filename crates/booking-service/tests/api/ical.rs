@@ -341,7 +341,8 @@ fn an_event_has_its_tags_people_and_dates(#[values(Sqlite, Postgres)] backend: B
     has("STATUS:CONFIRMED");
     has("LOCATION:S516");
     has(&format!("UID:{one}"));
-    assert_eq!(all(&found, "URL"), [""; 0], "no front end serves the page of an event");
+    let address = |event: &DbUuid| format!("{}/events/{event}", club.config.server.public_origin());
+    assert_eq!(all(&found, "URL"), [address(&one), address(&two)]);
     assert_eq!(all(&found, "UID"), [one.to_string(), two.to_string()]);
     assert_eq!(lines.iter().filter(|line| line.starts_with("ATTENDEE")).count(), 3);
 }

@@ -36,6 +36,8 @@ mod lifecycle;
 mod limits;
 mod log;
 mod matrix;
+mod member_forms;
+mod member_pages;
 mod openapi;
 mod outage;
 mod pages;

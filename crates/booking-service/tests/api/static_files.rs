@@ -35,11 +35,11 @@ fn the_front_end_has_all_paths_except_those_of_the_service() {
     };
     assert_eq!((varies("/"), varies("/api/users/me")), (false, true));
     for path in ["/api", "/api/", "/api/nowhere", "/api/v1/users", "/api/users/"] {
-        browser.get(path).refused(404, "not-found");
+        browser.clone().without("accept").get(path).refused(404, "not-found");
     }
-    browser.get("/api/rooms/5").refused(400, "invalid-parameter");
-    browser.delete("/api/rooms").refused(405, "method-not-allowed");
-    browser.post("/rooms", json!({})).refused(405, "method-not-allowed");
+    browser.clone().without("accept").get("/api/rooms/5").refused(400, "invalid-parameter");
+    browser.clone().without("accept").delete("/api/rooms").refused(405, "method-not-allowed");
+    browser.clone().without("accept").post("/rooms", json!({})).refused(405, "method-not-allowed");
     assert_eq!(browser.get("/api/users/me").expect(200).json()["name"], BOB);
     assert!(browser.get("/dev/sign-in").expect(200).text().contains("Choose who you are"));
     assert!(browser.get("/icons/bob.svg").expect(200).text().starts_with("<svg"));

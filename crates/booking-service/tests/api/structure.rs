@@ -19,6 +19,7 @@ const LAYOUT: Layout = Layout {
         "ical",
         "sign_in",
         "board",
+        "pages",
     ],
     base: &[
         "auth",

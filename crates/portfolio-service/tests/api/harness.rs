@@ -240,12 +240,6 @@ pub fn postgres_schema() -> String {
     format!("{base}&options=-csearch_path%3D{name}")
 }
 
-/// Whether the answer is a page for a browser that asked for what does not exist.
-fn is_page(answer: &Answer) -> bool {
-    ["/projects", "/contests", "/people", "/groups"].iter().any(|path| answer.request.contains(&format!(" {path}")))
-        && answer.header("content-type").is_some_and(|kind| kind.contains("html"))
-}
-
 /// Checks the rules for answers of this service only.
 fn check_own_rules(answer: &Answer, problem: Option<&Value>) {
     assert_eq!(answer.header("www-authenticate").is_some(), answer.status == 401, "{}", answer.request);

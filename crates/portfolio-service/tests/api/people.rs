@@ -81,9 +81,9 @@ fn a_browser_gets_a_page_for_a_refusal_and_a_program_a_problem() {
             assert_eq!(problem.header("content-type"), Some("application/problem+json"), "{path}");
         }
     }
-    // Not for the operations of programs.
+    // For a person, also an operation of programs.
     let api = club.anonymous().header("accept", "text/html").get("/api/v1/users/nobody").expect(400);
-    assert_eq!(api.header("content-type"), Some("application/problem+json"));
+    assert_eq!(api.header("content-type"), Some("text/html; charset=utf-8"));
 }
 
 #[rstest]

@@ -24,13 +24,13 @@ fn the_front_end_has_every_path_but_those_of_the_service() {
         assert_eq!(browser.get(path).expect(200).text(), index, "{path}");
     }
     for path in ["/api", "/api/", "/api/users", "/api/v1", "/api/v1/", "/api/v1/nowhere", "/api/v2/users"] {
-        browser.get(path).refused(404, "not-found");
+        browser.clone().without("accept").get(path).refused(404, "not-found");
     }
     for path in ["/feeds/projects.atom", "/feeds/contests.atom"] {
         assert_eq!(browser.get(path).expect(200).header("content-type"), Some("application/atom+xml"), "{path}");
     }
     browser.get(&format!("/api/v1/users/{}/resume.json", id(BOB))).expect(200);
-    browser.get("/api/v1/users/5").refused(400, "invalid-parameter");
-    browser.post("/projects", json!({})).refused(405, "method-not-allowed");
+    browser.clone().without("accept").get("/api/v1/users/5").refused(400, "invalid-parameter");
+    browser.clone().without("accept").post("/projects", json!({})).refused(405, "method-not-allowed");
     assert_eq!(browser.get("/api/v1/users/me").expect(200).json()["name"], BOB);
 }

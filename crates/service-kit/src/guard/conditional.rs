@@ -41,11 +41,12 @@ impl Conditions {
     pub fn from_request(req: &HttpRequest) -> Result<Self, Problem> {
         let method = req.method().clone();
         let changes = matches!(method, Method::PUT | Method::PATCH | Method::DELETE);
+        let of_form = RequestNotes::read(req, |notes| notes.form_tag.clone());
         Ok(Self {
             state: AppState::from_request(req)?,
             address: req.uri().path_and_query().map(|address| address.as_str().to_owned()).unwrap_or_default(),
             cached: if method == Method::GET { CachedTags::from_request(req) } else { CachedTags::default() },
-            expected: if changes { ExpectedTags::from_request(req)? } else { None },
+            expected: if changes { ExpectedTags::from_request(req)? } else { of_form.map(ExpectedTags::with_hash) },
             is_time_dependent: RequestNotes::read(req, |notes| notes.is_time_dependent),
             method,
         })

@@ -62,17 +62,24 @@ pub struct IdempotencyKey {
     request_hash: Vec<u8>,
     request_id: String,
     now: Timestamp,
+    /// Whether it is of a form, which is shown again after a refusal, to be sent with other values.
+    is_of_form: bool,
 }
 
 impl IdempotencyKey {
     /// The key of a `POST`, after its body has been read. Other methods need none.
     pub fn from_request(req: &HttpRequest) -> Result<Option<Self>, Problem> {
         let mut values = req.headers().get_all(IDEMPOTENCY_KEY);
-        let (true, Some(key), others) = (req.method() == "POST", values.next(), values.count()) else {
-            return Ok(None);
+        let of_form = RequestNotes::read(req, |notes| notes.form_key.clone());
+        let (first, others) = (values.next(), values.count());
+        let is_of_form = first.is_none();
+        let key = match first {
+            _ if req.method() != "POST" => return Ok(None),
+            Some(key) => key.to_str().ok().filter(|_| others == 0).map(str::to_owned),
+            None if of_form.is_none() => return Ok(None),
+            None => of_form,
         };
-        let key = key.to_str().ok().filter(|key| others == 0 && (1..=MAX_LENGTH).contains(&key.len()));
-        let key = key.ok_or_else(|| {
+        let key = key.filter(|key| (1..=MAX_LENGTH).contains(&key.len())).ok_or_else(|| {
             Problem::parameter("Idempotency-Key", Rule::Length, "must be one header of 1 to 255 visible characters")
         })?;
         let mut request = Sha256::new();
@@ -82,16 +89,17 @@ impl IdempotencyKey {
             RequestNotes::read(req, |notes| (notes.request_id.to_string(), notes.body_hash.clone()));
         request.update(body.unwrap_or_default());
         Ok(Some(Self {
-            key: key.to_owned(),
+            key,
             path: req.path().to_owned(),
             request_hash: request.finalize().to_vec(),
             request_id,
             now: AppState::from_request(req)?.clock.now(),
+            is_of_form,
         }))
     }
 
     /// Sends the stored answer again, or runs the operation and stores its answer. A refusal is stored as well, without
-    /// its effects; an answer of 429, 500 or above is not.
+    /// its effects; that of a form, and an answer of 429, 500 or above, is not.
     ///
     /// # Errors
     /// 422 for the key of another request; 429 and 5xx of the operation.
@@ -108,7 +116,7 @@ impl IdempotencyKey {
         }
         // A savepoint, so that a refusal can be stored without its effects.
         let reply = match conn.transaction(operation) {
-            Err(Error::Problem(problem)) if problem.status() < 500 && problem.status() != 429 => {
+            Err(Error::Problem(problem)) if problem.status() < 500 && problem.status() != 429 && !self.is_of_form => {
                 self.refusal(&problem, state.info.legacy)?
             }
             other => other?,

@@ -45,6 +45,13 @@ pub struct Guard<A> {
     creates: Option<i32>,
 }
 
+impl<A> Clone for Guard<A> {
+    /// The same caller, for another operation of the same request: a form that is refused is shown again.
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone(), request: self.request.clone(), ..*self }
+    }
+}
+
 impl<A: Authenticator> FromRequest for Guard<A> {
     type Error = Failure;
     type Future = Pin<Box<dyn Future<Output = Result<Self, Failure>>>>;

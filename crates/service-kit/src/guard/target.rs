@@ -6,7 +6,7 @@ use crate::{
     database::{AnyConnection, types::DbUuid},
     error::Error,
     history::{self, Action, Author, Entry, Kind},
-    http::Reply,
+    http::{Reply, etag::ETag},
 };
 
 /// The resource that an operation changes: its `GET` answer is compared with `If-Match`.
@@ -37,6 +37,14 @@ impl<C> Target<C> {
         show: impl FnMut(&mut AnyConnection, &C) -> Result<Reply, Error> + Send + 'static,
     ) -> Self {
         Self { lock_name: lock_name.into(), is_own: false, show: Box::new(show), recorded: None }
+    }
+
+    /// The hash in its entity tag, for a form that changes it.
+    ///
+    /// # Errors
+    /// Those of its `GET`.
+    pub fn tag(mut self, conn: &mut AnyConnection, caller: &C) -> Result<String, Error> {
+        Ok(ETag::new((self.show)(conn, caller)?.body(), None).hash().to_owned())
     }
 
     /// The resource to which a `POST` adds a part.

@@ -163,10 +163,18 @@ fn too_large(limit: usize) -> Problem {
 }
 
 fn parse<T: Deserr<Violations>>(bytes: &[u8]) -> Result<T, Failure> {
-    let mut value: Value = serde_json::from_slice(bytes).map_err(|error| {
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         Problem::new(code::MALFORMED_JSON).detail(format!("The body is not JSON: line {line}, column {column}."))
     })?;
+    from_value(value)
+}
+
+/// Reads `T` from the JSON of a body.
+///
+/// # Errors
+/// 400 with all violations.
+pub fn from_value<T: Deserr<Violations>>(mut value: Value) -> Result<T, Failure> {
     normalize(&mut value);
     Ok(deserr::deserialize::<T, _, Violations>(value)?)
 }

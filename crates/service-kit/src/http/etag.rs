@@ -55,6 +55,12 @@ impl ETag {
         Self { fingerprint: fingerprint.map(str::to_owned), hash: hash.to_owned(), coding: coding.map(str::to_owned) }
     }
 
+    /// The part of the tag that `If-Match` compares.
+    #[must_use]
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
     /// The tag as the value of an `ETag` header.
     #[must_use]
     pub fn text(&self) -> String {
@@ -147,6 +153,12 @@ pub struct ExpectedTags {
 }
 
 impl ExpectedTags {
+    /// The version whose tag has this [hash](ETag::hash).
+    #[must_use]
+    pub fn with_hash(hash: String) -> Self {
+        Self { any: false, tags: vec![ETag { fingerprint: None, hash, coding: None }] }
+    }
+
     /// Reads the header of a request. An empty header counts as absent.
     ///
     /// # Errors

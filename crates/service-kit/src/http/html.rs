@@ -1,4 +1,5 @@
-//! Pages for people. A page has no script and needs no other file; its style is inline.
+//! Pages for people. A page has no script and needs no other file; its style is inline. Handlers make them by
+//! [`PageContext`](crate::page::PageContext).
 
 use actix_web::{
     HttpRequest,
@@ -12,7 +13,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use maud::{DOCTYPE, Markup, html};
 use sha2::{Digest as _, Sha256};
 
-use super::reply::Reply;
+use super::{language::Language, reply::Reply};
 
 /// Whether the client of a request prefers a page to data, as browsers do.
 #[must_use]
@@ -31,8 +32,14 @@ const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg'
 pub struct HtmlPage<'a> {
     /// Title and first heading.
     pub title: &'a str,
+    /// Its language.
+    pub language: Language,
     /// Address and text of each link above the heading. An empty list adds no element.
     pub links: &'a [(&'a str, &'a str)],
+    /// What precedes the links.
+    pub header: Markup,
+    /// What follows the main part.
+    pub footer: Markup,
     /// More elements of the head.
     pub head: Markup,
     /// Style besides that of every page.
@@ -45,7 +52,8 @@ impl<'a> HtmlPage<'a> {
     /// A page with nothing special.
     #[must_use]
     pub fn new(title: &'a str, links: &'a [(&'a str, &'a str)], body: Markup) -> Self {
-        Self { title, links, head: html! {}, style: "", body }
+        let (language, nothing) = (Language::English, || html! {});
+        Self { title, language, links, header: nothing(), footer: nothing(), head: nothing(), style: "", body }
     }
 
     /// The page as an answer. Its policy allows no script, and no style but the page's own.
@@ -59,7 +67,7 @@ impl<'a> HtmlPage<'a> {
         );
         let page = html! {
             (DOCTYPE)
-            html lang="en" {
+            html lang=(self.language.code()) {
                 head {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
@@ -70,12 +78,14 @@ impl<'a> HtmlPage<'a> {
                     (self.head)
                 }
                 body {
+                    (self.header)
                     @if !self.links.is_empty() {
                         nav aria-label="Pages" {
                             @for (address, text) in self.links { a href=(address) { (text) } " " }
                         }
                     }
-                    main { h1 { (self.title) } (self.body) }
+                    main id="main" { h1 { (self.title) } (self.body) }
+                    (self.footer)
                 }
             }
         };

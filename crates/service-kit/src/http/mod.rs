@@ -6,7 +6,9 @@ pub mod body_budget;
 pub mod cidr;
 pub mod client_ip;
 pub mod etag;
+pub mod form;
 pub mod html;
+pub mod language;
 pub mod list_page;
 pub mod notes;
 pub mod openapi;
@@ -18,10 +20,13 @@ pub mod query;
 pub mod rate_limit;
 pub mod reply;
 pub mod static_files;
+pub mod texts;
 
 pub use self::{
     body::Body,
+    form::Form,
     html::HtmlPage,
+    language::Language,
     list_page::ListPage,
     pagination::{ListPart, Page},
     query::Query,

@@ -18,8 +18,12 @@ pub struct RequestNotes {
     pub is_charged: bool,
     /// Whether the answer depends on the time of day, so that a fingerprint says nothing about it.
     pub is_time_dependent: bool,
-    /// The hash of the body, if the request has an idempotency key.
+    /// The hash of the body, if the request is a form or has an idempotency key.
     pub body_hash: Option<Vec<u8>>,
+    /// The idempotency key of a form, in place of the header.
+    pub form_key: Option<String>,
+    /// The hash in the entity tag of what a form changes, in place of `If-Match`.
+    pub form_tag: Option<String>,
     /// The bytes of the body in memory. They count until the request ends.
     pub body_bytes: Option<BodyBytes>,
 }

@@ -50,17 +50,17 @@ impl PathMethods {
     /// Whether this is a literal path that does not have this method.
     #[must_use]
     pub fn refuses(&self, path: &str, method: &Method) -> bool {
-        self.literal(path).is_some_and(|methods| !methods.contains(method))
+        self.is_literal(path) && !self.literal(path).any(|methods| methods.contains(method))
     }
 
     /// Whether this is a path without parameters.
     #[must_use]
     pub fn is_literal(&self, path: &str) -> bool {
-        self.literal(path).is_some()
+        self.literal(path).next().is_some()
     }
 
-    fn literal(&self, path: &str) -> Option<&[Method]> {
-        let route = self.0.iter().find(|(pattern, _)| pattern.pattern() == Some(path));
-        route.map(|(_, methods)| methods.as_slice())
+    /// The methods of a literal path; those of a page and of the form that it sends to itself are two entries.
+    fn literal(&self, path: &str) -> impl Iterator<Item = &[Method]> {
+        self.0.iter().filter(move |(pattern, _)| pattern.pattern() == Some(path)).map(|(_, methods)| methods.as_slice())
     }
 }

@@ -56,6 +56,12 @@ pub fn parse<T: Deserr<Violations>>(query: &str) -> Result<T, Error> {
     })
 }
 
+/// The parameters of a request.
+#[must_use]
+pub fn pairs(req: &HttpRequest) -> Vec<(String, String)> {
+    form_urlencoded::parse(req.query_string().as_bytes()).into_owned().collect()
+}
+
 /// The same violation, naming a parameter where it named a member of the body.
 fn in_query(violation: Violation) -> Violation {
     match violation.location {

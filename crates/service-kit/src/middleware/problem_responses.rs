@@ -14,6 +14,7 @@ use super::{access_log::LoggedProblem, app_state, map_response};
 use crate::{
     error::Failure,
     http::{PROBLEM_MEDIA_TYPE, notes::RequestNotes},
+    page::problem_page,
     state::{AppState, ProblemPage},
 };
 
@@ -26,7 +27,7 @@ pub async fn problem_responses<B: MessageBody + 'static>(
     let state = app_state(&req)?;
     let id = RequestNotes::read(req.request(), |notes| notes.request_id.clone());
     // Looked up now, because a request that times out or panics is dropped.
-    let page = (state.info.problem_page)(req.request());
+    let page = (state.info.problem_page)(req.request()).or_else(|| problem_page(req.request()));
     map_response(next.call(req).await, |response| render(&state, &id, page, response))
 }
 

@@ -13,3 +13,4 @@ mod frame;
 mod imports;
 mod message_language;
 mod static_files;
+mod texts;

@@ -47,6 +47,8 @@ static INFO: ServiceInfo = ServiceInfo {
     has_credential: |req| req.headers().contains_key("authorization"),
     routes: |_| {},
     pages,
+    texts: ["", ""],
+    navigation: &[],
     problem_page: |_| None,
     page_paths: &[],
     front_pages: |_| {},

@@ -118,14 +118,14 @@ fn paths_of_the_service_are_not_files() {
         "/%64ocs/x.html",
         "/%6Civez/",
     ] {
-        get(&server, path, PAGE).refused(404, "not-found");
+        get(&server, path, "Accept: */*").refused(404, "not-found");
     }
     server.send("POST /api/rooms HTTP/1.1\r\nContent-Length: 0", b"").refused(404, "not-found");
     assert_eq!(get(&server, "/livez", PAGE).json()["status"], "alive");
     assert!(get(&server, "/docs/", PAGE).text().contains("swagger"));
     assert_eq!(get(&server, "/things?deep=true", PAGE).json()["deep"], true);
     // The operations of the test service are not below /api, and take precedence as well.
-    get(&server, "/things/x", PAGE).refused(400, "invalid-parameter");
+    get(&server, "/things/x", "Accept: */*").refused(400, "invalid-parameter");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn files_outside_the_folder_and_hidden_files_are_not_served() {
     let long = format!("/{}.js", "a".repeat(5000));
     assert_eq!(get(&server, &long, PAGE).text(), INDEX);
     // A loop of links is a mistake in the folder. The answer gives no details.
-    get(&server, "/loop.txt", PAGE).refused(500, "internal-error");
+    get(&server, "/loop.txt", "Accept: */*").refused(500, "internal-error");
     let pipe = folder.path().join("site/pipe.txt");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     assert_eq!(get(&server, "/pipe.txt", PAGE).text(), INDEX);
@@ -212,7 +212,7 @@ fn a_browser_may_cache_immutable_files_and_revalidates_others() {
     assert_eq!((changed.status, changed.text()), (200, INDEX.replace("部", "全")));
     // A deployment replaces the folder.
     fs::rename(&site, folder.path().join("old")).unwrap();
-    get(&server, "/", PAGE).refused(404, "not-found");
+    get(&server, "/", "Accept: */*").refused(404, "not-found");
     fs::create_dir(&site).unwrap();
     fs::write(&index, "new").unwrap();
     assert_eq!(server.get("/").text(), "new");

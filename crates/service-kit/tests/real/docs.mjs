@@ -106,7 +106,7 @@ try {
   if (PAGE) {
     await page.goto(ORIGIN);
     await page.getByRole('button', { name: 'Sign out' }).click();
-    await page.getByText('You are not signed in.').waitFor();
+    await page.getByRole('link', { name: 'Sign in' }).first().waitFor();
     await page.goto(`${ORIGIN}/docs/#/rooms/addRooms`);
     await page.getByRole('link', { name: 'Sign in' }).click();
     await page.getByText(`@${USER}`, { exact: true }).click();

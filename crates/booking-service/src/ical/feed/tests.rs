@@ -7,7 +7,7 @@ fn at(text: &str) -> DateTime<Utc> {
 }
 
 fn render(name: &str, web_origin: &str, events: &[FeedEvent]) -> String {
-    let mut feed = Feed::new(name, Some(web_origin).filter(|origin| !origin.is_empty()));
+    let mut feed = Feed::new(name, web_origin);
     for event in events {
         feed.add(event);
     }
@@ -95,15 +95,6 @@ fn a_declined_event_takes_no_time() {
     let events = read(&rendered).events;
     assert_eq!(one(&events[0], "TRANSP").value, "TRANSPARENT");
     assert!(all(&events[1], "TRANSP").is_empty());
-}
-
-#[test]
-fn without_a_front_end_there_is_no_link() {
-    let rendered = render("x", "", &[event(), FeedEvent { description: String::new(), ..event() }]);
-    let events = read(&rendered).events;
-    assert!(events.iter().all(|event| all(event, "URL").is_empty()));
-    assert_eq!(text(&events[0], "DESCRIPTION"), survives(&event().description));
-    assert_eq!(text(&events[1], "DESCRIPTION"), "");
 }
 
 #[test]

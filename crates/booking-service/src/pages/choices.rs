@@ -1,0 +1,132 @@
+//! What forms offer: rooms that are free, free times instead of taken ones, groups.
+
+use common::{input::Id, problem::Problem};
+use maud::{Markup, html};
+use serde_json::Value;
+use service_kit::{
+    database::{
+        AnyConnection, PageBounds,
+        types::{DbTimestamp, DbUuid},
+    },
+    error::Error,
+    http::Form,
+    page::Choice,
+};
+
+use super::visit::{Visit, span_of};
+use crate::{
+    auth::Caller,
+    events::{
+        self,
+        queries::load_rows,
+        selection::{Criterion, Selection},
+    },
+    groups::{self, EVERYONE},
+    rooms::{
+        overlap::Span,
+        queries::{self as rooms, Room, Selection as Rooms},
+    },
+};
+
+/// The most rooms and free times that a form offers.
+const MAX_CHOICES: usize = 200;
+const MAX_FREE_TIMES: usize = 8;
+
+/// The rooms that are free at the time of a form, and the choice of another place.
+pub fn free_rooms(
+    conn: &mut AnyConnection,
+    values: &Form,
+    visit: &Visit,
+    except: Option<DbUuid>,
+) -> Result<Vec<Choice>, Error> {
+    let mut choices = Vec::new();
+    if let Ok((start, end)) = span_of(values, visit.zone)
+        && start < end
+    {
+        let bounds = PageBounds { after: None, rows: 1000 };
+        let selection = Rooms { from: Some(DbTimestamp(start)), to: Some(DbTimestamp(end)), ..Rooms::default() };
+        let is_shared = values.has("sharedRoom", "true");
+        let rooms = rooms::load_page(conn, &selection, except, &bounds)?;
+        let mut free: Vec<_> = rooms.into_iter().filter(|room| is_free(room, start, end, is_shared)).collect();
+        free.sort_by(|a, b| (!a.row.verified, &a.row.place).cmp(&(!b.row.verified, &b.row.place)));
+        for room in free.into_iter().take(MAX_CHOICES) {
+            let hours = visit.hours(room.row.starts_at, room.row.ends_at);
+            let note = if room.row.verified { String::new() } else { format!(" {}", visit.text("not-confirmed")) };
+            choices.push((room.row.id.to_string(), format!("{} ({hours}){note}", room.row.place)));
+        }
+    }
+    // What was chosen is shown even if it is taken, so that a refusal is understood.
+    let chosen = values.get("room");
+    if let Ok(id) = chosen.parse::<Id>()
+        && choices.iter().all(|(id, _)| id != chosen)
+        && let Some(room) = rooms::find(conn, id.into())?
+    {
+        choices.push((chosen.to_owned(), format!("{} {}", room.place, visit.text("not-free"))));
+    }
+    choices.push((String::new(), visit.text("another-place")));
+    Ok(choices)
+}
+
+fn is_free(room: &Room, start: common::time::Timestamp, end: common::time::Timestamp, is_shared: bool) -> bool {
+    let free = if is_shared { &room.shared_times } else { &room.free_times };
+    free.iter().any(|free: &Span| free.start <= start && end <= free.end)
+}
+
+/// The groups, those of the caller first.
+pub fn group_choices(conn: &mut AnyConnection, me: &Caller) -> Result<Vec<Choice>, Error> {
+    let user = crate::users::queries::get(conn, me.id)?;
+    let mine = groups::queries::of_user(conn, &user, true, true)?;
+    let all = super::queries::groups(conn)?;
+    let mut choices: Vec<_> =
+        mine.iter().filter(|(.., id)| *id != EVERYONE).map(|(_, name, id)| (*id, name.clone())).collect();
+    choices.extend(all.iter().filter(|(id, _)| *id == EVERYONE).cloned());
+    choices.extend(all.iter().filter(|(id, _)| *id != EVERYONE && mine.iter().all(|(.., other)| other != id)).cloned());
+    Ok(choices.into_iter().map(|(id, name)| (id.to_string(), name)).collect())
+}
+
+/// Who has the room at that time, and when it is free instead.
+pub fn conflict(
+    conn: &mut AnyConnection,
+    values: &Form,
+    visit: &Visit,
+    problem: Option<&Problem>,
+) -> Result<Markup, Error> {
+    let Some(problem) = problem.filter(|problem| problem.status() == 409) else { return Ok(html! {}) };
+    let member = |name| problem.extra(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    let ids = member("conflicts")
+        .iter()
+        .filter_map(|event| event["eventId"].as_str()?.parse::<Id>().ok())
+        .map(DbUuid::from)
+        .collect();
+    let selection = Selection::new(Criterion::These(ids));
+    let bounds = PageBounds { after: None, rows: 20 };
+    let taken = load_rows(conn, &selection, events::queries::Order::Start, &bounds)?;
+    let wanted = span_of(values, visit.zone).ok().map(|(start, end)| end - start);
+    let time = |value: &Value| Some(DbTimestamp(value.as_str()?.parse().ok()?));
+    let free: Vec<_> = member("freeTimes")
+        .iter()
+        .filter_map(|free| {
+            let (start, end) = (time(&free["timeStart"])?, time(&free["timeEnd"])?);
+            let end = wanted.map_or(end, |wanted| DbTimestamp(start.plus(wanted)).min(end));
+            (start >= visit.now).then_some((start, end))
+        })
+        .take(MAX_FREE_TIMES)
+        .collect();
+    Ok(html! {
+        div.refusal {
+            p { (visit.text("taken-by")) }
+            ul { @for event in &taken {
+                li { a href={ "/events/" (event.id) } { (event.name) } ", " (visit.span(event.starts_at, event.ends_at)) }
+            } }
+            @if !free.is_empty() {
+                p { (visit.text("free-instead")) }
+                div.actions { @for (start, end) in &free {
+                    @let (from, until) = (visit.local(*start), visit.local(*end));
+                    button name="at" value={ (from.date()) " " (from.format("%H:%M")) " " (until.format("%H:%M")) } {
+                        (visit.span(*start, *end))
+                    }
+                } }
+            }
+        }
+    })
+}

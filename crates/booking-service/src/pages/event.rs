@@ -1,0 +1,204 @@
+//! The page of an event, and the answers to it.
+
+use actix_web::{
+    http::{StatusCode, header},
+    web::Path,
+};
+use common::input::Id;
+use maud::{Markup, html};
+use serde_json::json;
+use service_kit::{
+    database::{AnyConnection, types::DbUuid},
+    error::{Error, Failure},
+    http::{Form, Reply, form::request},
+    page::{FormPage, Input, address, is_local, see_other},
+};
+
+use super::{
+    people::People,
+    start::answer_form,
+    visit::{Visit, or_form_again},
+};
+use crate::{
+    auth::{Caller, SignedIn},
+    club::Club,
+    events::{
+        self, RequestEventTag, RequestSchedule, attendance, changes,
+        queries::{EventDetail, Schedule, check_admin_or_privileged, get},
+    },
+    groups::EVERYONE,
+    ical,
+};
+
+/// The page.
+pub async fn show(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.read(move |conn, me| page(conn, me, &visit, id, &Form::default(), None)).await
+}
+
+fn page(
+    conn: &mut AnyConnection,
+    me: &Caller,
+    visit: &Visit,
+    id: DbUuid,
+    typed: &Form,
+    problem: Option<&common::problem::Problem>,
+) -> Result<Reply, Error> {
+    let event = get(conn, id)?;
+    let may_change = check_admin_or_privileged(conn, id, me).is_ok();
+    let people = event.answers.iter().map(|(user, _)| *user).chain(event.admins.iter().copied());
+    let people = People::load(conn, people.chain(event.row.created_by))?;
+    let mine = event.answers.iter().find(|(user, _)| *user == me.id).map(|(_, schedule)| *schedule);
+    let row = &event.row;
+    let may_answer = row.open || mine.is_some() || event.group.members.binary_search(&me.id).is_ok();
+    let here = format!("/events/{id}");
+    let tag_form = FormPage { page: visit.page(), values: typed, problem, aliases: &[] };
+    let body = html! {
+        p {
+            b { (visit.span(row.starts_at, row.ends_at)) } br;
+            (row.place) @if !event.room.row.verified { " " small { (visit.text("not-confirmed")) } }
+        }
+        @if may_answer {
+            h2 { (visit.text("my-answer")) }
+            (answer_form(id, mine, &here, visit))
+        }
+        @if !row.description.is_empty() { p.text { (row.description) } }
+        (facts(&event, &people, visit))
+        h2 { (visit.text("who-comes")) }
+        (answers(&event, &people, visit))
+        h2 { (visit.text("tags")) }
+        p { @for tag in &event.tags { a href=(address("/events", &[("tag", &tag.name)])) { "#" (tag.name) } " " } }
+        (tag_form.refusal())
+        (tag_form.form(&format!("{here}/tags"), None, &html! {
+            div.row {
+                (tag_form.input(Input { name: "name", label: &visit.text("new-tag"), max_length: Some(16), ..Input::default() }))
+            }
+            button { (visit.text("add")) }
+        }))
+        h2 { (visit.text("calendar")) }
+        p.actions {
+            a href={ (here) "/calendar.ics" } download { (visit.text("calendar-file")) }
+            a href=(google_calendar(&event)) rel="noreferrer" { (visit.text("google-calendar")) }
+        }
+        p.actions {
+            a href=(address("/events/new", &[("copy", &id.to_string())])) { (visit.text("duplicate")) }
+            @if may_change {
+                a href={ (here) "/edit" } { (visit.text("edit")) }
+                a href={ (here) "/delete" } { (visit.text("delete")) }
+            }
+        }
+    };
+    Ok(visit.reply(&row.name, body))
+}
+
+fn facts(event: &EventDetail, people: &People, visit: &Visit) -> Markup {
+    let row = &event.row;
+    html! {
+        dl {
+            dt { (visit.text("group")) }
+            dd { a href={ "/groups/" (row.group_id) } { (event.group.row.name) } }
+            @if row.open { dt { (visit.text("open")) } dd { (visit.text("open-hint")) } }
+            @if row.shared { dt { (visit.text("shared")) } dd { (visit.text("shared-hint")) } }
+            dt { (visit.text("admins")) }
+            dd { (people.list(&event.admins, visit)) }
+            @if let Some(creator) = row.created_by.filter(|creator| !event.admins.contains(creator)) {
+                dt { (visit.text("created-by")) }
+                dd { (people.display_name(creator)) }
+            }
+        }
+    }
+}
+
+fn answers(event: &EventDetail, people: &People, visit: &Visit) -> Markup {
+    let of = |schedule: Schedule| -> Vec<DbUuid> {
+        event.answers.iter().filter(|(_, answer)| *answer == schedule).map(|(user, _)| *user).collect()
+    };
+    let is_for_all = event.row.group_id == EVERYONE;
+    html! {
+        @for (schedule, key) in [(Schedule::Attendance, "come"), (Schedule::Absent, "do-not-come"), (Schedule::Pending, "not-known")] {
+            @let users = of(schedule);
+            @if !users.is_empty() {
+                p {
+                    b { (visit.count(key, users.len())) }
+                    // All members of the club are no news.
+                    @if !(is_for_all && schedule == Schedule::Pending) { ": " (people.list(&users, visit)) }
+                }
+            }
+        }
+    }
+}
+
+fn google_calendar(event: &EventDetail) -> String {
+    let row = &event.row;
+    let time = |at: common::time::Timestamp| at.utc().format("%Y%m%dT%H%M%SZ").to_string();
+    let dates = format!("{}/{}", time(row.starts_at.0), time(row.ends_at.0));
+    address(
+        "https://calendar.google.com/calendar/render",
+        &[("action", "TEMPLATE"), ("text", &row.name), ("dates", &dates), ("location", &row.place)],
+    )
+}
+
+/// The event as a calendar file.
+pub async fn calendar(club: Club, who: SignedIn, id: Path<Id>) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.read(move |conn, me| {
+        let calendar = ical::one_event(conn, id, me.id, &club)?;
+        let file = Reply::new(StatusCode::OK, "text/calendar; charset=utf-8", calendar.into_bytes());
+        Ok(file.with(header::CONTENT_DISPOSITION, format!("attachment; filename=\"{id}.ics\"")))
+    })
+    .await
+}
+
+/// Answers.
+pub async fn answer(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    let RequestSchedule { schedule } = request(json!({ "schedule": form.get("schedule") }))?;
+    let to = Some(form.get("to")).filter(|to| is_local(to)).map_or_else(|| format!("/events/{id}"), str::to_owned);
+    who.update(events::target(id, visit.zone), move |conn, me| {
+        attendance::answer(conn, id, me, schedule, visit.now)?;
+        Ok(see_other(to.clone()))
+    })
+    .await
+}
+
+/// Adds a tag.
+pub async fn add_tag(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Result<Reply, Failure> {
+    let (id, again) = (DbUuid::from(*id), (who.clone(), visit.clone()));
+    let tag = request::<RequestEventTag>(json!({ "name": form.get("name") })).map(RequestEventTag::into_pair);
+    let result = match tag {
+        Err(failure) => Err(failure),
+        Ok(tag) => {
+            let change = who.creates(0).update(events::target(id, visit.zone), move |conn, me| {
+                attendance::add_tag(conn, id, &tag, me, visit.now)?;
+                Ok(see_other(format!("/events/{id}")))
+            });
+            change.await
+        }
+    };
+    let (who, visit) = again;
+    or_form_again(result, who, move |conn, me, problem| page(conn, me, &visit, id, &form, Some(problem))).await
+}
+
+/// Asks whether to delete it.
+pub async fn ask_to_delete(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.read(move |conn, me| {
+        let event = get(conn, id)?;
+        check_admin_or_privileged(conn, id, me)?;
+        let (row, tag) = (event.row, events::target(id, visit.zone).tag(conn, me)?);
+        let what = html! { b { (row.name) } br; (visit.span(row.starts_at, row.ends_at)) ", " (row.place) };
+        let (form, back) = (format!("/events/{id}/delete"), format!("/events/{id}"));
+        Ok(visit.question("delete-event", &what, (&form, Some(&tag)), "delete", &back))
+    })
+    .await
+}
+
+/// Deletes it.
+pub async fn delete(visit: Visit, who: SignedIn, id: Path<Id>, _form: Form) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.update(events::target(id, visit.zone), move |conn, me| {
+        changes::delete(conn, id, me, visit.now)?;
+        Ok(see_other("/events"))
+    })
+    .await
+}

@@ -1,0 +1,279 @@
+//! The pages of groups: list, page, form.
+
+use actix_web::web::Path;
+use common::{
+    input::Id,
+    problem::{Problem, Violations},
+};
+use maud::{Markup, html};
+use serde_json::json;
+use service_kit::{
+    database::{AnyConnection, PageBounds, types::DbUuid},
+    error::{Error, Failure},
+    http::{Form, Reply, form::request},
+    page::{FormPage, Input, address, button, see_other},
+};
+
+use super::{
+    events::event_row,
+    people::{self, People},
+    visit::{Visit, or_form_again},
+};
+use crate::{
+    auth::{Caller, SignedIn},
+    events::{
+        queries::{Order, load_rows},
+        selection::{Criterion, Selection},
+    },
+    groups::{
+        self, EVERYONE, RequestGroup,
+        changes::{self, GroupFields},
+        queries::{self, Group, MADE_HERE},
+    },
+    users,
+};
+
+/// The most events on the page of a group.
+const MAX_EVENTS: i64 = 20;
+
+/// All groups, those of the caller first.
+pub async fn list(visit: Visit, who: SignedIn) -> Result<Reply, Failure> {
+    who.read(move |conn, me| {
+        let user = users::queries::get(conn, me.id)?;
+        let mine = queries::of_user(conn, &user, true, true)?;
+        let others = super::queries::groups(conn)?;
+        let body = html! {
+            p.actions { a.button href="/groups/new" { (visit.text("new-group")) } }
+            h2 { (visit.text("my-groups")) }
+            ul { @for (_, name, id) in &mine { li { a href={ "/groups/" (id) } { (name) } } } }
+            h2 { (visit.text("other-groups")) }
+            ul {
+                @for (id, name) in others.iter().filter(|(id, _)| mine.iter().all(|(.., other)| other != id)) {
+                    li { a href={ "/groups/" (id) } { (name) } }
+                }
+            }
+        };
+        Ok(visit.reply(&visit.text("groups"), body))
+    })
+    .await
+}
+
+/// Whether the caller may change a group, as [`changes`] decides.
+fn may_change(group: &Group, me: &Caller) -> bool {
+    group.row.kind == MADE_HERE && (me.privileged || group.admins.contains(&me.id))
+}
+
+/// One group.
+pub async fn show(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.read(move |conn, me| {
+        let group = queries::get(conn, id)?;
+        let people = People::load(conn, group.members.iter().chain(&group.admins).copied())?;
+        let selection = Selection::new(Criterion::OfGroup(id)).between((Some(visit.now), None));
+        let events = load_rows(conn, &selection, Order::Start, &PageBounds { after: None, rows: MAX_EVENTS })?;
+        let is_member = group.members.binary_search(&me.id).is_ok();
+        let body = html! {
+            @if !group.row.description.is_empty() { p.text { (group.row.description) } }
+            @if group.row.open {
+                p {
+                    @if is_member { (button(&format!("/groups/{id}/leave"), &[], &visit.text("leave"), None)) }
+                    @else { (button(&format!("/groups/{id}/join"), &[], &visit.text("join"), None)) }
+                }
+            }
+            h2 { (visit.text("events")) }
+            @if events.is_empty() { p { (visit.text("no-events")) } }
+            @for row in &events { (event_row(row, &visit, true)) }
+            p { a href=(address("/events", &[("group", &id.to_string())])) { (visit.text("all-events")) } }
+            h2 { (visit.count("members", group.members.len())) }
+            @if id != EVERYONE { p { (people.list(&group.members, &visit)) } }
+            @if !group.admins.is_empty() { p.faint { (visit.text("admins")) ": " (people.list(&group.admins, &visit)) } }
+            @if may_change(&group, me) {
+                p.actions {
+                    a href={ "/groups/" (id) "/edit" } { (visit.text("edit")) }
+                    a href={ "/groups/" (id) "/delete" } { (visit.text("delete")) }
+                }
+            } @else if group.row.kind != MADE_HERE { p.faint { (visit.text("directory-group")) } }
+        };
+        Ok(visit.reply(&group.row.name, body))
+    })
+    .await
+}
+
+/// Joins.
+pub async fn join(visit: Visit, who: SignedIn, id: Path<Id>, _form: Form) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.update(groups::target(id, visit.zone), move |conn, me| {
+        changes::join(conn, id, me.id, visit.now)?;
+        Ok(see_other(format!("/groups/{id}")))
+    })
+    .await
+}
+
+/// Leaves.
+pub async fn leave(visit: Visit, who: SignedIn, id: Path<Id>, _form: Form) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.update(groups::target(id, visit.zone), move |conn, me| {
+        changes::leave(conn, id, me.id, visit.now)?;
+        Ok(see_other(format!("/groups/{id}")))
+    })
+    .await
+}
+
+/// The form of a new group.
+pub async fn new(visit: Visit, who: SignedIn) -> Result<Reply, Failure> {
+    who.read(move |conn, me| {
+        let own = People::load(conn, [me.id])?.sign_in_names(&[me.id]);
+        let values = Form::new([("name", ""), ("description", ""), ("members", &own), ("admins", &own)]);
+        form_page(conn, me, &visit, None, &values, None)
+    })
+    .await
+}
+
+/// Creates a group.
+pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Failure> {
+    let (values, again) = (form.clone(), (who.clone(), visit.clone()));
+    let result = who.creates(1).create(move |conn, me| {
+        let group = fields(conn, &form)?;
+        let id = changes::create(conn, &group, me.id, visit.now)?;
+        Ok(see_other(format!("/groups/{id}")))
+    });
+    let (result, (who, visit)) = (result.await, again);
+    or_form_again(result, who, move |conn, me, problem| form_page(conn, me, &visit, None, &values, Some(problem))).await
+}
+
+/// The form to change a group.
+pub async fn edit(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.read(move |conn, me| {
+        let group = queries::get(conn, id)?;
+        if !may_change(&group, me) {
+            return Err(Problem::forbidden("an administrator of the group, or a privileged user").into());
+        }
+        let people = People::load(conn, group.members.iter().chain(&group.admins).copied())?;
+        let mut values = Form::new([("name", &group.row.name), ("description", &group.row.description)]);
+        values.push("members", people.sign_in_names(&group.members));
+        values.push("admins", people.sign_in_names(&group.admins));
+        values.push("open", group.row.open.to_string());
+        form_page(conn, me, &visit, Some(&group), &values, None)
+    })
+    .await
+}
+
+/// Changes a group.
+pub async fn update(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Result<Reply, Failure> {
+    let (id, values, again) = (DbUuid::from(*id), form.clone(), (who.clone(), visit.clone()));
+    let result = who.update(groups::target(id, visit.zone), move |conn, me| {
+        let group = fields(conn, &form)?;
+        changes::update(conn, id, &group, me, visit.now)?;
+        Ok(see_other(format!("/groups/{id}")))
+    });
+    let (result, (who, visit)) = (result.await, again);
+    or_form_again(result, who, move |conn, me, problem| {
+        let group = queries::get(conn, id)?;
+        form_page(conn, me, &visit, Some(&group), &values, Some(problem))
+    })
+    .await
+}
+
+fn fields(conn: &mut AnyConnection, form: &Form) -> Result<GroupFields, Error> {
+    let mut violations = Violations::default();
+    let members = people::ids_of(conn, form.get("members"), "/members", &mut violations)?;
+    let admins = people::ids_of(conn, form.get("admins"), "/admins", &mut violations)?;
+    violations.into_result()?;
+    let body = json!({
+        "name": form.get("name"),
+        "description": form.text("description"),
+        "open": form.has("open", "true"),
+        "members": members,
+        "admins": admins,
+    });
+    Ok(request::<RequestGroup>(body).map_err(|failure| failure.0)?.into())
+}
+
+fn form_page(
+    conn: &mut AnyConnection,
+    me: &Caller,
+    visit: &Visit,
+    group: Option<&Group>,
+    values: &Form,
+    problem: Option<&Problem>,
+) -> Result<Reply, Error> {
+    let form = FormPage { page: visit.page(), values, problem, aliases: &[] };
+    let action = group.map_or_else(|| "/groups/new".to_owned(), |group| format!("/groups/{}/edit", group.row.id));
+    let tag = group.map(|group| groups::target(group.row.id, visit.zone).tag(conn, me)).transpose()?;
+    let is_stale = problem.is_some_and(|problem| problem.status() == 412);
+    let text = |key| visit.text(key);
+    let body = html! {
+        (form.refusal())
+        @if let Some(group) = group.filter(|_| is_stale) { (present_version(conn, group, visit)?) }
+        (form.form(&action, tag.as_deref(), &html! {
+            (form.input(Input { name: "name", label: &text("name"), max_length: Some(32), is_required: true, ..Input::default() }))
+            (form.text_area(Input { name: "description", label: &text("description"), max_length: Some(10_000), ..Input::default() }))
+            (form.check_box("open", &text("group-open"), None))
+            (form.text_area(Input { name: "members", label: &text("members-names"), hint: Some(&text("names-hint")), ..Input::default() }))
+            (form.input(Input { name: "admins", label: &text("admins"), hint: Some(&text("names-hint")), is_required: true, ..Input::default() }))
+            div.actions {
+                button.main { (text("save")) }
+                a href={ @if let Some(group) = group { "/groups/" (group.row.id) } @else { "/groups" } } { (text("cancel")) }
+            }
+        }))
+    };
+    Ok(visit.reply(&text(if group.is_some() { "edit-group" } else { "new-group" }), body))
+}
+
+fn present_version(conn: &mut AnyConnection, group: &Group, visit: &Visit) -> Result<Markup, Error> {
+    let people = People::load(conn, group.members.iter().copied())?;
+    Ok(html! {
+        div.refusal {
+            b { (visit.text("present-version")) }
+            p { (group.row.name) }
+            @if !group.row.description.is_empty() { p.text { (group.row.description) } }
+            p { (people.list(&group.members, visit)) }
+            p { a href={ "/groups/" (group.row.id) "/edit" } { (visit.text("discard-mine")) } }
+        }
+    })
+}
+
+/// Asks whether to delete it.
+pub async fn ask_to_delete(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.read(move |conn, me| delete_page(conn, me, &visit, id, None)).await
+}
+
+/// Asks; after a refusal because of its events, whether to delete those as well.
+fn delete_page(
+    conn: &mut AnyConnection,
+    me: &Caller,
+    visit: &Visit,
+    id: DbUuid,
+    problem: Option<&Problem>,
+) -> Result<Reply, Error> {
+    let group = queries::get(conn, id)?;
+    let tag = groups::target(id, visit.zone).tag(conn, me)?;
+    let form = FormPage { page: visit.page(), values: &Form::default(), problem, aliases: &[] };
+    let has_events = problem.is_some_and(|problem| problem.status() == 409);
+    let body = html! {
+        p { b { (group.row.name) } }
+        @if has_events { p.refusal role="alert" { (visit.text("group-has-events")) } } @else { (form.refusal()) }
+        p { (visit.text("delete-group-about")) }
+        (form.form(&format!("/groups/{id}/delete"), Some(&tag), &html! {
+            @if has_events { (form.check_box("force", &visit.text("delete-events-too"), None)) }
+            div.actions {
+                button.main { (visit.text("delete")) }
+                a href={ "/groups/" (id) } { (visit.text("cancel")) }
+            }
+        }))
+    };
+    Ok(visit.reply(&visit.text("delete-group"), body))
+}
+
+/// Deletes it.
+pub async fn delete(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Result<Reply, Failure> {
+    let (id, again) = (DbUuid::from(*id), (who.clone(), visit.clone()));
+    let result = who.update(groups::target(id, visit.zone), move |conn, me| {
+        changes::delete(conn, id, form.has("force", "true"), me, visit.now)?;
+        Ok(see_other("/groups"))
+    });
+    let (result, (who, visit)) = (result.await, again);
+    or_form_again(result, who, move |conn, me, problem| delete_page(conn, me, &visit, id, Some(problem))).await
+}

@@ -1,0 +1,138 @@
+//! The pages on which members act, if the service serves no front end.
+//!
+//! They are one slice, after all others: a page shows things of many slices, and the others stay free of HTML. A form is
+//! parsed into the request of an operation and runs by the guard and the function of that operation, so no rule is
+//! here. The layout, the fields and the texts in each language are in [`service_kit::page`] and `locales/`.
+
+mod choices;
+mod event;
+mod event_form;
+mod events;
+mod groups;
+mod me;
+mod people;
+mod poll;
+mod poll_form;
+mod polls;
+mod queries;
+mod rooms;
+mod start;
+mod visit;
+
+use actix_web::web::{ServiceConfig, resource};
+
+use crate::sign_in;
+
+/// The pages that every page links to, and the keys of their texts.
+pub const NAVIGATION: &[(&str, &str)] = &[
+    ("/", "start"),
+    ("/board", "board"),
+    ("/events", "events"),
+    ("/polls", "polls"),
+    ("/groups", "groups"),
+    ("/rooms", "rooms"),
+    ("/me", "me"),
+];
+
+/// The paths of all pages of an installation without a front end.
+pub const PATHS: &[&str] = &[
+    "/",
+    "/callback",
+    sign_in::PAGE,
+    sign_in::SIGN_OUT,
+    "/events",
+    "/events/new",
+    "/events/{eventID}",
+    "/events/{eventID}/edit",
+    "/events/{eventID}/delete",
+    "/events/{eventID}/calendar.ics",
+    "/polls",
+    "/polls/new",
+    "/polls/{draftEventID}",
+    "/polls/{draftEventID}/confirm",
+    "/polls/{draftEventID}/delete",
+    "/groups",
+    "/groups/new",
+    "/groups/{groupID}",
+    "/groups/{groupID}/edit",
+    "/groups/{groupID}/delete",
+    "/rooms",
+    "/rooms/import",
+    "/rooms/{roomID}/delete",
+    "/privileges",
+    "/me",
+];
+
+/// The paths to which they send forms.
+pub const FORM_PATHS: &[&str] = &[
+    sign_in::SIGN_OUT,
+    "/events/new",
+    "/events/{eventID}/answer",
+    "/events/{eventID}/edit",
+    "/events/{eventID}/delete",
+    "/events/{eventID}/tags",
+    "/polls/new",
+    "/polls/{draftEventID}/answer",
+    "/polls/{draftEventID}/confirm",
+    "/polls/{draftEventID}/delete",
+    "/groups/new",
+    "/groups/{groupID}/edit",
+    "/groups/{groupID}/delete",
+    "/groups/{groupID}/join",
+    "/groups/{groupID}/leave",
+    "/rooms/import",
+    "/rooms/{roomID}/verified",
+    "/rooms/{roomID}/delete",
+    "/privileges",
+    "/me/feed",
+    "/me/tokens",
+    "/me/tokens/{tokenID}/revoke",
+    "/me/sessions/{sessionID}/end",
+];
+
+/// Registers them.
+pub fn routes(config: &mut ServiceConfig) {
+    config
+        .service(resource("/").get(start::show))
+        .service(resource("/events").get(events::list))
+        .service(resource("/events/new").get(event_form::new).post(event_form::create))
+        .service(resource("/events/{eventID}").get(event::show))
+        .service(resource("/events/{eventID}/calendar.ics").get(event::calendar))
+        .service(resource("/events/{eventID}/answer").post(event::answer))
+        .service(resource("/events/{eventID}/tags").post(event::add_tag))
+        .service(resource("/events/{eventID}/edit").get(event_form::edit).post(event_form::update))
+        .service(resource("/events/{eventID}/delete").get(event::ask_to_delete).post(event::delete))
+        .service(resource("/polls").get(polls::list))
+        .service(resource("/polls/new").get(poll_form::new).post(poll_form::create))
+        .service(resource("/polls/{draftEventID}").get(poll::show))
+        .service(resource("/polls/{draftEventID}/answer").post(poll::answer))
+        .service(resource("/polls/{draftEventID}/confirm").get(poll::ask_to_confirm).post(poll::confirm))
+        .service(resource("/polls/{draftEventID}/delete").get(poll::ask_to_delete).post(poll::delete))
+        .configure(routes_of_people)
+        .configure(routes_of_rooms);
+}
+
+fn routes_of_people(config: &mut ServiceConfig) {
+    config
+        .service(resource("/groups").get(groups::list))
+        .service(resource("/groups/new").get(groups::new).post(groups::create))
+        .service(resource("/groups/{groupID}").get(groups::show))
+        .service(resource("/groups/{groupID}/edit").get(groups::edit).post(groups::update))
+        .service(resource("/groups/{groupID}/delete").get(groups::ask_to_delete).post(groups::delete))
+        .service(resource("/groups/{groupID}/join").post(groups::join))
+        .service(resource("/groups/{groupID}/leave").post(groups::leave))
+        .service(resource("/me").get(me::show))
+        .service(resource("/me/feed").post(me::renew_feed))
+        .service(resource("/me/tokens").post(me::create_token))
+        .service(resource("/me/tokens/{tokenID}/revoke").post(me::revoke_token))
+        .service(resource("/me/sessions/{sessionID}/end").post(me::end_session));
+}
+
+fn routes_of_rooms(config: &mut ServiceConfig) {
+    config
+        .service(resource("/rooms").get(rooms::list))
+        .service(resource("/rooms/import").get(rooms::import_form).post(rooms::import))
+        .service(resource("/rooms/{roomID}/verified").post(rooms::verify))
+        .service(resource("/rooms/{roomID}/delete").get(rooms::ask_to_delete).post(rooms::delete))
+        .service(resource("/privileges").get(rooms::privileges).post(rooms::set_privilege));
+}

@@ -1,0 +1,83 @@
+//! The list of polls.
+
+use maud::{Markup, html};
+use service_kit::{
+    database::{
+        AnyConnection, PageBounds,
+        types::{DbTimestamp, DbUuid},
+    },
+    error::{Error, Failure},
+    http::Reply,
+};
+
+use super::{queries, visit::Visit};
+use crate::{
+    auth::SignedIn,
+    events::selection::Relation,
+    polls::queries::{DraftEventStatus, Poll, Selection, load},
+};
+
+/// The most polls in one list of the page.
+const MAX_ROWS: i64 = 50;
+
+/// The polls that wait for the caller, those that they administer, and past ones.
+pub async fn list(visit: Visit, who: SignedIn) -> Result<Reply, Failure> {
+    who.read(move |conn, me| {
+        let waiting = waiting_for(conn, me.id, visit.now)?;
+        let of = |conn: &mut AnyConnection, relation, status| {
+            let selection = Selection { user: me.id, relation, status };
+            load(conn, &selection, visit.now, &PageBounds { after: None, rows: MAX_ROWS })
+        };
+        let mine = of(conn, Relation::Admins, Some(DraftEventStatus::Open))?;
+        let answered = of(conn, Relation::Attendees, Some(DraftEventStatus::Open))?;
+        let closed = of(conn, Relation::BelongsOrAdmins, Some(DraftEventStatus::Closed))?;
+        let confirmed = of(conn, Relation::BelongsOrAdmins, Some(DraftEventStatus::Confirmed))?;
+        let past: Vec<_> = closed.into_iter().chain(confirmed).collect();
+        let lists =
+            [("polls-waiting", &waiting), ("polls-mine", &mine), ("polls-answered", &answered), ("polls-past", &past)];
+        let body = html! {
+            p.actions { a.button href="/polls/new" { (visit.text("new-poll")) } }
+            @for (key, polls) in lists {
+                h2 { (visit.text(key)) }
+                (rows(polls, &visit))
+            }
+        };
+        Ok(visit.reply(&visit.text("polls"), body))
+    })
+    .await
+}
+
+/// The open polls that ask a user who has not answered.
+pub fn waiting_for(conn: &mut AnyConnection, user: DbUuid, now: DbTimestamp) -> Result<Vec<Poll>, Error> {
+    let selection = Selection { user, relation: Relation::Belongs, status: Some(DraftEventStatus::Open) };
+    let mut polls = load(conn, &selection, now, &PageBounds { after: None, rows: MAX_ROWS })?;
+    let ids: Vec<_> = polls.iter().map(|poll| poll.row.id).collect();
+    let answered = queries::answered_polls(conn, user, &ids)?;
+    polls.retain(|poll| !answered.contains(&poll.row.id));
+    Ok(polls)
+}
+
+/// Polls with their deadlines.
+pub fn rows(polls: &[Poll], visit: &Visit) -> Markup {
+    html! {
+        @if polls.is_empty() { p { (visit.text("no-polls")) } }
+        ul.list {
+            @for poll in polls {
+                li {
+                    a href={ "/polls/" (poll.row.id) } { b { (poll.row.name) } }
+                    small {
+                        (visit.text(match poll.row.status(visit.now) {
+                            DraftEventStatus::Open => "poll-open",
+                            DraftEventStatus::Closed => "poll-closed",
+                            DraftEventStatus::Confirmed => "poll-confirmed",
+                        }))
+                        (visit.language.separator())
+                        (visit.format("deadline-at", &[("at", visit.moment(poll.row.deadline).into())]))
+                        (visit.language.separator())
+                        (visit.format("answers-of", &[("n", poll.answers.into()), ("all", poll.invitees.into())]))
+                    }
+                }
+            }
+        }
+    }
+}

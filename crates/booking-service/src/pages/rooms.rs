@@ -1,0 +1,274 @@
+//! The pages of privileged users: rooms, their import, and privileges.
+
+use actix_web::web::Path;
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use chrono::{Days, NaiveDate};
+use common::{
+    input::Id,
+    problem::{Location, Problem, Rule, code},
+};
+use maud::{Markup, html};
+use service_kit::{
+    database::{AnyConnection, PageBounds, types::DbUuid},
+    error::{Error, Failure},
+    http::{
+        Form, Reply,
+        form::{TABLE, Upload},
+    },
+    page::{FormPage, Input, address, button, hidden, see_other},
+};
+
+use super::{
+    people::{self, People},
+    queries,
+    visit::{Visit, day_of, or_form_again},
+};
+use crate::{
+    auth::{Caller, Privileged, SignedIn},
+    rooms::{
+        self, changes, import_table,
+        queries::{Room, Selection, load_page},
+    },
+    users,
+};
+
+/// The most rooms in a list.
+const MAX_ROWS: usize = 200;
+
+/// The rooms of a month from a day on.
+pub async fn list(req: actix_web::HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply, Failure> {
+    let typed = Form::new(service_kit::http::query::pairs(&req));
+    who.read(move |conn, me| {
+        let from = day_of(typed.get("from"), visit.today());
+        let to = from.checked_add_days(Days::new(31)).unwrap_or(from);
+        let selection =
+            Selection { from: Some(visit.midnight(from)), to: Some(visit.midnight(to)), ..Selection::default() };
+        let bounds = PageBounds { after: None, rows: i64::try_from(MAX_ROWS + 1).unwrap_or(i64::MAX) };
+        let rooms = load_page(conn, &selection, None, &bounds)?;
+        let of = |day: NaiveDate| address("/rooms", &[("from", &day.to_string())]);
+        let previous = from.checked_sub_days(Days::new(31)).unwrap_or(from);
+        let body = html! {
+            p.actions {
+                a href=(of(previous)) rel="prev" { "← " (visit.text("earlier")) }
+                a href="/rooms" { (visit.text("today")) }
+                a href=(of(to)) rel="next" { (visit.text("later")) " →" }
+                @if me.privileged {
+                    a.button href="/rooms/import" { (visit.text("import-rooms")) }
+                    a href="/privileges" { (visit.text("privileges")) }
+                }
+            }
+            @if rooms.is_empty() { p { (visit.text("no-rooms")) } }
+            ul.list { @for room in rooms.iter().take(MAX_ROWS) { li { (room_row(room, me, &visit)) } } }
+            @if rooms.len() > MAX_ROWS { p.faint { (visit.count("at-most", MAX_ROWS)) } }
+        };
+        Ok(visit.reply(&visit.text("rooms"), body))
+    })
+    .await
+}
+
+fn room_row(room: &Room, me: &Caller, visit: &Visit) -> Markup {
+    let row = &room.row;
+    let here = format!("/rooms/{}", row.id);
+    html! {
+        b { (row.place) } " " (visit.span(row.starts_at, row.ends_at)) " "
+        @if !row.verified { (visit.text("not-confirmed")) " " }
+        @if me.privileged {
+            @let (verified, key) = if row.verified { ("false", "withdraw") } else { ("true", "verify") };
+            (button(&format!("{here}/verified"), &[("verified", verified)], &visit.text(key), None)) " "
+        }
+        @if me.privileged || room.admins.contains(&me.id) {
+            a href={ (here) "/delete" } { (visit.text("delete")) }
+        }
+    }
+}
+
+/// Confirms that the club may use a room, or withdraws that.
+pub async fn verify(visit: Visit, who: Privileged, id: Path<Id>, form: Form) -> Result<Reply, Failure> {
+    let (id, verified) = (DbUuid::from(*id), form.has("verified", "true"));
+    who.update(rooms::target(id, visit.zone), move |conn, _| {
+        changes::verify(conn, id, verified, visit.zone, visit.now)?;
+        Ok(see_other("/rooms"))
+    })
+    .await
+}
+
+/// Asks whether to delete a room.
+pub async fn ask_to_delete(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    who.read(move |conn, me| delete_page(conn, me, &visit, id, None)).await
+}
+
+/// Asks; after a refusal because of its events, whether to delete those as well.
+fn delete_page(
+    conn: &mut AnyConnection,
+    me: &Caller,
+    visit: &Visit,
+    id: DbUuid,
+    problem: Option<&Problem>,
+) -> Result<Reply, Error> {
+    let row = rooms::queries::get(conn, id, None)?.row;
+    let tag = rooms::target(id, visit.zone).tag(conn, me)?;
+    let form = FormPage { page: visit.page(), values: &Form::default(), problem, aliases: &[] };
+    let has_events = problem.is_some_and(|problem| problem.status() == 409);
+    let body = html! {
+        p { b { (row.place) } " " (visit.span(row.starts_at, row.ends_at)) }
+        @if has_events { p.refusal role="alert" { (visit.text("room-has-events")) } } @else { (form.refusal()) }
+        (form.form(&format!("/rooms/{id}/delete"), Some(&tag), &html! {
+            @if has_events { (form.check_box("force", &visit.text("delete-events-too"), None)) }
+            div.actions {
+                button.main { (visit.text("delete")) }
+                a href="/rooms" { (visit.text("cancel")) }
+            }
+        }))
+    };
+    Ok(visit.reply(&visit.text("delete-room"), body))
+}
+
+/// Deletes a room.
+pub async fn delete(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Result<Reply, Failure> {
+    let (id, again) = (DbUuid::from(*id), (who.clone(), visit.clone()));
+    let result = who.update(rooms::target(id, visit.zone), move |conn, me| {
+        changes::delete(conn, id, me, form.has("force", "true"), None, visit.now)?;
+        Ok(see_other("/rooms"))
+    });
+    let (result, (who, visit)) = (result.await, again);
+    or_form_again(result, who, move |conn, me, problem| delete_page(conn, me, &visit, id, Some(problem))).await
+}
+
+/// The form for a table of rooms.
+pub async fn import_form(visit: Visit, who: Privileged) -> Result<Reply, Failure> {
+    who.read(move |_, _| Ok(import_page(&visit, b"", None))).await
+}
+
+fn import_page(visit: &Visit, table: &[u8], problem: Option<&Problem>) -> Reply {
+    let form = FormPage { page: visit.page(), values: &Form::default(), problem, aliases: &[] };
+    let body = html! {
+        p { (visit.text("import-about")) }
+        pre { code { "Subject,Start date,End date,Start time,End time,Location\nclub,2026/04/04,2026/04/04,18:00,21:00,S516" } }
+        @if let Some(problem) = problem { (bad_rows(visit, table, problem)) }
+        (form.upload("/rooms/import", &html! {
+            div.field {
+                label for="table" { (visit.text("table")) }
+                input #table type="file" name=(TABLE) accept=".csv,text/csv" required;
+            }
+            button.main { (visit.text("preview")) }
+        }))
+    };
+    visit.reply(&visit.text("import-rooms"), body)
+}
+
+/// What is wrong with a table, row by row.
+fn bad_rows(visit: &Visit, table: &[u8], problem: &Problem) -> Markup {
+    let text = String::from_utf8_lossy(table);
+    let lines: Vec<_> = text.lines().collect();
+    html! {
+        div.refusal role="alert" {
+            b { (visit.problem_title(problem)) }
+            @if problem.broken_rules().is_empty() { (visit.explain(problem)) }
+            ul { @for violation in problem.broken_rules().iter().take(MAX_ROWS) {
+                @if let Location::Cell { row, column } = &violation.location {
+                    li {
+                        (visit.count("row", *row)) @if let Some(column) = column { ", " (column) } ": "
+                        span lang="en" { (violation.message) }
+                        @if let Some(line) = lines.get(*row).filter(|_| *row > 0) { br; code { (line) } }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+/// Shows what a table would import, or imports it.
+pub async fn import(visit: Visit, who: Privileged, upload: Upload) -> Result<Reply, Failure> {
+    let again = (who.clone(), visit.clone());
+    let encoded = upload.form.get("encoded").to_owned();
+    let is_confirmed = !encoded.is_empty();
+    let table = if is_confirmed {
+        BASE64_STANDARD.decode(&encoded).map_err(|_| Problem::new(code::BAD_REQUEST))?
+    } else {
+        upload.table
+    };
+    let bytes = table.clone();
+    let result = who.dry_run(!is_confirmed).create(move |conn, me| {
+        let rooms = import_table(conn, &table, visit.zone, me.id, visit.now)?;
+        if is_confirmed { Ok(see_other("/rooms")) } else { Ok(preview(&visit, &rooms, &table)) }
+    });
+    let (result, (who, visit)) = (result.await, again);
+    or_form_again(result, who, move |_, _, problem| Ok(import_page(&visit, &bytes, Some(problem)))).await
+}
+
+fn preview(visit: &Visit, rooms: &[Room], table: &[u8]) -> Reply {
+    let form = FormPage { page: visit.page(), values: &Form::default(), problem: None, aliases: &[] };
+    let body = html! {
+        p { (visit.count("rooms-found", rooms.len())) }
+        div.table tabindex="0" role="region" aria-label=(visit.text("preview")) { table {
+            thead { tr { th scope="col" { (visit.text("where")) } th scope="col" { (visit.text("when")) } } }
+            tbody { @for room in rooms.iter().take(MAX_ROWS) {
+                tr { th scope="row" { (room.row.place) } td { (visit.span(room.row.starts_at, room.row.ends_at)) } }
+            } }
+        } }
+        @if rooms.len() > MAX_ROWS { p.faint { (visit.count("and-more", rooms.len() - MAX_ROWS)) } }
+        (form.upload("/rooms/import", &html! {
+            (hidden("encoded", BASE64_STANDARD.encode(table)))
+            div.actions {
+                button.main { (visit.text("import-now")) }
+                a href="/rooms/import" { (visit.text("cancel")) }
+            }
+        }))
+    };
+    visit.reply(&visit.text("preview"), body)
+}
+
+/// The privileged users, and the form to add one.
+pub async fn privileges(visit: Visit, who: Privileged) -> Result<Reply, Failure> {
+    who.read(move |conn, _| privileges_page(conn, &visit, &Form::new([("name", "")]), None)).await
+}
+
+fn privileges_page(
+    conn: &mut AnyConnection,
+    visit: &Visit,
+    values: &Form,
+    problem: Option<&Problem>,
+) -> Result<Reply, Error> {
+    let ids = queries::privileged(conn)?;
+    let people = People::load(conn, ids.iter().copied())?;
+    let form = FormPage { page: visit.page(), values, problem, aliases: &[] };
+    let body = html! {
+        p { (visit.text("privileges-about")) }
+        (form.refusal())
+        ul.list { @for id in &ids {
+            li {
+                (people.display_name(*id)) " @" (people.sign_in_names(&[*id])) " "
+                (button("/privileges", &[("userId", &id.to_string())], &visit.text("revoke"), None))
+            }
+        } }
+        (form.form("/privileges", None, &html! {
+            (form.input(Input { name: "name", label: &visit.text("sign-in-name"), is_required: true, ..Input::default() }))
+            button { (visit.text("grant")) }
+        }))
+    };
+    Ok(visit.reply(&visit.text("privileges"), body))
+}
+
+/// Grants the privilege by name, or revokes it by id.
+pub async fn set_privilege(visit: Visit, who: Privileged, form: Form) -> Result<Reply, Failure> {
+    let (values, again) = (form.clone(), (who.clone(), visit.clone()));
+    let result = who.create(move |conn, _| {
+        let (id, privileged) = match form.get("userId").parse::<Id>() {
+            Ok(id) => (id.into(), false),
+            Err(_) => (user_called(conn, form.get("name"))?, true),
+        };
+        users::queries::set_privileged(conn, id, privileged)?;
+        Ok(see_other("/privileges"))
+    });
+    let (result, (who, visit)) = (result.await, again);
+    or_form_again(result, who, move |conn, _, problem| privileges_page(conn, &visit, &values, Some(problem))).await
+}
+
+fn user_called(conn: &mut AnyConnection, name: &str) -> Result<DbUuid, Error> {
+    let mut violations = common::problem::Violations::default();
+    let ids = people::ids_of(conn, name, "/name", &mut violations)?;
+    violations.into_result()?;
+    let id = ids.first().and_then(|id| id.parse::<Id>().ok());
+    Ok(id.ok_or_else(|| Problem::invalid("/name", Rule::Blank, "must be a sign-in name"))?.into())
+}

@@ -1,0 +1,208 @@
+//! What a page takes from its request, and how it shows times.
+
+use std::{
+    future::{Ready, ready},
+    ops::Deref,
+};
+
+use actix_web::{FromRequest, HttpRequest, dev::Payload, http::StatusCode};
+use chrono::{Datelike as _, Days, NaiveDate, NaiveDateTime, NaiveTime};
+use chrono_tz::Tz;
+use common::{
+    problem::{Problem, Rule, Violations},
+    time::Timestamp,
+};
+use maud::{Markup, html};
+use service_kit::{
+    database::{AnyConnection, types::DbTimestamp},
+    error::{Error, Failure},
+    guard::{Authenticator, Guard},
+    http::{Form, Reply},
+    page::{FormPage, PageContext},
+    state::AppState,
+};
+
+use crate::{
+    auth::Caller,
+    club::Club,
+    wall_clock::{CalendarDate, ClockTime, YEARS, instant, instant_or_next},
+};
+
+/// The request of a page: its language and layout, and the time in the zone of the club.
+#[derive(Clone)]
+pub struct Visit {
+    page: PageContext,
+    /// The zone of the club.
+    pub zone: Tz,
+    /// The present time.
+    pub now: DbTimestamp,
+}
+
+impl Deref for Visit {
+    type Target = PageContext;
+
+    fn deref(&self) -> &PageContext {
+        &self.page
+    }
+}
+
+impl FromRequest for Visit {
+    type Error = Failure;
+    type Future = Ready<Result<Self, Failure>>;
+
+    fn from_request(req: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let visit = || {
+            let page = PageContext::from_request(req, payload).into_inner()?;
+            let now = DbTimestamp(AppState::from_request(req)?.clock.now());
+            Ok(Self { page, zone: Club::extract(req)?.zone, now })
+        };
+        ready({ visit }())
+    }
+}
+
+impl Visit {
+    /// The page as a form takes it.
+    pub fn page(&self) -> &PageContext {
+        &self.page
+    }
+
+    /// A time on the clocks of the club.
+    pub fn local(&self, at: DbTimestamp) -> NaiveDateTime {
+        at.utc().with_timezone(&self.zone).naive_local()
+    }
+
+    /// The present day.
+    pub fn today(&self) -> NaiveDate {
+        self.local(self.now).date()
+    }
+
+    /// The instant at which a day begins; the present for a day out of range.
+    pub fn midnight(&self, day: NaiveDate) -> DbTimestamp {
+        instant_or_next(day, NaiveTime::MIN, self.zone).map_or(self.now, DbTimestamp)
+    }
+
+    /// A span with its day: `Sat 4 Apr, 18:00–20:00`.
+    pub fn span(&self, start: DbTimestamp, end: DbTimestamp) -> String {
+        format!("{}, {}", self.language.short_day(self.local(start).date()), self.hours(start, end))
+    }
+
+    /// A time with its day: `Sat 4 Apr, 18:00`.
+    pub fn moment(&self, at: DbTimestamp) -> String {
+        let local = self.local(at);
+        format!("{}, {}", self.language.short_day(local.date()), local.format("%H:%M"))
+    }
+
+    /// The page that asks before something is done. `tag` is that of what the form changes, `back` the page before.
+    pub fn question(
+        &self,
+        key: &str,
+        what: &Markup,
+        (action, tag): (&str, Option<&str>),
+        button: &str,
+        back: &str,
+    ) -> Reply {
+        let form = FormPage { page: self, values: &Form::default(), problem: None, aliases: &[] };
+        let body = html! {
+            p { (what) }
+            p { (self.text(&format!("{key}-about"))) }
+            (form.form(action, tag, &html! {
+                div.actions {
+                    button.main { (self.text(button)) }
+                    a href=(back) { (self.text("cancel")) }
+                }
+            }))
+        };
+        self.reply(&self.text(key), body)
+    }
+
+    /// A span without its day: `18:00–20:00`, or with the day of its end if that is another one.
+    pub fn hours(&self, start: DbTimestamp, end: DbTimestamp) -> String {
+        let (start, end) = (self.local(start), self.local(end));
+        let midnight = start.date().succ_opt().map(|next| next.and_time(NaiveTime::MIN));
+        let end = match (start.date() == end.date(), Some(end) == midnight) {
+            (true, _) => end.format("%H:%M").to_string(),
+            (false, true) => "24:00".to_owned(),
+            (false, false) => format!("{}, {}", self.language.short_day(end.date()), end.format("%H:%M")),
+        };
+        format!("{}–{end}", start.format("%H:%M"))
+    }
+}
+
+/// The day in a field; `default` if there is none that can be read.
+pub fn day_of(text: &str, default: NaiveDate) -> NaiveDate {
+    text.parse::<CalendarDate>().ok().map(|day| day.0).filter(|day| in_range(*day)).unwrap_or(default)
+}
+
+/// The instant of a day and a time of day in fields, if both can be read and the clocks do not skip it.
+pub fn instant_of(day: &str, time: &str, zone: Tz) -> Option<Timestamp> {
+    let day = day.parse::<CalendarDate>().ok().map(|day| day.0).filter(|day| in_range(*day))?;
+    instant(day, time.parse::<ClockTime>().ok()?.0, zone)
+}
+
+fn in_range(day: NaiveDate) -> bool {
+    YEARS.contains(&day.year())
+}
+
+/// The span in the fields `date`, `from`, `endDate` and `until` of a form. Without `endDate`, an end that is not after
+/// the start is on the next day.
+///
+/// # Errors
+/// 400 with the fields that cannot be read.
+pub fn span_of(form: &Form, zone: Tz) -> Result<(Timestamp, Timestamp), Problem> {
+    let mut violations = Violations::default();
+    let mut refuse = |field: &str, rule, message: &str| violations.push(format!("/{field}"), rule, message);
+    let day = |field| match form.get(field).parse::<CalendarDate>() {
+        Ok(day) if in_range(day.0) => Ok(day.0),
+        Ok(_) => Err((field, Rule::Range, "must be in the years 2 to 9998")),
+        Err(message) => Err((field, Rule::Invalid, message)),
+    };
+    let clock = |field| match form.get(field).parse::<ClockTime>() {
+        Ok(time) => Ok(time.0),
+        Err(message) => Err((field, Rule::Invalid, message)),
+    };
+    let mut read = |date: Result<NaiveDate, _>, time: Result<NaiveTime, _>, field| match (date, time) {
+        (Ok(date), Ok(time)) => {
+            let at = instant(date, time, zone);
+            if at.is_none() {
+                refuse(field, Rule::NonexistentTime, "is skipped by the clocks");
+            }
+            at
+        }
+        (date, time) => {
+            for (field, rule, message) in [date.err(), time.err()].into_iter().flatten() {
+                refuse(field, rule, message);
+            }
+            None
+        }
+    };
+    let (first, from, until) = (day("date"), clock("from"), clock("until"));
+    let last = match (form.get("endDate"), &first, &from, &until) {
+        ("", Ok(day), Ok(from), Ok(until)) if until <= from => Ok(*day + Days::new(1)),
+        ("", Ok(day), ..) => Ok(*day),
+        ("", Err(_), ..) => Ok(NaiveDate::MIN),
+        _ => day("endDate"),
+    };
+    let start = read(first, from, "from");
+    let end = if start.is_none() && last == Ok(NaiveDate::MIN) { None } else { read(last, until, "until") };
+    match (start, end) {
+        (Some(start), Some(end)) => Ok((start, end)),
+        _ => Err(violations.into()),
+    }
+}
+
+/// The result of a form. After a refusal the form is shown again, with what was typed.
+///
+/// # Errors
+/// Those that the form cannot mend.
+pub async fn or_form_again<A, F>(result: Result<Reply, Failure>, who: Guard<A>, mut show: F) -> Result<Reply, Failure>
+where
+    A: Authenticator<Caller = Caller>,
+    F: FnMut(&mut AnyConnection, &Caller, &Problem) -> Result<Reply, Error> + Send + 'static,
+{
+    let problem = match result {
+        Err(Failure(problem)) if [400, 409, 412, 422].contains(&problem.status()) => problem,
+        result => return result,
+    };
+    let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::BAD_REQUEST);
+    who.read(move |conn, me| Ok(show(conn, me, &problem)?.with_status(status))).await
+}

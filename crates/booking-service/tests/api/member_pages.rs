@@ -1,0 +1,132 @@
+//! The pages on which members act: every page, in both languages, for everybody.
+
+use booking_service::server::INFO;
+use rstest::rstest;
+use serde_json::json;
+
+use crate::{
+    builders::{At, event, group, poll, verified_room},
+    front_page::page,
+    harness::{
+        ALICE, Answer, BOB,
+        Backend::{self, Postgres, Sqlite},
+        Club,
+    },
+    sign_in::HTML,
+};
+
+/// The paths of the pages of members, with objects that exist and that the caller may change.
+fn paths(club: &Club, by: &str) -> Vec<String> {
+    let event = event(club, by, At::Place("Discord"), (20, 21));
+    let (poll, _) = poll(club, by, json!({}));
+    let poll = poll.rsplit('/').next().unwrap().to_owned();
+    let group = group(club, by, "guitar", &[by]);
+    let room = verified_room(club, by, "S516", (1, 9));
+    let values = [("eventID", &event), ("draftEventID", &poll), ("groupID", &group), ("roomID", &room)];
+    let skipped = ["/sign-in", "/callback", "/events/{eventID}/calendar.ics"];
+    let paths = INFO.front_page_paths.iter().filter(|path| !skipped.contains(path));
+    paths
+        .map(|path| values.iter().fold((*path).to_owned(), |path, (name, id)| path.replace(&format!("{{{name}}}"), id)))
+        .collect()
+}
+
+fn check(answer: &Answer, language: &str) -> String {
+    let shown = page::check(answer);
+    assert!(shown.contains(&format!("<html lang=\"{language}\">")), "{answer:?}");
+    assert_eq!(shown.matches("<h1>").count(), 1, "{shown}");
+    shown
+}
+
+#[rstest]
+fn every_page_is_there_in_both_languages_and_only_for_members(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for path in paths(&club, ALICE) {
+        for language in ["en", "ja"] {
+            let by = club.by(ALICE).header("accept", HTML).header("accept-language", language);
+            let shown = check(&by.get(&path).expect(200), language);
+            assert!(shown.contains("/language?set="), "{shown}");
+        }
+        let nobody = club.anonymous().header("accept", HTML).get(&path);
+        if ["/", "/sign-out"].contains(&path.as_str()) {
+            nobody.expect(200);
+            continue;
+        }
+        let shown = check(&nobody.expect(401), "en");
+        assert!(shown.contains("href=\"/sign-in?to=%2F"), "{shown}");
+        // A program gets what it reads.
+        club.anonymous().get(&path).refused(401, "not-signed-in");
+    }
+}
+
+#[rstest]
+fn a_person_gets_a_page_for_every_refusal(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let nothing = "/events/0198c0de-0000-7000-8000-000000000020";
+    for (method, path, status) in [
+        ("GET", "/nowhere", 404),
+        ("GET", "/api/nowhere", 404),
+        ("GET", nothing, 404),
+        ("GET", "/events/x", 400),
+        ("GET", "/privileges", 403),
+        ("GET", "/me/feed", 405),
+        ("POST", "/events", 405),
+        ("GET", "/api/events?limit=x", 400),
+        ("DELETE", "/api/users/me", 405),
+    ] {
+        let answer = club.by(BOB).header("accept", HTML).send(method, path, None);
+        let shown = check(&answer.expect(status), "en");
+        assert!(shown.contains("href=\"/\""), "{shown}");
+        let japanese = club.anonymous().header("accept", HTML).header("cookie", "session=session-of-bob; language=ja");
+        let japanese = japanese.send(method, path, None);
+        check(&japanese.expect(status), "ja");
+        let problem = club.by(BOB).send(method, path, None).expect(status);
+        assert_eq!(problem.header("content-type"), Some("application/problem+json"));
+    }
+    let shown = check(&club.anonymous().header("accept", HTML).get("/problems").expect(200), "en");
+    assert!(shown.contains("room-conflict") && shown.contains("href=\"/problems/not-found\""), "{shown}");
+    check(&club.anonymous().header("accept", HTML).get("/problems/not-found").expect(200), "en");
+    check(&club.anonymous().header("accept", HTML).get("/developers").expect(200), "en");
+}
+
+#[test]
+fn a_page_says_how_long_to_wait() {
+    let club = Club::start_with(Sqlite, &["--rate-limit", "2"]);
+    let by = || club.by(BOB).header("accept", HTML).get("/groups");
+    let limited = (0..10).map(|_| by()).find(|answer| answer.status == 429).expect("a refusal");
+    let seconds: u32 = limited.header("retry-after").unwrap().parse().unwrap();
+    assert!(seconds > 1);
+    assert!(limited.text().contains(&format!("in {seconds} seconds")), "{limited:?}");
+}
+
+#[test]
+fn the_language_is_chosen_by_a_link_of_this_service() {
+    let club = Club::start(Sqlite);
+    let chosen = club.anonymous().get("/language?set=ja&to=%2Fgroups%3Fa%3Db").expect(303);
+    assert_eq!(chosen.header("location"), Some("/groups?a=b"));
+    assert!(chosen.header("set-cookie").unwrap().starts_with("language=ja; Path=/; "), "{chosen:?}");
+    for elsewhere in ["https://evil.example/", "//evil.example", "/%5Cevil.example"] {
+        let answer = club.anonymous().get(&format!("/language?set=ja&to={elsewhere}")).expect(303);
+        assert_eq!(answer.header("location"), Some("/"), "{elsewhere}");
+    }
+    assert_eq!(club.anonymous().get("/language?set=xx").expect(303).header("set-cookie"), None);
+}
+
+#[test]
+fn the_pages_show_the_club() {
+    let club = Club::start_with(Sqlite, &["--club-name", "Tea & <Cake>", "--club-url", "https://tea.example/"]);
+    let shown = page::check(&club.by(BOB).get("/").expect(200));
+    assert!(shown.contains("Tea &amp; &lt;Cake&gt;") && shown.contains("href=\"https://tea.example/\""), "{shown}");
+}
+
+#[test]
+fn a_front_end_takes_the_place_of_the_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("index.html"), "the front end").unwrap();
+    let club = Club::start_with(Sqlite, &["--static", folder.path().to_str().unwrap()]);
+    for path in paths(&club, ALICE).iter().map(String::as_str).chain(["/developers", "/language"]) {
+        assert_eq!(club.by(ALICE).header("accept", HTML).get(path).expect(200).text(), "the front end", "{path}");
+    }
+    // A refusal of an operation is a page all the same.
+    let refused = club.by(ALICE).header("accept", HTML).get("/api/nowhere").expect(404);
+    assert!(page::check(&refused).contains("There is nothing here"), "{refused:?}");
+}

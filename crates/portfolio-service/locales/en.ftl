@@ -1,0 +1,5 @@
+start = Start
+projects = Projects
+contests = Contests
+people = People
+groups = Groups

@@ -1,0 +1,74 @@
+//! Addresses of pages, and the links that change the language.
+
+use actix_web::{
+    HttpRequest,
+    http::{StatusCode, header},
+    web::Data,
+};
+use url::form_urlencoded;
+
+use crate::{
+    http::{Language, Reply, language, query},
+    state::AppState,
+};
+
+/// The most characters of an address to return to.
+const MAX_ADDRESS: usize = 500;
+
+/// A path with parameters.
+#[must_use]
+pub fn address(path: &str, parameters: &[(&str, &str)]) -> String {
+    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
+}
+
+/// 303: a form is followed by another page.
+#[must_use]
+pub fn see_other(address: impl Into<String>) -> Reply {
+    Reply::empty(StatusCode::SEE_OTHER).with(header::LOCATION, address)
+}
+
+/// Whether this is the address of a page of this service, so that a link with it leads nowhere else.
+#[must_use]
+pub fn is_local(address: &str) -> bool {
+    let is_plain = address.len() <= MAX_ADDRESS && address.bytes().all(|byte| byte.is_ascii_graphic());
+    let path = address.split(['?', '#']).next().unwrap_or_default();
+    is_plain && path.starts_with('/') && !path.starts_with("//") && !path.contains('\\') && !path.contains("/.")
+}
+
+/// Changes the language, and returns to the page with the link.
+pub async fn set_language(req: HttpRequest, state: Data<AppState>) -> Reply {
+    let parameters = query::pairs(&req);
+    let parameter = |name: &str| parameters.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str());
+    let to = parameter("to").filter(|to| is_local(to)).unwrap_or("/");
+    let reply = see_other(to).with(header::CACHE_CONTROL, "no-store");
+    let Some(language) = parameter("set").and_then(Language::by_code) else { return reply };
+    let secure = if state.origins.public().starts_with("https") { "; Secure" } else { "" };
+    let (name, code) = (language::COOKIE, language.code());
+    let cookie = format!("{name}={code}; Path=/; Max-Age=31536000; SameSite=Lax; HttpOnly{secure}");
+    reply.with(header::SET_COOKIE, cookie)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_this_service_are_local() {
+        for local in ["/", "/events?month=2026-04", "/events/new#main", "/docs/#/rooms/addRooms"] {
+            assert!(is_local(local), "{local}");
+        }
+        for other in
+            ["", "events", "//evil.example", "/\\evil.example", "https://evil.example/", "/a\r\nb: c", "/../api", "/日"]
+        {
+            assert!(!is_local(other), "{other}");
+        }
+        assert!(!is_local(&format!("/{}", "a".repeat(MAX_ADDRESS))));
+    }
+
+    #[test]
+    fn addresses_are_encoded() {
+        assert_eq!(address("/events", &[]), "/events");
+        assert_eq!(address("/events", &[("search", "会 a&b")]), "/events?search=%E4%BC%9A+a%26b");
+    }
+}

@@ -1,0 +1,168 @@
+//! What a page takes from its request: language and layout.
+
+use std::future::{Ready, ready};
+
+use actix_web::{
+    FromRequest, HttpRequest,
+    dev::Payload,
+    http::{StatusCode, header},
+    web::Data,
+};
+use chrono::NaiveDate;
+use common::problem::Problem;
+use fluent_bundle::FluentValue;
+use maud::{Markup, html};
+
+use super::address::address;
+use crate::{
+    error::Failure,
+    http::{HtmlPage, Language, Reply, notes::RequestNotes, texts::Argument},
+    state::{AppState, DEVELOPERS_PATH, LANGUAGE_PATH},
+};
+
+/// What every page takes from its request: language and layout.
+#[derive(Clone)]
+pub struct PageContext {
+    state: Data<AppState>,
+    /// Its language.
+    pub language: Language,
+    /// Path and query.
+    pub(super) address: String,
+    pub(super) is_get: bool,
+    is_signed_in: bool,
+}
+
+impl PageContext {
+    /// The context of a request.
+    pub fn of(req: &HttpRequest) -> Result<Self, Problem> {
+        let state = AppState::from_request(req)?;
+        let address = req.uri().path_and_query().map_or("/", |address| address.as_str()).to_owned();
+        Ok(Self {
+            language: Language::from_request(req),
+            is_get: matches!(req.method().as_str(), "GET" | "HEAD"),
+            is_signed_in: (state.info.has_credential)(req),
+            state,
+            address,
+        })
+    }
+
+    /// The state of the service.
+    #[must_use]
+    pub fn state(&self) -> &AppState {
+        &self.state
+    }
+
+    /// A text without values.
+    #[must_use]
+    pub fn text(&self, key: &str) -> String {
+        self.state.texts.get(self.language, key, &[])
+    }
+
+    /// A text with values.
+    #[must_use]
+    pub fn format(&self, key: &str, arguments: &[Argument<'_>]) -> String {
+        self.state.texts.get(self.language, key, arguments)
+    }
+
+    /// A text with a number, `$n`.
+    #[must_use]
+    pub fn count(&self, key: &str, n: usize) -> String {
+        self.format(key, &[("n", FluentValue::from(n))])
+    }
+
+    /// A text, if there is one.
+    #[must_use]
+    pub fn find(&self, key: &str) -> Option<String> {
+        self.state.texts.find(self.language, key, &[])
+    }
+
+    /// A day in an element that programs read.
+    #[must_use]
+    pub fn time(&self, day: NaiveDate) -> Markup {
+        html! { time datetime=(day) { (self.language.short_day(day)) } }
+    }
+
+    /// A page of this service.
+    #[must_use]
+    pub fn page<'a>(&self, title: &'a str, body: Markup) -> HtmlPage<'a> {
+        HtmlPage {
+            language: self.language,
+            header: self.header(),
+            footer: self.footer(),
+            ..HtmlPage::new(title, &[], body)
+        }
+    }
+
+    /// A page as an answer.
+    #[must_use]
+    pub fn reply(&self, title: &str, body: Markup) -> Reply {
+        self.reply_with(StatusCode::OK, title, body)
+    }
+
+    /// A page as an answer with another status.
+    #[must_use]
+    pub fn reply_with(&self, status: StatusCode, title: &str, body: Markup) -> Reply {
+        self.page(title, body).reply(status).with(header::VARY, "Accept-Language")
+    }
+
+    /// The address that signs somebody in and returns to this page, if the service has a page for that.
+    #[must_use]
+    pub fn sign_in_address(&self) -> Option<String> {
+        Some(address(self.state.sign_in_page()?, &[("to", if self.is_get { &self.address } else { "/" })]))
+    }
+
+    fn header(&self) -> Markup {
+        let has_pages = self.state.static_files.is_none();
+        let path = self.address.split('?').next().unwrap_or_default();
+        let is_here = |page: &str| path == page || (page.len() > 1 && path.starts_with(&format!("{page}/")));
+        html! {
+            a.skip href="#main" { (self.text("skip")) }
+            @if has_pages {
+                header {
+                    nav aria-label=(self.text("pages")) {
+                        @if !self.state.club_name.is_empty() { b { (self.state.club_name) } }
+                        @for (page, key) in self.state.info.navigation {
+                            a href=(page) aria-current=[is_here(page).then_some("page")] { (self.text(key)) }
+                        }
+                        @if let Some(sign_in) = self.sign_in_address().filter(|_| !self.is_signed_in) {
+                            a href=(sign_in) { (self.text("sign-in")) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn footer(&self) -> Markup {
+        if self.state.static_files.is_some() {
+            return html! {};
+        }
+        let to = if self.is_get { self.address.as_str() } else { "/" };
+        html! {
+            footer {
+                @if let Some(site) = &self.state.club_url {
+                    a href=(site) { @if self.state.club_name.is_empty() { (site) } @else { (self.state.club_name) } }
+                }
+                @for language in Language::ALL.into_iter().filter(|other| *other != self.language) {
+                    a href=(address(LANGUAGE_PATH, &[("set", language.code()), ("to", to)])) lang=(language.code())
+                        hreflang=(language.code()) { (language.name()) }
+                }
+                a href=(DEVELOPERS_PATH) { (self.text("for-developers")) }
+                @if self.is_signed_in && self.state.info.sign_in_page.is_some() {
+                    form method="post" action="/sign-out" { button.link { (self.text("sign-out")) } }
+                }
+            }
+        }
+    }
+}
+
+impl FromRequest for PageContext {
+    type Error = Failure;
+    type Future = Ready<Result<Self, Failure>>;
+
+    fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
+        // The fingerprint of an answer does not depend on the language.
+        RequestNotes::change(req, |notes| notes.is_time_dependent = true);
+        ready(Self::of(req).map_err(Failure::from))
+    }
+}

@@ -1,0 +1,230 @@
+//! The forms of pages: fields with their labels, what was typed, and what is wrong with it.
+
+use common::problem::{Location, Problem, Rule};
+use maud::{Markup, html};
+
+use super::context::PageContext;
+use crate::http::form::{self, Form};
+
+/// A text field.
+#[derive(Clone, Copy, Default)]
+pub struct Input<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its label.
+    pub label: &'a str,
+    /// Its kind, by default `text`.
+    pub kind: Option<&'a str>,
+    /// Whether it must have a value.
+    pub is_required: bool,
+    /// The most characters.
+    pub max_length: Option<usize>,
+    /// The least value.
+    pub min: Option<&'a str>,
+    /// What it is for.
+    pub hint: Option<&'a str>,
+    /// What the browser fills in.
+    pub autocomplete: Option<&'a str>,
+    /// The values that it suggests.
+    pub suggestions: &'a [String],
+}
+
+/// A value of a list of choices, and its text.
+pub type Choice = (String, String);
+
+/// A form with what was typed and why it was refused.
+pub struct FormPage<'a> {
+    /// The page.
+    pub page: &'a PageContext,
+    /// The values of its fields.
+    pub values: &'a Form,
+    /// Why it was refused.
+    pub problem: Option<&'a Problem>,
+    /// Members of the request that a field of another name shows: member and field.
+    pub aliases: &'a [(&'a str, &'a str)],
+}
+
+impl FormPage<'_> {
+    /// The form. `tag` is the entity tag of what it changes; a form of something new has none.
+    #[must_use]
+    pub fn form(&self, action: &str, tag: Option<&str>, content: &Markup) -> Markup {
+        self.form_of(action, None, tag, content)
+    }
+
+    /// A form that may have a file.
+    #[must_use]
+    pub fn upload(&self, action: &str, content: &Markup) -> Markup {
+        self.form_of(action, Some("multipart/form-data"), None, content)
+    }
+
+    fn form_of(&self, action: &str, kind: Option<&str>, tag: Option<&str>, content: &Markup) -> Markup {
+        // The key of a form that has been sent with other values before is spent.
+        let is_spent = self.problem.is_some_and(|problem| problem.status() == 422);
+        let key = Some(self.values.get(form::KEY)).filter(|key| !key.is_empty() && !is_spent);
+        html! {
+            form method="post" action=(action) enctype=[kind] {
+                (hidden(form::KEY, key.map_or_else(form::new_key, str::to_owned)))
+                @if let Some(tag) = tag { (hidden(form::TAG, tag)) }
+                (content)
+            }
+        }
+    }
+
+    /// What is wrong, above the fields.
+    #[must_use]
+    pub fn refusal(&self) -> Markup {
+        let Some(problem) = self.problem else { return html! {} };
+        let others = self.messages(|name| !self.has_field(name));
+        html! {
+            div.refusal role="alert" {
+                @if problem.broken_rules().is_empty() {
+                    b { (self.page.problem_title(problem)) }
+                    (self.page.explain(problem))
+                } @else {
+                    b { (self.page.text("refused")) }
+                    @for message in &others { p { (message) } }
+                }
+            }
+        }
+    }
+
+    /// Whether a field shows what is wrong with a member of the request.
+    fn has_field(&self, member: &str) -> bool {
+        self.values.iter().any(|(name, _)| name == self.field_of(member))
+    }
+
+    fn field_of<'b>(&'b self, member: &'b str) -> &'b str {
+        self.aliases.iter().find(|(other, _)| *other == member).map_or(member, |(_, field)| field)
+    }
+
+    /// What is wrong with the members that a condition chooses, in the language of the page.
+    fn messages(&self, is_chosen: impl Fn(&str) -> bool) -> Vec<String> {
+        let violations = self.problem.map(Problem::broken_rules).unwrap_or_default();
+        let mut messages: Vec<_> = violations
+            .iter()
+            .filter(|violation| match &violation.location {
+                Location::Pointer { pointer } => is_chosen(pointer.split('/').nth(1).unwrap_or_default()),
+                Location::Parameter { parameter } => is_chosen(parameter),
+                Location::Cell { .. } => is_chosen(""),
+            })
+            .map(|violation| self.message(violation.code, &violation.message))
+            .collect();
+        messages.dedup();
+        messages
+    }
+
+    /// What is wrong with a member of the request that no single field shows.
+    #[must_use]
+    pub fn errors_of(&self, member: &str) -> Vec<String> {
+        self.messages(|other| other == member)
+    }
+
+    fn message(&self, rule: Rule, message: &str) -> String {
+        self.page.find(&format!("rule-{}", rule.code())).unwrap_or_else(|| message.to_owned())
+    }
+
+    /// A label, its field, and what is wrong with the value. The field gets its id and those of the texts that describe
+    /// it.
+    fn labelled(
+        &self,
+        name: &str,
+        label: &str,
+        hint: Option<&str>,
+        field: impl FnOnce(&str, Option<&str>, bool) -> Markup,
+    ) -> Markup {
+        let id = format!("f-{name}");
+        let messages = self.messages(|member| self.field_of(member) == name);
+        let mut described = Vec::new();
+        if hint.is_some() {
+            described.push(format!("{id}-hint"));
+        }
+        if !messages.is_empty() {
+            described.push(format!("{id}-error"));
+        }
+        let described = described.join(" ");
+        html! {
+            div.field {
+                label for=(id) { (label) }
+                (field(&id, Some(described.as_str()).filter(|ids| !ids.is_empty()), !messages.is_empty()))
+                @if let Some(hint) = hint { small id={ (id) "-hint" } { (hint) } }
+                @if !messages.is_empty() { p.error id={ (id) "-error" } { (messages.join(" ")) } }
+            }
+        }
+    }
+
+    /// A field of one line.
+    #[must_use]
+    pub fn input(&self, input: Input<'_>) -> Markup {
+        self.labelled(input.name, input.label, input.hint, |id, described, is_wrong| {
+            let list = (!input.suggestions.is_empty()).then(|| format!("{id}-list"));
+            html! {
+                input id=(id) name=(input.name) type=(input.kind.unwrap_or("text")) value=(self.values.get(input.name))
+                    required[input.is_required] maxlength=[input.max_length] min=[input.min] list=[list.as_deref()]
+                    autocomplete=[input.autocomplete] aria-describedby=[described]
+                    aria-invalid=[is_wrong.then_some("true")];
+                @if let Some(list) = &list {
+                    datalist id=(list) { @for value in input.suggestions { option value=(value) {} } }
+                }
+            }
+        })
+    }
+
+    /// A field of several lines.
+    #[must_use]
+    pub fn text_area(&self, input: Input<'_>) -> Markup {
+        self.labelled(input.name, input.label, input.hint, |id, described, is_wrong| {
+            html! {
+                textarea id=(id) name=(input.name) rows="4" required[input.is_required] maxlength=[input.max_length]
+                    aria-describedby=[described] aria-invalid=[is_wrong.then_some("true")] {
+                    // A browser drops the first line break.
+                    "\n" (self.values.get(input.name))
+                }
+            }
+        })
+    }
+
+    /// A list from which one value is chosen.
+    #[must_use]
+    pub fn select(&self, name: &str, label: &str, hint: Option<&str>, choices: &[Choice]) -> Markup {
+        let chosen = self.values.get(name);
+        self.labelled(name, label, hint, |id, described, is_wrong| {
+            html! {
+                select id=(id) name=(name) aria-describedby=[described] aria-invalid=[is_wrong.then_some("true")] {
+                    @for (value, text) in choices { option value=(value) selected[value == chosen] { (text) } }
+                }
+            }
+        })
+    }
+
+    /// A check box, whose value is `true`.
+    #[must_use]
+    pub fn check_box(&self, name: &str, label: &str, hint: Option<&str>) -> Markup {
+        let id = format!("f-{name}");
+        html! {
+            div.field.check {
+                input id=(id) name=(name) type="checkbox" value="true" checked[self.values.has(name, "true")]
+                    aria-describedby=[hint.map(|_| format!("{id}-hint"))];
+                label for=(id) { (label) }
+                @if let Some(hint) = hint { small id={ (id) "-hint" } { (hint) } }
+            }
+        }
+    }
+}
+
+/// A field that nobody sees.
+#[must_use]
+pub fn hidden(name: &str, value: impl AsRef<str>) -> Markup {
+    html! { input type="hidden" name=(name) value=(value.as_ref()); }
+}
+
+/// A form with a single button, which may be one of several of which one is pressed.
+#[must_use]
+pub fn button(action: &str, fields: &[(&str, &str)], text: &str, is_pressed: Option<bool>) -> Markup {
+    html! {
+        form.inline method="post" action=(action) {
+            (hidden(form::KEY, form::new_key()))
+            @for (name, value) in fields { (hidden(name, value)) }
+            button aria-pressed=[is_pressed.map(|is_pressed| is_pressed.to_string())] { (text) }
+        }
+    }
+}

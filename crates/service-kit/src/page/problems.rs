@@ -1,0 +1,98 @@
+//! The pages of refusals, and the page of all problem codes.
+
+use actix_web::{
+    HttpRequest,
+    http::{StatusCode, header},
+};
+use common::problem::{Code, Problem};
+use maud::{Markup, html};
+
+use super::context::PageContext;
+use crate::{
+    http::{Reply, html as html_page},
+    state::ProblemPage,
+};
+
+/// The page that shows a refusal to a person. Programs, which do not prefer HTML, get a problem document.
+#[must_use]
+pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
+    if !html_page::is_preferred(req) {
+        return None;
+    }
+    let context = PageContext::of(req).ok()?;
+    Some(Box::new(move |problem| context.problem(problem)))
+}
+
+impl PageContext {
+    fn problem(&self, problem: &Problem) -> Reply {
+        let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = html! {
+            (self.explain(problem))
+            p {
+                @match (problem.status(), self.sign_in_address()) {
+                    (401, Some(sign_in)) => a.button href=(sign_in) { (self.text("sign-in")) },
+                    (408 | 429 | 503, _) if self.is_get => a href=(self.address) { (self.text("try-again")) },
+                    _ => a href="/" { (self.text("to-start")) },
+                }
+            }
+        };
+        self.reply_with(status, &self.problem_title(problem), body)
+    }
+
+    /// The refusal in a few words.
+    #[must_use]
+    pub fn problem_title(&self, problem: &Problem) -> String {
+        let of_status = || self.find(&format!("problem-{}", problem.status()));
+        let title = self.find(&format!("problem-{}", problem.code().name)).or_else(of_status);
+        title.unwrap_or_else(|| problem.code().title.to_owned())
+    }
+
+    /// The refusal in a sentence or two.
+    #[must_use]
+    pub fn explain(&self, problem: &Problem) -> Markup {
+        let retry_after = problem.headers().iter().find(|(name, _)| name.eq_ignore_ascii_case("retry-after"));
+        let seconds = retry_after.and_then(|(_, seconds)| seconds.parse::<u32>().ok()).unwrap_or(1);
+        let about = format!("problem-{}-about", problem.status());
+        let has_text = self.find(&about).is_some();
+        // What is wrong with this request stands only in the problem.
+        let is_special = matches!(problem.status(), 400 | 403 | 409 | 413 | 415 | 421) || !has_text;
+        html! {
+            @if has_text { p { (self.format(&about, &[("seconds", seconds.into())])) } }
+            @if is_special { p.faint lang="en" { (problem.explanation()) } }
+        }
+    }
+}
+
+/// All problem codes.
+#[must_use]
+pub fn show_all(context: &PageContext) -> Reply {
+    let body = html! {
+        p { (context.text("problems-about")) }
+        div.table tabindex="0" role="region" aria-label=(context.text("problems")) {
+            table lang="en" {
+                thead { tr { th scope="col" { "Code" } th scope="col" { "Status" } th scope="col" { "Meaning" } } }
+                tbody {
+                    @for code in context.state().codes() {
+                        tr id=(code.name) {
+                            th scope="row" { a href={ "/problems/" (code.name) } { code { (code.name) } } }
+                            td { (code.status) }
+                            td { b { (code.title) } br; (code.about) }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    context.reply(&context.text("problems"), body).with(header::VARY, "Accept")
+}
+
+/// One problem code.
+#[must_use]
+pub fn show(context: &PageContext, code: &Code) -> Reply {
+    let body = html! {
+        p lang="en" { (code.about) }
+        p.faint { code { (code.name) } ", " (code.status) }
+        p { a href="/problems" { (context.text("problems")) } }
+    };
+    context.reply(code.title, body).with(header::VARY, "Accept")
+}
