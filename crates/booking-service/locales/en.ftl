@@ -17,7 +17,7 @@ events-of = Events in { $month }
 
 my-answer = Do you come?
 answer-attendance = I come
-answer-pending = I do not know yet
+answer-pending = Not sure
 answer-absent = I do not come
 who-comes = Who comes
 come = { $n ->

@@ -2,21 +2,27 @@
 
 use actix_web::HttpRequest;
 use chrono::{Datelike as _, Months, NaiveDate};
+use common::{input::Id, problem::Problem};
 use maud::{Markup, html};
 use service_kit::{
-    database::PageBounds,
-    error::Failure,
+    database::{AnyConnection, PageBounds},
+    error::{Error, Failure},
     http::{Form, Reply, query},
     page::address,
 };
 
-use super::visit::{Visit, day_of};
+use super::{
+    queries,
+    visit::{Visit, day_of},
+};
 use crate::{
     auth::SignedIn,
     events::{
+        parse_filter,
         queries::{Order, Row, load_rows},
         selection::{Criterion, Selection},
     },
+    groups,
 };
 
 /// The most events on the page.
@@ -32,9 +38,16 @@ pub async fn list(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply
         let next = month.checked_add_months(Months::new(1)).unwrap_or(month);
         let previous = month.checked_sub_months(Months::new(1)).unwrap_or(month);
         let from = if month == first(today) { visit.midnight(today) } else { visit.midnight(month) };
-        let selection = Selection::new(Criterion::All).between((Some(from), Some(visit.midnight(next))));
+        let (filter, names) = filter(conn, &typed)?;
+        let criterion = if filter.is_empty() { Criterion::All } else { Criterion::Matching(parse_filter(&filter)?) };
+        let selection = Selection::new(criterion).between((Some(from), Some(visit.midnight(next))));
         let rows = load_rows(conn, &selection, Order::Start, &PageBounds { after: None, rows: MAX_ROWS })?;
-        let of_month = |month: NaiveDate| address("/events", &[("month", &month.format("%Y-%m").to_string())]);
+        let of_month = |month: NaiveDate| {
+            let month = month.format("%Y-%m").to_string();
+            let filters = ["group", "tag"].map(|name| (name, typed.get(name)));
+            let filters = filters.into_iter().filter(|(_, value)| !value.is_empty());
+            address("/events", &[("month", month.as_str())].into_iter().chain(filters).collect::<Vec<_>>())
+        };
         let mut day = None;
         let body = html! {
             p.actions {
@@ -42,6 +55,9 @@ pub async fn list(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply
                 a href="/events" { (visit.text("today")) }
                 a href=(of_month(next)) rel="next" { (visit.language.month(next)) " →" }
                 a.button href="/events/new" { (visit.text("book-a-room")) }
+            }
+            @if !names.is_empty() {
+                p { (names.join(visit.language.separator())) " " a href="/events" { (visit.text("all-events")) } }
             }
             @if rows.is_empty() { p { (visit.text("no-events")) } }
             @for row in &rows {
@@ -54,6 +70,22 @@ pub async fn list(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply
         Ok(visit.reply(&visit.format("events-of", &[("month", visit.language.month(month).into())]), body))
     })
     .await
+}
+
+/// The filter for the group and the tag that the parameters name, and the names of both.
+fn filter(conn: &mut AnyConnection, typed: &Form) -> Result<(String, Vec<String>), Error> {
+    let (mut filter, mut names) = (Vec::new(), Vec::new());
+    if !typed.get("group").is_empty() {
+        let id: Id = typed.get("group").parse().map_err(|_| Problem::not_found("group"))?;
+        names.push(groups::queries::get(conn, id.into())?.row.name);
+        filter.push(format!("group=={id}"));
+    }
+    if !typed.get("tag").is_empty() {
+        let tag = queries::tag_called(conn, typed.get("tag"))?.ok_or_else(|| Problem::not_found("tag"))?;
+        names.push(format!("#{}", typed.get("tag")));
+        filter.push(format!("tag=={tag}"));
+    }
+    Ok((filter.join(" && "), names))
 }
 
 /// An event in a list, with or without its day.

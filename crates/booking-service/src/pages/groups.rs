@@ -41,21 +41,23 @@ pub async fn list(visit: Visit, who: SignedIn) -> Result<Reply, Failure> {
     who.read(move |conn, me| {
         let user = users::queries::get(conn, me.id)?;
         let mine = queries::of_user(conn, &user, true, true)?;
-        let others = super::queries::groups(conn)?;
+        let all = super::queries::groups(conn)?;
+        let (mine, others): (Vec<_>, Vec<_>) =
+            all.iter().partition(|(group, _)| mine.iter().any(|(.., own)| own == group));
         let body = html! {
             p.actions { a.button href="/groups/new" { (visit.text("new-group")) } }
             h2 { (visit.text("my-groups")) }
-            ul { @for (_, name, id) in &mine { li { a href={ "/groups/" (id) } { (name) } } } }
+            (links(&mine))
             h2 { (visit.text("other-groups")) }
-            ul {
-                @for (id, name) in others.iter().filter(|(id, _)| mine.iter().all(|(.., other)| other != id)) {
-                    li { a href={ "/groups/" (id) } { (name) } }
-                }
-            }
+            (links(&others))
         };
         Ok(visit.reply(&visit.text("groups"), body))
     })
     .await
+}
+
+fn links(groups: &[&(DbUuid, String)]) -> Markup {
+    html! { ul { @for (id, name) in groups { li { a href={ "/groups/" (id) } { (name) } } } } }
 }
 
 /// Whether the caller may change a group, as [`changes`] decides.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use diesel::prelude::*;
+use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     database::{AnyConnection, types::DbUuid},
     error::Error,
@@ -12,7 +12,7 @@ use service_kit::{
 use crate::{
     events::queries::Schedule,
     expressions::lower,
-    schema::{attendees, draft_event_answers, groups, users},
+    schema::{attendees, draft_event_answers, groups, tags, users},
 };
 
 /// The most groups in a list of choices.
@@ -71,4 +71,10 @@ pub fn answered_polls(conn: &mut AnyConnection, user: DbUuid, polls: &[DbUuid]) 
 /// The privileged users, by id.
 pub fn privileged(conn: &mut AnyConnection) -> Result<Vec<DbUuid>, Error> {
     Ok(users::table.filter(users::privileged.eq(true)).order(users::id).select(users::id).load(conn)?)
+}
+
+/// The tag with this name, if there is one.
+pub fn tag_called(conn: &mut AnyConnection, name: &str) -> Result<Option<DbUuid>, Error> {
+    let tag = tags::table.filter(tags::name_key.eq(crate::tags::key(name))).select(tags::id);
+    Ok(tag.first(conn).optional()?)
 }

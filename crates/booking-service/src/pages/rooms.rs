@@ -144,7 +144,7 @@ fn import_page(visit: &Visit, table: &[u8], problem: Option<&Problem>) -> Reply 
     let form = FormPage { page: visit.page(), values: &Form::default(), problem, aliases: &[] };
     let body = html! {
         p { (visit.text("import-about")) }
-        pre { code { "Subject,Start date,End date,Start time,End time,Location\nclub,2026/04/04,2026/04/04,18:00,21:00,S516" } }
+        pre tabindex="0" { code { "Subject,Start date,End date,Start time,End time,Location\nclub,2026/04/04,2026/04/04,18:00,21:00,S516" } }
         @if let Some(problem) = problem { (bad_rows(visit, table, problem)) }
         (form.upload("/rooms/import", &html! {
             div.field {

@@ -38,6 +38,7 @@ mod log;
 mod matrix;
 mod member_forms;
 mod member_pages;
+mod member_story;
 mod openapi;
 mod outage;
 mod pages;

@@ -130,6 +130,11 @@ fn a_member_books_a_room_once_however_often_the_button_is_pressed(#[values(Sqlit
     );
     let shown = open(&club, BOB, path);
     assert!(shown.contains("<h1>Tea &amp; cake</h1>") && shown.contains("#cake") && shown.contains("BOB"), "{shown}");
+    let listed = |query: &str| open(&club, BOB, &format!("/events?{query}")).contains("Tea &amp; cake");
+    let month = &event["timeStart"].as_str().unwrap()[..7];
+    assert!(listed(&format!("month={month}&tag=cake")) && listed(&format!("month={month}&group={EVERYONE}")));
+    assert!(!listed("month=2020-01"));
+    club.by(BOB).header("accept", HTML).get("/events?tag=nothing").expect(404);
     // The same form with other values is asked about, and then sent once more.
     set(&mut form, "name", "Another");
     set_time(&club, &mut form, (4, 5));

@@ -1,0 +1,100 @@
+// Whole stories on the pages of the booking-service, at a telephone's width: a member books a room, answers, fills in a
+// poll and subscribes to the calendar feed; a privileged user uploads rooms. ORIGIN is a service with demonstration
+// data, FOLDER is where the pictures go. Prints what axe finds on each page in both themes, the pages that are wider
+// than the screen, and how each story ended, as JSON.
+import { mkdirSync } from 'node:fs';
+
+const { ORIGIN, FOLDER } = process.env;
+mkdirSync(FOLDER, { recursive: true });
+
+const browser = await launch();
+const [axeFindings, overflow, ended] = [{}, [], {}];
+try {
+  const signIn = async (name, locale) => {
+    const context = await browser.newContext({ viewport: { width: 360, height: 740 }, locale });
+    const page = await context.newPage();
+    page.setDefaultTimeout(20_000);
+    await page.goto(`${ORIGIN}/`);
+    await page.getByRole('main').getByRole('link', { name: /Sign in|ログイン/ }).click();
+    await page.getByText(`@${name}`, { exact: true }).click();
+    await page.waitForURL(`${ORIGIN}/`);
+    return page;
+  };
+  const look = async (page, name) => {
+    for (const colorScheme of ['dark', 'light']) {
+      await page.emulateMedia({ colorScheme });
+      const found = await axe(page);
+      if (found.length > 0) axeFindings[`${name} ${colorScheme}`] = found;
+    }
+    const width = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    if (width > 0) overflow.push(`${name}: ${width}`);
+    await page.screenshot({ path: `${FOLDER}/${name}.png`, fullPage: true });
+  };
+  const heading = (page) => page.getByRole('heading', { level: 1 }).textContent();
+
+  const bob = await signIn('bob', 'en-GB');
+  await look(bob, 'start');
+
+  await bob.getByRole('link', { name: 'Book a room' }).click();
+  await bob.getByLabel('Name').fill('Tea & cake');
+  await bob.getByRole('textbox', { name: 'Another place' }).fill('Roof garden');
+  await bob.getByLabel('Room').selectOption({ label: 'Another place' });
+  await look(bob, 'book');
+  await bob.getByRole('button', { name: 'Book', exact: true }).click();
+  await bob.waitForURL(/\/events\/[0-9a-f-]+$/);
+  ended.booked = await heading(bob);
+  await bob.getByRole('button', { name: 'I come', exact: true }).click();
+  ended.answered = await bob.locator('button[aria-pressed=true]').textContent();
+  await look(bob, 'event');
+  await bob.getByRole('link', { name: 'Edit' }).click();
+  await look(bob, 'edit');
+  await bob.goto(`${ORIGIN}/events`);
+  await look(bob, 'events');
+
+  await bob.goto(`${ORIGIN}/polls/new`);
+  await bob.getByLabel('Name').fill('Summer trip');
+  await bob.getByLabel('Group', { exact: true }).selectOption({ index: 1 });
+  await look(bob, 'new-poll');
+  await bob.getByRole('button', { name: 'Ask', exact: true }).click();
+  await bob.waitForURL(/\/polls\/[0-9a-f-]+$/);
+  await bob.getByRole('radio', { name: 'Yes' }).first().check();
+  await bob.getByRole('radio', { name: 'Maybe' }).nth(1).check();
+  await bob.getByRole('button', { name: 'Answer' }).click();
+  await bob.getByRole('button', { name: 'Change my answer' }).waitFor();
+  ended.poll = await bob.locator('.best th').first().textContent();
+  await look(bob, 'poll');
+  await bob.getByRole('link', { name: 'Choose a time' }).click();
+  await look(bob, 'confirm');
+  await bob.goto(`${ORIGIN}/polls`);
+  await look(bob, 'polls');
+  await bob.goto(`${ORIGIN}/groups`);
+  await look(bob, 'groups');
+  await bob.getByRole('main').getByRole('listitem').getByRole('link').first().click();
+  await look(bob, 'group');
+
+  await bob.getByRole('link', { name: 'My settings' }).click();
+  await bob.getByRole('button', { name: 'Make an address' }).click();
+  ended.feed = await bob.getByRole('link', { name: 'Subscribe' }).getAttribute('href');
+  await look(bob, 'me');
+
+  const alice = await signIn('alice', 'ja-JP');
+  await look(alice, 'start-japanese');
+  await alice.getByRole('link', { name: '部屋', exact: true }).click();
+  await look(alice, 'rooms-japanese');
+  await alice.getByRole('link', { name: '部屋の一括登録' }).click();
+  const table = 'Subject,Start date,End date,Start time,End time,Location\nterm,2099/04/04,2099/04/04,18:00,21:00,S516\n';
+  await alice.getByLabel('表').setInputFiles({ name: 'rooms.csv', mimeType: 'text/csv', buffer: Buffer.from(table) });
+  await look(alice, 'import-japanese');
+  await alice.getByRole('button', { name: '内容の確認' }).click();
+  await look(alice, 'preview-japanese');
+  await alice.getByRole('button', { name: '登録する' }).click();
+  await alice.waitForURL(`${ORIGIN}/rooms`);
+  ended.uploaded = await heading(alice);
+  await alice.goto(`${ORIGIN}/nowhere`);
+  await look(alice, 'nowhere-japanese');
+  await alice.getByRole('contentinfo').getByRole('link', { name: 'English' }).click();
+  ended.language = await heading(alice);
+  console.log(JSON.stringify({ axe: axeFindings, overflow, ended }));
+} finally {
+  await browser.close();
+}
