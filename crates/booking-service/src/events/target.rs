@@ -25,12 +25,14 @@ pub(super) fn lock_name(id: DbUuid) -> String {
 }
 
 /// The event that an operation changes.
-pub(super) fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
+#[must_use]
+pub fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
     Target::new(lock_name(id), move |conn, _| show(conn, id, zone))
 }
 
 /// The same, for an operation whose change the history records.
-pub(super) fn recorded(id: DbUuid, action: Action, zone: Tz) -> Target<Caller> {
+#[must_use]
+pub fn recorded(id: DbUuid, action: Action, zone: Tz) -> Target<Caller> {
     target(id, zone).recorded(&EVENT, id, action, move |conn| fields(conn, id, zone))
 }
 

@@ -10,7 +10,7 @@ use service_kit::{
     },
     error::{Error, Failure},
     guard::Target,
-    history::{self, Action},
+    history::{self, Action, Author},
     http::{Body, ListPage, ListPart, Page, Query, Reply},
     state::Now,
 };
@@ -38,10 +38,21 @@ pub fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
 }
 
 /// The same, for an operation whose change the history records.
-fn recorded(id: DbUuid, zone: Tz) -> Target<Caller> {
+#[must_use]
+pub fn recorded(id: DbUuid, zone: Tz) -> Target<Caller> {
     target(id, zone).recorded(&GROUP, id, Action::Changed, move |conn| {
         history::fields_of(&ResponseGroup::new(queries::get(conn, id)?, zone))
     })
+}
+
+/// Records a new group in the history, and shows it.
+///
+/// # Errors
+/// 404.
+pub fn show_created(conn: &mut AnyConnection, id: DbUuid, by: &Author, zone: Tz) -> Result<ResponseGroup, Error> {
+    let made = ResponseGroup::new(queries::get(conn, id)?, zone);
+    history::created(conn, by, &GROUP, [(id, history::fields_of(&made)?)])?;
+    Ok(made)
 }
 
 /// List groups
@@ -74,9 +85,7 @@ pub async fn create(who: SignedIn, Zone(zone): Zone, now: Now, body: Body<Reques
     who.creates(1)
         .create(move |conn, me| {
             let id = changes::create(conn, &group, me.id, DbTimestamp(now.0))?;
-            let made = ResponseGroup::new(queries::get(conn, id)?, zone);
-            history::created(conn, &me.author, &GROUP, [(id, history::fields_of(&made)?)])?;
-            Reply::created(&made)
+            Reply::created(&show_created(conn, id, &me.author, zone)?)
         })
         .await
 }

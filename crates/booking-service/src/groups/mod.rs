@@ -11,7 +11,7 @@ pub mod queries;
 mod wire;
 
 pub use self::{
-    handlers::target,
+    handlers::{recorded, show_created, target},
     queries::EVERYONE,
     wire::{RequestGroup, ResponseGroup},
 };

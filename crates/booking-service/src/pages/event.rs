@@ -10,6 +10,7 @@ use serde_json::json;
 use service_kit::{
     database::{AnyConnection, types::DbUuid},
     error::{Error, Failure},
+    history::Action,
     http::{Form, Reply, form::request},
     page::{FormPage, Input, address, is_local, see_other},
 };
@@ -168,7 +169,7 @@ pub async fn add_tag(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> R
     let result = match tag {
         Err(failure) => Err(failure),
         Ok(tag) => {
-            let change = who.creates(0).update(events::target(id, visit.zone), move |conn, me| {
+            let change = who.creates(0).update(events::recorded(id, Action::Changed, visit.zone), move |conn, me| {
                 attendance::add_tag(conn, id, &tag, me, visit.now)?;
                 Ok(see_other(format!("/events/{id}")))
             });

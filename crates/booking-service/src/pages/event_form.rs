@@ -14,6 +14,7 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
+    history::Action,
     http::{Form, Reply, form::request, query},
     page::{self, FormPage, Input, hidden, see_other},
 };
@@ -82,7 +83,8 @@ pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Fa
     }
     let result = who.creates(1).queued_by(&venue(&form)).create(move |conn, me| {
         let draft = draft(conn, &form, visit.zone)?;
-        let id = changes::create(conn, &draft, me.id, visit.zone, visit.now)?;
+        let id = changes::create(conn, &draft, &me.author, visit.zone, visit.now)?;
+        events::show_created(conn, id, &me.author, visit.zone)?;
         Ok(see_other(format!("/events/{id}")))
     });
     let (result, (who, visit)) = (result.await, again);
@@ -113,7 +115,7 @@ pub async fn update(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Re
         };
         return who.read(show).await;
     }
-    let target = events::target(id, visit.zone);
+    let target = events::recorded(id, Action::Changed, visit.zone);
     let result = who.creates(0).queued_by(&venue(&form)).update(target, move |conn, me| {
         let draft = draft(conn, &form, visit.zone)?;
         changes::update(conn, id, &draft, me, visit.zone, visit.now)?;

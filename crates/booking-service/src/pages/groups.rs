@@ -104,7 +104,7 @@ pub async fn show(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Fa
 /// Joins.
 pub async fn join(visit: Visit, who: SignedIn, id: Path<Id>, _form: Form) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    who.update(groups::target(id, visit.zone), move |conn, me| {
+    who.update(groups::recorded(id, visit.zone), move |conn, me| {
         changes::join(conn, id, me.id, visit.now)?;
         Ok(see_other(format!("/groups/{id}")))
     })
@@ -114,7 +114,7 @@ pub async fn join(visit: Visit, who: SignedIn, id: Path<Id>, _form: Form) -> Res
 /// Leaves.
 pub async fn leave(visit: Visit, who: SignedIn, id: Path<Id>, _form: Form) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    who.update(groups::target(id, visit.zone), move |conn, me| {
+    who.update(groups::recorded(id, visit.zone), move |conn, me| {
         changes::leave(conn, id, me.id, visit.now)?;
         Ok(see_other(format!("/groups/{id}")))
     })
@@ -137,6 +137,7 @@ pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Fa
     let result = who.creates(1).create(move |conn, me| {
         let group = fields(conn, &form)?;
         let id = changes::create(conn, &group, me.id, visit.now)?;
+        groups::show_created(conn, id, &me.author, visit.zone)?;
         Ok(see_other(format!("/groups/{id}")))
     });
     let (result, (who, visit)) = (result.await, again);
@@ -164,7 +165,7 @@ pub async fn edit(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Fa
 /// Changes a group.
 pub async fn update(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Result<Reply, Failure> {
     let (id, values, again) = (DbUuid::from(*id), form.clone(), (who.clone(), visit.clone()));
-    let result = who.update(groups::target(id, visit.zone), move |conn, me| {
+    let result = who.update(groups::recorded(id, visit.zone), move |conn, me| {
         let group = fields(conn, &form)?;
         changes::update(conn, id, &group, me, visit.now)?;
         Ok(see_other(format!("/groups/{id}")))

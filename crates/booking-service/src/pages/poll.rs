@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     auth::{Caller, SignedIn},
+    events,
     polls::{
         self, RequestAvailability, RequestConfirmation,
         answers::{self, Answer},
@@ -274,8 +275,9 @@ pub async fn confirm(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> R
         Ok(confirmation) => {
             who.creates(1)
                 .queued_by(&confirmation.venue.clone())
-                .update(polls::parent(id), move |conn, me| {
+                .update(polls::confirmed(id, visit.now, visit.zone), move |conn, me| {
                     let event = confirmation::confirm(conn, id, &confirmation, me, visit.zone, visit.now)?;
+                    events::show_created(conn, event, &me.author, visit.zone)?;
                     Ok(see_other(format!("/events/{event}")))
                 })
                 .await
@@ -302,7 +304,7 @@ pub async fn ask_to_delete(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<
 pub async fn delete(visit: Visit, who: SignedIn, id: Path<Id>, _form: Form) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
     who.update(polls::target(id, visit.now, visit.zone), move |conn, me| {
-        changes::delete(conn, id, me)?;
+        changes::delete(conn, id, me, visit.now)?;
         Ok(see_other("/polls"))
     })
     .await

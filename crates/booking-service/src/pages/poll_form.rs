@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     auth::{Caller, SignedIn},
-    polls::{RequestDraftEvent, changes},
+    polls::{self, RequestDraftEvent, changes},
     wall_clock::ClockTime,
 };
 
@@ -63,7 +63,8 @@ pub async fn create(visit: Visit, who: SignedIn, mut form: Form) -> Result<Reply
     let (values, again) = (form.clone(), (who.clone(), visit.clone()));
     let result = who.creates(1).create(move |conn, me| {
         let request = poll(conn, &form, &visit)?;
-        let id = changes::create(conn, &request.to_poll(visit.zone)?, me.id, visit.now)?;
+        let id = changes::create(conn, &request.to_poll(visit.zone)?, &me.author, visit.now)?;
+        polls::record_created(conn, id, &me.author, visit.now, visit.zone)?;
         Ok(see_other(format!("/polls/{id}")))
     });
     let (result, (who, visit)) = (result.await, again);

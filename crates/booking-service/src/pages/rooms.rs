@@ -11,6 +11,7 @@ use maud::{Markup, html};
 use service_kit::{
     database::{AnyConnection, PageBounds, types::DbUuid},
     error::{Error, Failure},
+    history::Action,
     http::{
         Form, Reply,
         form::{TABLE, Upload},
@@ -25,8 +26,9 @@ use super::{
 };
 use crate::{
     auth::{Caller, Privileged, SignedIn},
+    club::Club,
     rooms::{
-        self, changes, import_table,
+        self, changes,
         queries::{Room, Selection, load_page},
     },
     users,
@@ -85,7 +87,8 @@ fn room_row(room: &Room, me: &Caller, visit: &Visit) -> Markup {
 /// Confirms that the club may use a room, or withdraws that.
 pub async fn verify(visit: Visit, who: Privileged, id: Path<Id>, form: Form) -> Result<Reply, Failure> {
     let (id, verified) = (DbUuid::from(*id), form.has("verified", "true"));
-    who.update(rooms::target(id, visit.zone), move |conn, _| {
+    let action = if verified { Action::Verified } else { Action::Unverified };
+    who.update(rooms::recorded(id, action, visit.zone), move |conn, _| {
         changes::verify(conn, id, verified, visit.zone, visit.now)?;
         Ok(see_other("/rooms"))
     })
@@ -190,7 +193,7 @@ pub async fn import(visit: Visit, who: Privileged, upload: Upload) -> Result<Rep
     };
     let bytes = table.clone();
     let result = who.dry_run(!is_confirmed).create(move |conn, me| {
-        let rooms = import_table(conn, &table, visit.zone, me.id, visit.now)?;
+        let rooms = rooms::import_recorded(conn, &table, visit.zone, me, visit.now)?;
         if is_confirmed { Ok(see_other("/rooms")) } else { Ok(preview(&visit, &rooms, &table)) }
     });
     let (result, (who, visit)) = (result.await, again);
@@ -251,14 +254,14 @@ fn privileges_page(
 }
 
 /// Grants the privilege by name, or revokes it by id.
-pub async fn set_privilege(visit: Visit, who: Privileged, form: Form) -> Result<Reply, Failure> {
+pub async fn set_privilege(visit: Visit, club: Club, who: Privileged, form: Form) -> Result<Reply, Failure> {
     let (values, again) = (form.clone(), (who.clone(), visit.clone()));
-    let result = who.create(move |conn, _| {
+    let result = who.create(move |conn, me| {
         let (id, privileged) = match form.get("userId").parse::<Id>() {
             Ok(id) => (id.into(), false),
             Err(_) => (user_called(conn, form.get("name"))?, true),
         };
-        users::queries::set_privileged(conn, id, privileged)?;
+        users::set_privileged_of(conn, id, privileged, &me.author, &club.origin)?;
         Ok(see_other("/privileges"))
     });
     let (result, (who, visit)) = (result.await, again);

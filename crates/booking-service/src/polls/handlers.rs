@@ -15,7 +15,7 @@ use service_kit::{
     },
     error::{Error, Failure},
     guard::Target,
-    history::{self, Action},
+    history::Action,
     http::{Body, ListPage, ListPart, Page, Query, Reply, pagination::Load},
     state::{Now, TimeDependent},
 };
@@ -27,16 +27,21 @@ use super::{
     queries::{self, Poll, Selection, UserAnswer},
     requests::{OfUserQuery, RequestAvailability, RequestConfirmation, RequestDraftEvent, RequestDraftEventUpdate},
     results::by_user,
-    target::{fields_of, lock_name, recorded, show, target},
+    target::{confirmed, lock_name, record_created, recorded, show, target},
     wire::{ResponseAvailability, ResponseDraftEvent, ResponseDraftEventDetail, ResponseSchedulingResults},
 };
 use crate::{
     auth::{Caller, SignedIn},
     club::Zone,
     events::{self, ChangeQuery, ResponseEventDetail, selection::Relation},
-    objects::POLL,
     users,
 };
+
+/// The poll to which an operation adds a part.
+#[must_use]
+pub fn parent(id: DbUuid) -> Target<Caller> {
+    Target::parent(lock_name(id))
+}
 
 /// The answer of a user.
 fn show_answer(conn: &mut AnyConnection, id: DbUuid, user: DbUuid, zone: Tz) -> Result<Reply, Error> {

@@ -21,8 +21,9 @@ mod target;
 mod wire;
 
 pub use self::{
-    handlers::{parent, target},
+    handlers::parent,
     requests::{RequestAvailability, RequestConfirmation, RequestDraftEvent},
+    target::{confirmed, record_created, target},
 };
 
 use utoipa_actix_web::service_config::ServiceConfig;

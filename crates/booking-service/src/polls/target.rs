@@ -9,7 +9,7 @@ use service_kit::{
     },
     error::Error,
     guard::Target,
-    history::{self, Action},
+    history::{self, Action, Author},
     http::Reply,
 };
 
@@ -25,7 +25,8 @@ pub(super) fn lock_name(id: DbUuid) -> String {
 }
 
 /// The poll that an operation changes.
-pub(super) fn target(id: DbUuid, now: DbTimestamp, zone: Tz) -> Target<Caller> {
+#[must_use]
+pub fn target(id: DbUuid, now: DbTimestamp, zone: Tz) -> Target<Caller> {
     Target::new(lock_name(id), move |conn, _| show(conn, id, now, zone))
 }
 
@@ -42,4 +43,25 @@ pub(super) fn recorded(
 
 pub(super) fn fields_of(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp, zone: Tz) -> Result<Value, Error> {
     history::fields_of(&ResponseDraftEventDetail::new(queries::get_detail(conn, id)?, now, zone))
+}
+
+/// The poll of an operation that makes one of its slots an event.
+#[must_use]
+pub fn confirmed(id: DbUuid, now: DbTimestamp, zone: Tz) -> Target<Caller> {
+    recorded(Target::parent(lock_name(id)), id, Action::Confirmed, now, zone)
+}
+
+/// Records a new poll in the history.
+///
+/// # Errors
+/// 404.
+pub fn record_created(
+    conn: &mut AnyConnection,
+    id: DbUuid,
+    by: &Author,
+    now: DbTimestamp,
+    zone: Tz,
+) -> Result<(), Error> {
+    let fields = fields_of(conn, id, now, zone)?;
+    history::created(conn, by, &POLL, [(id, fields)])
 }

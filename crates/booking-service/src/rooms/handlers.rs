@@ -70,8 +70,7 @@ pub fn import_recorded(
     let new = rooms.iter().filter(|room| new.contains(&room.row.id)).map(|room| (room.row.id, room.clone()));
     // Equal rows of the table give the same room.
     let new: BTreeMap<_, _> = new.collect();
-    let new =
-        new.into_iter().map(|(id, room)| Ok((id, fields_of(room, zone)?))).collect::<Result<Vec<_>, Error>>()?;
+    let new = new.into_iter().map(|(id, room)| Ok((id, fields_of(room, zone)?))).collect::<Result<Vec<_>, Error>>()?;
     history::created(conn, &me.author, &ROOM, new)?;
     Ok(rooms)
 }

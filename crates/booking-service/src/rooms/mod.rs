@@ -21,8 +21,7 @@ mod wire;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::{
-    handlers::target,
-    import::import_table,
+    handlers::{import_recorded, recorded, target},
     interval::Interval,
     wire::{ResponseRoom, check_span, out_of_order},
 };
