@@ -2,8 +2,9 @@
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use booking_service::{
-    events::queries::Row,
+    events::{parse_filter, queries::Row, selection::Criterion},
     groups::EVERYONE,
+    ical::queries,
     schema::{attendees, event_admins, event_tags, events, group_members, groups, places, rooms, tags, users},
 };
 use chrono::{DateTime, TimeDelta};
@@ -16,6 +17,7 @@ use service_kit::database::types::{DbTimestamp, DbUuid};
 use crate::{
     builders::{At, event_body, merge, room, text},
     harness::{ALICE, Answer, BOB, CAROL, Club, DAVE, SUSAN, id},
+    plans,
     sync::start_with_file,
 };
 
@@ -619,4 +621,27 @@ fn a_filter_chooses_among_all_events(#[values(Sqlite, Postgres)] backend: Backen
     let problem = club.anonymous().get(&format!("{path}?q=user%3D%3Dx")).refused(400, "bad-filter");
     assert_eq!(problem["position"], 6, "{problem}");
     club.anonymous().get(&format!("{path}?q=a&q=b")).refused(400, "invalid-parameter");
+}
+
+#[rstest]
+fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    feed_path(&club, BOB);
+    let (owner, today) = (id(BOB), club.clock.now().midnight());
+    plans::check(&club, |conn| {
+        assert!(queries::secrets_of_active(conn, owner).unwrap().nonce.is_some());
+        queries::nonce(conn, owner).unwrap();
+        queries::set_first_nonce(conn, owner, "unused").unwrap();
+    });
+    club.by(BOB).post("/api/events", event_body(&club, BOB, At::Place("S516"), (24, 26))).expect(201);
+    let filter = parse_filter(&format!("user=={owner}")).unwrap();
+    for criterion in [Criterion::ForFeed(owner), Criterion::Matching(filter)] {
+        for all in [false, true] {
+            plans::check(&club, |conn| {
+                let (selection, mut count) = (queries::selection(criterion.clone(), today), 0);
+                queries::each(conn, &selection, queries::Answers { owner, all }, |_| count += 1).unwrap();
+                assert_eq!(count, 1);
+            });
+        }
+    }
 }

@@ -1,7 +1,10 @@
 //! Sessions: listed, ended, idle; and when they and tokens were last used.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
-use booking_service::schema::{api_tokens, sessions};
+use booking_service::{
+    schema::{api_tokens, sessions},
+    sign_in::{identities, queries, tokens},
+};
 use chrono::TimeDelta;
 use diesel::{connection::SimpleConnection, prelude::*};
 use rstest::rstest;
@@ -13,7 +16,8 @@ use service_kit::database::{
 
 use crate::{
     builders::each,
-    harness::{BOB, CAROL, Club},
+    harness::{BOB, CAROL, Club, id},
+    plans,
     process::{Process, until},
     sign_in::Browser,
     tokens::{by_token, make_token},
@@ -247,4 +251,22 @@ fn shutdown_writes_the_last_uses(#[values(Sqlite, Postgres)] backend: Backend) {
     blocker.batch_execute("COMMIT").unwrap();
     assert!(process.wait().success());
     assert!(token_last_use(&club).is_some());
+}
+
+#[rstest]
+fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let session = DbUuid(current(&signed_in(&club, BOB)).parse().unwrap());
+    make_token(&club, BOB, "write");
+    let (user, now) = (id(BOB), club.clock.now());
+    plans::check(&club, |conn| {
+        assert_eq!(queries::sessions_of(conn, user, now).unwrap().len(), 1);
+        let token = tokens::of_user(conn, user).unwrap().remove(0).id;
+        tokens::revoke_of(conn, user, token, now).unwrap();
+        assert!(!queries::is_finished(conn, "unknown").unwrap());
+        queries::end(conn, b"unknown", now).unwrap();
+        queries::end_of(conn, user, session, now).unwrap();
+        queries::delete_expired(conn, now).unwrap();
+        identities::unlink(conn, "bob").unwrap();
+    });
 }

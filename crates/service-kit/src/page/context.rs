@@ -26,8 +26,9 @@ pub struct PageContext {
     state: Data<AppState>,
     /// Its language.
     pub language: Language,
-    /// Path and query.
-    pub(super) address: String,
+    /// Where links lead back to: the path of the page. The query of a request, and the path of an operation, may hold a
+    /// secret.
+    path: String,
     pub(super) is_get: bool,
     is_signed_in: bool,
 }
@@ -36,13 +37,14 @@ impl PageContext {
     /// The context of a request.
     pub fn of(req: &HttpRequest) -> Result<Self, Problem> {
         let state = AppState::from_request(req)?;
-        let address = req.uri().path_and_query().map_or("/", |address| address.as_str()).to_owned();
+        let path = req.uri().path();
+        let path = if path.starts_with("/api/") { "/" } else { path }.to_owned();
         Ok(Self {
             language: Language::from_request(req),
             is_get: matches!(req.method().as_str(), "GET" | "HEAD"),
             is_signed_in: (state.info.has_credential)(req),
             state,
-            address,
+            path,
         })
     }
 
@@ -108,12 +110,16 @@ impl PageContext {
     /// The address that signs somebody in and returns to this page, if the service has a page for that.
     #[must_use]
     pub fn sign_in_address(&self) -> Option<String> {
-        Some(address(self.state.sign_in_page()?, &[("to", if self.is_get { &self.address } else { "/" })]))
+        Some(address(self.state.sign_in_page()?, &[("to", self.way_back())]))
+    }
+
+    fn way_back(&self) -> &str {
+        if self.is_get { &self.path } else { "/" }
     }
 
     fn header(&self) -> Markup {
         let has_pages = self.state.static_files.is_none();
-        let path = self.address.split('?').next().unwrap_or_default();
+        let path = self.path.as_str();
         let is_here = |page: &str| path == page || (page.len() > 1 && path.starts_with(&format!("{page}/")));
         html! {
             a.skip href="#main" { (self.text("skip")) }
@@ -137,7 +143,7 @@ impl PageContext {
         if self.state.static_files.is_some() {
             return html! {};
         }
-        let to = if self.is_get { self.address.as_str() } else { "/" };
+        let to = self.way_back();
         html! {
             footer {
                 @if let Some(site) = &self.state.club_url {

@@ -31,7 +31,7 @@ impl PageContext {
             p {
                 @match (problem.status(), self.sign_in_address()) {
                     (401, Some(sign_in)) => a.button href=(sign_in) { (self.text("sign-in")) },
-                    (408 | 429 | 503, _) if self.is_get => a href=(self.address) { (self.text("try-again")) },
+                    (408 | 429 | 503, _) if self.is_get => a href="" { (self.text("try-again")) },
                     _ => a href="/" { (self.text("to-start")) },
                 }
             }
