@@ -40,7 +40,7 @@ pub struct Kind {
 /// Fields whose values each row has by itself.
 pub(super) const OF_EVERY_ROW: [&str; 3] = ["createdAt", "createdBy", "updatedAt"];
 
-/// The fields of an object, as [`difference`] takes them.
+/// The fields of an object, as `difference` takes them.
 ///
 /// # Errors
 /// 500 for a value that has no JSON.

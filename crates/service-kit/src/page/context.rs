@@ -26,9 +26,9 @@ pub struct PageContext {
     state: Data<AppState>,
     /// Its language.
     pub language: Language,
-    /// Where links lead back to: the path of the page. The query of a request, and the path of an operation, may hold a
+    /// Where links lead back to: the path, if it is that of a page. The query of a request, and any other path, may hold a
     /// secret.
-    path: String,
+    path: Option<String>,
     pub(super) is_get: bool,
     is_signed_in: bool,
 }
@@ -38,7 +38,8 @@ impl PageContext {
     pub fn of(req: &HttpRequest) -> Result<Self, Problem> {
         let state = AppState::from_request(req)?;
         let path = req.uri().path();
-        let path = if path.starts_with("/api/") { "/" } else { path }.to_owned();
+        let is_page = state.info.navigation.iter().any(|(page, _)| is_below(path, page));
+        let path = is_page.then(|| path.to_owned());
         Ok(Self {
             language: Language::from_request(req),
             is_get: matches!(req.method().as_str(), "GET" | "HEAD"),
@@ -114,13 +115,12 @@ impl PageContext {
     }
 
     fn way_back(&self) -> &str {
-        if self.is_get { &self.path } else { "/" }
+        self.path.as_deref().filter(|_| self.is_get).unwrap_or("/")
     }
 
     fn header(&self) -> Markup {
         let has_pages = self.state.static_files.is_none();
-        let path = self.path.as_str();
-        let is_here = |page: &str| path == page || (page.len() > 1 && path.starts_with(&format!("{page}/")));
+        let is_here = |page: &str| self.path.as_deref().is_some_and(|path| is_below(path, page));
         html! {
             a.skip href="#main" { (self.text("skip")) }
             @if has_pages {
@@ -171,4 +171,9 @@ impl FromRequest for PageContext {
         RequestNotes::change(req, |notes| notes.is_time_dependent = true);
         ready(Self::of(req).map_err(Failure::from))
     }
+}
+
+/// Whether a path is that of a page, or of one below it.
+fn is_below(path: &str, page: &str) -> bool {
+    path == page || (page.len() > 1 && path.strip_prefix(page).is_some_and(|rest| rest.starts_with('/')))
 }
