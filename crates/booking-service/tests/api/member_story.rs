@@ -24,5 +24,5 @@ fn a_newcomer_does_the_daily_work_on_a_telephone() {
     assert_eq!((&ended["booked"], &ended["answered"]), (&json!("Tea & cake"), &json!("I come")), "{seen}");
     assert!(ended["poll"].as_str().unwrap().contains("Best"), "{seen}");
     assert!(ended["feed"].as_str().unwrap().starts_with("webcal://"), "{seen}");
-    assert_eq!((&ended["uploaded"], &ended["language"]), (&json!("部屋"), &json!("There is nothing here")), "{seen}");
+    assert_eq!((&ended["uploaded"], &ended["language"]), (&json!("部屋"), &json!("Hello, Alice Andersson")), "{seen}");
 }

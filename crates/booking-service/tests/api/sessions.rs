@@ -267,7 +267,6 @@ fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
         assert!(!queries::is_finished(conn, "unknown").unwrap());
         queries::end(conn, b"unknown", now).unwrap();
         queries::end_of(conn, user, session, now).unwrap();
-        queries::delete_expired(conn, now).unwrap();
         identities::unlink(conn, "bob").unwrap();
     });
 }
