@@ -12,7 +12,7 @@ use service_kit::{
     with_connection,
 };
 
-use super::queries::{Schedule, check_admin_or_privileged, find, not_found};
+use super::queries::{Row, Schedule, check_admin_or_privileged, find, not_found};
 use crate::{
     auth::Caller,
     groups,
@@ -38,13 +38,29 @@ pub fn answer(
     now: DbTimestamp,
 ) -> Result<(), Error> {
     let event = find(conn, event)?;
-    if !event.open && !groups::queries::is_member(conn, event.group_id, me.id)? {
-        let is_listed = attendees::table.find((event.id, me.id)).count().get_result::<i64>(conn)? > 0;
-        if !is_listed || (schedule != Schedule::Absent && event.ends_at <= now) {
-            return Err(Problem::forbidden("an open event, membership of its group, or an invitation").into());
-        }
-    }
+    check_may_answer(conn, &event, me, schedule, now)?;
     record_answers(conn, &[(event.id, me.id, schedule)], now)
+}
+
+/// Checks that the caller may answer so.
+///
+/// # Errors
+/// 403.
+pub fn check_may_answer(
+    conn: &mut AnyConnection,
+    event: &Row,
+    me: &Caller,
+    schedule: Schedule,
+    now: DbTimestamp,
+) -> Result<(), Error> {
+    if event.open || groups::queries::is_member(conn, event.group_id, me.id)? {
+        return Ok(());
+    }
+    let is_listed = attendees::table.find((event.id, me.id)).count().get_result::<i64>(conn)? > 0;
+    if is_listed && (schedule == Schedule::Absent || event.ends_at > now) {
+        return Ok(());
+    }
+    Err(Problem::forbidden("an open event, membership of its group, or an invitation").into())
 }
 
 /// Records the answers of users to events, and replaces earlier ones. An equal answer keeps its time.

@@ -17,7 +17,7 @@ use service_kit::{
     history, with_connection,
 };
 
-use super::queries::{EVERYONE, MADE_HERE, check_admin_or_privileged, get, not_found};
+use super::queries::{EVERYONE, MADE_HERE, check_may_change, get, not_found};
 use crate::{
     auth::Caller,
     codes, deletion, invitations,
@@ -65,10 +65,7 @@ fn lock(conn: &mut AnyConnection, id: DbUuid) -> Result<(i16, bool), Error> {
 /// Locks a group and checks that the caller may change it.
 fn lock_for_change(conn: &mut AnyConnection, id: DbUuid, me: &Caller) -> Result<(), Error> {
     let (kind, _) = lock(conn, id)?;
-    if kind != MADE_HERE {
-        return Err(Problem::forbidden("a group that was made here").into());
-    }
-    check_admin_or_privileged(conn, id, me)
+    check_may_change(conn, id, kind, me)
 }
 
 /// Creates a group.
@@ -234,10 +231,7 @@ pub fn restore(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimesta
         AnyConnection::Sqlite(sqlite) => query.first(sqlite).optional()?,
     };
     let (kind, deleted_at): (i16, Option<DbTimestamp>) = row.ok_or_else(not_found)?;
-    if kind != MADE_HERE {
-        return Err(Problem::forbidden("a group that was made here").into());
-    }
-    check_admin_or_privileged(conn, id, me)?;
+    check_may_change(conn, id, kind, me)?;
     deletion::check_restorable("group", deleted_at, now)?;
     diesel::update(groups::table.find(id))
         .set((groups::deleted_at.eq(None::<DbTimestamp>), groups::updated_at.eq(now)))

@@ -246,7 +246,18 @@ pub fn check_admin_or_privileged(conn: &mut AnyConnection, group: DbUuid, me: &C
     Err(Problem::forbidden("an admin of the group or a privileged user").into())
 }
 
-/// Checks that the caller may change a group, deleted or not; for a group that was not made here, that they are
+/// Checks that the caller may change a group of this kind.
+///
+/// # Errors
+/// 403.
+pub fn check_may_change(conn: &mut AnyConnection, group: DbUuid, kind: i16, me: &Caller) -> Result<(), Error> {
+    if kind != MADE_HERE {
+        return Err(Problem::forbidden("a group that was made here").into());
+    }
+    check_admin_or_privileged(conn, group, me)
+}
+
+/// Checks that the caller may read the history of a group, deleted or not; for a group that was not made here, that they are
 /// privileged.
 ///
 /// # Errors

@@ -51,7 +51,7 @@ fn page(
     let people = People::load(conn, people.chain(event.row.created_by))?;
     let mine = event.answers.iter().find(|(user, _)| *user == me.id).map(|(_, schedule)| *schedule);
     let row = &event.row;
-    let may_answer = row.open || mine.is_some() || event.group.members.binary_search(&me.id).is_ok();
+    let may_answer = attendance::check_may_answer(conn, row, me, Schedule::Absent, visit.now).is_ok();
     let here = format!("/events/{id}");
     let tag_form = FormPage { page: visit.page(), values: typed, problem, aliases: &[] };
     let body = html! {
@@ -189,7 +189,7 @@ pub async fn ask_to_delete(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<
         let (row, tag) = (event.row, events::target(id, visit.zone).tag(conn, me)?);
         let what = html! { b { (row.name) } br; (visit.span(row.starts_at, row.ends_at)) ", " (row.place) };
         let (form, back) = (format!("/events/{id}/delete"), format!("/events/{id}"));
-        Ok(visit.question("delete-event", &what, (&form, Some(&tag)), "delete", &back))
+        Ok(visit.ask_to_delete("delete-event", &what, (&form, &tag), &back, None))
     })
     .await
 }

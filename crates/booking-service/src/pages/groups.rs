@@ -28,7 +28,7 @@ use crate::{
     groups::{
         self, EVERYONE, RequestGroup,
         changes::{self, GroupFields},
-        queries::{self, Group, MADE_HERE},
+        queries::{self, Group, MADE_HERE, check_may_change},
     },
     users,
 };
@@ -60,11 +60,6 @@ fn links(groups: &[&(DbUuid, String)]) -> Markup {
     html! { ul { @for (id, name) in groups { li { a href={ "/groups/" (id) } { (name) } } } } }
 }
 
-/// Whether the caller may change a group, as [`changes`] decides.
-fn may_change(group: &Group, me: &Caller) -> bool {
-    group.row.kind == MADE_HERE && (me.privileged || group.admins.contains(&me.id))
-}
-
 /// One group.
 pub async fn show(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
@@ -73,6 +68,7 @@ pub async fn show(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Fa
         let people = People::load(conn, group.members.iter().chain(&group.admins).copied())?;
         let selection = Selection::new(Criterion::OfGroup(id)).between((Some(visit.now), None));
         let events = load_rows(conn, &selection, Order::Start, &PageBounds { after: None, rows: MAX_EVENTS })?;
+        let may_change = check_may_change(conn, id, group.row.kind, me).is_ok();
         let is_member = group.members.binary_search(&me.id).is_ok();
         let body = html! {
             @if !group.row.description.is_empty() { p.text { (group.row.description) } }
@@ -89,7 +85,7 @@ pub async fn show(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Fa
             h2 { (visit.count("members", group.members.len())) }
             @if id != EVERYONE { p { (people.list(&group.members, &visit)) } }
             @if !group.admins.is_empty() { p.faint { (visit.text("admins")) ": " (people.list(&group.admins, &visit)) } }
-            @if may_change(&group, me) {
+            @if may_change {
                 p.actions {
                     a href={ "/groups/" (id) "/edit" } { (visit.text("edit")) }
                     a href={ "/groups/" (id) "/delete" } { (visit.text("delete")) }
@@ -149,9 +145,7 @@ pub async fn edit(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Fa
     let id = DbUuid::from(*id);
     who.read(move |conn, me| {
         let group = queries::get(conn, id)?;
-        if !may_change(&group, me) {
-            return Err(Problem::forbidden("an administrator of the group, or a privileged user").into());
-        }
+        check_may_change(conn, id, group.row.kind, me)?;
         let people = People::load(conn, group.members.iter().chain(&group.admins).copied())?;
         let mut values = Form::new([("name", &group.row.name), ("description", &group.row.description)]);
         values.push("members", people.sign_in_names(&group.members));
@@ -251,23 +245,9 @@ fn delete_page(
     id: DbUuid,
     problem: Option<&Problem>,
 ) -> Result<Reply, Error> {
-    let group = queries::get(conn, id)?;
-    let tag = groups::target(id, visit.zone).tag(conn, me)?;
-    let form = FormPage { page: visit.page(), values: &Form::default(), problem, aliases: &[] };
-    let has_events = problem.is_some_and(|problem| problem.status() == 409);
-    let body = html! {
-        p { b { (group.row.name) } }
-        @if has_events { p.refusal role="alert" { (visit.text("group-has-events")) } } @else { (form.refusal()) }
-        p { (visit.text("delete-group-about")) }
-        (form.form(&format!("/groups/{id}/delete"), Some(&tag), &html! {
-            @if has_events { (form.check_box("force", &visit.text("delete-events-too"), None)) }
-            div.actions {
-                button.main { (visit.text("delete")) }
-                a href={ "/groups/" (id) } { (visit.text("cancel")) }
-            }
-        }))
-    };
-    Ok(visit.reply(&visit.text("delete-group"), body))
+    let (group, tag) = (queries::get(conn, id)?, groups::target(id, visit.zone).tag(conn, me)?);
+    let (what, page) = (html! { b { (group.row.name) } }, format!("/groups/{id}"));
+    Ok(visit.ask_to_delete("delete-group", &what, (&format!("{page}/delete"), &tag), &page, problem))
 }
 
 /// Deletes it.

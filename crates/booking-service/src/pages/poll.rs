@@ -295,7 +295,7 @@ pub async fn ask_to_delete(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<
         let name = queries::find(conn, id)?.name;
         let tag = polls::target(id, visit.now, visit.zone).tag(conn, me)?;
         let (form, back) = (format!("/polls/{id}/delete"), format!("/polls/{id}"));
-        Ok(visit.question("delete-poll", &html! { b { (name) } }, (&form, Some(&tag)), "delete", &back))
+        Ok(visit.ask_to_delete("delete-poll", &html! { b { (name) } }, (&form, &tag), &back, None))
     })
     .await
 }

@@ -26,7 +26,6 @@ use super::{
 };
 use crate::{
     auth::{Caller, Privileged, SignedIn},
-    club::Club,
     rooms::{
         self, changes,
         queries::{Room, Selection, load_page},
@@ -111,20 +110,8 @@ fn delete_page(
 ) -> Result<Reply, Error> {
     let row = rooms::queries::get(conn, id, None)?.row;
     let tag = rooms::target(id, visit.zone).tag(conn, me)?;
-    let form = FormPage { page: visit.page(), values: &Form::default(), problem, aliases: &[] };
-    let has_events = problem.is_some_and(|problem| problem.status() == 409);
-    let body = html! {
-        p { b { (row.place) } " " (visit.span(row.starts_at, row.ends_at)) }
-        @if has_events { p.refusal role="alert" { (visit.text("room-has-events")) } } @else { (form.refusal()) }
-        (form.form(&format!("/rooms/{id}/delete"), Some(&tag), &html! {
-            @if has_events { (form.check_box("force", &visit.text("delete-events-too"), None)) }
-            div.actions {
-                button.main { (visit.text("delete")) }
-                a href="/rooms" { (visit.text("cancel")) }
-            }
-        }))
-    };
-    Ok(visit.reply(&visit.text("delete-room"), body))
+    let what = html! { b { (row.place) } " " (visit.span(row.starts_at, row.ends_at)) };
+    Ok(visit.ask_to_delete("delete-room", &what, (&format!("/rooms/{id}/delete"), &tag), "/rooms", problem))
 }
 
 /// Deletes a room.
@@ -254,14 +241,16 @@ fn privileges_page(
 }
 
 /// Grants the privilege by name, or revokes it by id.
-pub async fn set_privilege(visit: Visit, club: Club, who: Privileged, form: Form) -> Result<Reply, Failure> {
+pub async fn set_privilege(visit: Visit, who: Privileged, form: Form) -> Result<Reply, Failure> {
     let (values, again) = (form.clone(), (who.clone(), visit.clone()));
     let result = who.create(move |conn, me| {
         let (id, privileged) = match form.get("userId").parse::<Id>() {
             Ok(id) => (id.into(), false),
             Err(_) => (user_called(conn, form.get("name"))?, true),
         };
-        users::set_privileged_of(conn, id, privileged, &me.author, &club.origin)?;
+        if users::queries::set_privileged(conn, id, privileged)? {
+            users::queries::record_privilege(conn, id, privileged, &me.author)?;
+        }
         Ok(see_other("/privileges"))
     });
     let (result, (who, visit)) = (result.await, again);

@@ -92,22 +92,27 @@ impl Visit {
         format!("{}, {}", self.language.short_day(local.date()), local.format("%H:%M"))
     }
 
-    /// The page that asks before something is done. `tag` is that of what the form changes, `back` the page before.
-    pub fn question(
+    /// The page that asks before something is deleted; after a refusal because of its events, whether to delete those as
+    /// well. `key` is that of its texts, `tag` that of what the form deletes, `back` the page before.
+    pub fn ask_to_delete(
         &self,
         key: &str,
         what: &Markup,
-        (action, tag): (&str, Option<&str>),
-        button: &str,
+        (action, tag): (&str, &str),
         back: &str,
+        problem: Option<&Problem>,
     ) -> Reply {
-        let form = FormPage { page: self, values: &Form::default(), problem: None, aliases: &[] };
+        let form = FormPage { page: self, values: &Form::default(), problem, aliases: &[] };
+        let has_events = problem.is_some_and(|problem| problem.status() == 409);
         let body = html! {
             p { (what) }
-            p { (self.text(&format!("{key}-about"))) }
-            (form.form(action, tag, &html! {
+            @if has_events { p.refusal role="alert" { (self.text(&format!("{key}-has-events"))) } }
+            @else { (form.refusal()) }
+            @if let Some(about) = self.find(&format!("{key}-about")) { p { (about) } }
+            (form.form(action, Some(tag), &html! {
+                @if has_events { (form.check_box("force", &self.text("delete-events-too"), None)) }
                 div.actions {
-                    button.main { (self.text(button)) }
+                    button.main { (self.text("delete")) }
                     a href=(back) { (self.text("cancel")) }
                 }
             }))

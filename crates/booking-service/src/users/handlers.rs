@@ -15,7 +15,7 @@ use service_kit::{
     directory::COPY,
     error::{Error, Failure},
     guard::Target,
-    history::{self, Action, Author, Entry},
+    history::{self, Action},
     http::{Page, Query, Reply, body::OptionalBody},
     state::{AppState, Now},
 };
@@ -108,27 +108,6 @@ pub async fn synchronize(
     let reply = outcome.await?;
     state.copies.record_success(COPY, now.0);
     Ok(reply)
-}
-
-/// Grants a user the privilege or revokes it, and records that in the history.
-///
-/// # Errors
-/// Those of [`queries::set_privileged`].
-pub fn set_privileged_of(
-    conn: &mut AnyConnection,
-    id: DbUuid,
-    privileged: bool,
-    by: &Author,
-    origin: &str,
-) -> Result<(), Error> {
-    let before = history::fields_of(&ResponseUser::new(queries::get(conn, id)?, origin))?;
-    queries::set_privileged(conn, id, privileged)?;
-    let after = history::fields_of(&ResponseUser::new(queries::get(conn, id)?, origin))?;
-    let changes = history::difference(&USER, &before, &after);
-    if changes.is_empty() {
-        return Ok(());
-    }
-    history::record(conn, by, &[Entry { kind: &USER, object: id, action: Action::Changed, changes }])
 }
 
 /// Grant or revoke the privilege of a user

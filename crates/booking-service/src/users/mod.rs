@@ -14,7 +14,6 @@ mod synced_groups;
 mod wire;
 
 pub use self::{
-    handlers::set_privileged_of,
     sign_in_name::{NAMES, is_sign_in_name},
     wire::ResponseUser,
 };
