@@ -6,7 +6,6 @@
 //! Nothing here locks: callers hold the places of the events and rooms, and have checked that the caller may delete
 //! them.
 
-use chrono::TimeDelta;
 use common::problem::{Problem, code};
 use diesel::{
     dsl::{exists, not},
@@ -19,15 +18,13 @@ use service_kit::{
     },
     error::Error,
     history::{self, Author},
+    retention::RESTORABLE,
 };
 
 use crate::{
     objects::{EVENT, ROOM},
     schema::{draft_events, events, groups, rooms},
 };
-
-/// How long after its deletion an object can be restored.
-pub const RESTORABLE: TimeDelta = TimeDelta::days(30);
 
 /// Ids in one statement, well below the limits of both databases on bound values.
 const CHUNK: usize = 1000;

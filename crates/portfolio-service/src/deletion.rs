@@ -1,7 +1,6 @@
 //! Deleted projects and contests, which can be restored for 30 days. A deleted object is moved to a row of its own, so
 //! that no other query must leave it out, and its name is free.
 
-use chrono::TimeDelta;
 use common::problem::{Problem, code};
 use diesel::{OptionalExtension, prelude::*};
 use serde::{Serialize, de::DeserializeOwned};
@@ -11,12 +10,10 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    retention::RESTORABLE,
 };
 
 use crate::schema::deleted_objects;
-
-/// How long after its deletion an object can be restored.
-pub const RESTORABLE: TimeDelta = TimeDelta::days(30);
 
 /// The people of a deleted object.
 pub struct People {

@@ -16,6 +16,9 @@ use crate::{
     state::AppState,
 };
 
+/// How long after its deletion an object can be restored.
+pub const RESTORABLE: TimeDelta = TimeDelta::days(30);
+
 /// The lease of the task.
 const TASK: &str = "retention";
 
