@@ -23,6 +23,7 @@ fn a_newcomer_does_the_daily_work_on_a_telephone() {
     let ended = &seen["ended"];
     assert_eq!((&ended["booked"], &ended["answered"]), (&json!("Tea & cake"), &json!("I come")), "{seen}");
     assert!(ended["poll"].as_str().unwrap().contains("Best"), "{seen}");
+    assert_eq!(ended["confirmed"], "Summer trip", "{seen}");
     assert!(ended["feed"].as_str().unwrap().starts_with("webcal://"), "{seen}");
     assert_eq!((&ended["uploaded"], &ended["language"]), (&json!("部屋"), &json!("Hello, Alice Andersson")), "{seen}");
 }

@@ -65,6 +65,11 @@ try {
   await look(bob, 'poll');
   await bob.getByRole('link', { name: 'Choose a time' }).click();
   await look(bob, 'confirm');
+  await bob.getByLabel('Room').selectOption({ label: 'Another place' });
+  await bob.getByRole('textbox', { name: 'Another place' }).fill('Beach');
+  await bob.getByRole('button', { name: 'Make it an event' }).click();
+  await bob.waitForURL(/\/events\/[0-9a-f-]+$/);
+  ended.confirmed = await heading(bob);
   await bob.goto(`${ORIGIN}/polls`);
   await look(bob, 'polls');
   await bob.goto(`${ORIGIN}/groups`);
