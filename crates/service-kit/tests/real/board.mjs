@@ -98,8 +98,8 @@ try {
     seen.stops.push(stop);
   }
   await page.goto(`${board}&view=week`);
-  await page.getByRole('link', { name: 'Next →' }).click();
-  await page.getByRole('link', { name: '← Previous' }).click();
+  await follow(page, () => page.getByRole('link', { name: 'Next →' }).click());
+  await follow(page, () => page.getByRole('link', { name: '← Previous' }).click());
   await page.goto(`${board}&view=week&place=${encodeURIComponent(BUSY)}`);
   seen.shots.place = await shot('board-place');
   await page.goto(board);

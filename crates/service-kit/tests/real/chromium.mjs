@@ -21,3 +21,9 @@ async function axe(page) {
     `${id}: ${target.join(' ')}: ${failureSummary.replaceAll(/\s+/g, ' ')}`));
 }
 
+// Does what leads to another page, and waits until that page has loaded. A click alone only begins to load it.
+async function follow(page, action) {
+  const loaded = page.waitForEvent('load');
+  await action();
+  await loaded;
+}

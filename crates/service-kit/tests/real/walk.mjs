@@ -34,11 +34,10 @@ try {
   for (const [action, text] of steps) {
     if (action === 'search') {
       await page.getByRole('searchbox').fill(text);
-      await page.keyboard.press('Enter');
+      await follow(page, () => page.keyboard.press('Enter'));
     } else {
-      await page.getByRole('link', { name: text }).first().click();
+      await follow(page, () => page.getByRole('link', { name: text }).first().click());
     }
-    await page.waitForLoadState();
     await look();
   }
   console.log(JSON.stringify({ pages, errors }));
