@@ -204,17 +204,15 @@ impl Builder {
             let organizers: Vec<_> = group.organizers.choose_multiple(&mut self.rng, number).copied().collect();
             let by = organizers[0];
             let Period { start, end } = event.period;
+            let span = (DbTimestamp(start), DbTimestamp(end));
+            let venue = event.room.map_or_else(|| Venue::Place(plan::ONLINE.to_owned()), |n| Venue::Room(rooms[n]));
+            let admins = IdSet::new(organizers.iter().map(|id| id.0));
             let draft = Draft {
-                name: event.name.clone(),
                 description: event.series.description.to_owned(),
                 shared: event.shared,
-                starts_at: DbTimestamp(start),
-                ends_at: DbTimestamp(end),
-                venue: event.room.map_or_else(|| Venue::Place(plan::ONLINE.to_owned()), |n| Venue::Room(rooms[n])),
-                group: group.id,
                 open: event.series.open,
-                admins: IdSet::new(organizers.iter().map(|id| id.0)),
                 tags: event.series.tags.iter().map(|&(name, locked)| (name.to_owned(), locked)).collect(),
+                ..Draft::new(event.name.clone(), span, venue, group.id, admins)
             };
             let created_at = DbTimestamp(event.created_at);
             let author = author(by, created_at);

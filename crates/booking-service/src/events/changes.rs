@@ -66,6 +66,19 @@ pub struct Draft {
 }
 
 impl Draft {
+    /// An event of which only the required fields are known.
+    #[must_use]
+    pub fn new(
+        name: String,
+        (starts_at, ends_at): (DbTimestamp, DbTimestamp),
+        venue: Venue,
+        group: DbUuid,
+        admins: IdSet<1>,
+    ) -> Self {
+        let (description, shared, open, tags) = (String::new(), false, false, Vec::new());
+        Self { name, description, shared, starts_at, ends_at, venue, group, open, admins, tags }
+    }
+
     fn has_time_of(&self, event: &Row) -> bool {
         (self.starts_at, self.ends_at) == (event.starts_at, event.ends_at)
     }

@@ -23,9 +23,10 @@ use super::{
     filter::Filter,
     params::{ActivityQuery, ChangeQuery, ListQuery, SpanQuery, UserQuery},
     queries::{self, Order},
+    requests::{RequestEvent, RequestEventTag, RequestSchedule},
     selection::{Criterion, Deleted, Selection},
     target::{recorded, show, show_created, target},
-    wire::{RequestEvent, RequestEventTag, RequestSchedule, ResponseEvent, ResponseEventDetail},
+    wire::{ResponseEvent, ResponseEventDetail},
 };
 use crate::{
     auth::{ACTIVE, SignedIn},

@@ -10,6 +10,7 @@ pub mod filter;
 mod handlers;
 mod params;
 pub mod queries;
+mod requests;
 mod restoration;
 pub mod selection;
 mod target;
@@ -21,11 +22,9 @@ use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::{
     params::{ChangeQuery, parse_filter},
+    requests::{RequestEvent, RequestEventTag, RequestEventTags, RequestSchedule},
     target::{recorded, show_created, target},
-    wire::{
-        RequestEvent, RequestEventTag, RequestEventTags, RequestSchedule, ResponseEvent, ResponseEventDetail,
-        ResponseEventTag,
-    },
+    wire::{ResponseEvent, ResponseEventDetail, ResponseEventTag},
 };
 
 /// Registers the operations below `/events`.

@@ -1,11 +1,7 @@
 //! Takes deletions and changes of events back.
 
 use chrono_tz::Tz;
-use common::{
-    input::IdSet,
-    problem::{Problem, Rule},
-    time::Timestamp,
-};
+use common::problem::{Problem, Rule};
 use diesel::prelude::*;
 use serde_json::Value;
 use service_kit::{
@@ -19,10 +15,7 @@ use service_kit::{
 use std::collections::HashSet;
 use uuid::Uuid;
 
-use super::{
-    changes::{Draft, Venue},
-    queries::{Row, Schedule, check_admin_or_privileged, find, not_found},
-};
+use super::queries::{Row, Schedule, check_admin_or_privileged, find, not_found};
 use crate::{
     auth::Caller,
     codes, deletion, groups, invitations,
@@ -94,11 +87,11 @@ fn renew_invitations(conn: &mut AnyConnection, event: &Row, now: DbTimestamp) ->
     invitations::invite(conn, event.id, event.group_id, now)
 }
 
-/// The event as it was after a change. `fields` are those that it has now.
+/// The event as it was after a change, as the body of a `PUT`. `fields` are those that it has now.
 ///
 /// # Errors
 /// 404; 400 if the event has no such change.
-pub fn draft_after(conn: &mut AnyConnection, id: DbUuid, to: i64, mut fields: Value) -> Result<Draft, Error> {
+pub fn body_after(conn: &mut AnyConnection, id: DbUuid, to: i64, mut fields: Value) -> Result<Value, Error> {
     let event = find(conn, id)?;
     let rows = history::since(conn, id, to)?;
     let rows = rows.ok_or_else(|| Problem::invalid("/to", Rule::UnknownChange, "names no change of the event"))?;
@@ -106,38 +99,14 @@ pub fn draft_after(conn: &mut AnyConnection, id: DbUuid, to: i64, mut fields: Va
         let changes: Changes = serde_json::from_str(&row.changes).map_err(Problem::internal)?;
         history::undo(&mut fields, &changes);
     }
-    let damaged = || Error::from(Problem::internal("the history of an event cannot be read"));
-    let (room, place) = (id_in(&fields["roomId"]).ok_or_else(damaged)?, text(&fields["place"]).ok_or_else(damaged)?);
+    let room = fields["roomId"].as_str().and_then(|id| id.parse::<Uuid>().ok()).map(DbUuid);
+    let room = room.ok_or_else(|| Problem::internal("the history of an event has no room"))?;
     // A room that was made for the event may be gone or be somewhere else, but the place stays what it was.
     let is_own = if room == event.room_id {
         event.owns_room
     } else {
         room_queries::find_even_deleted(conn, room).is_ok_and(|room| room.made_for_event)
     };
-    let read = || {
-        let time = |name: &str| fields[name].as_str()?.parse::<Timestamp>().ok().map(DbTimestamp);
-        let tag = |tag: &Value| Some((text(&tag["name"])?, tag["locked"].as_bool()?));
-        let admins = fields["admins"].as_array()?.iter().map(id_in);
-        Some(Draft {
-            name: text(&fields["name"])?,
-            description: text(&fields["description"])?,
-            shared: fields["sharedRoom"].as_bool()?,
-            starts_at: time("timeStart")?,
-            ends_at: time("timeEnd")?,
-            venue: if is_own { Venue::Place(place) } else { Venue::Room(room) },
-            group: id_in(&fields["groupId"])?,
-            open: fields["open"].as_bool()?,
-            admins: IdSet::new(admins.collect::<Option<Vec<_>>>()?.into_iter().map(|id| id.0)),
-            tags: fields["tags"].as_array()?.iter().map(tag).collect::<Option<_>>()?,
-        })
-    };
-    read().ok_or_else(damaged)
-}
-
-fn text(value: &Value) -> Option<String> {
-    value.as_str().map(str::to_owned)
-}
-
-fn id_in(value: &Value) -> Option<DbUuid> {
-    value.as_str()?.parse::<Uuid>().ok().map(DbUuid)
+    fields[if is_own { "roomId" } else { "place" }].take();
+    Ok(fields)
 }

@@ -191,22 +191,17 @@ impl Selection {
             Some(since) => query.filter(events::updated_at.gt(since)),
             None => query,
         };
-        match &self.criterion {
-            Criterion::All | Criterion::ChangedAfter(_) => during!(query, events, self.from, self.to),
-            Criterion::Matching(filter) if Bound::of(filter).is_none() => during!(query, events, self.from, self.to),
-            // A tag may have more events than the span, so PostgreSQL chooses by its statistics.
-            Criterion::Matching(_) => during!(query, events, self.from, self.to, IsFalseByRow, IsTrueByRow),
-            // The condition that an index on the time serves would make SQLite read all events of the span instead.
-            _ => {
-                let query = match self.from {
-                    Some(from) => query.filter(events::ends_at.gt(from)),
-                    None => query,
-                };
-                match self.to {
-                    Some(to) => query.filter(events::starts_at.lt(to)),
-                    None => query,
-                }
-            }
+        let is_found_by_time = match &self.criterion {
+            Criterion::All | Criterion::ChangedAfter(_) => true,
+            Criterion::Matching(filter) => Bound::of(filter).is_none(),
+            _ => false,
+        };
+        if is_found_by_time {
+            during!(query, events, self.from, self.to)
+        } else {
+            // The condition that an index on the time serves would make SQLite read all events of the span instead. A
+            // tag may have more events than the span, so PostgreSQL chooses by its statistics.
+            during!(query, events, self.from, self.to, IsFalseByRow, IsTrueByRow)
         }
     }
 

@@ -14,7 +14,9 @@ use service_kit::{
 use utoipa::ToSchema;
 
 use super::{
-    changes, restoration,
+    changes,
+    requests::RequestEvent,
+    restoration,
     target::{fields, lock_name, recorded, show},
     wire::ResponseEventDetail,
 };
@@ -80,8 +82,9 @@ pub async fn revert(
     who.creates(0)
         .update(recorded(id, Action::Reverted, zone), move |conn, me| {
             let present = fields(conn, id, zone)?;
-            let draft = restoration::draft_after(conn, id, to, present)?;
-            changes::update(conn, id, &draft, me, zone, DbTimestamp(now))?;
+            let body = restoration::body_after(conn, id, to, present)?;
+            let request = deserr::deserialize::<RequestEvent, _, Violations>(body)?;
+            changes::update(conn, id, &request.into_draft(), me, zone, DbTimestamp(now))?;
             show(conn, id, zone)
         })
         .await

@@ -87,17 +87,13 @@ pub fn confirm_locked(
     if !users::queries::any_active(conn, &admins)? {
         admins.extend(by.actor);
     }
+    let (venue, admins) = (confirmation.venue.clone(), IdSet::new(admins.iter().map(|id| id.0)));
     let draft = Draft {
-        name: poll.name,
         description: poll.description,
         shared: confirmation.shared,
-        starts_at: slot.starts_at,
-        ends_at: slot.ends_at,
-        venue: confirmation.venue.clone(),
-        group: confirmation.group,
         open: confirmation.open,
-        admins: IdSet::new(admins.iter().map(|id| id.0)),
         tags: detail.tags.into_iter().map(|tag| (tag.name, tag.locked)).collect(),
+        ..Draft::new(poll.name, (slot.starts_at, slot.ends_at), venue, confirmation.group, admins)
     };
     let event = changes::create(conn, &draft, by, zone, now)?;
     let respondents: Vec<_> = answers(conn, id, &PageBounds::all())?.into_iter().map(|answer| answer.user).collect();
