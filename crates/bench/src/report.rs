@@ -54,6 +54,12 @@ const GROWTH: f64 = 1.1;
 /// The statements that a week view may take, `BEGIN` and `COMMIT` included.
 const WEEK_STATEMENTS: f64 = 7.0;
 
+/// The most bytes of a page for people.
+const PAGE_BYTES: usize = 60_000;
+
+/// The most milliseconds of processor time that a page may take.
+const PAGE_MS: f64 = 50.0;
+
 impl SceneResult {
     /// Whether the result keeps the bounds of `docs/performance.md`, in its order.
     fn verdicts(&self, bound: Bound) -> Vec<Verdict> {
@@ -66,6 +72,12 @@ impl SceneResult {
         if bound == Bound::Spread {
             let spread = load.p99_ms / load.p50_ms;
             verdicts.push(verdict(format!("p99 {spread:.1} × p50, at most 5"), spread <= 5.0));
+        }
+        if bound == Bound::Page {
+            let (length, processor_ms) = (self.length, load.processor_ms);
+            verdicts.push(verdict(format!("{length} bytes, at most {PAGE_BYTES}"), length <= PAGE_BYTES));
+            let text = format!("{processor_ms:.1} ms of processor time, at most {PAGE_MS}");
+            verdicts.push(verdict(text, processor_ms <= PAGE_MS));
         }
         if let Some(grown) = self.grown {
             let factor = grown.processor_ms / load.processor_ms;

@@ -20,6 +20,8 @@ pub enum Bound {
     Spread,
     /// The bounds of every scene.
     General,
+    /// The bounds of every scene, and those of the size of a page for people and of its processor time.
+    Page,
 }
 
 /// One kind of request.
@@ -58,8 +60,12 @@ const fn reading(name: &'static str, service: Service, bound: Bound, requests: f
     Scene { name, service, bound, status: OK, requests }
 }
 
+const fn page(name: &'static str, service: Service, requests: fn(&Facts) -> Requests) -> Scene {
+    reading(name, service, Bound::Page, requests)
+}
+
 /// All scenes. For each service, those that write come last, because they change what others read.
-pub const ALL: [Scene; 21] = [
+pub const ALL: [Scene; 32] = [
     reading("week", Service::Booking, Bound::Spread, |f| get(f, &f.events(7))),
     reading("calendar", Service::Booking, Bound::General, |f| get(f, &f.events(92))),
     reading("search", Service::Booking, Bound::General, |f| get(f, &format!("/api/events?dateBegin={}", f.today))),
@@ -73,6 +79,14 @@ pub const ALL: [Scene; 21] = [
         let requests: Vec<_> = f.feeds.iter().map(|feed| request("GET", feed, &[], "")).collect();
         Arc::new(move |number| requests[usize::try_from(number).unwrap_or(0) % requests.len()].clone())
     }),
+    page("page-start", Service::Booking, |f| get_page(f, "/")),
+    page("page-events", Service::Booking, |f| get_page(f, "/events")),
+    page("page-event", Service::Booking, |f| get_page(f, &format!("/events/{}", f.event))),
+    page("page-event-new", Service::Booking, |f| get_page(f, "/events/new")),
+    page("page-polls", Service::Booking, |f| get_page(f, "/polls")),
+    page("page-groups", Service::Booking, |f| get_page(f, "/groups")),
+    page("page-rooms", Service::Booking, |f| get_page(f, "/rooms")),
+    page("page-me", Service::Booking, |f| get_page(f, "/me")),
     Scene {
         name: "not-modified",
         service: Service::Booking,
@@ -89,6 +103,9 @@ pub const ALL: [Scene; 21] = [
     reading("p-project", Service::Portfolio, Bound::General, |f| get(f, &format!("/api/v1/projects/{}", f.project))),
     reading("p-contests", Service::Portfolio, Bound::General, |f| get(f, "/api/v1/contests")),
     reading("p-contest", Service::Portfolio, Bound::Spread, |f| get(f, &format!("/api/v1/contests/{}", f.contest))),
+    page("page-people", Service::Portfolio, |f| get_page(f, "/people")),
+    page("page-projects", Service::Portfolio, |f| get_page(f, "/projects")),
+    page("page-contests", Service::Portfolio, |f| get_page(f, "/contests")),
     Scene {
         name: "p-members",
         service: Service::Portfolio,
@@ -222,6 +239,13 @@ fn repeat(text: Vec<u8>) -> Requests {
 fn get(facts: &Facts, path: &str) -> Requests {
     let anonymous = facts.token.is_empty() || path == facts.feed;
     repeat(if anonymous { request("GET", path, &[], "") } else { facts.request("GET", path, "") })
+}
+
+/// A page as a member's browser asks for it; without a credential in the portfolio-service.
+fn get_page(facts: &Facts, path: &str) -> Requests {
+    let (accept, bearer) = (("Accept", "text/html"), format!("Bearer {}", facts.token));
+    let headers: &[_] = if facts.token.is_empty() { &[accept] } else { &[accept, ("Authorization", &bearer)] };
+    repeat(request("GET", path, headers, ""))
 }
 
 fn not_modified(facts: &Facts) -> Requests {
