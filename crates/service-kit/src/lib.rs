@@ -9,10 +9,10 @@
 //!   directory.
 //! * [`http`]: values read from requests and parts of answers, independent of the service's state.
 //! * [`logging`], [`metrics`]. [`config`]: options, secrets, and the checks of `check-config`.
+//! * [`history`]: who changed what, one row for each change of an object.
 //! * [`state`]: what the workers share. [`page`]: layout, language and forms of pages. [`middleware`]: what surrounds
 //!   every request.
 //! * [`lease`]: which replica does a background task.
-//! * [`history`]: who changed what, one row for each change of an object.
 //! * [`retention`]: removes what is kept for a time only.
 //! * [`guard`]: authentication, rights, conditional requests and safe retries of every operation.
 //! * [`audit`]: the list of all changes.

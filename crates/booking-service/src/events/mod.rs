@@ -11,7 +11,7 @@ mod handlers;
 mod params;
 pub mod queries;
 mod requests;
-mod restoration;
+pub(crate) mod restoration;
 pub mod selection;
 mod target;
 mod undo;
@@ -23,7 +23,8 @@ use utoipa_actix_web::service_config::ServiceConfig;
 pub use self::{
     params::{ChangeQuery, parse_filter},
     requests::{RequestEvent, RequestEventTag, RequestEventTags, RequestSchedule},
-    target::{recorded, show_created, target},
+    target::{parent, recorded, show_created, target},
+    undo::revert_to,
     wire::{ResponseEvent, ResponseEventDetail, ResponseEventTag},
 };
 

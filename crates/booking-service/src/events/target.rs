@@ -20,8 +20,14 @@ pub(super) fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Rep
     Reply::json(&ResponseEventDetail::new(queries::get(conn, id)?, zone))
 }
 
-pub(super) fn lock_name(id: DbUuid) -> String {
+fn lock_name(id: DbUuid) -> String {
     format!("event {id}")
+}
+
+/// The event that an operation restores.
+#[must_use]
+pub fn parent(id: DbUuid) -> Target<Caller> {
+    Target::parent(lock_name(id))
 }
 
 /// The event that an operation changes.

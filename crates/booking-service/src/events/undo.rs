@@ -1,12 +1,15 @@
 //! The operations that undo changes of an event.
 
 use actix_web::{post, web::Path};
+use chrono_tz::Tz;
 use common::{input::Id, problem::Violations};
 use deserr::Deserr;
 use service_kit::{
-    database::types::{DbTimestamp, DbUuid},
-    error::Failure,
-    guard::Target,
+    database::{
+        AnyConnection,
+        types::{DbTimestamp, DbUuid},
+    },
+    error::{Error, Failure},
     history::Action,
     http::{Body, Reply},
     state::Now,
@@ -17,10 +20,13 @@ use super::{
     changes,
     requests::RequestEvent,
     restoration,
-    target::{fields, lock_name, recorded, show},
+    target::{fields, parent, recorded, show},
     wire::ResponseEventDetail,
 };
-use crate::{auth::SignedIn, club::Zone};
+use crate::{
+    auth::{Caller, SignedIn},
+    club::Zone,
+};
 
 /// Restore a deleted event
 ///
@@ -39,7 +45,7 @@ use crate::{auth::SignedIn, club::Zone};
 #[post("/{eventID}/restore")]
 pub async fn restore(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    who.update(Target::parent(lock_name(id)), move |conn, me| {
+    who.update(parent(id), move |conn, me| {
         restoration::restore(conn, id, me, zone, DbTimestamp(now))?;
         show(conn, id, zone)
     })
@@ -81,11 +87,26 @@ pub async fn revert(
     let (id, to) = (DbUuid::from(*id), body.0.to);
     who.creates(0)
         .update(recorded(id, Action::Reverted, zone), move |conn, me| {
-            let present = fields(conn, id, zone)?;
-            let body = restoration::body_after(conn, id, to, present)?;
-            let request = deserr::deserialize::<RequestEvent, _, Violations>(body)?;
-            changes::update(conn, id, &request.into_draft(), me, zone, DbTimestamp(now))?;
+            revert_to(conn, id, to, me, zone, DbTimestamp(now))?;
             show(conn, id, zone)
         })
         .await
+}
+
+/// Gives an event the fields that it had after a change.
+///
+/// # Errors
+/// 404; 400 if the event has no such change; those of a `PUT`.
+pub fn revert_to(
+    conn: &mut AnyConnection,
+    id: DbUuid,
+    to: i64,
+    me: &Caller,
+    zone: Tz,
+    now: DbTimestamp,
+) -> Result<(), Error> {
+    let present = fields(conn, id, zone)?;
+    let body = restoration::body_after(conn, id, to, present)?;
+    let request = deserr::deserialize::<RequestEvent, _, Violations>(body)?;
+    changes::update(conn, id, &request.into_draft(), me, zone, now)
 }

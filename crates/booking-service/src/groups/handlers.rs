@@ -31,13 +31,23 @@ fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Reply, Error> 
     Reply::json(&ResponseGroup::new(queries::get(conn, id)?, zone))
 }
 
+fn lock_name(id: DbUuid) -> String {
+    format!("group {id}")
+}
+
 /// The group that an operation changes.
 #[must_use]
 pub fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
-    Target::new(format!("group {id}"), move |conn, _| show(conn, id, zone))
+    Target::new(lock_name(id), move |conn, _| show(conn, id, zone))
 }
 
-/// The same, for an operation whose change the history records.
+/// The group that an operation restores.
+#[must_use]
+pub fn parent(id: DbUuid) -> Target<Caller> {
+    Target::parent(lock_name(id))
+}
+
+/// The same as [`target`], for an operation whose change the history records.
 #[must_use]
 pub fn recorded(id: DbUuid, zone: Tz) -> Target<Caller> {
     target(id, zone).recorded(&GROUP, id, Action::Changed, move |conn| {
@@ -211,7 +221,7 @@ pub async fn leave(who: SignedIn, Zone(zone): Zone, now: Now, id: Path<Id>) -> R
 #[post("/{groupID}/restore")]
 pub async fn restore(who: SignedIn, Zone(zone): Zone, now: Now, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    who.update(Target::parent(format!("group {id}")), move |conn, me| {
+    who.update(parent(id), move |conn, me| {
         changes::restore(conn, id, me, DbTimestamp(now.0))?;
         show(conn, id, zone)
     })

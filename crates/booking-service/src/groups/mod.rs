@@ -11,7 +11,7 @@ pub mod queries;
 mod wire;
 
 pub use self::{
-    handlers::{recorded, show_created, target},
+    handlers::{parent, recorded, show_created, target},
     queries::EVERYONE,
     wire::{RequestGroup, ResponseGroup},
 };

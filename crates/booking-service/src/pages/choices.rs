@@ -84,6 +84,33 @@ pub fn group_choices(conn: &mut AnyConnection, me: &Caller) -> Result<Vec<Choice
     Ok(choices.into_iter().map(|(id, name)| (id.to_string(), name)).collect())
 }
 
+/// The events that have the room at the time of a refused request.
+pub fn taken_by(conn: &mut AnyConnection, visit: &Visit, problem: Option<&Problem>) -> Result<Markup, Error> {
+    let ids: Vec<_> = member(problem, "conflicts")
+        .iter()
+        .filter_map(|event| event["eventId"].as_str()?.parse::<Id>().ok())
+        .map(DbUuid::from)
+        .collect();
+    if ids.is_empty() {
+        return Ok(html! {});
+    }
+    let selection = Selection::new(Criterion::These(ids));
+    let bounds = PageBounds { after: None, rows: 20 };
+    let taken = load_rows(conn, &selection, events::queries::Order::Start, &bounds)?;
+    Ok(html! {
+        p { (visit.text("taken-by")) }
+        ul { @for event in &taken {
+            li { a href={ "/events/" (event.id) } { (event.name) } ", " (visit.span(event.starts_at, event.ends_at)) }
+        } }
+    })
+}
+
+/// A list in the refusal of a conflict.
+fn member(problem: Option<&Problem>, name: &str) -> Vec<Value> {
+    let problem = problem.filter(|problem| problem.status() == 409);
+    problem.and_then(|problem| problem.extra(name)?.as_array().cloned()).unwrap_or_default()
+}
+
 /// Who has the room at that time, and when it is free instead.
 pub fn conflict(
     conn: &mut AnyConnection,
@@ -91,19 +118,12 @@ pub fn conflict(
     visit: &Visit,
     problem: Option<&Problem>,
 ) -> Result<Markup, Error> {
-    let Some(problem) = problem.filter(|problem| problem.status() == 409) else { return Ok(html! {}) };
-    let member = |name| problem.extra(name).and_then(Value::as_array).cloned().unwrap_or_default();
-    let ids = member("conflicts")
-        .iter()
-        .filter_map(|event| event["eventId"].as_str()?.parse::<Id>().ok())
-        .map(DbUuid::from)
-        .collect();
-    let selection = Selection::new(Criterion::These(ids));
-    let bounds = PageBounds { after: None, rows: 20 };
-    let taken = load_rows(conn, &selection, events::queries::Order::Start, &bounds)?;
+    if problem.is_none_or(|problem| problem.status() != 409) {
+        return Ok(html! {});
+    }
     let wanted = span_of(values, visit.zone).ok().map(|(start, end)| end - start);
     let time = |value: &Value| Some(DbTimestamp(value.as_str()?.parse().ok()?));
-    let free: Vec<_> = member("freeTimes")
+    let free: Vec<_> = member(problem, "freeTimes")
         .iter()
         .filter_map(|free| {
             let (start, end) = (time(&free["timeStart"])?, time(&free["timeEnd"])?);
@@ -114,10 +134,7 @@ pub fn conflict(
         .collect();
     Ok(html! {
         div.refusal {
-            p { (visit.text("taken-by")) }
-            ul { @for event in &taken {
-                li { a href={ "/events/" (event.id) } { (event.name) } ", " (visit.span(event.starts_at, event.ends_at)) }
-            } }
+            (taken_by(conn, visit, problem)?)
             @if !free.is_empty() {
                 p { (visit.text("free-instead")) }
                 div.actions { @for (start, end) in &free {

@@ -16,6 +16,7 @@ use service_kit::{
 };
 
 use super::{
+    history::{self, Subject},
     people::People,
     start::answer_form,
     visit::{Visit, or_form_again},
@@ -34,7 +35,11 @@ use crate::{
 /// The page.
 pub async fn show(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    who.read(move |conn, me| page(conn, me, &visit, id, &Form::default(), None)).await
+    who.read(move |conn, me| {
+        let shown = page(conn, me, &visit, id, &Form::default(), None);
+        history::or_deleted(shown, conn, me, &visit, (Subject::Event, id))
+    })
+    .await
 }
 
 fn page(
@@ -88,6 +93,7 @@ fn page(
                 a href={ (here) "/delete" } { (visit.text("delete")) }
             }
         }
+        (history::section(conn, me, visit, Subject::Event, id)?)
     };
     Ok(visit.reply(&row.name, body))
 }

@@ -16,6 +16,7 @@ use service_kit::{
 
 use super::{
     events::event_row,
+    history::{self, Subject},
     people::{self, People},
     visit::{Visit, or_form_again},
 };
@@ -64,37 +65,43 @@ fn links(groups: &[&(DbUuid, String)]) -> Markup {
 pub async fn show(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
     who.read(move |conn, me| {
-        let group = queries::get(conn, id)?;
-        let people = People::load(conn, group.members.iter().chain(&group.admins).copied())?;
-        let selection = Selection::new(Criterion::OfGroup(id)).between((Some(visit.now), None));
-        let events = load_rows(conn, &selection, Order::Start, &PageBounds { after: None, rows: MAX_EVENTS })?;
-        let may_change = check_may_change(conn, id, group.row.kind, me).is_ok();
-        let is_member = group.members.binary_search(&me.id).is_ok();
-        let body = html! {
-            @if !group.row.description.is_empty() { p.text { (group.row.description) } }
-            @if group.row.open {
-                p {
-                    @if is_member { (button(&format!("/groups/{id}/leave"), &[], &visit.text("leave"), None)) }
-                    @else { (button(&format!("/groups/{id}/join"), &[], &visit.text("join"), None)) }
-                }
-            }
-            h2 { (visit.text("events")) }
-            @if events.is_empty() { p { (visit.text("no-events")) } }
-            @for row in &events { (event_row(row, &visit, true)) }
-            p { a href=(address("/events", &[("group", &id.to_string())])) { (visit.text("all-events")) } }
-            h2 { (visit.count("members", group.members.len())) }
-            @if id != EVERYONE { p { (people.list(&group.members, &visit)) } }
-            @if !group.admins.is_empty() { p.faint { (visit.text("admins")) ": " (people.list(&group.admins, &visit)) } }
-            @if may_change {
-                p.actions {
-                    a href={ "/groups/" (id) "/edit" } { (visit.text("edit")) }
-                    a href={ "/groups/" (id) "/delete" } { (visit.text("delete")) }
-                }
-            } @else if group.row.kind != MADE_HERE { p.faint { (visit.text("directory-group")) } }
-        };
-        Ok(visit.reply(&group.row.name, body))
+        let shown = page(conn, me, &visit, id);
+        history::or_deleted(shown, conn, me, &visit, (Subject::Group, id))
     })
     .await
+}
+
+fn page(conn: &mut AnyConnection, me: &Caller, visit: &Visit, id: DbUuid) -> Result<Reply, Error> {
+    let group = queries::get(conn, id)?;
+    let people = People::load(conn, group.members.iter().chain(&group.admins).copied())?;
+    let selection = Selection::new(Criterion::OfGroup(id)).between((Some(visit.now), None));
+    let events = load_rows(conn, &selection, Order::Start, &PageBounds { after: None, rows: MAX_EVENTS })?;
+    let may_change = check_may_change(conn, id, group.row.kind, me).is_ok();
+    let is_member = group.members.binary_search(&me.id).is_ok();
+    let body = html! {
+        @if !group.row.description.is_empty() { p.text { (group.row.description) } }
+        @if group.row.open {
+            p {
+                @if is_member { (button(&format!("/groups/{id}/leave"), &[], &visit.text("leave"), None)) }
+                @else { (button(&format!("/groups/{id}/join"), &[], &visit.text("join"), None)) }
+            }
+        }
+        h2 { (visit.text("events")) }
+        @if events.is_empty() { p { (visit.text("no-events")) } }
+        @for row in &events { (event_row(row, visit, true)) }
+        p { a href=(address("/events", &[("group", &id.to_string())])) { (visit.text("all-events")) } }
+        h2 { (visit.count("members", group.members.len())) }
+        @if id != EVERYONE { p { (people.list(&group.members, visit)) } }
+        @if !group.admins.is_empty() { p.faint { (visit.text("admins")) ": " (people.list(&group.admins, visit)) } }
+        @if may_change {
+            p.actions {
+                a href={ "/groups/" (id) "/edit" } { (visit.text("edit")) }
+                a href={ "/groups/" (id) "/delete" } { (visit.text("delete")) }
+            }
+        } @else if group.row.kind != MADE_HERE { p.faint { (visit.text("directory-group")) } }
+        (history::section(conn, me, visit, Subject::Group, id)?)
+    };
+    Ok(visit.reply(&group.row.name, body))
 }
 
 /// Joins.

@@ -60,6 +60,7 @@ fn page(
         (form.form("/me/tokens", None, &new_token(&form, visit)))
         h2 #sessions { (visit.text("sessions")) }
         (own_sessions(conn, me, visit)?)
+        p { a href="/deleted" { (visit.text("deleted")) } }
     };
     Ok(visit.reply(&user.display_name, body).secret())
 }

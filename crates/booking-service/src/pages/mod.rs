@@ -5,16 +5,19 @@
 //! here. The layout, the fields and the texts in each language are in [`service_kit::page`] and `locales/`.
 
 mod choices;
+mod deleted;
 mod event;
 mod event_form;
 mod events;
 mod groups;
+mod history;
 mod me;
 mod people;
 mod poll;
 mod poll_form;
 mod polls;
-mod queries;
+pub mod queries;
+mod room;
 mod rooms;
 mod start;
 mod visit;
@@ -45,20 +48,26 @@ pub const PATHS: &[&str] = &[
     "/events/{eventID}",
     "/events/{eventID}/edit",
     "/events/{eventID}/delete",
+    "/events/{eventID}/history",
     "/events/{eventID}/calendar.ics",
     "/polls",
     "/polls/new",
     "/polls/{draftEventID}",
     "/polls/{draftEventID}/confirm",
     "/polls/{draftEventID}/delete",
+    "/polls/{draftEventID}/history",
     "/groups",
     "/groups/new",
     "/groups/{groupID}",
     "/groups/{groupID}/edit",
     "/groups/{groupID}/delete",
+    "/groups/{groupID}/history",
     "/rooms",
     "/rooms/import",
+    "/rooms/{roomID}",
     "/rooms/{roomID}/delete",
+    "/rooms/{roomID}/history",
+    "/deleted",
     "/privileges",
     "/me",
 ];
@@ -71,18 +80,23 @@ pub const FORM_PATHS: &[&str] = &[
     "/events/{eventID}/edit",
     "/events/{eventID}/delete",
     "/events/{eventID}/tags",
+    "/events/{eventID}/restore",
+    "/events/{eventID}/revert",
     "/polls/new",
     "/polls/{draftEventID}/answer",
     "/polls/{draftEventID}/confirm",
     "/polls/{draftEventID}/delete",
+    "/polls/{draftEventID}/restore",
     "/groups/new",
     "/groups/{groupID}/edit",
     "/groups/{groupID}/delete",
     "/groups/{groupID}/join",
     "/groups/{groupID}/leave",
+    "/groups/{groupID}/restore",
     "/rooms/import",
     "/rooms/{roomID}/verified",
     "/rooms/{roomID}/delete",
+    "/rooms/{roomID}/restore",
     "/privileges",
     "/me/feed",
     "/me/tokens",
@@ -109,7 +123,8 @@ pub fn routes(config: &mut ServiceConfig) {
         .service(resource("/polls/{draftEventID}/confirm").get(poll::ask_to_confirm).post(poll::confirm))
         .service(resource("/polls/{draftEventID}/delete").get(poll::ask_to_delete).post(poll::delete))
         .configure(routes_of_people)
-        .configure(routes_of_rooms);
+        .configure(routes_of_rooms)
+        .configure(routes_of_history);
 }
 
 fn routes_of_people(config: &mut ServiceConfig) {
@@ -132,7 +147,19 @@ fn routes_of_rooms(config: &mut ServiceConfig) {
     config
         .service(resource("/rooms").get(rooms::list))
         .service(resource("/rooms/import").get(rooms::import_form).post(rooms::import))
+        .service(resource("/rooms/{roomID}").get(room::show))
         .service(resource("/rooms/{roomID}/verified").post(rooms::verify))
         .service(resource("/rooms/{roomID}/delete").get(rooms::ask_to_delete).post(rooms::delete))
         .service(resource("/privileges").get(rooms::privileges).post(rooms::set_privilege));
+}
+
+fn routes_of_history(config: &mut ServiceConfig) {
+    for object in ["/events/{eventID}", "/polls/{draftEventID}", "/groups/{groupID}", "/rooms/{roomID}"] {
+        config
+            .service(resource(format!("{object}/history")).get(history::show))
+            .service(resource(format!("{object}/restore")).post(history::restore));
+    }
+    config
+        .service(resource("/events/{eventID}/revert").post(history::revert))
+        .service(resource("/deleted").get(deleted::list));
 }

@@ -16,6 +16,7 @@ use service_kit::{
 use super::{
     choices::{conflict, free_rooms, group_choices},
     event_form::set_times,
+    history::{self, Subject},
     people::People,
     visit::{Visit, or_form_again},
 };
@@ -38,7 +39,11 @@ const MAX_PEOPLE: usize = 100;
 /// The page.
 pub async fn show(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    who.read(move |conn, me| page(conn, me, &visit, id, None, None)).await
+    who.read(move |conn, me| {
+        let shown = page(conn, me, &visit, id, None, None);
+        history::or_deleted(shown, conn, me, &visit, (Subject::Poll, id))
+    })
+    .await
 }
 
 fn page(
@@ -92,6 +97,7 @@ fn page(
                 a href={ "/polls/" (id) "/delete" } { (visit.text("delete")) }
             }
         }
+        (history::section(conn, me, visit, Subject::Poll, id)?)
     };
     Ok(visit.reply(&row.name, body))
 }

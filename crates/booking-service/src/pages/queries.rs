@@ -2,9 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use diesel::{OptionalExtension, prelude::*};
+use diesel::{OptionalExtension, dsl::exists, prelude::*};
 use service_kit::{
-    database::{AnyConnection, types::DbUuid},
+    database::{
+        AnyConnection,
+        types::{DbTimestamp, DbUuid},
+    },
     error::Error,
     with_connection,
 };
@@ -12,11 +15,18 @@ use service_kit::{
 use crate::{
     events::queries::Schedule,
     expressions::lower,
-    schema::{attendees, draft_event_answers, groups, tags, users},
+    groups::queries::MADE_HERE,
+    schema::{
+        attendees, draft_event_admins, draft_event_answers, draft_events, event_admins, events, group_admins, groups,
+        room_admins, rooms, tags, users,
+    },
 };
 
 /// The most groups in a list of choices.
 const MAX_GROUPS: i64 = 500;
+
+/// The most deleted objects of one kind in a list.
+const MAX_DELETED: i64 = 50;
 
 /// Sign-in names and display names of users.
 pub fn names(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbUuid, (String, String)>, Error> {
@@ -77,4 +87,120 @@ pub fn privileged(conn: &mut AnyConnection) -> Result<Vec<DbUuid>, Error> {
 pub fn tag_called(conn: &mut AnyConnection, name: &str) -> Result<Option<DbUuid>, Error> {
     let tag = tags::table.filter(tags::name_key.eq(crate::tags::key(name))).select(tags::id);
     Ok(tag.first(conn).optional()?)
+}
+
+/// The kinds of objects that have a history and can be restored.
+#[derive(Debug, Clone, Copy)]
+pub enum Subject {
+    /// Events.
+    Event,
+    /// Rooms.
+    Room,
+    /// Groups.
+    Group,
+    /// Polls.
+    Poll,
+}
+
+/// An object, deleted or not, in a few words.
+#[derive(Debug, Clone, Queryable)]
+pub struct Summary {
+    /// Its id.
+    pub id: DbUuid,
+    /// Its name; the place of a room.
+    pub name: String,
+    /// When it was deleted, if it was.
+    pub deleted_at: Option<DbTimestamp>,
+    /// That of an event or a room.
+    pub span: Option<(DbTimestamp, DbTimestamp)>,
+}
+
+impl Summary {
+    fn without_span((id, name, deleted_at): (DbUuid, String, Option<DbTimestamp>)) -> Self {
+        Self { id, name, deleted_at, span: None }
+    }
+}
+
+macro_rules! columns {
+    (events) => {
+        (events::id, events::name, events::deleted_at, (events::starts_at, events::ends_at).nullable())
+    };
+    (rooms) => {
+        (rooms::id, rooms::place, rooms::deleted_at, (rooms::starts_at, rooms::ends_at).nullable())
+    };
+    ($table:ident) => {
+        ($table::id, $table::name, $table::deleted_at)
+    };
+}
+
+/// An object, deleted or not, if there is one with this id.
+pub fn summary(conn: &mut AnyConnection, subject: Subject, id: DbUuid) -> Result<Option<Summary>, Error> {
+    Ok(match subject {
+        Subject::Event => events::table.find(id).select(columns!(events)).first(conn).optional()?,
+        Subject::Room => rooms::table.find(id).select(columns!(rooms)).first(conn).optional()?,
+        Subject::Group => {
+            let group = groups::table.find(id).select(columns!(groups)).first(conn).optional()?;
+            group.map(Summary::without_span)
+        }
+        Subject::Poll => {
+            let poll = draft_events::table.find(id).select(columns!(draft_events)).first(conn).optional()?;
+            poll.map(Summary::without_span)
+        }
+    })
+}
+
+/// The objects of a kind that were deleted after a time, the last ones first; of those with an administrator, if one is
+/// given. Without rooms that come back with their event, and without groups of the directory.
+pub fn deleted_after(
+    conn: &mut AnyConnection,
+    subject: Subject,
+    after: DbTimestamp,
+    admin: Option<DbUuid>,
+) -> Result<Vec<Summary>, Error> {
+    macro_rules! deleted {
+        ($table:ident, $admins:ident, $object:ident) => {{
+            let query = $table::table.filter($table::deleted_at.gt(after)).order($table::deleted_at.desc());
+            let mut query = query.limit(MAX_DELETED).select(columns!($table)).into_boxed();
+            if let Some(admin) = admin {
+                let admins = $admins::table.filter($admins::$object.eq($table::id));
+                query = query.filter(exists(admins.filter($admins::user_id.eq(admin))));
+            }
+            query
+        }};
+    }
+    Ok(match subject {
+        Subject::Event => deleted!(events, event_admins, event_id).load(conn)?,
+        Subject::Room => deleted!(rooms, room_admins, room_id).filter(rooms::made_for_event.eq(false)).load(conn)?,
+        Subject::Group => {
+            let groups = deleted!(groups, group_admins, group_id).filter(groups::kind.eq(MADE_HERE)).load(conn)?;
+            groups.into_iter().map(Summary::without_span).collect()
+        }
+        Subject::Poll => {
+            let polls = deleted!(draft_events, draft_event_admins, draft_event_id).load(conn)?;
+            polls.into_iter().map(Summary::without_span).collect()
+        }
+    })
+}
+
+/// Those of these ids that are groups or events, deleted or not, with their names.
+pub fn object_names(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<(DbUuid, String)>, Error> {
+    let mut names = Vec::new();
+    for ids in ids.chunks(1000) {
+        names.extend(groups::table.filter(groups::id.eq_any(ids)).select((groups::id, groups::name)).load(conn)?);
+        names.extend(events::table.filter(events::id.eq_any(ids)).select((events::id, events::name)).load(conn)?);
+    }
+    Ok(names)
+}
+
+/// Those of these ids that are rooms, deleted or not, with place and span.
+pub fn rooms_called(
+    conn: &mut AnyConnection,
+    ids: &[DbUuid],
+) -> Result<Vec<(DbUuid, String, DbTimestamp, DbTimestamp)>, Error> {
+    let mut found = Vec::new();
+    for ids in ids.chunks(1000) {
+        let rooms = rooms::table.filter(rooms::id.eq_any(ids));
+        found.extend(rooms.select((rooms::id, rooms::place, rooms::starts_at, rooms::ends_at)).load(conn)?);
+    }
+    Ok(found)
 }

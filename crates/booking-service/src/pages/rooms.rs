@@ -69,10 +69,17 @@ pub async fn list(req: actix_web::HttpRequest, visit: Visit, who: SignedIn) -> R
 
 fn room_row(room: &Room, me: &Caller, visit: &Visit) -> Markup {
     let row = &room.row;
-    let here = format!("/rooms/{}", row.id);
     html! {
-        b { (row.place) } " " (visit.span(row.starts_at, row.ends_at)) " "
+        a href={ "/rooms/" (row.id) } { b { (row.place) } } " " (visit.span(row.starts_at, row.ends_at)) " "
         @if !row.verified { (visit.text("not-confirmed")) " " }
+        (actions(room, me, visit))
+    }
+}
+
+/// What the caller may do with a room.
+pub fn actions(room: &Room, me: &Caller, visit: &Visit) -> Markup {
+    let (row, here) = (&room.row, format!("/rooms/{}", room.row.id));
+    html! {
         @if me.privileged {
             @let (verified, key) = if row.verified { ("false", "withdraw") } else { ("true", "verify") };
             (button(&format!("{here}/verified"), &[("verified", verified)], &visit.text(key), None)) " "

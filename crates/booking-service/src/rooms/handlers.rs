@@ -48,7 +48,13 @@ pub fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
     Target::new(lock_name(id), move |conn, _| show(conn, id, None, zone))
 }
 
-/// The same, for an operation whose change the history records.
+/// The room that an operation restores.
+#[must_use]
+pub fn parent(id: DbUuid) -> Target<Caller> {
+    Target::parent(lock_name(id))
+}
+
+/// The same as [`target`], for an operation whose change the history records.
 #[must_use]
 pub fn recorded(id: DbUuid, action: Action, zone: Tz) -> Target<Caller> {
     let fields = move |conn: &mut AnyConnection| fields_of(queries::get(conn, id, None)?, zone);
@@ -264,7 +270,7 @@ pub async fn unverify(who: Privileged, Zone(zone): Zone, Now(now): Now, id: Path
 #[post("/{roomID}/restore")]
 pub async fn restore(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    who.update(Target::parent(lock_name(id)), move |conn, me| {
+    who.update(parent(id), move |conn, me| {
         changes::restore(conn, id, me, zone, DbTimestamp(now))?;
         show(conn, id, None, zone)
     })

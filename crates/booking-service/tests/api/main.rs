@@ -37,6 +37,7 @@ mod limits;
 mod log;
 mod matrix;
 mod member_forms;
+mod member_history;
 mod member_pages;
 mod member_story;
 mod openapi;

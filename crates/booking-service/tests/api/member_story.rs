@@ -22,6 +22,11 @@ fn a_newcomer_does_the_daily_work_on_a_telephone() {
     assert_eq!((&seen["axe"], &seen["overflow"]), (&json!({}), &json!([])), "pictures are in {}", shots.display());
     let ended = &seen["ended"];
     assert_eq!((&ended["booked"], &ended["answered"]), (&json!("Tea & cake"), &json!("I come")), "{seen}");
+    assert!(
+        ended["history"].as_str().unwrap().starts_with("Bob Brennan moved it from Roof garden to Tea house."),
+        "{seen}"
+    );
+    assert!(ended["reverted"].as_str().unwrap().contains("Roof garden"), "{seen}");
     assert!(ended["poll"].as_str().unwrap().contains("Best"), "{seen}");
     assert_eq!(ended["confirmed"], "Summer trip", "{seen}");
     assert!(ended["feed"].as_str().unwrap().starts_with("webcal://"), "{seen}");

@@ -48,6 +48,19 @@ try {
   await look(bob, 'event');
   await follow(bob, () => bob.getByRole('link', { name: 'Edit' }).click());
   await look(bob, 'edit');
+  await bob.getByRole('textbox', { name: 'Another place' }).fill('Tea house');
+  await follow(bob, () => bob.getByRole('button', { name: 'Save' }).click());
+  ended.history = await bob.getByRole('main').getByRole('listitem').filter({ hasText: 'moved it' }).textContent();
+  await follow(bob, () => bob.getByRole('link', { name: 'Delete' }).click());
+  await follow(bob, () => bob.getByRole('button', { name: 'Delete' }).click());
+  await bob.goto(`${ORIGIN}/deleted`);
+  await look(bob, 'deleted');
+  await follow(bob, () => bob.getByRole('link', { name: 'Tea & cake' }).click());
+  await look(bob, 'deleted-event');
+  await follow(bob, () => bob.getByRole('button', { name: 'Restore' }).click());
+  await follow(bob, () => bob.getByRole('button', { name: 'Back to this' }).last().click());
+  ended.reverted = await bob.getByRole('main').textContent();
+  await look(bob, 'history');
   await bob.goto(`${ORIGIN}/events`);
   await look(bob, 'events');
 
@@ -86,6 +99,9 @@ try {
   await look(alice, 'start-japanese');
   await follow(alice, () => alice.getByRole('link', { name: '部屋', exact: true }).click());
   await look(alice, 'rooms-japanese');
+  await follow(alice, () => alice.getByRole('main').getByRole('listitem').getByRole('link').first().click());
+  await look(alice, 'room-japanese');
+  await alice.goBack();
   await follow(alice, () => alice.getByRole('link', { name: '部屋の一括登録' }).click());
   const table = 'Subject,Start date,End date,Start time,End time,Location\nterm,2099/04/04,2099/04/04,18:00,21:00,S516\n';
   await alice.getByLabel('表').setInputFiles({ name: 'rooms.csv', mimeType: 'text/csv', buffer: Buffer.from(table) });
