@@ -228,7 +228,7 @@ fn rooms_and_bookings_never_disagree(#[values(Sqlite, Postgres)] backend: Backen
     assert_eq!(double_bookings(&club), []);
 }
 
-const ROUNDS: i64 = 20;
+const ROUNDS: i64 = 8;
 const ATTEMPTS: usize = 50;
 
 /// Runs all attempts at the same time, distributed over the services, and returns their statuses in order.
@@ -258,7 +258,7 @@ fn start_services(club: &mut Club) -> usize {
     if club.is_postgres() { club.start_another() + 1 } else { 1 }
 }
 
-/// Runs twenty rounds of fifty concurrent attempts to book one span. Of every five attempts, one moves an event from
+/// Runs eight rounds of fifty concurrent attempts to book one span. Of every five attempts, one moves an event from
 /// another place and one confirms a poll. `target` returns the venue of the n-th attempt, given the rooms of its round,
 /// and whether it is shared. In each round, one attempt succeeds.
 fn one_winner_each_round(
