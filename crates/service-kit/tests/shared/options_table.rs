@@ -10,7 +10,7 @@ pub fn options_table(program: &clap::Command, shared: bool) -> String {
             continue;
         };
         assert_eq!(variable, flag.to_uppercase().replace('-', "_"), "as the page says");
-        let is_shared = matches!(option.get_help_heading(), Some("Server" | "Database" | "Directory"));
+        let is_shared = matches!(option.get_help_heading(), Some("Server" | "Pages" | "Database" | "Directory"));
         // The defaults of these two differ.
         if (is_shared && !matches!(flag, "bind" | "database-url")) != shared {
             continue;
